@@ -1,0 +1,43 @@
+# Everything a newcomer needs: `make run`, `make test`. Python 3.11 or newer is all there has to be.
+
+PYTHON ?= python3
+PORT ?= 8000
+PY := .venv/bin/python
+
+.PHONY: run test check schema bench lock clean
+
+run: .venv/ready
+	@CARE_ENV=development CARE_PORT=$(PORT) $(PY) -m app demo
+	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app serve
+
+test: .venv/ready
+	$(PY) -m pytest
+
+check: .venv/ready
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+
+schema: .venv/ready  ## writes schema.graphql
+	$(PY) -m app schema > schema.graphql.new && mv schema.graphql.new schema.graphql
+
+bench: .venv/ready  ## the yardstick: needs wrk; bench/README.md says how to add other servers
+	$(PY) bench/run.py bench
+
+lock: .venv/ready  ## renews requirements.lock from pyproject.toml
+	$(PY) -m pip install --quiet uv
+	$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
+		| tr ' ' '\n' > .venv/build.in
+	$(PY) -m uv pip compile --quiet --universal --generate-hashes --no-header --upgrade --no-emit-index-url \
+		--all-extras --output-file requirements.lock pyproject.toml .venv/build.in
+
+clean:
+	rm -rf .venv var .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/ready: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv .venv
+	@echo "installing into .venv"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

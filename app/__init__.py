@@ -1,0 +1,1 @@
+"""Care Gateway: one domain, told in GraphQL and in four legacy REST paths."""

@@ -1,0 +1,5 @@
+"""`python -m app` is the command line `care-gateway`."""
+
+from app.cli import main
+
+main()
