@@ -1,0 +1,132 @@
+"""Every knob of the service: CARE_* environment variables, read once."""
+
+import difflib
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX = "CARE_"
+
+
+class SettingsError(Exception):
+    """A setting is missing, unreadable or misspelt; the message is one sentence for the operator."""
+
+
+class Environment(StrEnum):
+    DEVELOPMENT = "development"
+    PRODUCTION = "production"
+
+
+class Settings(BaseSettings):
+    """Defaults are safe: an unconfigured service is a production service."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, hide_input_in_errors=True)
+
+    env: Environment = Field(
+        Environment.PRODUCTION,
+        description="production, or development: own keys, the GraphQL page, introspection without a token",
+    )
+    database_url: str = Field(
+        "",
+        description="sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME; empty: care.db under CARE_VAR",
+    )
+    var: str = Field("var", description="folder of the embedded database and of development keys")
+    host: str = Field("127.0.0.1", description="address that `serve` listens on")
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(8000, description="port that `serve` listens on")
+    time_zone: str = Field("UTC", description="zone of the wall times on the legacy paths")
+    log_level: str = Field("info", description="debug, info, warning or error")
+    token_key: str = Field(
+        "", description="public key that verifies tokens: PEM text or the path of a PEM file (RS256, ES256)"
+    )
+    token_jwks: str = Field("", description="key set that verifies tokens: path or URL of a JWKS document")
+    token_secret: str = Field("", description="shared secret that verifies tokens (HS256); development only")
+    token_issuer: str = Field("", description="required `iss` of a token; empty means any")
+    token_audience: str = Field("", description="required `aud` of a token; empty means any")
+    token_leeway: Annotated[int, Field(ge=0, le=300)] = Field(
+        10, description="seconds by which clocks may differ when a token's times are checked"
+    )
+    token_cache: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        4096, description="verified tokens remembered for up to 60 s; 0 verifies every time"
+    )
+    claim_user: str = Field(
+        "user_name", description="claim that names the person; `sub` is taken where it is absent"
+    )
+    claim_role: str = Field(
+        "authorities",
+        description="claim that names the role; `role` and `roles` are taken where it is absent",
+    )
+    read_threads: Annotated[int, Field(ge=1, le=64)] = Field(
+        4, description="threads that read the embedded database; on PostgreSQL the size of the pool"
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (KeyError, ValueError, OSError):
+            raise ValueError("is not a known time zone such as Europe/Berlin") from None
+        return value
+
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, value: str) -> str:
+        if value not in ("debug", "info", "warning", "error"):
+            raise ValueError("must be debug, info, warning or error")
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, value: str) -> str:
+        if value and not value.startswith(("sqlite:///", "postgresql://", "postgres://")):
+            raise ValueError("must begin with sqlite:/// or postgresql://")
+        return value
+
+    @property
+    def in_development(self) -> bool:
+        return self.env is Environment.DEVELOPMENT
+
+    @property
+    def database(self) -> str:
+        return self.database_url or f"sqlite:///{os.path.abspath(self.var)}/care.db"
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.time_zone)
+
+
+def variable(field: str) -> str:
+    return PREFIX + field.upper()
+
+
+KNOWN = [variable(field) for field in Settings.model_fields]
+
+
+def read_settings() -> Settings:
+    """The settings of this process, or a SettingsError that says in one sentence what to mend."""
+    refuse_misspelt(os.environ)
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        name = variable(str(first["loc"][0])) if first["loc"] else "a setting"
+        reason = first["msg"].removeprefix("Value error, ")
+        raise SettingsError(f"{name} cannot be read: {reason}") from None
+
+
+def refuse_misspelt(environment: Mapping[str, str]) -> None:
+    """A variable that is nearly a known one is a mistake that somebody relies on."""
+    for name in unknown_variables(environment):
+        if near := difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.88):
+            raise SettingsError(f"{name} is not a setting; did you mean {near[0]}?")
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """CARE_* variables that no setting reads; container platforms inject such names on their own."""
+    return sorted(name for name in environment if name.startswith(PREFIX) and name not in KNOWN)
