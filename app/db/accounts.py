@@ -1,0 +1,36 @@
+"""People and their accounts, as the operator keeps them: seldom written, so by SQLModel."""
+
+from sqlalchemy import update
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from app.db.tables import Caregiver, Client
+
+Person = Caregiver | Client
+
+
+class AccountRefused(Exception):
+    """The account cannot be made or changed; the message is one sentence for the operator."""
+
+
+async def add_person(tx: AsyncSession, person: Person) -> Person:
+    tx.add(person)
+    try:
+        await tx.flush()
+    except IntegrityError:
+        raise AccountRefused("this user name or client identifier is taken") from None
+    return person
+
+
+async def list_people(tx: AsyncSession) -> list[Person]:
+    """Everybody who has an account: caregivers, then clients."""
+    caregivers = select(Caregiver).where(col(Caregiver.user_name).is_not(None)).order_by(col(Caregiver.id))
+    clients = select(Client).where(col(Client.user_name).is_not(None)).order_by(col(Client.id))
+    return [*(await tx.exec(caregivers)).all(), *(await tx.exec(clients)).all()]
+
+
+async def set_disabled(tx: AsyncSession, table: type[Person], user: str, is_disabled: bool) -> None:
+    changed = await tx.exec(update(table).where(col(table.user_name) == user).values(is_disabled=is_disabled))
+    if changed.rowcount == 0:
+        raise AccountRefused("there is no such account in this role")

@@ -1,0 +1,149 @@
+"""What can be read of each table: its columns, and the links from its rows to others."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+from sqlalchemy import BigInteger, Boolean, Column, ColumnElement, FromClause, bindparam
+from sqlalchemy import Table as SqlTable
+from sqlmodel import SQLModel
+
+from app.db.tables import (
+    CARE_TABLES,
+    Answer,
+    AnswerSet,
+    Assignment,
+    Book,
+    Caregiver,
+    Client,
+    Feedback,
+    Module,
+    Moment,
+    Question,
+    Reminder,
+    SaveType,
+    Session,
+)
+
+Table = type[SQLModel]
+Condition = Callable[[FromClause], ColumnElement[bool]]  # speaks of the (aliased) table it is handed
+
+
+@dataclass(frozen=True)
+class ToOne:
+    """A row that this row names by id."""
+
+    target: Table
+    key: str  # own column that holds the target's id
+
+
+@dataclass(frozen=True)
+class ToMany:
+    """Rows that name this row; `only` narrows them, `order` is theirs."""
+
+    target: Table
+    key: str  # the target's column that holds this row's id
+    order: str = "id"
+    newest_first: bool = False
+    only: Condition | None = None
+    is_single: bool = False  # at most one row is meant
+
+
+@dataclass(frozen=True)
+class Entity:
+    table: Table
+    is_care: bool
+    columns: dict[str, Column[Any]]
+    links: dict[str, ToOne | ToMany] = field(default_factory=dict)
+
+
+def is_final(answer_set: FromClause) -> ColumnElement[bool]:
+    return answer_set.c.save_type == SaveType.FINAL.value
+
+
+def is_own_draft(answer_set: FromClause) -> ColumnElement[bool]:
+    """Drafts are the client's alone: for anybody else `:client` is null and matches nothing."""
+    mine = answer_set.c.client_id == bindparam("client", type_=BigInteger)
+    return (answer_set.c.save_type != SaveType.FINAL.value) & mine
+
+
+LINKS: dict[Table, dict[str, ToOne | ToMany]] = {
+    Caregiver: {},
+    Client: {},
+    Module: {},
+    Book: {
+        "module": ToOne(Module, "module_id"),
+        "questions": ToMany(Question, "book_id", order="position"),
+    },
+    Question: {},
+    Session: {
+        "caregiver": ToOne(Caregiver, "caregiver_id"),
+        "client": ToOne(Client, "client_id"),
+        "latest_assignment": ToOne(Assignment, "latest_assignment_id"),
+        "assignments": ToMany(Assignment, "session_id", newest_first=True),
+    },
+    Assignment: {
+        "caregiver": ToOne(Caregiver, "caregiver_id"),
+        "client": ToOne(Client, "client_id"),
+        "session": ToOne(Session, "session_id"),
+        "book": ToOne(Book, "book_id"),
+        "answer_sets": ToMany(AnswerSet, "assignment_id", newest_first=True, only=is_final),
+        "draft": ToMany(AnswerSet, "assignment_id", newest_first=True, only=is_own_draft, is_single=True),
+        "feedbacks": ToMany(Feedback, "assignment_id"),
+        "reminders": ToMany(Reminder, "assignment_id", order="remind_date"),
+    },
+    AnswerSet: {
+        "assignment": ToOne(Assignment, "assignment_id"),
+        "answers": ToMany(Answer, "answer_set_id", order="position"),
+    },
+    Answer: {},
+    Feedback: {
+        "author": ToOne(Caregiver, "caregiver_id"),
+        "answer_set": ToOne(AnswerSet, "answer_set_id"),
+    },
+    Reminder: {},
+}
+
+
+def table_of(model: Table) -> SqlTable:
+    """SQLAlchemy's table behind a SQLModel class."""
+    return model.__table__  # type: ignore[attr-defined, no-any-return]
+
+
+def read_off(table: Table) -> Entity:
+    columns = {column.name: column for column in table_of(table).columns}
+    return Entity(table, table in CARE_TABLES, columns, LINKS[table])
+
+
+ENTITIES: dict[Table, Entity] = {table: read_off(table) for table in LINKS}
+
+
+def check_entities() -> None:
+    """Fail at start-up, not at the first request, when a link names what the tables do not have."""
+    for entity in ENTITIES.values():
+        if entity.is_care and not {"caregiver_id", "client_id"} <= entity.columns.keys():
+            raise TypeError(f"{entity.table.__name__} does not name its care relationship")
+        for name, link in entity.links.items():
+            holder = entity if isinstance(link, ToOne) else ENTITIES[link.target]
+            if link.key not in holder.columns or name in entity.columns:
+                raise TypeError(f"the link {entity.table.__name__}.{name} does not fit the tables")
+
+
+check_entities()
+
+
+def read_moment(value: datetime | str | None) -> datetime | None:
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+def reader_of(column: Column[Any]) -> Callable[[Any], Any] | None:
+    """What turns the driver's value into ours, if anything: SQLite has neither moments nor booleans."""
+    if isinstance(column.type, Moment):
+        return read_moment
+    if isinstance(column.type, Boolean):
+        return bool
+    if column.name == "options":
+        return orjson.loads
+    return None

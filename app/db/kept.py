@@ -1,0 +1,63 @@
+"""The numbers that sessions keep of their assignments, recomputed: to set them, or to compare."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy.sql.elements import ClauseElement
+
+from app.db.entities import table_of
+from app.db.statements import DatabaseKind, Operation, Statement
+from app.db.tables import Assignment, AssignmentStatus, Session
+
+SESSION = table_of(Session)
+ASSIGNMENT = table_of(Assignment)
+KEPT = ("assignment_count", "completed_assignment_count", "latest_assignment_id", "last_assignment_score")
+
+
+def recomputed() -> dict[str, ColumnElement[int]]:
+    mine = and_(ASSIGNMENT.c.session_id == SESSION.c.id, ASSIGNMENT.c.caregiver_id == SESSION.c.caregiver_id)
+    complete = and_(mine, ASSIGNMENT.c.status == AssignmentStatus.COMPLETE.value)
+    last_complete = select(ASSIGNMENT.c.score).where(complete).order_by(ASSIGNMENT.c.id.desc()).limit(1)
+    return {
+        "assignment_count": select(func.count()).where(mine).scalar_subquery(),
+        "completed_assignment_count": select(func.count()).where(complete).scalar_subquery(),
+        "latest_assignment_id": select(func.max(ASSIGNMENT.c.id)).where(mine).scalar_subquery(),
+        "last_assignment_score": last_complete.scalar_subquery(),
+    }
+
+
+def set_kept(kind: DatabaseKind) -> ClauseElement:
+    return update(SESSION).values(recomputed())
+
+
+def find_differences(kind: DatabaseKind) -> ClauseElement:
+    found = recomputed()
+    differ = or_(*(SESSION.c[name].is_distinct_from(found[name]) for name in KEPT))
+    return (
+        select(SESSION.c.id, *(SESSION.c[name] for name in KEPT), *(found[name] for name in KEPT))
+        .where(differ)
+        .order_by(SESSION.c.id)
+    )
+
+
+SET_KEPT = Statement(set_kept)
+FIND_DIFFERENCES = Statement(find_differences)
+
+
+@dataclass(frozen=True)
+class Difference:
+    session_id: int
+    name: str
+    kept: int | None
+    recomputed: int | None
+
+
+def differences() -> Operation[list[Difference]]:
+    """Where a session's kept numbers are not what its assignments say."""
+    rows = yield FIND_DIFFERENCES, {}
+    return [
+        Difference(session_id, name, kept, true)
+        for session_id, *numbers in rows
+        for name, kept, true in zip(KEPT, numbers[:4], numbers[4:], strict=True)
+        if kept != true
+    ]

@@ -1,0 +1,53 @@
+"""Brings a database to the newest tables, and tells whether it is there."""
+
+import sqlite3
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from app.db.drivers import DatabaseError, sqlite_path
+from app.db.seldom import connected
+from app.db.statements import Operation, Statement
+
+FOLDER = Path(__file__).parent / "migrations"
+VERSION = Statement(lambda kind: text("SELECT version_num FROM alembic_version"))
+
+
+def config(connection: Connection | None = None) -> Config:
+    found = Config()
+    found.set_main_option("script_location", str(FOLDER))
+    found.attributes["connection"] = connection
+    return found
+
+
+def newest_version() -> str | None:
+    return ScriptDirectory.from_config(config()).get_current_head()
+
+
+def stored_version() -> Operation[str | None]:
+    rows = yield VERSION, {}
+    return rows[0][0] if rows else None
+
+
+async def migrate(url: str) -> None:
+    if url.startswith("sqlite:///"):
+        make_sqlite_file(sqlite_path(url))
+    async with connected(url) as connection:
+        await connection.run_sync(lambda sync: command.upgrade(config(sync), "head"))
+
+
+def make_sqlite_file(path: Path) -> None:
+    """Write-ahead logging is a property of the file: readers and the writer do not wait for each other."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        finally:
+            connection.close()
+        path.chmod(0o600)
+    except (OSError, sqlite3.Error) as error:
+        raise DatabaseError(f"the database at {path} cannot be made: {error}") from None

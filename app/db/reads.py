@@ -1,0 +1,128 @@
+"""Reads as operations: a page, rows by id, one row, each with everything linked that was wanted."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+
+from app.db.entities import Table, table_of
+from app.db.plans import Adds, Child, Level, Row, count_of_rows, level_for
+from app.db.selection import Viewpoint, Wanted, Where, Window
+from app.db.statements import Operation, Statement, Values, id_parameter
+from app.db.tables import Relationship
+
+__all__ = ["CountedBy", "Page", "Row", "get_rows", "list_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    rows: list[Row]
+    has_next: bool
+    has_previous: bool
+    total: int | None
+
+
+@dataclass(frozen=True)
+class CountedBy:
+    """A total that is the sum of a number kept elsewhere, so that no long list is walked to be counted."""
+
+    table: Table
+    adds: Adds | None
+    where: tuple[Where, ...]
+
+
+RELATIONSHIP = table_of(Relationship).c
+CAREGIVERS_OF_CLIENT = Statement(
+    lambda kind: select(RELATIONSHIP.caregiver_id).where(RELATIONSHIP.client_id == id_parameter("client"))
+)
+
+
+def seen_from(viewpoint: Viewpoint) -> Operation[Values]:
+    """The values of the relationship key. A client's caregivers are read first, so statements name them."""
+    if viewpoint.client is None:
+        return {"now": viewpoint.now, "caregiver": viewpoint.caregiver}
+    found = yield CAREGIVERS_OF_CLIENT, {"client": viewpoint.client}
+    return {"now": viewpoint.now, "client": viewpoint.client, "caregivers": [row[0] for row in found]}
+
+
+def list_rows(
+    table: Table, viewpoint: Viewpoint, window: Window, wanted: Wanted, counted_by: CountedBy | None = None
+) -> Operation[Page]:
+    """One page of a list, newest first."""
+    values = {**(yield from seen_from(viewpoint)), **window.values}
+    total = None
+    if window.with_total:
+        counter = counted_by or CountedBy(table, None, window.where)
+        count = count_of_rows(counter.table, viewpoint.role, counter.where, counter.adds)
+        total = int((yield count, values)[0][0])
+    if not window.with_rows:
+        return Page([], False, False, total)
+    level = level_for(table, wanted, viewpoint.role, "page", window.where)
+    values |= {"before": window.before, "limit": window.first + 1, "offset": window.offset}
+    return as_page((yield from rows_of(level, wanted, values)), window, total)
+
+
+def get_rows(
+    table: Table, viewpoint: Viewpoint, ids: list[int], wanted: Wanted, where: tuple[Where, ...] = ()
+) -> Operation[list[Row]]:
+    """Those of the rows that the viewer may see, in the order of their ids."""
+    values = yield from seen_from(viewpoint)
+    level = level_for(table, wanted, viewpoint.role, "ids", where)
+    return (yield from rows_of(level, wanted, {**values, "ids": ids}))
+
+
+def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
+    """One row more than wanted was asked for: it only tells that there is a next page."""
+    has_previous = window.offset > 0 or window.before != Window().before
+    return Page(rows[: window.first], len(rows) > window.first, has_previous, total)
+
+
+# --- running the levels of a plan
+
+
+def rows_of(level: Level, wanted: Wanted, values: Values) -> Operation[list[Row]]:
+    found = yield level.statement, values
+    row = level.row
+    if not level.children or not found:
+        return [tuple.__new__(row, values) for values in found]
+    linked = []
+    for child in level.children:
+        linked.append((yield from rows_by_parent(child, wanted, found, values)))
+    return [
+        tuple.__new__(
+            row, (*values, *(child_of(values) for child_of in linked))
+        )  # children behind the columns
+        for values in found
+    ]
+
+
+def rows_by_parent(child: Child, wanted: Wanted, above: list[Any], values: Values) -> Operation[Any]:
+    """A function from a row above to what it is linked with."""
+    parents = list({row[child.at]: None for row in above if row[child.at] is not None})
+    link = at_path(wanted, child.path)
+    own: Values = {**values, "parents": parents}
+    window = link.window
+    if window is not None:
+        own |= {**window.values, "before": window.before, "limit": window.first + 1}
+    groups: dict[Any, list[Row]] = defaultdict(list)
+    if window is None or window.with_rows:
+        for row in (yield from rows_of(child.level, link.wanted, own)):
+            groups[row[0]].append(row)
+    at = child.at
+    if window is None:
+        if child.is_single:
+            return lambda row: groups[row[at]][0] if row[at] in groups else None
+        return lambda row: groups.get(row[at], [])
+    totals = dict((yield child.count, own)) if child.count is not None else None
+    return lambda row: as_page(
+        groups.get(row[at], []), window, None if totals is None else totals.get(row[at], 0)
+    )
+
+
+def at_path(wanted: Wanted, path: tuple[int, ...]) -> Any:
+    """The link at this place of the selection: a plan is shared, the values in the selection are not."""
+    link = wanted.links[path[0]]
+    for index in path[1:]:
+        link = link.wanted.links[index]
+    return link

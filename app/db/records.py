@@ -1,0 +1,89 @@
+"""Reads the members of one JSON object, and says which member is wrong and how."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+LARGEST_ID = 2**63 - 1
+
+
+class Problem(Exception):
+    def __init__(self, member: str, reason: str) -> None:
+        self.member = member
+        self.reason = reason
+
+
+class Record:
+    """One JSON object, read member by member; what nobody read is a misspelling."""
+
+    def __init__(self, given: object, path: str = "") -> None:
+        if not isinstance(given, dict):
+            raise Problem(path or "the line", "must be a JSON object")
+        self.given = given
+        self.path = path
+        self.left = set(given)
+
+    def take(self, member: str, kind: str, check: Callable[[Any], bool], default: Any = ...) -> Any:
+        self.left.discard(member)
+        value = self.given.get(member)
+        if value is None:
+            if default is ...:
+                raise Problem(self.path + member, "is missing")
+            return default
+        if not check(value):
+            raise Problem(self.path + member, f"must be {kind}")
+        return value
+
+    def id(self, member: str) -> int:
+        return self.take(member, "an integer id", lambda v: type(v) is int and 0 < v <= LARGEST_ID)  # type: ignore[no-any-return]
+
+    def number(self, member: str, default: int) -> int:
+        return self.take(member, "an integer", lambda v: type(v) is int and abs(v) < 2**31, default)  # type: ignore[no-any-return]
+
+    def text(self, member: str) -> str:
+        return self.take(member, "text", is_text)  # type: ignore[no-any-return]
+
+    def optional_text(self, member: str) -> str | None:
+        return self.take(member, "text that is not empty", lambda v: is_text(v) and v != "", None)  # type: ignore[no-any-return]
+
+    def flag(self, member: str) -> bool:
+        return self.take(member, "true or false", lambda v: type(v) is bool, False)  # type: ignore[no-any-return]
+
+    def one_of(self, member: str, kinds: type[StrEnum], default: StrEnum) -> str:
+        value = self.take(member, f"one of {', '.join(kinds)}", lambda v: v in list(kinds), default)
+        return str(value)
+
+    def moment(self, member: str) -> datetime:
+        return read_moment(self.path + member, self.take(member, "text", is_text))
+
+    def optional_moment(self, member: str) -> datetime | None:
+        value = self.take(member, "text", is_text, None)
+        return None if value is None else read_moment(self.path + member, value)
+
+    def texts(self, member: str) -> list[str]:
+        return self.take(  # type: ignore[no-any-return]
+            member, "a list of texts", lambda v: isinstance(v, list) and all(map(is_text, v)), []
+        )
+
+    def records(self, member: str) -> list["Record"]:
+        found = self.take(member, "a list of objects", lambda v: isinstance(v, list), [])
+        return [Record(item, f"{self.path}{member}[{index}].") for index, item in enumerate(found)]
+
+    def finish(self) -> None:
+        if self.left:
+            raise Problem(self.path + min(self.left), "is not known here")
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str) and "\0" not in value  # PostgreSQL stores no NUL
+
+
+def read_moment(member: str, text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise Problem(member, "must be a moment like 2026-11-21T09:00:00Z")

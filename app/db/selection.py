@@ -1,0 +1,66 @@
+"""What a reader may ask for: whose rows, which part of a list, which columns and linked rows."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from app.db.entities import Condition
+
+NEWEST = 2**63 - 1  # a keyset that starts before the newest row: first and later pages are one statement
+
+ViewerRole = Literal["caregiver", "client", "nobody"]
+
+
+@dataclass(frozen=True)
+class Viewpoint:
+    """Whose rows may be seen, and the one moment of the request."""
+
+    now: datetime
+    caregiver: int | None = None
+    client: int | None = None
+
+    @property
+    def role(self) -> ViewerRole:
+        if self.caregiver is not None:
+            return "caregiver"
+        return "client" if self.client is not None else "nobody"
+
+
+@dataclass(frozen=True)
+class Where:
+    """A condition on the rows of a list, or on the table that the to-one link `via` leads to."""
+
+    says: Condition
+    via: str | None = None
+
+
+@dataclass(frozen=True)
+class Window:
+    """Which part of a list, newest first. Two windows are equal when they need the same SQL."""
+
+    first: int = field(default=20, compare=False)
+    before: int = field(default=NEWEST, compare=False)
+    offset: int = field(default=0, compare=False)
+    where: tuple[Where, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict, compare=False)  # what the conditions compare with
+    with_rows: bool = True
+    with_total: bool = False
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of each row: its columns, and the rows it is linked to."""
+
+    columns: frozenset[str]
+    links: tuple["Link", ...] = ()
+
+    def with_ids(self) -> "Wanted":
+        return Wanted(self.columns | {"id"}, self.links)
+
+
+@dataclass(frozen=True)
+class Link:
+    key: str  # the attribute under which the linked rows appear
+    name: str  # the link's name among the entities
+    wanted: Wanted
+    window: Window | None = None

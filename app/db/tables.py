@@ -1,0 +1,262 @@
+"""The tables. Every row of a care relationship names its caregiver and its client (docs/decisions/0006)."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Index, Integer, String, Text, UniqueConstraint
+from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlmodel import Field, SQLModel
+
+
+class TimeState(StrEnum):
+    RUNNING = "RUNNING"
+    FUTURE = "FUTURE"
+    COMPLETED = "COMPLETED"
+
+
+class AssignmentStatus(StrEnum):
+    PENDING = "PENDING"
+    COMPLETE = "COMPLETE"
+
+
+class FeedbackStatus(StrEnum):
+    WAITING = "WAITING"
+    SUBMITTED = "SUBMITTED"
+
+
+class SaveType(StrEnum):
+    FINAL = "FINAL"
+    DRAFT = "DRAFT"
+    AUTO_SAVE = "AUTO_SAVE"
+
+
+class QuestionKind(StrEnum):
+    TEXT = "TEXT"
+    YES_NO = "YES_NO"
+    NUMBER = "NUMBER"
+    SINGLE_CHOICE = "SINGLE_CHOICE"
+    MULTIPLE_CHOICE = "MULTIPLE_CHOICE"
+    SCALE = "SCALE"
+
+
+class ReminderState(StrEnum):
+    SCHEDULED = "SCHEDULED"
+    SENT = "SENT"
+    SKIPPED = "SKIPPED"
+
+
+class EventKind(StrEnum):
+    ASSIGNED = "ASSIGNED"
+
+
+def moment_as_text(moment: datetime) -> str:
+    """SQLite has no moments: this text sorts like one and `datetime.fromisoformat` reads it back."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+class Moment(TypeDecorator[datetime]):
+    """An aware UTC moment: timestamptz on PostgreSQL, sortable text on SQLite."""
+
+    impl = String(27)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        stored: TypeEngine[Any] = String(27) if dialect.name == "sqlite" else DateTime(timezone=True)
+        return dialect.type_descriptor(stored)
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
+        if value is None or dialect.name != "sqlite":
+            return value
+        return moment_as_text(value)
+
+    def process_result_value(self, value: datetime | str | None, dialect: Dialect) -> datetime | None:
+        return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite numbers rows by itself only as INTEGER
+
+# Ranges of words must be ranges of code points on both databases, whatever PostgreSQL's own collation.
+Word = String(64, collation="C").with_variant(String(64), "sqlite")
+
+# Numbers of deleted rows are never given again: a link or a cursor to one must not lead to another.
+NEVER_REUSED = {"sqlite_autoincrement": True}
+
+
+def new_id() -> int:
+    """The type of an id that the database gives."""
+    return Field(default=None, primary_key=True, sa_type=Id)  # type: ignore[no-any-return]
+
+
+class Caregiver(SQLModel, table=True):
+    __table_args__ = (NEVER_REUSED,)
+    id: int = new_id()
+    name: str = Field(sa_type=Text)
+    position: str = Field(sa_type=Text)
+    user_name: str | None = Field(default=None, unique=True, sa_type=Text)
+    is_disabled: bool = False
+
+
+class Client(SQLModel, table=True):
+    __table_args__ = (NEVER_REUSED,)
+    id: int = new_id()
+    name: str = Field(sa_type=Text)
+    oppt_id: str = Field(unique=True, sa_type=Text)
+    user_name: str | None = Field(default=None, unique=True, sa_type=Text)
+    is_disabled: bool = False
+
+
+class Module(SQLModel, table=True):
+    __table_args__ = (NEVER_REUSED,)
+    id: int = new_id()
+    name: str = Field(sa_type=Text)
+
+
+class Book(SQLModel, table=True):
+    __table_args__ = (Index("ix_book_module", "module_id", "id"), NEVER_REUSED)
+    id: int = new_id()
+    module_id: int = Field(foreign_key="module.id", sa_type=Id)
+    name: str = Field(sa_type=Text)
+    is_test: bool = False
+
+
+class BookWord(SQLModel, table=True):
+    """The words of a book's name, folded, so that a search is an index range on both databases."""
+
+    __tablename__ = "book_word"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+    word: str = Field(primary_key=True, sa_type=Word)
+    book_id: int = Field(primary_key=True, foreign_key="book.id", sa_type=Id)
+
+
+class Question(SQLModel, table=True):
+    __table_args__ = (Index("ix_question_book", "book_id", "position"), NEVER_REUSED)
+    id: int = new_id()
+    book_id: int = Field(foreign_key="book.id", sa_type=Id)
+    position: int
+    text: str = Field(sa_type=Text)
+    kind: str = QuestionKind.TEXT
+    options: list[str] = Field(default_factory=list, sa_type=JSON)
+    is_required: bool = False
+
+
+class Relationship(SQLModel, table=True):
+    """Which caregivers a client has or had: read first when a client asks, so that statements name both."""
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
+    client_id: int = Field(primary_key=True, foreign_key="client.id", sa_type=Id)
+    caregiver_id: int = Field(primary_key=True, foreign_key="caregiver.id", sa_type=Id)
+
+
+class Session(SQLModel, table=True):
+    __table_args__ = (
+        Index("ix_session_caregiver", "caregiver_id", "id"),
+        Index("ix_session_caregiver_open", "caregiver_id", "is_closed", "id"),
+        Index("ix_session_client", "client_id", "id"),
+        NEVER_REUSED,
+    )
+    id: int = new_id()
+    caregiver_id: int = Field(foreign_key="caregiver.id", sa_type=Id)
+    client_id: int = Field(foreign_key="client.id", sa_type=Id)
+    title: str = Field(sa_type=Text)
+    description: str = Field(sa_type=Text)
+    chat_id: str = Field(sa_type=Text)
+    create_date: datetime = Field(sa_type=Moment)
+    start_date: datetime = Field(sa_type=Moment)
+    is_closed: bool = False
+    close_date: datetime | None = Field(default=None, sa_type=Moment)
+    # Kept by the transaction that changes an assignment; `care-gateway verify` recomputes them.
+    assignment_count: int = 0
+    completed_assignment_count: int = 0
+    latest_assignment_id: int | None = Field(default=None, sa_type=Id)
+    last_assignment_score: int | None = None
+
+
+class Assignment(SQLModel, table=True):
+    __table_args__ = (
+        Index("ix_assignment_caregiver", "caregiver_id", "id"),
+        Index("ix_assignment_client", "client_id", "id"),
+        Index("ix_assignment_session", "session_id", "id"),
+        NEVER_REUSED,
+    )
+    id: int = new_id()
+    caregiver_id: int = Field(sa_type=Id)
+    client_id: int = Field(sa_type=Id)
+    session_id: int = Field(foreign_key="session.id", sa_type=Id)
+    book_id: int = Field(foreign_key="book.id", sa_type=Id)
+    assign_date: datetime = Field(sa_type=Moment)
+    start_date: datetime = Field(sa_type=Moment)
+    end_date: datetime | None = Field(default=None, sa_type=Moment)
+    submit_date: datetime | None = Field(default=None, sa_type=Moment)
+    status: str = AssignmentStatus.PENDING
+    attempt: int = 1
+    score: int = 0
+    feedback_status: str = FeedbackStatus.WAITING
+    feedback_submit_date: datetime | None = Field(default=None, sa_type=Moment)
+
+
+class Reminder(SQLModel, table=True):
+    __table_args__ = (Index("ix_reminder_assignment", "assignment_id", "remind_date"), NEVER_REUSED)
+    id: int = new_id()
+    caregiver_id: int = Field(sa_type=Id)
+    client_id: int = Field(sa_type=Id)
+    assignment_id: int = Field(foreign_key="assignment.id", sa_type=Id)
+    remind_date: datetime = Field(sa_type=Moment)
+    state: str = ReminderState.SCHEDULED
+
+
+class AnswerSet(SQLModel, table=True):
+    __tablename__ = "answer_set"
+    __table_args__ = (Index("ix_answer_set_assignment", "assignment_id", "id"), NEVER_REUSED)
+    id: int = new_id()
+    caregiver_id: int = Field(sa_type=Id)
+    client_id: int = Field(sa_type=Id)
+    assignment_id: int = Field(foreign_key="assignment.id", sa_type=Id)
+    save_type: str = SaveType.FINAL
+    attempt: int = 1
+    revision: int = 1
+    submit_date: datetime | None = Field(default=None, sa_type=Moment)
+
+
+class Answer(SQLModel, table=True):
+    """Stored in the order it is read: the answers of one set lie side by side."""
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
+    answer_set_id: int = Field(primary_key=True, foreign_key="answer_set.id", sa_type=Id)
+    position: int = Field(primary_key=True)
+    caregiver_id: int = Field(sa_type=Id)
+    client_id: int = Field(sa_type=Id)
+    question_text: str = Field(sa_type=Text)
+    answer: str = Field(sa_type=Text)
+
+
+class Feedback(SQLModel, table=True):
+    __table_args__ = (
+        UniqueConstraint("answer_set_id"),
+        Index("ix_feedback_assignment", "assignment_id", "id"),
+        NEVER_REUSED,
+    )
+    id: int = new_id()
+    caregiver_id: int = Field(sa_type=Id)
+    client_id: int = Field(sa_type=Id)
+    assignment_id: int = Field(foreign_key="assignment.id", sa_type=Id)
+    answer_set_id: int = Field(foreign_key="answer_set.id", sa_type=Id)
+    text: str = Field(sa_type=Text)
+    score: int | None = None
+    submit_date: datetime = Field(sa_type=Moment)
+
+
+class Event(SQLModel, table=True):
+    """The outbox: what happened, written by the transaction in which it happened."""
+
+    __table_args__ = (Index("ix_event_caregiver", "caregiver_id", "id"), NEVER_REUSED)
+    id: int = new_id()
+    caregiver_id: int = Field(sa_type=Id)
+    client_id: int = Field(sa_type=Id)
+    kind: str
+    session_id: int = Field(sa_type=Id)
+    assignment_id: int | None = Field(default=None, sa_type=Id)
+    moment: datetime = Field(sa_type=Moment)
+
+
+CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Answer, Feedback, Event)

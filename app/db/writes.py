@@ -1,0 +1,109 @@
+"""The statements of the hot writes: constant texts, whatever the number of rows."""
+
+from typing import Any
+
+from sqlalchemy import DateTime, bindparam, case, insert, literal, select, update
+from sqlalchemy.sql.elements import ClauseElement
+
+from app.db.entities import table_of
+from app.db.statements import DatabaseKind, Statement, among, count_parameter, each, id_parameter
+from app.db.tables import (
+    Assignment,
+    AssignmentStatus,
+    Book,
+    Event,
+    EventKind,
+    FeedbackStatus,
+    Moment,
+    Reminder,
+    ReminderState,
+    Session,
+)
+
+
+def moment_parameter(name: str) -> Any:
+    return bindparam(name, type_=Moment)
+
+
+def lock_session(kind: DatabaseKind) -> ClauseElement:
+    """The caregiver's session, held until the transaction ends: its counters are about to change."""
+    session = table_of(Session).c
+    return (
+        select(session.client_id, session.is_closed, session.start_date)
+        .where(session.id == id_parameter("session"), session.caregiver_id == id_parameter("caregiver"))
+        .with_for_update()
+    )
+
+
+def find_books(kind: DatabaseKind) -> ClauseElement:
+    return select(table_of(Book).c.id).where(among(table_of(Book).c.id, "books", kind))
+
+
+def add_assignments(kind: DatabaseKind) -> ClauseElement:
+    books = each("books", kind)
+    columns = {
+        "caregiver_id": id_parameter("caregiver"),
+        "client_id": id_parameter("client"),
+        "session_id": id_parameter("session"),
+        "book_id": books.c.value,
+        "assign_date": moment_parameter("now"),
+        "start_date": moment_parameter("start"),
+        "end_date": moment_parameter("end"),
+        "status": literal(AssignmentStatus.PENDING.value),
+        "attempt": literal(1),
+        "score": literal(0),
+        "feedback_status": literal(FeedbackStatus.WAITING.value),
+    }
+    rows = select(*columns.values()).select_from(books).order_by(books.c.position)
+    return insert(table_of(Assignment)).from_select(list(columns), rows).returning(table_of(Assignment).c.id)
+
+
+def add_reminders(kind: DatabaseKind) -> ClauseElement:
+    """Every moment for every new assignment; a moment that has passed is stored, but reminds nobody."""
+    assignments = each("assignments", kind)
+    moments = each("moments", kind, DateTime(timezone=True))
+    is_past = moments.c.value < moment_parameter("now")
+    columns = {
+        "caregiver_id": id_parameter("caregiver"),
+        "client_id": id_parameter("client"),
+        "assignment_id": assignments.c.value,
+        "remind_date": moments.c.value,
+        "state": case((is_past, ReminderState.SKIPPED.value), else_=ReminderState.SCHEDULED.value),
+    }
+    rows = select(*columns.values()).select_from(assignments.join(moments, literal(True)))
+    rows = rows.order_by(assignments.c.position, moments.c.position)
+    return insert(table_of(Reminder)).from_select(list(columns), rows)
+
+
+def count_new_assignments(kind: DatabaseKind) -> ClauseElement:
+    session = table_of(Session)
+    return (
+        update(session)
+        .where(session.c.id == id_parameter("session"), session.c.caregiver_id == id_parameter("caregiver"))
+        .values(
+            assignment_count=session.c.assignment_count + count_parameter("added"),
+            latest_assignment_id=id_parameter("latest"),
+        )
+    )
+
+
+def tell_assigned(kind: DatabaseKind) -> ClauseElement:
+    assignments = each("assignments", kind)
+    columns = {
+        "caregiver_id": id_parameter("caregiver"),
+        "client_id": id_parameter("client"),
+        "kind": literal(EventKind.ASSIGNED.value),
+        "session_id": id_parameter("session"),
+        "assignment_id": assignments.c.value,
+        "moment": moment_parameter("now"),
+    }
+    rows = select(*columns.values()).select_from(assignments).order_by(assignments.c.position)
+    return insert(table_of(Event)).from_select(list(columns), rows)
+
+
+LOCK_SESSION = Statement(lock_session)
+FIND_BOOKS = Statement(find_books)
+ADD_ASSIGNMENTS = Statement(add_assignments)
+ADD_REMINDERS = Statement(add_reminders)
+COUNT_NEW_ASSIGNMENTS = Statement(count_new_assignments)
+TELL_ASSIGNED = Statement(tell_assigned)
