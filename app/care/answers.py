@@ -1,0 +1,18 @@
+"""Answer sets: what a client submitted, for both; what a client drafts, for the client alone."""
+
+from sqlalchemy import ColumnElement, FromClause, or_
+
+from app.care.context import Context
+from app.db.entities import is_final, is_own_draft
+from app.db.reads import Row, get_rows
+from app.db.selection import Wanted, Where
+from app.db.tables import AnswerSet
+
+
+def may_be_read(answer_set: FromClause) -> ColumnElement[bool]:
+    return or_(is_final(answer_set), is_own_draft(answer_set))
+
+
+async def get_my_answer_sets(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+    where = (Where(may_be_read),)
+    return await ctx.db.read(get_rows(AnswerSet, ctx.viewpoint(), ids, wanted, where))

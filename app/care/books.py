@@ -1,0 +1,67 @@
+"""The book catalogue: open to everybody who is signed in."""
+
+from dataclasses import dataclass, replace
+
+from sqlalchemy import Boolean, ColumnElement, FromClause, String, bindparam, select
+
+from app.care.context import Context
+from app.care.errors import Unreadable
+from app.db.entities import table_of
+from app.db.reads import Page, Row, get_rows, list_rows
+from app.db.selection import Viewpoint, Wanted, Where, Window
+from app.db.statements import id_parameter
+from app.db.tables import Book, BookWord
+from app.db.words import end_of, words_of
+
+MOST_WORDS = 5
+
+
+@dataclass(frozen=True)
+class BookFilter:
+    search: str | None = None
+    module_id: int | None = None
+    is_test: bool | None = None
+
+
+def is_of_module(book: FromClause) -> ColumnElement[bool]:
+    return book.c.module_id == id_parameter("module")
+
+
+def is_test_or_not(book: FromClause) -> ColumnElement[bool]:
+    return book.c.is_test == bindparam("is_test", type_=Boolean)
+
+
+@dataclass(frozen=True)
+class HasWord:
+    """The name has a word that begins like the n-th word searched for: a range of the word index."""
+
+    n: int
+
+    def __call__(self, book: FromClause) -> ColumnElement[bool]:
+        words = table_of(BookWord)
+        begins = words.c.word >= bindparam(f"word_{self.n}", type_=String)
+        ends = words.c.word < bindparam(f"word_{self.n}_end", type_=String)
+        return book.c.id.in_(select(words.c.book_id).where(begins, ends))
+
+
+async def list_books(ctx: Context, asked: BookFilter, window: Window, wanted: Wanted) -> Page:
+    ctx.signed_in()
+    where: list[Where] = []
+    values: dict[str, object] = {"module": asked.module_id, "is_test": asked.is_test}
+    if asked.module_id is not None:
+        where.append(Where(is_of_module))
+    if asked.is_test is not None:
+        where.append(Where(is_test_or_not))
+    words = words_of(asked.search or "")
+    if len(words) > MOST_WORDS:
+        raise Unreadable("search", f"may hold at most {MOST_WORDS} words")
+    for n, word in enumerate(words):
+        where.append(Where(HasWord(n)))
+        values |= {f"word_{n}": word, f"word_{n}_end": end_of(word)}
+    window = replace(window, where=tuple(where), values=values)
+    return await ctx.db.read(list_rows(Book, Viewpoint(ctx.now), window, wanted))
+
+
+async def get_books(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+    ctx.signed_in()
+    return await ctx.db.read(get_rows(Book, Viewpoint(ctx.now), ids, wanted))

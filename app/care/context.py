@@ -1,0 +1,48 @@
+"""Who is asking, of which database, at what moment: the first argument of every care function."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from app.care.errors import NotAllowed, NotSignedIn
+from app.db.drivers import Database
+from app.db.selection import Viewpoint
+
+
+class Role(StrEnum):
+    CAREGIVER = "CAREGIVER"
+    CLIENT = "CLIENT"
+
+
+@dataclass(frozen=True)
+class Viewer:
+    role: Role
+    id: int
+
+
+@dataclass(frozen=True)
+class Context:
+    viewer: Viewer | None
+    db: Database
+    now: datetime
+    request_id: str
+    time_zone: str  # of the legacy wall times, for those who ask
+
+    def signed_in(self) -> Viewer:
+        if self.viewer is None:
+            raise NotSignedIn("sign in with a valid bearer token")
+        return self.viewer
+
+    def signed_in_as(self, role: Role) -> int:
+        """The viewer's id, if the viewer holds this role."""
+        viewer = self.signed_in()
+        if viewer.role is not role:
+            raise NotAllowed(f"only a {role.lower()} may do this")
+        return viewer.id
+
+    def viewpoint(self) -> Viewpoint:
+        """Whose rows the viewer may see: their own, on either side of the relationship."""
+        viewer = self.signed_in()
+        if viewer.role is Role.CAREGIVER:
+            return Viewpoint(self.now, caregiver=viewer.id)
+        return Viewpoint(self.now, client=viewer.id)

@@ -1,0 +1,51 @@
+"""Caregivers and clients: oneself, and those one has a session with."""
+
+from sqlalchemy import select
+
+from app.care.context import Context, Role
+from app.db.entities import table_of
+from app.db.reads import Row, get_rows, seen_from
+from app.db.selection import Viewpoint, Wanted
+from app.db.statements import Operation, Statement, among, id_parameter
+from app.db.tables import Caregiver, Client, Relationship
+
+RELATIONSHIP = table_of(Relationship).c
+CLIENTS_OF_CAREGIVER = Statement(
+    lambda kind: select(RELATIONSHIP.client_id).where(
+        among(RELATIONSHIP.client_id, "ids", kind), RELATIONSHIP.caregiver_id == id_parameter("caregiver")
+    )
+)
+
+
+async def get_myself(ctx: Context, role: Role, wanted: Wanted) -> Row | None:
+    """The viewer as a caregiver or as a client; None in the other role."""
+    viewer = ctx.signed_in()
+    if viewer.role is not role:
+        return None
+    table = Caregiver if role is Role.CAREGIVER else Client
+    rows = await ctx.db.read(get_rows(table, Viewpoint(ctx.now), [viewer.id], wanted))
+    return rows[0] if rows else None
+
+
+async def get_my_caregivers(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+    return await ctx.db.read(caregivers_seen(ctx.viewpoint(), ids, wanted))
+
+
+async def get_my_clients(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+    return await ctx.db.read(clients_seen(ctx.viewpoint(), ids, wanted))
+
+
+def caregivers_seen(viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> Operation[list[Row]]:
+    key = yield from seen_from(viewpoint)
+    mine = {viewpoint.caregiver, *key.get("caregivers", ())}
+    known = [person for person in ids if person in mine]
+    return (yield from get_rows(Caregiver, Viewpoint(viewpoint.now), known, wanted))
+
+
+def clients_seen(viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> Operation[list[Row]]:
+    if viewpoint.client is not None:
+        known = [person for person in ids if person == viewpoint.client]
+    else:
+        values = {"ids": ids, "caregiver": viewpoint.caregiver}
+        known = [row[0] for row in (yield CLIENTS_OF_CAREGIVER, values)]
+    return (yield from get_rows(Client, Viewpoint(viewpoint.now), known, wanted))

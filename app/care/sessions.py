@@ -1,0 +1,50 @@
+"""Sessions: their time state, and the viewer's own."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, FromClause, and_, bindparam, false, true
+
+from app.care.context import Context
+from app.db.reads import Page, Row, get_rows, list_rows
+from app.db.selection import Wanted, Where, Window
+from app.db.tables import Moment, Session, TimeState
+
+NOW = bindparam("now", type_=Moment)
+
+
+def time_state(is_closed: bool, start_date: datetime, now: datetime) -> TimeState:
+    """Computed from the moment of the request, never stored."""
+    if is_closed:
+        return TimeState.COMPLETED
+    return TimeState.FUTURE if start_date > now else TimeState.RUNNING
+
+
+def is_completed(session: FromClause) -> ColumnElement[bool]:
+    return session.c.is_closed == true()
+
+
+def is_future(session: FromClause) -> ColumnElement[bool]:
+    return and_(session.c.is_closed == false(), session.c.start_date > NOW)
+
+
+def is_running(session: FromClause) -> ColumnElement[bool]:
+    return and_(session.c.is_closed == false(), session.c.start_date <= NOW)
+
+
+# The same rule for the database; a test walks both.
+IN_TIME_STATE = {
+    TimeState.COMPLETED: is_completed,
+    TimeState.FUTURE: is_future,
+    TimeState.RUNNING: is_running,
+}
+
+
+async def list_my_sessions(ctx: Context, state: TimeState | None, window: Window, wanted: Wanted) -> Page:
+    where = () if state is None else (Where(IN_TIME_STATE[state]),)
+    return await ctx.db.read(list_rows(Session, ctx.viewpoint(), replace(window, where=where), wanted))
+
+
+async def get_my_sessions(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+    """Those of the sessions that are the viewer's."""
+    return await ctx.db.read(get_rows(Session, ctx.viewpoint(), ids, wanted))
