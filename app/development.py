@@ -1,0 +1,76 @@
+"""For development only: a key pair of one's own, and tokens signed with it."""
+
+import os
+import uuid
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from app.settings import Settings, SettingsError
+
+KEY_FILE = "development-key.pem"
+
+
+def has_own_keys(settings: Settings) -> bool:
+    """In development without a configured key, the service verifies what it signs itself."""
+    given = settings.token_key or settings.token_jwks or settings.token_secret
+    return settings.in_development and not given
+
+
+def private_key(settings: Settings) -> str:
+    """The key pair under CARE_VAR; made when it is not there."""
+    path = Path(settings.var) / KEY_FILE
+    try:
+        if not path.exists():
+            make_key_file(path)
+        return path.read_text()
+    except OSError as error:
+        raise SettingsError(f"the development key at {path} cannot be made or read: {error}") from None
+
+
+def make_key_file(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    new = path.with_suffix(f".{os.getpid()}")  # two that start at once end up with one key
+    new.touch(mode=0o600)
+    new.write_bytes(pem)
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        pass
+    finally:
+        new.unlink()
+
+
+def public_key(settings: Settings) -> str:
+    key = load_pem_private_key(private_key(settings).encode(), password=None)
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+def mint_token(settings: Settings, role: str, user: str, now: datetime, hours: int = 24) -> str:
+    """A token with the claims of the old service's tokens."""
+    claims = {
+        "exp": now + timedelta(hours=hours),
+        "user_name": user,
+        "authorities": [role],
+        "jti": str(uuid.uuid4()),
+        "client_id": "development",
+        "scope": ["read", "write"],
+    }
+    if has_own_keys(settings):
+        return jwt.encode(claims, private_key(settings), algorithm="RS256")
+    if settings.in_development and settings.token_secret:
+        return jwt.encode(claims, settings.token_secret, algorithm="HS256")
+    raise SettingsError(
+        "tokens are minted in development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS is set"
+    )
