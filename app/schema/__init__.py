@@ -1,0 +1,1 @@
+"""The GraphQL contract: types, resolvers, errors and the endpoint."""

@@ -1,0 +1,99 @@
+"""Assignment, Reminder and Lateness; the input and payload of assigning homework."""
+
+from datetime import datetime
+from typing import Any
+
+import strawberry
+
+from app.care.assignments import LatenessState, lateness
+from app.db.plans import Row
+from app.db.tables import AssignmentStatus, FeedbackStatus, ReminderState
+from app.schema.answers import AnswerSet, Feedback
+from app.schema.books import Book, Module
+from app.schema.errors import UserError
+from app.schema.node import Node, id_field, needing, through
+from app.schema.people import Caregiver, Client
+from app.schema.sessions import Session
+
+
+@strawberry.type(description="How an assignment stands to its end date, at the moment of the request.")
+class Lateness:
+    state: LatenessState
+    seconds: int = strawberry.field(description="How late; 0 when on time.")
+
+
+@strawberry.type(description="A moment at which the client is reminded.")
+class Reminder:
+    id: strawberry.ID = id_field()
+    remind_date: datetime
+    state: ReminderState
+
+
+def lateness_of(assignment: strawberry.Parent[Row]) -> Any:
+    return lateness(assignment.end_date, assignment.submit_date, assignment.now)
+
+
+@strawberry.type(description="The homework of one book, assigned to the client of a session.")
+class Assignment(Node):
+    name: str = strawberry.field(
+        resolver=lambda self: self.book.name,
+        metadata=through("book", "name"),
+        description="The name of its book.",
+    )
+    book: Book
+    module: Module = strawberry.field(
+        resolver=lambda self: self.book.module,
+        metadata=through("book", "module"),
+        description="Its book's module.",
+    )
+    is_test: bool = strawberry.field(
+        resolver=lambda self: self.book.is_test,
+        metadata=through("book", "is_test"),
+        description="Whether its book is a test.",
+    )
+    session: Session
+    caregiver: Caregiver
+    client: Client
+    assign_date: datetime
+    start_date: datetime
+    end_date: datetime | None = strawberry.field(
+        description="Null only for homework recorded from the legacy paths, which do not carry it."
+    )
+    submit_date: datetime | None = strawberry.field(description="Null while pending.")
+    status: AssignmentStatus
+    lateness: Lateness = strawberry.field(
+        resolver=lateness_of, metadata=needing("end_date", "submit_date", "now")
+    )
+    score: int
+    feedback_status: FeedbackStatus
+    feedback_submit_date: datetime | None
+    answer_sets: list[AnswerSet] = strawberry.field(
+        description="The submissions of every attempt, newest first."
+    )
+    draft: AnswerSet | None = strawberry.field(
+        description="The client's own unfinished answers; null for others."
+    )
+    feedbacks: list[Feedback]
+    reminders: list[Reminder]
+
+
+@strawberry.input(description="Which books a client shall answer, from when to when.")
+class AssignHomeworkInput:
+    session_id: strawberry.ID
+    book_ids: list[strawberry.ID] = strawberry.field(
+        description="1 to 50; a book named twice is assigned once."
+    )
+    start_date: datetime
+    end_date: datetime = strawberry.field(description="Not before startDate.")
+    remind_dates: list[datetime] | None = strawberry.field(
+        default=None, description="Up to 50 moments between startDate and endDate."
+    )
+
+
+@strawberry.type(description="The outcome of assigning homework: new assignments, or what to mend.")
+class AssignHomeworkPayload:
+    assignments: list[Assignment] = strawberry.field(description="In the order of the books.")
+    message: str | None = strawberry.field(
+        description="Says that the homework was assigned; null when it was not."
+    )
+    user_errors: list[UserError]

@@ -1,0 +1,55 @@
+"""How refusals and faults are said in GraphQL: in a payload's userErrors, or at the top level with a code."""
+
+from typing import Any
+
+import strawberry
+from graphql import GraphQLError, GraphQLSyntaxError
+
+from app.care.errors import CareError, Refused
+
+INTERNAL = "INTERNAL"
+
+
+@strawberry.type(description="Something about the input that a person can mend.")
+class UserError:
+    code: str
+    field: list[str] | None = strawberry.field(description="Path of the input member it is about.")
+    message: str
+
+
+def user_errors(refusal: Refused) -> list[UserError]:
+    """One entry per member, so that a form can show each where it belongs."""
+    if not refusal.members:
+        return [UserError(code=refusal.code, field=None, message=refusal.message)]
+    return [
+        UserError(code=refusal.code, field=[member], message=refusal.message) for member in refusal.members
+    ]
+
+
+def code_of(error: GraphQLError) -> str:
+    """The code of an error: ours, GraphQL's own, or INTERNAL for what nobody expected."""
+    original = error.original_error
+    if isinstance(original, CareError):
+        return original.code
+    if original is not None and not isinstance(original, GraphQLError):
+        return INTERNAL
+    return "GRAPHQL_PARSE_FAILED" if isinstance(error, GraphQLSyntaxError) else "GRAPHQL_VALIDATION_FAILED"
+
+
+def formatted(error: GraphQLError, request_id: str) -> dict[str, Any]:
+    """An error as the response says it; of a fault it tells nothing but where to look it up."""
+    code = code_of(error)
+    said: dict[str, Any] = dict(error.formatted)
+    if code == INTERNAL:
+        said["message"] = "Internal error"
+    said["extensions"] = {"code": code, "requestId": request_id}
+    return said
+
+
+def refusal_at_the_door(refusal: CareError, request_id: str) -> dict[str, Any]:
+    return request_error(refusal.message, refusal.code, request_id)
+
+
+def request_error(message: str, code: str, request_id: str) -> dict[str, Any]:
+    """The body of a request that was not executed."""
+    return {"errors": [{"message": message, "extensions": {"code": code, "requestId": request_id}}]}

@@ -1,0 +1,38 @@
+"""Caregiver, Client and Viewer."""
+
+import strawberry
+
+from app.care.context import Role
+from app.care.people import get_myself
+from app.db.tables import Caregiver as CaregiverTable
+from app.db.tables import Client as ClientTable
+from app.schema.node import Node
+from app.schema.selection import Info, wanted_rows
+
+
+@strawberry.type(description="Gives care; opens sessions and assigns homework in them.")
+class Caregiver(Node):
+    name: str
+    position: str = strawberry.field(description="Professional position.")
+
+
+@strawberry.type(description="Receives care; answers homework.")
+class Client(Node):
+    name: str
+    oppt_id: str = strawberry.field(description="The client's identifier outside this service.")
+
+
+@strawberry.type(description="Who is asking.")
+class Viewer:
+    role: Role
+    time_zone: str = strawberry.field(description="Zone of the wall times on the legacy paths.")
+
+    @strawberry.field(
+        description="The viewer as a caregiver; null for a client.", graphql_type=Caregiver | None
+    )
+    async def caregiver(self, info: Info) -> object:
+        return await get_myself(info.context, Role.CAREGIVER, wanted_rows(info, CaregiverTable))
+
+    @strawberry.field(description="The viewer as a client; null for a caregiver.", graphql_type=Client | None)
+    async def client(self, info: Info) -> object:
+        return await get_myself(info.context, Role.CLIENT, wanted_rows(info, ClientTable))

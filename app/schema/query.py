@@ -1,0 +1,168 @@
+"""The questions: a table of contents, one field each."""
+
+from collections.abc import Awaitable, Callable
+
+import strawberry
+
+from app.care import answers, assignments, books, people, sessions
+from app.care.assignments import AssignmentFilter
+from app.care.books import BookFilter
+from app.care.context import Context
+from app.care.errors import NotFound, Unreadable
+from app.db.entities import Table
+from app.db.plans import Row
+from app.db.selection import Wanted
+from app.db.tables import (
+    AnswerSet,
+    Assignment,
+    AssignmentStatus,
+    Book,
+    Caregiver,
+    Client,
+    Module,
+    Session,
+    TimeState,
+)
+from app.schema import assignments as assignment_types
+from app.schema import books as book_types
+from app.schema import sessions as session_types
+from app.schema.lists import MOST_ROWS, Connection, read_window
+from app.schema.node import Node, read_global_id, read_id
+from app.schema.people import Viewer
+from app.schema.selection import Info, wanted_page, wanted_rows
+
+# How the rows of each kind are looked up for a viewer.
+LookUp = Callable[[Context, list[int], Wanted], Awaitable[list[Row]]]
+LOOK_UPS: dict[Table, LookUp] = {
+    Session: sessions.get_my_sessions,
+    Assignment: assignments.get_my_assignments,
+    AnswerSet: answers.get_my_answer_sets,
+    Book: books.get_books,
+    Caregiver: people.get_my_caregivers,
+    Client: people.get_my_clients,
+}
+KINDS = {table.__name__: table for table in LOOK_UPS}
+
+
+async def look_up(info: Info, table: Table, text: str) -> Row:
+    """The row that an id argument names; not there and not the viewer's are the same."""
+    info.context.signed_in()
+    number = read_id(text, table)
+    rows = (
+        await LOOK_UPS[table](info.context, [number], wanted_rows(info, table)) if number is not None else []
+    )
+    if not rows:
+        raise NotFound(table.__name__.lower(), "id")
+    return rows[0]
+
+
+async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None]:
+    """One read per kind, whatever the number of ids; null where nothing of the viewer's is named."""
+    info.context.signed_in()
+    if len(ids) > MOST_ROWS:
+        raise Unreadable("ids", f"may hold at most {MOST_ROWS} ids")
+    named = [read_global_id(text) for text in ids]
+    found: dict[tuple[str, int], Row] = {}
+    for kind, table in KINDS.items():
+        numbers = [one[1] for one in named if one is not None and one[0] == kind]
+        if numbers:
+            rows = await LOOK_UPS[table](info.context, numbers, wanted_rows(info, table).with_ids())
+            found |= {(kind, row.id): row for row in rows}
+    return [None if one is None else found.get(one) for one in named]
+
+
+def filter_number(text: str | None, table: Table) -> int | None:
+    """An id to filter by; an id that names nothing matches nothing, as 0 does."""
+    return None if text is None else read_id(text, table) or 0
+
+
+@strawberry.type(description="What can be asked.")
+class Query:
+    @strawberry.field(description="Who is asking.", graphql_type=Viewer | None)
+    async def viewer(self, info: Info) -> object:
+        return Viewer(role=info.context.signed_in().role, time_zone=info.context.time_zone)
+
+    @strawberry.field(
+        description="An object by its global id; null when it is not the viewer's.", graphql_type=Node | None
+    )
+    async def node(self, info: Info, id: strawberry.ID) -> object:
+        return (await look_up_nodes(info, [id]))[0]
+
+    @strawberry.field(
+        description="Objects by their global ids, in the order asked.", graphql_type=list[Node | None]
+    )
+    async def nodes(self, info: Info, ids: list[strawberry.ID]) -> object:
+        return await look_up_nodes(info, ids)
+
+    @strawberry.field(
+        description="The viewer's own sessions, newest first.", graphql_type=Connection[session_types.Session]
+    )
+    async def sessions(
+        self,
+        info: Info,
+        time_state: TimeState | None = None,
+        first: int = 20,
+        after: str | None = None,
+        offset: int | None = None,
+    ) -> object:
+        wanted, shape = wanted_page(info, Session)
+        window = read_window(shape, first, after, offset)
+        return await sessions.list_my_sessions(info.context, time_state, window, wanted)
+
+    @strawberry.field(
+        description="One of the viewer's sessions, by either form of its id.",
+        graphql_type=session_types.Session | None,
+    )
+    async def session(self, info: Info, id: strawberry.ID) -> object:
+        return await look_up(info, Session, id)
+
+    @strawberry.field(
+        description="The viewer's own assignments, newest first. The time state is that of the session.",
+        graphql_type=Connection[assignment_types.Assignment],
+    )
+    async def assignments(
+        self,
+        info: Info,
+        time_state: TimeState | None = None,
+        status: AssignmentStatus | None = None,
+        session_id: strawberry.ID | None = None,
+        client_id: strawberry.ID | None = None,
+        first: int = 20,
+        after: str | None = None,
+        offset: int | None = None,
+    ) -> object:
+        wanted, shape = wanted_page(info, Assignment)
+        window = read_window(shape, first, after, offset)
+        asked = AssignmentFilter(
+            time_state, status, filter_number(session_id, Session), filter_number(client_id, Client)
+        )
+        return await assignments.list_my_assignments(info.context, asked, window, wanted)
+
+    @strawberry.field(
+        description="One of the viewer's assignments, by either form of its id.",
+        graphql_type=assignment_types.Assignment | None,
+    )
+    async def assignment(self, info: Info, id: strawberry.ID) -> object:
+        return await look_up(info, Assignment, id)
+
+    @strawberry.field(
+        description="The book catalogue, newest first; a search finds names by how their words begin.",
+        graphql_type=Connection[book_types.Book],
+    )
+    async def books(
+        self,
+        info: Info,
+        search: str | None = None,
+        module_id: strawberry.ID | None = None,
+        is_test: bool | None = None,
+        first: int = 20,
+        after: str | None = None,
+    ) -> object:
+        wanted, shape = wanted_page(info, Book)
+        window = read_window(shape, first, after)
+        asked = BookFilter(search, filter_number(module_id, Module), is_test)
+        return await books.list_books(info.context, asked, window, wanted)
+
+    @strawberry.field(description="A book, by either form of its id.", graphql_type=book_types.Book | None)
+    async def book(self, info: Info, id: strawberry.ID) -> object:
+        return await look_up(info, Book, id)

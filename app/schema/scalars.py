@@ -1,0 +1,35 @@
+"""DateTime: RFC 3339 with an offset; aware UTC inside, `Z` outside."""
+
+import re
+from datetime import UTC, datetime
+
+import strawberry
+
+RFC_3339 = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+
+
+def write_moment(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def read_moment(text: object) -> datetime:
+    match = RFC_3339.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise ValueError("a DateTime reads like 2026-11-21T09:00:00Z or 2026-11-21T10:00:00+01:00")
+    date, time, fraction, offset = match.groups()
+    try:
+        local = datetime.fromisoformat(f"{date}T{time}{(fraction or '')[:7]}{offset.upper()}")
+        return local.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("this DateTime does not exist") from None
+
+
+DATE_TIME = strawberry.scalar(
+    name="DateTime",
+    description="A moment in RFC 3339: an offset is required on input, and always `Z` on output.",
+    specified_by_url="https://www.rfc-editor.org/rfc/rfc3339",
+    serialize=write_moment,
+    parse_value=read_moment,
+)

@@ -1,0 +1,55 @@
+"""The GraphQL schema: Strawberry's, with errors logged once and rows told apart by their own word."""
+
+import logging
+from datetime import datetime
+
+import strawberry
+from graphql import GraphQLError, GraphQLObjectType, lexicographic_sort_schema, print_schema
+from strawberry.schema.config import StrawberryConfig
+from strawberry.types import ExecutionContext
+
+from app.schema.answers import AnswerSet
+from app.schema.assignments import Assignment
+from app.schema.books import Book
+from app.schema.errors import INTERNAL, code_of
+from app.schema.mutation import Mutation
+from app.schema.people import Caregiver, Client
+from app.schema.query import Query
+from app.schema.scalars import DATE_TIME
+from app.schema.sessions import Session
+
+logger = logging.getLogger("care.graphql")
+
+
+class Schema(strawberry.Schema):
+    def process_errors(
+        self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
+    ) -> None:
+        """A refusal is not a fault: only what nobody expected is logged, with its traceback."""
+        for error in errors:
+            if code_of(error) == INTERNAL:
+                context = execution_context.context if execution_context else None
+                request_id = getattr(context, "request_id", "-")
+                logger.error(
+                    "fault in request %s at %s", request_id, error.path, exc_info=error.original_error
+                )
+
+
+def build_schema() -> Schema:
+    schema = Schema(
+        query=Query,
+        mutation=Mutation,
+        types=[Session, Assignment, AnswerSet, Book, Caregiver, Client],
+        config=StrawberryConfig(scalar_map={datetime: DATE_TIME}),
+    )
+    # Strawberry asks of every object whether it is an instance of its type's class. Rows never are:
+    # Node.resolve_type tells their kind where it is open, and elsewhere the schema already says it.
+    for graphql_type in schema._schema.type_map.values():
+        if isinstance(graphql_type, GraphQLObjectType) and graphql_type.interfaces:
+            graphql_type.is_type_of = None
+    return schema
+
+
+def schema_text(schema: Schema) -> str:
+    """The schema in SDL, sorted, so that a change is a readable difference."""
+    return print_schema(lexicographic_sort_schema(schema._schema)) + "\n"

@@ -1,0 +1,145 @@
+"""What a GraphQL request selected, as the neutral selection that the reads take."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import strawberry
+from graphql import GraphQLField, GraphQLObjectType, get_named_type, is_composite_type
+from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_subfields
+from graphql.execution.values import VariableValues, get_argument_values
+
+from app.care.context import Context
+from app.db.entities import ENTITIES, Table
+from app.db.selection import Link, Wanted, Window
+from app.schema.lists import page_key, read_window
+
+Info = strawberry.Info[Context, None]
+Fields = list[FieldDetails]
+
+
+def wanted_rows(info: Info, table: Table) -> Wanted:
+    """What is wanted of the rows that this field returns."""
+    selection = Selection(info)
+    return selection.wanted(table, selection.root)
+
+
+def wanted_under(info: Info, name: str, table: Table) -> Wanted | None:
+    """What is wanted of the rows that this field's object holds under `name`; None when not selected."""
+    selection = Selection(info)
+    fields = selection.named(selection.return_type, selection.root, name)
+    return selection.wanted(table, fields) if fields else None
+
+
+def wanted_page(info: Info, table: Table) -> tuple[Wanted, Window]:
+    """What is wanted of the rows of this connection, and whether rows and total are wanted at all."""
+    selection = Selection(info)
+    rows, window = selection.connection(selection.return_type, selection.root)
+    return selection.wanted(table, rows.fields, rows.columns), window
+
+
+@dataclass
+class Asked:
+    """A selection on one table while it is gathered: aliases and fragments may ask for the same row twice."""
+
+    table: Table
+    columns: set[str] = field(default_factory=set)
+    links: dict[str, "Asked"] = field(default_factory=dict)
+    pages: dict[str, tuple[str, Window, "Asked"]] = field(default_factory=dict)
+
+    def link(self, name: str) -> "Asked":
+        target = ENTITIES[self.table].links[name].target
+        return self.links.setdefault(name, Asked(target))
+
+    def freeze(self) -> Wanted:
+        links = [Link(name, name, asked.freeze()) for name, asked in self.links.items()]
+        pages = [Link(key, name, asked.freeze(), window) for key, (name, window, asked) in self.pages.items()]
+        return Wanted(frozenset(self.columns), (*links, *pages))
+
+
+@dataclass
+class RowsAsked:
+    fields: Fields
+    columns: set[str]
+
+
+class Selection:
+    """The part of a document below one field. Collecting is graphql-core's own, so fragments, aliases and
+    directives mean here what they mean to the executor."""
+
+    def __init__(self, info: Info) -> None:
+        raw = info._raw_info
+        coerced: Any = raw.variable_values  # strawberry hands over the plain dict
+        self.schema = raw.schema
+        self.operation = raw.operation
+        self.fragments = {name: FragmentDetails(node) for name, node in raw.fragments.items()}
+        self.variables = VariableValues({}, coerced)
+        self.root: Fields = [FieldDetails(node, None) for node in raw.field_nodes]
+        self.return_type: Any = get_named_type(raw.return_type)
+
+    def below(self, kind: GraphQLObjectType, fields: Fields) -> dict[str, Fields]:
+        """Response key -> the fields selected under it on an object of this kind."""
+        return collect_subfields(
+            self.schema, self.fragments, self.variables, self.operation, kind, fields
+        ).grouped_field_set
+
+    def named(self, kind: GraphQLObjectType, fields: Fields, name: str) -> Fields:
+        groups = self.below(kind, fields).values()
+        return [each for group in groups if group[0].node.name.value == name for each in group]
+
+    def wanted(self, table: Table, fields: Fields, columns: set[str] | None = None) -> Wanted:
+        asked = Asked(table, columns or set())
+        self.gather(asked, fields)
+        return asked.freeze()
+
+    def gather(self, asked: Asked, fields: Fields) -> None:
+        kind: Any = self.schema.type_map[asked.table.__name__]
+        for group in self.below(kind, fields).values():
+            name = group[0].node.name.value
+            if not name.startswith("__"):
+                self.gather_field(asked, kind.fields[name], group)
+
+    def gather_field(self, asked: Asked, definition: GraphQLField, group: Fields) -> None:
+        declared = definition.extensions["strawberry-definition"]
+        metadata = declared.metadata
+        *links, name = metadata.get("through", (declared.python_name,))
+        for link in links:
+            asked = asked.link(link)
+        if "columns" in metadata:
+            asked.columns.update(metadata["columns"])
+        elif "page" in metadata:
+            self.gather_page(asked, name, definition, group)
+        elif is_composite_type(get_named_type(definition.type)):
+            self.gather(asked.link(name), group)
+        else:
+            asked.columns.add(name)
+
+    def gather_page(self, asked: Asked, name: str, definition: GraphQLField, group: Fields) -> None:
+        """A list inside a row: known by its arguments, so that equal ones are read once and others apart."""
+        arguments = get_argument_values(definition, group[0].node, self.variables)
+        kind: Any = get_named_type(definition.type)
+        rows, shape = self.connection(kind, group)
+        key = page_key(name, arguments)
+        target = ENTITIES[asked.table].links[name].target
+        _, known, into = asked.pages.get(key, (name, Window(with_rows=False), Asked(target)))
+        into.columns |= rows.columns
+        self.gather(into, rows.fields)
+        where, values = definition.extensions["strawberry-definition"].metadata["page"](arguments)
+        window = Window(
+            where=where,
+            values=values,
+            with_rows=shape.with_rows or known.with_rows,
+            with_total=shape.with_total or known.with_total,
+        )
+        window = read_window(window, arguments["first"], arguments.get("after"))
+        asked.pages[key] = (name, window, into)
+
+    def connection(self, kind: GraphQLObjectType, fields: Fields) -> tuple[RowsAsked, Window]:
+        """What a connection asks of its rows; cursors are made of ids."""
+        edge: Any = get_named_type(kind.fields["edges"].type)
+        edges = self.named(kind, fields, "edges")
+        nodes = self.named(kind, fields, "nodes") + self.named(edge, edges, "node")
+        page_info = self.named(kind, fields, "pageInfo")
+        return RowsAsked(nodes, {"id"} if edges or page_info else set()), Window(
+            with_rows=bool(nodes or edges or page_info),
+            with_total=bool(self.named(kind, fields, "totalCount")),
+        )

@@ -1,0 +1,76 @@
+"""Session: a period of care between one caregiver and one client."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import strawberry
+
+from app.care.assignments import of_status
+from app.care.sessions import time_state
+from app.db.plans import Row
+from app.db.tables import AssignmentStatus, TimeState
+from app.schema.lists import Connection, page_key
+from app.schema.node import Node, needing
+from app.schema.people import Caregiver, Client
+
+if TYPE_CHECKING:
+    from app.schema.assignments import Assignment
+
+LazyAssignment = Annotated["Assignment", strawberry.lazy("app.schema.assignments")]
+
+
+def running_status_of(session: strawberry.Parent[Row]) -> TimeState:
+    return time_state(session.is_closed, session.start_date, session.now)
+
+
+def pending_count_of(session: strawberry.Parent[Row]) -> int:
+    pending: int = session.assignment_count - session.completed_assignment_count
+    return pending
+
+
+def assignments_where(arguments: Mapping[str, Any]) -> Any:
+    return of_status(arguments.get("status"))
+
+
+def assignments_of(
+    session: strawberry.Parent[Row],
+    status: AssignmentStatus | None = None,
+    first: int = 20,
+    after: str | None = None,
+) -> Connection[LazyAssignment]:
+    key = page_key("assignments", {"status": status, "first": first, "after": after})
+    page: Connection[LazyAssignment] = getattr(session, key)
+    return page
+
+
+@strawberry.type(description="A period of care between one caregiver and one client.")
+class Session(Node):
+    title: str
+    description: str
+    caregiver: Caregiver
+    client: Client
+    create_date: datetime
+    start_date: datetime
+    close_date: datetime | None = strawberry.field(
+        description="Null while open, and where only the old service knew it."
+    )
+    chat_id: str = strawberry.field(description="Identifies the chat of the session.")
+    is_closed: bool
+    running_status: TimeState = strawberry.field(
+        resolver=running_status_of,
+        metadata=needing("is_closed", "start_date", "now"),
+        description="FUTURE until its start, RUNNING until closed.",
+    )
+    assignment_count: int
+    completed_assignment_count: int
+    pending_assignment_count: int = strawberry.field(
+        resolver=pending_count_of, metadata=needing("assignment_count", "completed_assignment_count")
+    )
+    last_assignment_score: int | None = strawberry.field(
+        description="Score of the newest completed assignment; null if there is none."
+    )
+    latest_assignment: LazyAssignment | None = strawberry.field(description="The newest assignment.")
+    assignments: Connection[LazyAssignment] = strawberry.field(
+        resolver=assignments_of, metadata={"page": assignments_where}, description="Newest first."
+    )
