@@ -1,0 +1,52 @@
+"""How refusals are said on the legacy paths: a status for every code, and the one error body."""
+
+import logging
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+logger = logging.getLogger("care.legacy")
+
+STATUS = {
+    "UNAUTHENTICATED": 401,
+    "FORBIDDEN": 403,
+    "NOT_FOUND": 404,
+    "INCOMPLETE": 404,  # service.md section 7: a request that lacks information is a 404
+    "UNREADABLE": 400,
+    "NOT_RUNNING": 409,
+    "INTERNAL": 500,
+}
+
+
+class LegacyError(Exception):
+    """A refusal with its status: what the request itself got wrong, or what the schema refused."""
+
+    def __init__(self, status: int, message: str, allow: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.allow = allow
+
+
+def refusal(code: str, message: str) -> LegacyError:
+    return LegacyError(STATUS[code], message)
+
+
+def error_response(request: Request, error: LegacyError) -> Response:
+    body: dict[str, Any] = {
+        "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "status": error.status,
+        "error": HTTPStatus(error.status).phrase,
+        "message": error.message,
+        "path": request.scope["path"],
+    }
+    headers = {}
+    if error.allow is not None:
+        headers["allow"] = error.allow
+    if error.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return Response(orjson.dumps(body), error.status, headers, media_type="application/json")

@@ -1,0 +1,121 @@
+"""Reads the body of the legacy PUT into the variables of its GraphQL document."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import orjson
+
+from app.care.assignments import MOST_BOOKS, MOST_REMINDERS
+from app.care.errors import Incomplete, Refused, Unreadable
+
+REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")
+LARGEST_ID = 2**63 - 1
+DATE = re.compile(r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})")
+TIME = re.compile(r"([0-9]{2}):([0-9]{2})")
+
+
+class NotAnObject(Refused):
+    """The body is no JSON object at all."""
+
+    code = "UNREADABLE"
+
+
+def read_homework(body: bytes, zone: ZoneInfo) -> dict[str, Any]:
+    """First what is missing, all of it; then what cannot be read, in the documented order of the members."""
+    try:
+        given = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        given = None
+    if not isinstance(given, dict):
+        raise NotAnObject("the body must be a JSON object")
+    refuse_missing(given)
+    book_ids = read_ids(given["bookIds"])
+    start = read_moment(given, "startDate", "startTime", zone)
+    end = read_moment(given, "endDate", "endTime", zone)
+    remind_dates = read_remind_dates(given.get("remindDates"), zone)
+    return {
+        "sessionId": str(read_id(given["sessionId"], "sessionId")),
+        "bookIds": [str(book_id) for book_id in book_ids],
+        "startDate": rfc_3339(start),
+        "endDate": rfc_3339(end),
+        "remindDates": [rfc_3339(moment) for moment in remind_dates],
+    }
+
+
+def refuse_missing(given: dict[str, Any]) -> None:
+    missing = [name for name in REQUIRED if is_missing(given.get(name))]
+    reminders = given.get("remindDates")
+    for index, reminder in enumerate(reminders if isinstance(reminders, list) else ()):
+        if isinstance(reminder, dict):
+            missing += [
+                f"remindDates[{index}].{name}" for name in ("date", "time") if is_missing(reminder.get(name))
+            ]
+    if missing:
+        raise Incomplete(*missing)
+
+
+def is_missing(value: object) -> bool:
+    return value is None or value == [] or (isinstance(value, str) and not value.strip())
+
+
+def read_ids(value: object) -> list[int]:
+    if not isinstance(value, list):
+        raise Unreadable("bookIds", "must be an array of integers")
+    if len(value) > MOST_BOOKS:
+        raise Unreadable("bookIds", f"may hold at most {MOST_BOOKS} books")
+    return [read_id(item, "bookIds") for item in value]
+
+
+def read_id(value: object, member: str) -> int:
+    """A JSON integer. `true` is none, though Python counts it as one."""
+    if type(value) is not int or not 0 <= value <= LARGEST_ID:
+        raise Unreadable(member, "must be an integer id")
+    return value
+
+
+def read_remind_dates(value: object, zone: ZoneInfo) -> list[datetime]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise Unreadable("remindDates", "must be an array of objects")
+    if len(value) > MOST_REMINDERS:
+        raise Unreadable("remindDates", f"may hold at most {MOST_REMINDERS} moments")
+    moments = []
+    for index, item in enumerate(value):
+        if not isinstance(item, dict):
+            raise Unreadable("remindDates", "must be an array of objects")
+        moments.append(read_moment(item, "date", "time", zone, prefix=f"remindDates[{index}]."))
+    return moments
+
+
+def read_moment(
+    given: dict[str, Any], date_member: str, time_member: str, zone: ZoneInfo, prefix: str = ""
+) -> datetime:
+    """A wall time in the service zone. One that a clock change skips does not exist; one that it repeats is
+    the first of the two."""
+    date_text, time_text = given[date_member], given[time_member]
+    date = DATE.fullmatch(date_text) if isinstance(date_text, str) else None
+    time = TIME.fullmatch(time_text) if isinstance(time_text, str) else None
+    if date is None:
+        raise Unreadable(prefix + date_member, "must be a date like 2026/11/21 or 2026-11-21")
+    if time is None:
+        raise Unreadable(prefix + time_member, "must be a time like 18:30")
+    year, _, month, day = date.groups()
+    try:
+        local = datetime(int(year), int(month), int(day), tzinfo=zone)
+    except ValueError:
+        raise Unreadable(prefix + date_member, "is no date of the calendar") from None
+    try:
+        local = local.replace(hour=int(time[1]), minute=int(time[2]))
+        moment = local.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise Unreadable(prefix + time_member, "is no time of the day") from None
+    if moment.astimezone(zone).replace(tzinfo=None) != local.replace(tzinfo=None):
+        raise Unreadable(prefix + time_member, "is skipped by a clock change on that day")
+    return moment
+
+
+def rfc_3339(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
