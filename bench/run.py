@@ -1,0 +1,159 @@
+"""The yardstick: do this project and its peers answer eight operations rightly, and how fast?
+
+python bench/run.py check                  compare every answer with the right one
+python bench/run.py bench                  the same, then time each operation under load and print tables
+python bench/run.py report --json FILE     print the tables of an earlier `bench --json FILE` again
+python bench/run.py peers                  install the peers that need it
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import expected
+from comparison import WRITES, encoded, what_is_wrong
+from load import Pace, has_wrk, measure
+from report import OPERATIONS, PROJECT, Figures, Round, print_report
+from servers import (
+    BENCH,
+    HOME,
+    WORK,
+    Target,
+    data_folder,
+    master_database,
+    new_request,
+    read_targets,
+    running,
+)
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a started server is ended first
+    args = read_arguments()
+    targets, bars = read_targets()
+    labels = {name: target.spec["label"] for name, target in targets.items()}
+    if args.command == "report":
+        print_report(json.loads(args.json.read_text())["rounds"], labels, bars)
+        return 0
+    if args.command == "bench" and not has_wrk():
+        print("wrk is not installed: timing needs it, `check` does not.", file=sys.stderr)
+        return 2
+    WORK.mkdir(parents=True, exist_ok=True)
+    if args.command == "peers":
+        return install_peers()
+    copy_node_peers()
+
+    rounds: list[Round] = []
+    for repetition in range(args.reps if args.command == "bench" else 1):
+        for name in args.target:
+            rounds.append(one_round(targets[name], args, fresh=args.fresh and repetition == 0))
+    if args.command == "bench":
+        print_report(rounds, labels, bars)
+        if args.json:
+            settings = {name: getattr(args, name) for name in ("scale", "connections", "seconds", "warm")}
+            args.json.write_text(json.dumps({**settings, "rounds": rounds}, indent=1))
+    return int(any("wrong" in r or any("wrong" in f for f in r["operations"].values()) for r in rounds))
+
+
+def read_arguments() -> argparse.Namespace:
+    names = list(read_targets()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=["check", "bench", "report", "peers"])
+    parser.add_argument(
+        "-t", "--target", action="append", choices=names, help=f"may be repeated; default {PROJECT}"
+    )
+    parser.add_argument(
+        "-o", "--op", action="append", choices=list(OPERATIONS), help="may be repeated; default all"
+    )
+    parser.add_argument("--scale", type=int, default=1, help="N times the sessions and assignments")
+    parser.add_argument("--reps", type=int, default=3, help="rounds, the targets taking turns")
+    parser.add_argument("--seconds", type=int, default=8, help="timed, per operation")
+    parser.add_argument("--warm", type=int, default=2, help="seconds of load before that")
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--fresh", action="store_true", help="import the data set again")
+    parser.add_argument("--json", type=Path, help="file that keeps the figures")
+    args = parser.parse_args()
+    if args.command == "report" and not args.json:
+        parser.error("report needs --json FILE")
+    args.target = args.target or [PROJECT]
+    args.op = args.op or list(OPERATIONS)
+    return args
+
+
+def one_round(target: Target, args: argparse.Namespace, fresh: bool) -> Round:
+    """One start of one target: everything is compared first, then timed, reads before writes."""
+    print(target.name, flush=True)
+    result: Round = {"target": target.name, "load_before": os.getloadavg()[0], "operations": {}}
+    try:
+        data = data_folder(args.scale)
+        write_bodies(data)
+        master = master_database(target, data, fresh)
+        with running(target, master, data) as server:
+            truth = expected.open_dataset(data / "dataset.db")
+            values = {op: expected.request_values(truth, op) for op in target.operations if op in args.op}
+            requests = {op: [new_request(target, op, v) for v in values[op]] for op in values}
+            for op in sorted(values, key=lambda op: (op[1] == "4", op)):
+                wrong = what_is_wrong(target, server, op, requests[op][0], truth, values[op][0])
+                figures: Figures = {"wrong": wrong} if wrong else {}
+                if args.command == "bench" and not wrong:
+                    figures = measure(
+                        target, server, op, requests[op], Pace(args.warm, args.seconds, args.connections)
+                    )
+                    if op not in WRITES:
+                        wrong = what_is_wrong(target, server, op, requests[op][-1], truth, values[op][-1])
+                        figures |= {"wrong": f"after the load: {wrong}"} if wrong else {}
+                result["operations"][op] = figures
+                print(f"  {op}  {in_words(figures)}", flush=True)
+    except Exception as error:  # whatever it is, the other targets go on
+        result["wrong"] = f"{type(error).__name__}: {error}"
+        print(f"  FAILED: {result['wrong']}", flush=True)
+    return result
+
+
+def in_words(figures: Figures) -> str:
+    said = f"{figures['per_second']:,.0f} requests/s" if "per_second" in figures else ""
+    if "wrong" in figures:
+        return f"{said} WRONG: {figures['wrong']}".strip()
+    return said or "right"
+
+
+# --- peers -----------------------------------------------------------------------------------------------
+
+
+def write_bodies(data: Path) -> None:
+    """What the constant-body limits serve."""
+    truth = expected.open_dataset(data / "dataset.db")
+    for op in ("R1", "R2"):
+        (WORK / f"{op}.json").write_bytes(encoded(expected.ANSWER[op](truth, {})))
+
+
+def copy_node_peers() -> None:
+    """Node looks for packages beside the program, and packages do not belong into this folder."""
+    shutil.copytree(BENCH / "peers" / "node", HOME / "peers" / "node", dirs_exist_ok=True)
+
+
+def install_peers() -> int:
+    copy_node_peers()
+    if not shutil.which("npm"):
+        print("node: npm is not installed, fastify-rest and mercurius-jit stay out")
+    else:
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund"], cwd=HOME / "peers" / "node", check=True)
+    if not shutil.which("go"):
+        print("go: the Go compiler is not installed, the target go stays out")
+    else:
+        build = ["go", "build", "-tags", "libsqlite3", "-o", str(HOME / "peers" / "go" / "server"), "main.go"]
+        # Debian's packages of the two libraries are found here; elsewhere GOPATH says where they are.
+        environment = {"GO111MODULE": "off", "GOPATH": "/usr/share/gocode", **os.environ}
+        subprocess.run(build, cwd=BENCH / "peers" / "go", env=environment, check=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
