@@ -1,0 +1,150 @@
+"""People calling the service, each with their own token; and what it asked its database meanwhile."""
+
+import asyncio
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from httpx2 import Response
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from app.auth import Door
+from app.db.drivers import Database, open_database
+from app.db.importing import importing
+from app.db.statements import Operation, Step
+from app.settings import Settings
+from tests import keys
+from tests.given import Record, lines
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def opened(app: Starlette) -> Iterator[TestClient]:
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody with a token, or with none."""
+
+    client: TestClient
+    token: str | None
+
+    def request(self, method: str, path: str, **options: Any) -> Response:
+        headers = dict(options.pop("headers", {}))
+        if self.token is not None:
+            headers.setdefault("authorization", f"bearer {self.token}")
+        return self.client.request(method, path, headers=headers, **options)
+
+    def get(self, path: str, **options: Any) -> Response:
+        return self.request("GET", path, **options)
+
+    def put(self, path: str, **options: Any) -> Response:
+        return self.request("PUT", path, **options)
+
+    def post_graphql(self, query: str, **variables: Any) -> Response:
+        return self.request("POST", "/graphql", json={"query": query, "variables": variables})
+
+    def graphql(self, query: str, **variables: Any) -> dict[str, Any]:
+        """The whole answer, errors included, less the request ids, which are new every time."""
+        answer: dict[str, Any] = self.post_graphql(query, **variables).json()
+        for error in answer.get("errors", ()):
+            assert error["extensions"].pop("requestId")
+        return answer
+
+    def data(self, query: str, **variables: Any) -> dict[str, Any]:
+        answer = self.graphql(query, **variables)
+        assert "errors" not in answer, answer["errors"]
+        data: dict[str, Any] = answer["data"]
+        return data
+
+
+@dataclass(frozen=True)
+class Gateway:
+    client: TestClient
+    settings: Settings
+
+    def given(self, records: Iterable[Record]) -> None:
+        """Put a world into the database, as `import` does."""
+        load(self.settings.database, records)
+
+    def as_caregiver(self, number: int) -> Caller:
+        return Caller(self.client, keys.token("CAREGIVER", f"caregiver-{number}"))
+
+    def as_client(self, number: int) -> Caller:
+        return Caller(self.client, keys.token("CLIENT", f"client-{number}"))
+
+    def as_nobody(self) -> Caller:
+        return Caller(self.client, None)
+
+    def with_token(self, token: str) -> Caller:
+        return Caller(self.client, token)
+
+    @contextmanager
+    def watched(self) -> Iterator[list[Step]]:
+        """The statements that run inside the block, account lookups left out."""
+        state = self.client.app_state
+        door: Door = state["door"]
+        seen: list[Step] = []
+        state["door"] = replace(door, db=Watched(door.db, seen))
+        try:
+            yield seen
+        finally:
+            state["door"] = door
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A database that remembers what it was asked."""
+
+    db: Database
+    seen: list[Step]
+
+    async def read(self, operation: Operation[Result]) -> Result:
+        return await self.db.read(remembering(operation, self.seen))
+
+    async def write(self, operation: Operation[Result]) -> Result:
+        return await self.db.write(remembering(operation, self.seen))
+
+    async def close(self) -> None:
+        await self.db.close()
+
+
+def remembering(operation: Operation[Result], seen: list[Step]) -> Generator[Step, list[Any], Result]:
+    try:
+        step = next(operation)
+        while True:
+            if not is_account_lookup(step):
+                seen.append(step)
+            step = operation.send((yield step))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def is_account_lookup(step: Step) -> bool:
+    return isinstance(step, tuple) and list(step[1]) == ["user"]
+
+
+def load(database_url: str, records: Iterable[Record]) -> None:
+    """Put a world into a database, as `import` does."""
+    run_write(database_url, importing(lines(records)))
+
+
+def run_read(database_url: str, operation: Operation[Result]) -> Result:
+    return asyncio.run(once(database_url, operation, is_write=False))
+
+
+def run_write(database_url: str, operation: Operation[Result]) -> Result:
+    return asyncio.run(once(database_url, operation, is_write=True))
+
+
+async def once(database_url: str, operation: Operation[Result], is_write: bool) -> Result:
+    db = await open_database(database_url)
+    try:
+        return await (db.write(operation) if is_write else db.read(operation))
+    finally:
+        await db.close()

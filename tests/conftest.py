@@ -1,0 +1,65 @@
+"""What tests stand on: a fresh database of either kind, the app on it, real tokens, a frozen moment."""
+
+import asyncio
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.db.migrate import migrate
+from app.main import create_app
+from app.settings import Environment, Settings
+from tests import keys
+from tests.callers import Gateway, opened
+from tests.given import NOW
+from tests.postgres import create_database, drop_database, running_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    with running_postgres() as url:
+        yield url
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def migrated(kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A migrated, empty database that every test's own is a copy of."""
+    if kind == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('migrated')}/care.db"
+    else:
+        url = create_database(request.getfixturevalue("postgres"), f"migrated_{uuid.uuid4().hex}")
+    asyncio.run(migrate(url))
+    return url
+
+
+@pytest.fixture
+def database_url(kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if kind == "sqlite":
+        copy = tmp_path / "care.db"
+        shutil.copyfile(migrated.removeprefix("sqlite:///"), copy)
+        yield f"sqlite:///{copy}"
+        return
+    server, name = request.getfixturevalue("postgres"), f"test_{uuid.uuid4().hex}"
+    yield create_database(server, name, template=migrated.rsplit("/", 1)[1])
+    drop_database(server, name)
+
+
+@pytest.fixture
+def settings(database_url: str, tmp_path: Path) -> Settings:
+    return Settings(
+        env=Environment.DEVELOPMENT, database_url=database_url, token_key=keys.public_pem(), var=str(tmp_path)
+    )
+
+
+@pytest.fixture
+def gateway(settings: Settings) -> Iterator[Gateway]:
+    """The whole service on a fresh database, at the frozen moment."""
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        yield Gateway(client, settings)

