@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
@@ -156,7 +157,7 @@ def import_command(file: BinaryIO) -> None:
 def with_progress(file: BinaryIO) -> Iterator[bytes]:
     """The file's lines; on a terminal with a bar of how much of it is read."""
     size = os.fstat(file.fileno()).st_size if file.seekable() else 0
-    with click.progressbar(length=size, label="importing", file=click.get_text_stream("stderr")) as bar:
+    with click.progressbar(length=size, label="importing", file=sys.stderr) as bar:
         for line in file:
             yield line
             bar.update(len(line))
