@@ -1,0 +1,57 @@
+"""README's first query and first legacy call answer what README says, and its commands exist."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from app.db.demo import CAREGIVER, demo_lines
+from app.db.importing import importing
+from tests import keys
+from tests.callers import Gateway, run_write
+from tests.given import NOW
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+
+
+def blocks(language: str) -> list[str]:
+    return [text for found, text in BLOCKS if found == language]
+
+
+@pytest.fixture
+def demo(gateway: Gateway) -> Gateway:
+    run_write(gateway.settings.database, importing(demo_lines(NOW)))
+    return gateway
+
+
+def test_the_first_query_answers_what_readme_shows(demo: Gateway) -> None:
+    (query,) = blocks("graphql")
+    shown = json.loads(blocks("json")[0])
+
+    answer = demo.with_token(keys.token("CAREGIVER", CAREGIVER)).graphql(query)
+
+    assert answer == shown
+
+
+def test_the_first_legacy_call_answers_what_readme_shows(demo: Gateway) -> None:
+    path = re.search(r"http://127\.0\.0\.1:8000(/gateway\S+)", README)
+    assert path is not None
+    shown = json.loads(blocks("json")[1])
+
+    answer = demo.with_token(keys.token("CAREGIVER", CAREGIVER)).get(path[1])
+
+    assert answer.status_code == 200
+    assert answer.text == json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+
+
+def test_every_command_of_the_command_line_is_in_readme() -> None:
+    assert [name for name in main.commands if f"`{name}" not in README] == []
+
+
+def test_every_command_that_readme_shows_exists() -> None:
+    shown = re.findall(r"(?:care-gateway|-m app) ([a-z]+)", "".join(blocks("sh")))
+
+    assert [name for name in shown if name not in main.commands] == []
