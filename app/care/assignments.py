@@ -112,11 +112,11 @@ async def list_my_assignments(ctx: Context, asked: AssignmentFilter, window: Win
     if asked.status is not None:
         of_rows.append(Where(has_status))
     if asked.session_id is not None:
-        of_rows.append(Where(is_in_session))
-        of_sessions.append(Where(is_session))
+        of_rows.append(Where(is_in_session, narrows=True))
+        of_sessions.append(Where(is_session, narrows=True))
     if asked.client_id is not None:
-        of_rows.append(Where(is_of_client))
-        of_sessions.append(Where(is_of_client))
+        of_rows.append(Where(is_of_client, narrows=True))
+        of_sessions.append(Where(is_of_client, narrows=True))
     values = {"status": asked.status, "in_session": asked.session_id, "of_client": asked.client_id}
     counted_by = CountedBy(Session, COUNTS[asked.status], tuple(of_sessions))
     window = replace(window, where=tuple(of_rows), values=values)

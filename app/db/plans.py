@@ -7,7 +7,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sqlalchemy import ColumnElement, FromClause, Select, and_, bindparam, func, select, true
-from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy.sql import operators
+from sqlalchemy.sql.elements import ClauseElement, UnaryExpression
 
 from app.db.entities import ENTITIES, Entity, Table, ToMany, ToOne, read_moment, reader_of, table_of
 from app.db.selection import Link, ViewerRole, Wanted, Where
@@ -67,6 +68,10 @@ class Draft:
 
     def __post_init__(self) -> None:
         self.source = table_of(self.entity.table).alias("t")
+
+    @property
+    def is_narrowed(self) -> bool:
+        return any(where.narrows for where in self.where)
 
     def place(self, source: FromClause, name: str) -> int:
         """Where the column stands in the rows; it is selected once, whoever asks."""
@@ -175,30 +180,49 @@ def column_property(index: int, read: Callable[[Any], Any] | None) -> property:
 # --- how the statements are written
 
 
-def belongs(source: FromClause, entity: Entity, role: ViewerRole, kind: DatabaseKind) -> ColumnElement[bool]:
-    """The relationship key, named on every level of every statement (docs/decisions/0006)."""
+def belongs(
+    source: FromClause, entity: Entity, role: ViewerRole, kind: DatabaseKind, leads: bool = False
+) -> ColumnElement[bool]:
+    """The relationship key, named on every level of every statement (docs/decisions/0006).
+
+    It leads where rows are found by it alone. Elsewhere SQLite, without statistics, must not choose its
+    index: walking all rows of a caregiver to find those of one session would take longer every year.
+    """
     if not entity.is_care:
         return true()
+    caregiver: ColumnElement[Any] = source.c.caregiver_id
+    client: ColumnElement[Any] = source.c.client_id
+    if kind == "sqlite":
+        if not (leads and role == "caregiver"):
+            caregiver = without_index(caregiver)
+        if not leads:
+            client = without_index(client)
     if role == "caregiver":
-        return source.c.caregiver_id == id_parameter("caregiver")
+        return caregiver == id_parameter("caregiver")
     if role == "client":
-        hers = among(source.c.caregiver_id, "caregivers", kind)
-        return and_(source.c.client_id == id_parameter("client"), hers)
+        return and_(client == id_parameter("client"), among(caregiver, "caregivers", kind))
     raise PermissionError(f"{entity.table.__name__} is read without a viewer")
 
 
-def body(draft: Draft, kind: DatabaseKind, start: FromClause | None = None) -> Select[Any]:
+def without_index(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """SQLite takes a column behind a plus as it is, but looks for no index on it."""
+    return UnaryExpression(column, operator=operators.custom_op("+"), type_=column.type)
+
+
+def body(
+    draft: Draft, kind: DatabaseKind, start: FromClause | None = None, leads: bool = False
+) -> Select[Any]:
     source = draft.source if start is None else start
     for target, matches, entity in draft.joins.values():
         source = source.outerjoin(target, and_(matches, belongs(target, entity, draft.role, kind)))
     statement = select(*draft.columns).select_from(source)
-    return statement.where(belongs(draft.source, draft.entity, draft.role, kind))
+    return statement.where(belongs(draft.source, draft.entity, draft.role, kind, leads))
 
 
 def page_of_rows(draft: Draft, kind: DatabaseKind) -> ClauseElement:
     row_id = draft.source.c.id
     return (
-        body(draft, kind)
+        body(draft, kind, leads=not draft.is_narrowed)
         .where(*draft.conditions(), row_id < id_parameter("before"))
         .order_by(row_id.desc())
         .limit(count_parameter("limit"))
@@ -272,7 +296,7 @@ def count_of_rows(
         draft = Draft(ENTITIES[table], role, where)
         conditions = draft.conditions()
         draft.columns = [func.count() if adds is None else func.coalesce(func.sum(adds(draft.source)), 0)]
-        return body(draft, kind).where(*conditions)
+        return body(draft, kind, leads=not draft.is_narrowed).where(*conditions)
 
     return Statement(build)
 

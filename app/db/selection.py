@@ -32,6 +32,7 @@ class Where:
 
     says: Condition
     via: str | None = None
+    narrows: bool = False  # finds rows by an index of its own, better than the relationship key does
 
 
 @dataclass(frozen=True)
