@@ -8,6 +8,7 @@ from asyncio import Lock, to_thread
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,14 @@ from app.db.tables import Caregiver, Client
 from app.settings import Settings, SettingsError
 
 LONGEST_TOKEN = 8192
+USABLE = "an RSA key of at least 2048 bits or an EC key on P-256"
 SHORTEST_SECRET = 32
 REMEMBERED_SECONDS = 60
 KEY_SET_SECONDS = 300  # how long a key set is used before it is read again
 KEY_SET_PAUSE = 10  # at least this long between two readings, whatever strangers send as `kid`
 
 BAD_TOKEN = "the bearer token is not valid"
+NAME = re.compile("[^\0\ud800-\udfff]+")  # what every database can be asked for
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,13 @@ class KeySet:
     def __init__(self, read: Callable[[], list[Key]], is_renewable: bool) -> None:
         self.read = read
         self.is_renewable = is_renewable
+        self.ticks = time.monotonic
         self.keys = read()
-        self.read_at = time.monotonic()
+        self.read_at = self.ticks()
         self.lock = Lock()
 
     async def fitting(self, kid: str | None, algorithm: str) -> list[Key]:
-        age = time.monotonic() - self.read_at
+        age = self.ticks() - self.read_at
         if self.is_renewable and age > KEY_SET_SECONDS:
             await self.renew(KEY_SET_SECONDS)
         found = self.matching(kid, algorithm)
@@ -84,9 +88,9 @@ class KeySet:
 
     async def renew(self, pause: float) -> None:
         async with self.lock:
-            if time.monotonic() - self.read_at < pause:
+            if self.ticks() - self.read_at < pause:
                 return
-            self.read_at = time.monotonic()
+            self.read_at = self.ticks()
             try:
                 self.keys = await to_thread(self.read)
             except SettingsError:
@@ -124,15 +128,18 @@ def pem_key(text_or_path: str) -> Key:
         material = load_pem_public_key(pem.encode())
     except (OSError, ValueError, UnsupportedAlgorithm):
         raise SettingsError("CARE_TOKEN_KEY is neither a public key in PEM nor the path of one") from None
-    return Key(None, algorithm_of(material, "CARE_TOKEN_KEY"), material)
+    algorithm = algorithm_of(material)
+    if algorithm is None:
+        raise SettingsError(f"CARE_TOKEN_KEY must hold {USABLE}")
+    return Key(None, algorithm, material)
 
 
-def algorithm_of(material: Any, setting: str) -> str:
+def algorithm_of(material: Any) -> str | None:
     if isinstance(material, rsa.RSAPublicKey) and material.key_size >= 2048:
         return "RS256"
     if isinstance(material, ec.EllipticCurvePublicKey) and isinstance(material.curve, ec.SECP256R1):
         return "ES256"
-    raise SettingsError(f"{setting} must hold an RSA key of at least 2048 bits or an EC key on P-256")
+    return None
 
 
 def read_key_set(place: str) -> list[Key]:
@@ -143,12 +150,24 @@ def read_key_set(place: str) -> list[Key]:
         else:
             text = Path(place).read_bytes()
         entries = [entry for entry in json.loads(text)["keys"] if entry.get("use", "sig") == "sig"]
-        keys = [jwt.PyJWK(entry) for entry in entries if entry.get("kty") in ("RSA", "EC")]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError):
+    except (OSError, HTTPException, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise SettingsError("CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set") from None
+    keys = [key for entry in entries if (key := key_of(entry)) is not None]
     if not keys:
-        raise SettingsError("CARE_TOKEN_JWKS holds no RSA or EC key")
-    return [Key(key.key_id, algorithm_of(key.key, "CARE_TOKEN_JWKS"), key.key) for key in keys]
+        raise SettingsError(f"CARE_TOKEN_JWKS must hold {USABLE}")
+    return keys
+
+
+def key_of(entry: Mapping[str, Any]) -> Key | None:
+    """An issuer may add keys that we cannot use; they are passed over, as RFC 7517 wants it."""
+    try:
+        key = jwt.PyJWK(dict(entry))
+    except (ValueError, TypeError, jwt.PyJWTError):
+        return None
+    algorithm = algorithm_of(key.key)
+    if algorithm is None or entry.get("alg", algorithm) != algorithm:
+        return None
+    return Key(key.key_id, algorithm, key.key)
 
 
 # --- tokens ----------------------------------------------------------------------------------------
@@ -174,7 +193,7 @@ class Verifier:
             del self.remembered[token]
         claims = await self.claims(token)
         identity = Identity(self.user_of(claims), self.role_of(claims))
-        self.remember(token, identity, min(float(claims["exp"]), now.timestamp() + REMEMBERED_SECONDS))
+        self.remember(token, identity, min(expiry_of(claims), now.timestamp() + REMEMBERED_SECONDS))
         return identity
 
     def remember(self, token: str, identity: Identity, until: float) -> None:
@@ -212,14 +231,16 @@ class Verifier:
                 leeway=settings.token_leeway,
                 options={"require": ["exp"], "verify_aud": bool(settings.token_audience)},
             )
+            expiry_of(claims)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
             return None
         # A refresh token carries the claims of an access token and `ati`; it must open nothing.
         return None if "ati" in claims else claims
 
     def user_of(self, claims: Mapping[str, Any]) -> str:
-        user = claims.get(self.settings.claim_user) or claims.get("sub")
-        if not isinstance(user, str) or not user:
+        named = self.settings.claim_user
+        user = claims.get(named if named in claims else "sub")
+        if not isinstance(user, str) or not NAME.fullmatch(user):
             raise NotSignedIn(BAD_TOKEN)
         return user
 
@@ -233,6 +254,13 @@ class Verifier:
                     return known.pop()
                 break
         raise NotAllowed("the token must name exactly one of the roles CAREGIVER and CLIENT")
+
+
+def expiry_of(claims: Mapping[str, Any]) -> float:
+    """The library also takes text and numbers beyond what a float holds."""
+    if not isinstance(claims["exp"], int | float):
+        raise TypeError("exp is not a number")
+    return float(claims["exp"])
 
 
 # --- accounts --------------------------------------------------------------------------------------

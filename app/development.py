@@ -26,15 +26,20 @@ def has_own_keys(settings: Settings) -> bool:
     return settings.in_development and not given
 
 
-def private_key(settings: Settings) -> str:
+def private_key(settings: Settings) -> rsa.RSAPrivateKey:
     """The key pair under CARE_VAR; made when it is not there."""
     path = Path(settings.var) / KEY_FILE
     try:
         if not path.exists():
             make_key_file(path)
-        return path.read_text()
+        key = load_pem_private_key(path.read_bytes(), password=None)
     except OSError as error:
         raise SettingsError(f"the development key at {path} cannot be made or read: {error}") from None
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise SettingsError(f"the development key at {path} cannot be used; remove it")
+    return key
 
 
 def make_key_file(path: Path) -> None:
@@ -53,8 +58,8 @@ def make_key_file(path: Path) -> None:
 
 
 def public_key(settings: Settings) -> str:
-    key = load_pem_private_key(private_key(settings).encode(), password=None)
-    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    public = private_key(settings).public_key()
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
 def mint_token(settings: Settings, role: str, user: str, now: datetime, hours: int = 24) -> str:

@@ -1,0 +1,54 @@
+"""A service that verifies tokens as a test wants it. Its two caregivers and two clients are there for all
+tests of a module: verifying tokens writes nothing."""
+
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from app.main import create_app
+from app.settings import Environment, Settings
+from tests import keys
+from tests.callers import Gateway, load, opened
+from tests.given import NOW, people
+from tests.postgres import create_database, drop_database
+
+Opening = Callable[..., Gateway]
+
+
+@pytest.fixture(scope="module")
+def peopled_settings(
+    kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Settings]:
+    with ExitStack() as stack:
+        if kind == "sqlite":
+            copy = tmp_path_factory.mktemp("peopled") / "care.db"
+            shutil.copyfile(migrated.removeprefix("sqlite:///"), copy)
+            url = f"sqlite:///{copy}"
+        else:
+            server, name = request.getfixturevalue("postgres"), f"peopled_{uuid.uuid4().hex}"
+            url = create_database(server, name, template=migrated.rsplit("/", 1)[1])
+            stack.callback(drop_database, server, name)
+        load(url, people())
+        yield Settings(env=Environment.DEVELOPMENT, database_url=url, token_key=keys.public_pem())
+
+
+@pytest.fixture
+def open_with(peopled_settings: Settings) -> Iterator[Opening]:
+    """Opens the service with these settings changed."""
+    with ExitStack() as stack:
+
+        def open_(**changed: Any) -> Gateway:
+            own = Settings(**{**peopled_settings.model_dump(), **changed})
+            return Gateway(stack.enter_context(opened(create_app(own, clock=lambda: NOW))), own)
+
+        yield open_
+
+
+@pytest.fixture(scope="module")
+def peopled(peopled_settings: Settings) -> Iterator[Gateway]:
+    with opened(create_app(peopled_settings, clock=lambda: NOW)) as client:
+        yield Gateway(client, peopled_settings)

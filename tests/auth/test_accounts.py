@@ -1,0 +1,79 @@
+"""Promise: a valid token is not enough. Its person must have an enabled account in the role it names, and
+an account that is shut is shut at once."""
+
+import asyncio
+
+import pytest
+
+from app.auth import Door
+from app.db.accounts import set_disabled
+from app.db.seldom import transaction
+from app.db.tables import Caregiver, Client
+from tests import keys
+from tests.auth.signing import CAREGIVER_1, CLIENT_1, NO_ACCOUNT, assert_refused, me
+from tests.callers import Gateway
+from tests.given import a_caregiver, a_client
+
+PEOPLE = {"CAREGIVER": (Caregiver, "caregiver-1", CAREGIVER_1), "CLIENT": (Client, "client-1", CLIENT_1)}
+
+
+@pytest.fixture(autouse=True)
+def people(gateway: Gateway) -> None:
+    gateway.given(
+        [
+            a_caregiver(1),
+            a_client(1),
+            a_client(2, userName=None),
+            a_caregiver(3, userName="both"),
+            a_client(3, userName="both"),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("role", "user"),
+    [
+        ("CAREGIVER", "caregiver-9"),
+        ("CAREGIVER", "client-1"),
+        ("CLIENT", "caregiver-1"),
+        ("CAREGIVER", "CAREGIVER-1"),
+        ("CAREGIVER", "caregiver-1 "),
+        ("CAREGIVER", "caregiver%"),
+        ("CLIENT", "client-2"),
+        ("CLIENT", "' OR 1=1 --"),
+        ("CLIENT", "x" * 1000),
+    ],
+)
+def test_who_has_no_account_in_the_role_gets_in_nowhere(gateway: Gateway, role: str, user: str) -> None:
+    assert_refused(gateway, f"bearer {keys.token(role, user)}", 403, NO_ACCOUNT)
+
+
+def test_one_name_may_be_an_account_in_each_role(gateway: Gateway) -> None:
+    assert me(gateway, keys.token("CAREGIVER", "both"))["caregiver"] == {"legacyId": "3"}
+    assert me(gateway, keys.token("CLIENT", "both"))["client"] == {"legacyId": "3"}
+
+
+@pytest.mark.parametrize("role", PEOPLE)
+def test_a_disabled_account_is_shut_at_once_and_opens_again(gateway: Gateway, role: str) -> None:
+    table, user, person = PEOPLE[role]
+    remembered = keys.token(role, user)
+    assert me(gateway, remembered) == person
+    door: Door = gateway.client.app_state["door"]
+    assert remembered in door.verifier.remembered
+
+    switch(gateway, table, user, is_disabled=True)
+
+    assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
+    assert_refused(gateway, f"bearer {keys.token(role, user, jti='new')}", 403, NO_ACCOUNT)
+
+    switch(gateway, table, user, is_disabled=False)
+
+    assert me(gateway, remembered) == person
+
+
+def switch(gateway: Gateway, table: type[Caregiver] | type[Client], user: str, is_disabled: bool) -> None:
+    async def run() -> None:
+        async with transaction(gateway.settings.database) as tx:
+            await set_disabled(tx, table, user, is_disabled)
+
+    asyncio.run(run())

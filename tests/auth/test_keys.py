@@ -1,0 +1,201 @@
+"""Promise: tokens are verified in one configured way: a public key in PEM, a key set, or, in development
+only, a shared secret. A key comes with the one algorithm it is used with."""
+
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from app.auth import open_keys
+from app.settings import Environment, Settings, SettingsError
+from tests import keys
+from tests.auth.conftest import Opening
+from tests.auth.issuer import jwk, key_set
+from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, hmac_signed, me, signed
+from tests.keys import Private
+
+SECRET = "a development secret of 32 bytes"
+CURVE = ec_key()
+
+
+@pytest.mark.parametrize("way", ["text", "path"])
+@pytest.mark.parametrize("key", [keys.private_key(), CURVE], ids=["RS256", "ES256"])
+def test_a_public_key_is_given_as_text_or_as_a_path(
+    open_with: Opening, tmp_path: Path, key: Private, way: str
+) -> None:
+    pem = tmp_path / "issuer.pem"
+    pem.write_text(keys.public_pem(key))
+
+    gateway = open_with(token_key=str(pem) if way == "path" else pem.read_text())
+
+    assert me(gateway, signed(caregiver(), key)) == CAREGIVER_1
+    assert_refused(gateway, f"bearer {signed(caregiver(), keys.private_key('stranger'))}", 401, BAD)
+    assert_refused(gateway, f"bearer {signed(caregiver(), ec_key())}", 401, BAD)
+    assert_refused(gateway, f"bearer {hmac_signed(pem.read_bytes(), caregiver())}", 401, BAD)
+
+
+@pytest.mark.parametrize("algorithm", ["PS256", "RS384", "RS512"])
+def test_an_rsa_key_verifies_rs256_only(open_with: Opening, algorithm: str) -> None:
+    token = jwt.encode(caregiver(), keys.private_key(), algorithm=algorithm)
+
+    assert_refused(open_with(), f"bearer {token}", 401, BAD)
+
+
+def test_a_key_set_holds_keys_of_both_algorithms(open_with: Opening, tmp_path: Path) -> None:
+    first, second, curve = keys.private_key(), keys.private_key("second"), CURVE
+    path = tmp_path / "keys.json"
+    path.write_bytes(key_set(jwk(first, "a"), jwk(second, "b"), jwk(curve, "c"), jwk(curve)))
+
+    gateway = open_with(token_key="", token_jwks=str(path))
+
+    for key, kid in ((first, "a"), (second, "b"), (curve, "c"), (second, None), (curve, None)):
+        assert me(gateway, signed(caregiver(), key, kid)) == CAREGIVER_1
+    for key, kid in ((first, "b"), (first, "c"), (second, "other"), (keys.private_key("stranger"), "a")):
+        assert_refused(gateway, f"bearer {signed(caregiver(), key, kid)}", 401, BAD)
+
+
+def unusable() -> list[dict[str, Any]]:
+    weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    other = keys.private_key("second")
+    return [
+        jwk(weak, "weak"),
+        jwk(other, "encryption", use="enc"),
+        jwk(other, "other algorithm", alg="RS512"),
+        jwk(other, "nonsense algorithm", alg="HS256"),
+        {"kty": "EC", "crv": "P-384", "x": "AA", "y": "AA", "kid": "broken"},
+        {
+            "kty": "OKP",
+            "crv": "Ed25519",
+            "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+            "kid": "edwards",
+        },
+        {"kty": "oct", "k": "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3JldA", "kid": "secret"},
+        {"kty": "quantum", "kid": "future"},
+        {"kid": "nothing else"},
+    ]
+
+
+def test_what_a_key_set_holds_besides_is_passed_over(open_with: Opening, tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.write_bytes(key_set(*unusable(), jwk(keys.private_key(), "good", alg="RS256")))
+
+    gateway = open_with(token_key="", token_jwks=str(path))
+
+    assert me(gateway, signed(caregiver(), kid="good")) == CAREGIVER_1
+    for kid in ("encryption", "other algorithm", "nonsense algorithm", None):
+        assert_refused(gateway, f"bearer {signed(caregiver(), keys.private_key('second'), kid)}", 401, BAD)
+    stolen = hmac_signed(b"secret-secret-secret-secret-secret", caregiver(), kid="secret")
+    assert_refused(gateway, f"bearer {stolen}", 401, BAD)
+
+
+def test_a_shared_secret_verifies_in_development(open_with: Opening) -> None:
+    gateway = open_with(token_key="", token_secret=SECRET)
+
+    assert me(gateway, hmac_signed(SECRET.encode(), caregiver())) == CAREGIVER_1
+    assert_refused(gateway, f"bearer {hmac_signed(SECRET.encode() + b'.', caregiver())}", 401, BAD)
+    assert_refused(gateway, f"bearer {signed(caregiver())}", 401, BAD)
+
+
+def pem_of(key: Any) -> str:
+    public: bytes = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return public.decode()
+
+
+def private_pem() -> str:
+    return keys.private_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+NO_PEM = "CARE_TOKEN_KEY is neither a public key in PEM nor the path of one"
+WEAK = "CARE_TOKEN_KEY must hold an RSA key of at least 2048 bits or an EC key on P-256"
+NO_SET = "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set"
+NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (or CARE_ENV=development)"
+
+
+@pytest.mark.parametrize(
+    ("pem", "sentence"),
+    [
+        ("/nowhere/key.pem", NO_PEM),
+        (".", NO_PEM),
+        ("x" * 5000, NO_PEM),
+        ("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", NO_PEM),
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", NO_PEM),
+        (private_pem(), NO_PEM),
+        (pem_of(rsa.generate_private_key(public_exponent=65537, key_size=1024)), WEAK),
+        (pem_of(ec_key(ec.SECP384R1())), WEAK),
+        (pem_of(ec_key(ec.SECP256K1())), WEAK),
+        (pem_of(ed25519.Ed25519PrivateKey.generate()), WEAK),
+        (pem_of(dsa.generate_private_key(1024)), WEAK),
+    ],
+    ids=["no file", "folder", "long", "broken", "certificate", "private", "1024", "P-384", "K", "Ed", "DSA"],
+)
+def test_a_key_that_cannot_be_used_is_refused(pem: str, sentence: str) -> None:
+    assert why_not(token_key=pem) == sentence
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", NO_SET),
+        (b"keys", NO_SET),
+        (b"\xff\xfe", NO_SET),
+        (b"null", NO_SET),
+        (b"[]", NO_SET),
+        (b"{}", NO_SET),
+        (b'{"keys": null}', NO_SET),
+        (b'{"keys": ["key"]}', NO_SET),
+        (b'{"keys": ' + b"[" * 100_000, NO_SET),
+        (b'{"keys": []}', WEAK.replace("KEY ", "JWKS ", 1)),
+        (key_set(*unusable()), WEAK.replace("KEY ", "JWKS ", 1)),
+    ],
+    ids=[
+        "empty",
+        "a word",
+        "no text",
+        "null",
+        "list",
+        "object",
+        "null keys",
+        "texts",
+        "deep",
+        "none",
+        "unusable",
+    ],
+)
+def test_a_key_set_that_cannot_be_used_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+    path = tmp_path / "keys.json"
+    path.write_bytes(content)
+
+    assert why_not(token_jwks=str(path)) == sentence
+
+
+@pytest.mark.parametrize(
+    "place", ["/nowhere/keys.json", ".", "http://127.0.0.1:1/keys", "http://[/keys", "https://"]
+)
+def test_a_key_set_must_be_there(place: str) -> None:
+    assert why_not(token_jwks=place) == NO_SET
+
+
+def test_production_needs_a_key_and_takes_no_secret() -> None:
+    only_in_development = "CARE_TOKEN_SECRET is for development only; set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
+
+    assert why_not(env=Environment.PRODUCTION) == NO_KEY
+    assert why_not(env=Environment.PRODUCTION, token_secret=SECRET) == only_in_development
+
+
+def test_a_secret_must_not_be_short() -> None:
+    assert why_not(token_secret="x" * 31) == "CARE_TOKEN_SECRET must have at least 32 bytes"
+
+
+def test_tokens_are_verified_in_one_way_only() -> None:
+    sentence = why_not(token_key=keys.public_pem(), token_jwks="keys.json")
+
+    assert sentence == "CARE_TOKEN_KEY and CARE_TOKEN_JWKS are both set; tokens are verified in one way only"
+
+
+def why_not(env: Environment = Environment.DEVELOPMENT, **given: str) -> str:
+    with pytest.raises(SettingsError) as refusal:
+        open_keys(Settings(env=env, **given))
+    return str(refusal.value)

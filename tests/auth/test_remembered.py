@@ -1,0 +1,143 @@
+"""Promise: a verified token is not verified again for a while, and never past its end; a failure is always
+verified anew; what is remembered is bounded and goes when the keys change."""
+
+from asyncio import run
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from app.auth import REMEMBERED_SECONDS, Identity, Verifier, open_keys
+from app.care.context import Role
+from app.care.errors import NotAllowed, NotSignedIn
+from app.settings import Environment, Settings
+from tests import keys
+from tests.auth.issuer import Ticks, jwk, key_set
+from tests.auth.signing import caregiver, signed
+
+MARA = Identity("caregiver-1", Role.CAREGIVER)
+
+
+@pytest.fixture
+def verified(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tokens that were really verified, in order."""
+    seen: list[str] = []
+    decode = jwt.decode
+
+    def decode_and_note(token: str, *arguments: Any, **options: Any) -> Any:
+        seen.append(token)
+        return decode(token, *arguments, **options)
+
+    monkeypatch.setattr(jwt, "decode", decode_and_note)
+    return seen
+
+
+def a_verifier(**changed: Any) -> Verifier:
+    settings = Settings(**{"env": Environment.PRODUCTION, "token_key": keys.public_pem(), **changed})
+    return Verifier(settings, open_keys(settings))
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def refused(verifier: Verifier, token: str, moment: datetime) -> None:
+    with pytest.raises(NotSignedIn):
+        await verifier.identity(token, moment)
+
+
+def test_a_remembered_token_is_not_verified_again(verified: list[str]) -> None:
+    verifier, token, moment = a_verifier(), signed(caregiver()), now()
+
+    said = [run(verifier.identity(token, moment + timedelta(seconds=second))) for second in (0, 1, 59)]
+
+    assert said == [MARA] * 3
+    assert verified == [token]
+
+
+def test_it_is_remembered_for_a_minute(verified: list[str]) -> None:
+    verifier, token, moment = a_verifier(), signed(caregiver()), now()
+    run(verifier.identity(token, moment))
+
+    run(verifier.identity(token, moment + timedelta(seconds=REMEMBERED_SECONDS)))
+
+    assert verified == [token] * 2
+
+
+def test_it_is_remembered_no_longer_than_it_is_valid(verified: list[str]) -> None:
+    end = now() + timedelta(seconds=30)
+    verifier, token = a_verifier(), signed(caregiver(exp=end))
+    run(verifier.identity(token, now()))
+
+    run(verifier.identity(token, end - timedelta(seconds=2)))
+    assert verified == [token]
+    run(verifier.identity(token, end))
+
+    assert verified == [token] * 2
+
+
+def test_what_expired_by_the_doors_clock_is_not_answered_from_memory(verified: list[str]) -> None:
+    end = now() + timedelta(seconds=30)
+    verifier, token = a_verifier(), signed(caregiver(exp=end))
+    run(verifier.identity(token, now()))
+
+    verifier.keys.keys[:] = []  # whatever is not remembered is refused from here on
+
+    assert run(verifier.identity(token, end - timedelta(seconds=2))) == MARA
+    run(refused(verifier, token, end))
+
+
+def test_a_failure_is_never_remembered(verified: list[str]) -> None:
+    verifier, token = a_verifier(), signed(caregiver(), keys.private_key("stranger"))
+
+    run(refused(verifier, token, now()))
+    run(refused(verifier, token, now()))
+
+    assert verified == [token] * 2
+    assert verifier.remembered == {}
+
+
+def test_a_token_without_a_role_is_never_remembered() -> None:
+    verifier, token = a_verifier(), signed(caregiver(authorities=[]))
+
+    with pytest.raises(NotAllowed):
+        run(verifier.identity(token, now()))
+
+    assert verifier.remembered == {}
+
+
+def test_the_oldest_make_room() -> None:
+    verifier = a_verifier(token_cache=3)
+    tokens = [signed(caregiver(jti=str(number))) for number in range(5)]
+
+    for token in tokens:
+        run(verifier.identity(token, now()))
+
+    assert list(verifier.remembered) == tokens[2:]
+
+
+def test_zero_switches_remembering_off(verified: list[str]) -> None:
+    verifier, token = a_verifier(token_cache=0), signed(caregiver())
+
+    assert [run(verifier.identity(token, now())) for _ in range(3)] == [MARA] * 3
+
+    assert verified == [token] * 3
+    assert verifier.remembered == {}
+
+
+def test_nothing_is_remembered_beyond_a_change_of_keys(tmp_path: Path, verified: list[str]) -> None:
+    path = tmp_path / "keys.json"
+    path.write_bytes(key_set(jwk(keys.private_key(), "old")))
+    verifier = a_verifier(token_key="", token_jwks=str(path))
+    ticks = Ticks(verifier.keys)
+    old, new = signed(caregiver(), kid="old"), signed(caregiver(), keys.private_key("new"), "new")
+    run(verifier.identity(old, now()))
+
+    path.write_bytes(key_set(jwk(keys.private_key("new"), "new")))
+    ticks.pass_(60)
+
+    assert run(verifier.identity(new, now())) == MARA
+    run(refused(verifier, old, now()))
+    assert verifier.remembered == {}

@@ -1,0 +1,206 @@
+"""Promise: no token that the issuer did not sign for now, for us and as an access token opens anything.
+
+Each is a 401 with a fixed phrase on both contracts, never a fault, and nothing of it is repeated.
+"""
+
+import base64
+from datetime import UTC, datetime, timedelta
+
+import jwt
+import pytest
+
+from tests import keys
+from tests.auth.conftest import Opening
+from tests.auth.signing import (
+    BAD,
+    CAREGIVER_1,
+    CLIENT_1,
+    as_base64,
+    assert_refused,
+    caregiver,
+    ec_key,
+    hmac_signed,
+    in_json,
+    me,
+    signed,
+    signed_bytes,
+    unsigned,
+)
+from tests.callers import Gateway
+
+HEAD = b'{"alg":"RS256","typ":"JWT"}'
+PERSON = b'"user_name":"caregiver-1","authorities":["CAREGIVER"]'
+
+
+def now(**later: float) -> datetime:
+    return datetime.now(UTC) + timedelta(**later)
+
+
+def with_exp(exp: bytes) -> str:
+    return signed_bytes(HEAD, b'{"exp":' + exp + b"," + PERSON + b"}")
+
+
+def with_header(header: bytes) -> str:
+    return signed_bytes(header, in_json(caregiver()))
+
+
+def tampered() -> str:
+    head, _, signature = signed(caregiver()).split(".")
+    return f"{head}.{as_base64(in_json(keys.claims('CAREGIVER', 'caregiver-2')))}.{signature}"
+
+
+FORGED = {
+    "alg none": lambda: unsigned(caregiver()),
+    "alg None": lambda: unsigned(caregiver(), "None"),
+    "alg RS256 without signature": lambda: unsigned(caregiver(), "RS256"),
+    "public key as secret": lambda: hmac_signed(keys.public_pem().encode(), caregiver()),
+    "public key as secret, stripped": lambda: hmac_signed(keys.public_pem().strip().encode(), caregiver()),
+    "empty secret": lambda: hmac_signed(b"", caregiver()),
+    "another RSA key": lambda: signed(caregiver(), keys.private_key("stranger")),
+    "an EC key": lambda: signed(caregiver(), ec_key()),
+    "other claims under the signature": tampered,
+    "another algorithm of the right key": lambda: jwt.encode(
+        caregiver(), keys.private_key(), algorithm="RS512"
+    ),
+    "jku of a stranger": lambda: signed(
+        caregiver(), keys.private_key("stranger"), jku="https://stranger.example.test/keys"
+    ),
+    "jwk of a stranger": lambda: signed(
+        caregiver(),
+        keys.private_key("stranger"),
+        jwk=jwt.get_algorithm_by_name("RS256").to_jwk(
+            keys.private_key("stranger").public_key(), as_dict=True
+        ),
+    ),
+    "x5u of a stranger": lambda: signed(
+        caregiver(), keys.private_key("stranger"), x5u="https://stranger.example.test/certificate"
+    ),
+    "kid is a path": lambda: signed(caregiver(), keys.private_key("stranger"), "../../../../dev/null"),
+    "kid is SQL": lambda: signed(caregiver(), keys.private_key("stranger"), "x' UNION SELECT 'key"),
+    "kid is a path, empty secret": lambda: hmac_signed(b"", caregiver(), kid="/dev/null"),
+}
+
+NOT_VALID = {
+    "expired": lambda: signed(caregiver(exp=now(hours=-1))),
+    "expired beyond the leeway": lambda: signed(caregiver(exp=now(seconds=-12))),
+    "not yet valid": lambda: signed(caregiver(nbf=now(minutes=5))),
+    "issued in the future": lambda: signed(caregiver(iat=now(minutes=5))),
+    "no exp": lambda: signed(caregiver(exp=None)),
+    "exp null": lambda: with_exp(b"null"),
+    "exp text": lambda: with_exp(b'"tomorrow"'),
+    "exp digits in text": lambda: with_exp(b'"99999999999"'),
+    "exp true": lambda: with_exp(b"true"),
+    "exp object": lambda: with_exp(b"{}"),
+    "exp negative": lambda: with_exp(b"-1"),
+    "exp NaN": lambda: with_exp(b"NaN"),
+    "exp Infinity": lambda: with_exp(b"Infinity"),
+    "exp 1e999": lambda: with_exp(b"1e999"),
+    "exp of 400 digits": lambda: with_exp(b"9" * 400),
+    "exp of 5000 digits": lambda: with_exp(b"9" * 5000),
+    "nbf text": lambda: signed(caregiver(nbf="now")),
+    "refresh token": lambda: signed(caregiver(ati="f3c1")),
+    "refresh token, ati empty": lambda: signed(caregiver(ati="")),
+    "refresh token, ati false": lambda: signed(caregiver(ati=False)),
+}
+
+GARBAGE = {
+    "a word": lambda: "garbage",
+    "two dots": lambda: "..",
+    "four parts": lambda: signed(caregiver()) + ".more",
+    "two parts": lambda: signed(caregiver()).rpartition(".")[0],
+    "no base64": lambda: "!!!!.????.****",
+    "a header that is no JSON": lambda: with_header(b"alg=RS256"),
+    "a header that is a list": lambda: with_header(b'["RS256"]'),
+    "a header that is null": lambda: with_header(b"null"),
+    "a header without alg": lambda: with_header(b'{"typ":"JWT"}'),
+    "alg a number": lambda: with_header(b'{"alg":256}'),
+    "alg a list": lambda: with_header(b'{"alg":["RS256"]}'),
+    "kid a number": lambda: with_header(b'{"alg":"RS256","kid":1}'),
+    "kid a list": lambda: with_header(b'{"alg":"RS256","kid":["a"]}'),
+    "unknown crit": lambda: with_header(b'{"alg":"RS256","crit":["x"],"x":1}'),
+    "detached payload": lambda: with_header(b'{"alg":"RS256","b64":false,"crit":["b64"]}'),
+    "a header in Latin-1": lambda: with_header(b'{"alg":"RS256","kid":"\xe9"}'),
+    "a deep header": lambda: with_header(b'{"alg":' + b"[" * 3000 + b"]" * 3000 + b"}"),
+    "a huge number in the header": lambda: with_header(b'{"alg":"RS256","n":' + b"9" * 5000 + b"}"),
+    "a deep payload": lambda: signed_bytes(HEAD, b"[" * 2500 + b"]" * 2500),
+    "a payload that is no JSON": lambda: signed_bytes(HEAD, b"caregiver-1"),
+    "a payload that is a list": lambda: signed_bytes(HEAD, b"[1]"),
+    "a payload that is null": lambda: signed_bytes(HEAD, b"null"),
+    "an empty payload": lambda: signed_bytes(HEAD, b""),
+    "a payload in Latin-1": lambda: signed_bytes(HEAD, b'{"exp":9999999999,"user_name":"\xe9"}'),
+    "too long": lambda: signed(caregiver(padding="x" * 8192)),
+    "much too long": lambda: "a" * 200_000,
+    "base64 of a token": lambda: base64.b64encode(signed(caregiver()).encode()).decode(),
+}
+
+REFUSED = {**FORGED, **NOT_VALID, **GARBAGE}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_bad_token_opens_neither_contract(peopled: Gateway, name: str) -> None:
+    token = REFUSED[name]()
+
+    assert_refused(peopled, f"bearer {token}", 401, BAD)
+
+
+ACCEPTED = {
+    "as the old service makes them": lambda: signed(caregiver()),
+    "expired within the leeway": lambda: signed(caregiver(exp=now(seconds=-5))),
+    "not yet valid, within the leeway": lambda: signed(caregiver(nbf=now(seconds=5))),
+    "exp a fraction": lambda: with_exp(b"99999999999.5"),
+    "exp of 300 digits": lambda: with_exp(b"9" * 300),
+    "as long as may be": lambda: padded(8192),
+    "any kid, for the key has none": lambda: signed(caregiver(), kid="2026-11"),
+    "iss and aud that nobody asked for": lambda: signed(caregiver(iss="a", aud=["b"])),
+}
+
+
+def padded(length: int) -> str:
+    """A token of exactly this length: a character of a claim is 4/3 of one in the token."""
+    for size in range(length * 3 // 4 - 800, length):
+        if len(token := signed(caregiver(padding="x" * size))) >= length:
+            assert len(token) == length
+            return token
+    raise AssertionError
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_a_good_token_opens_both_contracts(peopled: Gateway, name: str) -> None:
+    token = ACCEPTED[name]()
+
+    assert me(peopled, token) == CAREGIVER_1
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [{}, {"iss": "stranger"}, {"iss": ""}, {"iss": "issuer "}, {"iss": ["issuer"]}, {"iss": 1}],
+    ids=["missing", "wrong", "empty", "nearly", "a list", "a number"],
+)
+def test_a_configured_issuer_must_have_issued_the_token(open_with: Opening, claims: dict[str, str]) -> None:
+    gateway = open_with(token_issuer="issuer")
+
+    assert_refused(gateway, f"bearer {signed_bytes(HEAD, in_json(caregiver(**claims)))}", 401, BAD)
+
+    assert me(gateway, signed(caregiver(iss="issuer"))) == CAREGIVER_1
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [{}, {"aud": "other"}, {"aud": ["other", "third"]}, {"aud": []}, {"aud": 1}, {"aud": ""}],
+    ids=["missing", "wrong", "only others", "nobody", "a number", "empty"],
+)
+def test_a_token_must_be_for_the_configured_audience(open_with: Opening, claims: dict[str, str]) -> None:
+    gateway = open_with(token_audience="care")
+
+    assert_refused(gateway, f"bearer {signed(caregiver(**claims))}", 401, BAD)
+
+    assert me(gateway, signed(caregiver(aud="care"))) == CAREGIVER_1
+    assert me(gateway, signed(keys.claims("CLIENT", "client-1", aud=["other", "care"]))) == CLIENT_1
+
+
+def test_the_leeway_is_as_configured(open_with: Opening) -> None:
+    strict, generous = open_with(token_leeway=0), open_with(token_leeway=300)
+    expired = signed(caregiver(exp=now(seconds=-60)))
+
+    assert_refused(strict, f"bearer {expired}", 401, BAD)
+    assert me(generous, expired) == CAREGIVER_1
