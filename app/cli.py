@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import signal
+import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, BinaryIO, TypeVar
@@ -9,6 +11,7 @@ from typing import Any, BinaryIO, TypeVar
 import click
 import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.auth import utc_now
 from app.care.context import Role
@@ -92,10 +95,14 @@ def serve(host: str | None, port: int | None) -> None:
     settings = settings_or_warn()
     app = create_app(settings)
     on_database(settings, no_work)
+    host, port = host or settings.host, port or settings.port
+    refuse_taken_port(host, port)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, stopped)
     uvicorn.run(
         app,
-        host=host or settings.host,
-        port=port or settings.port,
+        host=host,
+        port=port,
         log_level=settings.log_level,
         access_log=False,  # paths and queries name people's records
         server_header=False,
@@ -103,7 +110,22 @@ def serve(host: str | None, port: int | None) -> None:
 
 
 async def no_work(db: Database) -> None:
-    """Opening was the point: what is wrong with the database is said before the server starts."""
+    """Opening was the point: what is wrong with the database is said before anything is done."""
+
+
+def refuse_taken_port(host: str, port: int) -> None:
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind, protocol) as one:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                one.bind(address)
+    except OSError as error:
+        raise SettingsError(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+
+
+def stopped(number: int, frame: object) -> None:
+    """Being told to stop is no fault. The server, once it has shut down, raises the signal that it caught."""
+    raise SystemExit(0)
 
 
 @main.command()
@@ -182,6 +204,17 @@ def account() -> None:
     """Keep the accounts of caregivers and clients."""
 
 
+def on_accounts(work: Callable[[AsyncSession], Awaitable[Result]]) -> Result:
+    settings = settings_or_warn()
+    on_database(settings, no_work)
+
+    async def run() -> Result:
+        async with transaction(settings.database) as tx:
+            return await work(tx)
+
+    return asyncio.run(run())
+
+
 @account.command("add")
 @click.option("--role", type=ROLES, required=True)
 @click.option("--user", required=True, metavar="NAME", help="What tokens call the person.")
@@ -199,33 +232,24 @@ def add_account(role: str, user: str, name: str, position: str | None, oppt_id: 
             raise click.UsageError("a client has an --oppt-id, and no --position")
         person = Client(name=name, oppt_id=oppt_id, user_name=user)
 
-    async def add() -> int:
-        async with transaction(settings_or_warn().database) as tx:
-            return (await add_person(tx, person)).id
+    async def add(tx: AsyncSession) -> int:
+        return (await add_person(tx, person)).id
 
-    click.echo(asyncio.run(add()))
+    click.echo(on_accounts(add))
 
 
 @account.command("list")
 def list_accounts() -> None:
     """List the accounts: role, id, user name, and whether it is disabled."""
 
-    async def show() -> None:
-        async with transaction(settings_or_warn().database) as tx:
-            for person in await list_people(tx):
-                state = "disabled" if person.is_disabled else "enabled"
-                role = type(person).__name__.lower()
-                click.echo(f"{role}\t{person.id}\t{person.user_name}\t{state}")
-
-    asyncio.run(show())
+    for person in on_accounts(list_people):
+        state = "disabled" if person.is_disabled else "enabled"
+        role = type(person).__name__.lower()
+        click.echo(f"{role}\t{person.id}\t{person.user_name}\t{state}")
 
 
 def switch_account(role: str, user: str, is_disabled: bool) -> None:
-    async def switch() -> None:
-        async with transaction(settings_or_warn().database) as tx:
-            await set_disabled(tx, TABLES[role], user, is_disabled)
-
-    asyncio.run(switch())
+    on_accounts(lambda tx: set_disabled(tx, TABLES[role], user, is_disabled))
 
 
 @account.command("disable")

@@ -1,6 +1,7 @@
 """Puts the parts together: settings, database, both contracts, health."""
 
 import logging
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,10 +17,10 @@ from app import ide
 from app.auth import Door, KeySet, Verifier, open_keys, utc_now
 from app.care.context import Role
 from app.db.demo import CAREGIVER, CLIENT
-from app.db.drivers import DatabaseError, open_database
+from app.db.drivers import DatabaseError, check_sqlite, open_database, sqlite_path
 from app.db.migrate import newest_version, stored_version
 from app.development import has_own_keys, mint_token, public_key
-from app.rest_compat.routes import build_legacy
+from app.rest_compat.routes import build_legacy, unknown
 from app.schema.endpoint import Endpoint
 from app.schema.schema import build_schema
 from app.settings import Settings, SettingsError, read_settings
@@ -43,19 +44,27 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
         finally:
             await db.close()
 
+    legacy = build_legacy(schema, settings.zone)
     routes: list[BaseRoute] = [
         Route("/livez", live),
         Route("/readyz", ready),
-        Mount("/gateway", build_legacy(schema, settings.zone)),
+        Mount("/gateway", legacy),
     ]
     page = None
     if settings.in_development:
         page = page_maker(settings, clock)
         routes.append(Route("/graphql/ide/{name}", asset))
     routes.append(Route("/graphql", Endpoint(schema, is_open=settings.in_development, page=page)))
-    app = Starlette(routes=routes, lifespan=lifespan)
+    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: nothing_here})
     app.router.redirect_slashes = False  # a POST that is redirected loses its body in many clients
     return app
+
+
+async def nothing_here(request: Request, error: Exception) -> Response:
+    """A mount is looked into behind its slash only; what else lies under /gateway is refused as there."""
+    if re.match(r"/gateway(/|$)", request.scope["path"]):
+        return await unknown(request, error)
+    return Response("Not Found", 404, media_type="text/plain")
 
 
 def keys_for(settings: Settings) -> KeySet:
@@ -117,7 +126,10 @@ def __getattr__(name: str) -> Starlette:
     if name != "app":
         raise AttributeError(name)
     try:
-        return create_app()
+        settings = read_settings()
+        if settings.database.startswith("sqlite:///"):
+            check_sqlite(sqlite_path(settings.database))
+        return create_app(settings)
     except (SettingsError, DatabaseError) as error:
         print(f"care-gateway: {error}", file=sys.stderr)
         raise SystemExit(2) from None

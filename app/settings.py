@@ -86,6 +86,8 @@ class Settings(BaseSettings):
     def _known_database(cls, value: str) -> str:
         if value and not value.startswith(("sqlite:///", "postgresql://", "postgres://")):
             raise ValueError("must begin with sqlite:/// or postgresql://")
+        if value.startswith("sqlite:") and ("?" in value or ":memory:" in value):
+            raise ValueError("must be sqlite:/// and the path of a file, and nothing else")
         return value
 
     @property

@@ -1,0 +1,147 @@
+"""Promise: the operator adds, lists, shuts and opens accounts; a refusal changes nothing."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.callers import load
+from tests.cli.conftest import Command, assert_sentence
+from tests.given import a_caregiver, a_client
+
+MARA = ("--role", "caregiver", "--user", "mara.lind@example.test")
+JONAS = ("--role", "client", "--user", "jonas.berg@example.test")
+
+
+def add_both(command: Command) -> list[str]:
+    added = [
+        command("account", "add", *MARA, "--name", "Mara Lind", "--position", "Psychologist"),
+        command("account", "add", *JONAS, "--name", "Jonas Berg", "--oppt-id", "OPPT-1"),
+    ]
+    assert [(one.exit_code, one.stderr) for one in added] == [(0, "")] * 2
+    return [one.stdout for one in added]
+
+
+def listed(command: Command) -> list[list[str]]:
+    said = command("account", "list")
+    assert (said.exit_code, said.stderr) == (0, "")
+    return [line.split("\t") for line in said.stdout.splitlines()]
+
+
+def test_an_account_is_added_and_its_id_is_told(command: Command) -> None:
+    assert add_both(command) == ["1\n", "1\n"]
+
+    assert listed(command) == [
+        ["caregiver", "1", "mara.lind@example.test", "enabled"],
+        ["client", "1", "jonas.berg@example.test", "enabled"],
+    ]
+
+
+def test_ids_go_on_behind_those_that_were_imported(command: Command, database_url: str) -> None:
+    load(database_url, [a_caregiver(41), a_client(7)])
+
+    assert add_both(command) == ["42\n", "8\n"]
+
+
+def test_there_may_be_no_accounts(command: Command, database_url: str) -> None:
+    load(database_url, [a_client(1, userName=None)])
+
+    assert listed(command) == []
+
+
+def test_an_account_is_disabled_and_enabled_again(command: Command) -> None:
+    add_both(command)
+
+    disabled = command("account", "disable", *MARA)
+    after = listed(command)
+    enabled = command("account", "enable", *MARA)
+
+    assert [(one.exit_code, one.output) for one in (disabled, enabled)] == [(0, "")] * 2
+    assert [row[3] for row in after] == ["disabled", "enabled"]
+    assert [row[3] for row in listed(command)] == ["enabled", "enabled"]
+
+
+TAKEN = [
+    (*MARA, "--name", "Other", "--position", "Therapist"),
+    (*JONAS, "--name", "Other", "--oppt-id", "OPPT-2"),
+    ("--role", "client", "--user", "other", "--name", "Other", "--oppt-id", "OPPT-1"),
+]
+
+
+@pytest.mark.parametrize("words", TAKEN, ids=["caregiver", "client", "identifier"])
+def test_a_name_or_identifier_that_is_taken_is_refused(command: Command, words: tuple[str, ...]) -> None:
+    add_both(command)
+    before = listed(command)
+
+    refused = command("account", "add", *words)
+
+    assert_sentence(refused, "this user name or client identifier is taken")
+    assert listed(command) == before
+
+
+CAREGIVER_USAGE = "Error: a caregiver has a --position, and no --oppt-id"
+CLIENT_USAGE = "Error: a client has an --oppt-id, and no --position"
+USAGE = {
+    "no position": ((*MARA, "--name", "x"), CAREGIVER_USAGE),
+    "empty position": ((*MARA, "--name", "x", "--position", ""), CAREGIVER_USAGE),
+    "client's identifier": ((*MARA, "--name", "x", "--position", "y", "--oppt-id", "1"), CAREGIVER_USAGE),
+    "no identifier": ((*JONAS, "--name", "x"), CLIENT_USAGE),
+    "caregiver's position": ((*JONAS, "--name", "x", "--oppt-id", "1", "--position", "y"), CLIENT_USAGE),
+    "no name": (MARA, "Error: Missing option '--name'."),
+    "no user": (("--role", "client", "--name", "x"), "Error: Missing option '--user'."),
+    "no role": (("--user", "x"), "Error: Missing option '--role'. Choose from:"),
+    "unknown role": (
+        ("--role", "admin"),
+        "Error: Invalid value for '--role': 'admin' is not one of 'caregiver', 'client'.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_a_person_is_described_as_the_role_needs_it(command: Command, name: str) -> None:
+    words, sentence = USAGE[name]
+
+    refused = command("account", "add", *words)
+
+    assert refused.exit_code == 2
+    assert sentence in refused.stderr.splitlines()
+    assert listed(command) == []
+
+
+@pytest.mark.parametrize("verb", ["disable", "enable"])
+@pytest.mark.parametrize(
+    "who", [("--role", "caregiver", "--user", "nobody"), ("--role", "client", *MARA[2:])]
+)
+def test_an_account_that_is_not_there_is_refused(command: Command, verb: str, who: tuple[str, ...]) -> None:
+    add_both(command)
+    before = listed(command)
+
+    assert_sentence(command("account", verb, *who), "there is no such account in this role")
+
+    assert listed(command) == before
+
+
+VERBS = {
+    "add": ("account", "add", *MARA, "--name", "x", "--position", "y"),
+    "list": ("account", "list"),
+    "disable": ("account", "disable", *MARA),
+    "enable": ("account", "enable", *MARA),
+    "verify": ("verify",),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_without_a_database_none_is_made(command: Command, tmp_path: Path, verb: str) -> None:
+    path = tmp_path / "none.db"
+
+    refused = command(*VERBS[verb], database_url=f"sqlite:///{path}")
+
+    assert_sentence(refused, f"there is no database at {path}; run `care-gateway migrate` first")
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_database_that_is_away_is_told_in_a_sentence(command: Command, verb: str) -> None:
+    refused = command(*VERBS[verb], database_url="postgresql://care@127.0.0.1:1/care")
+
+    assert (refused.exit_code, refused.stdout, len(refused.stderr.splitlines())) == (2, "", 1)
+    assert refused.stderr.startswith("care-gateway: the PostgreSQL database cannot be opened: ")

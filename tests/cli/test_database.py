@@ -1,0 +1,226 @@
+"""Promise: `migrate` can be repeated, `import` takes a file whole or not at all, `demo` fills an empty
+database only, and `verify` finds a kept number that is wrong."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+from sqlalchemy import func, select, update
+
+from app.db.demo import CAREGIVER, CLIENT
+from app.db.entities import table_of
+from app.db.importing import is_empty
+from app.db.migrate import newest_version, stored_version
+from app.db.statements import Operation, Statement
+from app.db.tables import Assignment, Session
+from app.settings import Settings
+from tests.callers import load, run_read, run_write
+from tests.cli.conftest import Command, assert_sentence
+from tests.given import a_caregiver, a_world, lines
+
+COUNT = {
+    table: Statement(lambda kind, t=table: select(func.count()).select_from(table_of(t)))
+    for table in (Session, Assignment)
+}  # type: ignore[misc]
+
+
+def numbers() -> Operation[tuple[int, int]]:
+    sessions = yield COUNT[Session], {}
+    assignments = yield COUNT[Assignment], {}
+    return sessions[0][0], assignments[0][0]
+
+
+def test_migrate_makes_a_database_and_may_be_repeated(command: Command, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/some/folder/care.db"
+
+    said = [command("migrate", database_url=url) for _ in range(2)]
+
+    assert [(one.exit_code, one.output) for one in said] == [(0, "")] * 2
+    assert run_read(url, stored_version()) == newest_version()
+    assert (tmp_path / "some/folder/care.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_migrate_leaves_what_is_there(command: Command, settings: Settings) -> None:
+    load(settings.database, a_world())
+    before = run_read(settings.database, numbers())
+
+    said = command("migrate")
+
+    assert (said.exit_code, said.output) == (0, "")
+    assert run_read(settings.database, numbers()) == before == (5, 5)
+
+
+def test_migrate_tells_in_a_sentence_that_the_server_is_away(command: Command) -> None:
+    refused = command("migrate", database_url="postgresql://care@127.0.0.1:1/care")
+
+    assert (refused.exit_code, refused.stdout, len(refused.stderr.splitlines())) == (2, "", 1)
+    assert refused.stderr.startswith("care-gateway: the PostgreSQL database cannot be opened: ")
+
+
+def test_migrate_touches_no_file_of_another_kind(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear all, this is not a database." * 50)
+
+    refused = command("migrate", database_url=f"sqlite:///{path}")
+
+    assert_sentence(refused, f"the database at {path} cannot be made: file is not a database")
+    assert path.read_text() == "Dear all, this is not a database." * 50
+
+
+# --- import ---
+
+
+def test_import_loads_a_world_and_counts_it(command: Command, settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(b"\n".join(lines(a_world())))
+
+    said = command("import", str(file))
+
+    assert (said.exit_code, said.stdout) == (
+        0,
+        "2 caregiver, 2 client, 2 module, 3 book, 5 session, 5 assignment, 3 answer_set\n",
+    )
+    assert run_read(settings.database, numbers()) == (5, 5)
+    assert command("verify").stdout == "0 differences\n"
+
+
+def test_an_empty_file_loads_nothing(command: Command, settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.write_text("\n\n")
+
+    said = command("import", str(file))
+
+    assert (said.exit_code, said.stdout) == (0, "nothing to load\n")
+    assert run_read(settings.database, is_empty())
+
+
+REFUSED = {
+    "no JSON": (b'{"kind": ', "the line is not JSON"),
+    "member missing": (orjson.dumps({"kind": "module", "id": 9}), "name "),
+    "unknown parent": (
+        b'{"kind":"book","id":9,"moduleId":77,"name":"x","isTest":false}',
+        "moduleId 77 is not known before this line",
+    ),
+    "there already": (orjson.dumps(a_caregiver(1)), "id 1 is there already"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_line_that_cannot_be_taken_names_file_line_and_member_and_loads_nothing(
+    command: Command, settings: Settings, tmp_path: Path, name: str
+) -> None:
+    line, reason = REFUSED[name]
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(b"\n".join([*lines([a_caregiver(1)]), b"", line]))
+
+    refused = command("import", str(file))
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.splitlines()[-1].startswith(f"care-gateway: {file}, line 3: {reason}")
+    assert "Traceback" not in refused.stderr
+    assert run_read(settings.database, is_empty())
+
+
+def test_a_file_that_is_not_there_is_refused(command: Command, tmp_path: Path) -> None:
+    refused = command("import", str(tmp_path / "none.jsonl"))
+
+    assert refused.exit_code == 2
+    sentence = f"Error: Invalid value for 'FILE': '{tmp_path}/none.jsonl': No such file or directory"
+    assert refused.stderr.splitlines()[-1] == sentence
+
+
+def test_import_into_a_database_without_tables_is_refused(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(b"\n".join(lines(a_world())))
+
+    refused = command("import", str(file), database_url=f"sqlite:///{tmp_path}/none.db")
+
+    assert_sentence(refused, f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first")
+
+
+# --- demo ---
+
+
+def test_demo_loads_its_world_once(command: Command, settings: Settings) -> None:
+    first = command("demo")
+    before = run_read(settings.database, numbers())
+    second = command("demo")
+
+    assert [(one.exit_code, one.stderr) for one in (first, second)] == [(0, "")] * 2
+    assert run_read(settings.database, numbers()) == before
+    accounts = command("account", "list").stdout
+    assert f"caregiver\t1\t{CAREGIVER}\tenabled" in accounts
+    assert f"client\t1\t{CLIENT}\tenabled" in accounts
+    assert command("verify").stdout == "0 differences\n"
+
+
+def test_demo_migrates_a_new_database(command: Command, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/new/care.db"
+
+    said = command("demo", database_url=url, host="127.0.0.9", port="8123")
+
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert "GraphQL in the browser: http://127.0.0.9:8123/graphql" in said.stdout.splitlines()
+    assert run_read(url, stored_version()) == newest_version()
+    assert not run_read(url, is_empty())
+
+
+def test_demo_loads_nothing_where_somebody_is(command: Command, settings: Settings) -> None:
+    load(settings.database, [a_caregiver(1)])
+
+    said = command("demo")
+
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert run_read(settings.database, numbers()) == (0, 0)
+
+
+NOT_MINTED = "tokens are minted in development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS is set"
+
+
+@pytest.mark.parametrize(
+    "changed", [{"env": "production"}, {"token_key": "issuer.pem"}, {"token_jwks": "keys.json"}]
+)
+def test_demo_makes_nothing_where_it_is_refused(
+    command: Command, tmp_path: Path, changed: dict[str, str]
+) -> None:
+    var = tmp_path / "var"
+
+    refused = command("demo", database_url="", var=str(var), **changed)
+
+    assert_sentence(refused, NOT_MINTED)
+    assert not var.exists()
+
+
+# --- verify ---
+
+
+def test_verify_finds_a_kept_number_that_is_wrong(command: Command, settings: Settings) -> None:
+    load(settings.database, a_world())
+    session = table_of(Session)
+    wrong = Statement(
+        lambda kind: (
+            update(session).where(session.c.id == 4).values(assignment_count=9, last_assignment_score=3)
+        )
+    )
+
+    def plant() -> Operation[None]:
+        yield wrong, {}
+
+    run_write(settings.database, plant())
+
+    said = command("verify")
+
+    assert said.exit_code == 1
+    assert said.stdout.splitlines() == [
+        "session 4: assignment_count is 9, should be 1",
+        "session 4: last_assignment_score is 3, should be None",
+        "2 differences",
+    ]
+
+
+def test_verify_finds_nothing_where_nothing_is_wrong(command: Command, settings: Settings) -> None:
+    load(settings.database, a_world())
+
+    said = command("verify")
+
+    assert (said.exit_code, said.output) == (0, "0 differences\n")

@@ -1,0 +1,141 @@
+"""Promise: `demo` and `serve` are all it takes. What `demo` prints can be pasted into a shell and works; the
+data stays when the service is stopped, and stopping is no fault."""
+
+import asyncio
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import httpx2
+import jwt
+import pytest
+
+from app.db.kept import differences
+from app.db.migrate import migrate
+from app.development import KEY_FILE, public_key
+from app.settings import Environment, Settings
+from tests.callers import run_read
+from tests.live.processes import PATIENCE, free_port, run, serving, start
+
+pytestmark = pytest.mark.live
+ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+
+
+def development(folder: Path) -> dict[str, str]:
+    return {"env": "development", "var": str(folder / "var"), "port": str(free_port())}
+
+
+def paste(line: str) -> tuple[int, str]:
+    """Status and body of a printed curl line, run by a shell; sent by ourselves where there is no curl."""
+    if shutil.which("curl"):
+        command = line + " -w '\\n%{http_code}'"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=PATIENCE)
+        assert (done.returncode, done.stderr) == (0, "")
+        body, _, status = done.stdout.rpartition("\n")
+        return int(status), body
+    words = shlex.split(line)
+    headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
+    method = words[words.index("-X") + 1] if "-X" in words else "GET"
+    content = words[words.index("-d") + 1] if "-d" in words else None
+    answer = httpx2.request(method, words[-1], headers=headers, content=content)
+    return answer.status_code, answer.text
+
+
+def test_what_is_printed_can_be_pasted_and_the_data_stays(tmp_path: Path) -> None:
+    care = development(tmp_path)
+    demo = run("demo", **care)
+    assert (demo.returncode, demo.stderr) == (0, "")
+    sessions, assignments, assignment, assign = re.findall(r"^curl .*$", demo.stdout, re.MULTILINE)
+
+    with serving(tmp_path / "first", **care) as served:
+        answers = [paste(line) for line in (sessions, assignments, assignment, assign, assign)]
+        for role in ("Caregiver", "Client"):
+            assert viewer(served.url, token_of(demo.stdout, role)) == {"role": role.upper()}
+        before = paste(assignments)
+        assert [status for status, _ in [*answers, before]] == [200] * 6
+        assert '"message":' in answers[3][1]
+        assert before[1] != answers[1][1]
+        code, said = served.stop(signal.SIGTERM)
+
+    assert (code, "Traceback" in said) == (0, False)
+    again = run("demo", **care)  # as `make run` does it
+    assert (again.returncode, again.stderr) == (0, "")
+    with serving(tmp_path / "second", **care):
+        assert paste(assignments) == before
+
+
+def token_of(said: str, role: str) -> str:
+    found = re.search(rf"^{role} token: (\S+)$", said, re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def viewer(url: str, token: str) -> object:
+    headers = {"authorization": f"bearer {token}"}
+    answer = httpx2.post(f"{url}/graphql", json={"query": "{ viewer { role } }"}, headers=headers)
+    return answer.json()["data"]["viewer"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_stopping_is_no_fault(tmp_path: Path, how: signal.Signals) -> None:
+    care = development(tmp_path)
+    asyncio.run(migrate(f"sqlite:///{care['var']}/care.db"))
+
+    with serving(tmp_path / "log", **care) as served:
+        code, said = served.stop(how)
+
+    assert code == 0
+    assert "Traceback" not in said
+    assert "Application shutdown complete." in said
+
+
+def test_several_that_start_at_once_share_one_key(tmp_path: Path) -> None:
+    care = development(tmp_path)
+    words = ("token", "--role", "client", "--user", "jonas.berg@example.test")
+
+    tokens = [
+        one.communicate(timeout=PATIENCE)[0].strip() for one in [start(*words, **care) for _ in range(3)]
+    ]
+
+    key = public_key(Settings(env=Environment.DEVELOPMENT, var=care["var"]))
+    users = [jwt.decode(token, key, algorithms=["RS256"])["user_name"] for token in tokens]
+    assert users == ["jonas.berg@example.test"] * 3
+    assert [path.name for path in (tmp_path / "var").iterdir()] == [KEY_FILE]
+
+
+def test_what_was_acknowledged_survives_the_death_of_the_process(tmp_path: Path) -> None:
+    """Killed five times, each right after the answer to a write of three books."""
+    care = development(tmp_path)
+    headers = {"authorization": f"bearer {token_of(run('demo', **care).stdout, 'Caregiver')}"}
+    page = f"{ASSIGNMENTS}?time-state=RUNNING&size=100"
+    before = []
+
+    for day in range(1, 6):
+        with serving(tmp_path / f"life {day}", **care) as served:
+            before.append(httpx2.get(f"{served.url}{page}", headers=headers).json())
+            done = httpx2.put(f"{served.url}{ASSIGNMENTS}", json=homework(day), headers=headers)
+            served.process.kill()
+        assert done.status_code == 200
+    with serving(tmp_path / "after", **care) as served:
+        found = httpx2.get(f"{served.url}{page}", headers=headers).json()
+
+    assert found["totalElements"] == before[0]["totalElements"] + 15
+    newest = [(item["startDate"], item["bookId"]) for item in found["content"][:15]]
+    assert sorted(newest) == [(f"2030/01/0{day} 08:00", book) for day in range(1, 6) for book in (1, 2, 3)]
+    assert found["content"][15:] == before[0]["content"]
+    assert run_read(f"sqlite:///{care['var']}/care.db", differences()) == []
+
+
+def homework(day: int) -> dict[str, object]:
+    return {
+        "bookIds": [1, 2, 3],
+        "startDate": f"2030/01/0{day}",
+        "startTime": "08:00",
+        "endDate": f"2030/01/1{day}",
+        "endTime": "20:00",
+        "remindDates": [{"date": f"2030/01/0{day}", "time": "09:00"}],
+        "sessionId": 1,
+    }

@@ -1,0 +1,143 @@
+"""Promise: a service that cannot serve says why in exactly one sentence and ends with exit code 2; it prints
+no traceback and tells no secret."""
+
+import asyncio
+import socket
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app.db.migrate import migrate
+from tests import keys
+from tests.live.processes import PATIENCE, free_port, run, start
+
+pytestmark = pytest.mark.live
+TABLES = "the database does not have the tables of this version; run `care-gateway migrate`"
+NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (or CARE_ENV=development)"
+SECRET = "a secret that nobody is told, 32"
+
+
+@pytest.fixture
+def production(tmp_path: Path) -> dict[str, str]:
+    """Everything that a service needs to start."""
+    url = f"sqlite:///{tmp_path}/care.db"
+    asyncio.run(migrate(url))
+    return {"database_url": url, "token_key": keys.public_pem(), "port": str(free_port())}
+
+
+def said(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
+    return done.returncode, done.stdout, done.stderr
+
+
+REFUSED = {
+    "no key": ({"token_key": ""}, NO_KEY),
+    "key file not there": (
+        {"token_key": "/nowhere/key.pem"},
+        "CARE_TOKEN_KEY is neither a public key in PEM nor the path of one",
+    ),
+    "key set not there": (
+        {"token_key": "", "token_jwks": "/nowhere/keys.json"},
+        "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set",
+    ),
+    "issuer away": (
+        {"token_key": "", "token_jwks": "http://127.0.0.1:1/keys"},
+        "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set",
+    ),
+    "secret in production": (
+        {"token_key": "", "token_secret": SECRET},
+        "CARE_TOKEN_SECRET is for development only; set CARE_TOKEN_KEY or CARE_TOKEN_JWKS",
+    ),
+    "bad value": (
+        {"time_zone": "Mars/Olympus"},
+        "CARE_TIME_ZONE cannot be read: is not a known time zone such as Europe/Berlin",
+    ),
+    "misspelt": (
+        {"databse_url": SECRET},
+        "CARE_DATABSE_URL is not a setting; did you mean CARE_DATABASE_URL?",
+    ),
+    "PostgreSQL away": (
+        {"database_url": "postgresql://care:never-told@127.0.0.1:1/care"},
+        "the PostgreSQL database cannot be opened: [Errno 111] Connect call failed ('127.0.0.1', 1)",
+    ),
+}
+
+
+def test_what_is_configured_wrongly_is_said_in_one_sentence(production: dict[str, str]) -> None:
+    started = {name: start("serve", **production | changed) for name, (changed, _) in REFUSED.items()}
+
+    heard = {name: (*one.communicate(timeout=PATIENCE), one.returncode) for name, one in started.items()}
+
+    assert heard == {name: ("", f"care-gateway: {sentence}\n", 2) for name, (_, sentence) in REFUSED.items()}
+
+
+def test_a_database_that_is_not_there_is_not_made(production: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "none.db"
+
+    done = run("serve", **production | {"database_url": f"sqlite:///{path}"})
+
+    assert said(done) == (
+        2,
+        "",
+        f"care-gateway: there is no database at {path}; run `care-gateway migrate` first\n",
+    )
+    assert not path.exists()
+
+
+def test_a_database_without_tables_is_refused(production: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+
+    done = run("serve", **production | {"database_url": f"sqlite:///{path}"})
+
+    assert said(done) == (2, "", f"care-gateway: {TABLES}\n")
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(
+    production: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear all, this is not a database." * 50)
+
+    done = run("serve", **production | {"database_url": f"sqlite:///{path}"})
+
+    sentence = f"the database at {path} cannot be opened: file is not a database"
+    assert said(done) == (2, "", f"care-gateway: {sentence}\n")
+    assert path.read_text() == "Dear all, this is not a database." * 50
+
+
+def test_a_port_that_is_taken_is_said_in_one_sentence(production: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+
+        done = run("serve", "--port", port, **production)
+
+    sentence = f"care-gateway: cannot listen on 127.0.0.1, port {port}: Address already in use\n"
+    assert said(done) == (2, "", sentence)
+
+
+def test_an_address_that_is_not_ours_is_said_in_one_sentence(production: dict[str, str]) -> None:
+    done = run("serve", "--host", "192.0.2.1", **production)
+
+    port = production["port"]
+    sentence = f"care-gateway: cannot listen on 192.0.2.1, port {port}: Cannot assign requested address\n"
+    assert said(done) == (2, "", sentence)
+
+
+def test_another_server_asks_for_the_application_and_hears_the_same_sentence() -> None:
+    done = run("app.main:app", module="uvicorn")
+
+    assert said(done) == (2, "", f"care-gateway: {NO_KEY}\n")
+
+
+def test_another_server_hears_that_there_is_no_database(production: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "none.db"
+
+    done = run("app.main:app", module="uvicorn", **production | {"database_url": f"sqlite:///{path}"})
+
+    assert said(done) == (
+        2, "", f"care-gateway: there is no database at {path}; run `care-gateway migrate` first\n"
+    )  # fmt: skip

@@ -1,0 +1,186 @@
+"""Promise: the service is configured by CARE_* variables only; defaults are safe; whatever cannot be read or
+is nearly a setting is refused in one sentence that names the variable and never tells its value."""
+
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from app.cli import main
+from app.settings import Environment, Settings, SettingsError, read_settings, unknown_variables, variable
+
+DEFAULTS = {
+    "env": Environment.PRODUCTION,
+    "database_url": "",
+    "var": "var",
+    "host": "127.0.0.1",
+    "port": 8000,
+    "time_zone": "UTC",
+    "log_level": "info",
+    "token_key": "",
+    "token_jwks": "",
+    "token_secret": "",
+    "token_issuer": "",
+    "token_audience": "",
+    "token_leeway": 10,
+    "token_cache": 4096,
+    "claim_user": "user_name",
+    "claim_role": "authorities",
+    "read_threads": 4,
+}
+
+GIVEN = {
+    "CARE_ENV": ("development", Environment.DEVELOPMENT),
+    "CARE_DATABASE_URL": ("postgresql://care@db/care", "postgresql://care@db/care"),
+    "CARE_VAR": ("elsewhere", "elsewhere"),
+    "CARE_HOST": ("0.0.0.0", "0.0.0.0"),
+    "CARE_PORT": ("8443", 8443),
+    "CARE_TIME_ZONE": ("Europe/Berlin", "Europe/Berlin"),
+    "CARE_LOG_LEVEL": ("debug", "debug"),
+    "CARE_TOKEN_KEY": ("issuer.pem", "issuer.pem"),
+    "CARE_TOKEN_JWKS": ("keys.json", "keys.json"),
+    "CARE_TOKEN_SECRET": ("a secret", "a secret"),
+    "CARE_TOKEN_ISSUER": ("issuer", "issuer"),
+    "CARE_TOKEN_AUDIENCE": ("care", "care"),
+    "CARE_TOKEN_LEEWAY": ("0", 0),
+    "CARE_TOKEN_CACHE": ("0", 0),
+    "CARE_CLAIM_USER": ("sub", "sub"),
+    "CARE_CLAIM_ROLE": ("groups", "groups"),
+    "CARE_READ_THREADS": ("64", 64),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.upper().startswith("CARE_"):
+            monkeypatch.delenv(name)
+
+
+def test_an_unconfigured_service_is_a_production_service_with_safe_defaults() -> None:
+    assert read_settings().model_dump() == DEFAULTS
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    text, value = GIVEN[name]
+    monkeypatch.setenv(name, text)
+
+    assert read_settings().model_dump() == DEFAULTS | {name.removeprefix("CARE_").lower(): value}
+
+
+def test_the_tables_above_are_complete() -> None:
+    assert list(DEFAULTS) == list(Settings.model_fields)
+    assert list(GIVEN) == [variable(field) for field in Settings.model_fields]
+
+
+INTEGER = "Input should be a valid integer, unable to parse string as an integer"
+ZONE = "is not a known time zone such as Europe/Berlin"
+LEVEL = "must be debug, info, warning or error"
+DATABASE = "must begin with sqlite:/// or postgresql://"
+
+UNREADABLE = [
+    ("CARE_ENV", "staging", "Input should be 'development' or 'production'"),
+    ("CARE_ENV", "Production", "Input should be 'development' or 'production'"),
+    ("CARE_ENV", "", "Input should be 'development' or 'production'"),
+    ("CARE_PORT", "http-alt", INTEGER),
+    ("CARE_PORT", "tcp://10.9.8.7:80", INTEGER),
+    ("CARE_PORT", "", INTEGER),
+    ("CARE_PORT", "0", "Input should be greater than or equal to 1"),
+    ("CARE_PORT", "65536", "Input should be less than or equal to 65535"),
+    ("CARE_TIME_ZONE", "Mars/Olympus", ZONE),
+    ("CARE_TIME_ZONE", "", ZONE),
+    ("CARE_TIME_ZONE", "../../etc/passwd", ZONE),
+    ("CARE_TIME_ZONE", "Europe", ZONE),
+    ("CARE_LOG_LEVEL", "loud", LEVEL),
+    ("CARE_LOG_LEVEL", "INFO", LEVEL),
+    ("CARE_DATABASE_URL", "mysql://care:hunter2hunter2@db/care", DATABASE),
+    ("CARE_DATABASE_URL", "care.db", DATABASE),
+    ("CARE_DATABASE_URL", "sqlite://care.db", DATABASE),
+    ("CARE_TOKEN_LEEWAY", "-1", "Input should be greater than or equal to 0"),
+    ("CARE_TOKEN_LEEWAY", "301", "Input should be less than or equal to 300"),
+    ("CARE_TOKEN_CACHE", "many", INTEGER),
+    ("CARE_TOKEN_CACHE", "100001", "Input should be less than or equal to 100000"),
+    ("CARE_READ_THREADS", "0", "Input should be greater than or equal to 1"),
+    ("CARE_READ_THREADS", "65", "Input should be less than or equal to 64"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "reason"), UNREADABLE, ids=[f"{n}={t}" for n, t, _ in UNREADABLE])
+def test_a_value_that_cannot_be_read_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str, reason: str
+) -> None:
+    monkeypatch.setenv(name, text)
+
+    with pytest.raises(SettingsError) as refusal:
+        read_settings()
+
+    assert str(refusal.value) == f"{name} cannot be read: {reason}"
+
+
+MISSPELT = {
+    "CARE_DATABSE_URL": "CARE_DATABASE_URL",
+    "CARE_DATABASE_URI": "CARE_DATABASE_URL",
+    "CARE_DATABASEURL": "CARE_DATABASE_URL",
+    "CARE_TIMEZONE": "CARE_TIME_ZONE",
+    "CARE_TOKEN_KEYS": "CARE_TOKEN_KEY",
+    "CARE_TOKEN_JWK": "CARE_TOKEN_JWKS",
+    "CARE_TOKEN_ISSUERS": "CARE_TOKEN_ISSUER",
+    "CARE_TOKEN_SECRETS": "CARE_TOKEN_SECRET",
+    "CARE_TOKEN_AUDIENCES": "CARE_TOKEN_AUDIENCE",
+    "CARE_CLAIM_ROLES": "CARE_CLAIM_ROLE",
+    "CARE_LOGLEVEL": "CARE_LOG_LEVEL",
+    "CARE_READ_THREAD": "CARE_READ_THREADS",
+    "CARE_ENVI": "CARE_ENV",
+}
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_a_name_that_is_nearly_a_setting_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "a value that stays untold")
+
+    with pytest.raises(SettingsError) as refusal:
+        read_settings()
+
+    assert str(refusal.value) == f"{name} is not a setting; did you mean {MISSPELT[name]}?"
+
+
+INJECTED = {
+    "CARE_GATEWAY_PORT": "tcp://10.0.0.1:80",
+    "CARE_GATEWAY_PORT_80_TCP_ADDR": "10.0.0.1",
+    "CARE_GATEWAY_SERVICE_HOST": "10.0.0.1",
+    "CARE_SERVICE_HOST": "10.0.0.1",
+    "CARE_SERVICE_PORT": "80",
+}
+
+
+def test_names_that_a_platform_injects_are_only_pointed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in INJECTED.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("CAREFUL", "no setting at all")
+
+    assert read_settings().model_dump() == DEFAULTS
+    assert unknown_variables(os.environ) == sorted(INJECTED)
+    said = CliRunner().invoke(main, ["token", "--role", "client", "--user", "x"])
+    warnings = [f"care-gateway: warning: {name} is not a setting and is ignored" for name in sorted(INJECTED)]
+    assert said.stderr.splitlines()[:-1] == warnings
+
+
+def test_the_command_settings_lists_every_variable_with_its_default_and_meaning() -> None:
+    said = CliRunner().invoke(main, ["settings"])
+
+    lines = said.stdout.splitlines()
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert lines[0::2] == [
+        f"{variable(field)} (default: {default if default != '' else 'empty'})"
+        for field, default in DEFAULTS.items()
+    ]
+    meanings = [field.description for field in Settings.model_fields.values()]
+    assert all(meanings)
+    assert lines[1::2] == [f"    {meaning}" for meaning in meanings]
+
+
+def test_the_embedded_database_lies_under_var(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARE_VAR", "some/folder")
+
+    assert read_settings().database == f"sqlite:///{os.path.abspath('some/folder')}/care.db"
