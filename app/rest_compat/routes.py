@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -86,7 +86,7 @@ def build_legacy(schema: Schema, zone: ZoneInfo) -> Starlette:
         return await handler(request)
 
     # One route per path, so that `Allow` is complete.
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/profile/client/session", legacy(list_client_sessions), methods=["GET"]),
             Route("/profile/caregiver/session/assignment", legacy(by_method), methods=["GET", "PUT"]),
@@ -98,6 +98,8 @@ def build_legacy(schema: Schema, zone: ZoneInfo) -> Starlette:
         ],
         exception_handlers={HTTPException: unknown},
     )
+    app.router.redirect_slashes = False  # a path with a slash at its end is an unknown one
+    return app
 
 
 def legacy(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -111,15 +113,21 @@ def legacy(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             response = error_response(request, error)
         except CareError as error:
             response = error_response(request, refusal(error.code, error.message))
+        except ClientDisconnect:
+            response = error_response(request, LegacyError(400, "the body did not arrive"))  # read by nobody
         except Exception:
             logger.exception("fault in request %s", request.state.request_id)
             response = error_response(request, refusal(INTERNAL, "Internal error"))
         response.headers["x-request-id"] = request.state.request_id
-        if request.method == "HEAD":
-            response.body = b""  # the headers, content-length among them, are those of the GET
-        return response
+        return as_asked(request, response)
 
     return respond
+
+
+def as_asked(request: Request, response: Response) -> Response:
+    if request.method == "HEAD":
+        response.body = b""  # the headers, content-length among them, are those of the GET
+    return response
 
 
 async def unknown(request: Request, error: Exception) -> Response:
@@ -128,7 +136,7 @@ async def unknown(request: Request, error: Exception) -> Response:
     messages = {404: "no such path", 405: "no such method on this path"}
     allow = (error.headers or {}).get("Allow")
     message = messages.get(error.status_code, error.detail)
-    return error_response(request, LegacyError(error.status_code, message, allow))
+    return as_asked(request, error_response(request, LegacyError(error.status_code, message, allow)))
 
 
 async def enter(request: Request, role: Role) -> Context:
@@ -166,7 +174,7 @@ async def read_json_body(request: Request) -> bytes:
     """The body, refused before it is read whole when it is too long or says it is something else."""
     too_long = LegacyError(413, f"the body may have at most {LONGEST_BODY} bytes")
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > LONGEST_BODY:
+    if re.fullmatch(r"[0-9]+", declared) and (len(declared) > 18 or int(declared) > LONGEST_BODY):
         raise too_long
     body = b""
     async for chunk in request.stream():

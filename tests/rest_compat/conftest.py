@@ -1,0 +1,52 @@
+"""One service per kind of database for questions and refusals, which change nothing: they may share it."""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from app.main import create_app
+from app.settings import Environment, Settings
+from tests import keys
+from tests.callers import Gateway, opened
+from tests.given import NOW, Record, a_caregiver, a_client, a_session, a_world, an_assignment
+from tests.postgres import create_database, drop_database
+
+
+def long_lists() -> Iterator[Record]:
+    """Caregiver 3 and client 3: sessions 101 to 145, all RUNNING, and assignment 1001 to 1045 in each.
+    Caregiver 4 and client 4 have nothing."""
+    yield from (a_caregiver(3), a_caregiver(4), a_client(3), a_client(4))
+    for number in range(101, 146):
+        yield a_session(number, caregiver=3, client=3)
+        yield an_assignment(900 + number, session=number)
+
+
+@pytest.fixture(scope="package")
+def standing_url(
+    kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    if kind == "sqlite":
+        copy = tmp_path_factory.mktemp("standing") / "care.db"
+        shutil.copyfile(migrated.removeprefix("sqlite:///"), copy)
+        yield f"sqlite:///{copy}"
+        return
+    server, name = request.getfixturevalue("postgres"), f"standing_{uuid.uuid4().hex}"
+    yield create_database(server, name, template=migrated.rsplit("/", 1)[1])
+    drop_database(server, name)
+
+
+@pytest.fixture(scope="package")
+def standing(standing_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """The whole service over `a_world` and `long_lists`. A test that changes something takes `gateway`."""
+    settings = Settings(
+        env=Environment.DEVELOPMENT,
+        database_url=standing_url,
+        token_key=keys.public_pem(),
+        var=str(tmp_path_factory.mktemp("standing-var")),
+    )
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        gateway = Gateway(client, settings)
+        gateway.given([*a_world(), *long_lists()])
+        yield gateway

@@ -1,0 +1,144 @@
+"""What the tests of the legacy paths have in common: the paths, the request to assign, refusals, the rows."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from httpx2 import Response
+from sqlalchemy import select
+
+from app.auth import Door
+from app.db.entities import Table, read_moment, table_of
+from app.db.kept import Difference, differences
+from app.db.statements import Operation, Statement
+from app.db.tables import CARE_TABLES, Moment
+from tests.callers import Caller, Gateway, run_read
+
+SESSIONS = "/gateway/profile/client/session"
+ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+TIMESTAMP = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z")
+ABSENT = object()
+
+
+def homework(**changed: Any) -> dict[str, Any]:
+    """A request that assigns two books in session 1 of `a_world`. A member changed to ABSENT is left out."""
+    said = {
+        "bookIds": [1, 2],
+        "startDate": "2026/11/22",
+        "startTime": "08:00",
+        "endDate": "2026/11/29",
+        "endTime": "18:30",
+        "remindDates": [{"date": "2026/11/23", "time": "09:00"}],
+        "sessionId": 1,
+        **changed,
+    }
+    return {name: value for name, value in said.items() if value is not ABSENT}
+
+
+def refusal_of(response: Response) -> tuple[int, str]:
+    """Status and message of a failure, once the rest of it is what every failure has."""
+    body = response.json()
+    status = response.status_code
+    assert list(body) == ["timestamp", "status", "error", "message", "path"]
+    assert TIMESTAMP.fullmatch(body["timestamp"])
+    assert body["status"] == status
+    assert body["error"] == HTTPStatus(status).phrase
+    assert body["path"] == response.request.url.path
+    assert response.headers["content-type"] == "application/json"
+    assert ("www-authenticate" in response.headers) == (status == 401)
+    return status, body["message"]
+
+
+# --- what is stored --------------------------------------------------------------------------------
+
+
+def every_row(table: Table) -> Statement:
+    return Statement(lambda kind: select(table_of(table)).order_by(*table_of(table).primary_key))
+
+
+EVERY_ROW = {table: every_row(table) for table in CARE_TABLES}
+
+
+def all_rows() -> Operation[dict[str, list[dict[str, Any]]]]:
+    found = {}
+    for table, statement in EVERY_ROW.items():
+        columns = table_of(table).columns
+        found[table_of(table).name] = [
+            {
+                column.name: read_moment(value) if isinstance(column.type, Moment) else value
+                for column, value in zip(columns, row, strict=True)
+            }
+            for row in (yield statement, {})
+        ]
+    return found
+
+
+def stored(gateway: Gateway) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every care relationship, by table, oldest first."""
+    door: Door = gateway.client.app_state["door"]
+    assert gateway.client.portal is not None
+    return gateway.client.portal.call(door.db.read, all_rows())
+
+
+def added(before: dict[str, Any], after: dict[str, Any], table: str) -> list[dict[str, Any]]:
+    """The rows that are new, without the ids of their own."""
+    there = {row["id"] for row in before[table]}
+    return [
+        {name: value for name, value in row.items() if name != "id"}
+        for row in after[table]
+        if row["id"] not in there
+    ]
+
+
+def wrong_counters(gateway: Gateway) -> list[Difference]:
+    return run_read(gateway.settings.database, differences())
+
+
+# --- requests that an ordinary client does not send ------------------------------------------------
+
+
+@dataclass
+class Streamed:
+    """What a server sees of an answer, and how much of the request's body was taken for it."""
+
+    status: int = 0
+    body: bytes = b""
+    chunks_read: int = 0
+
+
+def stream(
+    caller: Caller, method: str, path: str, headers: dict[str, str], chunks: Iterator[bytes]
+) -> Streamed:
+    """Hand the body over chunk by chunk, as a server does: the test client would join it first."""
+    seen = Streamed()
+    said = {"authorization": f"bearer {caller.token}", **headers}
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path.partition("?")[0],
+        "raw_path": path.partition("?")[0].encode(),
+        "query_string": path.partition("?")[2].encode(),
+        "root_path": "",
+        "headers": [(name.encode(), value.encode()) for name, value in said.items()],
+        "state": dict(caller.client.app_state),
+    }
+
+    async def receive() -> dict[str, Any]:
+        chunk = next(chunks, None)
+        if chunk is None:
+            return {"type": "http.request", "body": b"", "more_body": False}
+        seen.chunks_read += 1
+        return {"type": "http.request", "body": chunk, "more_body": True}
+
+    async def send(message: dict[str, Any]) -> None:
+        seen.status = message.get("status", seen.status)
+        seen.body += message.get("body", b"")
+
+    assert caller.client.portal is not None
+    caller.client.portal.call(caller.client.app, scope, receive, send)
+    return seen

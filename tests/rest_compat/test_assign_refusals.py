@@ -1,0 +1,235 @@
+"""The PUT that assigns homework, refused: status and message for what is missing, unreadable, not there or
+not running. Nothing is written by any of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.callers import Gateway
+from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, homework, refusal_of, stored
+
+Changed = dict[str, Any]
+REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")
+REMINDER = {"date": "2026/11/23", "time": "09:00"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_written(standing: Gateway) -> Iterator[None]:
+    before = stored(standing)
+    yield
+    assert stored(standing) == before
+
+
+def put(gateway: Gateway, changed: Changed) -> tuple[int, str]:
+    return refusal_of(gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework(**changed)))
+
+
+# --- missing: 404 ----------------------------------------------------------------------------------
+
+MISSING: dict[str, tuple[Changed, str]] = {
+    "bookIds and endTime": ({"endTime": None, "bookIds": ABSENT}, "bookIds, endTime"),
+    "all": (dict.fromkeys(REQUIRED, ABSENT), ", ".join(REQUIRED)),
+    "all, in every way": (
+        dict(zip(REQUIRED, ([], "", " ", None, "\t\n", ABSENT), strict=True)),
+        ", ".join(REQUIRED),
+    ),
+    "a reminder's date": ({"remindDates": [{"time": "09:00"}]}, "remindDates[0].date"),
+    "a reminder's time": ({"remindDates": [REMINDER, {"date": "2026/11/23"}]}, "remindDates[1].time"),
+    "a reminder's both": (
+        {"remindDates": [{}, REMINDER, {"date": None, "time": " "}]},
+        "remindDates[0].date, remindDates[0].time, remindDates[2].date, remindDates[2].time",
+    ),
+    "a member and a reminder's": (
+        {"endDate": "", "remindDates": [{"date": "x"}]},
+        "endDate, remindDates[0].time",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "value", [ABSENT, None, "", "  ", []], ids=["absent", "null", "empty", "blank", "list"]
+)
+@pytest.mark.parametrize("member", REQUIRED)
+def test_a_required_member_that_says_nothing_is_missing(
+    standing: Gateway, member: str, value: object
+) -> None:
+    assert put(standing, {member: value}) == (404, f"required and missing: {member}")
+
+
+@pytest.mark.parametrize(("changed", "members"), MISSING.values(), ids=MISSING)
+def test_everything_that_is_missing_is_named(standing: Gateway, changed: Changed, members: str) -> None:
+    assert put(standing, changed) == (404, f"required and missing: {members}")
+
+
+# --- unreadable: 400 -------------------------------------------------------------------------------
+
+NO_DATE = "must be a date like 2026/11/21 or 2026-11-21"
+NO_DAY = "is no date of the calendar"
+NO_YEAR = "must lie between the years 1900 and 2999"
+NO_TIME = "must be a time like 18:30"
+NO_MINUTE = "is no time of the day"
+DATES: dict[str, tuple[object, str]] = {
+    "30 February": ("2023-02-30", NO_DAY),
+    "29 February in 2023": ("2023/02/29", NO_DAY),
+    "month 13": ("2023-13-01", NO_DAY),
+    "month 0": ("2023-00-01", NO_DAY),
+    "day 0": ("2023-01-00", NO_DAY),
+    "year 0": ("0000-01-01", NO_DAY),
+    "mixed separators": ("2023/02-01", NO_DATE),
+    "the other mix": ("2023-02/01", NO_DATE),
+    "dots": ("2023.02.01", NO_DATE),
+    "no separators": ("20230201", NO_DATE),
+    "day first": ("01/02/2023", NO_DATE),
+    "one digit": ("2023/2/1", NO_DATE),
+    "two-digit year": ("23/02/01", NO_DATE),
+    "five-digit year": ("12023/02/01", NO_DATE),
+    "a space behind": ("2023/02/01 ", NO_DATE),
+    "a line break behind": ("2023/02/01\n", NO_DATE),
+    "with its time": ("2023-02-01T08:00", NO_DATE),
+    "a week": ("2026-W01", NO_DATE),
+    "arabic digits": ("٢٠٢٦/١١/٢٢", NO_DATE),
+    "one fullwidth digit": ("2026/11/2２", NO_DATE),
+    "text": ("tomorrow", NO_DATE),
+    "a number": (20230201, NO_DATE),
+    "a fraction": (2023.5, NO_DATE),
+    "true": (True, NO_DATE),
+    "an object": ({}, NO_DATE),
+    "a list": (["2023/02/01"], NO_DATE),
+}
+TIMES: dict[str, tuple[object, str]] = {
+    "25:61": ("25:61", NO_MINUTE),
+    "24:00": ("24:00", NO_MINUTE),
+    "23:60": ("23:60", NO_MINUTE),
+    "one digit": ("9:5", NO_TIME),
+    "one-digit hour": ("9:05", NO_TIME),
+    "seconds": ("09:05:00", NO_TIME),
+    "no colon": ("0905", NO_TIME),
+    "a dot": ("09.05", NO_TIME),
+    "twelve hours": ("09:05 PM", NO_TIME),
+    "a sign": ("-9:05", NO_TIME),
+    "a zone": ("09:05Z", NO_TIME),
+    "a line break behind": ("09:05\n", NO_TIME),
+    "arabic digits": ("٠٩:٠٥", NO_TIME),
+    "fullwidth colon": ("09：05", NO_TIME),
+    "a number": (905, NO_TIME),
+    "false": (False, NO_TIME),
+    "an object": ({"hour": 9}, NO_TIME),
+}
+
+
+@pytest.mark.parametrize("value", ["0001-01-01", "1899-12-31", "3000-01-01", "9999-12-31"])
+@pytest.mark.parametrize("member", ["startDate", "endDate"])
+def test_homework_of_other_centuries_is_refused(standing: Gateway, member: str, value: str) -> None:
+    assert put(standing, {member: value}) == (400, f"{member} {NO_YEAR}")
+
+
+@pytest.mark.parametrize(("value", "reason"), DATES.values(), ids=DATES)
+@pytest.mark.parametrize("member", ["startDate", "endDate"])
+def test_what_is_no_date_is_refused(standing: Gateway, member: str, value: object, reason: str) -> None:
+    assert put(standing, {member: value}) == (400, f"{member} {reason}")
+
+
+@pytest.mark.parametrize(("value", "reason"), TIMES.values(), ids=TIMES)
+@pytest.mark.parametrize("member", ["startTime", "endTime"])
+def test_what_is_no_time_is_refused(standing: Gateway, member: str, value: object, reason: str) -> None:
+    assert put(standing, {member: value}) == (400, f"{member} {reason}")
+
+
+@pytest.mark.parametrize(("value", "reason"), DATES.values(), ids=DATES)
+def test_what_is_no_date_of_a_reminder_is_refused(standing: Gateway, value: object, reason: str) -> None:
+    refused = put(standing, {"remindDates": [REMINDER, REMINDER | {"date": value}]})
+
+    assert refused == (400, f"remindDates[1].date {reason}")
+
+
+@pytest.mark.parametrize(("value", "reason"), TIMES.values(), ids=TIMES)
+def test_what_is_no_time_of_a_reminder_is_refused(standing: Gateway, value: object, reason: str) -> None:
+    refused = put(standing, {"remindDates": [REMINDER | {"time": value}]})
+
+    assert refused == (400, f"remindDates[0].time {reason}")
+
+
+NO_ID: dict[str, object] = {
+    "text": "1",
+    "a fraction": 1.5,
+    "a whole fraction": 1.0,
+    "an exponent": 1e3,
+    "true": True,
+    "false": False,
+    "an object": {"id": 1},
+    "negative": -1,
+    "2^63": 2**63,
+    "2^64": 2**64,
+    "30 digits": 10**29,
+}
+
+
+@pytest.mark.parametrize("value", NO_ID.values(), ids=NO_ID)
+def test_an_id_is_a_json_integer_that_a_row_can_have(standing: Gateway, value: object) -> None:
+    assert put(standing, {"sessionId": value}) == (400, "sessionId must be an integer id")
+    assert put(standing, {"bookIds": [1, value]}) == (400, "bookIds must be an integer id")
+
+
+@pytest.mark.parametrize("value", [None, [1], ""], ids=["null", "a list", "empty text"])
+def test_an_item_of_book_ids_is_an_id(standing: Gateway, value: object) -> None:
+    assert put(standing, {"bookIds": [1, value]}) == (400, "bookIds must be an integer id")
+
+
+NO_LIST = "bookIds must be an array of integers"
+NO_OBJECTS = "remindDates must be an array of objects"
+OUTSIDE = "remindDates must lie between startDate and endDate"
+BOUNDS: dict[str, tuple[Changed, str]] = {
+    "bookIds is text": ({"bookIds": "1,2"}, NO_LIST),
+    "bookIds is a number": ({"bookIds": 1}, NO_LIST),
+    "bookIds is an object": ({"bookIds": {}}, NO_LIST),
+    "bookIds is true": ({"bookIds": True}, NO_LIST),
+    "sessionId is a list": ({"sessionId": [1]}, "sessionId must be an integer id"),
+    "51 books": ({"bookIds": list(range(1, 52))}, "bookIds may hold at most 50 books"),
+    "51 times a book": ({"bookIds": [1] * 51}, "bookIds may hold at most 50 books"),
+    "51 reminders": ({"remindDates": [REMINDER] * 51}, "remindDates may hold at most 50 moments"),
+    "remindDates is text": ({"remindDates": "2026/11/23 09:00"}, NO_OBJECTS),
+    "remindDates is blank": ({"remindDates": ""}, NO_OBJECTS),
+    "remindDates is an object": ({"remindDates": REMINDER}, NO_OBJECTS),
+    "remindDates is false": ({"remindDates": False}, NO_OBJECTS),
+    "remindDates holds text": ({"remindDates": [REMINDER, "2026/11/23"]}, NO_OBJECTS),
+    "remindDates holds null": ({"remindDates": [None]}, NO_OBJECTS),
+    "remindDates holds a list": ({"remindDates": [[]]}, NO_OBJECTS),
+    "a minute before the start": ({"remindDates": [{"date": "2026/11/22", "time": "07:59"}]}, OUTSIDE),
+    "a minute after the end": ({"remindDates": [REMINDER, {"date": "2026/11/29", "time": "18:31"}]}, OUTSIDE),
+    "end a day before start": ({"endDate": "2026/11/21"}, "endDate is before startDate"),
+    "end a minute before start": (
+        {"endDate": "2026/11/22", "endTime": "07:59", "remindDates": []},
+        "endDate is before startDate",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changed", "message"), BOUNDS.values(), ids=BOUNDS)
+def test_what_is_out_of_bounds_is_refused(standing: Gateway, changed: Changed, message: str) -> None:
+    assert put(standing, changed) == (400, message)
+
+
+# --- not there: 404; not running: 409 --------------------------------------------------------------
+
+LARGEST = 2**63 - 1
+NOT_THERE: dict[str, tuple[Changed, int, str]] = {
+    "an unknown session": ({"sessionId": 999999}, 404, "session not found"),
+    "another caregiver's session": ({"sessionId": 5}, 404, "session not found"),
+    "session 0": ({"sessionId": 0}, 404, "session not found"),
+    "the largest session id": ({"sessionId": LARGEST}, 404, "session not found"),
+    "an unknown book": ({"bookIds": [999999]}, 404, "book not found"),
+    "an unknown book among others": ({"bookIds": [1, 2, 999999, 3]}, 404, "book not found"),
+    "book 0": ({"bookIds": [0]}, 404, "book not found"),
+    "the largest book id": ({"bookIds": [LARGEST, 1]}, 404, "book not found"),
+    "50 books, most unknown": ({"bookIds": list(range(1, 51))}, 404, "book not found"),
+    "a closed session": ({"sessionId": 3}, 409, "the session is not running"),
+    "a future session": ({"sessionId": 2}, 409, "the session is not running"),
+}
+
+
+@pytest.mark.parametrize(("changed", "status", "message"), NOT_THERE.values(), ids=NOT_THERE)
+def test_homework_needs_a_running_session_of_ones_own_and_known_books(
+    standing: Gateway, changed: Changed, status: int, message: str
+) -> None:
+    assert put(standing, changed) == (status, message)

@@ -1,0 +1,238 @@
+"""Every failure under /gateway has the one error body: unknown paths, methods, strangers, faults."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Iterator
+
+import pytest
+
+from app.care.errors import CareError
+from app.rest_compat.errors import STATUS
+from app.schema.errors import INTERNAL
+from tests import keys
+from tests.callers import Gateway
+from tests.given import a_world
+from tests.postgres import execute
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of, stored, stream
+
+METHODS = {SESSIONS: "GET, HEAD", ASSIGNMENTS: "GET, HEAD, PUT", f"{ASSIGNMENTS}/1": "GET, HEAD"}
+
+
+# --- paths and methods -----------------------------------------------------------------------------
+
+UNKNOWN_PATHS = [
+    "/gateway",
+    "/gateway/",
+    "/gateway//",
+    "/gateway/profile",
+    "/gateway/profile/client",
+    "/gateway/profile/client/sessions",
+    "/gateway/profile/client/SESSION",
+    "/gateway//profile/client/session",
+    "/gateway/profile/caregiver/session",
+    "/gateway/profile/caregiver/session/assignment/1/2",
+    "/gateway/profile/caregiver/session/assignment/1%2F2",
+    f"{SESSIONS}/",
+    f"{SESSIONS}//",
+    f"{SESSIONS}/1",
+    f"{SESSIONS}%0A",
+    f"{ASSIGNMENTS}/",
+    f"{ASSIGNMENTS}/1/",
+    f"{ASSIGNMENTS}/1%0A2",
+    "/gateway/graphql",
+    "/gateway/gateway/profile/client/session",
+    "/gateway/Zo%C3%AB",
+    "/gateway/%FF",
+]
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST", "OPTIONS", "TRACE"])
+@pytest.mark.parametrize("path", UNKNOWN_PATHS)
+def test_an_unknown_path_is_not_found_by_anybody(standing: Gateway, path: str, method: str) -> None:
+    for caller in (standing.as_nobody(), standing.as_caregiver(1), standing.with_token("no token")):
+        response = caller.request(method, f"{path}?time-state=RUNNING", follow_redirects=False)
+
+        assert refusal_of(response) == (404, "no such path")
+
+
+WRONG_METHODS = [
+    (path, method)
+    for path, right in METHODS.items()
+    for method in ("PUT", "POST", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW")
+    if method not in right.split(", ")
+]
+
+
+@pytest.mark.parametrize(("path", "method"), WRONG_METHODS)
+def test_a_wrong_method_is_told_all_the_right_ones(standing: Gateway, path: str, method: str) -> None:
+    for caller in (standing.as_nobody(), standing.as_caregiver(1), standing.with_token("no token")):
+        response = caller.request(method, path)
+
+        assert refusal_of(response) == (405, "no such method on this path")
+        assert sorted(response.headers["allow"].split(", ")) == METHODS[path].split(", ")
+
+
+# --- strangers -------------------------------------------------------------------------------------
+
+ENTRANCES = [("GET", SESSIONS), ("GET", ASSIGNMENTS), ("GET", f"{ASSIGNMENTS}/1"), ("PUT", ASSIGNMENTS)]
+NOT_SIGNED_IN = {
+    "no header": (None, "sign in with a valid bearer token"),
+    "no token": ("bearer", "the Authorization header must read: bearer <token>"),
+    "empty": ("", "the Authorization header must read: bearer <token>"),
+    "another scheme": ("Basic eDp5", "the Authorization header must read: bearer <token>"),
+    "two tokens": ("bearer a b", "the Authorization header must read: bearer <token>"),
+    "no JWT": ("bearer nonsense", "the bearer token is not valid"),
+}
+
+
+@pytest.mark.parametrize(("authorization", "message"), NOT_SIGNED_IN.values(), ids=NOT_SIGNED_IN)
+@pytest.mark.parametrize(("method", "path"), ENTRANCES)
+def test_without_a_valid_token_every_path_asks_for_one(
+    standing: Gateway, method: str, path: str, authorization: str | None, message: str
+) -> None:
+    headers = {} if authorization is None else {"authorization": authorization}
+
+    response = standing.as_nobody().request(method, path, headers=headers)
+
+    assert refusal_of(response) == (401, message)
+    assert response.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(("method", "path"), ENTRANCES)
+def test_a_token_in_the_url_is_none(standing: Gateway, method: str, path: str) -> None:
+    token = keys.token("CAREGIVER", "caregiver-1")
+
+    response = standing.as_nobody().request(method, f"{path}?access_token={token}")
+
+    assert refusal_of(response) == (401, "sign in with a valid bearer token")
+
+
+def test_an_account_that_is_unknown_or_disabled_is_forbidden(gateway: Gateway) -> None:
+    gateway.given(a_world())
+    run(gateway, "UPDATE caregiver SET is_disabled = true WHERE id = 1")
+    before = stored(gateway)
+
+    for caregiver in (gateway.as_caregiver(1), gateway.as_caregiver(99)):
+        listed = caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING")
+        assigned = caregiver.put(ASSIGNMENTS, json=homework())
+
+        assert refusal_of(listed) == (403, "there is no enabled account for this token")
+        assert refusal_of(assigned) == (403, "there is no enabled account for this token")
+    assert stored(gateway) == before
+    assert gateway.as_caregiver(2).get(f"{ASSIGNMENTS}?time-state=RUNNING").status_code == 200
+
+
+# --- HEAD ------------------------------------------------------------------------------------------
+
+
+HEADS = [
+    f"{ASSIGNMENTS}?time-state=RUNNING",
+    f"{ASSIGNMENTS}/1",
+    f"{ASSIGNMENTS}/999999",
+    f"{ASSIGNMENTS}?time-state=NEVER",
+    f"{SESSIONS}?time-state=RUNNING",
+    "/gateway/nowhere",
+]
+
+
+@pytest.mark.parametrize("path", HEADS)
+def test_head_is_answered_like_get_without_a_body(standing: Gateway, path: str) -> None:
+    caregiver = standing.as_caregiver(1)
+    headers = {"x-request-id": "the-same"}
+
+    got = caregiver.get(path, headers=headers)
+    asked = caregiver.request("HEAD", path, headers=headers)
+    sent = stream(caregiver, "HEAD", path, {}, iter(()))
+
+    assert asked.status_code == sent.status == got.status_code
+    assert asked.headers == got.headers
+    assert int(asked.headers["content-length"]) == len(got.content) > 0
+    assert sent.body == b""
+
+
+# --- faults ----------------------------------------------------------------------------------------
+
+
+def run(gateway: Gateway, statement: str) -> None:
+    """Something done to the database behind the service's back."""
+    url = gateway.settings.database
+    if not url.startswith("sqlite:///"):
+        asyncio.run(execute(url, statement))
+        return
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+    with connection:
+        connection.execute(statement)
+    connection.close()
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.ERROR, logger="care"):
+        yield caplog
+
+
+@pytest.mark.parametrize("table", ["assignment", "caregiver"])
+def test_of_a_fault_nothing_is_told_but_where_to_look_it_up(
+    gateway: Gateway, logged: pytest.LogCaptureFixture, table: str
+) -> None:
+    """With the table of assignments gone a question fails; with that of the caregivers already the door."""
+    gateway.given(a_world())
+    caregiver = gateway.as_caregiver(1)
+    headers = {"x-request-id": "fault-1"}
+
+    run(gateway, f"ALTER TABLE {table} RENAME TO elsewhere")
+    listed = caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING", headers=headers)
+    read = caregiver.get(f"{ASSIGNMENTS}/1", headers=headers)
+    assigned = caregiver.put(ASSIGNMENTS, json=homework(), headers=headers)
+
+    for response in (listed, read, assigned):
+        assert refusal_of(response) == (500, "Internal error")
+        assert response.headers["x-request-id"] == "fault-1"
+    assert [record.exc_info is not None for record in logged.records] == [True, True, True]
+    assert all("fault-1" in record.getMessage() for record in logged.records)
+
+
+def test_a_fault_in_the_middle_of_assigning_leaves_nothing_behind(gateway: Gateway) -> None:
+    """Events are told last: everything else was already written when that fails."""
+    gateway.given(a_world())
+    before = stored(gateway)
+
+    run(gateway, "ALTER TABLE event RENAME TO elsewhere")
+    response = gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework())
+    run(gateway, "ALTER TABLE elsewhere RENAME TO event")
+
+    assert refusal_of(response) == (500, "Internal error")
+    assert stored(gateway) == before
+
+
+# --- one status per code ---------------------------------------------------------------------------
+
+DECIDED = {
+    "UNAUTHENTICATED": 401,
+    "FORBIDDEN": 403,
+    "NOT_FOUND": 404,
+    "INCOMPLETE": 404,
+    "UNREADABLE": 400,
+    "NOT_RUNNING": 409,
+    "WRONG_STATE": 409,
+    "RATE_LIMITED": 429,
+    "OVERLOADED": 503,
+    "INTERNAL": 500,
+}
+
+
+def codes_below(refusal: type[CareError]) -> Iterator[str]:
+    if "code" in vars(refusal):
+        yield refusal.code
+    for narrower in refusal.__subclasses__():
+        yield from codes_below(narrower)
+
+
+@pytest.mark.parametrize("code", sorted({*codes_below(CareError), INTERNAL}))
+def test_every_refusal_has_the_status_that_was_decided(code: str) -> None:
+    assert STATUS[code] == DECIDED[code]
+
+
+def test_the_table_of_statuses_holds_no_code_that_was_not_decided() -> None:
+    assert STATUS.items() <= DECIDED.items()

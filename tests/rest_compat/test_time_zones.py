@@ -1,0 +1,184 @@
+"""Wall times of the legacy paths in the service's zone: moments are shown in it, the PUT is read in it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from tests.callers import Gateway, opened
+from tests.given import NOW, a_session, a_world, an_assignment
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, added, homework, refusal_of, stored
+
+BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
+
+
+@contextmanager
+def service_in(zone: str, settings: Settings) -> Iterator[Gateway]:
+    there = settings.model_copy(update={"time_zone": zone})
+    with opened(create_app(there, clock=lambda: NOW)) as client:
+        gateway = Gateway(client, there)
+        gateway.given(a_world())
+        yield gateway
+
+
+def utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc, arg-type]
+
+
+# --- what is shown ---------------------------------------------------------------------------------
+
+SHOWN = {
+    BERLIN: {
+        "2026-01-15T12:00:59.999Z": "2026/01/15 13:00",
+        "2026-07-15T12:00:00Z": "2026/07/15 14:00",
+        "2026-12-31T23:30:00Z": "2027/01/01 00:30",
+        "2026-03-29T00:59:59Z": "2026/03/29 01:59",
+        "2026-03-29T01:00:00Z": "2026/03/29 03:00",
+        "2026-10-25T00:30:00Z": "2026/10/25 02:30",
+        "2026-10-25T01:30:00Z": "2026/10/25 02:30",
+    },
+    NEW_YORK: {
+        "2026-01-15T12:00:59.999Z": "2026/01/15 07:00",
+        "2026-07-15T12:00:00Z": "2026/07/15 08:00",
+        "2027-01-01T04:59:00Z": "2026/12/31 23:59",
+        "2026-03-08T07:00:00Z": "2026/03/08 03:00",
+        "2026-11-01T05:30:00Z": "2026/11/01 01:30",
+        "2026-11-01T06:30:00Z": "2026/11/01 01:30",
+    },
+}
+
+
+@pytest.mark.parametrize("zone", SHOWN)
+def test_moments_are_shown_as_wall_times_of_the_zone(settings: Settings, zone: str) -> None:
+    moments = SHOWN[zone]
+    with service_in(zone, settings) as gateway:
+        gateway.given(
+            a_session(100 + at, createDate=moment, startDate=moment, isClosed=True)
+            for at, moment in enumerate(moments)
+        )
+        gateway.given(
+            an_assignment(100 + at, session=100 + at, startDate=moment, assignDate=moment)
+            for at, moment in enumerate(moments)
+        )
+
+        sessions = gateway.as_client(1).get(f"{SESSIONS}?time-state=COMPLETED").json()["content"]
+        assignments = gateway.as_caregiver(1).get(f"{ASSIGNMENTS}?time-state=COMPLETED").json()["content"]
+
+    newest_first = list(reversed(moments.values()))
+    assert [item["createDate"] for item in sessions[:-1]] == newest_first  # the last one is of the world
+    assert [item["startDate"] for item in sessions[:-1]] == newest_first
+    assert [item["assignDate"] for item in assignments[:-1]] == newest_first
+    assert [item["startDate"] for item in assignments[:-1]] == newest_first
+
+
+# --- what is read ----------------------------------------------------------------------------------
+
+READ = {
+    BERLIN: {
+        ("2026/01/15", "13:00"): utc(2026, 1, 15, 12, 0),
+        ("2026-07-15", "14:00"): utc(2026, 7, 15, 12, 0),
+        ("2027/01/01", "00:30"): utc(2026, 12, 31, 23, 30),
+        ("2026/03/29", "01:59"): utc(2026, 3, 29, 0, 59),
+        ("2026/03/29", "03:00"): utc(2026, 3, 29, 1, 0),
+        # 02:00 to 02:59 come twice: the first is meant
+        ("2026/10/25", "01:59"): utc(2026, 10, 24, 23, 59),
+        ("2026/10/25", "02:00"): utc(2026, 10, 25, 0, 0),
+        ("2026/10/25", "02:30"): utc(2026, 10, 25, 0, 30),
+        ("2026/10/25", "02:59"): utc(2026, 10, 25, 0, 59),
+        ("2026/10/25", "03:00"): utc(2026, 10, 25, 2, 0),
+    },
+    NEW_YORK: {
+        ("2026/01/15", "07:00"): utc(2026, 1, 15, 12, 0),
+        ("2026/07/15", "08:00"): utc(2026, 7, 15, 12, 0),
+        ("2026/12/31", "23:59"): utc(2027, 1, 1, 4, 59),
+        ("2026/03/08", "03:00"): utc(2026, 3, 8, 7, 0),
+        ("2026/11/01", "01:30"): utc(2026, 11, 1, 5, 30),
+        ("2026/11/01", "02:00"): utc(2026, 11, 1, 7, 0),
+    },
+}
+
+
+@pytest.mark.parametrize("zone", READ)
+def test_wall_times_of_homework_are_read_in_the_zone(settings: Settings, zone: str) -> None:
+    """Start, end and reminder alike; and what was said is shown again."""
+    with service_in(zone, settings) as gateway:
+        before, caregiver = stored(gateway), gateway.as_caregiver(1)
+
+        for date, time in READ[zone]:
+            said = homework(
+                bookIds=[1],
+                startDate=date,
+                startTime=time,
+                endDate=date,
+                endTime=time,
+                remindDates=[{"date": date, "time": time}],
+            )
+            assert caregiver.put(ASSIGNMENTS, json=said).status_code == 200
+
+        after = stored(gateway)
+        shown = caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING&size={len(READ[zone])}").json()["content"]
+    moments = list(READ[zone].values())
+    assert [row["start_date"] for row in added(before, after, "assignment")] == moments
+    assert [row["end_date"] for row in added(before, after, "assignment")] == moments
+    assert [row["remind_date"] for row in added(before, after, "reminder")] == moments
+    assert [item["startDate"] for item in reversed(shown)] == [
+        f"{date.replace('-', '/')} {time}" for date, time in READ[zone]
+    ]
+
+
+SKIPPED = {
+    BERLIN: [("2026/03/29", "02:00"), ("2026-03-29", "02:30"), ("2026/03/29", "02:59")],
+    NEW_YORK: [("2026/03/08", "02:00"), ("2026/03/08", "02:59")],
+}
+
+
+@pytest.mark.parametrize("zone", SKIPPED)
+def test_a_wall_time_that_a_clock_change_skips_is_unreadable(settings: Settings, zone: str) -> None:
+    wide = {"startDate": "2026/01/01", "endDate": "2026/12/31"}
+    with service_in(zone, settings) as gateway:
+        before, caregiver = stored(gateway), gateway.as_caregiver(1)
+
+        for date, time in SKIPPED[zone]:
+            said = {
+                "startTime": {"startDate": date, "startTime": time},
+                "endTime": {"endDate": date, "endTime": time},
+                "remindDates[0].time": {"remindDates": [{"date": date, "time": time}]},
+            }
+            for member, changed in said.items():
+                response = caregiver.put(ASSIGNMENTS, json=homework(**{**wide, **changed}))
+
+                assert refusal_of(response) == (400, f"{member} is skipped by a clock change on that day")
+
+        assert stored(gateway) == before
+
+
+def test_without_a_clock_change_every_wall_time_is_read(standing: Gateway) -> None:
+    """In UTC the same minute exists: the request comes as far as the session, which does not."""
+    said = homework(startDate="2026/03/29", startTime="02:30", sessionId=999999)
+
+    response = standing.as_caregiver(1).put(ASSIGNMENTS, json=said)
+
+    assert refusal_of(response) == (404, "session not found")
+
+
+@pytest.mark.parametrize(
+    ("zone", "changed", "member"),
+    [
+        (BERLIN, {"startDate": "0001/01/01", "startTime": "00:00"}, "startTime"),
+        (NEW_YORK, {"endDate": "9999/12/31", "endTime": "23:59"}, "endTime"),
+    ],
+    ids=["before the first", "behind the last"],
+)
+def test_a_wall_time_beyond_the_calendar_of_utc_is_unreadable(
+    settings: Settings, zone: str, changed: dict[str, str], member: str
+) -> None:
+    with service_in(zone, settings) as gateway:
+        before = stored(gateway)
+
+        response = gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework(**changed))
+
+        assert refusal_of(response) == (400, f"{member} is no time of the day")
+        assert stored(gateway) == before
