@@ -1,5 +1,6 @@
 """GraphQL over HTTP: the view at /graphql, and the page it shows to browsers."""
 
+import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping
@@ -14,13 +15,16 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 from strawberry.asgi import GraphQL
 from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData
+from strawberry.http.base import BaseRequestProtocol
 from strawberry.types import ExecutionResult
 
 from app.auth import Door
 from app.care.context import Context
 from app.care.errors import CareError, NotAllowed, NotSignedIn
-from app.schema.errors import formatted, refusal_at_the_door, request_error
+from app.schema.errors import INTERNAL, formatted, refusal_at_the_door, request_error
 from app.schema.schema import Schema
+
+logger = logging.getLogger("care.graphql")
 
 JSON = "application/json"
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -65,6 +69,10 @@ class Endpoint(GraphQL[Context, None]):
             body = request_error(refusal.reason, "BAD_REQUEST", request_id)
             allow = {"allow": "GET, POST"} if refusal.status_code == 405 else {}
             return Response(orjson.dumps(body), refusal.status_code, allow, media_type=JSON)
+        except Exception:  # outside the execution: the account could not be looked up
+            logger.exception("fault in request %s", request_id)
+            body = request_error("Internal error", INTERNAL, request_id)
+            return Response(orjson.dumps(body), 500, media_type=JSON)
 
     def refused(self, refusal: CareError, request_id: str) -> Response:
         """Signed in badly or not at all: nothing was executed."""
@@ -72,6 +80,9 @@ class Endpoint(GraphQL[Context, None]):
         if isinstance(refusal, NotSignedIn):
             return Response(body, 401, {"www-authenticate": "Bearer"}, media_type=JSON)
         return Response(body, 403 if isinstance(refusal, NotAllowed) else 400, media_type=JSON)
+
+    def should_render_graphql_ide(self, request: BaseRequestProtocol) -> bool:
+        return False  # the page is ours; the stock view would answer a GET without a query by a 404
 
     async def parse_http_body(self, request: AsyncHTTPRequestAdapter) -> GraphQLRequestData:
         """The request as Strawberry wants it. The stock view takes bodies such as `null` for objects."""

@@ -31,9 +31,14 @@ def code_of(error: GraphQLError) -> str:
     original = error.original_error
     if isinstance(original, CareError):
         return original.code
-    if original is not None and not isinstance(original, GraphQLError):
+    if original is not None and not isinstance(original, GraphQLError) and not is_unreadable_literal(error):
         return INTERNAL
     return "GRAPHQL_PARSE_FAILED" if isinstance(error, GraphQLSyntaxError) else "GRAPHQL_VALIDATION_FAILED"
+
+
+def is_unreadable_literal(error: GraphQLError) -> bool:
+    """A scalar refused a value written in the document: validation found it, before there was a path."""
+    return isinstance(error.original_error, ValueError) and error.path is None and bool(error.nodes)
 
 
 def formatted(error: GraphQLError, request_id: str) -> dict[str, Any]:

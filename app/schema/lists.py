@@ -9,11 +9,13 @@ from typing import Any, Generic, TypeVar
 import strawberry
 
 from app.care.errors import Unreadable
+from app.db.entities import Table
 from app.db.plans import Row
 from app.db.reads import Page
 from app.db.selection import Window
 from app.schema.node import read_number
 
+PAGE = 20
 MOST_ROWS = 100
 LARGEST_INT = 2**31 - 1
 
@@ -67,22 +69,27 @@ class Connection(Generic[NodeType]):
 
 
 def cursor_of(row: Row) -> str:
-    return base64.b64encode(f"before:{row.id}".encode()).decode()
+    return base64.b64encode(f"{row.table.__name__}:before:{row.id}".encode()).decode()
 
 
-def read_cursor(text: str) -> int:
+def read_cursor(text: str, table: Table) -> int:
+    """The id that a cursor of a list of this kind stands for; a cursor of other rows leads nowhere here."""
     try:
-        word, _, number_text = base64.b64decode(text, validate=True).decode("ascii").partition(":")
+        said = base64.b64decode(text, validate=True).decode("ascii")
     except (binascii.Error, ValueError):
-        word, number_text = "", ""
+        said = ""
+    kind, _, number_text = said.partition(":before:")
     number = read_number(number_text)
-    if word != "before" or number is None:
+    if kind != table.__name__ or number is None:
         raise Unreadable("after", "is not a cursor of this list")
     return number
 
 
-def read_window(shape: Window, first: int, after: str | None, offset: int | None = None) -> Window:
+def read_window(
+    shape: Window, table: Table, first: int | None, after: str | None, offset: int | None = None
+) -> Window:
     """The part of the list that the arguments ask for; `shape` says whether rows and total were selected."""
+    first = PAGE if first is None else first
     if not 1 <= first <= MOST_ROWS:
         raise Unreadable("first", f"must lie between 1 and {MOST_ROWS}")
     if offset is not None and after is not None:
@@ -90,7 +97,7 @@ def read_window(shape: Window, first: int, after: str | None, offset: int | None
     if offset is not None and not 0 <= offset <= LARGEST_INT:
         raise Unreadable("offset", "must not be negative")
     window = replace(shape, first=first, offset=offset or 0)
-    return window if after is None else replace(window, before=read_cursor(after))
+    return window if after is None else replace(window, before=read_cursor(after, table))
 
 
 def page_key(name: str, arguments: Mapping[str, object]) -> str:

@@ -11,7 +11,7 @@ from app.care.context import Context
 from app.care.errors import NotFound, Unreadable
 from app.db.entities import Table
 from app.db.plans import Row
-from app.db.selection import Wanted
+from app.db.selection import Wanted, Window
 from app.db.tables import (
     AnswerSet,
     Assignment,
@@ -26,7 +26,7 @@ from app.db.tables import (
 from app.schema import assignments as assignment_types
 from app.schema import books as book_types
 from app.schema import sessions as session_types
-from app.schema.lists import MOST_ROWS, Connection, read_window
+from app.schema.lists import MOST_ROWS, PAGE, Connection, read_window
 from app.schema.node import Node, read_global_id, read_id
 from app.schema.people import Viewer
 from app.schema.selection import Info, wanted_page, wanted_rows
@@ -71,6 +71,15 @@ async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None
     return [None if one is None else found.get(one) for one in named]
 
 
+def asked_page(
+    info: Info, table: Table, first: int | None, after: str | None, offset: int | None = None
+) -> tuple[Wanted, Window]:
+    """What a list is asked for; who is not signed in learns nothing of how to ask."""
+    info.context.signed_in()
+    wanted, shape = wanted_page(info, table)
+    return wanted, read_window(shape, table, first, after, offset)
+
+
 def filter_number(text: str | None, table: Table) -> int | None:
     """An id to filter by; an id that names nothing matches nothing, as 0 does."""
     return None if text is None else read_id(text, table) or 0
@@ -101,12 +110,11 @@ class Query:
         self,
         info: Info,
         time_state: TimeState | None = None,
-        first: int = 20,
+        first: int | None = PAGE,
         after: str | None = None,
         offset: int | None = None,
     ) -> object:
-        wanted, shape = wanted_page(info, Session)
-        window = read_window(shape, first, after, offset)
+        wanted, window = asked_page(info, Session, first, after, offset)
         return await sessions.list_my_sessions(info.context, time_state, window, wanted)
 
     @strawberry.field(
@@ -127,12 +135,11 @@ class Query:
         status: AssignmentStatus | None = None,
         session_id: strawberry.ID | None = None,
         client_id: strawberry.ID | None = None,
-        first: int = 20,
+        first: int | None = PAGE,
         after: str | None = None,
         offset: int | None = None,
     ) -> object:
-        wanted, shape = wanted_page(info, Assignment)
-        window = read_window(shape, first, after, offset)
+        wanted, window = asked_page(info, Assignment, first, after, offset)
         asked = AssignmentFilter(
             time_state, status, filter_number(session_id, Session), filter_number(client_id, Client)
         )
@@ -155,11 +162,10 @@ class Query:
         search: str | None = None,
         module_id: strawberry.ID | None = None,
         is_test: bool | None = None,
-        first: int = 20,
+        first: int | None = PAGE,
         after: str | None = None,
     ) -> object:
-        wanted, shape = wanted_page(info, Book)
-        window = read_window(shape, first, after)
+        wanted, window = asked_page(info, Book, first, after)
         asked = BookFilter(search, filter_number(module_id, Module), is_test)
         return await books.list_books(info.context, asked, window, wanted)
 

@@ -2,6 +2,7 @@
 
 import logging
 from datetime import datetime
+from typing import Any
 
 import strawberry
 from graphql import GraphQLError, GraphQLObjectType, lexicographic_sort_schema, print_schema
@@ -21,7 +22,27 @@ from app.schema.sessions import Session
 logger = logging.getLogger("care.graphql")
 
 
+class OperationContext(ExecutionContext):
+    """Strawberry runs the first of several operations when none is named; GraphQL refuses to guess."""
+
+    @property
+    def operation_name(self) -> str | None:
+        return self._provided_operation_name
+
+
 class Schema(strawberry.Schema):
+    def _create_execution_context(self, *_: Any, **given: Any) -> ExecutionContext:
+        return OperationContext(
+            query=given["query"],
+            schema=self,
+            provided_operation_name=given["operation_name"],
+            allowed_operations=given["allowed_operation_types"],
+            context=given["context_value"],
+            root_value=given["root_value"],
+            variables=given["variable_values"],
+            operation_extensions=given["operation_extensions"],
+        )
+
     def process_errors(
         self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
     ) -> None:

@@ -130,7 +130,7 @@ class Selection:
             with_rows=shape.with_rows or known.with_rows,
             with_total=shape.with_total or known.with_total,
         )
-        window = read_window(window, arguments["first"], arguments.get("after"))
+        window = read_window(window, target, arguments.get("first"), arguments.get("after"))
         asked.pages[key] = (name, window, into)
 
     def connection(self, kind: GraphQLObjectType, fields: Fields) -> tuple[RowsAsked, Window]:

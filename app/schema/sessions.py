@@ -10,7 +10,7 @@ from app.care.assignments import of_status
 from app.care.sessions import time_state
 from app.db.plans import Row
 from app.db.tables import AssignmentStatus, TimeState
-from app.schema.lists import Connection, page_key
+from app.schema.lists import PAGE, Connection, page_key
 from app.schema.node import Node, needing
 from app.schema.people import Caregiver, Client
 
@@ -36,7 +36,7 @@ def assignments_where(arguments: Mapping[str, Any]) -> Any:
 def assignments_of(
     session: strawberry.Parent[Row],
     status: AssignmentStatus | None = None,
-    first: int = 20,
+    first: int | None = PAGE,
     after: str | None = None,
 ) -> Connection[LazyAssignment]:
     key = page_key("assignments", {"status": status, "first": first, "after": after})

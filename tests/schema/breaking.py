@@ -1,0 +1,9 @@
+"""Breaking changes between two schemas, by name."""
+
+from graphql import build_schema, find_breaking_changes
+
+
+def breaking_changes(old: str, new: str) -> list[str]:
+    """One line per change that a client of the old schema would notice."""
+    found = find_breaking_changes(build_schema(old), build_schema(new))
+    return sorted(f"{change.type.name}: {change.description}" for change in found)

@@ -1,0 +1,45 @@
+"""A gateway on a world that nobody changes: one for all tests that only read."""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from app.main import create_app
+from app.settings import Environment, Settings
+from tests import keys
+from tests.callers import Gateway, opened
+from tests.given import NOW
+from tests.postgres import create_database, drop_database
+from tests.schema.worlds import a_full_world, given_feedback
+
+
+@pytest.fixture(scope="session")
+def standing_database(
+    kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    if kind == "sqlite":
+        copy = tmp_path_factory.mktemp("standing") / "care.db"
+        shutil.copyfile(migrated.removeprefix("sqlite:///"), copy)
+        yield f"sqlite:///{copy}"
+        return
+    server, name = request.getfixturevalue("postgres"), f"standing_{uuid.uuid4().hex}"
+    yield create_database(server, name, template=migrated.rsplit("/", 1)[1])
+    drop_database(server, name)
+
+
+@pytest.fixture(scope="session")
+def standing(standing_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """For reading only: every test finds `a_full_world` and one feedback, exactly."""
+    settings = Settings(
+        env=Environment.DEVELOPMENT,
+        database_url=standing_database,
+        token_key=keys.public_pem(),
+        var=str(tmp_path_factory.mktemp("var")),
+    )
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        gateway = Gateway(client, settings)
+        gateway.given(a_full_world())
+        given_feedback(gateway)
+        yield gateway

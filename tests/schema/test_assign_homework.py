@@ -1,0 +1,258 @@
+"""`assignHomework`, when it is done: the payload, what is stored, and what is seen at once.
+
+Contract: one assignment per book in the order of the books, PENDING, WAITING, score 0; every reminder for
+every assignment, those already past SKIPPED; the session's numbers and the event are written with them.
+"""
+
+from typing import Any
+
+import pytest
+
+from app.db.kept import differences
+from app.db.tables import Assignment, Event, Reminder
+from tests.callers import Gateway, run_read
+from tests.given import a_world
+from tests.schema.worlds import count, global_id, refusal, stored
+
+ASSIGN = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
+    message
+    assignments {
+        id legacyId name isTest status score feedbackStatus assignDate startDate endDate submitDate
+        feedbackSubmitDate lateness { state seconds } answerSets { id } feedbacks { id } draft { id }
+        book { legacyId } client { name } caregiver { name } reminders { remindDate state }
+        session { legacyId assignmentCount pendingAssignmentCount latestAssignment { legacyId } } }
+    userErrors { code field message } } }"""
+ASSIGNED = "The assignments were added to the session."
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Gateway:
+    gateway.given(a_world())
+    return gateway
+
+
+def homework(**changed: Any) -> dict[str, Any]:
+    return {
+        "sessionId": "1",
+        "bookIds": ["3"],
+        "startDate": "2026-11-20T08:00:00Z",
+        "endDate": "2026-11-28T20:00:00Z",
+    } | changed
+
+
+def an_answered_assignment(number: int, book: str, name: str, is_test: bool = False) -> dict[str, Any]:
+    return {
+        "id": global_id("Assignment", number),
+        "legacyId": str(number),
+        "name": name,
+        "isTest": is_test,
+        "status": "PENDING",
+        "score": 0,
+        "feedbackStatus": "WAITING",
+        "assignDate": "2026-11-21T09:00:00Z",
+        "startDate": "2026-11-20T08:00:00Z",
+        "endDate": "2026-11-28T20:00:00Z",
+        "submitDate": None,
+        "feedbackSubmitDate": None,
+        "lateness": {"state": "ON_TIME", "seconds": 0},
+        "answerSets": [],
+        "feedbacks": [],
+        "draft": None,
+        "book": {"legacyId": book},
+        "client": {"name": "Zoë Client 1"},
+        "caregiver": {"name": "Caregiver 1"},
+        "reminders": [
+            {"remindDate": "2026-11-21T08:59:59Z", "state": "SKIPPED"},
+            {"remindDate": "2026-11-21T09:00:00Z", "state": "SCHEDULED"},
+            {"remindDate": "2026-11-25T18:30:00Z", "state": "SCHEDULED"},
+        ],
+        "session": {
+            "legacyId": "1",
+            "assignmentCount": 4,
+            "pendingAssignmentCount": 3,
+            "latestAssignment": {"legacyId": "7"},
+        },
+    }
+
+
+def test_homework_is_answered_whole_and_stored_whole(world: Gateway) -> None:
+    asked = homework(
+        bookIds=["3", global_id("Book", 1), "3", global_id("Book", 3)],
+        sessionId=global_id("Session", 1),
+        remindDates=[
+            "2026-11-25T19:30:00+01:00",
+            "2026-11-21T09:00:00Z",
+            "2026-11-21T08:59:59Z",
+            "2026-11-25T18:30:00Z",
+        ],
+    )
+
+    answer = world.as_caregiver(1).data(ASSIGN, input=asked)
+
+    assert answer == {
+        "assignHomework": {
+            "message": ASSIGNED,
+            "assignments": [
+                an_answered_assignment(6, "3", "Mood check", is_test=True),
+                an_answered_assignment(7, "1", "Sleep diary"),
+            ],
+            "userErrors": [],
+        }
+    }
+    assert stored(world, Event, "kind", "caregiver_id", "client_id", "session_id", "assignment_id") == [
+        ("ASSIGNED", 1, 1, 1, 6),
+        ("ASSIGNED", 1, 1, 1, 7),
+    ]
+    assert stored(world, Assignment, "id", "caregiver_id", "client_id", "session_id", "book_id")[5:] == [
+        (6, 1, 1, 1, 3),
+        (7, 1, 1, 1, 1),
+    ]
+    assert stored(world, Assignment, "attempt")[5:] == [(1,), (1,)]
+    assert count(world, Reminder) == 1 + 2 * 3
+    assert run_read(world.settings.database, differences()) == []
+
+
+def test_the_client_sees_the_homework_at_once(world: Gateway) -> None:
+    world.as_caregiver(1).data(ASSIGN, input=homework(bookIds=["2", "1"]))
+
+    seen = world.as_client(1).data("""{
+        session(id: 1) { assignmentCount pendingAssignmentCount latestAssignment { legacyId name }
+            lastAssignmentScore assignments { totalCount } }
+        assignments(first: 2) { totalCount nodes { legacyId name } } }""")
+
+    assert seen == {
+        "session": {
+            "assignmentCount": 4,
+            "pendingAssignmentCount": 3,
+            "latestAssignment": {"legacyId": "7", "name": "Sleep diary"},
+            "lastAssignmentScore": 70,
+            "assignments": {"totalCount": 4},
+        },
+        "assignments": {
+            "totalCount": 5,  # two of session 1 and one of session 3 before
+            "nodes": [
+                {"legacyId": "7", "name": "Sleep diary"},
+                {"legacyId": "6", "name": "Evening routine"},
+            ],
+        },
+    }
+
+
+def test_two_changes_in_one_request_see_each_other(world: Gateway) -> None:
+    query = """mutation($a: AssignHomeworkInput!, $b: AssignHomeworkInput!) {
+        one: assignHomework(input: $a) { ...counts } two: assignHomework(input: $b) { ...counts } }
+        fragment counts on AssignHomeworkPayload {
+            assignments { legacyId session { assignmentCount latestAssignment { legacyId } } } }"""
+
+    answer = world.as_caregiver(1).data(query, a=homework(), b=homework(bookIds=["1", "2"]))
+
+    after_two = {"assignmentCount": 5, "latestAssignment": {"legacyId": "8"}}
+    assert answer == {
+        "one": {
+            "assignments": [
+                {"legacyId": "6", "session": {"assignmentCount": 3, "latestAssignment": {"legacyId": "6"}}}
+            ]
+        },
+        "two": {
+            "assignments": [{"legacyId": "7", "session": after_two}, {"legacyId": "8", "session": after_two}]
+        },
+    }
+
+
+def test_one_refused_change_does_not_touch_the_others(world: Gateway) -> None:
+    query = """mutation($good: AssignHomeworkInput!, $bad: AssignHomeworkInput!) {
+        one: assignHomework(input: $bad) { message userErrors { code } }
+        two: assignHomework(input: $good) { message assignments { legacyId } userErrors { code } }
+        three: assignHomework(input: $bad) { message userErrors { code } } }"""
+
+    answer = world.as_caregiver(1).data(query, good=homework(), bad=homework(bookIds=["1", "99"]))
+
+    refused = {"message": None, "userErrors": [{"code": "NOT_FOUND"}]}
+    assert answer == {
+        "one": refused,
+        "two": {"message": ASSIGNED, "assignments": [{"legacyId": "6"}], "userErrors": []},
+        "three": refused,
+    }
+    assert count(world, Assignment) == 5 + 1
+    assert count(world, Event) == 1
+
+
+@pytest.mark.parametrize(
+    "selected", ["message", "userErrors { code }", "__typename", "assignments { __typename }"]
+)
+def test_what_is_done_does_not_depend_on_what_is_selected(world: Gateway, selected: str) -> None:
+    query = f"mutation($input: AssignHomeworkInput!) {{ assignHomework(input: $input) {{ {selected} }} }}"
+
+    world.as_caregiver(1).data(query, input=homework(bookIds=["1", "2", "3"]))
+
+    assert count(world, Assignment) == 5 + 3
+    assert count(world, Event) == 3
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"endDate": "2026-11-20T08:00:00Z"},
+        {"startDate": "2026-01-01T00:00:00Z", "endDate": "2026-01-02T00:00:00Z"},
+        {"remindDates": None},
+        {"remindDates": []},
+        {"remindDates": ["2026-11-20T08:00:00Z", "2026-11-28T20:00:00Z"]},
+        {"remindDates": [f"2026-11-21T10:{n:02}:00Z" for n in range(50)]},
+        {"bookIds": ["1"] * 50},
+        {"bookIds": "1"},
+        {"sessionId": 1, "bookIds": [1]},
+    ],
+    ids=[
+        "end equals start",
+        "a window in the past",
+        "reminders are null",
+        "no reminders",
+        "reminders at both ends",
+        "fifty reminders",
+        "a book fifty times",
+        "one book, not in a list",
+        "ids as integers",
+    ],
+)
+def test_the_bounds_themselves_are_taken(world: Gateway, changed: dict[str, Any]) -> None:
+    query = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
+        message assignments { legacyId } userErrors { code field message } } }"""
+
+    answer = world.as_caregiver(1).data(query, input=homework(**changed))
+
+    assert answer == {
+        "assignHomework": {"message": ASSIGNED, "assignments": [{"legacyId": "6"}], "userErrors": []}
+    }
+
+
+def test_the_same_book_may_be_assigned_again_later(world: Gateway) -> None:
+    for number in (6, 7):
+        answer = world.as_caregiver(1).data(ASSIGN, input=homework(bookIds=["1"]))
+        assert [row["legacyId"] for row in answer["assignHomework"]["assignments"]] == [str(number)]
+
+
+def test_a_moment_is_stored_to_the_microsecond_it_was_given_in(world: Gateway) -> None:
+    query = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
+        assignments { startDate endDate } } }"""
+
+    answer = world.as_caregiver(1).data(
+        query, input=homework(startDate="2026-11-20T08:00:00.123456+02:00", endDate="2026-11-20T06:00:01.5Z")
+    )
+
+    assert answer == {
+        "assignHomework": {
+            "assignments": [
+                {"startDate": "2026-11-20T06:00:00.123456Z", "endDate": "2026-11-20T06:00:01.500000Z"}
+            ]
+        }
+    }
+
+
+def test_a_client_assigns_nothing(world: Gateway) -> None:
+    answer = world.as_client(1).graphql(ASSIGN, input=homework())
+
+    assert answer == {
+        "data": None,
+        "errors": [refusal("FORBIDDEN", "only a caregiver may do this", "assignHomework", column=42)],
+    }
+    assert (count(world, Assignment), count(world, Event)) == (5, 0)

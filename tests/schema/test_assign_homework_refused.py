@@ -1,0 +1,175 @@
+"""`assignHomework`, when it is refused: what a person can mend is data, and nothing is written.
+
+Contract: the table "Refusals" and the bounds of the assign request; all or nothing.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.callers import Gateway
+from tests.given import DAY, NOW, a_book, a_session, a_world
+from tests.schema.test_assign_homework import homework
+from tests.schema.worlds import all_that_assigning_writes, global_id, refusal
+
+ASSIGN = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
+    message assignments { id } userErrors { code field message } } }"""
+END = "2026-11-28T20:00:00Z"
+TOO_MANY = [f"2026-11-21T10:{n:02}:00Z" for n in range(51)]
+
+REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    "no books": ({"bookIds": []}, "INCOMPLETE", "bookIds", "required and missing: bookIds"),
+    "51 books": (
+        {"bookIds": [str(n) for n in range(100, 151)]},
+        "UNREADABLE",
+        "bookIds",
+        "bookIds may hold at most 50 books",
+    ),
+    "a book 51 times": (
+        {"bookIds": ["1"] * 51},
+        "UNREADABLE",
+        "bookIds",
+        "bookIds may hold at most 50 books",
+    ),
+    "an unknown book": ({"bookIds": ["99"]}, "NOT_FOUND", "bookIds", "book not found"),
+    "an unknown book among known": ({"bookIds": ["1", "99", "2"]}, "NOT_FOUND", "bookIds", "book not found"),
+    "the id of a session": (
+        {"bookIds": [global_id("Session", 1)]},
+        "NOT_FOUND",
+        "bookIds",
+        "book not found",
+    ),
+    "a book id behind the largest": ({"bookIds": [str(2**63)]}, "NOT_FOUND", "bookIds", "book not found"),
+    "a book id of 20 digits": ({"bookIds": ["1", str(10**19)]}, "NOT_FOUND", "bookIds", "book not found"),
+    "an empty book id": ({"bookIds": [""]}, "NOT_FOUND", "bookIds", "book not found"),
+    "end before start": (
+        {"endDate": "2026-11-20T07:59:59.999999Z"},
+        "UNREADABLE",
+        "endDate",
+        "endDate is before startDate",
+    ),
+    "end before start in another zone": (
+        {"endDate": "2026-11-20T08:30:00+01:00"},
+        "UNREADABLE",
+        "endDate",
+        "endDate is before startDate",
+    ),
+    "51 reminders": (
+        {"remindDates": TOO_MANY},
+        "UNREADABLE",
+        "remindDates",
+        "remindDates may hold at most 50 moments",
+    ),
+    "a reminder before the start": (
+        {"remindDates": [END, "2026-11-20T07:59:59Z"]},
+        "UNREADABLE",
+        "remindDates",
+        "remindDates must lie between startDate and endDate",
+    ),
+    "a reminder after the end": (
+        {"remindDates": ["2026-11-28T20:00:00.000001Z"]},
+        "UNREADABLE",
+        "remindDates",
+        "remindDates must lie between startDate and endDate",
+    ),
+    "a closed session": ({"sessionId": "3"}, "NOT_RUNNING", "sessionId", "the session is not running"),
+    "a future session": ({"sessionId": "2"}, "NOT_RUNNING", "sessionId", "the session is not running"),
+    "a session of the next second": (
+        {"sessionId": "6"},
+        "NOT_RUNNING",
+        "sessionId",
+        "the session is not running",
+    ),
+    "another's session": ({"sessionId": "5"}, "NOT_FOUND", "sessionId", "session not found"),
+    "an unknown session": ({"sessionId": "99"}, "NOT_FOUND", "sessionId", "session not found"),
+    "the id of a book": ({"sessionId": global_id("Book", 1)}, "NOT_FOUND", "sessionId", "session not found"),
+    "a session id behind the largest": (
+        {"sessionId": str(2**63)},
+        "NOT_FOUND",
+        "sessionId",
+        "session not found",
+    ),
+    "an unreadable session id": ({"sessionId": "!"}, "NOT_FOUND", "sessionId", "session not found"),
+    "another's session and an unknown book": (
+        {"sessionId": "5", "bookIds": ["99"]},
+        "NOT_FOUND",
+        "sessionId",
+        "session not found",
+    ),
+    "a closed session and an unknown book": (
+        {"sessionId": "3", "bookIds": ["99"]},
+        "NOT_FOUND",
+        "bookIds",
+        "book not found",
+    ),
+}
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Gateway:
+    next_second = NOW + DAY / 86400
+    gateway.given([*a_world(), *(a_book(n) for n in range(100, 151)), a_session(6, startDate=next_second)])
+    return gateway
+
+
+def test_what_a_person_can_mend_is_data_and_nothing_is_written(world: Gateway) -> None:
+    before = all_that_assigning_writes(world)
+    answers = {}
+
+    for what, (changed, *_) in REFUSED.items():
+        answers[what] = world.as_caregiver(1).graphql(ASSIGN, input=homework(**changed))
+        assert all_that_assigning_writes(world) == before, what
+
+    assert answers == {
+        what: {
+            "data": {
+                "assignHomework": {
+                    "message": None,
+                    "assignments": [],
+                    "userErrors": [{"code": code, "field": [member], "message": message}],
+                }
+            }
+        }
+        for what, (_, code, member, message) in REFUSED.items()
+    }
+
+
+def test_who_may_not_assign_is_refused_at_the_top_level(world: Gateway) -> None:
+    """Whatever is asked for: a client does not even learn what is wrong with it."""
+    before = all_that_assigning_writes(world)
+
+    for changed in ({}, {"bookIds": []}, {"sessionId": "99"}, {"sessionId": "3"}):
+        as_client = world.as_client(1).post_graphql(ASSIGN, input=homework(**changed))
+        as_nobody = world.as_nobody().post_graphql(ASSIGN, input=homework(**changed))
+
+        assert (as_client.status_code, as_client.headers.get("www-authenticate")) == (200, None)
+        assert (as_nobody.status_code, as_nobody.headers.get("www-authenticate")) == (401, "Bearer")
+        assert world.as_client(1).graphql(ASSIGN, input=homework(**changed)) == {
+            "data": None,
+            "errors": [refusal("FORBIDDEN", "only a caregiver may do this", "assignHomework", column=42)],
+        }
+        assert world.as_nobody().graphql(ASSIGN, input=homework(**changed)) == {
+            "data": None,
+            "errors": [
+                refusal("UNAUTHENTICATED", "sign in with a valid bearer token", "assignHomework", column=42)
+            ],
+        }
+    assert all_that_assigning_writes(world) == before
+
+
+@pytest.mark.parametrize("member", ["sessionId", "bookIds", "startDate", "endDate"])
+def test_a_missing_member_does_not_validate(standing: Gateway, member: str) -> None:
+    missing = {name: value for name, value in homework().items() if name != member}
+    null = {**homework(), member: None}
+
+    for given in (missing, null):
+        (error,) = standing.as_caregiver(1).graphql(ASSIGN, input=given)["errors"]
+        assert error["extensions"] == {"code": "GRAPHQL_VALIDATION_FAILED"}
+        assert member in error["message"]
+
+
+def test_an_unknown_member_does_not_validate(standing: Gateway) -> None:
+    (error,) = standing.as_caregiver(1).graphql(ASSIGN, input=homework(remindDate=[]))["errors"]
+
+    assert error["extensions"] == {"code": "GRAPHQL_VALIDATION_FAILED"}
+    assert "remindDate" in error["message"]

@@ -1,0 +1,140 @@
+"""Drafts are the client's alone, final answers are for both; lateness is that of the request's moment.
+
+Contract: a DRAFT or AUTO_SAVE answer set is seen by its own client as `draft` and as a node, by nobody else,
+and never among `answerSets`.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.callers import Gateway
+from tests.given import DAY, NOW, a_complete_assignment, a_world, an_assignment
+from tests.schema.worlds import a_draft, global_id
+
+DRAFT = """query($id: ID!) { assignment(id: 2) {
+    draft { id saveType attempt revision submitDate answers { questionText answer } assignment { legacyId } }
+    answerSets { id } }
+    node(id: $id) { ... on AnswerSet {
+        legacyId saveType answers { answer } draftOf: assignment { legacyId } } } }"""
+
+
+@pytest.mark.parametrize("save_type", ["DRAFT", "AUTO_SAVE"])
+def test_a_client_sees_their_own_draft(gateway: Gateway, save_type: str) -> None:
+    gateway.given([*a_world(), a_draft(6, assignment=2, saveType=save_type)])
+
+    answer = gateway.as_client(1).data(DRAFT, id=global_id("AnswerSet", 6))
+
+    said = "Not yet don"
+    assert answer == {
+        "assignment": {
+            "draft": {
+                "id": global_id("AnswerSet", 6),
+                "saveType": save_type,
+                "attempt": 1,
+                "revision": 3,
+                "submitDate": None,
+                "answers": [{"questionText": "How was it?", "answer": said}],
+                "assignment": {"legacyId": "2"},
+            },
+            "answerSets": [],
+        },
+        "node": {
+            "legacyId": "6",
+            "saveType": save_type,
+            "answers": [{"answer": said}],
+            "draftOf": {"legacyId": "2"},
+        },
+    }
+
+
+@pytest.mark.parametrize("save_type", ["DRAFT", "AUTO_SAVE"])
+def test_the_caregiver_sees_no_draft(gateway: Gateway, save_type: str) -> None:
+    gateway.given([*a_world(), a_draft(6, assignment=2, saveType=save_type)])
+
+    answer = gateway.as_caregiver(1).data(DRAFT, id=global_id("AnswerSet", 6))
+
+    assert answer == {"assignment": {"draft": None, "answerSets": []}, "node": None}
+
+
+def test_the_draft_of_another_client_is_not_there(gateway: Gateway) -> None:
+    gateway.given([*a_world(), a_draft(6, assignment=2), a_draft(7, assignment=4)])
+    query = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+    ids = [global_id("AnswerSet", number) for number in (6, 7, 1, 3)]
+    six, seven, one, three = ({"id": each} for each in ids)
+
+    seen = {
+        "client 1": gateway.as_client(1).data(query, ids=ids)["nodes"],
+        "client 2": gateway.as_client(2).data(query, ids=ids)["nodes"],
+        "caregiver 1": gateway.as_caregiver(1).data(query, ids=ids)["nodes"],
+        "caregiver 2": gateway.as_caregiver(2).data(query, ids=ids)["nodes"],
+    }
+
+    assert seen == {
+        "client 1": [six, None, one, None],
+        "client 2": [None, seven, None, three],
+        "caregiver 1": [None, None, one, None],
+        "caregiver 2": [None, None, None, three],
+    }
+
+
+def test_a_draft_is_seen_beside_earlier_submissions(gateway: Gateway) -> None:
+    """As after a reopening: the newest draft, and none of it among the answer sets."""
+    gateway.given([*a_world(), a_draft(6, assignment=1), a_draft(7, assignment=1, saveType="AUTO_SAVE")])
+    query = "{ assignments { nodes { legacyId draft { legacyId } answerSets { legacyId saveType } } } }"
+    final = [{"legacyId": "1", "saveType": "FINAL"}]
+
+    of_client = gateway.as_client(1).data(query)["assignments"]["nodes"][-1]
+    of_caregiver = gateway.as_caregiver(1).data(query)["assignments"]["nodes"][-1]
+
+    assert of_client == {"legacyId": "1", "draft": {"legacyId": "7"}, "answerSets": final}
+    assert of_caregiver == {"legacyId": "1", "draft": None, "answerSets": final}
+
+
+def test_the_draft_is_hidden_however_deep_it_is_asked_for(standing: Gateway) -> None:
+    query = """{ session(id: 1) { assignments(status: PENDING) { nodes { draft { id } session {
+        assignments { nodes { draft { answers { answer } assignment { draft { id } } } } } } } }
+        latestAssignment { answerSets { assignment { session { assignments(status: PENDING) {
+            nodes { draft { id answers { answer } } } } } } } } } }"""
+
+    of_caregiver = standing.as_caregiver(1).post_graphql(query).text
+    of_client = standing.as_client(1).post_graphql(query).text
+
+    assert "Not yet don" not in of_caregiver and global_id("AnswerSet", 6) not in of_caregiver
+    assert of_client.count("Not yet don") == 3  # once below the list, once below each submission
+
+
+# --- lateness ------------------------------------------------------------------------------------------
+
+SECOND = timedelta(seconds=1)
+LATENESS: dict[str, tuple[dict[str, Any], str, int]] = {
+    "pending, the end to come": ({"endDate": NOW + SECOND}, "ON_TIME", 0),
+    "pending, the end is now": ({"endDate": NOW}, "ON_TIME", 0),
+    "pending, the end was a second ago": ({"endDate": NOW - SECOND}, "OVERDUE", 1),
+    "pending, the end was ten days ago": ({"endDate": NOW - 10 * DAY}, "OVERDUE", 864_000),
+    "pending, half a second ago": ({"endDate": NOW - SECOND / 2}, "OVERDUE", 0),
+    "pending, without an end": ({"endDate": None}, "ON_TIME", 0),
+    "submitted before the end": ({"endDate": NOW - DAY, "submitDate": NOW - 2 * DAY}, "ON_TIME", 0),
+    "submitted at the end": ({"endDate": NOW - DAY, "submitDate": NOW - DAY}, "ON_TIME", 0),
+    "submitted a second late": ({"endDate": NOW - DAY, "submitDate": NOW - DAY + SECOND}, "LATE", 1),
+    "submitted a day late": ({"endDate": NOW - 3 * DAY, "submitDate": NOW - 2 * DAY}, "LATE", 86_400),
+    "submitted, without an end": ({"endDate": None, "submitDate": NOW - DAY}, "ON_TIME", 0),
+}
+
+
+def test_lateness_is_measured_at_the_moment_of_the_request(gateway: Gateway) -> None:
+    rows = [
+        (a_complete_assignment if "submitDate" in changed else an_assignment)(number, **changed)
+        for number, (changed, *_) in enumerate(LATENESS.values(), 10)
+    ]
+    gateway.given([*a_world(), *rows])
+
+    found = {}
+    for number, what in enumerate(LATENESS, 10):
+        query = f"{{ assignment(id: {number}) {{ lateness {{ state seconds }} }} }}"
+        found[what] = gateway.as_client(1).data(query)["assignment"]["lateness"]
+
+    assert found == {
+        what: {"state": state, "seconds": seconds} for what, (_, state, seconds) in LATENESS.items()
+    }

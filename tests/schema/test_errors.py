@@ -1,0 +1,218 @@
+"""What goes wrong: every error has a code and the request's id; a fault tells nothing but where to look.
+
+Contract: syntax and validation errors carry graphql's own codes; a fault is "Internal error" outside and a
+traceback with the request id in the log; refusals are no faults and are not logged.
+"""
+
+import logging
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.db.statements import Operation, Statement
+from app.db.tables import Assignment, Session
+from tests.callers import Gateway, run_write
+from tests.given import a_world
+from tests.schema.test_assign_homework import ASSIGN, homework
+from tests.schema.worlds import count, refusal, stored
+
+LOGGER = "care.graphql"
+
+
+@pytest.mark.parametrize(
+    ("query", "message", "column"),
+    [
+        ("{", "Syntax Error: Expected Name, found <EOF>.", 2),
+        ("nonsense", "Syntax Error: Unexpected Name 'nonsense'.", 1),
+        ("   ", "Syntax Error: Unexpected <EOF>.", 4),
+        (
+            '{ session(id: "\\uD800") { id } }',
+            "Syntax Error: Invalid Unicode escape sequence: '\\uD800'.",
+            16,
+        ),
+    ],
+    ids=["cut off", "nonsense", "blank", "half a character"],
+)
+def test_a_syntax_error(standing: Gateway, query: str, message: str, column: int) -> None:
+    assert standing.as_client(1).graphql(query) == {
+        "data": None,
+        "errors": [refusal("GRAPHQL_PARSE_FAILED", message, column=column)],
+    }
+
+
+INVALID = {
+    "an unknown field": (
+        "{ sessionz { id } }",
+        "Cannot query field 'sessionz' on type 'Query'. Did you mean 'session' or 'sessions'?",
+        3,
+    ),
+    "a missing argument": (
+        "{ session { id } }",
+        "Argument 'Query.session(id:)' of type 'ID!' is required, but it was not provided.",
+        3,
+    ),
+    "no selection": (
+        "{ viewer }",
+        "Field 'viewer' of type 'Viewer' must have a selection of subfields. Did you mean 'viewer { ... }'?",
+        3,
+    ),
+    "an unused variable": ("query($a: Int) { viewer { role } }", "Variable '$a' is never used.", 7),
+    "an unknown fragment": ("{ ...x }", "Unknown fragment 'x'.", 6),
+    "a subscription": (
+        "subscription { x }",
+        "The subscription operation is not supported by the schema.",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("query", "message", "column"), INVALID.values(), ids=INVALID.keys())
+def test_a_document_that_does_not_validate(standing: Gateway, query: str, message: str, column: int) -> None:
+    assert standing.as_client(1).graphql(query) == {
+        "data": None,
+        "errors": [refusal("GRAPHQL_VALIDATION_FAILED", message, column=column)],
+    }
+
+
+def test_several_operations_need_a_name(standing: Gateway) -> None:
+    query = "query A { viewer { role } } query B { viewer { timeZone } } mutation C { __typename }"
+    caller = standing.as_client(1)
+
+    unnamed = caller.graphql(query)
+    named = caller.request("POST", "/graphql", json={"query": query, "operationName": "B"}).json()
+
+    message = "Must provide operation name if query contains multiple operations."
+    assert unnamed == {
+        "data": None,
+        "errors": [{"message": message, "extensions": {"code": "GRAPHQL_VALIDATION_FAILED"}}],
+    }
+    assert named == {"data": {"viewer": {"timeZone": "UTC"}}}
+
+
+def test_every_error_of_a_request_has_its_id(standing: Gateway) -> None:
+    response = standing.as_client(1).request(
+        "POST",
+        "/graphql",
+        json={"query": "{ a: session(id: 99) { id } b: book(id: 99) { id } c: viewer { role } }"},
+        headers={"x-request-id": "care-7.1_a"},
+    )
+
+    answer = response.json()
+    said = {"code": "NOT_FOUND", "requestId": "care-7.1_a"}
+    assert response.headers["x-request-id"] == "care-7.1_a"
+    assert answer["data"] == {"a": None, "b": None, "c": {"role": "CLIENT"}}
+    assert sorted(answer["errors"], key=lambda error: str(error["path"])) == [
+        {
+            "message": "session not found",
+            "locations": [{"line": 1, "column": 3}],
+            "path": ["a"],
+            "extensions": said,
+        },
+        {
+            "message": "book not found",
+            "locations": [{"line": 1, "column": 29}],
+            "path": ["b"],
+            "extensions": said,
+        },
+    ]
+
+
+REFUSED = {
+    "not signed in": "{ viewer { role } }",
+    "not found": "{ session(id: 99) { id } }",
+    "unreadable": "{ sessions(first: 0) { totalCount } }",
+    "forbidden": """mutation { assignHomework(input: { sessionId: 1, bookIds: [],
+        startDate: "2026-11-21T09:00:00Z",
+        endDate: "2026-11-21T09:00:00Z" }) { message } }""",
+    "syntax": "{",
+    "validation": "{ nope }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "query"), REFUSED.items(), ids=REFUSED.keys())
+def test_a_refusal_is_not_logged(
+    standing: Gateway, what: str, query: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caller = standing.as_nobody() if what == "not signed in" else standing.as_client(1)
+
+    with caplog.at_level(logging.DEBUG):
+        answer = caller.graphql(query)
+
+    assert answer["errors"]
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert [record for record in caplog.records if record.name == LOGGER] == []
+
+
+# --- faults ------------------------------------------------------------------------------------------
+
+
+def lose(gateway: Gateway, table: str) -> None:
+    def losing() -> Operation[None]:
+        yield Statement(lambda kind: text(f"ALTER TABLE {table} RENAME TO lost")), {}
+
+    run_write(gateway.settings.database, losing())
+
+
+def faults(caplog: pytest.LogCaptureFixture) -> list[Any]:
+    return [record for record in caplog.records if record.name == LOGGER]
+
+
+def test_a_fault_tells_nothing_outside_and_everything_inside(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    gateway.given(a_world())
+    lose(gateway, "book")
+
+    response = gateway.as_client(1).request(
+        "POST",
+        "/graphql",
+        json={"query": "{ viewer { role } one: book(id: 1) { name } }"},
+        headers={"x-request-id": "fault-1"},
+    )
+
+    assert response.status_code == 200
+    assert response.json() == {
+        "data": {"viewer": {"role": "CLIENT"}, "one": None},
+        "errors": [
+            {
+                "message": "Internal error",
+                "locations": [{"line": 1, "column": 19}],
+                "path": ["one"],
+                "extensions": {"code": "INTERNAL", "requestId": "fault-1"},
+            }
+        ],
+    }
+    (record,) = faults(caplog)
+    assert record.getMessage() == "fault in request fault-1 at ['one']"
+    assert record.levelno == logging.ERROR
+    assert "book" in str(record.exc_info[1])
+    assert "Traceback" in logging.Formatter().format(record)
+
+
+def test_the_service_goes_on_after_a_fault(gateway: Gateway) -> None:
+    gateway.given(a_world())
+    lose(gateway, "book")
+    caller = gateway.as_caregiver(1)
+
+    for _ in range(6):  # more than there are connections
+        assert caller.graphql("{ books { totalCount } }")["errors"][0]["message"] == "Internal error"
+
+    assert caller.data("{ sessions { totalCount } }") == {"sessions": {"totalCount": 4}}
+
+
+def test_a_fault_in_a_change_leaves_nothing_behind(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    gateway.given(a_world())
+    before = (count(gateway, Assignment), stored(gateway, Session, "id", "assignment_count"))
+    lose(gateway, "event")  # the last thing written
+
+    answer = gateway.as_caregiver(1).graphql(ASSIGN, input=homework())
+
+    assert answer == {
+        "data": None,
+        "errors": [refusal("INTERNAL", "Internal error", "assignHomework", column=42)],
+    }
+    assert (count(gateway, Assignment), stored(gateway, Session, "id", "assignment_count")) == before
+    assert len(faults(caplog)) == 1

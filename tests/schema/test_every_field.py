@@ -1,0 +1,168 @@
+"""Every field of every type can be asked for: documents written from the schema itself.
+
+Contract: whatever the schema offers is answered without errors, to both roles, nested two levels deep from
+every root, with and without every optional argument.
+"""
+
+from typing import Any
+
+import pytest
+from graphql import GraphQLField, GraphQLObjectType, get_named_type, is_composite_type, is_interface_type
+
+from app.schema.schema import build_schema
+from tests.callers import Gateway
+from tests.schema.worlds import global_id
+
+SCHEMA = build_schema()._schema
+LEVELS = 2
+KINDS = ["AnswerSet", "Assignment", "Book", "Caregiver", "Client", "Session"]
+ROOTS = {
+    "viewer": "",
+    "sessions": "",
+    "session": "(id: 1)",
+    "assignments": "",
+    "assignment": "(id: 7)",
+    "books": "",
+    "book": "(id: 4)",
+    "node": f'(id: "{global_id("Assignment", 7)}")',
+    "nodes": "(ids: [" + ", ".join(f'"{global_id(kind, 1)}"' for kind in KINDS) + "])",
+}
+
+
+def selection(kind: Any, levels: int) -> str:
+    """All fields; below the last level those without fields of their own."""
+    if is_interface_type(kind):
+        spreads = (f"... on {name} {{ {selection(SCHEMA.type_map[name], levels)} }}" for name in KINDS)
+        return f"__typename id legacyId {' '.join(spreads)}"
+    said = ["__typename"]
+    for name, field in kind.fields.items():
+        below = get_named_type(field.type)
+        if not is_composite_type(below):
+            said.append(name)
+        elif levels or is_part(below):
+            said.append(f"{name} {{ {selection(below, levels - (not is_part(below)))} }}")
+    return " ".join(said)
+
+
+def is_part(kind: Any) -> bool:
+    """Connections and edges are not levels of their own."""
+    return kind.name.endswith(("Connection", "Edge")) or kind.name == "PageInfo"
+
+
+def test_every_root_is_asked() -> None:
+    assert SCHEMA.query_type is not None
+    assert ROOTS.keys() == SCHEMA.query_type.fields.keys()
+
+
+@pytest.mark.parametrize("role", ["caregiver", "client"])
+@pytest.mark.parametrize("root", ROOTS)
+def test_every_field_below_a_root_is_answered(standing: Gateway, root: str, role: str) -> None:
+    assert SCHEMA.query_type is not None
+    caller = standing.as_caregiver(1) if role == "caregiver" else standing.as_client(1)
+    kind = get_named_type(SCHEMA.query_type.fields[root].type)
+
+    answer = caller.data(f"{{ {root}{ROOTS[root]} {{ {selection(kind, LEVELS)} }} }}")
+
+    assert answer[root] is not None
+    check(answer[root], kind, LEVELS)
+
+
+def check(found: Any, kind: Any, levels: int) -> None:
+    """What was asked is there, and it is of the kind it says."""
+    if found is None:
+        return
+    if isinstance(found, list):
+        for each in found:
+            check(each, kind, levels)
+        return
+    if is_interface_type(kind):
+        kind = SCHEMA.type_map[found["__typename"]]
+    assert found["__typename"] == kind.name
+    for name, field in kind.fields.items():
+        below = get_named_type(field.type)
+        if not is_composite_type(below):
+            assert name in found
+        elif levels or is_part(below):
+            check(found[name], below, levels - (not is_part(below)))
+
+
+@pytest.mark.parametrize("role", ["caregiver", "client"])
+def test_every_field_of_a_type_can_be_asked_alone(standing: Gateway, role: str) -> None:
+    """No field leans on what another one happens to read."""
+    caller = standing.as_caregiver(1) if role == "caregiver" else standing.as_client(1)
+    ids = {"Assignment": 7, "AnswerSet": 5, "Book": 4}
+    asked = 0
+
+    for kind_name in KINDS:
+        kind = SCHEMA.type_map[kind_name]
+        assert isinstance(kind, GraphQLObjectType)
+        of_kind = global_id(kind_name, ids.get(kind_name, 1))
+        whole = ask(caller, kind_name, of_kind, selection(kind, 1))
+        for name, field in kind.fields.items():
+            for part in alone(name, field):
+                answer = ask(caller, kind_name, of_kind, part)
+                assert within(answer, whole), (kind_name, part)
+                asked += 1
+
+    assert asked > 100
+
+
+def alone(name: str, field: GraphQLField) -> list[str]:
+    below: Any = get_named_type(field.type)
+    if not is_composite_type(below):
+        return [name]
+    return [f"{name} {{ {part} }}" for part in ("__typename", *simple(below))]
+
+
+def simple(kind: Any) -> list[str]:
+    return [name for name, field in kind.fields.items() if not is_composite_type(get_named_type(field.type))]
+
+
+def ask(caller: Any, kind: str, of_kind: str, part: str) -> Any:
+    query = f"query($id: ID!) {{ node(id: $id) {{ ... on {kind} {{ {part} }} }} }}"
+    return caller.data(query, id=of_kind)["node"]
+
+
+def within(part: Any, whole: Any) -> bool:
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(within(value, whole[key]) for key, value in part.items())
+    if isinstance(part, list):
+        return len(part) == len(whole) and all(map(within, part, whole))
+    return bool(part == whole)
+
+
+def test_every_argument_is_taken(standing: Gateway) -> None:
+    """All optional arguments at once, and each of them as null."""
+    query = """query($state: TimeState, $status: AssignmentStatus, $id: ID, $after: String, $offset: Int,
+            $search: String, $test: Boolean) {
+        sessions(timeState: $state, first: 5, after: $after, offset: $offset) { totalCount }
+        assignments(timeState: $state, status: $status, sessionId: $id, clientId: $id, first: 5,
+            after: $after, offset: $offset) { totalCount }
+        books(search: $search, moduleId: $id, isTest: $test, first: 5, after: $after) { totalCount }
+        session(id: 1) { assignments(status: $status, first: 5, after: $after) { totalCount } } }"""
+    given = {
+        "state": "RUNNING",
+        "status": "PENDING",
+        "id": "1",
+        "offset": 1,
+        "search": "sleep",
+        "test": False,
+    }
+
+    with_all = standing.as_caregiver(1).data(query, **given)
+    with_null = standing.as_caregiver(1).data(query, **dict.fromkeys(given), after=None)
+    with_none = standing.as_caregiver(1).data(query)
+
+    assert with_all == {
+        "sessions": {"totalCount": 2},
+        "assignments": {"totalCount": 1},
+        "books": {"totalCount": 1},
+        "session": {"assignments": {"totalCount": 1}},
+    }
+    assert with_null == with_none
+    assert with_none == {
+        "sessions": {"totalCount": 4},
+        "assignments": {"totalCount": 6},
+        "books": {"totalCount": 4},
+        "session": {"assignments": {"totalCount": 3}},
+    }

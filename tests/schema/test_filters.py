@@ -1,0 +1,132 @@
+"""`assignments` and `sessions` narrowed: every combination finds what a naive reading of the world finds.
+
+Contract: the time state is that of the session; filters narrow together; `totalCount`, which is
+summed up from what sessions count, equals the number of rows.
+"""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.callers import Gateway
+from tests.given import NOW, a_session, a_world
+from tests.schema.worlds import a_full_world, global_id, numbers
+
+STATES = (None, "RUNNING", "FUTURE", "COMPLETED")
+QUERY = """query($timeState: TimeState, $status: AssignmentStatus, $sessionId: ID, $clientId: ID) {
+    assignments(timeState: $timeState, status: $status, sessionId: $sessionId, clientId: $clientId) {
+        totalCount nodes { legacyId } } }"""
+TOTAL_ONLY = QUERY.replace("nodes { legacyId }", "")
+
+
+def naive_state(session: dict[str, Any]) -> str:
+    if session["isClosed"]:
+        return "COMPLETED"
+    return "FUTURE" if session["startDate"] > NOW else "RUNNING"
+
+
+def naive_assignments(viewer: tuple[str, int], asked: dict[str, Any]) -> list[int]:
+    """The world read line by line."""
+    world = a_full_world()
+    sessions = {record["id"]: record for record in world if record["kind"] == "session"}
+    found = []
+    for record in world:
+        if record["kind"] != "assignment":
+            continue
+        session = sessions[record["sessionId"]]
+        if (
+            session[viewer[0]] == viewer[1]
+            and asked["timeState"] in (None, naive_state(session))
+            and asked["status"] in (None, record["status"])
+            and asked["sessionId"] in (None, session["id"])
+            and asked["clientId"] in (None, session["clientId"])
+        ):
+            found.append(record["id"])
+    return sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("state", STATES, ids=str)
+@pytest.mark.parametrize(
+    "viewer", [("caregiverId", 1), ("caregiverId", 2), ("clientId", 1), ("clientId", 2)], ids=str
+)
+def test_every_combination_of_filters_is_a_naive_count(
+    standing: Gateway, viewer: tuple[str, int], state: str | None
+) -> None:
+    caller = standing.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else standing.as_client(viewer[1])
+    combinations = product((None, "PENDING", "COMPLETE"), (None, 1, 4, 99), (None, 1, 99))
+
+    for status, session, client in combinations:
+        asked = {"timeState": state, "status": status, "sessionId": session, "clientId": client}
+        expected = naive_assignments(viewer, asked)
+        found = caller.data(QUERY, **asked)["assignments"]
+        assert (numbers(found), found["totalCount"]) == (expected, len(expected)), asked
+
+
+def test_the_total_alone_is_the_same_total(standing: Gateway) -> None:
+    for state, status in product(STATES, (None, "PENDING", "COMPLETE")):
+        asked = {"timeState": state, "status": status}
+        whole = standing.as_caregiver(1).data(QUERY, **asked)["assignments"]["totalCount"]
+        alone = standing.as_caregiver(1).data(TOTAL_ONLY, **asked)["assignments"]
+
+        assert alone == {"totalCount": whole}
+
+
+@pytest.mark.parametrize("state", STATES, ids=str)
+def test_sessions_are_narrowed_by_their_time_state(standing: Gateway, state: str | None) -> None:
+    expected = {None: [4, 3, 2, 1], "RUNNING": [4, 1], "FUTURE": [2], "COMPLETED": [3]}[state]
+    query = """query($state: TimeState) { sessions(timeState: $state) {
+        totalCount nodes { legacyId runningStatus } } }"""
+
+    found = standing.as_caregiver(1).data(query, state=state)["sessions"]
+
+    assert (numbers(found), found["totalCount"]) == (expected, len(expected))
+    assert state is None or {node["runningStatus"] for node in found["nodes"]} == {state}
+
+
+@pytest.mark.parametrize("form", [str, lambda number: global_id("Session", number)], ids=["plain", "global"])
+def test_a_session_is_named_in_either_form(standing: Gateway, form: Any) -> None:
+    found = standing.as_caregiver(1).data(QUERY, sessionId=form(4))["assignments"]
+
+    assert found == {"totalCount": 2, "nodes": [{"legacyId": "6"}, {"legacyId": "4"}]}
+
+
+@pytest.mark.parametrize("form", [str, lambda number: global_id("Client", number)], ids=["plain", "global"])
+def test_a_client_is_named_in_either_form(standing: Gateway, form: Any) -> None:
+    found = standing.as_caregiver(1).data(QUERY, clientId=form(2))["assignments"]
+
+    assert found == {"totalCount": 2, "nodes": [{"legacyId": "6"}, {"legacyId": "4"}]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "0", "-1", "999", str(2**63), str(10**19), global_id("Book", 1), global_id("Session", 5)],
+)
+@pytest.mark.parametrize("argument", ["sessionId", "clientId"])
+def test_an_id_that_names_nothing_matches_nothing(standing: Gateway, argument: str, text: str) -> None:
+    assert standing.as_caregiver(1).data(QUERY, **{argument: text}) == {
+        "assignments": {"totalCount": 0, "nodes": []}
+    }
+
+
+def test_filters_hold_on_every_page(standing: Gateway) -> None:
+    query = """query($after: String, $offset: Int) {
+        assignments(status: COMPLETE, timeState: RUNNING, first: 1, after: $after, offset: $offset) {
+            totalCount nodes { legacyId } pageInfo { hasNextPage endCursor } } }"""
+    caller = standing.as_client(1)
+
+    first = caller.data(query)["assignments"]
+    second = caller.data(query, after=first["pageInfo"]["endCursor"])["assignments"]
+    numbered = caller.data(query, offset=1)["assignments"]
+
+    assert (numbers(first), first["totalCount"], first["pageInfo"]["hasNextPage"]) == ([7], 2, True)
+    assert (numbers(second), second["totalCount"], second["pageInfo"]["hasNextPage"]) == ([1], 2, False)
+    assert numbered == second
+
+
+def test_a_session_that_starts_now_is_running(gateway: Gateway) -> None:
+    gateway.given([*a_world(), a_session(9, startDate=NOW)])
+
+    found = gateway.as_client(1).data("{ sessions(timeState: RUNNING) { nodes { legacyId runningStatus } } }")
+
+    assert found["sessions"]["nodes"][0] == {"legacyId": "9", "runningStatus": "RUNNING"}

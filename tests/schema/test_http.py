@@ -1,0 +1,231 @@
+"""GraphQL over HTTP: what is not a request is refused as JSON, with the request's id.
+
+Contract: bodies of every wrong kind are a 400 or 415, other methods a 405 with `Allow`; a query may come by
+GET, a mutation may not; the caller's own request id is kept where it is harmless to repeat.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.callers import Gateway
+from tests.schema.worlds import in_base64
+
+JSON = {"content-type": "application/json"}
+NO_OBJECT = "The request must be a JSON object."
+NO_JSON = "Unable to parse request body as JSON"
+NO_QUERY = "No GraphQL query found in the request"
+BODIES: dict[str, tuple[bytes, str]] = {
+    "null": (b"null", NO_OBJECT),
+    "text": (b'"x"', NO_OBJECT),
+    "a number": (b"1", NO_OBJECT),
+    "true": (b"true", NO_OBJECT),
+    "an empty list": (b"[]", NO_OBJECT),
+    "a batch": (b'[{"query": "{ __typename }"}]', NO_OBJECT),
+    "not JSON": (b"{x", NO_JSON),
+    "nothing": (b"", NO_JSON),
+    "invalid UTF-8": (b'{"query": "\xff\xfe"}', NO_JSON),
+    "another encoding": ('{"query": "{ __typename }"}'.encode("utf-16"), NO_JSON),
+    "half a character": (b'{"query": "\\ud800"}', NO_JSON),
+    "not a number of JSON": (b'{"query": "{ __typename }", "variables": {"a": NaN}}', NO_JSON),
+    "a number of 5,000 digits": (b"1" * 5000, NO_JSON),
+    "variables 5,000 deep": (b'{"variables":' + b"[" * 5000 + b"]" * 5000 + b"}", NO_JSON),
+    "an empty object": (b"{}", NO_QUERY),
+    "query null": (b'{"query": null}', NO_QUERY),
+    "query empty": (b'{"query": ""}', NO_QUERY),
+    "a document id": (b'{"documentId": "x"}', NO_QUERY),
+    "query a number": (b'{"query": 1}', "The member `query` must be a string or null."),
+    "query a list": (b'{"query": ["{ __typename }"]}', "The member `query` must be a string or null."),
+    "variables a list": (
+        b'{"query": "{ __typename }", "variables": []}',
+        "The member `variables` must be an object or null.",
+    ),
+    "variables text": (
+        b'{"query": "{ __typename }", "variables": "{}"}',
+        "The member `variables` must be an object or null.",
+    ),
+    "operationName a number": (
+        b'{"query": "{ __typename }", "operationName": 1}',
+        "The member `operationName` must be a string or null.",
+    ),
+    "operationName false": (
+        b'{"query": "{ __typename }", "operationName": false}',
+        "The member `operationName` must be a string or null.",
+    ),
+    "extensions a list": (
+        b'{"query": "{ __typename }", "extensions": []}',
+        "The member `extensions` must be an object or null.",
+    ),
+    "an unknown operation": (
+        b'{"query": "query A { __typename }", "operationName": "B"}',
+        'Unknown operation named "B".',
+    ),
+    "an empty operation name": (
+        b'{"query": "query A { __typename }", "operationName": ""}',
+        'Unknown operation named "".',
+    ),
+    "fragments alone": (
+        b'{"query": "fragment a on Query { __typename }"}',
+        "Can't get GraphQL operation type",
+    ),
+}
+
+
+def bad_request(message: str, request_id: str) -> dict[str, Any]:
+    return {"errors": [{"message": message, "extensions": {"code": "BAD_REQUEST", "requestId": request_id}}]}
+
+
+@pytest.mark.parametrize(("body", "message"), BODIES.values(), ids=BODIES.keys())
+def test_a_body_that_is_no_request_is_refused(standing: Gateway, body: bytes, message: str) -> None:
+    response = standing.as_client(1).request("POST", "/graphql", content=body, headers=JSON)
+
+    assert (response.status_code, response.headers["content-type"]) == (400, "application/json")
+    assert response.json() == bad_request(message, response.headers["x-request-id"])
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        None,
+        "",
+        "text/plain",
+        "application/graphql",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/jsonp",
+        "text/plain; application/json",
+    ],
+)
+def test_other_content_types_are_refused(standing: Gateway, content_type: str | None) -> None:
+    """A page of another site can send these without asking; `application/json` it cannot."""
+    headers = {} if content_type is None else {"content-type": content_type}
+
+    response = standing.as_client(1).request(
+        "POST", "/graphql", content=b'{"query": "{ __typename }"}', headers=headers
+    )
+
+    assert (response.status_code, response.headers["content-type"]) == (415, "application/json")
+    message = "The content type must be application/json."
+    assert response.json() == bad_request(message, response.headers["x-request-id"])
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/json; charset=utf-8", "Application/JSON", "application/json ;x=y"]
+)
+def test_json_may_be_named_in_any_form(standing: Gateway, content_type: str) -> None:
+    response = standing.as_client(1).request(
+        "POST", "/graphql", content=b'{"query": "{ __typename }"}', headers={"content-type": content_type}
+    )
+
+    assert (response.status_code, response.json()) == (200, {"data": {"__typename": "Query"}})
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "*/*",
+        "application/json",
+        "application/graphql-response+json, */*",
+        "text/event-stream, application/json",
+        "text/html",
+    ],
+)
+def test_a_query_is_answered_as_json_whatever_is_accepted(standing: Gateway, accept: str) -> None:
+    response = standing.as_client(1).request(
+        "POST", "/graphql", json={"query": "{ viewer { role } }"}, headers={"accept": accept}
+    )
+
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == {"data": {"viewer": {"role": "CLIENT"}}}
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_other_methods_are_refused(standing: Gateway, method: str) -> None:
+    response = standing.as_client(1).request(method, "/graphql", headers=JSON)
+
+    assert (response.status_code, response.headers["allow"]) == (405, "GET, POST")
+    message = "GraphQL only supports GET and POST requests."
+    assert response.json() == bad_request(message, response.headers["x-request-id"])
+
+
+# --- by GET ------------------------------------------------------------------------------------------
+
+
+def test_a_query_may_come_by_get(standing: Gateway) -> None:
+    parameters = {
+        "query": "query A { viewer { role } } query B($id: ID!) { session(id: $id) { title } }",
+        "operationName": "B",
+        "variables": '{"id": "1"}',
+    }
+
+    response = standing.as_client(1).get("/graphql", params=parameters, headers={"accept": "text/html"})
+
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+    assert response.json() == {"data": {"session": {"title": "Session 1"}}}
+
+
+BY_GET = {
+    "a mutation": ({"query": "mutation { __typename }"}, "mutations are not allowed when using GET"),
+    "a mutation chosen by name": (
+        {"query": "query A { __typename } mutation B { __typename }", "operationName": "B"},
+        "mutations are not allowed when using GET",
+    ),
+    "no query": ({}, NO_QUERY),
+    "variables alone": ({"variables": "{}"}, NO_QUERY),
+    "an empty query": ({"query": ""}, NO_QUERY),
+    "variables that are not JSON": ({"query": "{ __typename }", "variables": "x"}, NO_JSON),
+    "variables that are a list": (
+        {"query": "{ __typename }", "variables": "[]"},
+        "The member `variables` must be an object or null.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("parameters", "message"), BY_GET.values(), ids=BY_GET.keys())
+def test_what_may_not_come_by_get(standing: Gateway, parameters: dict[str, str], message: str) -> None:
+    response = standing.as_caregiver(1).get("/graphql", params=parameters)
+
+    assert (response.status_code, response.headers["content-type"]) == (400, "application/json")
+    assert response.json() == bad_request(message, response.headers["x-request-id"])
+
+
+def test_a_mutation_behind_a_query_does_not_slip_through_by_get(standing: Gateway) -> None:
+    query = "query A { __typename } mutation B { __typename }"
+
+    answer = standing.as_caregiver(1).get("/graphql", params={"query": query}).json()
+
+    assert answer["data"] is None
+    assert [error["message"] for error in answer["errors"]] == [
+        "Must provide operation name if query contains multiple operations."
+    ]
+
+
+# --- the request id ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["a", "7f3c-2.B_9", "x" * 64])
+def test_a_harmless_request_id_is_kept(standing: Gateway, given: str) -> None:
+    response = standing.as_client(1).request(
+        "POST", "/graphql", json={"query": "{ nope }"}, headers={"x-request-id": given}
+    )
+
+    assert response.headers["x-request-id"] == given
+    assert response.json()["errors"][0]["extensions"]["requestId"] == given
+
+
+@pytest.mark.parametrize(
+    "given", [None, "", "a b", "a\tb", "x" * 65, "<script>", 'a"b', "a,b", in_base64("é??>")]
+)
+def test_any_other_request_id_is_replaced(standing: Gateway, given: str | None) -> None:
+    headers = {} if given is None else {"x-request-id": given}
+    seen = set()
+
+    for _ in range(2):
+        response = standing.as_client(1).request(
+            "POST", "/graphql", json={"query": "{ nope }"}, headers=headers
+        )
+        seen.add(response.headers["x-request-id"])
+        assert response.json()["errors"][0]["extensions"]["requestId"] in seen
+
+    assert len(seen) == 2 and given not in seen
+    assert all(len(each) == 32 and each.isalnum() for each in seen)

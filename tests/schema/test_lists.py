@@ -1,0 +1,162 @@
+"""Connections: edges, nodes, pageInfo, totalCount; pages by cursor and by offset.
+
+Contract: walking all pages gives each row once, newest first; by cursor it stays right when rows are added
+between pages; `totalCount` is that of the whole list on every page.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.callers import Gateway
+from tests.given import a_book, a_session, a_world, an_assignment
+from tests.schema.worlds import every_page, global_id, in_base64, numbers
+
+PAGE = """query($first: Int!, $after: String, $offset: Int) {
+    sessions(first: $first, after: $after, offset: $offset) {
+    totalCount nodes { legacyId } edges { cursor node { legacyId } }
+    pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }"""
+
+
+def cursor(number: int) -> str:
+    return in_base64(f"Session:before:{number}")
+
+
+def page(
+    *found: int, total: int = 4, has_next: bool = False, has_previous: bool = False
+) -> dict[str, dict[str, Any]]:
+    nodes = [{"legacyId": str(number)} for number in found]
+    return {
+        "sessions": {
+            "totalCount": total,
+            "nodes": nodes,
+            "edges": [
+                {"cursor": cursor(number), "node": node} for number, node in zip(found, nodes, strict=True)
+            ],
+            "pageInfo": {
+                "hasNextPage": has_next,
+                "hasPreviousPage": has_previous,
+                "startCursor": cursor(found[0]) if found else None,
+                "endCursor": cursor(found[-1]) if found else None,
+            },
+        }
+    }
+
+
+def test_a_list_that_fits_is_one_page(standing: Gateway) -> None:
+    assert standing.as_caregiver(1).data(PAGE, first=4) == page(4, 3, 2, 1)
+
+
+def test_pages_follow_each_other_by_cursor(standing: Gateway) -> None:
+    caller = standing.as_caregiver(1)
+
+    assert caller.data(PAGE, first=3) == page(4, 3, 2, has_next=True)
+    assert caller.data(PAGE, first=3, after=cursor(2)) == page(1, has_previous=True)
+    assert caller.data(PAGE, first=3, after=cursor(1)) == page(has_previous=True)
+
+
+def test_pages_follow_each_other_by_offset(standing: Gateway) -> None:
+    caller = standing.as_caregiver(1)
+
+    assert caller.data(PAGE, first=3, offset=0) == page(4, 3, 2, has_next=True)
+    assert caller.data(PAGE, first=3, offset=3) == page(1, has_previous=True)
+    assert caller.data(PAGE, first=3, offset=4) == page(has_previous=True)
+    assert caller.data(PAGE, first=3, offset=2**31 - 1) == page(has_previous=True)
+
+
+def test_an_empty_list_is_an_empty_page(standing: Gateway) -> None:
+    answer = standing.as_client(2).data(
+        "{ assignments(status: COMPLETE, timeState: FUTURE) { totalCount nodes { id } } }"
+    )
+
+    assert answer == {"assignments": {"totalCount": 0, "nodes": []}}
+
+
+@pytest.mark.parametrize("first", [1, 2, 3, 5, 6, 7])
+@pytest.mark.parametrize("root", ["sessions", "assignments", "books"])
+def test_walking_all_pages_gives_each_row_once(standing: Gateway, root: str, first: int) -> None:
+    all_of_them = {"sessions": [4, 3, 2, 1], "assignments": [7, 6, 4, 3, 2, 1], "books": [4, 3, 2, 1]}
+
+    assert every_page(standing.as_caregiver(1), root, first) == all_of_them[root]
+
+
+def test_a_cursor_is_worth_nothing_when_its_row_is_anothers(standing: Gateway) -> None:
+    """It is a place in the list, not a row: caregiver 2's session 5 stands before all of caregiver 1's."""
+    assert standing.as_caregiver(1).data(PAGE, first=1, after=cursor(5)) == page(
+        4, has_next=True, has_previous=True
+    )
+
+
+def test_a_walk_by_cursor_is_not_disturbed_by_new_rows(gateway: Gateway) -> None:
+    gateway.given(a_world())
+    caller = gateway.as_client(1)
+    first = caller.data(PAGE, first=2)["sessions"]
+
+    gateway.given([a_session(number) for number in (20, 21, 22)])
+    second = caller.data(PAGE, first=2, after=first["pageInfo"]["endCursor"])
+    by_offset = caller.data(PAGE, first=2, offset=2)["sessions"]
+
+    assert numbers(first) == [3, 2]
+    assert second == page(1, total=6, has_previous=True)
+    assert numbers(by_offset) == [20, 3]  # what numbered pages cost
+
+
+def test_the_default_page_is_twenty_and_the_largest_a_hundred(gateway: Gateway) -> None:
+    books = [a_book(number) for number in range(10, 112)]
+    gateway.given([*a_world(), *books, *(a_session(n) for n in range(10, 112))])
+    gateway.given([an_assignment(n, session=10) for n in range(10, 112)])
+    caller = gateway.as_client(1)
+    sizes = {}
+
+    for root, total in (("sessions", 105), ("assignments", 105), ("books", 105)):
+        default = caller.data(f"{{ {root} {{ totalCount nodes {{ legacyId }} }} }}")[root]
+        largest = caller.data(f"{{ {root}(first: 100) {{ totalCount nodes {{ legacyId }} }} }}")[root]
+        assert default["totalCount"] == largest["totalCount"] == total
+        assert default["nodes"] == largest["nodes"][:20]
+        sizes[root] = (len(default["nodes"]), len(largest["nodes"]))
+    nested = caller.data(
+        "{ session(id: 10) { a: assignments { nodes { id } } b: assignments(first: 100) { nodes { id } } } }"
+    )
+
+    assert sizes == {"sessions": (20, 100), "assignments": (20, 100), "books": (20, 100)}
+    assert [len(nested["session"][alias]["nodes"]) for alias in "ab"] == [20, 100]
+
+
+def test_a_page_may_be_asked_for_its_parts_alone(standing: Gateway) -> None:
+    """Whatever is left out, the rest is the same."""
+    caller = standing.as_caregiver(1)
+    whole = caller.data(PAGE, first=2)["sessions"]
+
+    for part in (
+        "totalCount",
+        "nodes { legacyId }",
+        "edges { cursor }",
+        "edges { node { legacyId } }",
+        "pageInfo { endCursor }",
+        "pageInfo { hasNextPage }",
+        "pageInfo { hasNextPage } totalCount",
+    ):
+        answer = caller.data(f"{{ sessions(first: 2) {{ {part} }} }}")["sessions"]
+        assert answer == only(whole, answer), part
+
+
+def only(whole: Any, shape: Any) -> Any:
+    """The part of the whole that has this shape."""
+    if isinstance(shape, dict):
+        return {key: only(whole[key], value) for key, value in shape.items()}
+    if isinstance(shape, list):
+        return [only(one, value) for one, value in zip(whole, shape, strict=True)]
+    return whole
+
+
+def test_edges_and_nodes_are_the_same_rows_with_what_either_asks(standing: Gateway) -> None:
+    query = "{ sessions(first: 1) { edges { node { title } } nodes { id chatId } } }"
+
+    answer = standing.as_client(1).data(query)
+
+    assert answer == {
+        "sessions": {
+            "edges": [{"node": {"title": "Session 3"}}],
+            "nodes": [{"id": global_id("Session", 3), "chatId": "chat-3"}],
+        }
+    }

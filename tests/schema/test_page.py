@@ -1,0 +1,117 @@
+"""The page for browsers, in development: served under a strict policy, with examples that work.
+
+Contract: a browser that asks for a page gets it, everybody else gets GraphQL; every example is valid, runs
+without errors on the demo world, and says which legacy call it replaces.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from graphql import parse, validate
+
+from app.db.demo import CAREGIVER, CLIENT, demo_lines
+from app.db.importing import importing
+from app.ide import ASSETS, CONTENT_SECURITY_POLICY
+from app.ide.examples import EXAMPLES, Example
+from app.main import create_app
+from app.schema.schema import build_schema
+from tests import keys
+from tests.callers import Caller, Gateway, opened, run_write
+from tests.given import NOW
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+TITLES = [example.title for example in EXAMPLES]
+
+
+def test_a_browser_gets_the_page_under_a_strict_policy(standing: Gateway) -> None:
+    response = standing.as_nobody().get("/graphql", headers=BROWSER)
+
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert response.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-request-id"]
+    assert "script-src 'self'" in CONTENT_SECURITY_POLICY and "unsafe" not in CONTENT_SECURITY_POLICY
+    assert "{{" not in response.text  # no placeholder is left
+
+
+def test_the_page_loads_nothing_but_its_own_assets(standing: Gateway) -> None:
+    page = standing.as_nobody().get("/graphql", headers=BROWSER).text
+
+    for name, (content, kind) in ASSETS.items():
+        asset = standing.as_nobody().get(f"/graphql/ide/{name}")
+        assert f"/graphql/ide/{name}" in page
+        assert (asset.status_code, asset.headers["content-type"], asset.content) == (200, kind, content)
+        assert asset.headers["x-content-type-options"] == "nosniff"
+    loaded = re.findall(r"""(?:src|href)=["']?([^"'\s>]+)""", page)
+    assert sorted(each for each in loaded if not each.startswith("data:")) == [
+        f"/graphql/ide/{name}" for name in sorted(ASSETS)
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["nothing.js", "page.html", "examples.py", "..%2fexamples.py", "%2e%2e/main.py"]
+)
+def test_other_assets_are_not_there(standing: Gateway, name: str) -> None:
+    assert standing.as_nobody().get(f"/graphql/ide/{name}").status_code == 404
+
+
+def test_the_page_holds_no_token_where_tokens_come_from_elsewhere(standing: Gateway) -> None:
+    assert '"tokens": {}' in standing.as_nobody().get("/graphql", headers=BROWSER).text
+
+
+def test_the_tokens_of_the_page_open_the_demo_world(standing: Gateway) -> None:
+    """With keys of its own the service mints a token for each role."""
+    settings = standing.settings.model_copy(update={"token_key": ""})
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        page = Caller(client, None).get("/graphql", headers=BROWSER).text
+
+    config = json.loads(page.split('type="application/json"')[1].split(">", 1)[1].split("</script>")[0])
+    assert config["tokens"].keys() == {"caregiver", "client"}
+    assert config["endpoint"] == "/graphql"
+    assert [example["title"] for example in config["examples"]] == TITLES
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", ""])
+def test_others_get_no_page(standing: Gateway, accept: str) -> None:
+    response = standing.as_nobody().get("/graphql", headers={"accept": accept})
+
+    assert (response.status_code, response.headers["content-type"]) == (400, "application/json")
+
+
+# --- the examples ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def demo(gateway: Gateway) -> Iterator[Gateway]:
+    run_write(gateway.settings.database, importing(demo_lines(NOW)))
+    yield gateway
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=TITLES)
+def test_an_example_is_valid(example: Example) -> None:
+    assert validate(build_schema()._schema, parse(example.query)) == []
+
+
+def test_every_example_runs_on_the_demo_world(demo: Gateway) -> None:
+    users = {"caregiver": CAREGIVER, "client": CLIENT}
+
+    for example in EXAMPLES:
+        caller = demo.with_token(keys.token(example.role.upper(), users[example.role]))
+        variables = json.loads(example.variables) if example.variables else {}
+        (found,) = caller.data(example.query, **variables).values()
+        assert found, example.title
+        assert found.get("userErrors", []) == [], example.title
+        assert found.get("nodes", [True]) != [], example.title
+        assert found.get("assignments", [True]) != [], example.title
+
+
+def test_every_legacy_path_has_an_example() -> None:
+    assert {example.replaces.split("?")[0] for example in EXAMPLES if example.replaces} == {
+        "GET /gateway/profile/client/session",
+        "GET /gateway/profile/caregiver/session/assignment",
+        "GET /gateway/profile/caregiver/session/assignment/{id}",
+        "PUT /gateway/profile/caregiver/session/assignment",
+    }

@@ -1,0 +1,120 @@
+"""`schema.graphql` is the contract: it is what the code says, and a breaking change has a name.
+
+Contract: the file is the printed schema, sorted; whatever graphql-core calls a breaking change against it is
+listed by name.
+"""
+
+from pathlib import Path
+
+import pytest
+from graphql import (
+    GraphQLObjectType,
+    build_schema,
+    find_breaking_changes,
+    is_enum_type,
+    is_input_object_type,
+    is_introspection_type,
+    is_specified_scalar_type,
+)
+
+from app.schema import schema as ours
+from tests.schema.breaking import breaking_changes
+
+FILE = Path(__file__).parents[2] / "schema.graphql"
+
+
+@pytest.fixture(scope="module")
+def said() -> str:
+    return ours.schema_text(ours.build_schema())
+
+
+def test_the_file_is_what_the_code_says(said: str) -> None:
+    assert FILE.read_text(encoding="utf-8") == said, "run `make schema`"
+
+
+def test_nothing_breaks_against_the_file(said: str) -> None:
+    assert breaking_changes(FILE.read_text(encoding="utf-8"), said) == []
+
+
+def test_building_it_twice_gives_the_same(said: str) -> None:
+    assert ours.schema_text(ours.build_schema()) == said
+
+
+PLANTED = {
+    "a field is gone": (
+        "  chatId: String!\n",
+        "",
+        "FIELD_REMOVED: Field Session.chatId was removed.",
+    ),
+    "a field may be null": (
+        "  title: String!\n",
+        "  title: String\n",
+        "FIELD_CHANGED_KIND: Field Session.title changed type from String! to String.",
+    ),
+    "an argument is required": (
+        "book(id: ID!): Book",
+        "book(id: ID!, form: Int!): Book",
+        "REQUIRED_ARG_ADDED: A required argument Query.book(form:) was added.",
+    ),
+    "a value is gone": (
+        "  OVERDUE\n",
+        "",
+        "VALUE_REMOVED_FROM_ENUM: Enum value LatenessState.OVERDUE was removed.",
+    ),
+    "an input is required": (
+        "remindDates: [DateTime!] = null",
+        "remindDates: [DateTime!]!",
+        "FIELD_CHANGED_KIND: "
+        "Field AssignHomeworkInput.remindDates changed type from [DateTime!] to [DateTime!]!.",
+    ),
+    "an interface is gone": (
+        "type Book implements Node {",
+        "type Book {",
+        "IMPLEMENTED_INTERFACE_REMOVED: Book no longer implements interface Node.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "name"), PLANTED.values(), ids=PLANTED.keys())
+def test_a_breaking_change_has_a_name(said: str, old: str, new: str, name: str) -> None:
+    assert said.count(old) == 1
+
+    assert breaking_changes(said, said.replace(old, new)) == [name]
+
+
+def test_an_addition_breaks_nothing(said: str) -> None:
+    assert breaking_changes(said, said.replace("type Viewer {", "type Viewer {\n  isNew: Boolean!\n")) == []
+    assert find_breaking_changes(build_schema(said), build_schema(said)) == []
+
+
+# --- what the contract promises of itself -------------------------------------------------------------
+
+
+def test_everything_that_can_be_looked_up_is_a_node(said: str) -> None:
+    kinds = build_schema(said).type_map.values()
+
+    nodes = {kind.name for kind in kinds if isinstance(kind, GraphQLObjectType) and kind.interfaces}
+
+    assert nodes == {"AnswerSet", "Assignment", "Book", "Caregiver", "Client", "Session"}
+
+
+def test_every_type_of_ours_is_described(said: str) -> None:
+    """Enums explain themselves; what carries fields says what it is."""
+    undescribed = [
+        kind.name
+        for kind in build_schema(said).type_map.values()
+        if not (is_introspection_type(kind) or is_specified_scalar_type(kind) or is_enum_type(kind))
+        and not kind.description
+    ]
+
+    assert undescribed == []
+
+
+def test_every_mutation_takes_one_input_and_answers_with_what_to_mend(said: str) -> None:
+    mutation = build_schema(said).mutation_type
+    assert mutation is not None
+
+    for name, field in mutation.fields.items():
+        (argument,) = field.args.items()
+        assert argument[0] == "input" and is_input_object_type(argument[1].type.of_type), name
+        assert str(field.type.of_type.fields["userErrors"].type) == "[UserError!]!", name

@@ -1,0 +1,176 @@
+"""What GraphQL lets a client write: fragments, aliases, directives, variables, and depth.
+
+Contract: however the same thing is asked for, it is answered the same; what is not asked for is not there.
+"""
+
+import pytest
+
+from tests.callers import Gateway
+from tests.schema.worlds import global_id
+
+PLAIN = "{ session(id: 1) { title client { name } latestAssignment { name book { name } } } }"
+SAME = {
+    "variables": """query Q($id: ID!) { session(id: $id) {
+        title client { name } latestAssignment { name book { name } } } }""",
+    "a default": """query($id: ID! = "1") { session(id: $id) {
+        title client { name } latestAssignment { name book { name } } } }""",
+    "named fragments": """{ session(id: 1) { ...a ...b } }
+        fragment a on Session { title client { ...c } ...b }
+        fragment b on Session { latestAssignment { name ...d } }
+        fragment c on Client { name } fragment d on Assignment { book { name } }""",
+    "inline fragments": """{ session(id: 1) { ... { title }
+        ... on Session { client { ... on Client { name } } }
+        ... on Node { ... on Session { latestAssignment { name book { name } } } } } }""",
+    "fields repeated": """{ session(id: 1) { title title client { name } client { name name }
+        latestAssignment { name } latestAssignment { book { name } } } }""",
+    "fields in two selections": """{ session(id: 1) { title client { name } }
+        session(id: 1) { latestAssignment { name } latestAssignment { book { name } } } }""",
+    "directives that say yes": """query($yes: Boolean! = true, $no: Boolean! = false) { session(id: 1) {
+        title @include(if: $yes) client @skip(if: $no) { name @include(if: true) }
+        ... @include(if: $yes) { latestAssignment { name ...b @skip(if: $no) } } } }
+        fragment b on Assignment { book { name } }""",
+    "directives that say no": """query($no: Boolean! = false) { session(id: 1) {
+        title chatId @include(if: $no) client { name opptId @skip(if: true) }
+        assignments(first: 1) @include(if: false) { totalCount }
+        ...b @include(if: $no) latestAssignment { name book { name } } } }
+        fragment b on Session { description caregiver { name } }""",
+}
+
+
+@pytest.mark.parametrize("query", SAME.values(), ids=SAME.keys())
+def test_the_same_is_answered_however_it_is_asked(standing: Gateway, query: str) -> None:
+    answer = standing.as_client(1).data(query, id="1")
+
+    assert answer == standing.as_client(1).data(PLAIN)
+    assert answer == {
+        "session": {
+            "title": "Session 1",
+            "client": {"name": "Zoë Client 1"},
+            "latestAssignment": {"name": "Sleep diary", "book": {"name": "Sleep diary"}},
+        }
+    }
+
+
+def test_aliases_name_the_answer(standing: Gateway) -> None:
+    query = """{ mine: session(id: 1) { a: title b: title who: client { c: name } other: client { id }
+        kind: __typename } missing: node(id: "1") { id } }"""
+
+    answer = standing.as_client(1).data(query)
+
+    assert answer == {
+        "mine": {
+            "a": "Session 1",
+            "b": "Session 1",
+            "who": {"c": "Zoë Client 1"},
+            "other": {"id": global_id("Client", 1)},
+            "kind": "Session",
+        },
+        "missing": None,
+    }
+
+
+def test_fields_are_answered_in_the_order_asked(standing: Gateway) -> None:
+    query = "{ session(id: 1) { title id legacyId ... { isClosed } chatId } }"
+
+    text = standing.as_client(1).post_graphql(query).text
+
+    assert text == (
+        '{"data":{"session":{"title":"Session 1","id":"U2Vzc2lvbjox","legacyId":"1","isClosed":false,'
+        '"chatId":"chat-1"}}}'
+    )
+
+
+def test_a_selection_of_type_names_alone_is_answered(standing: Gateway) -> None:
+    query = """{ __typename viewer { __typename caregiver { __typename } }
+        sessions(first: 1) { __typename nodes { __typename } edges { __typename node { __typename } }
+            pageInfo { __typename } }
+        assignment(id: 7) { __typename lateness { __typename }
+            answerSets { __typename answers { __typename } } feedbacks { __typename }
+            session { assignments(first: 1) { __typename nodes { __typename } } } } }"""
+
+    answer = standing.as_caregiver(1).data(query)
+
+    sets = {"__typename": "AnswerSet", "answers": [{"__typename": "Answer"}] * 2}
+    assignments = {"__typename": "AssignmentConnection", "nodes": [{"__typename": "Assignment"}]}
+    assert answer == {
+        "__typename": "Query",
+        "viewer": {"__typename": "Viewer", "caregiver": {"__typename": "Caregiver"}},
+        "sessions": {
+            "__typename": "SessionConnection",
+            "nodes": [{"__typename": "Session"}],
+            "edges": [{"__typename": "SessionEdge", "node": {"__typename": "Session"}}],
+            "pageInfo": {"__typename": "PageInfo"},
+        },
+        "assignment": {
+            "__typename": "Assignment",
+            "lateness": {"__typename": "Lateness"},
+            "answerSets": [sets, sets],
+            "feedbacks": [{"__typename": "Feedback"}],
+            "session": {"assignments": assignments},
+        },
+    }
+
+
+def test_inline_fragments_tell_kinds_of_nodes_apart(standing: Gateway) -> None:
+    query = """query($id: ID!) { node(id: $id) { id
+        ... on Session { what: title } ... on Book { what: name } ...assignment } }
+        fragment assignment on Assignment { what: name session { title } }"""
+    caller = standing.as_client(1)
+
+    found = [
+        caller.data(query, id=global_id(kind, 1))["node"]
+        for kind in ("Session", "Book", "Assignment", "Client")
+    ]
+
+    assert found == [
+        {"id": global_id("Session", 1), "what": "Session 1"},
+        {"id": global_id("Book", 1), "what": "Sleep diary"},
+        {"id": global_id("Assignment", 1), "what": "Sleep diary", "session": {"title": "Session 1"}},
+        {"id": global_id("Client", 1)},
+    ]
+
+
+def test_many_roots_are_answered_side_by_side(standing: Gateway) -> None:
+    roots = " ".join(f"r{n}: sessions(first: {1 + n % 3}) {{ nodes {{ legacyId }} }}" for n in range(40))
+
+    answer = standing.as_caregiver(1).data(f"{{ {roots} }}")
+
+    newest = [{"legacyId": str(number)} for number in (4, 3, 2)]
+    assert answer == {f"r{n}": {"nodes": newest[: 1 + n % 3]} for n in range(40)}
+
+
+@pytest.mark.parametrize("levels", [1, 6, 7, 12, 13, 30])
+def test_deep_nesting_answers_correctly(standing: Gateway, levels: int) -> None:
+    """Joins go on in further statements; the answer does not show it."""
+    deepest = "title client { name }"
+    for _ in range(levels):
+        deepest = f"legacyId latestAssignment {{ legacyId name session {{ {deepest} }} }}"
+
+    answer = standing.as_client(1).data(f"{{ session(id: 1) {{ {deepest} }} }}")
+
+    found = answer["session"]
+    for _ in range(levels):
+        assert found.keys() == {"legacyId", "latestAssignment"}
+        assert found["legacyId"] == "1"
+        assert found["latestAssignment"].keys() == {"legacyId", "name", "session"}
+        assert found["latestAssignment"]["legacyId"] == "7"
+        assert found["latestAssignment"]["name"] == "Sleep diary"
+        found = found["latestAssignment"]["session"]
+    assert found == {"title": "Session 1", "client": {"name": "Zoë Client 1"}}
+
+
+def test_deep_nesting_through_lists_answers_correctly(standing: Gateway) -> None:
+    query = "legacyId"
+    for _ in range(8):
+        query = f"legacyId session {{ assignments(first: 2, status: COMPLETE) {{ nodes {{ {query} }} }} }}"
+
+    answer = standing.as_client(1).data(f"{{ assignment(id: 2) {{ {query} }} }}")
+
+    found = answer["assignment"]
+    assert found["legacyId"] == "2"
+    for _ in range(8):
+        seven, one = found["session"]["assignments"]["nodes"]
+        assert (seven["legacyId"], one["legacyId"]) == ("7", "1")
+        assert seven.get("session") == one.get("session")  # both stand in the same session
+        found = seven
+    assert found == {"legacyId": "7"}

@@ -1,0 +1,141 @@
+"""Who may ask at all: nobody without a token learns anything, a bad token is refused even for nothing.
+
+Contract: no token is UNAUTHENTICATED (401, `WWW-Authenticate: Bearer`) for every question but introspection,
+which is open in development only; a bad token is 401 whatever is asked; a token without an account is
+FORBIDDEN.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.main import create_app
+from app.settings import Environment
+from tests import keys
+from tests.callers import Caller, Gateway, opened
+from tests.given import NOW
+from tests.schema.worlds import global_id, refusal
+
+SIGN_IN = "sign in with a valid bearer token"
+NULLABLE = {
+    "viewer": "{ viewer { role } }",
+    "node": '{ node(id: "U2Vzc2lvbjox") { id } }',
+    "session": "{ session(id: 1) { title } }",
+    "assignment": "{ assignment(id: 1) { name } }",
+    "book": "{ book(id: 1) { name } }",
+}
+REQUIRED = {
+    "nodes": '{ nodes(ids: ["U2Vzc2lvbjox"]) { id } }',
+    "sessions": "{ sessions { totalCount } }",
+    "assignments": "{ assignments { nodes { name } } }",
+    "books": "{ books { nodes { name } } }",
+}
+INTROSPECTION = "{ __schema { queryType { name } } __typename }"
+
+
+@pytest.mark.parametrize("root", [*NULLABLE, *REQUIRED])
+def test_without_a_token_nothing_is_answered(standing: Gateway, root: str) -> None:
+    query = (NULLABLE | REQUIRED)[root]
+
+    response = standing.as_nobody().post_graphql(query)
+
+    assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
+    assert standing.as_nobody().graphql(query) == {
+        "data": {root: None} if root in NULLABLE else None,
+        "errors": [refusal("UNAUTHENTICATED", SIGN_IN, root, column=3)],
+    }
+
+
+def test_without_a_token_an_id_that_names_nothing_says_no_more(standing: Gateway) -> None:
+    for text in ("999", "", global_id("Session", 1), str(2**63)):
+        answer = standing.as_nobody().graphql("query($id: ID!) { session(id: $id) { id } }", id=text)
+        assert answer["errors"] == [refusal("UNAUTHENTICATED", SIGN_IN, "session", column=19)]
+
+
+def test_in_development_the_schema_may_be_read_without_a_token(standing: Gateway) -> None:
+    assert standing.as_nobody().data(INTROSPECTION) == {
+        "__schema": {"queryType": {"name": "Query"}},
+        "__typename": "Query",
+    }
+
+
+BAD_TOKENS = {
+    "no token": "x",
+    "two words": "x y",
+    "expired": keys.token("CLIENT", "client-1", exp=1),
+    "a refresh token": keys.token("CLIENT", "client-1", ati="x"),
+    "without expiry": keys.token("CLIENT", "client-1", exp=None),
+    "without a user": keys.token("CLIENT", "client-1", user_name=None),
+    "unsigned": keys.token("CLIENT", "client-1").rsplit(".", 1)[0] + ".",
+}
+
+
+@pytest.mark.parametrize("query", ["{ __typename }", INTROSPECTION, "{ viewer { role } }", "{ nope }", "{"])
+@pytest.mark.parametrize("token", BAD_TOKENS.values(), ids=BAD_TOKENS.keys())
+def test_a_bad_token_is_refused_whatever_is_asked(standing: Gateway, token: str, query: str) -> None:
+    response = standing.with_token(token).post_graphql(query)
+    answer = standing.with_token(token).graphql(query)
+
+    message = (
+        "the Authorization header must read: bearer <token>"
+        if " " in token
+        else "the bearer token is not valid"
+    )
+    assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
+    assert answer == {"errors": [{"message": message, "extensions": {"code": "UNAUTHENTICATED"}}]}
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        (keys.token("CLIENT", "nobody"), "there is no enabled account for this token"),
+        (keys.token("CAREGIVER", "client-1"), "there is no enabled account for this token"),
+        (
+            keys.token("ADMIN", "client-1"),
+            "the token must name exactly one of the roles CAREGIVER and CLIENT",
+        ),
+    ],
+    ids=["an unknown account", "the account of a client as a caregiver", "an unknown role"],
+)
+def test_a_token_without_an_account_is_forbidden(standing: Gateway, token: str, message: str) -> None:
+    assert standing.with_token(token).post_graphql("{ __typename }").status_code == 403
+    assert standing.with_token(token).graphql("{ __typename }") == {
+        "errors": [{"message": message, "extensions": {"code": "FORBIDDEN"}}]
+    }
+
+
+# --- in production ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def production(standing: Gateway) -> Iterator[Gateway]:
+    settings = standing.settings.model_copy(update={"env": Environment.PRODUCTION})
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        yield Gateway(client, settings)
+
+
+@pytest.mark.parametrize("query", ["{ __typename }", INTROSPECTION, "{ viewer { role } }", "{ nope }", "{"])
+def test_in_production_nothing_is_answered_without_a_token(production: Gateway, query: str) -> None:
+    response = production.as_nobody().post_graphql(query)
+
+    assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
+    assert production.as_nobody().graphql(query) == {
+        "errors": [{"message": SIGN_IN, "extensions": {"code": "UNAUTHENTICATED"}}]
+    }
+
+
+def test_in_production_the_signed_in_are_answered(production: Gateway) -> None:
+    assert production.as_client(1).data(INTROSPECTION)["__typename"] == "Query"
+    assert production.as_client(1).data("{ viewer { role } }") == {"viewer": {"role": "CLIENT"}}
+
+
+def test_in_production_a_browser_is_shown_no_page(production: Gateway) -> None:
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+    stranger = production.as_nobody().get("/graphql", headers=browser)
+    signed_in = production.as_client(1).get("/graphql", headers=browser)
+    script = Caller(production.client, None).get("/graphql/ide/page.js")
+
+    assert (stranger.status_code, stranger.headers["content-type"]) == (401, "application/json")
+    assert (signed_in.status_code, signed_in.headers["content-type"]) == (400, "application/json")
+    assert script.status_code == 404

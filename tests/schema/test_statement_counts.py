@@ -1,0 +1,142 @@
+"""What a question costs the database: one statement per level, whatever the page holds.
+
+Contract: counted at the database itself, account lookups left out; a list of a client reads the relationship
+first.
+"""
+
+import pytest
+
+from tests.callers import Gateway
+from tests.given import (
+    Record,
+    a_caregiver,
+    a_client,
+    a_complete_assignment,
+    a_session,
+    an_answer_set,
+    catalogue,
+)
+from tests.schema.test_assign_homework import ASSIGN, homework
+from tests.schema.worlds import numbers
+
+NESTED = """{ assignments(timeState: RUNNING, first: 100) { totalCount nodes { id name status startDate
+    session { id title } client { id name } answerSets { id saveType submitDate
+        answers { questionText answer } } } } }"""
+
+
+def a_page(rows: int) -> list[Record]:
+    """This many answered assignments, each in a session and of a client of its own."""
+    every = range(1, rows + 1)
+    return [
+        a_caregiver(1),
+        *(a_client(n) for n in every),
+        *catalogue(),
+        *(a_session(n, client=n) for n in every),
+        *(a_complete_assignment(n, session=n) for n in every),
+        *(an_answer_set(n, assignment=n) for n in every),
+    ]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 20, 100])
+def test_the_nested_list_costs_four_statements_whatever_the_page_holds(gateway: Gateway, rows: int) -> None:
+    gateway.given(a_page(rows))
+
+    with gateway.watched() as seen:
+        page = gateway.as_caregiver(1).data(NESTED)["assignments"]
+
+    assert page["totalCount"] == len(page["nodes"]) == rows
+    assert all(len(node["answerSets"][0]["answers"]) == 2 for node in page["nodes"])
+    assert len(seen) == (4 if rows else 2)
+
+
+COUNTS = {
+    "a caregiver's sessions with their total": (
+        "caregiver",
+        "{ sessions(timeState: RUNNING) { totalCount nodes { id title caregiver { name } client { name }"
+        " latestAssignment { name book { name module { name } } } pendingAssignmentCount } } }",
+        2,
+    ),
+    "a caregiver's sessions": ("caregiver", "{ sessions { nodes { title } pageInfo { endCursor } } }", 1),
+    "a total alone": ("caregiver", "{ sessions { totalCount } }", 1),
+    "a type name alone": ("caregiver", "{ sessions { __typename } }", 0),
+    "a client's sessions with their total": (
+        "client",
+        "{ sessions(timeState: RUNNING) { totalCount nodes { id title caregiver { name } client { name }"
+        " latestAssignment { name book { name module { name } } } pendingAssignmentCount } } }",
+        3,
+    ),
+    "a client's nested list": ("client", NESTED, 5),
+    "one session with the lists of two statuses": (
+        "caregiver",
+        """{ session(id: 1) { title a: assignments(status: PENDING) { totalCount nodes { name } }
+            b: assignments(status: COMPLETE) { nodes { name } }
+            c: assignments(status: COMPLETE) { nodes { id } } } }""",
+        4,
+    ),
+    "nodes of three kinds, each twice": (
+        "caregiver",
+        """{ nodes(ids: ["U2Vzc2lvbjox", "U2Vzc2lvbjoy", "Qm9vazox", "Qm9vazoy", "QXNzaWdubWVudDox",
+            "QXNzaWdubWVudDoy"]) { id } }""",
+        3,
+    ),
+    "the viewer": ("client", "{ viewer { role timeZone } }", 0),
+    "the catalogue": (
+        "client",
+        "{ books { totalCount nodes { name module { name } questions { text } } } }",
+        3,
+    ),
+    "what names nothing": ("caregiver", '{ session(id: "x") { title } }', 0),
+}
+
+
+@pytest.mark.parametrize(("role", "query", "statements"), COUNTS.values(), ids=COUNTS.keys())
+def test_a_question_costs_one_statement_per_level(
+    standing: Gateway, role: str, query: str, statements: int
+) -> None:
+    caller = standing.as_caregiver(1) if role == "caregiver" else standing.as_client(1)
+
+    with standing.watched() as seen:
+        caller.graphql(query)
+
+    assert len(seen) == statements
+
+
+def test_assigning_costs_the_same_for_one_book_and_for_many(gateway: Gateway) -> None:
+    """Lock, books, rows, reminders, counters, event; then what the payload asks for, level by level."""
+    gateway.given(a_page(1))
+    moments = ["2026-11-22T10:00:00Z", "2026-11-23T10:00:00Z"]
+    counted = {}
+
+    for what, selected, given in (
+        ("nothing read", "{ message }", homework(bookIds=["1"])),
+        ("with reminders", "{ message }", homework(bookIds=["1"], remindDates=moments)),
+        ("three books", "{ message }", homework(bookIds=["1", "2", "3"], remindDates=moments)),
+        ("rows read", "{ assignments { id name session { title } } }", homework(bookIds=["1", "2"])),
+        ("refused", "{ userErrors { code } }", homework(bookIds=["99"])),
+        ("refused at once", "{ userErrors { code } }", homework(bookIds=[])),
+    ):
+        query = f"mutation($input: AssignHomeworkInput!) {{ assignHomework(input: $input) {selected} }}"
+        with gateway.watched() as seen:
+            gateway.as_caregiver(1).data(query, input=given)
+        counted[what] = len(seen)
+
+    assert counted == {
+        "nothing read": 5,
+        "with reminders": 6,
+        "three books": 6,
+        "rows read": 6,
+        "refused": 2,
+        "refused at once": 0,
+    }
+
+
+def test_what_is_counted_is_what_is_answered(gateway: Gateway) -> None:
+    """The watch sees a statement that is really there."""
+    gateway.given(a_page(1))
+
+    with gateway.watched() as seen:
+        page = gateway.as_caregiver(1).data("{ sessions { nodes { legacyId } } }")["sessions"]
+        gateway.as_caregiver(1).data(ASSIGN, input=homework())
+
+    assert numbers(page) == [1]
+    assert len(seen) > 1 + 5

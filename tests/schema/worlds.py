@@ -1,0 +1,153 @@
+"""Worlds and small helpers that the tests of the schema share."""
+
+import base64
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import func, select
+
+from app.db.entities import Table, table_of
+from app.db.statements import Bulk, Operation, Statement
+from app.db.tables import Assignment, Event, Reminder, Session
+from tests.callers import Caller, Gateway, run_read, run_write
+from tests.given import DAY, HOUR, NOW, Record, a_book, a_world, an_answer_set, an_assignment
+
+QUESTIONS = [
+    {"text": "How was your mood?", "kind": "SCALE", "options": ["1", "2", "3"], "required": True},
+    {"text": "Anything else?", "kind": "TEXT", "options": [], "required": False},
+]
+
+
+def a_full_world() -> list[Record]:
+    """`a_world`, and: assignment 2 is drafted; assignment 6 (of a book with two kinds of questions, in
+    session 4) is overdue by an hour and has reminders in every state; assignment 7 was submitted twice, the
+    second time a minute late."""
+    return [
+        *a_world(),
+        a_book(4, name="Weekly mood – über alles", moduleId=2, questions=QUESTIONS),
+        an_assignment(
+            6,
+            session=4,
+            book=4,
+            endDate=NOW - HOUR,
+            reminders=[
+                {"remindDate": NOW - 3 * DAY, "state": "SENT"},
+                {"remindDate": NOW - 2 * DAY, "state": "SKIPPED"},
+                {"remindDate": NOW - 2 * HOUR, "state": "SCHEDULED"},
+            ],
+        ),
+        an_assignment(
+            7,
+            status="COMPLETE",
+            endDate=NOW - DAY,
+            submitDate=NOW - DAY + timedelta(seconds=60),
+            score=12,
+            feedbackStatus="SUBMITTED",
+            feedbackSubmitDate=NOW - HOUR,
+        ),
+        an_answer_set(4, assignment=7, attempt=1, submitDate=NOW - 3 * DAY),
+        an_answer_set(5, assignment=7, attempt=2, submitDate=NOW - DAY + timedelta(seconds=60)),
+        a_draft(6, assignment=2),
+    ]
+
+
+def a_draft(number: int, assignment: int, **changed: Any) -> Record:
+    said = [{"questionText": "How was it?", "answer": "Not yet don"}]
+    draft = {"saveType": "DRAFT", "submitDate": None, "revision": 3, "answers": said} | changed
+    return an_answer_set(number, assignment, **draft)
+
+
+def given_feedback(gateway: Gateway) -> None:
+    """What caregiver 1 says of answer set 5; nothing but the service itself writes feedback."""
+    columns = (
+        "id",
+        "caregiver_id",
+        "client_id",
+        "assignment_id",
+        "answer_set_id",
+        "text",
+        "score",
+        "submit_date",
+    )
+    row = (1, 1, 1, 7, 5, "Well done – schön!", 12, NOW - HOUR)
+
+    def giving() -> Operation[None]:
+        yield Bulk("feedback", columns, [row])
+
+    run_write(gateway.settings.database, giving())
+
+
+def global_id(kind: str, number: int) -> str:
+    return in_base64(f"{kind}:{number}")
+
+
+def in_base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def not_found(path: str, message: str | None = None, column: int = 0) -> dict[str, Any]:
+    """The whole answer to a look-up of what is not there."""
+    return {
+        "data": {path: None},
+        "errors": [refusal("NOT_FOUND", message or f"{path} not found", path, column=column)],
+    }
+
+
+def refusal(code: str, message: str, *path: str | int, column: int, line: int = 1) -> dict[str, Any]:
+    error: dict[str, Any] = {"message": message, "locations": [{"line": line, "column": column}]}
+    if path:
+        error["path"] = list(path)
+    return error | {"extensions": {"code": code}}
+
+
+def numbers(page: dict[str, Any]) -> list[int]:
+    return [int(node["legacyId"]) for node in page["nodes"]]
+
+
+# --- what is stored ----------------------------------------------------------------------------------
+
+
+def count(gateway: Gateway, table: Table) -> int:
+    statement = Statement(lambda kind: select(func.count()).select_from(table_of(table)))
+
+    def counting() -> Operation[int]:
+        return int((yield statement, {})[0][0])
+
+    return run_read(gateway.settings.database, counting())
+
+
+def stored(gateway: Gateway, table: Table, *columns: str) -> list[tuple[Any, ...]]:
+    """These columns of all rows, oldest first."""
+    source = table_of(table).c
+    statement = Statement(lambda kind: select(*(source[name] for name in columns)).order_by(source.id))
+
+    def reading() -> Operation[list[tuple[Any, ...]]]:
+        return [tuple(row) for row in (yield statement, {})]
+
+    return run_read(gateway.settings.database, reading())
+
+
+def all_that_assigning_writes(gateway: Gateway) -> tuple[Any, ...]:
+    """Compared before and after a refusal: nothing may have moved."""
+    kept = ("assignment_count", "completed_assignment_count", "latest_assignment_id", "last_assignment_score")
+    return (
+        count(gateway, Assignment),
+        count(gateway, Reminder),
+        count(gateway, Event),
+        stored(gateway, Session, "id", *kept),
+    )
+
+
+def every_page(caller: Caller, root: str, first: int) -> list[int]:
+    """The numbers of all rows, page after page by cursor."""
+    found: list[int] = []
+    after: str | None = None
+    while True:
+        query = f"""query($first: Int!, $after: String) {{
+            list: {root}(first: $first, after: $after) {{
+                nodes {{ legacyId }} pageInfo {{ hasNextPage endCursor }} }} }}"""
+        page = caller.data(query, first=first, after=after)["list"]
+        found += numbers(page)
+        if not page["pageInfo"]["hasNextPage"]:
+            return found
+        after = page["pageInfo"]["endCursor"]
