@@ -1,4 +1,4 @@
-"""README's first query and first legacy call answer what README says, and its commands exist."""
+"""What README and the import page show is so."""
 
 import json
 import re
@@ -47,11 +47,16 @@ def test_the_first_legacy_call_answers_what_readme_shows(demo: Gateway) -> None:
     assert answer.text == json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 
 
-def test_every_command_of_the_command_line_is_in_readme() -> None:
-    assert [name for name in main.commands if f"`{name}" not in README] == []
-
-
 def test_every_command_that_readme_shows_exists() -> None:
-    shown = re.findall(r"(?:care-gateway|-m app) ([a-z]+)", "".join(blocks("sh")))
+    shown = re.findall(r"(?:care-gateway|-m app) ([a-z]+)", README)
 
     assert [name for name in shown if name not in main.commands] == []
+
+
+def test_the_lines_that_the_import_page_shows_can_be_imported(gateway: Gateway) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "import.md").read_text()
+    shown = page.partition("```json\n")[2].partition("```")[0].splitlines()
+
+    counts = run_write(gateway.settings.database, importing(shown))
+
+    assert counts == {"module": 1, "book": 1}
