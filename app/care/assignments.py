@@ -13,7 +13,7 @@ from app.db.entities import read_moment
 from app.db.reads import CountedBy, Page, Row, get_rows, list_rows
 from app.db.selection import Viewpoint, Wanted, Where, Window
 from app.db.statements import Operation, id_parameter
-from app.db.tables import Assignment, AssignmentStatus, Session, TimeState
+from app.db.tables import Assignment, AssignmentStatus, Session, TimeState, is_storable
 from app.db.writes import (
     ADD_ASSIGNMENTS,
     ADD_REMINDERS,
@@ -154,6 +154,9 @@ def check_homework(homework: Homework) -> None:
         raise Incomplete("bookIds")
     if len(homework.book_ids) > MOST_BOOKS:
         raise Unreadable("bookIds", f"may hold at most {MOST_BOOKS} books")
+    for member, moment in (("startDate", homework.start_date), ("endDate", homework.end_date)):
+        if not is_storable(moment):
+            raise Unreadable(member, "must lie between the years 1900 and 2999")
     if homework.end_date < homework.start_date:
         raise Unreadable("endDate", "is before startDate")
     if len(homework.remind_dates) > MOST_REMINDERS:

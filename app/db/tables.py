@@ -55,6 +55,11 @@ def moment_as_text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def is_storable(moment: datetime) -> bool:
+    """At the ends of the calendar some databases and time zones lose their way; nobody's care is there."""
+    return 1900 <= moment.astimezone(UTC).year < 3000
+
+
 class Moment(TypeDecorator[datetime]):
     """An aware UTC moment: timestamptz on PostgreSQL, sortable text on SQLite."""
 

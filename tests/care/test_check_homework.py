@@ -1,0 +1,75 @@
+"""What homework must be before the database is asked: complete, and within bounds."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from app.care.assignments import MOST_BOOKS, MOST_REMINDERS, Homework, check_homework
+from app.care.errors import Incomplete, Refused, Unreadable
+from tests.given import DAY, NOW
+
+INSTANT = timedelta(microseconds=1)
+HOMEWORK = Homework(1, (1, 2), NOW, NOW + DAY, (NOW + DAY / 2,))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({}, id="usual"),
+        pytest.param({"book_ids": tuple(range(1, MOST_BOOKS + 1))}, id="as many books as may be"),
+        pytest.param({"book_ids": (1, 1)}, id="a book twice"),
+        pytest.param({"end_date": NOW, "remind_dates": ()}, id="end equal to start"),
+        pytest.param({"start_date": NOW - 9 * DAY, "end_date": NOW - 8 * DAY, "remind_dates": ()}, id="past"),
+        pytest.param({"remind_dates": ()}, id="no reminders"),
+        pytest.param({"remind_dates": (NOW, NOW + DAY)}, id="reminders at start and end"),
+        pytest.param({"remind_dates": (NOW,) * MOST_REMINDERS}, id="as many reminders as may be"),
+    ],
+)
+def test_homework_is_taken(changed: dict[str, Any]) -> None:
+    check_homework(replace(HOMEWORK, **changed))
+
+
+@pytest.mark.parametrize(
+    ("changed", "refusal", "message"),
+    [
+        pytest.param({"book_ids": ()}, Incomplete, "required and missing: bookIds", id="no books"),
+        pytest.param(
+            {"book_ids": tuple(range(1, MOST_BOOKS + 2))},
+            Unreadable,
+            "bookIds may hold at most 50 books",
+            id="too many books",
+        ),
+        pytest.param(
+            {"end_date": NOW - INSTANT, "remind_dates": ()},
+            Unreadable,
+            "endDate is before startDate",
+            id="end before start",
+        ),
+        pytest.param(
+            {"remind_dates": (NOW,) * (MOST_REMINDERS + 1)},
+            Unreadable,
+            "remindDates may hold at most 50 moments",
+            id="too many reminders",
+        ),
+        pytest.param(
+            {"remind_dates": (NOW, NOW - INSTANT)},
+            Unreadable,
+            "remindDates must lie between startDate and endDate",
+            id="a reminder before the start",
+        ),
+        pytest.param(
+            {"remind_dates": (NOW + DAY + INSTANT,)},
+            Unreadable,
+            "remindDates must lie between startDate and endDate",
+            id="a reminder after the end",
+        ),
+    ],
+)
+def test_homework_is_refused(changed: dict[str, Any], refusal: type[Refused], message: str) -> None:
+    with pytest.raises(refusal) as refused:
+        check_homework(replace(HOMEWORK, **changed))
+
+    assert refused.value.message == message
+    assert len(refused.value.members) == 1 and message.count(refused.value.members[0]) == 1

@@ -1,0 +1,85 @@
+"""Who may come in: nobody without a viewer, and each role only where it belongs."""
+
+import asyncio
+from typing import Any, NoReturn
+
+import pytest
+
+from app.care.assignments import AssignmentFilter, Homework, assign_homework, list_my_assignments
+from app.care.books import BookFilter, list_books
+from app.care.context import Context, Role, Viewer
+from app.care.errors import CareError, NotAllowed, NotSignedIn
+from app.care.people import get_my_caregivers, get_my_clients, get_myself
+from app.care.sessions import get_my_sessions, list_my_sessions
+from app.db.selection import Viewpoint, Wanted, Window
+from app.db.statements import Operation
+from tests.given import NOW
+
+IDS = Wanted(frozenset({"id"}))
+HOMEWORK = Homework(1, (1,), NOW, NOW)
+CAREGIVER, CLIENT = Viewer(Role.CAREGIVER, 7), Viewer(Role.CLIENT, 8)
+
+
+class Untouched:
+    """A database that must not be asked: who is refused is refused before."""
+
+    async def read(self, operation: Operation[Any]) -> NoReturn:
+        raise AssertionError("the database was asked")
+
+    write = read
+
+    async def close(self) -> None: ...
+
+
+def context(viewer: Viewer | None) -> Context:
+    return Context(viewer, Untouched(), NOW, "request", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("viewer", "role", "expected"),
+    [
+        (CAREGIVER, Role.CAREGIVER, 7),
+        (CLIENT, Role.CLIENT, 8),
+        (CAREGIVER, Role.CLIENT, NotAllowed("only a client may do this")),
+        (CLIENT, Role.CAREGIVER, NotAllowed("only a caregiver may do this")),
+        (None, Role.CAREGIVER, NotSignedIn("sign in with a valid bearer token")),
+        (None, Role.CLIENT, NotSignedIn("sign in with a valid bearer token")),
+    ],
+)
+def test_signed_in_as(viewer: Viewer | None, role: Role, expected: int | CareError) -> None:
+    if isinstance(expected, int):
+        assert context(viewer).signed_in_as(role) == expected
+        return
+    with pytest.raises(type(expected)) as refused:
+        context(viewer).signed_in_as(role)
+    assert (refused.value.code, refused.value.message) == (expected.code, expected.message)
+
+
+def test_a_viewpoint_is_the_viewers_side_of_the_relationship() -> None:
+    assert context(CAREGIVER).viewpoint() == Viewpoint(NOW, caregiver=7)
+    assert context(CLIENT).viewpoint() == Viewpoint(NOW, client=8)
+    with pytest.raises(NotSignedIn):
+        context(None).viewpoint()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda ctx: list_my_sessions(ctx, None, Window(), IDS),
+        lambda ctx: get_my_sessions(ctx, [1], IDS),
+        lambda ctx: list_my_assignments(ctx, AssignmentFilter(), Window(), IDS),
+        lambda ctx: list_books(ctx, BookFilter(), Window(), IDS),
+        lambda ctx: get_myself(ctx, Role.CLIENT, IDS),
+        lambda ctx: get_my_caregivers(ctx, [1], IDS),
+        lambda ctx: get_my_clients(ctx, [1], IDS),
+        lambda ctx: assign_homework(ctx, HOMEWORK, IDS),
+    ],
+)
+def test_nobody_is_answered_without_being_signed_in(ask: Any) -> None:
+    with pytest.raises(NotSignedIn):
+        asyncio.run(ask(context(None)))
+
+
+def test_a_client_assigns_no_homework() -> None:
+    with pytest.raises(NotAllowed, match="only a caregiver may do this"):
+        asyncio.run(assign_homework(context(CLIENT), HOMEWORK, IDS))
