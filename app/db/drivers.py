@@ -204,8 +204,14 @@ async def open_postgres(url: str, connections: int) -> PostgresDatabase:
         ) from None
     try:
         pool = await asyncpg.create_pool(url, min_size=1, max_size=connections, command_timeout=60)
-    except (OSError, ValueError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        raise DatabaseError(f"the PostgreSQL database cannot be opened: {error}") from None
+    except ValueError:  # its text would quote a part of the address, which may be one of the password
+        raise DatabaseError(
+            "the address of the PostgreSQL database cannot be read; "
+            "what is special in a user name or password is written as %XX"
+        ) from None
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        reason = str(error) or "it does not answer"
+        raise DatabaseError(f"the PostgreSQL database cannot be opened: {reason}") from None
     return PostgresDatabase(pool)
 
 

@@ -45,7 +45,7 @@ class ToMany:
 
     target: Table
     key: str  # the target's column that holds this row's id
-    order: str = "id"
+    order: tuple[str, ...] = ("id",)
     newest_first: bool = False
     only: Condition | None = None
     is_single: bool = False  # at most one row is meant
@@ -75,7 +75,7 @@ LINKS: dict[Table, dict[str, ToOne | ToMany]] = {
     Module: {},
     Book: {
         "module": ToOne(Module, "module_id"),
-        "questions": ToMany(Question, "book_id", order="position"),
+        "questions": ToMany(Question, "book_id", order=("position",)),
     },
     Question: {},
     Session: {
@@ -92,11 +92,11 @@ LINKS: dict[Table, dict[str, ToOne | ToMany]] = {
         "answer_sets": ToMany(AnswerSet, "assignment_id", newest_first=True, only=is_final),
         "draft": ToMany(AnswerSet, "assignment_id", newest_first=True, only=is_own_draft, is_single=True),
         "feedbacks": ToMany(Feedback, "assignment_id"),
-        "reminders": ToMany(Reminder, "assignment_id", order="remind_date"),
+        "reminders": ToMany(Reminder, "assignment_id", order=("remind_date", "id")),
     },
     AnswerSet: {
         "assignment": ToOne(Assignment, "assignment_id"),
-        "answers": ToMany(Answer, "answer_set_id", order="position"),
+        "answers": ToMany(Answer, "answer_set_id", order=("position",)),
     },
     Answer: {},
     Feedback: {

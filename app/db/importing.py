@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import orjson
-from sqlalchemy import func, literal, select, text
+from sqlalchemy import cast, func, literal, select, text
+from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import Table, table_of
@@ -149,7 +150,7 @@ class World:
         name = record.text("name")
         self.rows[Book].append((row_id, module_id, name, record.flag("isTest")))
         self.rows[BookWord] += [(word, row_id) for word in words_of(name)]
-        for position, question in enumerate(record.records("questions"), 1):
+        for position, question in enumerate(record.records("questions", []), 1):
             kind = question.one_of("kind", QuestionKind, QuestionKind.TEXT)
             options = orjson.dumps(question.texts("options")).decode()
             self.rows[Question].append(
@@ -210,7 +211,7 @@ class World:
                 feedback_date,
             )
         )
-        for reminder in record.records("reminders"):
+        for reminder in record.records("reminders", []):
             state = reminder.one_of("state", ReminderState, ReminderState.SCHEDULED)
             self.rows[Reminder].append((*parties, row_id, reminder.moment("remindDate"), state))
             reminder.finish()
@@ -266,8 +267,9 @@ def number_on(table: Table) -> Statement:
         if kind == "sqlite":
             return text("SELECT 1")
         name = table_of(table).name
-        sequence = func.pg_get_serial_sequence(literal(name), literal("id"))
-        return select(func.setval(sequence, func.coalesce(func.max(table_of(table).c.id), 1)))
+        sequence = cast(func.pg_get_serial_sequence(literal(name), literal("id")), REGCLASS)
+        given = func.coalesce(func.pg_sequence_last_value(sequence), 1)  # of rows that are gone, maybe
+        return select(func.setval(sequence, func.greatest(func.max(table_of(table).c.id), given)))
 
     return Statement(build)
 

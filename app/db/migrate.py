@@ -8,7 +8,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
-from app.db.drivers import DatabaseError, sqlite_path
+from app.db.drivers import DatabaseError, open_database, sqlite_path
 from app.db.seldom import connected
 from app.db.statements import Operation, Statement
 
@@ -35,6 +35,8 @@ def stored_version() -> Operation[str | None]:
 async def migrate(url: str) -> None:
     if url.startswith("sqlite:///"):
         make_sqlite_file(sqlite_path(url))
+    else:
+        await (await open_database(url, 1)).close()  # which says in a sentence what is wrong with it
     async with connected(url) as connection:
         await connection.run_sync(lambda sync: command.upgrade(config(sync), "head"))
 

@@ -112,6 +112,8 @@ def level_for(
     if link is not None:
         draft.place(draft.source, parent_column(link))  # first, so that rows are grouped by row[0]
     row = lay_out(draft, draft.entity, draft.source, wanted, ())
+    if not draft.columns:  # rows may be wanted bare, but SQLite selects none without a column
+        draft.place(draft.source, "id")
     draft.conditions()  # joins what they speak of, before the statement is written
     write = FORMS[form]
     return Level(Statement(lambda kind: write(draft, kind)), row, draft.children)
@@ -241,10 +243,13 @@ def rows_of_parents(draft: Draft, kind: DatabaseKind) -> ClauseElement:
     statement = body(draft, kind).where(among(parent, "parents", kind))
     if isinstance(draft.link, ToOne):
         return statement
-    if draft.link.only is not None:
-        statement = statement.where(draft.link.only(draft.source))
-    order = [parent, draft.source.c[draft.link.order]]
+    statement = statement.where(*only_linked(draft.link, draft.source))
+    order = [parent, *(draft.source.c[name] for name in draft.link.order)]
     return statement.order_by(*[column.desc() for column in order] if draft.link.newest_first else order)
+
+
+def only_linked(link: ToMany, source: FromClause) -> list[ColumnElement[bool]]:
+    return [] if link.only is None else [link.only(source)]
 
 
 def pages_of_parents(draft: Draft, kind: DatabaseKind) -> ClauseElement:
@@ -258,6 +263,7 @@ def pages_of_parents(draft: Draft, kind: DatabaseKind) -> ClauseElement:
         .where(
             near.c[draft.link.key] == parents.c.value,
             belongs(near, draft.entity, draft.role, kind),
+            *only_linked(draft.link, near),
             *(where.says(near) for where in draft.where),
             near.c.id < id_parameter("before"),
         )
@@ -307,7 +313,8 @@ def count_of_children(link: ToMany, role: ViewerRole, where: tuple[Where, ...]) 
         draft = Draft(ENTITIES[link.target], role, where, link)
         parent = draft.source.c[link.key]
         draft.columns = [parent, func.count()]
-        rows = body(draft, kind).where(*draft.conditions(), among(parent, "parents", kind))
+        conditions = [*only_linked(link, draft.source), *draft.conditions()]
+        rows = body(draft, kind).where(*conditions, among(parent, "parents", kind))
         return rows.group_by(parent)
 
     return Statement(build)

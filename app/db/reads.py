@@ -57,7 +57,7 @@ def list_rows(
         count = count_of_rows(counter.table, viewpoint.role, counter.where, counter.adds)
         total = int((yield count, values)[0][0])
     if not window.with_rows:
-        return Page([], False, False, total)
+        return as_page([], window, total)
     level = level_for(table, wanted, viewpoint.role, "page", window.where)
     values |= {"before": window.before, "limit": window.first + 1, "offset": window.offset}
     return as_page((yield from rows_of(level, wanted, values)), window, total)
@@ -74,7 +74,7 @@ def get_rows(
 
 def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
     """One row more than wanted was asked for: it only tells that there is a next page."""
-    has_previous = window.offset > 0 or window.before != Window().before
+    has_previous = window.with_rows and (window.offset > 0 or window.before != Window().before)
     return Page(rows[: window.first], len(rows) > window.first, has_previous, total)
 
 

@@ -5,7 +5,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-LARGEST_ID = 2**63 - 1
+from app.db.tables import is_storable
+
+LARGEST_ID = 2**63 - 2  # one less than what fits: there must be a number behind the newest
 
 
 class Problem(Exception):
@@ -38,8 +40,10 @@ class Record:
     def id(self, member: str) -> int:
         return self.take(member, "an integer id", lambda v: type(v) is int and 0 < v <= LARGEST_ID)  # type: ignore[no-any-return]
 
-    def number(self, member: str, default: int) -> int:
-        return self.take(member, "an integer", lambda v: type(v) is int and abs(v) < 2**31, default)  # type: ignore[no-any-return]
+    def number(self, member: str, least: int) -> int:
+        """An integer, `least` where nothing is said."""
+        kind = f"an integer of at least {least}"
+        return self.take(member, kind, lambda v: type(v) is int and least <= v < 2**31, least)  # type: ignore[no-any-return]
 
     def text(self, member: str) -> str:
         return self.take(member, "text", is_text)  # type: ignore[no-any-return]
@@ -66,8 +70,8 @@ class Record:
             member, "a list of texts", lambda v: isinstance(v, list) and all(map(is_text, v)), []
         )
 
-    def records(self, member: str) -> list["Record"]:
-        found = self.take(member, "a list of objects", lambda v: isinstance(v, list), [])
+    def records(self, member: str, default: Any = ...) -> list["Record"]:
+        found = self.take(member, "a list of objects", lambda v: isinstance(v, list), default)
         return [Record(item, f"{self.path}{member}[{index}].") for index, item in enumerate(found)]
 
     def finish(self) -> None:
@@ -82,8 +86,8 @@ def is_text(value: object) -> bool:
 def read_moment(member: str, text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
-        if moment.tzinfo is not None:
+        if moment.tzinfo is not None and is_storable(moment):
             return moment.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise Problem(member, "must be a moment like 2026-11-21T09:00:00Z")
+    raise Problem(member, "must be a moment like 2026-11-21T09:00:00Z, of the years 1900 to 2999")

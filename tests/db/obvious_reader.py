@@ -1,0 +1,121 @@
+"""Reads slowly and obviously what `list_rows` and `get_rows` read: all rows at hand, one loop per parent.
+
+Which row may be seen, which draft is whose and what order a list has is written here once more, in Python.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from app.db.entities import ENTITIES, Table, ToOne
+from app.db.reads import Page
+from app.db.selection import NEWEST, Link, Viewpoint, Wanted, Window
+from tests.db.random_world import PlainRow, PlainWorld, name_of
+
+CARE = {"session", "assignment", "reminder", "answer_set", "answer", "feedback"}
+Keep = Callable[[PlainRow], bool]
+Said = dict[str, Any]
+
+IN_ORDER = {
+    "questions": lambda row: row["position"],
+    "assignments": lambda row: -row["id"],
+    "answer_sets": lambda row: -row["id"],
+    "draft": lambda row: -row["id"],
+    "feedbacks": lambda row: row["id"],
+    "reminders": lambda row: row["remind_date"],
+    "answers": lambda row: row["position"],
+}
+
+
+class ObviousReader:
+    def __init__(self, world: PlainWorld, viewpoint: Viewpoint) -> None:
+        self.world = world
+        self.viewpoint = viewpoint
+
+    def visible(self, table: Table) -> list[PlainRow]:
+        rows = self.world[name_of(table)]
+        if name_of(table) not in CARE:
+            return rows
+        if self.viewpoint.caregiver is not None:
+            return [row for row in rows if row["caregiver_id"] == self.viewpoint.caregiver]
+        client = self.viewpoint.client
+        hers = {row["caregiver_id"] for row in self.world["relationship"] if row["client_id"] == client}
+        return [row for row in rows if row["client_id"] == client and row["caregiver_id"] in hers]
+
+    def one(self, table: Table, row_id: int | None) -> PlainRow | None:
+        return next((row for row in self.visible(table) if row["id"] == row_id), None)
+
+    def get_rows(self, table: Table, ids: list[int], wanted: Wanted) -> list[Said]:
+        rows = sorted((row for row in self.visible(table) if row["id"] in ids), key=lambda row: row["id"])
+        return [self.say(table, row, wanted) for row in rows]
+
+    def list_rows(self, table: Table, window: Window, keep: Keep, wanted: Wanted) -> Said:
+        return self.page(table, [row for row in self.visible(table) if keep(row)], window, wanted)
+
+    def page(self, table: Table, rows: list[PlainRow], window: Window, wanted: Wanted) -> Said:
+        total = len(rows) if window.with_total else None
+        if not window.with_rows:
+            return {"rows": [], "has_next": False, "has_previous": False, "total": total}
+        newest_first = sorted((r for r in rows if r["id"] < window.before), key=lambda r: -r["id"])
+        behind = newest_first[window.offset :]
+        return {
+            "rows": [self.say(table, row, wanted) for row in behind[: window.first]],
+            "has_next": len(behind) > window.first,
+            "has_previous": window.offset > 0 or window.before != NEWEST,
+            "total": total,
+        }
+
+    def say(self, table: Table, row: PlainRow, wanted: Wanted) -> Said:
+        said = {name: self.viewpoint.now if name == "now" else row[name] for name in wanted.columns}
+        return said | {link.key: self.linked(table, row, link) for link in wanted.links}
+
+    def linked(self, table: Table, row: PlainRow, link: Link) -> Any:
+        known = ENTITIES[table].links[link.name]
+        if isinstance(known, ToOne):
+            found = self.one(known.target, row[known.key])
+            return None if found is None else self.say(known.target, found, link.wanted)
+        rows = [child for child in self.visible(known.target) if child[known.key] == row["id"]]
+        if link.name == "answer_sets":
+            rows = [child for child in rows if child["save_type"] == "FINAL"]
+        if link.name == "draft":
+            rows = [
+                child
+                for child in rows
+                if child["save_type"] != "FINAL" and child["client_id"] == self.viewpoint.client
+            ]
+        if link.window is not None:
+            status = link.window.values.get("status")
+            rows = [child for child in rows if status is None or child["status"] == status]
+            return self.page(known.target, rows, link.window, link.wanted)
+        said = [self.say(known.target, child, link.wanted) for child in sorted(rows, key=IN_ORDER[link.name])]
+        if link.name == "draft":
+            return said[0] if said else None
+        return said
+
+
+def as_said(found: Any, wanted: Wanted) -> Any:
+    """What the service read, in the form in which the obvious reader says it."""
+    if isinstance(found, Page):
+        return {
+            "rows": as_said(found.rows, wanted),
+            "has_next": found.has_next,
+            "has_previous": found.has_previous,
+            "total": found.total,
+        }
+    if isinstance(found, list):
+        return [as_said(row, wanted) for row in found]
+    if found is None:
+        return None
+    said = {name: getattr(found, name) for name in wanted.columns}
+    return said | {link.key: as_said(getattr(found, link.key), link.wanted) for link in wanted.links}
+
+
+def exact(said: Any) -> Any:
+    """With the type of every value beside it: 1 is not True here."""
+    if isinstance(said, dict):
+        return {name: exact(value) for name, value in said.items()}
+    if isinstance(said, list):
+        return [exact(value) for value in said]
+    if isinstance(said, datetime):
+        assert said.tzinfo is not None
+    return type(said).__name__, said

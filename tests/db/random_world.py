@@ -1,0 +1,112 @@
+"""A seeded world of every kind of row, some of them damaged, and all of it as plain Python rows."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import orjson
+from sqlalchemy import Boolean
+
+from app.db.entities import ENTITIES, Table, read_moment
+from app.db.tables import Moment
+from tests.callers import load
+from tests.db import raw
+from tests.given import (
+    DAY,
+    HOUR,
+    NOW,
+    Record,
+    a_book,
+    a_caregiver,
+    a_client,
+    a_module,
+    a_session,
+    an_answer_set,
+    an_assignment,
+)
+
+CAREGIVERS, CLIENTS, BOOKS, SESSIONS, ASSIGNMENTS, ANSWER_SETS = 4, 5, 8, 24, 90, 90
+PlainRow = dict[str, Any]
+PlainWorld = dict[str, list[PlainRow]]  # by the table's name
+
+
+def put_random_world(url: str, seed: int = 20261121) -> None:
+    load(url, records(Random(seed)))
+    raw.run(url, *feedbacks(Random(seed + 1)), *damages(Random(seed + 2)))
+
+
+def records(rng: Random) -> Iterator[Record]:
+    yield from (a_caregiver(number) for number in range(1, CAREGIVERS + 1))
+    yield from (a_client(number) for number in range(1, CLIENTS + 1))
+    yield from (a_module(number) for number in (1, 2, 3))
+    for number in range(1, BOOKS + 1):
+        questions = [
+            {"text": f"Question {n}?", "kind": "SCALE", "options": ["1", "ü"][:n]} for n in range(number % 4)
+        ]
+        yield a_book(number, moduleId=number % 3 + 1, isTest=number % 3 == 0, questions=questions)
+    for number in range(1, SESSIONS + 1):
+        start = NOW + rng.choice((-30 * DAY, timedelta(0), 5 * DAY))
+        caregiver, client = rng.randint(1, CAREGIVERS), rng.randint(1, CLIENTS - 1)
+        yield a_session(number, caregiver, client, startDate=start, isClosed=rng.random() < 0.3)
+    for number in range(1, ASSIGNMENTS + 1):
+        reminders = [{"remindDate": NOW + n * HOUR} for n in rng.sample(range(9), rng.choice((0, 0, 2, 3)))]
+        done = rng.choice(({}, {"status": "COMPLETE", "submitDate": NOW - DAY, "score": number}))
+        end = rng.choice((None, NOW + DAY, NOW - HOUR))
+        session, book = rng.randint(1, SESSIONS - 3), rng.randint(1, BOOKS)
+        yield an_assignment(number, session, book, reminders=reminders, endDate=end, **done)
+    for number in range(1, ANSWER_SETS + 1):
+        save_type = rng.choice(("FINAL", "FINAL", "DRAFT", "AUTO_SAVE"))
+        yield an_answer_set(number, rng.randint(1, ASSIGNMENTS // 2), saveType=save_type)
+
+
+def feedbacks(rng: Random) -> Iterator[str]:
+    for number in rng.sample(range(1, ANSWER_SETS + 1), 30):
+        yield (
+            "INSERT INTO feedback (caregiver_id, client_id, assignment_id, answer_set_id, text, submit_date)"
+            f" SELECT caregiver_id, client_id, assignment_id, id, 'Good {number}', submit_date"
+            f" FROM answer_set WHERE id = {number}"
+        )
+
+
+def damages(rng: Random) -> Iterator[str]:
+    """Rows of one relationship that hang below a row of another: nothing must lead there."""
+    most = {"assignment": ASSIGNMENTS, "answer_set": ANSWER_SETS, "reminder": 60, "feedback": 30}
+    for table, number in most.items():
+        for row_id in rng.sample(range(1, number + 1), number // 6):
+            parties = f"caregiver_id = {rng.randint(1, CAREGIVERS)}, client_id = {rng.randint(1, CLIENTS)}"
+            yield f"UPDATE {table} SET {parties} WHERE id = {row_id}"
+    for row_id in rng.sample(range(1, ANSWER_SETS + 1), 15):
+        yield f"UPDATE answer SET caregiver_id = {rng.randint(1, CAREGIVERS)} WHERE answer_set_id = {row_id}"
+    for row_id in rng.sample(range(1, SESSIONS + 1), 6):
+        latest = rng.randint(1, ASSIGNMENTS + 5)
+        yield f"UPDATE session SET latest_assignment_id = {latest} WHERE id = {row_id}"
+
+
+def plain_world(url: str) -> PlainWorld:
+    world = {"relationship": plain_relationships(url)}
+    for table, entity in ENTITIES.items():
+        rows = raw.run(url, f"SELECT {', '.join(entity.columns)} FROM {name_of(table)}")
+        world[name_of(table)] = [plain_row(table, row) for row in rows]
+    return world
+
+
+def plain_relationships(url: str) -> list[PlainRow]:
+    rows = raw.run(url, "SELECT client_id, caregiver_id FROM relationship")
+    return [{"client_id": client, "caregiver_id": caregiver} for client, caregiver in rows]
+
+
+def plain_row(table: Table, values: tuple[Any, ...]) -> PlainRow:
+    row = {}
+    for (name, column), value in zip(ENTITIES[table].columns.items(), values, strict=True):
+        if isinstance(column.type, Moment):
+            row[name] = read_moment(value)
+        elif isinstance(column.type, Boolean):
+            row[name] = bool(value)
+        else:
+            row[name] = orjson.loads(value) if name == "options" else value
+    return row
+
+
+def name_of(table: Table) -> str:
+    return str(table.__tablename__)

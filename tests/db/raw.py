@@ -1,0 +1,43 @@
+"""Plain SQL on either database, past everything of ours: to plant what is wrong and to see what is there."""
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+from app.db.drivers import sqlite_path
+from app.db.entities import table_of
+from app.db.tables import CARE_TABLES, Book, BookWord, Caregiver, Client, Module, Question, Relationship
+
+TABLES = [
+    table_of(table).name
+    for table in (Caregiver, Client, Module, Book, BookWord, Question, Relationship, *CARE_TABLES)
+]
+
+
+def run(url: str, *statements: str) -> list[tuple[Any, ...]]:
+    """The rows of the last statement; foreign keys are checked as always."""
+    if url.startswith("sqlite:///"):
+        with closing(sqlite3.connect(sqlite_path(url), isolation_level=None)) as connection:
+            connection.execute("PRAGMA foreign_keys = ON")
+            return [connection.execute(statement).fetchall() for statement in statements][-1]
+    return asyncio.run(run_on_postgres(url, statements))
+
+
+async def run_on_postgres(url: str, statements: Sequence[str]) -> list[tuple[Any, ...]]:
+    import asyncpg  # here, because the suite on SQLite does without the driver
+
+    connection = await asyncpg.connect(url)
+    try:
+        return [[tuple(row) for row in await connection.fetch(statement)] for statement in statements][-1]
+    finally:
+        await connection.close()
+
+
+def row_counts(url: str) -> dict[str, int]:
+    return {name: int(number) for name, number in run(url, row_counts_sql())}
+
+
+def row_counts_sql() -> str:
+    return " UNION ALL ".join(f"SELECT '{name}', count(*) FROM {name}" for name in TABLES)

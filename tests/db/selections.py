@@ -1,0 +1,137 @@
+"""Random selections: columns, to-one and to-many links, pages inside rows, some levels deep."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from app.care.assignments import has_status, is_in_session, is_of_client
+from app.care.sessions import IN_TIME_STATE
+from app.db.entities import ENTITIES, Table, ToOne
+from app.db.selection import NEWEST, Link, Viewpoint, Wanted, Where, Window
+from app.db.tables import Assignment, Session, TimeState
+from tests.db.obvious_reader import Keep, ObviousReader
+from tests.db.random_world import ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS, PlainRow
+from tests.given import NOW
+
+DEEPEST = 4
+MOST_LINKS = 3  # of the rows of a list; below them two
+STATUSES = ("PENDING", "COMPLETE")
+ROOTS = [table for table, entity in ENTITIES.items() if "id" in entity.columns]
+
+VIEWPOINTS = st.one_of(
+    st.integers(1, CAREGIVERS + 1).map(lambda number: Viewpoint(NOW, caregiver=number)),
+    st.integers(1, CLIENTS + 1).map(lambda number: Viewpoint(NOW, client=number)),
+)
+BEFORE = st.one_of(st.just(NEWEST), st.integers(1, ASSIGNMENTS + 1))
+
+
+@st.composite
+def wanted_of(draw: st.DrawFn, table: Table, depth: int = DEEPEST) -> Wanted:
+    entity = ENTITIES[table]
+    columns = draw(st.frozensets(st.sampled_from([*entity.columns, "now"]), max_size=4))
+    if depth == 0 or not entity.links:
+        return Wanted(columns)
+    names = draw(
+        st.lists(st.sampled_from(list(entity.links)), max_size=MOST_LINKS if depth == DEEPEST else 2)
+    )
+    links = [draw(link_of(table, name, index, depth)) for index, name in enumerate(names)]
+    return Wanted(columns, tuple(links))
+
+
+@st.composite
+def link_of(draw: st.DrawFn, table: Table, name: str, index: int, depth: int) -> Link:
+    link = ENTITIES[table].links[name]
+    wanted = draw(wanted_of(link.target, depth - 1))
+    can_page = not isinstance(link, ToOne) and "id" in ENTITIES[link.target].columns
+    window = draw(nested_windows(link.target)) if can_page and draw(st.booleans()) else None
+    return Link(f"{name}({index})", name, wanted, window)
+
+
+@st.composite
+def nested_windows(draw: st.DrawFn, table: Table) -> Window:
+    status = draw(st.sampled_from((None, *STATUSES))) if table is Assignment else None
+    return Window(
+        first=draw(st.integers(1, 4)),
+        before=draw(BEFORE),
+        where=(Where(has_status),) if status else (),
+        values={"status": status} if status else {},
+        with_rows=draw(st.booleans()),
+        with_total=draw(st.booleans()),
+    )
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The conditions of a list, and the same in Python."""
+
+    where: tuple[Where, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+    state: TimeState | None = None
+    equal: dict[str, Any] = field(default_factory=dict)
+
+    def keeps(self, table: Table, reader: ObviousReader) -> Keep:
+        def keep(row: PlainRow) -> bool:
+            if any(row[name] != value for name, value in self.equal.items()):
+                return False
+            if self.state is None:
+                return True
+            session = row if table is Session else reader.one(Session, row["session_id"])
+            return session is not None and state_of(session) is self.state
+
+        return keep
+
+
+def state_of(session: PlainRow) -> TimeState:
+    if session["is_closed"]:
+        return TimeState.COMPLETED
+    return TimeState.RUNNING if session["start_date"] <= NOW else TimeState.FUTURE
+
+
+@st.composite
+def filters(draw: st.DrawFn, table: Table) -> Filter:
+    state = draw(st.sampled_from((None, *TimeState)))
+    if table is Session:
+        return Filter((Where(IN_TIME_STATE[state]),), state=state) if state else Filter()
+    if table is not Assignment:
+        return Filter()
+    where = [Where(IN_TIME_STATE[state], via="session")] if state else []
+    values: dict[str, Any] = {}
+    equal: dict[str, Any] = {}
+    if draw(st.booleans()):
+        where.append(Where(has_status))
+        values["status"] = equal["status"] = draw(st.sampled_from(STATUSES))
+    if draw(st.integers(0, 3)) == 0:
+        where.append(Where(is_in_session, narrows=True))
+        values["in_session"] = equal["session_id"] = draw(st.integers(1, SESSIONS))
+    if draw(st.integers(0, 3)) == 0:
+        where.append(Where(is_of_client, narrows=True))
+        values["of_client"] = equal["client_id"] = draw(st.integers(1, CLIENTS))
+    return Filter(tuple(where), values, state, equal)
+
+
+@dataclass(frozen=True)
+class Asked:
+    table: Table
+    viewpoint: Viewpoint
+    wanted: Wanted
+    window: Window
+    filter: Filter
+    ids: list[int]
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Asked:
+    table = draw(st.sampled_from([Session, Assignment, *ROOTS]))  # the roots of lists twice
+    filter = draw(filters(table))
+    window = Window(
+        first=draw(st.integers(1, 12)),
+        before=draw(BEFORE),
+        offset=draw(st.sampled_from((0, 0, 3, 200))),
+        where=filter.where,
+        values=filter.values,
+        with_rows=draw(st.integers(0, 4)) > 0,
+        with_total=draw(st.booleans()),
+    )
+    ids = draw(st.lists(st.integers(0, ASSIGNMENTS + 2), max_size=12))
+    return Asked(table, draw(VIEWPOINTS), draw(wanted_of(table)), window, filter, ids)

@@ -1,0 +1,104 @@
+"""Reads SQL text: which tables of a care relationship it names, and whether each names its key."""
+
+import re
+from dataclasses import dataclass, field
+
+from app.db.entities import table_of
+from app.db.statements import Written
+from app.db.tables import CARE_TABLES
+
+CARE = "|".join(table_of(table).name for table in CARE_TABLES)
+NAMED = re.compile(rf"(?:\bFROM|\bJOIN|\bUPDATE|,) \"?({CARE})\"?(?: AS (\w+))?(?= |$|\))")
+INSERTED = re.compile(rf"INSERT INTO ({CARE}) \(([^)]*)\) SELECT (.*?) FROM")
+ANY_CARE_TABLE = re.compile(rf"(?<![:\w.\"])\"?({CARE})\"?(?![\w.\"(])")
+EACH_CAREGIVER = re.compile(r"SELECT (\w+)\.value FROM json_each\(:caregivers\) AS \1")
+
+
+@dataclass
+class Query:
+    """One SELECT (or UPDATE) with what stands in it itself; queries inside it are only named by a mark."""
+
+    text: str
+    inside: list["Query"] = field(default_factory=list)
+
+
+def without_key(written: Written, role: str) -> list[str]:
+    """The care tables in the statement that do not name the relationship key of this role."""
+    text = with_names(written)
+    missing = [table for table, columns, values in INSERTED.findall(text) if not fills_key(columns, values)]
+    return missing + keyless(queries_of(text), role)
+
+
+def care_tables(written: Written) -> list[str]:
+    """All aliases of care tables, at whatever depth."""
+    found: list[str] = []
+    waiting = [queries_of(with_names(written))]
+    while waiting:
+        query = waiting.pop()
+        found += [alias or table for table, alias in NAMED.findall(query.text)]
+        waiting += query.inside
+    return found
+
+
+def with_names(written: Written) -> str:
+    """The text on one line, each parameter by its name."""
+    names = [f":{name}" for name, _ in written.parameters]
+    one_line = re.sub(r"\s+", " ", written.sql)
+    if "$1" in one_line:
+        return re.sub(r"\$(\d+)(::[\w ]+?(\[\])?)?(?=[\s,)]|$)", lambda at: names[int(at[1]) - 1], one_line)
+    waiting = iter(names)
+    return re.sub(r"\?", lambda _: next(waiting), one_line)
+
+
+def queries_of(text: str) -> Query:
+    """The query with every `(SELECT ...)` in it replaced by a mark, and those queries."""
+    inside: list[Query] = []
+    own = ""
+    at = 0
+    while at < len(text):
+        if text.startswith("(SELECT ", at):
+            end = closing(text, at)
+            own += f"(#{len(inside)})"
+            inside.append(queries_of(text[at + 1 : end]))
+            at = end + 1
+        else:
+            own += text[at]
+            at += 1
+    return Query(own, inside)
+
+
+def closing(text: str, opening: int) -> int:
+    depth = 0
+    for at in range(opening, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    raise AssertionError(f"a parenthesis stays open: {text}")
+
+
+def keyless(query: Query, role: str) -> list[str]:
+    found = [alias for inner in query.inside for alias in keyless(inner, role)]
+    certain = re.sub(r"\((?:[^()]|\([^()]*\))* OR (?:[^()]|\([^()]*\))*\)", "(either)", query.text)
+    for table, alias in NAMED.findall(query.text):
+        source = alias or table
+        if " OR " in certain or not names_key(query, certain, source, role):
+            found.append(source)
+    return found
+
+
+def names_key(query: Query, certain: str, source: str, role: str) -> bool:
+    caregiver, client = (rf"(?:\(\+ {source}\.{name}\)|\b{source}\.{name})" for name in KEY)
+    if role == "caregiver":
+        return re.search(rf"{caregiver} = :caregiver\b(?!s)", certain) is not None
+    among = re.search(rf"{caregiver} (?:IN \(#(\d+)\)|= any\(:caregivers\))", certain)
+    if among is None or re.search(rf"{client} = :client\b", certain) is None:
+        return False
+    return among[1] is None or EACH_CAREGIVER.fullmatch(query.inside[int(among[1])].text) is not None
+
+
+KEY = ("caregiver_id", "client_id")
+
+
+def fills_key(columns: str, values: str) -> bool:
+    filled = dict(zip(columns.split(", "), values.split(", "), strict=False))
+    return all(filled.get(name, "").split(" ")[0] == f":{name.removesuffix('_id')}" for name in KEY)

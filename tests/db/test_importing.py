@@ -1,0 +1,220 @@
+"""`import` puts every kind of record into its table, ids kept, and what follows from them beside it."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from app.db import importing as importer
+from app.db.entities import read_moment
+from app.db.importing import importing
+from app.db.kept import differences
+from tests.callers import load, run_read, run_write
+from tests.db import raw
+from tests.given import (
+    DAY,
+    NOW,
+    Record,
+    a_book,
+    a_caregiver,
+    a_client,
+    a_complete_assignment,
+    a_module,
+    a_session,
+    a_world,
+    an_answer_set,
+    an_assignment,
+    lines,
+)
+
+BIG = 9_000_000_000
+MOMENTS = {"create_date", "start_date", "close_date", "assign_date", "end_date", "submit_date"}
+MOMENTS |= {"feedback_submit_date", "remind_date"}
+
+
+def stored(url: str, table: str, *columns: str, order: str = "1, 2") -> list[tuple[Any, ...]]:
+    rows = raw.run(url, f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}")
+    return [
+        tuple(
+            read_moment(value) if name in MOMENTS else value for name, value in zip(columns, row, strict=True)
+        )
+        for row in rows
+    ]
+
+
+def a_big_world() -> list[Record]:
+    """One of each kind, with ids beyond 32 bits."""
+    questions = [
+        {"text": "How?", "kind": "SCALE", "options": ["1", "zwölf"], "required": True},
+        {"text": "Why?"},
+    ]
+    return [
+        a_caregiver(BIG + 1, name="Zoë", position="Ärztin"),
+        a_client(BIG + 2, userName=None),
+        a_module(BIG + 3),
+        a_book(BIG + 4, moduleId=BIG + 3, name="Sleep – über Nacht", isTest=True, questions=questions),
+        a_session(BIG + 5, BIG + 1, BIG + 2, isClosed=True, closeDate=NOW - DAY),
+        a_complete_assignment(
+            BIG + 6,
+            BIG + 5,
+            BIG + 4,
+            attempt=2,
+            feedbackStatus="SUBMITTED",
+            feedbackSubmitDate=NOW,
+            reminders=[{"remindDate": NOW, "state": "SENT"}, {"remindDate": NOW + DAY}],
+        ),
+        an_answer_set(BIG + 7, BIG + 6, attempt=2, revision=3),
+    ]
+
+
+def test_every_kind_is_stored_with_its_ids(database_url: str) -> None:
+    counts = run_write(database_url, importing(lines(a_big_world())))
+
+    kinds = ("caregiver", "client", "module", "book", "session", "assignment", "answer_set")
+    parties = (BIG + 1, BIG + 2)
+    assert counts == dict.fromkeys(kinds, 1)
+    assert stored(database_url, "caregiver", "id", "name", "position", "user_name", "is_disabled") == [
+        (BIG + 1, "Zoë", "Ärztin", f"caregiver-{BIG + 1}", False)
+    ]
+    assert stored(database_url, "client", "id", "name", "oppt_id", "user_name", "is_disabled") == [
+        (BIG + 2, f"Zoë Client {BIG + 2}", f"OPPT-{BIG + 2}", None, False)
+    ]
+    assert stored(database_url, "module", "id", "name") == [(BIG + 3, f"Module {BIG + 3}")]
+    assert stored(database_url, "book", "id", "module_id", "name", "is_test") == [
+        (BIG + 4, BIG + 3, "Sleep – über Nacht", True)
+    ]
+    assert stored(database_url, "book_word", "word", "book_id") == [
+        (word, BIG + 4) for word in ("nacht", "sleep", "über")
+    ]
+    assert stored(
+        database_url, "question", "book_id", "position", "text", "kind", "options", "is_required"
+    ) == [
+        (BIG + 4, 1, "How?", "SCALE", '["1","zwölf"]', True),
+        (BIG + 4, 2, "Why?", "TEXT", "[]", False),
+    ]
+    assert stored(database_url, "relationship", "caregiver_id", "client_id") == [parties]
+    assert stored(
+        database_url, "session", "id", "caregiver_id", "client_id", "title", "description", "chat_id",
+        "create_date", "start_date", "is_closed", "close_date", "assignment_count",
+        "completed_assignment_count", "latest_assignment_id", "last_assignment_score",
+    ) == [
+        (
+            BIG + 5, *parties, f"Session {BIG + 5}", f"Description {BIG + 5}", f"chat-{BIG + 5}",
+            NOW - 40 * DAY, NOW - 30 * DAY, True, NOW - DAY, 1, 1, BIG + 6, 70,
+        )
+    ]  # fmt: skip
+    assert stored(
+        database_url, "assignment", "id", "caregiver_id", "client_id", "session_id", "book_id", "assign_date",
+        "start_date", "end_date", "submit_date", "status", "attempt", "score", "feedback_status",
+        "feedback_submit_date",
+    ) == [
+        (
+            BIG + 6, *parties, BIG + 5, BIG + 4, NOW - 10 * DAY, NOW - 9 * DAY, NOW + 5 * DAY, NOW - 2 * DAY,
+            "COMPLETE", 2, 70, "SUBMITTED", NOW,
+        )
+    ]  # fmt: skip
+    assert stored(
+        database_url, "reminder", "caregiver_id", "client_id", "assignment_id", "remind_date", "state",
+        order="remind_date",
+    ) == [(*parties, BIG + 6, NOW, "SENT"), (*parties, BIG + 6, NOW + DAY, "SCHEDULED")]  # fmt: skip
+    assert stored(
+        database_url, "answer_set", "id", "caregiver_id", "client_id", "assignment_id", "save_type",
+        "attempt", "revision", "submit_date",
+    ) == [(BIG + 7, *parties, BIG + 6, "FINAL", 2, 3, NOW - 2 * DAY)]  # fmt: skip
+    assert stored(
+        database_url, "answer", "answer_set_id", "position", "caregiver_id", "client_id", "question_text",
+        "answer",
+    ) == [
+        (BIG + 7, 1, *parties, "How was it?", "Better – über Nacht"),
+        (BIG + 7, 2, *parties, "Did you practise?", "true"),
+    ]  # fmt: skip
+
+
+def test_a_line_may_stand_anywhere_behind_what_it_refers_to(database_url: str) -> None:
+    """Not all of one kind first: each session with everything of its own."""
+    records = [
+        a_module(), a_book(), a_client(), a_caregiver(),
+        a_session(1), an_assignment(1), an_answer_set(1, 1, saveType="DRAFT"),
+        a_book(2), a_caregiver(2), a_session(2, caregiver=2), an_assignment(2, 2, book=2),
+    ]  # fmt: skip
+
+    load(database_url, records)
+
+    assert stored(database_url, "assignment", "id", "caregiver_id", "session_id") == [(1, 1, 1), (2, 2, 2)]
+    assert stored(database_url, "relationship", "client_id", "caregiver_id") == [(1, 1), (1, 2)]
+
+
+def test_blank_lines_are_passed_over_and_text_lines_are_read(database_url: str) -> None:
+    first, second = (line.decode() for line in lines([a_caregiver(1), a_client(1)]))
+
+    counts = run_write(database_url, importing(["", first, "  \t\n", second + "\r\n", "\n"]))
+
+    assert counts == {"caregiver": 1, "client": 1}
+
+
+def test_nothing_is_an_import_too(database_url: str) -> None:
+    assert run_write(database_url, importing([])) == {}
+    assert set(raw.row_counts(database_url).values()) == {0}
+
+
+def test_the_numbers_that_sessions_keep_are_right_after_an_import(database_url: str) -> None:
+    load(database_url, a_world())
+
+    assert run_read(database_url, differences()) == []
+    assert stored(
+        database_url, "session", "id", "assignment_count", "completed_assignment_count",
+        "latest_assignment_id", "last_assignment_score",
+    ) == [
+        (1, 2, 1, 2, 70), (2, 0, 0, None, None), (3, 1, 1, 3, 55), (4, 1, 0, 4, None), (5, 1, 1, 5, 70),
+    ]  # fmt: skip
+
+
+def test_a_second_import_refers_to_what_is_there(database_url: str) -> None:
+    load(database_url, a_world())
+
+    load(
+        database_url,
+        [
+            a_book(9, moduleId=2),
+            a_session(9, caregiver=2, client=1),
+            a_complete_assignment(9, session=1, book=9, score=90),
+            an_answer_set(9, assignment=2, saveType="DRAFT"),
+        ],
+    )
+
+    assert run_read(database_url, differences()) == []
+    assert stored(database_url, "relationship", "client_id", "caregiver_id") == [
+        (1, 1),
+        (1, 2),
+        (2, 1),
+        (2, 2),
+    ]
+    assert stored(database_url, "session", "id", "assignment_count", "last_assignment_score")[0] == (1, 3, 90)
+    assert raw.run(database_url, "SELECT caregiver_id, client_id FROM answer_set WHERE id = 9") == [(1, 1)]
+
+
+@pytest.mark.parametrize("held", [1, 3, 7])
+def test_rows_may_be_handed_over_in_several_batches(
+    database_url: str, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(database_url, a_world()[:4])
+    monkeypatch.setattr(importer, "ROWS_HELD", held)
+
+    load(database_url, a_world()[4:])
+
+    assert run_read(database_url, differences()) == []
+    found = raw.row_counts(database_url)
+    assert {name: found[name] for name in ("book", "session", "assignment", "answer_set", "answer")} == {
+        "book": 3, "session": 5, "assignment": 5, "answer_set": 3, "answer": 6,
+    }  # fmt: skip
+
+
+def test_a_batch_handed_over_is_gone_when_a_later_line_is_refused(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importer, "ROWS_HELD", 2)
+
+    with pytest.raises(importer.ImportRefused, match=r"^line 20: id 1 is there already$"):
+        load(database_url, [*islice(a_world(), 19), a_caregiver(1)])
+
+    assert set(raw.row_counts(database_url).values()) == {0}

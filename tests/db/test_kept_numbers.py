@@ -1,0 +1,55 @@
+"""`verify` recomputes the numbers that sessions keep, and names each that is not what it should be."""
+
+import pytest
+
+from app.db.kept import Difference, differences
+from tests.callers import load, run_read
+from tests.db import raw
+from tests.given import a_world
+
+TRUE = {
+    "assignment_count": 2,
+    "completed_assignment_count": 1,
+    "latest_assignment_id": 2,
+    "last_assignment_score": 70,
+}
+
+
+@pytest.mark.parametrize("name", TRUE)
+@pytest.mark.parametrize("planted", [9, 0])
+def test_a_wrong_number_is_named(database_url: str, name: str, planted: int) -> None:
+    load(database_url, a_world())
+    raw.run(database_url, f"UPDATE session SET {name} = {planted} WHERE id = 1")
+
+    found = run_read(database_url, differences())
+
+    assert found == [Difference(1, name, planted, TRUE[name])]
+
+
+def test_a_missing_number_and_one_too_many_are_named(database_url: str) -> None:
+    load(database_url, a_world())
+    raw.run(
+        database_url,
+        "UPDATE session SET last_assignment_score = NULL WHERE id = 3",
+        "UPDATE session SET latest_assignment_id = 1, last_assignment_score = 5 WHERE id = 2",
+    )
+
+    found = run_read(database_url, differences())
+
+    assert found == [
+        Difference(2, "latest_assignment_id", 1, None),
+        Difference(2, "last_assignment_score", 5, None),
+        Difference(3, "last_assignment_score", None, 55),
+    ]
+
+
+def test_an_assignment_changed_past_the_service_is_found_by_its_session(database_url: str) -> None:
+    load(database_url, a_world())
+    raw.run(database_url, "UPDATE assignment SET status = 'PENDING' WHERE id = 1")
+
+    found = run_read(database_url, differences())
+
+    assert found == [
+        Difference(1, "completed_assignment_count", 1, 0),
+        Difference(1, "last_assignment_score", 70, None),
+    ]

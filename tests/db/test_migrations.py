@@ -1,0 +1,151 @@
+"""A migrated database is what the models say, however often and from wherever it is migrated."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, Inspector, create_engine, inspect
+from sqlmodel import SQLModel
+
+from app.db.entities import table_of
+from app.db.migrate import config, migrate, newest_version, stored_version
+from app.db.seldom import connected
+from tests.callers import load, run_read
+from tests.db import raw
+from tests.given import a_world
+
+TABLES = {table.name for table in SQLModel.metadata.tables.values()}
+
+
+def with_connection(url: str, use: Callable[[Connection], Any]) -> Any:
+    async def used() -> Any:
+        async with connected(url) as connection:
+            return await connection.run_sync(use)
+
+    return asyncio.run(used())
+
+
+def compared(connection: Connection) -> list[Any]:
+    context = MigrationContext.configure(
+        connection, opts={"compare_type": True, "compare_server_default": True}
+    )
+    return compare_metadata(context, SQLModel.metadata)
+
+
+def outline(connection: Connection) -> dict[str, Any]:
+    """Columns, keys, constraints and indexes of every table, as the database itself tells them."""
+    found: Inspector = inspect(connection)
+    return {
+        name: {
+            "columns": [
+                (one["name"], str(one["type"]), one["nullable"], one["default"])
+                for one in found.get_columns(name)
+            ],
+            "key": found.get_pk_constraint(name)["constrained_columns"],
+            "unique": sorted(one["column_names"] for one in found.get_unique_constraints(name)),
+            "foreign": sorted(
+                (one["constrained_columns"], one["referred_table"], one["referred_columns"])
+                for one in found.get_foreign_keys(name)
+            ),
+            "indexes": sorted((one["name"], one["column_names"]) for one in found.get_indexes(name)),
+        }
+        for name in found.get_table_names()
+        if name != "alembic_version"
+    }
+
+
+def test_a_migrated_database_equals_the_models(database_url: str) -> None:
+    assert with_connection(database_url, compared) == []
+
+
+def test_what_the_models_would_make_is_what_the_migration_makes(database_url: str) -> None:
+    """Also what comparing passes over: nullability, keys, collations aside."""
+    migrated = with_connection(database_url, outline)
+
+    def made_by_models(connection: Connection) -> dict[str, Any]:
+        command.downgrade(config(connection), "base")
+        SQLModel.metadata.create_all(connection)
+        return outline(connection)
+
+    assert set(migrated) == TABLES
+    assert migrated == with_connection(database_url, made_by_models)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_the_sql_of_every_sqlite_table_is_that_of_its_model(database_url: str) -> None:
+    """AUTOINCREMENT and WITHOUT ROWID are told by no inspector."""
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
+        SQLModel.metadata.create_all(connection)
+        by_models = set(connection.exec_driver_sql("SELECT name, sql FROM sqlite_master").all())
+    engine.dispose()
+
+    migrated = set(raw.run(database_url, "SELECT name, sql FROM sqlite_master"))
+
+    def traits(rows: set[Any]) -> dict[str, tuple[bool, bool]]:
+        return {
+            name: ("AUTOINCREMENT" in text, "WITHOUT ROWID" in text) for name, text in rows if name in TABLES
+        }
+
+    assert traits(migrated) == traits(by_models)
+    assert set(map(tuple, traits(migrated).values())) == {(True, False), (False, True)}
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_words_are_ranges_of_code_points(database_url: str) -> None:
+    found = raw.run(
+        database_url,
+        "SELECT collation_name FROM information_schema.columns"
+        " WHERE table_name = 'book_word' AND column_name = 'word'",
+    )
+
+    assert found == [("C",)]
+
+
+def test_down_and_up_again_gives_the_same_tables(database_url: str) -> None:
+    before = with_connection(database_url, outline)
+
+    with_connection(database_url, lambda connection: command.downgrade(config(connection), "base"))
+    between = with_connection(database_url, outline)
+    asyncio.run(migrate(database_url))
+
+    assert between == {}
+    assert with_connection(database_url, outline) == before
+
+
+def test_migrating_again_changes_nothing(database_url: str) -> None:
+    load(database_url, a_world())
+    before = raw.row_counts(database_url), with_connection(database_url, outline)
+
+    asyncio.run(migrate(database_url))
+
+    assert (raw.row_counts(database_url), with_connection(database_url, outline)) == before
+
+
+def test_the_stored_version_is_the_newest(database_url: str) -> None:
+    assert newest_version() is not None
+    assert run_read(database_url, stored_version()) == newest_version()
+
+    raw.run(database_url, "DELETE FROM alembic_version")
+    assert run_read(database_url, stored_version()) is None
+
+
+def test_a_new_sqlite_file_is_the_operators_alone_and_written_ahead(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "care.db"
+
+    asyncio.run(migrate(f"sqlite:///{path}"))
+
+    assert path.stat().st_mode & 0o777 == 0o600
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_every_model_is_a_table_of_the_migration() -> None:
+    assert set(raw.TABLES) == TABLES == {table_of(model).name for model in SQLModel.__subclasses__()}

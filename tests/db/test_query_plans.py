@@ -1,0 +1,194 @@
+"""Every statement finds its rows by an index, and lists come in their order without being sorted."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from app.care.assignments import is_in_session
+from app.care.sessions import IN_TIME_STATE
+from app.db.drivers import sqlite_path, sqlite_values
+from app.db.plans import level_for
+from app.db.selection import ViewerRole, Wanted, Where
+from app.db.tables import Assignment, Session, TimeState
+from tests.db.conftest import OpenWorld
+from tests.db.everything import Ran, everything_assigned, everything_read
+
+# The total of the whole catalogue, or of its tests, is a count of its rows; there is nothing to search by.
+CATALOGUE_TOTALS = re.compile(r"\w+: books\(None, module=None, is_test=(None|True)\): (rows and )?total")
+
+IDS = Wanted(frozenset({"id"}))
+
+
+@pytest.fixture
+def everything(world: OpenWorld) -> list[Ran]:
+    return [*everything_read(world), *everything_assigned(world)]
+
+
+on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+
+
+def plans(world: OpenWorld, ran: list[Ran]) -> Iterator[tuple[Ran, str, list[str]]]:
+    """Each different statement with what SQLite says it will do."""
+    seen = set()
+    with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
+        for one in ran:
+            written = one.statement.for_("sqlite")
+            if written.sql not in seen:
+                seen.add(written.sql)
+                yield one, written.sql, explain(connection, written.sql, written.values(one.values))
+
+
+def explain(connection: sqlite3.Connection, sql: str, values: list[Any]) -> list[str]:
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", sqlite_values(values))]
+
+
+def is_walk(step: str) -> bool:
+    """SCAN of a table that is stored; an id list handed in as a parameter is walked by right."""
+    return "AUTOMATIC" in step or (step.startswith("SCAN") and "VIRTUAL TABLE" not in step)
+
+
+def is_catalogue_total(one: Ran, sql: str) -> bool:
+    return CATALOGUE_TOTALS.fullmatch(one.name) is not None and "count(*)" in sql
+
+
+@on_sqlite
+def test_no_statement_walks_a_table(world: OpenWorld, everything: list[Ran]) -> None:
+    found = [
+        (one.name, sql, plan)
+        for one, sql, plan in plans(world, everything)
+        if any(map(is_walk, plan)) and not is_catalogue_total(one, sql)
+    ]
+
+    assert found == []
+
+
+@on_sqlite
+def test_no_page_is_sorted(world: OpenWorld, everything: list[Ran]) -> None:
+    pages = [
+        (one.name, sql, plan) for one, sql, plan in plans(world, everything) if "LIMIT ? OFFSET ?" in sql
+    ]
+    found = [page for page in pages if any("ORDER BY" in step for step in page[2]) and "n.id" not in page[1]]
+
+    assert len(pages) > 50
+    assert found == []
+
+
+@on_sqlite
+def test_rows_are_found_by_their_id_or_parent_where_one_is_known(
+    world: OpenWorld, everything: list[Ran]
+) -> None:
+    """Not by all rows of the relationship, which are more every year."""
+    by_relationship = re.compile(r"SEARCH \w+ USING (COVERING )?INDEX ix_\w+_(caregiver|client|open)\b")
+    known = {"ids", "parents", "in_session"}
+    checked = [
+        (one.name, sql, plan)
+        for one, sql, plan in plans(world, everything)
+        if known & {name for name, _ in one.statement.for_("sqlite").parameters}
+    ]
+
+    assert len(checked) > 30
+    assert [one for one in checked if any(map(by_relationship.match, one[2]))] == []
+
+
+@on_sqlite
+def test_a_walk_and_a_sort_are_noticed(world: OpenWorld) -> None:
+    with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
+        plan = explain(connection, "SELECT id FROM session WHERE title > 'a' ORDER BY title", [])
+
+    assert [is_walk(step) for step in plan] == [True, False]
+    assert "ORDER BY" in plan[1]
+
+
+def step_on(plan: list[str], alias: str) -> str:
+    return next(step for step in plan if re.match(rf"(SEARCH|SCAN) {alias}\b", step))
+
+
+@on_sqlite
+@pytest.mark.parametrize(
+    ("table", "role", "where", "index"),
+    [
+        (Session, "client", (), "ix_session_client (client_id=? AND id<?)"),
+        (Session, "caregiver", (), "ix_session_caregiver (caregiver_id=? AND id<?)"),
+        (Assignment, "client", (), "ix_assignment_client (client_id=? AND id<?)"),
+        (Assignment, "caregiver", (), "ix_assignment_caregiver (caregiver_id=? AND id<?)"),
+        *(
+            (Assignment, role, (Where(IN_TIME_STATE[state], via="session"),), index)
+            for state in TimeState
+            for role, index in (
+                ("caregiver", "ix_assignment_caregiver (caregiver_id=? AND id<?)"),
+                ("client", "ix_assignment_client (client_id=? AND id<?)"),
+            )
+        ),
+        *(
+            (
+                Session,
+                "caregiver",
+                (Where(IN_TIME_STATE[state]),),
+                "ix_session_caregiver_open (caregiver_id=? AND is_closed=? AND id<?)",
+            )
+            for state in TimeState
+        ),
+        *(
+            (Session, "client", (Where(IN_TIME_STATE[state]),), "ix_session_client (client_id=? AND id<?)")
+            for state in TimeState
+        ),
+        (
+            Assignment,
+            "caregiver",
+            (Where(is_in_session, narrows=True),),
+            "ix_assignment_session (session_id=? AND id<?)",
+        ),
+        (
+            Assignment,
+            "client",
+            (Where(is_in_session, narrows=True),),
+            "ix_assignment_session (session_id=? AND id<?)",
+        ),
+    ],
+)
+def test_a_list_is_read_along_its_own_index(
+    world: OpenWorld,
+    table: type[Session] | type[Assignment],
+    role: ViewerRole,
+    where: tuple[Where, ...],
+    index: str,
+) -> None:
+    sql = level_for(table, IDS, role, "page", where).statement.for_("sqlite")
+
+    with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
+        plan = explain(connection, sql.sql, sql.values({}))
+
+    assert step_on(plan, "t").removeprefix("SEARCH t USING ").removeprefix("COVERING ") == f"INDEX {index}"
+    assert [step for step in plan if "TEMP B-TREE" in step] == []
+
+
+@on_postgresql
+def test_postgresql_needs_to_walk_no_table(world: OpenWorld, everything: list[Ran]) -> None:
+    found = [
+        (one.name, plan)
+        for one, sql, plan in world.runner.run(postgres_plans(world.url, everything))
+        if "Seq Scan" in plan and not is_catalogue_total(one, sql)
+    ]
+
+    assert found == []
+
+
+async def postgres_plans(url: str, ran: list[Ran]) -> list[tuple[Ran, str, str]]:
+    """What PostgreSQL does where it walks a table only if nothing else leads to the rows."""
+    import asyncpg  # here, because the suite on SQLite does without the driver
+
+    written = {one.statement.for_("postgresql").sql: one for one in ran}
+    connection = await asyncpg.connect(url, server_settings={"enable_seqscan": "off"})
+    try:
+        return [
+            (one, sql, "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN {sql}", *values)))
+            for sql, one in written.items()
+            for values in [one.statement.for_("postgresql").values(one.values)]
+        ]
+    finally:
+        await connection.close()

@@ -1,0 +1,171 @@
+"""Every statement names the viewer's relationship key for every care table in it (docs/decisions/0006)."""
+
+import pytest
+
+from app.db.reads import get_rows
+from app.db.selection import Link, Viewpoint, Wanted, Window
+from app.db.statements import Written
+from app.db.tables import Assignment, Session
+from tests.callers import load, run_read
+from tests.db import raw
+from tests.db.conftest import OpenWorld
+from tests.db.everything import VIEWERS, everything_assigned, everything_read
+from tests.db.sql_text import ANY_CARE_TABLE, INSERTED, care_tables, with_names, without_key
+from tests.given import NOW, a_world, an_answer_set
+
+
+def written(sql: str, *names: str) -> Written:
+    return Written(sql, tuple((name, None) for name in names))
+
+
+def test_every_read_names_the_key_of_the_viewer(world: OpenWorld) -> None:
+    statements = {
+        (one.name.split(":")[0], one.statement.for_(world.kind)): one.name for one in everything_read(world)
+    }
+
+    found = {
+        (name, alias)
+        for (role, text), name in statements.items()
+        for alias in (without_key(text, role) if role in VIEWERS else care_tables(text))
+    }
+
+    assert found == set()
+    assert sum(len(care_tables(text)) for _, text in statements) > 100
+
+
+def test_assigning_names_the_key_of_the_caregiver(world: OpenWorld) -> None:
+    statements = [one.statement.for_(world.kind) for one in everything_assigned(world)]
+
+    found = [(text.sql, alias) for text in statements for alias in without_key(text, "caregiver")]
+
+    assert found == []
+    assert [text.sql.split()[0] for text in statements] == [
+        "SELECT", "SELECT", "INSERT", "INSERT", "UPDATE", "INSERT", "SELECT",
+    ]  # fmt: skip
+
+
+def test_no_care_table_escapes_the_reading_of_the_text(world: OpenWorld) -> None:
+    """Wherever the name of a care table stands, it is a table whose alias was found, or an insert's."""
+    for one in (*everything_read(world), *everything_assigned(world)):
+        text = one.statement.for_(world.kind)
+        said = with_names(text)
+        assert len(INSERTED.findall(said)) == said.count("INSERT")
+        read = said.replace("INSERT INTO ", "INSERT:")
+        assert len(ANY_CARE_TABLE.findall(read)) == len(care_tables(text)), read
+
+
+@pytest.mark.parametrize(
+    ("role", "missing", "statement"),
+    [
+        ("caregiver", ["t"], written("SELECT t.id FROM session AS t WHERE t.id = ?", "ids")),
+        ("caregiver", [], written("SELECT t.id FROM session AS t WHERE t.caregiver_id = ?", "caregiver")),
+        ("caregiver", ["t"], written("SELECT t.id FROM session AS t WHERE t.caregiver_id = ?", "ids")),
+        ("client", ["t"], written("SELECT t.id FROM session AS t WHERE t.caregiver_id = ?", "caregiver")),
+        ("client", ["t"], written("SELECT t.id FROM session AS t WHERE t.client_id = $1::BIGINT", "client")),
+        (
+            "client",
+            [],
+            written(
+                "SELECT t.id FROM session AS t WHERE t.client_id = $1::BIGINT"
+                " AND t.caregiver_id = any($2::BIGINT[])",
+                "client", "caregivers",
+            ),
+        ),
+        (
+            "client",
+            ["t"],
+            written(
+                "SELECT t.id FROM session AS t WHERE t.client_id = ? AND t.caregiver_id IN"
+                " (SELECT a.value FROM json_each(?) AS a)",
+                "client", "ids",
+            ),
+        ),
+        (
+            "caregiver",
+            ["j0"],
+            written(
+                "SELECT t.id FROM session AS t LEFT OUTER JOIN assignment AS j0"
+                " ON j0.id = t.latest_assignment_id WHERE t.caregiver_id = ?",
+                "caregiver",
+            ),
+        ),
+        (
+            "caregiver",
+            ["n"],
+            written(
+                "SELECT t.id FROM assignment AS t WHERE t.id IN (SELECT n.id FROM assignment AS n)"
+                " AND (+ t.caregiver_id) = ?",
+                "caregiver",
+            ),
+        ),
+        (
+            "caregiver",
+            ["t"],
+            written("SELECT t.id FROM event AS t WHERE (t.caregiver_id = ? OR t.id = ?)", "caregiver", "id"),
+        ),
+        (
+            "caregiver",
+            ["session"],
+            written("UPDATE session SET is_closed = ? WHERE session.id = ?", "closed", "session"),
+        ),
+        (
+            "caregiver",
+            ["event"],
+            written("INSERT INTO event (client_id, kind) SELECT ?, ? FROM parents", "client", "kind"),
+        ),
+    ],
+)  # fmt: skip
+def test_a_statement_without_the_key_is_noticed(role: str, missing: list[str], statement: Written) -> None:
+    assert without_key(statement, role) == missing
+
+
+# --- the second lock on the door
+
+IDS = Wanted(frozenset({"id"}))
+IN_PAGES = Link("pages", "answer_sets", IDS, Window(with_total=True))
+SETS = Wanted(frozenset({"id"}), (Link("answer_sets", "answer_sets", IDS), IN_PAGES))
+
+
+@pytest.mark.parametrize("viewpoint", [Viewpoint(NOW, caregiver=1), Viewpoint(NOW, client=1)], ids=VIEWERS)
+def test_a_row_of_somebody_else_is_not_reached_through_a_wrong_parent(
+    database_url: str, viewpoint: Viewpoint
+) -> None:
+    load(database_url, a_world())
+    raw.run(database_url, "UPDATE answer_set SET assignment_id = 1 WHERE id = 3")
+
+    (assignment,) = run_read(database_url, get_rows(Assignment, viewpoint, [1], SETS))
+
+    assert raw.run(database_url, "SELECT count(*) FROM answer_set WHERE assignment_id = 1") == [(2,)]
+    assert [one.id for one in assignment.answer_sets] == [1]
+    assert ([one.id for one in assignment.pages.rows], assignment.pages.total) == ([1], 1)
+
+
+@pytest.mark.parametrize("viewpoint", [Viewpoint(NOW, caregiver=1), Viewpoint(NOW, client=1)], ids=VIEWERS)
+def test_a_row_of_somebody_else_is_not_reached_through_a_wrong_link(
+    database_url: str, viewpoint: Viewpoint
+) -> None:
+    load(database_url, a_world())
+    raw.run(database_url, "UPDATE session SET latest_assignment_id = 5 WHERE id = 1")
+    wanted = Wanted(frozenset({"id"}), (Link("latest_assignment", "latest_assignment", IDS),))
+
+    (session,) = run_read(database_url, get_rows(Session, viewpoint, [1], wanted))
+
+    assert session.latest_assignment is None
+
+
+@pytest.mark.parametrize(
+    ("viewpoint", "drafts"),
+    [(Viewpoint(NOW, caregiver=1), []), (Viewpoint(NOW, client=1), [9])],
+    ids=VIEWERS,
+)
+def test_a_page_of_drafts_is_the_clients_alone(
+    database_url: str, viewpoint: Viewpoint, drafts: list[int]
+) -> None:
+    """A list that a link narrows stays narrow when it is read in pages."""
+    load(database_url, [*a_world(), an_answer_set(9, assignment=2, saveType="DRAFT")])
+    wanted = Wanted(frozenset({"id"}), (Link("page", "draft", IDS, Window(with_total=True)),))
+
+    (assignment,) = run_read(database_url, get_rows(Assignment, viewpoint, [2], wanted))
+
+    assert [one.id for one in assignment.page.rows] == drafts
+    assert assignment.page.total == len(drafts)

@@ -1,0 +1,90 @@
+"""A SQLite file is opened only when it is fit; every connection is durable and checks foreign keys."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from app.db.drivers import DatabaseError, open_database
+from app.db.seldom import transaction
+from app.db.statements import Operation, Statement
+from tests.callers import run_read, run_write
+
+on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+
+def open_and_close(path: Path) -> None:
+    async def opened() -> None:
+        await (await open_database(f"sqlite:///{path}")).close()
+
+    asyncio.run(opened())
+
+
+def no_file(path: Path) -> None: ...
+
+
+def without_wal(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE caregiver (id INTEGER)")
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"this is no database " * 500)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (no_file, "there is no database at {}; run `care-gateway migrate` first"),
+        (Path.mkdir, "the database at {} cannot be opened: unable to open database file"),
+        (garbage, "the database at {} cannot be opened: file is not a database"),
+        (
+            without_wal,
+            "the database at {} is not durable or not checked: "
+            "{{'journal_mode': 'delete', 'synchronous': 2, 'foreign_keys': 1}}",
+        ),
+    ],
+    ids=["missing", "a directory", "garbage", "without write-ahead log"],
+)
+def test_a_file_that_is_not_fit_is_refused(
+    tmp_path: Path, make: Callable[[Path], None], message: str
+) -> None:
+    path = tmp_path / "care.db"
+    make(path)
+
+    with pytest.raises(DatabaseError) as refused:
+        open_and_close(path)
+
+    assert str(refused.value) == message.format(path)
+    assert path.exists() == (make is not no_file)
+
+
+def pragmas() -> Operation[dict[str, object]]:
+    found = {}
+    for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout"):
+        rows = yield Statement(lambda kind, name=name: text(f"PRAGMA {name}")), {}
+        found[name] = rows[0][0]
+    return found
+
+
+FIT = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
+
+
+@on_sqlite
+def test_readers_and_the_writer_are_durable_and_checked(database_url: str) -> None:
+    assert run_read(database_url, pragmas()) == FIT
+    assert run_write(database_url, pragmas()) == FIT
+
+
+@on_sqlite
+def test_what_is_seldom_written_is_durable_and_checked_too(database_url: str) -> None:
+    async def asked() -> dict[str, object]:
+        async with transaction(database_url) as tx:
+            connection = await tx.connection()
+            return {name: (await connection.exec_driver_sql(f"PRAGMA {name}")).scalar() for name in FIT}
+
+    assert asyncio.run(asked()) == FIT
