@@ -127,9 +127,10 @@ def __getattr__(name: str) -> Starlette:
         raise AttributeError(name)
     try:
         settings = read_settings()
+        made = create_app(settings)
         if settings.database.startswith("sqlite:///"):
-            check_sqlite(sqlite_path(settings.database))
-        return create_app(settings)
+            check_sqlite(sqlite_path(settings.database))  # said here in a sentence; later it is a traceback
+        return made
     except (SettingsError, DatabaseError) as error:
         print(f"care-gateway: {error}", file=sys.stderr)
         raise SystemExit(2) from None
