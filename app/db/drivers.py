@@ -103,7 +103,11 @@ def connect_sqlite(path: Path) -> sqlite3.Connection:
         cached_statements=512,
         timeout=BUSY_SECONDS,
     )
-    prepare_sqlite(connection)
+    try:
+        prepare_sqlite(connection)
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
