@@ -93,12 +93,14 @@ def a_complete_assignment(number: int = 1, session: int = 1, book: int = 1, **ch
 
 
 def an_answer_set(number: int = 1, assignment: int = 1, **changed: Any) -> Record:
+    """A submission; with another `saveType` a draft, which has no date of submission."""
+    submitted = NOW - 2 * DAY if changed.get("saveType", "FINAL") == "FINAL" else None
     return {
         "kind": "answer_set",
         "id": number,
         "assignmentId": assignment,
         "saveType": "FINAL",
-        "submitDate": NOW - 2 * DAY,
+        "submitDate": submitted,
         "attempt": 1,
         "answers": [
             {"questionText": "How was it?", "answer": "Better – über Nacht"},

@@ -24,6 +24,13 @@ class DatabaseError(Exception):
     """The database cannot be opened or is not fit; the message is one sentence for the operator."""
 
 
+def is_fault_of_database(error: BaseException) -> bool:
+    """Locked, full, gone: what an operator can mend, and no mistake in the code."""
+    if isinstance(error, sqlite3.OperationalError | TimeoutError):
+        return True
+    return type(error).__module__.startswith("asyncpg.")  # imported only where PostgreSQL is used
+
+
 class Database(Protocol):
     async def read(self, operation: Operation[Result]) -> Result: ...
 
@@ -32,10 +39,11 @@ class Database(Protocol):
     async def close(self) -> None: ...
 
 
-async def open_database(url: str, readers: int = 4) -> Database:
+async def open_database(url: str, readers: int = 4, patience: float | None = 60) -> Database:
+    """`patience` is how many seconds a statement may take on PostgreSQL; None is for whole-world commands."""
     if url.startswith("sqlite:///"):
         return SqliteDatabase(sqlite_path(url), readers)
-    return await open_postgres(url, readers)
+    return await open_postgres(url, readers, patience)
 
 
 def sqlite_path(url: str) -> Path:
@@ -74,10 +82,21 @@ class SqliteDatabase:
             result = run_steps(operation, lambda step: run_on_sqlite(connection, step))
             connection.execute("COMMIT")
         except BaseException:
-            if connection.in_transaction:  # SQLite itself rolls back on some faults, a full disk among them
-                connection.execute("ROLLBACK")
+            self.roll_back(connection)
             raise
         return result
+
+    def roll_back(self, connection: sqlite3.Connection) -> None:
+        if not connection.in_transaction:  # SQLite itself rolls back on some faults, a full disk among them
+            return
+        try:
+            connection.execute("ROLLBACK")
+        except (
+            sqlite3.Error
+        ):  # then nothing can be done on this connection any more; the next will be a new one
+            self.connections.remove(connection)
+            connection.close()
+            del self.local.connection
 
     def own_connection(self) -> sqlite3.Connection:
         connection = getattr(self.local, "connection", None)
@@ -199,15 +218,15 @@ class PostgresDatabase:
         await self.pool.close()
 
 
-async def open_postgres(url: str, connections: int) -> PostgresDatabase:
+async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
     try:
         import asyncpg
     except ImportError:
         raise DatabaseError(
-            "PostgreSQL needs the extra `postgres`: pip install care-gateway[postgres]"
+            "PostgreSQL needs asyncpg; install the project with its extra `postgres`"
         ) from None
     try:
-        pool = await asyncpg.create_pool(url, min_size=1, max_size=connections, command_timeout=60)
+        pool = await asyncpg.create_pool(url, min_size=1, max_size=connections, command_timeout=patience)
     except ValueError:  # its text would quote a part of the address, which may be one of the password
         raise DatabaseError(
             "the address of the PostgreSQL database cannot be read; "

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import BigInteger, Boolean, Column, ColumnElement, FromClause, bindparam
+from sqlalchemy import JSON, BigInteger, Boolean, Column, ColumnElement, FromClause, bindparam
 from sqlalchemy import Table as SqlTable
 from sqlmodel import SQLModel
 
@@ -89,7 +89,9 @@ LINKS: dict[Table, dict[str, ToOne | ToMany]] = {
         "client": ToOne(Client, "client_id"),
         "session": ToOne(Session, "session_id"),
         "book": ToOne(Book, "book_id"),
-        "answer_sets": ToMany(AnswerSet, "assignment_id", newest_first=True, only=is_final),
+        "answer_sets": ToMany(
+            AnswerSet, "assignment_id", order=("attempt", "id"), newest_first=True, only=is_final
+        ),
         "draft": ToMany(AnswerSet, "assignment_id", newest_first=True, only=is_own_draft, is_single=True),
         "feedbacks": ToMany(Feedback, "assignment_id"),
         "reminders": ToMany(Reminder, "assignment_id", order=("remind_date", "id")),
@@ -134,16 +136,16 @@ def check_entities() -> None:
 check_entities()
 
 
-def read_moment(value: datetime | str | None) -> datetime | None:
+def as_moment(value: datetime | str | None) -> datetime | None:
     return datetime.fromisoformat(value) if isinstance(value, str) else value
 
 
 def reader_of(column: Column[Any]) -> Callable[[Any], Any] | None:
     """What turns the driver's value into ours, if anything: SQLite has neither moments nor booleans."""
     if isinstance(column.type, Moment):
-        return read_moment
+        return as_moment
     if isinstance(column.type, Boolean):
         return bool
-    if column.name == "options":
+    if isinstance(column.type, JSON):
         return orjson.loads
     return None

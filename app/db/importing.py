@@ -87,6 +87,8 @@ class World:
         self.rows: dict[Table, list[tuple[Any, ...]]] = defaultdict(list)
         self.known: dict[Table, dict[int, Parties | None]] = defaultdict(dict)
         self.unique: dict[str, set[str]] = defaultdict(set)
+        self.attempts: dict[int, tuple[int, str]] = {}  # assignment -> its attempt and status
+        self.submitted: set[tuple[int, int]] = set()  # assignment and attempt
         self.read = {
             "caregiver": self.caregiver,
             "client": self.client,
@@ -190,6 +192,8 @@ class World:
         submit_date = record.optional_moment("submitDate")
         if (status == AssignmentStatus.COMPLETE) != (submit_date is not None):
             raise Problem("submitDate", "belongs to a COMPLETE assignment, and to no other")
+        attempt = record.number("attempt", 1)
+        self.attempts[row_id] = (attempt, status)
         feedback_status = record.one_of("feedbackStatus", FeedbackStatus, FeedbackStatus.WAITING)
         feedback_date = record.optional_moment("feedbackSubmitDate")
         if (feedback_status == FeedbackStatus.SUBMITTED) != (feedback_date is not None):
@@ -205,7 +209,7 @@ class World:
                 record.optional_moment("endDate"),
                 submit_date,
                 status,
-                record.number("attempt", 1),
+                attempt,
                 record.number("score", 0),
                 feedback_status,
                 feedback_date,
@@ -221,9 +225,13 @@ class World:
         row_id = self.new(AnswerSet, record, parties)
         save_type = record.one_of("saveType", SaveType, SaveType.FINAL)
         submit_date = record.optional_moment("submitDate")
-        if save_type == SaveType.FINAL and submit_date is None:
-            raise Problem("submitDate", "is missing")
         attempt, revision = record.number("attempt", 1), record.number("revision", 1)
+        if save_type == SaveType.FINAL:
+            if submit_date is None:
+                raise Problem("submitDate", "is missing")
+            self.submit(assignment_id, attempt)
+        elif submit_date is not None:
+            raise Problem("submitDate", "belongs to a FINAL answer set only")
         self.rows[AnswerSet].append(
             (row_id, *parties, assignment_id, save_type, attempt, revision, submit_date)
         )
@@ -231,6 +239,15 @@ class World:
             said = (answer.text("questionText"), answer.text("answer"))
             self.rows[Answer].append((row_id, position, *parties, *said))
             answer.finish()
+
+    def submit(self, assignment_id: int, attempt: int) -> None:
+        """Every attempt is submitted once, and the current one makes its assignment COMPLETE."""
+        current, status = self.attempts[assignment_id]
+        if attempt > current or (attempt == current and status != AssignmentStatus.COMPLETE):
+            raise Problem("attempt", f"{attempt} of the assignment is not submitted")
+        if (assignment_id, attempt) in self.submitted:
+            raise Problem("attempt", f"{attempt} of the assignment is there already")
+        self.submitted.add((assignment_id, attempt))
 
     def hand_over(self) -> list[Bulk]:
         """The rows gathered, parents first; from here on the database holds them."""
@@ -275,11 +292,21 @@ def number_on(table: Table) -> Statement:
 
 
 KNOW_PEOPLE: dict[Table, Statement] = {table: know(table, "id", "user_name") for table in (Caregiver, Client)}
+ANYBODY = (
+    Statement(lambda kind: select(table_of(Caregiver).c.id).limit(1)),
+    Statement(lambda kind: select(table_of(Client).c.id).limit(1)),
+)
 KNOW_OPPT_IDS = know(Client, "oppt_id")
 KNOW_CATALOGUE: dict[Table, Statement] = {table: know(table, "id") for table in (Module, Book)}
 KNOW_CARE: dict[Table, Statement] = {
     table: know(table, "id", "caregiver_id", "client_id") for table in (Session, Assignment, AnswerSet)
 }
+KNOW_ATTEMPTS = know(Assignment, "id", "attempt", "status")
+KNOW_SUBMITTED = Statement(
+    lambda kind: select(table_of(AnswerSet).c.assignment_id, table_of(AnswerSet).c.attempt).where(
+        table_of(AnswerSet).c.save_type == SaveType.FINAL.value
+    )
+)
 RELATE = Statement(relate)
 NUMBER_ON = [number_on(table) for table in NUMBERED]
 
@@ -295,12 +322,14 @@ def existing_world() -> Operation[World]:
         world.known[table] = {row[0]: None for row in (yield statement, {})}
     for table, statement in KNOW_CARE.items():
         world.known[table] = {row[0]: (row[1], row[2]) for row in (yield statement, {})}
+    world.attempts = {row[0]: (row[1], row[2]) for row in (yield KNOW_ATTEMPTS, {})}
+    world.submitted = {(row[0], row[1]) for row in (yield KNOW_SUBMITTED, {})}
     return world
 
 
 def is_empty() -> Operation[bool]:
     """Nobody has entered yet."""
-    for statement in KNOW_PEOPLE.values():
+    for statement in ANYBODY:
         if (yield statement, {}):
             return False
     return True

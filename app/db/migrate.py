@@ -1,6 +1,7 @@
 """Brings a database to the newest tables, and tells whether it is there."""
 
 import sqlite3
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -23,6 +24,7 @@ def config(connection: Connection | None = None) -> Config:
     return found
 
 
+@cache
 def newest_version() -> str | None:
     return ScriptDirectory.from_config(config()).get_current_head()
 

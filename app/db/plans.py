@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, FromClause, Select, and_, bindparam, func,
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import ClauseElement, UnaryExpression
 
-from app.db.entities import ENTITIES, Entity, Table, ToMany, ToOne, read_moment, reader_of, table_of
+from app.db.entities import ENTITIES, Entity, Table, ToMany, ToOne, as_moment, reader_of, table_of
 from app.db.selection import Link, ViewerRole, Wanted, Where
 from app.db.statements import DatabaseKind, Statement, among, count_parameter, each, id_parameter
 from app.db.tables import Moment
@@ -46,7 +46,6 @@ class Child:
     path: tuple[int, ...]  # where the selection holds the link
     level: Level
     is_single: bool
-    is_paged: bool
     count: Statement | None
 
 
@@ -54,7 +53,7 @@ Form = Literal["page", "ids", "children", "pages"]
 
 
 @dataclass
-class Draft:
+class Sketch:
     """A statement while it is drawn up: its columns, its joins, and where each value stands in its rows."""
 
     entity: Entity
@@ -108,15 +107,15 @@ def level_for(
     where: tuple[Where, ...] = (),
     link: ToOne | ToMany | None = None,
 ) -> Level:
-    draft = Draft(ENTITIES[table], role, where, link)
+    sketch = Sketch(ENTITIES[table], role, where, link)
     if link is not None:
-        draft.place(draft.source, parent_column(link))  # first, so that rows are grouped by row[0]
-    row = lay_out(draft, draft.entity, draft.source, wanted, ())
-    if not draft.columns:  # rows may be wanted bare, but SQLite selects none without a column
-        draft.place(draft.source, "id")
-    draft.conditions()  # joins what they speak of, before the statement is written
+        sketch.place(sketch.source, parent_column(link))  # first, so that rows are grouped by row[0]
+    row = lay_out(sketch, sketch.entity, sketch.source, wanted, ())
+    if not sketch.columns:  # rows may be wanted bare, but SQLite selects none without a column
+        sketch.place(sketch.source, "id")
+    sketch.conditions()  # joins what they speak of, before the statement is written
     write = FORMS[form]
-    return Level(Statement(lambda kind: write(draft, kind)), row, draft.children)
+    return Level(Statement(lambda kind: write(sketch, kind)), row, sketch.children)
 
 
 def parent_column(link: ToOne | ToMany) -> str:
@@ -125,54 +124,59 @@ def parent_column(link: ToOne | ToMany) -> str:
 
 
 def lay_out(
-    draft: Draft, entity: Entity, source: FromClause, wanted: Wanted, path: tuple[int, ...]
+    sketch: Sketch, entity: Entity, source: FromClause, wanted: Wanted, path: tuple[int, ...]
 ) -> type[Row]:
     """Place what is wanted of one table; the class that reads it from the statement's rows."""
     members: dict[str, Any] = {"__slots__": (), "table": entity.table}
     for name in sorted(wanted.columns):
-        read = read_moment if name == "now" else reader_of(entity.columns[name])
-        members[name] = column_property(draft.place(source, name), read)
+        read = as_moment if name == "now" else reader_of(entity.columns[name])
+        members[name] = column_property(sketch.place(source, name), read)
+    pages = []
     for index, link in enumerate(wanted.links):
         target = entity.links[link.name]
-        if isinstance(target, ToOne) and len(draft.joins) < JOINS_PER_STATEMENT:
-            members[link.key] = lay_out_joined(draft, entity, source, link, (*path, index))
+        if isinstance(target, ToOne) and len(sketch.joins) < JOINS_PER_STATEMENT:
+            members[link.name] = lay_out_joined(sketch, entity, source, link, (*path, index))
+            continue
+        child = lay_out_child(sketch, source, link, target, (*path, index))
+        if link.window is None:
+            members[link.name] = property(child)
         else:
-            members[link.key] = lay_out_child(draft, source, link, target, (*path, index))
+            pages.append(child)
+    members["pages"] = property(lambda values: [page(values) for page in pages])
     return type(entity.table.__name__, (Row,), members)
 
 
 def lay_out_joined(
-    draft: Draft, entity: Entity, source: FromClause, link: Link, path: tuple[int, ...]
+    sketch: Sketch, entity: Entity, source: FromClause, link: Link, path: tuple[int, ...]
 ) -> property:
     """A joined row is another reading of the same values; where the outer join found nothing it is None."""
-    joined = draft.via(entity, source, link.name)
-    marker = draft.place(joined, "id")
-    row = lay_out(draft, ENTITIES[entity.links[link.name].target], joined, link.wanted, path)
+    joined = sketch.via(entity, source, link.name)
+    marker = sketch.place(joined, "id")
+    row = lay_out(sketch, ENTITIES[entity.links[link.name].target], joined, link.wanted, path)
     return property(lambda values: None if values[marker] is None else tuple.__new__(row, values))
 
 
 def lay_out_child(
-    draft: Draft, source: FromClause, link: Link, target: ToOne | ToMany, path: tuple[int, ...]
-) -> property:
+    sketch: Sketch, source: FromClause, link: Link, target: ToOne | ToMany, path: tuple[int, ...]
+) -> Callable[[Any], Any]:
     """Rows of a statement of their own stand behind the columns, of which there may be more to come."""
     window = link.window
     where = window.where if window else ()
     counted = window is not None and window.with_total and isinstance(target, ToMany)
-    draft.children.append(
+    sketch.children.append(
         Child(
-            at=draft.place(source, target.key if isinstance(target, ToOne) else "id"),
+            at=sketch.place(source, target.key if isinstance(target, ToOne) else "id"),
             path=path,
             level=level_for(
-                target.target, link.wanted, draft.role, "pages" if window else "children", where, target
+                target.target, link.wanted, sketch.role, "pages" if window else "children", where, target
             ),
             is_single=isinstance(target, ToOne) or target.is_single,
-            is_paged=window is not None,
-            count=count_of_children(target, draft.role, where) if counted else None,
+            count=count_of_children(target, sketch.role, where) if counted else None,
         )
     )
-    position = len(draft.children) - 1
-    columns = draft.columns
-    return property(lambda values: values[len(columns) + position])
+    position = len(sketch.children) - 1
+    columns = sketch.columns
+    return lambda values: values[len(columns) + position]
 
 
 def column_property(index: int, read: Callable[[Any], Any] | None) -> property:
@@ -212,59 +216,59 @@ def without_index(column: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def body(
-    draft: Draft, kind: DatabaseKind, start: FromClause | None = None, leads: bool = False
+    sketch: Sketch, kind: DatabaseKind, start: FromClause | None = None, leads: bool = False
 ) -> Select[Any]:
-    source = draft.source if start is None else start
-    for target, matches, entity in draft.joins.values():
-        source = source.outerjoin(target, and_(matches, belongs(target, entity, draft.role, kind)))
-    statement = select(*draft.columns).select_from(source)
-    return statement.where(belongs(draft.source, draft.entity, draft.role, kind, leads))
+    source = sketch.source if start is None else start
+    for target, matches, entity in sketch.joins.values():
+        source = source.outerjoin(target, and_(matches, belongs(target, entity, sketch.role, kind)))
+    statement = select(*sketch.columns).select_from(source)
+    return statement.where(belongs(sketch.source, sketch.entity, sketch.role, kind, leads))
 
 
-def page_of_rows(draft: Draft, kind: DatabaseKind) -> ClauseElement:
-    row_id = draft.source.c.id
+def page_of_rows(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
+    row_id = sketch.source.c.id
     return (
-        body(draft, kind, leads=not draft.is_narrowed)
-        .where(*draft.conditions(), row_id < id_parameter("before"))
+        body(sketch, kind, leads=not sketch.is_narrowed)
+        .where(*sketch.conditions(), row_id < id_parameter("before"))
         .order_by(row_id.desc())
         .limit(count_parameter("limit"))
         .offset(count_parameter("offset"))
     )
 
 
-def rows_by_id(draft: Draft, kind: DatabaseKind) -> ClauseElement:
-    row_id = draft.source.c.id
-    return body(draft, kind).where(*draft.conditions(), among(row_id, "ids", kind)).order_by(row_id)
+def rows_by_id(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
+    row_id = sketch.source.c.id
+    return body(sketch, kind).where(*sketch.conditions(), among(row_id, "ids", kind)).order_by(row_id)
 
 
-def rows_of_parents(draft: Draft, kind: DatabaseKind) -> ClauseElement:
-    assert draft.link is not None
-    parent = draft.source.c[parent_column(draft.link)]
-    statement = body(draft, kind).where(among(parent, "parents", kind))
-    if isinstance(draft.link, ToOne):
+def rows_of_parents(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
+    assert sketch.link is not None
+    parent = sketch.source.c[parent_column(sketch.link)]
+    statement = body(sketch, kind).where(among(parent, "parents", kind))
+    if isinstance(sketch.link, ToOne):
         return statement
-    statement = statement.where(*only_linked(draft.link, draft.source))
-    order = [parent, *(draft.source.c[name] for name in draft.link.order)]
-    return statement.order_by(*[column.desc() for column in order] if draft.link.newest_first else order)
+    statement = statement.where(*only_linked(sketch.link, sketch.source))
+    order = [parent, *(sketch.source.c[name] for name in sketch.link.order)]
+    return statement.order_by(*[column.desc() for column in order] if sketch.link.newest_first else order)
 
 
 def only_linked(link: ToMany, source: FromClause) -> list[ColumnElement[bool]]:
     return [] if link.only is None else [link.only(source)]
 
 
-def pages_of_parents(draft: Draft, kind: DatabaseKind) -> ClauseElement:
+def pages_of_parents(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
     """The newest few of each parent, however many each has: a short search per parent, no window over all."""
-    assert isinstance(draft.link, ToMany)
-    row_id = draft.source.c.id
+    assert isinstance(sketch.link, ToMany)
+    row_id = sketch.source.c.id
     parents = each("parents", kind)
-    near = table_of(draft.entity.table).alias("n")
+    near = table_of(sketch.entity.table).alias("n")
     newest = (
         select(near.c.id)
         .where(
-            near.c[draft.link.key] == parents.c.value,
-            belongs(near, draft.entity, draft.role, kind),
-            *only_linked(draft.link, near),
-            *(where.says(near) for where in draft.where),
+            near.c[sketch.link.key] == parents.c.value,
+            belongs(near, sketch.entity, sketch.role, kind),
+            *only_linked(sketch.link, near),
+            *(where.says(near) for where in sketch.where),
             near.c.id < id_parameter("before"),
         )
         .order_by(near.c.id.desc())
@@ -272,14 +276,14 @@ def pages_of_parents(draft: Draft, kind: DatabaseKind) -> ClauseElement:
         .correlate(parents)
     )
     if kind == "sqlite":  # knows no LATERAL, but searches by a correlated list
-        start = parents.join(draft.source, row_id.in_(newest.scalar_subquery()))
+        start = parents.join(sketch.source, row_id.in_(newest.scalar_subquery()))
     else:
         few = newest.lateral("few")
-        start = parents.join(few, true()).join(draft.source, row_id == few.c.id)
-    return body(draft, kind, start).order_by(row_id.desc())
+        start = parents.join(few, true()).join(sketch.source, row_id == few.c.id)
+    return body(sketch, kind, start).order_by(row_id.desc())
 
 
-FORMS: dict[Form, Callable[[Draft, DatabaseKind], ClauseElement]] = {
+FORMS: dict[Form, Callable[[Sketch, DatabaseKind], ClauseElement]] = {
     "page": page_of_rows,
     "ids": rows_by_id,
     "children": rows_of_parents,
@@ -299,10 +303,10 @@ def count_of_rows(
     """How many rows there are, or the sum of a number that each of them keeps."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
-        draft = Draft(ENTITIES[table], role, where)
-        conditions = draft.conditions()
-        draft.columns = [func.count() if adds is None else func.coalesce(func.sum(adds(draft.source)), 0)]
-        return body(draft, kind, leads=not draft.is_narrowed).where(*conditions)
+        sketch = Sketch(ENTITIES[table], role, where)
+        conditions = sketch.conditions()
+        sketch.columns = [func.count() if adds is None else func.coalesce(func.sum(adds(sketch.source)), 0)]
+        return body(sketch, kind, leads=not sketch.is_narrowed).where(*conditions)
 
     return Statement(build)
 
@@ -310,11 +314,11 @@ def count_of_rows(
 @lru_cache(maxsize=256)
 def count_of_children(link: ToMany, role: ViewerRole, where: tuple[Where, ...]) -> Statement:
     def build(kind: DatabaseKind) -> ClauseElement:
-        draft = Draft(ENTITIES[link.target], role, where, link)
-        parent = draft.source.c[link.key]
-        draft.columns = [parent, func.count()]
-        conditions = [*only_linked(link, draft.source), *draft.conditions()]
-        rows = body(draft, kind).where(*conditions, among(parent, "parents", kind))
+        sketch = Sketch(ENTITIES[link.target], role, where, link)
+        parent = sketch.source.c[link.key]
+        sketch.columns = [parent, func.count()]
+        conditions = [*only_linked(link, sketch.source), *sketch.conditions()]
+        rows = body(sketch, kind).where(*conditions, among(parent, "parents", kind))
         return rows.group_by(parent)
 
     return Statement(build)

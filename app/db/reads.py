@@ -17,6 +17,7 @@ __all__ = ["CountedBy", "Page", "Row", "get_rows", "list_rows"]
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    key: str
     rows: list[Row]
     has_next: bool
     has_previous: bool
@@ -75,7 +76,7 @@ def get_rows(
 def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
     """One row more than wanted was asked for: it only tells that there is a next page."""
     has_previous = window.with_rows and (window.offset > 0 or window.before != Window().before)
-    return Page(rows[: window.first], len(rows) > window.first, has_previous, total)
+    return Page(window.key, rows[: window.first], len(rows) > window.first, has_previous, total)
 
 
 # --- running the levels of a plan
@@ -85,16 +86,12 @@ def rows_of(level: Level, wanted: Wanted, values: Values) -> Operation[list[Row]
     found = yield level.statement, values
     row = level.row
     if not level.children or not found:
-        return [tuple.__new__(row, values) for values in found]
+        return [tuple.__new__(row, one) for one in found]
     linked = []
     for child in level.children:
         linked.append((yield from rows_by_parent(child, wanted, found, values)))
-    return [
-        tuple.__new__(
-            row, (*values, *(child_of(values) for child_of in linked))
-        )  # children behind the columns
-        for values in found
-    ]
+    # Children stand behind the columns, where their row's class looks for them.
+    return [tuple.__new__(row, (*one, *(child_of(one) for child_of in linked))) for one in found]
 
 
 def rows_by_parent(child: Child, wanted: Wanted, above: list[Any], values: Values) -> Operation[Any]:

@@ -12,10 +12,10 @@ from app.db.drivers import prepare_sqlite
 
 
 def make_engine(url: str) -> AsyncEngine:
-    scheme, rest = url.split("://", 1)
-    if scheme != "sqlite":
-        return create_async_engine(f"postgresql+asyncpg://{rest}")
-    engine = create_async_engine(f"sqlite+aiosqlite://{rest}")
+    if not url.startswith("sqlite:///"):
+        # asyncpg reads the address itself, as it does when serving: SQLAlchemy knows other parameters in it.
+        return create_async_engine("postgresql+asyncpg://", async_creator=lambda: connect_postgres(url))
+    engine = create_async_engine(f"sqlite+aiosqlite:///{url.removeprefix('sqlite:///')}")
 
     @event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
@@ -27,6 +27,12 @@ def make_engine(url: str) -> AsyncEngine:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
+
+
+async def connect_postgres(url: str) -> Any:
+    import asyncpg
+
+    return await asyncpg.connect(url)
 
 
 @asynccontextmanager

@@ -42,6 +42,7 @@ class Window:
     first: int = field(default=20, compare=False)
     before: int = field(default=NEWEST, compare=False)
     offset: int = field(default=0, compare=False)
+    key: str = field(default="", compare=False)  # by which a page is found among those of its row
     where: tuple[Where, ...] = ()
     values: dict[str, Any] = field(default_factory=dict, compare=False)  # what the conditions compare with
     with_rows: bool = True
@@ -61,7 +62,8 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Link:
-    key: str  # the attribute under which the linked rows appear
-    name: str  # the link's name among the entities
+    """Linked rows appear under the link's name; a page, of which a row may hold several, among `pages`."""
+
+    name: str
     wanted: Wanted
     window: Window | None = None

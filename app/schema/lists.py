@@ -101,6 +101,6 @@ def read_window(
 
 
 def page_key(name: str, arguments: Mapping[str, object]) -> str:
-    """The attribute under which a row holds the page that these arguments ask for."""
+    """By which a row finds, among its pages, the one that these arguments ask for."""
     given = [f"{key}={value}" for key, value in sorted(arguments.items()) if value is not None]
     return f"{name}({', '.join(given)})"

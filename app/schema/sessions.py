@@ -40,7 +40,7 @@ def assignments_of(
     after: str | None = None,
 ) -> Connection[LazyAssignment]:
     key = page_key("assignments", {"status": status, "first": first, "after": after})
-    page: Connection[LazyAssignment] = getattr(session, key)
+    page: Connection[LazyAssignment] = next(page for page in session.pages if page.key == key)
     return page
 
 

@@ -64,13 +64,13 @@ def everything_of(table: Table, depth: int = 2) -> Wanted:
     links = []
     for name, link in entity.links.items():
         wanted = everything_of(link.target, depth - 1)
-        links.append(Link(name, name, wanted))
+        links.append(Link(name, wanted))
         if not isinstance(link, ToOne) and "id" in ENTITIES[link.target].columns:
             page = Window(first=3, with_total=True)
-            links.append(Link(f"{name}()", name, wanted, page))
+            links.append(Link(name, wanted, page))
         if link.target is Assignment and not isinstance(link, ToOne):
             pending = replace(page, where=(Where(has_status),), values={"status": "PENDING"})
-            links.append(Link(f"{name}(PENDING)", name, wanted, pending))
+            links.append(Link(name, wanted, pending))
     return Wanted(frozenset({*entity.columns, "now"}), tuple(links))
 
 
@@ -131,7 +131,7 @@ def everything_assigned(world: OpenWorld) -> Iterator[Ran]:
     homework = Homework(session["id"], (1, 2), NOW - DAY, NOW + DAY, (NOW - HOUR, NOW + HOUR))
     seen: list[Step] = []
     try:
-        world.runner.run(world.db.write(undone(remembering(assigning(viewpoint, homework, LITTLE), seen))))
+        world.runner.run(world.db.write(undone(remembering(assigning(viewpoint, homework), seen))))
     except Undone:
         yield from ran("assigning", seen)
 

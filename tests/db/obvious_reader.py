@@ -19,10 +19,10 @@ Said = dict[str, Any]
 IN_ORDER = {
     "questions": lambda row: row["position"],
     "assignments": lambda row: -row["id"],
-    "answer_sets": lambda row: -row["id"],
+    "answer_sets": lambda row: (-row["attempt"], -row["id"]),
     "draft": lambda row: -row["id"],
     "feedbacks": lambda row: row["id"],
-    "reminders": lambda row: row["remind_date"],
+    "reminders": lambda row: (row["remind_date"], row["id"]),
     "answers": lambda row: row["position"],
 }
 
@@ -67,7 +67,7 @@ class ObviousReader:
 
     def say(self, table: Table, row: PlainRow, wanted: Wanted) -> Said:
         said = {name: self.viewpoint.now if name == "now" else row[name] for name in wanted.columns}
-        return said | {link.key: self.linked(table, row, link) for link in wanted.links}
+        return said | {key_of(link): self.linked(table, row, link) for link in wanted.links}
 
     def linked(self, table: Table, row: PlainRow, link: Link) -> Any:
         known = ENTITIES[table].links[link.name]
@@ -107,7 +107,18 @@ def as_said(found: Any, wanted: Wanted) -> Any:
     if found is None:
         return None
     said = {name: getattr(found, name) for name in wanted.columns}
-    return said | {link.key: as_said(getattr(found, link.key), link.wanted) for link in wanted.links}
+    return said | {key_of(link): as_said(linked_to(found, link), link.wanted) for link in wanted.links}
+
+
+def key_of(link: Link) -> str:
+    return link.name if link.window is None else link.window.key
+
+
+def linked_to(found: Any, link: Link) -> Any:
+    if link.window is None:
+        return getattr(found, link.name)
+    (page,) = [page for page in found.pages if page.key == link.window.key]
+    return page
 
 
 def exact(said: Any) -> Any:

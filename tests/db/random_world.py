@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Boolean
 
-from app.db.entities import ENTITIES, Table, read_moment
+from app.db.entities import ENTITIES, Table, as_moment
 from app.db.tables import Moment
 from tests.callers import load
 from tests.db import raw
@@ -33,7 +33,7 @@ PlainWorld = dict[str, list[PlainRow]]  # by the table's name
 
 def put_random_world(url: str, seed: int = 20261121) -> None:
     load(url, records(Random(seed)))
-    raw.run(url, *feedbacks(Random(seed + 1)), *damages(Random(seed + 2)))
+    raw.run(url, *submissions(Random(seed + 3)), *feedbacks(Random(seed + 1)), *damages(Random(seed + 2)))
 
 
 def records(rng: Random) -> Iterator[Record]:
@@ -56,15 +56,27 @@ def records(rng: Random) -> Iterator[Record]:
         session, book = rng.randint(1, SESSIONS - 3), rng.randint(1, BOOKS)
         yield an_assignment(number, session, book, reminders=reminders, endDate=end, **done)
     for number in range(1, ANSWER_SETS + 1):
-        save_type = rng.choice(("FINAL", "FINAL", "DRAFT", "AUTO_SAVE"))
-        yield an_answer_set(number, rng.randint(1, ASSIGNMENTS // 2), saveType=save_type)
+        yield an_answer_set(
+            number, rng.randint(1, ASSIGNMENTS // 2), saveType=rng.choice(("DRAFT", "AUTO_SAVE"))
+        )
+
+
+def submissions(rng: Random) -> Iterator[str]:
+    """More and other ones than an import would take: reads must cope with whatever is there."""
+    for number in rng.sample(range(1, ANSWER_SETS + 1), ANSWER_SETS // 2):
+        yield (
+            f"UPDATE answer_set SET save_type = 'FINAL', attempt = {rng.randint(1, 3)}, submit_date ="
+            " (SELECT assign_date FROM assignment WHERE assignment.id = answer_set.assignment_id)"
+            f" WHERE id = {number}"
+        )
 
 
 def feedbacks(rng: Random) -> Iterator[str]:
     for number in rng.sample(range(1, ANSWER_SETS + 1), 30):
         yield (
             "INSERT INTO feedback (caregiver_id, client_id, assignment_id, answer_set_id, text, submit_date)"
-            f" SELECT caregiver_id, client_id, assignment_id, id, 'Good {number}', submit_date"
+            f" SELECT caregiver_id, client_id, assignment_id, id, 'Good {number}',"
+            " (SELECT assign_date FROM assignment WHERE assignment.id = answer_set.assignment_id)"
             f" FROM answer_set WHERE id = {number}"
         )
 
@@ -100,7 +112,7 @@ def plain_row(table: Table, values: tuple[Any, ...]) -> PlainRow:
     row = {}
     for (name, column), value in zip(ENTITIES[table].columns.items(), values, strict=True):
         if isinstance(column.type, Moment):
-            row[name] = read_moment(value)
+            row[name] = as_moment(value)
         elif isinstance(column.type, Boolean):
             row[name] = bool(value)
         else:

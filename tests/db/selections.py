@@ -1,6 +1,6 @@
 """Random selections: columns, to-one and to-many links, pages inside rows, some levels deep."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -36,7 +36,8 @@ def wanted_of(draw: st.DrawFn, table: Table, depth: int = DEEPEST) -> Wanted:
         st.lists(st.sampled_from(list(entity.links)), max_size=MOST_LINKS if depth == DEEPEST else 2)
     )
     links = [draw(link_of(table, name, index, depth)) for index, name in enumerate(names)]
-    return Wanted(columns, tuple(links))
+    whole = {link.name: link for link in links if link.window is None}  # asked for once, whoever asks
+    return Wanted(columns, (*whole.values(), *(link for link in links if link.window is not None)))
 
 
 @st.composite
@@ -44,8 +45,10 @@ def link_of(draw: st.DrawFn, table: Table, name: str, index: int, depth: int) ->
     link = ENTITIES[table].links[name]
     wanted = draw(wanted_of(link.target, depth - 1))
     can_page = not isinstance(link, ToOne) and "id" in ENTITIES[link.target].columns
-    window = draw(nested_windows(link.target)) if can_page and draw(st.booleans()) else None
-    return Link(f"{name}({index})", name, wanted, window)
+    window = None
+    if can_page and draw(st.booleans()):
+        window = replace(draw(nested_windows(link.target)), key=f"{name}({index})")
+    return Link(name, wanted, window)
 
 
 @st.composite

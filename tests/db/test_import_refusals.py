@@ -18,6 +18,7 @@ from tests.given import (
     a_book,
     a_caregiver,
     a_client,
+    a_complete_assignment,
     a_module,
     a_session,
     a_world,
@@ -26,6 +27,7 @@ from tests.given import (
 )
 
 NEW = 900
+UNANSWERED = 800  # an assignment that is complete, but whose answers are not there yet
 KINDS: dict[str, Record] = {
     "caregiver": a_caregiver(NEW),
     "client": a_client(NEW),
@@ -36,7 +38,7 @@ KINDS: dict[str, Record] = {
         NEW, submitDate=NOW, status="COMPLETE", feedbackStatus="SUBMITTED", feedbackSubmitDate=NOW, attempt=1,
         reminders=[{"remindDate": NOW, "state": "SENT"}],
     ),
-    "answer_set": an_answer_set(NEW, revision=1),
+    "answer_set": an_answer_set(NEW, assignment=UNANSWERED, revision=1),
 }  # fmt: skip
 REQUIRED = {
     "caregiver": ("id", "name", "position"),
@@ -164,6 +166,11 @@ def of_pairs() -> Iterator[Case]:
     belongs = "belongs to a SUBMITTED feedbackStatus, and to no other"
     yield an_assignment(NEW, feedbackStatus="SUBMITTED"), "feedbackSubmitDate", belongs
     yield an_assignment(NEW, feedbackSubmitDate=NOW), "feedbackSubmitDate", belongs
+    yield an_answer_set(NEW, assignment=1), "attempt", "1 of the assignment is there already"
+    yield an_answer_set(NEW, assignment=1, attempt=2), "attempt", "2 of the assignment is not submitted"
+    yield an_answer_set(NEW, assignment=2), "attempt", "1 of the assignment is not submitted"
+    belongs = "belongs to a FINAL answer set only"
+    yield an_answer_set(NEW, assignment=2, saveType="DRAFT", submitDate=NOW), "submitDate", belongs
     yield a_book(NEW, questions=[{"text": "?", "options": ["a\0"]}]), "questions[0].options", "must be "
 
 
@@ -191,7 +198,7 @@ async def refusals(url: str) -> list[tuple[Case, tuple[int, str, str] | None]]:
 
 def test_every_wrong_line_is_refused_and_nothing_is_stored(database_url: str) -> None:
     """One database for the whole table: each refusal must leave it as it was."""
-    load(database_url, a_world())
+    load(database_url, [*a_world(), a_complete_assignment(UNANSWERED)])
     before = raw.row_counts(database_url)
 
     found = asyncio.run(refusals(database_url))
@@ -208,7 +215,7 @@ def test_every_wrong_line_is_refused_and_nothing_is_stored(database_url: str) ->
 
 @pytest.mark.parametrize("record", KINDS.values(), ids=KINDS)
 def test_the_lines_that_the_table_spoils_are_good_themselves(database_url: str, record: Record) -> None:
-    load(database_url, [*a_world(), record])
+    load(database_url, [*a_world(), a_complete_assignment(UNANSWERED), record])
 
 
 def test_a_line_may_not_refer_to_one_below_it(database_url: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.db import importing as importer
-from app.db.entities import read_moment
+from app.db.entities import as_moment
 from app.db.importing import importing
 from app.db.kept import differences
 from tests.callers import load, run_read, run_write
@@ -36,7 +36,7 @@ def stored(url: str, table: str, *columns: str, order: str = "1, 2") -> list[tup
     rows = raw.run(url, f"SELECT {', '.join(columns)} FROM {table} ORDER BY {order}")
     return [
         tuple(
-            read_moment(value) if name in MOMENTS else value for name, value in zip(columns, row, strict=True)
+            as_moment(value) if name in MOMENTS else value for name, value in zip(columns, row, strict=True)
         )
         for row in rows
     ]

@@ -14,7 +14,7 @@ def assigned(url: str, session: int = 1) -> list[int]:
     """The ids of what is assigned next."""
     homework = Homework(session, (1, 2), NOW, NOW + DAY, (NOW,))
     before = {row[0] for row in raw.run(url, "SELECT id FROM assignment")}
-    run_write(url, assigning(Viewpoint(NOW, caregiver=1), homework, None))
+    run_write(url, assigning(Viewpoint(NOW, caregiver=1), homework))
     return sorted({row[0] for row in raw.run(url, "SELECT id FROM assignment")} - before)
 
 

@@ -8,10 +8,17 @@ from app.db.selection import Link, Wanted, Where, Window
 from app.db.tables import Assignment, Book, Session, TimeState
 
 
-def wanted(first: int = 20, before: int = 100, status: str = "PENDING", key: str = "page") -> Wanted:
+def wanted(first: int = 20, before: int = 100, status: str = "PENDING", total: bool = False) -> Wanted:
     """Made anew every time, as each request does."""
-    window = Window(first=first, before=before, where=(Where(has_status),), values={"status": status})
-    page = Link(key, "assignments", Wanted(frozenset({"id", "status"})), window)
+    window = Window(
+        key=f"{first} {before}",
+        first=first,
+        before=before,
+        where=(Where(has_status),),
+        values={"status": status},
+        with_total=total,
+    )
+    page = Link("assignments", Wanted(frozenset({"id", "status"})), window)
     return Wanted(frozenset({"id", "title"}), (page,))
 
 
@@ -38,7 +45,7 @@ def test_another_shape_has_another_plan() -> None:
         level_for(Session, wanted(), "caregiver", "ids"),
         level_for(Session, wanted(), "caregiver", "page", (running,)),
         level_for(Session, wanted(), "caregiver", "page", (future,)),
-        level_for(Session, wanted(key="other"), "caregiver", "page"),
+        level_for(Session, wanted(total=True), "caregiver", "page"),
         level_for(Session, Wanted(frozenset({"id"})), "caregiver", "page"),
     ]
 

@@ -94,13 +94,13 @@ def chain(length: int, beside: bool = False, is_session: bool = False) -> Wanted
     if length == 0:
         return Wanted(columns)
     name = "latest_assignment" if is_session else "session"
-    further = Link(name, name, chain(length - 1, beside, not is_session))
+    further = Link(name, chain(length - 1, beside, not is_session))
     if not beside:
         return Wanted(columns, (further,))
     names = Wanted(frozenset({"name"}))
-    people = (Link("caregiver", "caregiver", names), Link("client", "client", names))
+    people = (Link("caregiver", names), Link("client", names))
     if is_session:
         return Wanted(columns, (*people, further))
-    book = Link("book", "book", Wanted(frozenset({"name"}), (Link("module", "module", names),)))
-    sets = Link("answer_sets", "answer_sets", Wanted(frozenset({"id"})))
+    book = Link("book", Wanted(frozenset({"name"}), (Link("module", names),)))
+    sets = Link("answer_sets", Wanted(frozenset({"id"})))
     return Wanted(columns, (*people, book, further, sets))

@@ -38,6 +38,7 @@ def a_full_world() -> list[Record]:
         ),
         an_assignment(
             7,
+            attempt=2,
             status="COMPLETE",
             endDate=NOW - DAY,
             submitDate=NOW - DAY + timedelta(seconds=60),

@@ -11,8 +11,6 @@ depends_on = None
 # Written out here, not imported: a migration must stay what it was when the tables go on changing.
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 MOMENT = sa.DateTime(timezone=True).with_variant(sa.String(27), "sqlite")
-branch_labels = None
-depends_on = None
 
 
 def upgrade() -> None:
