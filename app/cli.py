@@ -17,7 +17,7 @@ from app.auth import utc_now
 from app.care.context import Role
 from app.db.accounts import AccountRefused, add_person, list_people, set_disabled
 from app.db.demo import CAREGIVER, CLIENT, demo_lines
-from app.db.drivers import Database, DatabaseError, open_database
+from app.db.drivers import Database, DatabaseError, is_fault_of_database, open_database
 from app.db.importing import ImportRefused, importing, is_empty
 from app.db.kept import differences
 from app.db.migrate import migrate, newest_version, stored_version
@@ -49,6 +49,7 @@ class Gateway(click.Group):
 
 
 @click.group(cls=Gateway, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="care-gateway")
 def main() -> None:
     """Connects caregivers with their clients: GraphQL and four legacy REST paths over one domain."""
 
@@ -74,10 +75,14 @@ async def refuse_old_tables(db: Database) -> None:
 
 def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        db = await open_database(settings.database, settings.read_threads)
+        db = await open_database(settings.database, settings.read_threads, patience=None)
         try:
             await refuse_old_tables(db)
             return await work(db)
+        except Exception as error:
+            if is_fault_of_database(error):
+                raise DatabaseError(f"the database refuses: {error}") from None
+            raise
         finally:
             await db.close()
 
@@ -223,6 +228,9 @@ def on_accounts(work: Callable[[AsyncSession], Awaitable[Result]]) -> Result:
 @click.option("--oppt-id", help="A client's identifier outside this service.")
 def add_account(role: str, user: str, name: str, position: str | None, oppt_id: str | None) -> None:
     """Add a person with an account; prints the person's id."""
+    for value in (user, name, position or "-", oppt_id or "-"):
+        if not value.strip() or not value.isprintable():
+            raise click.UsageError("names and identifiers are not empty, and hold no control characters")
     if role == "caregiver":
         if not position or oppt_id:
             raise click.UsageError("a caregiver has a --position, and no --oppt-id")

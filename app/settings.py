@@ -26,7 +26,9 @@ class Environment(StrEnum):
 class Settings(BaseSettings):
     """Defaults are safe: an unconfigured service is a production service."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, hide_input_in_errors=True)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, frozen=True, hide_input_in_errors=True, env_ignore_empty=True
+    )
 
     env: Environment = Field(
         Environment.PRODUCTION,
@@ -125,10 +127,10 @@ def read_settings() -> Settings:
 def refuse_misspelt(environment: Mapping[str, str]) -> None:
     """A variable that is nearly a known one is a mistake that somebody relies on."""
     for name in unknown_variables(environment):
-        if near := difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.88):
+        if near := difflib.get_close_matches(name.upper(), KNOWN, n=1, cutoff=0.88):
             raise SettingsError(f"{name} is not a setting; did you mean {near[0]}?")
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """CARE_* variables that no setting reads; container platforms inject such names on their own."""
-    return sorted(name for name in environment if name.startswith(PREFIX) and name not in KNOWN)
+    return sorted(name for name in environment if name.upper().startswith(PREFIX) and name not in KNOWN)

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, FromClause, String, bindparam
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
 from app.care.sessions import IN_TIME_STATE, time_state
-from app.db.entities import read_moment
+from app.db.entities import as_moment
 from app.db.reads import CountedBy, Page, Row, get_rows, list_rows
 from app.db.selection import Viewpoint, Wanted, Where, Window
 from app.db.statements import Operation, id_parameter
@@ -143,10 +143,15 @@ class Homework:
 
 
 async def assign_homework(ctx: Context, homework: Homework, wanted: Wanted | None) -> list[Row]:
-    """One assignment per book, all or none; the new assignments as far as `wanted` asks for them."""
+    """One assignment per book, all or none; the new assignments as far as `wanted` asks for them.
+
+    They are read when the change is done: how much a caller selects must not decide how long writers wait.
+    """
     caregiver_id = ctx.signed_in_as(Role.CAREGIVER)
     check_homework(homework)
-    return await ctx.db.write(assigning(Viewpoint(ctx.now, caregiver=caregiver_id), homework, wanted))
+    viewpoint = Viewpoint(ctx.now, caregiver=caregiver_id)
+    added = await ctx.db.write(assigning(viewpoint, homework))
+    return [] if wanted is None else await ctx.db.read(get_rows(Assignment, viewpoint, added, wanted))
 
 
 def check_homework(homework: Homework) -> None:
@@ -166,8 +171,8 @@ def check_homework(homework: Homework) -> None:
             raise Unreadable("remindDates", "must lie between startDate and endDate")
 
 
-def assigning(viewpoint: Viewpoint, homework: Homework, wanted: Wanted | None) -> Operation[list[Row]]:
-    """The whole change in one transaction: rows, reminders, the session's counters and the event."""
+def assigning(viewpoint: Viewpoint, homework: Homework) -> Operation[list[int]]:
+    """The whole change in one transaction: rows, reminders, counters and the event. Returns the new ids."""
     books = list(dict.fromkeys(homework.book_ids))
     values = {
         "caregiver": viewpoint.caregiver,
@@ -184,7 +189,7 @@ def assigning(viewpoint: Viewpoint, homework: Homework, wanted: Wanted | None) -
     client_id, is_closed, start_date = found[0]
     if None in books or len((yield FIND_BOOKS, values)) < len(books):
         raise NotFound("book", "bookIds")
-    session_start = read_moment(start_date)
+    session_start = as_moment(start_date)
     assert session_start is not None
     if time_state(bool(is_closed), session_start, viewpoint.now) is not TimeState.RUNNING:
         raise NotRunning("sessionId")
@@ -196,4 +201,4 @@ def assigning(viewpoint: Viewpoint, homework: Homework, wanted: Wanted | None) -
         yield ADD_REMINDERS, values
     yield COUNT_NEW_ASSIGNMENTS, values
     yield TELL_ASSIGNED, values
-    return [] if wanted is None else (yield from get_rows(Assignment, viewpoint, added, wanted))
+    return added

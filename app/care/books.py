@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from sqlalchemy import Boolean, ColumnElement, FromClause, String, bindparam, select
+from sqlalchemy import Boolean, ColumnElement, FromClause, String, bindparam, false, select
 
 from app.care.context import Context
 from app.care.errors import Unreadable
@@ -31,6 +31,10 @@ def is_test_or_not(book: FromClause) -> ColumnElement[bool]:
     return book.c.is_test == bindparam("is_test", type_=Boolean)
 
 
+def is_nothing(book: FromClause) -> ColumnElement[bool]:
+    return false()
+
+
 @dataclass(frozen=True)
 class HasWord:
     """The name has a word that begins like the n-th word searched for: a range of the word index."""
@@ -52,7 +56,10 @@ async def list_books(ctx: Context, asked: BookFilter, window: Window, wanted: Wa
         where.append(Where(is_of_module))
     if asked.is_test is not None:
         where.append(Where(is_test_or_not))
-    words = words_of(asked.search or "")
+    search = (asked.search or "").strip()
+    words = words_of(search)
+    if search and not words:
+        where.append(Where(is_nothing))  # no name has a word that begins like no word
     if len(words) > MOST_WORDS:
         raise Unreadable("search", f"may hold at most {MOST_WORDS} words")
     for n, word in enumerate(words):

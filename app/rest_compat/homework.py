@@ -9,9 +9,10 @@ import orjson
 
 from app.care.assignments import MOST_BOOKS, MOST_REMINDERS
 from app.care.errors import Incomplete, Refused, Unreadable
+from app.db.selection import NEWEST
+from app.schema.scalars import write_moment
 
 REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")
-LARGEST_ID = 2**63 - 1
 DATE = re.compile(r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})")
 TIME = re.compile(r"([0-9]{2}):([0-9]{2})")
 
@@ -32,15 +33,15 @@ def read_homework(body: bytes, zone: ZoneInfo) -> dict[str, Any]:
         raise NotAnObject("the body must be a JSON object")
     refuse_missing(given)
     book_ids = read_ids(given["bookIds"])
-    start = read_moment(given, "startDate", "startTime", zone)
-    end = read_moment(given, "endDate", "endTime", zone)
+    start = read_wall_time(given, "startDate", "startTime", zone)
+    end = read_wall_time(given, "endDate", "endTime", zone)
     remind_dates = read_remind_dates(given.get("remindDates"), zone)
     return {
         "sessionId": str(read_id(given["sessionId"], "sessionId")),
         "bookIds": [str(book_id) for book_id in book_ids],
-        "startDate": rfc_3339(start),
-        "endDate": rfc_3339(end),
-        "remindDates": [rfc_3339(moment) for moment in remind_dates],
+        "startDate": write_moment(start),
+        "endDate": write_moment(end),
+        "remindDates": [write_moment(moment) for moment in remind_dates],
     }
 
 
@@ -70,7 +71,7 @@ def read_ids(value: object) -> list[int]:
 
 def read_id(value: object, member: str) -> int:
     """A JSON integer. `true` is none, though Python counts it as one."""
-    if type(value) is not int or not 0 <= value <= LARGEST_ID:
+    if type(value) is not int or not 0 <= value <= NEWEST:
         raise Unreadable(member, "must be an integer id")
     return value
 
@@ -86,11 +87,11 @@ def read_remind_dates(value: object, zone: ZoneInfo) -> list[datetime]:
     for index, item in enumerate(value):
         if not isinstance(item, dict):
             raise Unreadable("remindDates", "must be an array of objects")
-        moments.append(read_moment(item, "date", "time", zone, prefix=f"remindDates[{index}]."))
+        moments.append(read_wall_time(item, "date", "time", zone, prefix=f"remindDates[{index}]."))
     return moments
 
 
-def read_moment(
+def read_wall_time(
     given: dict[str, Any], date_member: str, time_member: str, zone: ZoneInfo, prefix: str = ""
 ) -> datetime:
     """A wall time in the service zone. One that a clock change skips does not exist; one that it repeats is
@@ -115,7 +116,3 @@ def read_moment(
     if moment.astimezone(zone).replace(tzinfo=None) != local.replace(tzinfo=None):
         raise Unreadable(prefix + time_member, "is skipped by a clock change on that day")
     return moment
-
-
-def rfc_3339(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")

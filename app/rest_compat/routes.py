@@ -22,7 +22,7 @@ from app.db.tables import TimeState
 from app.rest_compat import shapes
 from app.rest_compat.errors import LegacyError, error_response, refusal
 from app.rest_compat.homework import read_homework
-from app.schema.endpoint import request_id_of
+from app.schema.endpoint import read_body, request_id_of
 from app.schema.errors import INTERNAL, code_of
 from app.schema.schema import Schema
 
@@ -36,6 +36,7 @@ PAGE_SIZE = 20
 LARGEST_PAGE = 100
 LARGEST_OFFSET = 2**31 - 1  # what a GraphQL Int holds; a page behind it is past the end of any list
 LONGEST_BODY = 64 * 1024
+MOST_DIGITS = 18
 
 logger = logging.getLogger("care.legacy")
 Handler = Callable[[Request], Awaitable[dict[str, Any]]]
@@ -161,7 +162,9 @@ def read_page(request: Request) -> tuple[int, int]:
 
 
 def read_count(text: str | None, default: int) -> int:
-    return int(text) if text is not None and re.fullmatch(r"-?[0-9]{1,18}", text) else default
+    if text is None or not re.fullmatch(r"-?[0-9]+", text):
+        return default
+    return int(text[:MOST_DIGITS])  # of more digits only that they are many counts
 
 
 def read_path_id(text: str) -> str:
@@ -172,15 +175,9 @@ def read_path_id(text: str) -> str:
 
 async def read_json_body(request: Request) -> bytes:
     """The body, refused before it is read whole when it is too long or says it is something else."""
-    too_long = LegacyError(413, f"the body may have at most {LONGEST_BODY} bytes")
-    declared = request.headers.get("content-length", "")
-    if re.fullmatch(r"[0-9]+", declared) and (len(declared) > 18 or int(declared) > LONGEST_BODY):
-        raise too_long
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LONGEST_BODY:
-            raise too_long
+    body = await read_body(request, LONGEST_BODY)
+    if body is None:
+        raise LegacyError(413, f"the body may have at most {LONGEST_BODY} bytes")
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise LegacyError(415, "the content type must be application/json")

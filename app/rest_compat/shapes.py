@@ -92,8 +92,9 @@ def assignment(node: Node, zone: ZoneInfo) -> dict[str, Any]:
 
 def submitted(node: Node) -> list[Node]:
     """The submission of the current attempt: none while pending, whatever earlier attempts hold."""
-    sets: list[Node] = node["answerSets"]
-    return sets[:1] if node["status"] == "COMPLETE" else []
+    if node["status"] != "COMPLETE":
+        return []
+    return [each for each in node["answerSets"] if each["attempt"] == node["attempt"]][:1]
 
 
 def answer_set(node: Node, owner: Node, zone: ZoneInfo) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class Assignment(Node):
     )
     submit_date: datetime | None = strawberry.field(description="Null while pending.")
     status: AssignmentStatus
+    attempt: int = strawberry.field(description="Counts from 1; reopening begins another.")
     lateness: Lateness = strawberry.field(
         resolver=lateness_of, metadata=needing("end_date", "submit_date", "now")
     )

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
-from cross_web import AsyncHTTPRequestAdapter, HTTPException
+from cross_web import AsyncHTTPRequestAdapter, HTTPException, StarletteRequestAdapter
 from graphql import GraphQLError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
-from starlette.websockets import WebSocket
 from strawberry.asgi import GraphQL
 from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData
 from strawberry.http.base import BaseRequestProtocol
@@ -27,6 +26,7 @@ from app.schema.schema import Schema
 logger = logging.getLogger("care.graphql")
 
 JSON = "application/json"
+LONGEST_BODY = 256 * 1024
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -36,8 +36,33 @@ def request_id_of(headers: Mapping[str, str]) -> str:
     return given if SAFE_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
 
 
+async def read_body(request: Request, most: int) -> bytes | None:
+    """The body, or None as soon as it turns out longer than `most` bytes: it is not read to its end."""
+    declared = request.headers.get("content-length", "")
+    if re.fullmatch(r"[0-9]+", declared) and (len(declared) > 18 or int(declared) > most):
+        return None
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            return None
+    return bytes(body)
+
+
+class LimitedRequest(StarletteRequestAdapter):
+    """A request whose body is given up when it is too long."""
+
+    async def get_body(self) -> bytes:
+        body = await read_body(self._request, LONGEST_BODY)
+        if body is None:
+            raise HTTPException(413, f"The request may have at most {LONGEST_BODY} bytes.")
+        return body
+
+
 class Endpoint(GraphQL[Context, None]):
     """Strawberry's view with our door in front of it and our errors behind it."""
+
+    request_adapter_class = LimitedRequest
 
     def __init__(self, schema: Schema, is_open: bool, page: Callable[[], Response] | None) -> None:
         super().__init__(schema, graphql_ide=None, subscription_protocols=())
@@ -45,9 +70,6 @@ class Endpoint(GraphQL[Context, None]):
         self.page = page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await WebSocket(scope, receive, send).close(code=1000)
-            return
         request = Request(scope, receive)
         request_id = request.state.request_id = request_id_of(request.headers)
         response = await self.answer(request, request_id)
@@ -69,7 +91,9 @@ class Endpoint(GraphQL[Context, None]):
             body = request_error(refusal.reason, "BAD_REQUEST", request_id)
             allow = {"allow": "GET, POST"} if refusal.status_code == 405 else {}
             return Response(orjson.dumps(body), refusal.status_code, allow, media_type=JSON)
-        except Exception:  # outside the execution: the account could not be looked up
+        except ClientDisconnect:
+            return Response(status_code=400)  # read by nobody
+        except Exception:  # outside the execution, which says its faults itself
             logger.exception("fault in request %s", request_id)
             body = request_error("Internal error", INTERNAL, request_id)
             return Response(orjson.dumps(body), 500, media_type=JSON)

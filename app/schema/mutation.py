@@ -6,6 +6,7 @@ import strawberry
 
 from app.care import assignments
 from app.care.assignments import Homework
+from app.care.context import Role
 from app.care.errors import Refused
 from app.db.tables import Assignment, Book, Session
 from app.schema.assignments import AssignHomeworkInput, AssignHomeworkPayload
@@ -20,6 +21,7 @@ ASSIGNED = "The assignments were added to the session."
 class Mutation:
     @strawberry.mutation(description="Assign books to the client of a running session: all of them or none.")
     async def assign_homework(self, info: Info, input: AssignHomeworkInput) -> AssignHomeworkPayload:
+        info.context.signed_in_as(Role.CAREGIVER)
         homework = Homework(
             session_id=read_id(input.session_id, Session),
             book_ids=tuple(read_id(book_id, Book) for book_id in input.book_ids),

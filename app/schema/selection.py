@@ -51,8 +51,8 @@ class Asked:
         return self.links.setdefault(name, Asked(target))
 
     def freeze(self) -> Wanted:
-        links = [Link(name, name, asked.freeze()) for name, asked in self.links.items()]
-        pages = [Link(key, name, asked.freeze(), window) for key, (name, window, asked) in self.pages.items()]
+        links = [Link(name, asked.freeze()) for name, asked in self.links.items()]
+        pages = [Link(name, asked.freeze(), window) for name, window, asked in self.pages.values()]
         return Wanted(frozenset(self.columns), (*links, *pages))
 
 
@@ -60,6 +60,12 @@ class Asked:
 class RowsAsked:
     fields: Fields
     columns: set[str]
+
+
+def metadata_of(definition: GraphQLField) -> dict[str, Any]:
+    """What the field says of the columns and links it needs (schema/node.py)."""
+    declared: dict[str, Any] = definition.extensions["strawberry-definition"].metadata
+    return declared
 
 
 class Selection:
@@ -92,16 +98,24 @@ class Selection:
         return asked.freeze()
 
     def gather(self, asked: Asked, fields: Fields) -> None:
+        """Aliases of one field are gathered together: one by one, each level would double the work."""
         kind: Any = self.schema.type_map[asked.table.__name__]
+        groups: dict[str, tuple[GraphQLField, Fields]] = {}
         for group in self.below(kind, fields).values():
             name = group[0].node.name.value
-            if not name.startswith("__"):
-                self.gather_field(asked, kind.fields[name], group)
+            if name.startswith("__"):
+                continue
+            definition = kind.fields[name]
+            if "page" in metadata_of(definition):
+                arguments = get_argument_values(definition, group[0].node, self.variables)
+                name = page_key(name, arguments)
+            groups.setdefault(name, (definition, []))[1].extend(group)
+        for definition, group in groups.values():
+            self.gather_field(asked, definition, group)
 
     def gather_field(self, asked: Asked, definition: GraphQLField, group: Fields) -> None:
-        declared = definition.extensions["strawberry-definition"]
-        metadata = declared.metadata
-        *links, name = metadata.get("through", (declared.python_name,))
+        metadata = metadata_of(definition)
+        *links, name = metadata.get("through", (definition.extensions["strawberry-definition"].python_name,))
         for link in links:
             asked = asked.link(link)
         if "columns" in metadata:
@@ -123,8 +137,9 @@ class Selection:
         _, known, into = asked.pages.get(key, (name, Window(with_rows=False), Asked(target)))
         into.columns |= rows.columns
         self.gather(into, rows.fields)
-        where, values = definition.extensions["strawberry-definition"].metadata["page"](arguments)
+        where, values = metadata_of(definition)["page"](arguments)
         window = Window(
+            key=key,
             where=where,
             values=values,
             with_rows=shape.with_rows or known.with_rows,

@@ -10,7 +10,7 @@ from httpx2 import Response
 from sqlalchemy import select
 
 from app.auth import Door
-from app.db.entities import Table, read_moment, table_of
+from app.db.entities import Table, as_moment, table_of
 from app.db.kept import Difference, differences
 from app.db.statements import Operation, Statement
 from app.db.tables import CARE_TABLES, Moment
@@ -67,7 +67,7 @@ def all_rows() -> Operation[dict[str, list[dict[str, Any]]]]:
         columns = table_of(table).columns
         found[table_of(table).name] = [
             {
-                column.name: read_moment(value) if isinstance(column.type, Moment) else value
+                column.name: as_moment(value) if isinstance(column.type, Moment) else value
                 for column, value in zip(columns, row, strict=True)
             }
             for row in (yield statement, {})

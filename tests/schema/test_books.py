@@ -61,10 +61,10 @@ SEARCHES: dict[str, list[int]] = {
     "(draft": [5],
     "sleeper's": [2],
     "'; DROP TABLE book; --": [],
-    "\\": sorted(NAMES, reverse=True),
+    "\\": [],  # holds no word
     "": sorted(NAMES, reverse=True),
     "   ": sorted(NAMES, reverse=True),
-    "\U0010ffff": sorted(NAMES, reverse=True),
+    "\U0010ffff": [],
     "sleep" * 40: [],
 }
 SEARCH = "query($search: String) { books(search: $search) { totalCount nodes { legacyId } } }"
