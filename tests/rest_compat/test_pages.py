@@ -57,6 +57,8 @@ PAGES = {
     "page=2147483647": envelope([], False, True, 3, 20, 2147483647),
     "page=2147483648&size=1": envelope([], False, True, 45, 1, 2147483648),
     "page=999999999999999999&size=100": envelope([], False, True, 1, 100, 999999999999999999),
+    f"page={10**18}": envelope([], False, True, 3, 20, 10**17),  # of so many digits the first 18 are enough
+    f"size={10**30}": envelope(newest(45), True, True, 1, 100, 0),
     # unusable
     "page=&size=": envelope(newest(20), True, False, 3, 20, 0),
     "page=two&size=many": envelope(newest(20), True, False, 3, 20, 0),

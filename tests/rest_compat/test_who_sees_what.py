@@ -138,8 +138,8 @@ def test_an_assignment_completed_again_shows_the_newest_attempt_only(gateway: Ga
     gateway.given([*a_world(), a_complete_assignment(9, attempt=2)])
     gateway.given(
         [
-            an_answer_set(90, assignment=9, attempt=1),
             an_answer_set(91, assignment=9, attempt=2),
+            an_answer_set(95, assignment=9, attempt=1),  # recorded later, and yet the earlier attempt
             an_answer_set(92, assignment=9, attempt=2, saveType="DRAFT", submitDate=None),
             an_answer_set(93, assignment=9, attempt=2, saveType="AUTO_SAVE", submitDate=None),
         ]

@@ -173,3 +173,13 @@ def test_an_unknown_member_does_not_validate(standing: Gateway) -> None:
 
     assert error["extensions"] == {"code": "GRAPHQL_VALIDATION_FAILED"}
     assert "remindDate" in error["message"]
+
+
+def test_who_may_not_assign_hears_that_before_anything_else(standing: Gateway) -> None:
+    query = """mutation { assignHomework(input: {
+        sessionId: 1, bookIds: [1], startDate: "2026-11-22T08:00:00Z", endDate: "2026-11-29T08:00:00Z" }) {
+        assignments { session { assignments(first: 0) { totalCount } } } } }"""
+
+    answer = standing.as_client(1).graphql(query)
+
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["FORBIDDEN"]

@@ -4,6 +4,7 @@ Contract: bodies of every wrong kind are a 400 or 415, other methods a 405 with 
 GET, a mutation may not; the caller's own request id is kept where it is harmless to repeat.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -229,3 +230,21 @@ def test_any_other_request_id_is_replaced(standing: Gateway, given: str | None) 
 
     assert len(seen) == 2 and given not in seen
     assert all(len(each) == 32 and each.isalnum() for each in seen)
+
+
+def test_a_body_that_is_too_long_is_refused(standing: Gateway) -> None:
+    body = b'{"query": "{ __typename }"' + b" " * (256 * 1024) + b"}"
+
+    def in_pieces() -> Iterator[bytes]:
+        yield body[: len(body) // 2]
+        yield body[len(body) // 2 :]
+
+    for content in (body, in_pieces()):
+        response = standing.as_caregiver(1).request(
+            "POST", "/graphql", content=content, headers={"content-type": "application/json"}
+        )
+
+        assert response.status_code == 413
+        assert [error["message"] for error in response.json()["errors"]] == [
+            "The request may have at most 262144 bytes."
+        ]
