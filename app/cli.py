@@ -13,16 +13,16 @@ import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from app.auth import utc_now
+from app.auth.door import utc_now
 from app.care.context import Role
-from app.db.accounts import AccountRefused, add_person, list_people, set_disabled
-from app.db.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.drivers import Database, DatabaseError, is_fault_of_database, open_database
-from app.db.importing import ImportRefused, importing, is_empty
-from app.db.kept import differences
-from app.db.migrate import migrate, newest_version, stored_version
-from app.db.seldom import transaction
 from app.db.tables import Caregiver, Client
+from app.db.upkeep.accounts import AccountRefused, add_person, list_people, set_disabled
+from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
+from app.db.upkeep.importing import ImportRefused, importing, is_empty
+from app.db.upkeep.kept import differences
+from app.db.upkeep.migrate import migrate, newest_version, stored_version
+from app.db.upkeep.seldom import transaction
 from app.development import mint_token
 from app.first_minute import what_to_paste
 from app.main import create_app

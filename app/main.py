@@ -14,11 +14,13 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from app import ide
-from app.auth import Door, KeySet, Verifier, open_keys, utc_now
+from app.auth.door import Door, utc_now
+from app.auth.keys import KeySet, open_keys
+from app.auth.tokens import Verifier
 from app.care.context import Role
-from app.db.demo import CAREGIVER, CLIENT
 from app.db.drivers import DatabaseError, check_sqlite, open_database, sqlite_path
-from app.db.migrate import newest_version, stored_version
+from app.db.upkeep.demo import CAREGIVER, CLIENT
+from app.db.upkeep.migrate import newest_version, stored_version
 from app.development import has_own_keys, mint_token, public_key
 from app.rest_compat.routes import build_legacy, unknown
 from app.schema.endpoint import Endpoint

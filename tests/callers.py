@@ -10,10 +10,10 @@ from httpx2 import Response
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from app.auth import Door
+from app.auth.door import Door
 from app.db.drivers import Database, open_database
-from app.db.importing import importing
 from app.db.statements import Operation, Step
+from app.db.upkeep.importing import importing
 from app.settings import Settings
 from tests import keys
 from tests.given import Record, lines

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.db.migrate import migrate
+from app.db.upkeep.migrate import migrate
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys

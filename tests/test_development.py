@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.auth import open_keys
+from app.auth.keys import open_keys
 from app.development import KEY_FILE, has_own_keys, mint_token, private_key, public_key
 from app.main import keys_for
 from app.settings import Environment, Settings, SettingsError

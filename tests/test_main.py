@@ -8,8 +8,8 @@ from sqlalchemy import text
 from starlette.applications import Starlette
 
 import app.main
-from app.db.migrate import newest_version
 from app.db.statements import Operation, Statement
+from app.db.upkeep.migrate import newest_version
 from app.main import create_app
 from app.settings import Environment, Settings, SettingsError
 from tests import keys

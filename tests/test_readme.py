@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.db.demo import CAREGIVER, demo_lines
-from app.db.importing import importing
+from app.db.upkeep.demo import CAREGIVER, demo_lines
+from app.db.upkeep.importing import importing
 from tests import keys
 from tests.callers import Gateway, run_write
 from tests.given import NOW

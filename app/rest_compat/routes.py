@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from app.auth import Door
+from app.auth.door import Door
 from app.care.context import Context, Role
 from app.care.errors import CareError, Unreadable
 from app.db.selection import NEWEST

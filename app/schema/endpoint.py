@@ -17,7 +17,7 @@ from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData
 from strawberry.http.base import BaseRequestProtocol
 from strawberry.types import ExecutionResult
 
-from app.auth import Door
+from app.auth.door import Door
 from app.care.context import Context
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.schema.errors import INTERNAL, formatted, refusal_at_the_door, request_error

@@ -10,7 +10,8 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from app.auth import Door, KeySet
+from app.auth.door import Door
+from app.auth.keys import KeySet
 from tests.callers import Gateway
 from tests.keys import Private
 

@@ -5,10 +5,10 @@ import asyncio
 
 import pytest
 
-from app.auth import Door
-from app.db.accounts import set_disabled
-from app.db.seldom import transaction
+from app.auth.door import Door
 from app.db.tables import Caregiver, Client
+from app.db.upkeep.accounts import set_disabled
+from app.db.upkeep.seldom import transaction
 from tests import keys
 from tests.auth.signing import CAREGIVER_1, CLIENT_1, NO_ACCOUNT, assert_refused, me
 from tests.callers import Gateway

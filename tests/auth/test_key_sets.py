@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.auth import KEY_SET_PAUSE, KEY_SET_SECONDS
+from app.auth.keys import KEY_SET_PAUSE, KEY_SET_SECONDS
 from tests import keys
 from tests.auth.conftest import Opening
 from tests.auth.issuer import Issuer, issuing, jwk, ticks_of

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from app.auth import open_keys
+from app.auth.keys import open_keys
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.auth.conftest import Opening

@@ -9,7 +9,8 @@ from typing import Any
 import jwt
 import pytest
 
-from app.auth import REMEMBERED_SECONDS, Identity, Verifier, open_keys
+from app.auth.keys import open_keys
+from app.auth.tokens import REMEMBERED_SECONDS, Identity, Verifier
 from app.care.context import Role
 from app.care.errors import NotAllowed, NotSignedIn
 from app.settings import Environment, Settings

@@ -80,12 +80,16 @@ def test_a_name_or_identifier_that_is_taken_is_refused(command: Command, words: 
 
 CAREGIVER_USAGE = "Error: a caregiver has a --position, and no --oppt-id"
 CLIENT_USAGE = "Error: a client has an --oppt-id, and no --position"
+NOTHING_SAID = "Error: names and identifiers are not empty, and hold no control characters"
 USAGE = {
     "no position": ((*MARA, "--name", "x"), CAREGIVER_USAGE),
     "empty position": ((*MARA, "--name", "x", "--position", ""), CAREGIVER_USAGE),
     "client's identifier": ((*MARA, "--name", "x", "--position", "y", "--oppt-id", "1"), CAREGIVER_USAGE),
     "no identifier": ((*JONAS, "--name", "x"), CLIENT_USAGE),
     "caregiver's position": ((*JONAS, "--name", "x", "--oppt-id", "1", "--position", "y"), CLIENT_USAGE),
+    "a blank name": ((*MARA, "--name", " ", "--position", "y"), NOTHING_SAID),
+    "an empty user": (("--role", "client", "--user", "", "--name", "x", "--oppt-id", "1"), NOTHING_SAID),
+    "a tab": ((*JONAS, "--name", "a\tb", "--oppt-id", "1"), NOTHING_SAID),
     "no name": (MARA, "Error: Missing option '--name'."),
     "no user": (("--role", "client", "--name", "x"), "Error: Missing option '--user'."),
     "no role": (("--user", "x"), "Error: Missing option '--role'. Choose from:"),

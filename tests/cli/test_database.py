@@ -7,12 +7,12 @@ import orjson
 import pytest
 from sqlalchemy import func, select, update
 
-from app.db.demo import CAREGIVER, CLIENT
 from app.db.entities import table_of
-from app.db.importing import is_empty
-from app.db.migrate import newest_version, stored_version
 from app.db.statements import Operation, Statement
 from app.db.tables import Assignment, Session
+from app.db.upkeep.demo import CAREGIVER, CLIENT
+from app.db.upkeep.importing import is_empty
+from app.db.upkeep.migrate import newest_version, stored_version
 from app.settings import Settings
 from tests.callers import load, run_read, run_write
 from tests.cli.conftest import Command, assert_sentence

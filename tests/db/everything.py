@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from app.auth import Identity, viewer_for
+from app.auth.door import viewer_for
+from app.auth.tokens import Identity
 from app.care.answers import get_my_answer_sets
 from app.care.assignments import (
     AssignmentFilter,

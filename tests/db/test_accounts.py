@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from app.db.accounts import AccountRefused, Person, add_person, list_people, set_disabled
-from app.db.seldom import transaction
 from app.db.tables import Caregiver, Client
+from app.db.upkeep.accounts import AccountRefused, Person, add_person, list_people, set_disabled
+from app.db.upkeep.seldom import transaction
 from tests.callers import load
 from tests.db import raw
 from tests.given import a_caregiver, a_client

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.db.drivers import open_database
-from app.db.importing import ImportRefused, importing
+from app.db.upkeep.importing import ImportRefused, importing
 from tests.callers import load
 from tests.db import raw
 from tests.given import (

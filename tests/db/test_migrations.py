@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Inspector, create_engine, inspect
 from sqlmodel import SQLModel
 
 from app.db.entities import table_of
-from app.db.migrate import config, migrate, newest_version, stored_version
-from app.db.seldom import connected
+from app.db.upkeep.migrate import config, migrate, newest_version, stored_version
+from app.db.upkeep.seldom import connected
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.given import a_world
@@ -149,3 +149,12 @@ def test_a_new_sqlite_file_is_the_operators_alone_and_written_ahead(tmp_path: Pa
 
 def test_every_model_is_a_table_of_the_migration() -> None:
     assert set(raw.TABLES) == TABLES == {table_of(model).name for model in SQLModel.__subclasses__()}
+
+
+def test_an_address_may_carry_what_postgresql_understands(database_url: str, kind: str) -> None:
+    """Hosts hand out addresses with parameters; every way to the database reads them alike."""
+    url = database_url if kind == "sqlite" else f"{database_url}?application_name=care&sslmode=disable"
+
+    asyncio.run(migrate(url))
+
+    assert run_read(url, stored_version()) == newest_version()

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import text
 
 from app.db.drivers import DatabaseError, open_database
-from app.db.seldom import transaction
 from app.db.statements import Operation, Statement
+from app.db.upkeep.seldom import transaction
 from tests.callers import run_read, run_write
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

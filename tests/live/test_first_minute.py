@@ -13,8 +13,8 @@ import httpx2
 import jwt
 import pytest
 
-from app.db.kept import differences
-from app.db.migrate import migrate
+from app.db.upkeep.kept import differences
+from app.db.upkeep.migrate import migrate
 from app.development import KEY_FILE, public_key
 from app.settings import Environment, Settings
 from tests.callers import run_read

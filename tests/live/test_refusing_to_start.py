@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.db.migrate import migrate
+from app.db.upkeep.migrate import migrate
 from tests import keys
 from tests.live.processes import PATIENCE, free_port, run, start
 

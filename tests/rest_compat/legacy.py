@@ -9,11 +9,11 @@ from typing import Any
 from httpx2 import Response
 from sqlalchemy import select
 
-from app.auth import Door
+from app.auth.door import Door
 from app.db.entities import Table, as_moment, table_of
-from app.db.kept import Difference, differences
 from app.db.statements import Operation, Statement
 from app.db.tables import CARE_TABLES, Moment
+from app.db.upkeep.kept import Difference, differences
 from tests.callers import Caller, Gateway, run_read
 
 SESSIONS = "/gateway/profile/client/session"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 from graphql import parse, validate
 
-from app.db.demo import CAREGIVER, CLIENT, demo_lines
-from app.db.importing import importing
+from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
+from app.db.upkeep.importing import importing
 from app.ide import ASSETS, CONTENT_SECURITY_POLICY
 from app.ide.examples import EXAMPLES, Example
 from app.main import create_app

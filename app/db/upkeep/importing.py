@@ -10,8 +10,6 @@ from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import Table, table_of
-from app.db.kept import SET_KEPT
-from app.db.records import Problem, Record
 from app.db.statements import Bulk, DatabaseKind, Operation, Statement
 from app.db.tables import (
     Answer,
@@ -32,6 +30,8 @@ from app.db.tables import (
     SaveType,
     Session,
 )
+from app.db.upkeep.kept import SET_KEPT
+from app.db.upkeep.records import Problem, Record
 from app.db.words import words_of
 
 ROWS_HELD = 50_000  # rows gathered before they are handed to the database

@@ -10,10 +10,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from app.db.drivers import DatabaseError, open_database, sqlite_path
-from app.db.seldom import connected
 from app.db.statements import Operation, Statement
+from app.db.upkeep.seldom import connected
 
-FOLDER = Path(__file__).parent / "migrations"
+FOLDER = Path(__file__).parent.parent / "migrations"
 VERSION = Statement(lambda kind: text("SELECT version_num FROM alembic_version"))
 
 

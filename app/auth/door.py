@@ -1,0 +1,61 @@
+"""Where requests come in: from an Authorization header to a context with its viewer."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import String, bindparam, select
+
+from app.auth.tokens import Identity, Verifier
+from app.care.context import Context, Role, Viewer
+from app.care.errors import NotAllowed, NotSignedIn
+from app.db.drivers import Database
+from app.db.entities import Table, table_of
+from app.db.statements import Operation, Statement
+from app.db.tables import Caregiver, Client
+
+
+def find_account(table: Table) -> Statement:
+    account = table_of(table).c
+    return Statement(
+        lambda kind: select(account.id, account.is_disabled).where(
+            account.user_name == bindparam("user", type_=String)
+        )
+    )
+
+
+ACCOUNT = {Role.CAREGIVER: find_account(Caregiver), Role.CLIENT: find_account(Client)}
+
+
+def viewer_for(identity: Identity) -> Operation[Viewer]:
+    found = yield ACCOUNT[identity.role], {"user": identity.user}
+    if not found or found[0][1]:
+        raise NotAllowed("there is no enabled account for this token")
+    return Viewer(identity.role, found[0][0])
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where requests of both contracts come in."""
+
+    db: Database
+    verifier: Verifier
+    time_zone: str
+    clock: Callable[[], datetime] = utc_now
+
+    async def open(self, authorization: str | None, request_id: str) -> Context:
+        """The context of a request. Without a token there is no viewer; a bad token is refused."""
+        now = self.clock()
+        if authorization is None:
+            return Context(None, self.db, now, request_id, self.time_zone)
+        match = re.fullmatch(r"bearer +([^ ]+) *", authorization, re.IGNORECASE)
+        if match is None:
+            raise NotSignedIn("the Authorization header must read: bearer <token>")
+        identity = await self.verifier.identity(match[1], now)
+        viewer = await self.db.read(viewer_for(identity))
+        return Context(viewer, self.db, now, request_id, self.time_zone)
