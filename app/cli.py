@@ -89,7 +89,7 @@ def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]
     return asyncio.run(run())
 
 
-# --- serving ---------------------------------------------------------------------------------------
+# --- serving --------------------------------------------------------------------------------------
 
 
 @main.command()
@@ -160,7 +160,7 @@ def token(role: str, user: str, hours: int) -> None:
     click.echo(mint_token(settings_or_warn(), role.upper(), user, utc_now(), hours))
 
 
-# --- the database ----------------------------------------------------------------------------------
+# --- the database ---------------------------------------------------------------------------------
 
 
 @main.command("migrate")
@@ -201,7 +201,7 @@ def verify() -> None:
         raise SystemExit(1)
 
 
-# --- accounts --------------------------------------------------------------------------------------
+# --- accounts -------------------------------------------------------------------------------------
 
 
 @main.group()
@@ -276,7 +276,7 @@ def enable_account(role: str, user: str) -> None:
     switch_account(role, user, is_disabled=False)
 
 
-# --- about itself ----------------------------------------------------------------------------------
+# --- about itself ---------------------------------------------------------------------------------
 
 
 @main.command()

@@ -75,7 +75,7 @@ def keys_for(settings: Settings) -> KeySet:
     return open_keys(settings)
 
 
-# --- health ----------------------------------------------------------------------------------------
+# --- health ---------------------------------------------------------------------------------------
 
 
 async def live(request: Request) -> Response:
@@ -96,7 +96,7 @@ async def ready(request: Request) -> Response:
     return JSONResponse({"status": "ready"}, headers=NO_STORE)
 
 
-# --- the page for browsers, in development only ----------------------------------------------------
+# --- the page for browsers, in development only ---------------------------------------------------
 
 
 def page_maker(settings: Settings, clock: Callable[[], datetime]) -> Callable[[], HTMLResponse]:
@@ -120,7 +120,7 @@ async def asset(request: Request) -> Response:
     return Response(found[0], media_type=found[1], headers=headers)
 
 
-# --- `uvicorn app.main:app` ------------------------------------------------------------------------
+# --- `uvicorn app.main:app` -----------------------------------------------------------------------
 
 
 def __getattr__(name: str) -> Starlette:

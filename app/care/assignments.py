@@ -27,7 +27,7 @@ MOST_BOOKS = 50
 MOST_REMINDERS = 50
 
 
-# --- how late
+# --- how late -------------------------------------------------------------------------------------
 
 
 class LatenessState(StrEnum):
@@ -51,7 +51,7 @@ def lateness(end_date: datetime | None, submit_date: datetime | None, now: datet
     return Lateness(state, int((measured - end_date).total_seconds()))
 
 
-# --- the viewer's own
+# --- the viewer's own -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ async def get_my_assignments(ctx: Context, ids: list[int], wanted: Wanted) -> li
     return await ctx.db.read(get_rows(Assignment, ctx.viewpoint(), ids, wanted))
 
 
-# --- assigning homework
+# --- assigning homework ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

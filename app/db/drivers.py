@@ -50,7 +50,7 @@ def sqlite_path(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///"))
 
 
-# --- SQLite
+# --- SQLite ---------------------------------------------------------------------------------------
 
 
 class SqliteDatabase:
@@ -91,9 +91,8 @@ class SqliteDatabase:
             return
         try:
             connection.execute("ROLLBACK")
-        except (
-            sqlite3.Error
-        ):  # then nothing can be done on this connection any more; the next will be a new one
+        except sqlite3.Error:
+            # Nothing can be done on this connection any more; the thread's next one is new.
             self.connections.remove(connection)
             connection.close()
             del self.local.connection
@@ -196,7 +195,7 @@ def as_sqlite(value: Any) -> Any:
     return value
 
 
-# --- PostgreSQL
+# --- PostgreSQL -----------------------------------------------------------------------------------
 
 
 class PostgresDatabase:

@@ -15,9 +15,8 @@ from app.db.selection import Link, ViewerRole, Wanted, Where
 from app.db.statements import DatabaseKind, Statement, among, count_parameter, each, id_parameter
 from app.db.tables import Moment
 
-JOINS_PER_STATEMENT = (
-    12  # planners take exponential time over joins: a longer chain goes on in a statement of its own
-)
+# Planners take exponential time over joins: a longer chain goes on in a statement of its own.
+JOINS_PER_STATEMENT = 12
 
 
 class Row(tuple[Any, ...]):
@@ -183,7 +182,7 @@ def column_property(index: int, read: Callable[[Any], Any] | None) -> property:
     return property(itemgetter(index) if read is None else lambda values: read(values[index]))
 
 
-# --- how the statements are written
+# --- how the statements are written ---------------------------------------------------------------
 
 
 def belongs(
@@ -291,7 +290,7 @@ FORMS: dict[Form, Callable[[Sketch, DatabaseKind], ClauseElement]] = {
 }
 
 
-# --- counting
+# --- counting -------------------------------------------------------------------------------------
 
 Adds = Callable[[FromClause], ColumnElement[int]]
 

@@ -79,7 +79,7 @@ def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
     return Page(window.key, rows[: window.first], len(rows) > window.first, has_previous, total)
 
 
-# --- running the levels of a plan
+# --- running the levels of a plan -----------------------------------------------------------------
 
 
 def rows_of(level: Level, wanted: Wanted, values: Values) -> Operation[list[Row]]:

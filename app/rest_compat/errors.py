@@ -1,6 +1,5 @@
 """How refusals are said on the legacy paths: a status for every code, and the one error body."""
 
-import logging
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
@@ -8,8 +7,6 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
-
-logger = logging.getLogger("care.legacy")
 
 STATUS = {
     "UNAUTHENTICATED": 401,

@@ -24,6 +24,7 @@ from app.rest_compat.errors import LegacyError, error_response, refusal
 from app.rest_compat.homework import read_homework
 from app.schema.endpoint import read_body, request_id_of
 from app.schema.errors import INTERNAL, code_of
+from app.schema.lists import LARGEST_INT
 from app.schema.schema import Schema
 
 FOLDER = Path(__file__).parent / "documents"
@@ -34,7 +35,6 @@ CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = 
 
 PAGE_SIZE = 20
 LARGEST_PAGE = 100
-LARGEST_OFFSET = 2**31 - 1  # what a GraphQL Int holds; a page behind it is past the end of any list
 LONGEST_BODY = 64 * 1024
 MOST_DIGITS = 18
 
@@ -69,7 +69,8 @@ def build_legacy(schema: Schema, zone: ZoneInfo) -> Starlette:
     ) -> dict[str, Any]:
         state = read_time_state(request)
         number, size = read_page(request)
-        offset = min(number * size, LARGEST_OFFSET)
+        # A page behind what a GraphQL Int holds is past the end of any list.
+        offset = min(number * size, LARGEST_INT)
         found = (await run(ctx, document, {"timeState": state, "first": size, "offset": offset}))[field]
         content = [shape(node, zone) for node in found["nodes"]]
         return shapes.page(content, found["totalCount"], number, size)
@@ -174,7 +175,7 @@ def read_path_id(text: str) -> str:
 
 
 async def read_json_body(request: Request) -> bytes:
-    """The body, refused before it is read whole when it is too long or says it is something else."""
+    """The body: refused when it is too long, without being read whole, or when it says it is no JSON."""
     body = await read_body(request, LONGEST_BODY)
     if body is None:
         raise LegacyError(413, f"the body may have at most {LONGEST_BODY} bytes")

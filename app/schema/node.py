@@ -68,9 +68,8 @@ def read_global_id(text: str) -> tuple[str, int] | None:
     except (binascii.Error, ValueError):
         return None
     number = read_number(number_text)
-    if (
-        number is None or global_id(kind, number) != text
-    ):  # one id per object: no leading zeros, no padding games
+    # Compared as written: an object has one id, without leading zeros or other paddings.
+    if number is None or global_id(kind, number) != text:
         return None
     return kind, number
 

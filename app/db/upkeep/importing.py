@@ -75,7 +75,7 @@ class ImportRefused(Exception):
         return cls(refusal.line, refusal.member, refusal.reason, file)
 
 
-# --- reading one line ------------------------------------------------------------------------------
+# --- reading one line -----------------------------------------------------------------------------
 
 Parties = tuple[int, int]  # caregiver and client
 
@@ -260,7 +260,7 @@ class World:
         return bulks
 
 
-# --- the operation ---------------------------------------------------------------------------------
+# --- the operation --------------------------------------------------------------------------------
 
 
 def know(table: Table, *columns: str) -> Statement:
