@@ -15,7 +15,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.auth.door import utc_now
 from app.care.context import Role
-from app.db.drivers import Database, DatabaseError, is_fault_of_database, open_database
+from app.db.drivers import Database, DatabaseError, is_fault_of_database, open_database, reason_of
 from app.db.tables import Caregiver, Client
 from app.db.upkeep.accounts import AccountRefused, add_person, list_people, set_disabled
 from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
@@ -25,7 +25,7 @@ from app.db.upkeep.migrate import migrate, newest_version, stored_version
 from app.db.upkeep.seldom import transaction
 from app.development import mint_token
 from app.first_minute import what_to_paste
-from app.main import create_app
+from app.main import create_app, settle
 from app.schema.schema import build_schema, schema_text
 from app.settings import Settings, SettingsError, read_settings, unknown_variables, variable
 
@@ -81,7 +81,7 @@ def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]
             return await work(db)
         except Exception as error:
             if is_fault_of_database(error):
-                raise DatabaseError(f"the database refuses: {error}") from None
+                raise DatabaseError(f"the database refuses: {reason_of(error)}") from None
             raise
         finally:
             await db.close()
@@ -95,17 +95,20 @@ def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]
 @main.command()
 @click.option("--host", help="Address to listen on; CARE_HOST otherwise.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; CARE_PORT otherwise.")
-def serve(host: str | None, port: int | None) -> None:
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
+def serve(host: str | None, port: int | None, workers: int) -> None:
     """Serve both contracts."""
     settings = settings_or_warn()
-    app = create_app(settings)
+    app = create_app(settings)  # also with workers, which make their own: what is wrong is said here
     on_database(settings, no_work)
+    settle()
     host, port = host or settings.host, port or settings.port
     refuse_taken_port(host, port)
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, stopped)
     uvicorn.run(
-        app,
+        app if workers == 1 else "app.main:app",
+        workers=workers,
         host=host,
         port=port,
         log_level=settings.log_level,

@@ -7,6 +7,7 @@ import orjson
 import pytest
 from sqlalchemy import func, select, update
 
+from app.db.drivers import sqlite_path
 from app.db.entities import table_of
 from app.db.statements import Operation, Statement
 from app.db.tables import Assignment, Session
@@ -16,6 +17,7 @@ from app.db.upkeep.migrate import newest_version, stored_version
 from app.settings import Settings
 from tests.callers import load, run_read, run_write
 from tests.cli.conftest import Command, assert_sentence
+from tests.db import raw
 from tests.given import a_caregiver, a_world, lines
 
 COUNT = {
@@ -224,3 +226,18 @@ def test_verify_finds_nothing_where_nothing_is_wrong(command: Command, settings:
     said = command("verify")
 
     assert (said.exit_code, said.output) == (0, "0 differences\n")
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_verify_tells_in_a_sentence_that_the_file_is_damaged(command: Command, settings: Settings) -> None:
+    load(settings.database, a_world())
+    [(page, size)] = raw.run(
+        settings.database,
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = 'assignment'",
+    )
+    with sqlite_path(settings.database).open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+    assert_sentence(command("verify"), "the database refuses: database disk image is malformed")

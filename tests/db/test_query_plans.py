@@ -10,9 +10,10 @@ import pytest
 
 from app.care.assignments import is_in_session
 from app.care.sessions import IN_TIME_STATE
-from app.db.drivers import sqlite_path, sqlite_values
+from app.db.drivers import sqlite_path
 from app.db.plans import level_for
 from app.db.selection import ViewerRole, Wanted, Where
+from app.db.sqlite import sqlite_values
 from app.db.tables import Assignment, Session, TimeState
 from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran, everything_assigned, everything_read

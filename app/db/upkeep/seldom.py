@@ -8,7 +8,7 @@ from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from app.db.drivers import prepare_sqlite
+from app.db.sqlite import prepare_sqlite
 
 
 def make_engine(url: str) -> AsyncEngine:

@@ -1,0 +1,158 @@
+"""One thread writes to SQLite: what waits at the same time shares one commit, and one wait for the disk."""
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+from app.db.drivers import DatabaseUnavailable, run_steps
+from app.db.statements import Operation, Step
+
+Result = TypeVar("Result")
+
+MOST_TOGETHER = 64
+
+
+@dataclass(slots=True)
+class Waiting:
+    """An operation that somebody waits for, and what became of it."""
+
+    operation: Operation[Any]
+    future: asyncio.Future[Any]
+    result: Any = None
+    fault: BaseException | None = None
+
+
+class Writer:
+    """`run` runs a step on a connection; an operation hears of a fault only while its transaction stands."""
+
+    def __init__(
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        run: Callable[[sqlite3.Connection, Step], list[Any]],
+    ) -> None:
+        self.connect = connect
+        self.run = run
+        self.connection: sqlite3.Connection | None = None
+        self.queue: SimpleQueue[Waiting | None] = SimpleQueue()
+        # A daemon: a process that forgets to close must still end, and SQLite bears that at any moment.
+        self.thread = Thread(target=self.work, name="writer", daemon=True)
+        self.thread.start()
+
+    async def write(self, operation: Operation[Result]) -> Result:
+        waiting = Waiting(operation, asyncio.get_running_loop().create_future())
+        self.queue.put(waiting)
+        return await waiting.future  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Waits for what waits."""
+        self.queue.put(None)
+        self.thread.join()
+
+    # --- in the thread ---
+
+    def work(self) -> None:
+        while self.work_on_a_group():
+            pass
+        self.drop_connection()
+
+    def work_on_a_group(self) -> bool:
+        waiting = self.next_group()
+        is_last = waiting[-1] is None
+        group = deque(one for one in waiting if one is not None)
+        while group:
+            answer(self.commit_together(group))
+        return not is_last
+
+    def next_group(self) -> list[Waiting | None]:
+        """All that waits now, but no more than is fair to the first of them. None comes last of all."""
+        group = [self.queue.get()]
+        while group[-1] is not None and len(group) < MOST_TOGETHER:
+            try:
+                group.append(self.queue.get_nowait())
+            except Empty:
+                break
+        return group
+
+    def commit_together(self, group: deque[Waiting]) -> list[Waiting]:
+        """Runs the group in one transaction; takes out of it what ran, which is all unless SQLite gave up."""
+        ran: list[Waiting] = []
+        try:
+            connection = self.connection = self.connection or self.connect()
+            connection.execute("BEGIN IMMEDIATE")
+        except BaseException as fault:
+            ran.extend(group)
+            group.clear()
+            fail_together(ran, fault)
+            return ran
+        try:
+            while group:
+                one = group.popleft()
+                if one.future.cancelled():  # nobody waits any more
+                    one.operation.close()
+                    continue
+                ran.append(one)
+                self.run_by_itself(connection, one)
+            connection.execute("COMMIT")
+        except BaseException as fault:
+            self.roll_back(connection)
+            fail_together(ran, fault)
+        return ran
+
+    def run_by_itself(self, connection: sqlite3.Connection, one: Waiting) -> None:
+        """What an operation breaks is undone and its own; raises only if the whole transaction is lost."""
+        connection.execute("SAVEPOINT operation")
+        try:
+            one.result = run_steps(one.operation, partial(self.run, connection))
+        except BaseException as fault:
+            if not connection.in_transaction:  # SQLite ended it: a full disk, an I/O error
+                raise
+            connection.execute("ROLLBACK TO operation")
+            one.fault = fault
+        connection.execute("RELEASE operation")
+
+    def roll_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self.drop_connection()  # nothing can be done on it any more; the next group opens another
+
+    def drop_connection(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+
+def fail_together(ran: list[Waiting], fault: BaseException) -> None:
+    """Those that were refused too: what they were refused for may have been a neighbour's, now undone."""
+    cause = fault.__cause__ if isinstance(fault, DatabaseUnavailable) else fault
+    for one in ran:
+        one.fault = DatabaseUnavailable()
+        one.fault.__cause__ = cause
+
+
+def answer(ran: list[Waiting]) -> None:
+    """Wakes each event loop once, however many of its callers are answered."""
+    loops = {one.future.get_loop() for one in ran}
+    for loop in loops:
+        mine = [one for one in ran if one.future.get_loop() is loop]
+        try:
+            loop.call_soon_threadsafe(settle, mine)
+        except RuntimeError:  # it has been closed: nobody waits there any more
+            continue
+
+
+def settle(ran: list[Waiting]) -> None:
+    for one in ran:
+        if one.future.done():  # cancelled meanwhile: what was written stays written
+            continue
+        if one.fault is not None:
+            one.future.set_exception(one.fault)
+        else:
+            one.future.set_result(one.result)

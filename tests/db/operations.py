@@ -1,0 +1,59 @@
+"""Small operations, and a database that is open while a test uses it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from sqlalchemy import text
+
+from app.db.drivers import Database, open_database
+from app.db.statements import Operation, Statement
+from tests.db import raw
+
+Result = TypeVar("Result")
+
+
+class Broken(Exception):
+    """A refusal."""
+
+
+def sql(statement: str) -> Statement:
+    return Statement(lambda kind: text(statement))
+
+
+COUNT_MODULES = sql("SELECT count(*) FROM module")
+
+
+def add_module(name: str) -> Statement:
+    return sql(f"INSERT INTO module (name) VALUES ('{name}')")
+
+
+def modules(url: str) -> list[str]:
+    return [row[0] for row in raw.run(url, "SELECT name FROM module ORDER BY id")]
+
+
+def with_database(url: str, use: Callable[[Database], Awaitable[Result]], **options: Any) -> Result:
+    async def used() -> Result:
+        db = await open_database(url, **options)
+        try:
+            return await use(db)
+        finally:
+            await db.close()
+
+    return asyncio.run(used())
+
+
+def adding(name: str) -> Operation[str]:
+    yield add_module(name), {}
+    return name
+
+
+def adding_and_breaking(fault: Exception | None) -> Operation[None]:
+    yield add_module("never"), {}
+    if fault is not None:
+        raise fault
+    yield sql("INSERT INTO book (module_id, name, is_test) VALUES (77, 'x', false)"), {}
+
+
+def counting() -> Operation[int]:
+    return int((yield COUNT_MODULES, {})[0][0])

@@ -1,0 +1,278 @@
+"""Promise: writes that wait at the same time are committed together and answered when they are on the disk;
+what one of them breaks is its own, and what breaks the transaction is told to all that were in it."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from threading import Event
+
+import pytest
+
+from app.db.drivers import Database, DatabaseUnavailable, sqlite_path
+from app.db.statements import Operation
+from tests.db import raw
+from tests.db.operations import (
+    COUNT_MODULES,
+    Broken,
+    add_module,
+    adding,
+    adding_and_breaking,
+    modules,
+    sql,
+    with_database,
+)
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+ENDLESS = 60  # seconds after which a test that hangs fails
+
+
+def holding(is_held: Event, release: Event) -> Operation[None]:
+    is_held.set()
+    assert release.wait(ENDLESS)
+    yield from ()
+
+
+@asynccontextmanager
+async def busy_writer(db: Database) -> AsyncIterator[None]:
+    """What is written inside the block waits until the block ends, and so is one group."""
+    is_held, release = Event(), Event()
+    holder = asyncio.create_task(db.write(holding(is_held, release)))
+    await asyncio.to_thread(is_held.wait, ENDLESS)
+    try:
+        yield
+        await asyncio.sleep(0)  # what was asked for last has begun to wait
+    finally:
+        release.set()
+        await holder
+
+
+async def write_together(db: Database, *operations: Operation[object]) -> list[object]:
+    async with busy_writer(db):
+        writes = [asyncio.create_task(db.write(one)) for one in operations]
+    return await asyncio.gather(*writes, return_exceptions=True)
+
+
+def adding_and_looking(name: str, url: str) -> Operation[tuple[int, int]]:
+    """How many modules the operation sees, and how many are committed."""
+    yield add_module(name), {}
+    own = (yield COUNT_MODULES, {})[0][0]
+    return own, len(modules(url))
+
+
+def test_writes_that_wait_are_committed_together(database_url: str) -> None:
+    async def use(db: Database) -> list[object]:
+        return await write_together(db, *(adding_and_looking(name, database_url) for name in "abc"))
+
+    assert with_database(database_url, use) == [(1, 0), (2, 0), (3, 0)]
+    assert modules(database_url) == ["a", "b", "c"]
+
+
+def test_nobody_is_answered_before_the_commit(database_url: str) -> None:
+    async def use(db: Database) -> None:
+        async with busy_writer(db):
+            writes = [asyncio.create_task(db.write(adding(name))) for name in "abc"]
+        for done in asyncio.as_completed(writes):
+            await done
+            assert modules(database_url) == ["a", "b", "c"]
+
+    with_database(database_url, use)
+
+
+def test_a_group_has_an_end(database_url: str) -> None:
+    names = [f"module {number:03}" for number in range(70)]
+
+    async def use(db: Database) -> list[object]:
+        return await write_together(db, *(adding_and_looking(name, database_url) for name in names))
+
+    seen = with_database(database_url, use)
+
+    assert seen == [(number, 0 if number <= 64 else 64) for number in range(1, 71)]
+    assert modules(database_url) == names
+
+
+def test_what_one_of_a_group_breaks_is_its_own(database_url: str) -> None:
+    async def use(db: Database) -> list[object]:
+        return await write_together(
+            db,
+            adding("a"),
+            adding_and_breaking(Broken()),
+            adding("b"),
+            adding_and_breaking(None),
+            adding_and_looking("c", database_url),
+        )
+
+    a, refused, b, broken, c = with_database(database_url, use)
+
+    assert (a, b, c) == ("a", "b", (3, 0))
+    assert isinstance(refused, Broken)
+    assert isinstance(broken, sqlite3.IntegrityError)
+    assert modules(database_url) == ["a", "b", "c"]
+
+
+# --- called off
+
+
+def test_a_write_that_is_called_off_before_its_turn_is_left_out(database_url: str) -> None:
+    async def use(db: Database) -> None:
+        async with busy_writer(db):
+            writes = [asyncio.create_task(db.write(adding(name))) for name in "abc"]
+            await asyncio.sleep(0)
+            writes[1].cancel()
+        a, b, c = await asyncio.gather(*writes, return_exceptions=True)
+        assert (a, c) == ("a", "c")
+        assert isinstance(b, asyncio.CancelledError)
+
+    with_database(database_url, use)
+    assert modules(database_url) == ["a", "c"]
+
+
+def test_a_write_that_is_called_off_while_it_runs_is_carried_out_to_its_end(database_url: str) -> None:
+    is_held, release = Event(), Event()
+
+    def adding_slowly() -> Operation[None]:
+        yield add_module("a"), {}
+        yield from holding(is_held, release)
+        yield add_module("b"), {}
+
+    async def use(db: Database) -> None:
+        async with busy_writer(db):
+            slow = asyncio.create_task(db.write(adding_slowly()))
+            next_one = asyncio.create_task(db.write(adding("c")))
+        await asyncio.to_thread(is_held.wait, ENDLESS)
+        slow.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await slow
+        release.set()
+        assert await next_one == "c"
+
+    with_database(database_url, use)
+    assert modules(database_url) == ["a", "b", "c"]
+
+
+def test_closing_lets_what_waits_finish(database_url: str) -> None:
+    async def use(db: Database) -> None:
+        async with busy_writer(db):
+            writes = [asyncio.create_task(db.write(adding(name))) for name in "abc"]
+            await asyncio.sleep(0)
+            closed = asyncio.create_task(db.close())
+        assert await asyncio.gather(*writes) == ["a", "b", "c"]
+        await closed
+
+    with_database(database_url, use)
+    assert modules(database_url) == ["a", "b", "c"]
+
+
+# --- faults of the database
+
+
+def setting(pragma: str) -> Operation[None]:
+    """For the connection that writes."""
+    yield sql(f"PRAGMA {pragma}"), {}
+
+
+def limit_size(url: str) -> Operation[None]:
+    """The file may not grow any more: to SQLite that is a full disk."""
+    return setting(f"max_page_count = {raw.run(url, 'PRAGMA page_count')[0][0]}")
+
+
+def assert_unavailable(fault: object, cause: str) -> None:
+    assert isinstance(fault, DatabaseUnavailable)
+    assert str(fault) == "the database cannot take this now; nothing was changed"
+    assert str(fault.__cause__) == cause
+
+
+LARGE = sql("INSERT INTO module (name) VALUES (hex(zeroblob(1000000)))")
+LARGE_AND_SEVERAL = sql(
+    "INSERT INTO module (name) SELECT hex(zeroblob(500000)) FROM (SELECT 1 UNION ALL SELECT 2)"
+)
+
+
+def test_a_full_disk_fails_all_that_shared_the_transaction_and_nothing_behind_it(database_url: str) -> None:
+    heard = []
+
+    def adding_too_much() -> Operation[None]:
+        try:
+            yield LARGE, {}
+        except Exception as fault:
+            heard.append(fault)
+
+    async def use(db: Database) -> None:
+        await db.write(limit_size(database_url))
+        a, refused, large, b, c = await write_together(
+            db, adding("a"), adding_and_breaking(Broken()), adding_too_much(), adding("b"), adding("c")
+        )
+        for one in (a, refused, large):
+            assert_unavailable(one, "database or disk is full")
+        assert (b, c) == ("b", "c")
+        assert heard == []  # there is nothing that an operation could do about it
+
+        await db.write(setting("max_page_count = 100000"))
+        await db.write(adding_too_much())
+
+    with_database(database_url, use)
+    assert [name[:3] for name in modules(database_url)] == ["b", "c", "000"]
+
+
+def test_a_full_disk_of_which_sqlite_undoes_one_statement_fails_one_operation(database_url: str) -> None:
+    def adding_too_much() -> Operation[None]:
+        yield add_module("never"), {}
+        yield LARGE_AND_SEVERAL, {}
+
+    async def use(db: Database) -> None:
+        await db.write(limit_size(database_url))
+        a, large, b = await write_together(
+            db, adding("a"), adding_too_much(), adding_and_looking("b", database_url)
+        )
+        assert (a, b) == ("a", (2, 0))
+        assert_unavailable(large, "database or disk is full")
+
+    with_database(database_url, use)
+    assert modules(database_url) == ["a", "b"]
+
+
+def test_a_commit_that_fails_fails_the_group(database_url: str) -> None:
+    def breaking_late() -> Operation[None]:
+        yield sql("PRAGMA defer_foreign_keys = ON"), {}
+        yield sql("INSERT INTO book (module_id, name, is_test) VALUES (77, 'x', false)"), {}
+
+    async def use(db: Database) -> None:
+        failed = await write_together(db, adding("a"), breaking_late(), adding_and_breaking(Broken()))
+        for one in failed:
+            assert_unavailable(one, "FOREIGN KEY constraint failed")
+        await db.write(adding("b"))
+
+    with_database(database_url, use)
+    assert modules(database_url) == ["b"]
+
+
+def test_a_lock_that_is_not_let_go_fails_what_waits_for_it(database_url: str) -> None:
+    started = []
+
+    def starting() -> Operation[None]:
+        started.append(True)
+        yield add_module("never"), {}
+
+    async def use(db: Database) -> None:
+        await db.write(setting("busy_timeout = 1"))
+        with closing(sqlite3.connect(sqlite_path(database_url), isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            refused = await asyncio.gather(*(db.write(starting()) for _ in range(3)), return_exceptions=True)
+        for one in refused:
+            assert_unavailable(one, "database is locked")
+        await db.write(adding("next"))
+
+    with_database(database_url, use)
+    assert (started, modules(database_url)) == ([], ["next"])
+
+
+def test_a_file_that_may_not_be_written_is_unavailable(database_url: str) -> None:
+    async def use(db: Database) -> None:
+        await db.write(setting("query_only = ON"))  # for SQLite the same as a file that is read-only
+        with pytest.raises(DatabaseUnavailable) as refused:
+            await db.write(adding("never"))
+        assert_unavailable(refused.value, "attempt to write a readonly database")
+
+    with_database(database_url, use)
+    assert modules(database_url) == []
