@@ -21,7 +21,7 @@ check: .venv/ready
 schema: .venv/ready  ## writes schema.graphql
 	$(PY) -m app schema > schema.graphql.new && mv schema.graphql.new schema.graphql
 
-bench: .venv/ready  ## the yardstick: needs wrk; bench/README.md says how to add other servers
+bench: .venv/ready  ## the yardstick beside its installed peers: needs wrk, see bench/README.md
 	$(PY) bench/run.py bench
 
 lock: .venv/ready  ## renews requirements.lock from pyproject.toml

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import expected
 from comparison import WRITES, encoded, what_is_wrong
@@ -25,6 +26,7 @@ from servers import (
     WORK,
     Target,
     data_folder,
+    filled,
     master_database,
     new_request,
     read_targets,
@@ -48,6 +50,8 @@ def main() -> int:
         return install_peers()
     copy_node_peers()
 
+    args.target = args.target or default_targets(targets, bars)
+
     rounds: list[Round] = []
     for repetition in range(args.reps if args.command == "bench" else 1):
         for name in args.target:
@@ -67,7 +71,11 @@ def read_arguments() -> argparse.Namespace:
     )
     parser.add_argument("command", choices=["check", "bench", "report", "peers"])
     parser.add_argument(
-        "-t", "--target", action="append", choices=names, help=f"may be repeated; default {PROJECT}"
+        "-t",
+        "--target",
+        action="append",
+        choices=names,
+        help=f"may be repeated; default {PROJECT} and its peers",
     )
     parser.add_argument(
         "-o", "--op", action="append", choices=list(OPERATIONS), help="may be repeated; default all"
@@ -82,9 +90,18 @@ def read_arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.command == "report" and not args.json:
         parser.error("report needs --json FILE")
-    args.target = args.target or [PROJECT]
     args.op = args.op or list(OPERATIONS)
     return args
+
+
+def default_targets(targets: dict[str, Target], bars: dict[str, Any]) -> list[str]:
+    """The project and the peers it has bars against, as far as they are installed."""
+    missing = [
+        name for name in bars if not Path(filled(targets[name].spec["needs"], {"home": HOME})).exists()
+    ]
+    if missing:
+        print(f"left out, as not installed: {', '.join(missing)}; `bench/run.py peers` installs what it can")
+    return [PROJECT, *(name for name in bars if name not in missing)]
 
 
 def one_round(target: Target, args: argparse.Namespace, fresh: bool) -> Round:
