@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sqlalchemy import String, bindparam, select
 
+from app.auth.keys import Key
 from app.auth.tokens import Identity, Verifier
 from app.care.context import Context, Role, Viewer
 from app.care.errors import NotAllowed, NotSignedIn
@@ -39,6 +40,19 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+# An account that is disabled is shut this much later at most (docs/decisions/0009).
+ACCOUNT_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Who came in by an Authorization header, and how long that need not be asked again."""
+
+    viewer: Viewer
+    until: float
+    keys: list[Key]
+
+
 @dataclass(frozen=True)
 class Door:
     """Where requests of both contracts come in."""
@@ -47,15 +61,33 @@ class Door:
     verifier: Verifier
     time_zone: str
     clock: Callable[[], datetime] = utc_now
+    entered: dict[str, Entered] = field(default_factory=dict, compare=False)
 
     async def open(self, authorization: str | None, request_id: str) -> Context:
         """The context of a request. Without a token there is no viewer; a bad token is refused."""
         now = self.clock()
-        if authorization is None:
-            return Context(None, self.db, now, request_id, self.time_zone)
+        viewer = None if authorization is None else await self.viewer(authorization, now)
+        return Context(viewer, self.db, now, request_id, self.time_zone)
+
+    async def viewer(self, authorization: str, now: datetime) -> Viewer:
+        known = self.entered.get(authorization)
+        if known and now.timestamp() < known.until and known.keys is self.verifier.keys.keys:
+            return known.viewer
         match = re.fullmatch(r"bearer +([^ ]+) *", authorization, re.IGNORECASE)
         if match is None:
             raise NotSignedIn("the Authorization header must read: bearer <token>")
         identity = await self.verifier.identity(match[1], now)
         viewer = await self.db.read(viewer_for(identity))
-        return Context(viewer, self.db, now, request_id, self.time_zone)
+        self.remember(authorization, match[1], viewer, now)
+        return viewer
+
+    def remember(self, authorization: str, token: str, viewer: Viewer, now: datetime) -> None:
+        """For a moment, and no longer than the token itself is remembered."""
+        verified = self.verifier.remembered.get(token)
+        if verified is None:
+            return
+        self.entered.pop(authorization, None)
+        while len(self.entered) >= self.verifier.settings.token_cache:
+            del self.entered[next(iter(self.entered))]  # the oldest
+        until = min(verified[1], now.timestamp() + ACCOUNT_SECONDS)
+        self.entered[authorization] = Entered(viewer, until, self.verifier.keys.keys)

@@ -72,7 +72,7 @@ class Ticks:
     """The seconds that a key set counts; they pass when a test says so."""
 
     def __init__(self, keys: KeySet) -> None:
-        self.now = keys.read_at
+        self.now = keys.read_at = float(int(keys.read_at))  # whole seconds add up exactly
         keys.ticks = lambda: self.now
 
     def pass_(self, seconds: float) -> None:

@@ -1,18 +1,22 @@
 """Promise: a valid token is not enough. Its person must have an enabled account in the role it names, and
-an account that is shut is shut at once."""
+an account that is shut is shut within seconds."""
 
 import asyncio
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from app.auth.door import Door
+from app.auth.door import ACCOUNT_SECONDS, Door
 from app.db.tables import Caregiver, Client
 from app.db.upkeep.accounts import set_disabled
 from app.db.upkeep.seldom import transaction
+from app.main import create_app
+from app.settings import Settings
 from tests import keys
 from tests.auth.signing import CAREGIVER_1, CLIENT_1, NO_ACCOUNT, assert_refused, me
-from tests.callers import Gateway
-from tests.given import a_caregiver, a_client
+from tests.callers import Gateway, opened
+from tests.given import NOW, a_caregiver, a_client
 
 PEOPLE = {"CAREGIVER": (Caregiver, "caregiver-1", CAREGIVER_1), "CLIENT": (Client, "client-1", CLIENT_1)}
 
@@ -54,21 +58,48 @@ def test_one_name_may_be_an_account_in_each_role(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("role", PEOPLE)
-def test_a_disabled_account_is_shut_at_once_and_opens_again(gateway: Gateway, role: str) -> None:
+def test_a_disabled_account_is_shut_within_seconds_and_opens_again(gateway: Gateway, role: str) -> None:
     table, user, person = PEOPLE[role]
     remembered = keys.token(role, user)
     assert me(gateway, remembered) == person
-    door: Door = gateway.client.app_state["door"]
-    assert remembered in door.verifier.remembered
 
     switch(gateway, table, user, is_disabled=True)
 
-    assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
     assert_refused(gateway, f"bearer {keys.token(role, user, jti='new')}", 403, NO_ACCOUNT)
+    assert me(gateway, remembered) == person
+    after(gateway, ACCOUNT_SECONDS)
+    assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
 
     switch(gateway, table, user, is_disabled=False)
 
     assert me(gateway, remembered) == person
+
+
+def test_no_account_is_remembered_where_no_token_is(settings: Settings) -> None:
+    with opened(create_app(settings.model_copy(update={"token_cache": 0}), clock=lambda: NOW)) as client:
+        gateway = Gateway(client, settings)
+        assert me(gateway, keys.token("CAREGIVER", "caregiver-1"))
+
+        switch(gateway, Caregiver, "caregiver-1", is_disabled=True)
+
+        assert_refused(gateway, f"bearer {keys.token('CAREGIVER', 'caregiver-1')}", 403, NO_ACCOUNT)
+
+
+def test_accounts_are_remembered_for_as_many_tokens_as_the_setting_says(settings: Settings) -> None:
+    with opened(create_app(settings.model_copy(update={"token_cache": 2}), clock=lambda: NOW)) as client:
+        gateway = Gateway(client, settings)
+
+        for number in range(4):
+            me(gateway, keys.token("CAREGIVER", "caregiver-1", jti=str(number)))
+
+        door: Door = gateway.client.app_state["door"]
+        newest = [keys.token("CAREGIVER", "caregiver-1", jti=str(number)) for number in (2, 3)]
+        assert list(door.entered) == [f"bearer {token}" for token in newest]
+
+
+def after(gateway: Gateway, seconds: int) -> None:
+    state = gateway.client.app_state
+    state["door"] = replace(state["door"], clock=lambda: NOW + timedelta(seconds=seconds))
 
 
 def switch(gateway: Gateway, table: type[Caregiver] | type[Client], user: str, is_disabled: bool) -> None:
