@@ -1,7 +1,7 @@
 """Puts the parts together: settings, database, both contracts, health."""
 
+import gc
 import logging
-import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -9,20 +9,23 @@ from datetime import datetime
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import ide
 from app.auth.door import Door, utc_now
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
 from app.care.context import Role
-from app.db.drivers import DatabaseError, check_sqlite, open_database, sqlite_path
+from app.db.drivers import DatabaseError, open_database, sqlite_path
+from app.db.sqlite import check_sqlite
 from app.db.upkeep.demo import CAREGIVER, CLIENT
 from app.db.upkeep.migrate import newest_version, stored_version
 from app.development import has_own_keys, mint_token, public_key
-from app.rest_compat.routes import build_legacy, unknown
+from app.rest_compat.routes import build_legacy
 from app.schema.endpoint import Endpoint
 from app.schema.schema import build_schema
 from app.settings import Settings, SettingsError, read_settings
@@ -36,37 +39,54 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
     """The ASGI application. Without settings it reads CARE_* from the environment."""
     settings = settings or read_settings()
     keys = keys_for(settings)
-    schema = build_schema()
+    schema = build_schema(prepares=settings.engine)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
-        db = await open_database(settings.database, settings.read_threads)
+        db = await open_database(settings.database, settings.read_threads, loop_read_ms=settings.loop_read_ms)
         try:
             yield {"door": Door(db, Verifier(settings, keys), settings.time_zone, clock)}
         finally:
             await db.close()
 
-    legacy = build_legacy(schema, settings.zone)
-    routes: list[BaseRoute] = [
-        Route("/livez", live),
-        Route("/readyz", ready),
-        Mount("/gateway", legacy),
-    ]
+    routes: list[BaseRoute] = [Route("/livez", live), Route("/readyz", ready)]
     page = None
     if settings.in_development:
         page = page_maker(settings, clock)
         routes.append(Route("/graphql/ide/{name}", asset))
-    routes.append(Route("/graphql", Endpoint(schema, is_open=settings.in_development, page=page)))
-    app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: nothing_here})
+    contracts = Middleware(
+        Contracts,
+        graphql=Endpoint(schema, is_open=settings.in_development, page=page),
+        legacy=build_legacy(schema, settings.zone),
+    )
+    app = Starlette(routes=routes, middleware=[contracts], lifespan=lifespan)
     app.router.redirect_slashes = False  # a POST that is redirected loses its body in many clients
     return app
 
 
-async def nothing_here(request: Request, error: Exception) -> Response:
-    """A mount is looked into behind its slash only; what else lies under /gateway is refused as there."""
-    if re.match(r"/gateway(/|$)", request.scope["path"]):
-        return await unknown(request, error)
-    return Response("Not Found", 404, media_type="text/plain")
+class Contracts:
+    """Both contracts stand before the router, which would try its routes one by one on every request."""
+
+    def __init__(self, app: ASGIApp, graphql: ASGIApp, legacy: ASGIApp) -> None:
+        self.app = app
+        self.graphql = graphql
+        self.legacy = legacy
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"] if scope["type"] == "http" else ""
+        if path == "/graphql":
+            await self.graphql(scope, receive, send)
+        elif path == "/gateway" or path.startswith("/gateway/"):
+            await self.legacy(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+
+def settle() -> None:
+    """What is loaded by now stays: the collector need not walk it again while requests wait."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def keys_for(settings: Settings) -> KeySet:
@@ -132,6 +152,7 @@ def __getattr__(name: str) -> Starlette:
         made = create_app(settings)
         if settings.database.startswith("sqlite:///"):
             check_sqlite(sqlite_path(settings.database))  # said here in a sentence; later it is a traceback
+        settle()
         return made
     except (SettingsError, DatabaseError) as error:
         print(f"care-gateway: {error}", file=sys.stderr)

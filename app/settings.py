@@ -54,7 +54,7 @@ class Settings(BaseSettings):
         10, description="seconds by which clocks may differ when a token's times are checked"
     )
     token_cache: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        4096, description="verified tokens remembered for up to 60 s; 0 verifies every time"
+        4096, description="verified tokens remembered for up to 60 s, their accounts for 5 s; 0 for none"
     )
     claim_user: str = Field(
         "user_name", description="claim that names the person; `sub` is taken where it is absent"
@@ -63,8 +63,16 @@ class Settings(BaseSettings):
         "authorities",
         description="claim that names the role; `role` and `roles` are taken where it is absent",
     )
+    engine: bool = Field(
+        True, description="on, or off: every GraphQL operation then takes Strawberry's own, slower way"
+    )
     read_threads: Annotated[int, Field(ge=1, le=64)] = Field(
-        4, description="threads that read the embedded database; on PostgreSQL the size of the pool"
+        4, description="threads for long reads of the embedded database; on PostgreSQL the size of the pool"
+    )
+    loop_read_ms: Annotated[int, Field(ge=0, le=1000)] = Field(
+        5,
+        description="milliseconds that a read of the embedded database may take on the event loop before it "
+        "goes on in a thread; 0 reads in threads only",
     )
 
     @field_validator("time_zone")

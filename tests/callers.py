@@ -14,6 +14,7 @@ from app.auth.door import Door
 from app.db.drivers import Database, open_database
 from app.db.statements import Operation, Step
 from app.db.upkeep.importing import importing
+from app.engine.schema import PreparingSchema
 from app.settings import Settings
 from tests import keys
 from tests.given import Record, lines
@@ -23,8 +24,15 @@ Result = TypeVar("Result")
 
 @contextmanager
 def opened(app: Starlette) -> Iterator[TestClient]:
+    """The service as it answers what it knows: documents are prepared when they come the first time."""
+    schema_of(app).operations.uses = 1
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client
+
+
+def schema_of(app: Starlette) -> PreparingSchema:
+    schema: PreparingSchema = app.user_middleware[0].kwargs["graphql"].schema
+    return schema
 
 
 @dataclass(frozen=True)

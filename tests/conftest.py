@@ -58,8 +58,29 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
     )
 
 
+@pytest.fixture(scope="session", params=["prepared", "plain"])
+def engine(request: pytest.FixtureRequest) -> bool:
+    """Whether operations are prepared, or take Strawberry's own way."""
+    return bool(request.param == "prepared")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The plain way is walked on one database: what it asks of the other is the same."""
+
+    def is_walked(item: pytest.Item) -> bool:
+        chosen = (
+            item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        )
+        return (chosen.get("kind"), chosen.get("engine")) != ("postgresql", "plain")
+
+    left_out = [item for item in items if not is_walked(item)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if is_walked(item)]
+
+
 @pytest.fixture
-def gateway(settings: Settings) -> Iterator[Gateway]:
+def gateway(settings: Settings, engine: bool) -> Iterator[Gateway]:
     """The whole service on a fresh database, at the frozen moment."""
+    settings = settings.model_copy(update={"engine": engine})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         yield Gateway(client, settings)

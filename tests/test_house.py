@@ -27,7 +27,7 @@ WHERE_PARTS_MEET = 6  # these may know each other
 FORBIDDEN = {
     "care": {"starlette", "strawberry", "graphql", "jwt", "os"},
     "db": {"starlette", "strawberry", "graphql", "jwt", "os"},
-    "engine": {"app.care"},
+    "engine": {"app.care", "app.db", "app.settings"},
 }
 
 

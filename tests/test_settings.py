@@ -26,7 +26,9 @@ DEFAULTS = {
     "token_cache": 4096,
     "claim_user": "user_name",
     "claim_role": "authorities",
+    "engine": True,
     "read_threads": 4,
+    "loop_read_ms": 5,
 }
 
 GIVEN = {
@@ -46,7 +48,9 @@ GIVEN = {
     "CARE_TOKEN_CACHE": ("0", 0),
     "CARE_CLAIM_USER": ("sub", "sub"),
     "CARE_CLAIM_ROLE": ("groups", "groups"),
+    "CARE_ENGINE": ("off", False),
     "CARE_READ_THREADS": ("64", 64),
+    "CARE_LOOP_READ_MS": ("0", 0),
 }
 
 
@@ -115,6 +119,9 @@ UNREADABLE = [
     ("CARE_TOKEN_CACHE", "100001", "Input should be less than or equal to 100000"),
     ("CARE_READ_THREADS", "0", "Input should be greater than or equal to 1"),
     ("CARE_READ_THREADS", "65", "Input should be less than or equal to 64"),
+    ("CARE_LOOP_READ_MS", "-1", "Input should be greater than or equal to 0"),
+    ("CARE_LOOP_READ_MS", "1001", "Input should be less than or equal to 1000"),
+    ("CARE_LOOP_READ_MS", "2.5", INTEGER),
 ]
 
 

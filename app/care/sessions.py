@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from sqlalchemy import ColumnElement, FromClause, and_, bindparam, false, true
 
@@ -11,9 +12,10 @@ from app.db.selection import Wanted, Where, Window
 from app.db.tables import Moment, Session, TimeState
 
 NOW = bindparam("now", type_=Moment)
+Moments = TypeVar("Moments", datetime, str)  # both as moments, or both as SQLite stores them
 
 
-def time_state(is_closed: bool, start_date: datetime, now: datetime) -> TimeState:
+def time_state(is_closed: bool, start_date: Moments, now: Moments) -> TimeState:
     """Computed from the moment of the request, never stored."""
     if is_closed:
         return TimeState.COMPLETED

@@ -20,7 +20,6 @@ from app.db.tables import (
     Client,
     Feedback,
     Module,
-    Moment,
     Question,
     Reminder,
     SaveType,
@@ -57,6 +56,7 @@ class Entity:
     is_care: bool
     columns: dict[str, Column[Any]]
     links: dict[str, ToOne | ToMany] = field(default_factory=dict)
+    through: dict[str, tuple[str, str]] = field(default_factory=dict)  # what stands at the end of a link
 
 
 def is_final(answer_set: FromClause) -> ColumnElement[bool]:
@@ -109,6 +109,11 @@ LINKS: dict[Table, dict[str, ToOne | ToMany]] = {
 }
 
 
+THROUGH: dict[Table, dict[str, tuple[str, str]]] = {
+    Assignment: {"name": ("book", "name"), "is_test": ("book", "is_test"), "module": ("book", "module")},
+}
+
+
 def table_of(model: Table) -> SqlTable:
     """SQLAlchemy's table behind a SQLModel class."""
     return model.__table__  # type: ignore[attr-defined, no-any-return]
@@ -116,7 +121,7 @@ def table_of(model: Table) -> SqlTable:
 
 def read_off(table: Table) -> Entity:
     columns = {column.name: column for column in table_of(table).columns}
-    return Entity(table, table in CARE_TABLES, columns, LINKS[table])
+    return Entity(table, table in CARE_TABLES, columns, LINKS[table], THROUGH.get(table, {}))
 
 
 ENTITIES: dict[Table, Entity] = {table: read_off(table) for table in LINKS}
@@ -136,14 +141,13 @@ def check_entities() -> None:
 check_entities()
 
 
-def as_moment(value: datetime | str | None) -> datetime | None:
-    return datetime.fromisoformat(value) if isinstance(value, str) else value
+def as_moment(stored: datetime | str | None) -> datetime | None:
+    """Rows hold moments as the database does; SQLite's are texts that compare like the moments they name."""
+    return datetime.fromisoformat(stored) if isinstance(stored, str) else stored
 
 
 def reader_of(column: Column[Any]) -> Callable[[Any], Any] | None:
-    """What turns the driver's value into ours, if anything: SQLite has neither moments nor booleans."""
-    if isinstance(column.type, Moment):
-        return as_moment
+    """What turns the driver's value into ours, if anything: SQLite has no booleans and no documents."""
     if isinstance(column.type, Boolean):
         return bool
     if isinstance(column.type, JSON):

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from operator import itemgetter
+from functools import lru_cache, partial
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sqlalchemy import ColumnElement, FromClause, Select, and_, bindparam, func, select, true
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import ClauseElement, UnaryExpression
 
-from app.db.entities import ENTITIES, Entity, Table, ToMany, ToOne, as_moment, reader_of, table_of
+from app.db.entities import ENTITIES, Entity, Table, ToMany, ToOne, reader_of, table_of
 from app.db.selection import Link, ViewerRole, Wanted, Where
 from app.db.statements import DatabaseKind, Statement, among, count_parameter, each, id_parameter
 from app.db.tables import Moment
@@ -19,11 +19,23 @@ from app.db.tables import Moment
 JOINS_PER_STATEMENT = 12
 
 
+Place = tuple[int, Callable[[Any], Any] | None]  # an index, and what makes our value of the driver's
+
+
+@dataclass(frozen=True)
+class Layout:
+    """By which index rows hold their members, for those who read very many of them (engine/shapes.py)."""
+
+    columns: dict[str, Place] = field(default_factory=dict)
+    joined: dict[str, tuple[int, "Layout"]] = field(default_factory=dict)
+
+
 class Row(tuple[Any, ...]):
     """What the database gave, read by name. What was not asked for is not there: nothing loads later."""
 
     __slots__ = ()
     table: ClassVar[Table]
+    __layout__: ClassVar[Layout]
 
     if TYPE_CHECKING:
 
@@ -32,10 +44,10 @@ class Row(tuple[Any, ...]):
 
 @dataclass(frozen=True)
 class Level:
-    """One statement, what its rows become, and the statements whose rows belong to them."""
+    """One statement, what makes our rows of its values, and the statements whose rows belong to them."""
 
     statement: Statement
-    row: type[Row]
+    make: Callable[[tuple[Any, ...]], Row]
     children: list["Child"]
 
 
@@ -48,6 +60,7 @@ class Child:
     count: Statement | None
 
 
+ValueAt = Callable[[int], Callable[[Any], Any]]  # how a row gives the value that stands at a place
 Form = Literal["page", "ids", "children", "pages"]
 
 
@@ -97,13 +110,24 @@ class Sketch:
         ]
 
 
-@lru_cache(maxsize=1024)
 def level_for(
+    table: Table, wanted: Wanted, role: ViewerRole, form: Form, where: tuple[Where, ...] = ()
+) -> Level:
+    """The plan of a whole selection; one that is used again has it at hand, uncompared with others."""
+    key = (table, role, form, where)
+    level: Level | None = wanted.plans.get(key)
+    if level is None:
+        level = wanted.plans[key] = new_level(table, wanted, role, form, where)
+    return level
+
+
+@lru_cache(maxsize=1024)
+def new_level(
     table: Table,
     wanted: Wanted,
     role: ViewerRole,
     form: Form,
-    where: tuple[Where, ...] = (),
+    where: tuple[Where, ...],
     link: ToOne | ToMany | None = None,
 ) -> Level:
     sketch = Sketch(ENTITIES[table], role, where, link)
@@ -114,7 +138,7 @@ def level_for(
         sketch.place(sketch.source, "id")
     sketch.conditions()  # joins what they speak of, before the statement is written
     write = FORMS[form]
-    return Level(Statement(lambda kind: write(sketch, kind)), row, sketch.children)
+    return Level(Statement(lambda kind: write(sketch, kind)), partial(tuple.__new__, row), sketch.children)
 
 
 def parent_column(link: ToOne | ToMany) -> str:
@@ -123,42 +147,85 @@ def parent_column(link: ToOne | ToMany) -> str:
 
 
 def lay_out(
-    sketch: Sketch, entity: Entity, source: FromClause, wanted: Wanted, path: tuple[int, ...]
+    sketch: Sketch,
+    entity: Entity,
+    source: FromClause,
+    wanted: Wanted,
+    path: tuple[int, ...],
+    value_at: ValueAt = itemgetter,
 ) -> type[Row]:
     """Place what is wanted of one table; the class that reads it from the statement's rows."""
-    members: dict[str, Any] = {"__slots__": (), "table": entity.table}
+    layout = Layout()
+    members: dict[str, Any] = {"__slots__": (), "table": entity.table, "__layout__": layout}
     for name in sorted(wanted.columns):
-        read = as_moment if name == "now" else reader_of(entity.columns[name])
-        members[name] = column_property(sketch.place(source, name), read)
+        layout.columns[name] = place = place_of(sketch, entity, source, name)
+        members[name] = column_property(place, value_at)
     pages = []
     for index, link in enumerate(wanted.links):
         target = entity.links[link.name]
         if isinstance(target, ToOne) and len(sketch.joins) < JOINS_PER_STATEMENT:
-            members[link.name] = lay_out_joined(sketch, entity, source, link, (*path, index))
+            members |= lay_out_joined(sketch, entity, source, link, (*path, index), value_at, layout)
             continue
-        child = lay_out_child(sketch, source, link, target, (*path, index))
+        child = lay_out_child(sketch, source, link, target, (*path, index), value_at)
         if link.window is None:
-            members[link.name] = property(child)
+            members |= {link.name: property(child), **members_through(entity, link)}
         else:
             pages.append(child)
-    members["pages"] = property(lambda values: [page(values) for page in pages])
+    members["pages"] = property(lambda row: [page(row) for page in pages])
     return type(entity.table.__name__, (Row,), members)
 
 
 def lay_out_joined(
-    sketch: Sketch, entity: Entity, source: FromClause, link: Link, path: tuple[int, ...]
-) -> property:
-    """A joined row is another reading of the same values; where the outer join found nothing it is None."""
+    sketch: Sketch,
+    entity: Entity,
+    source: FromClause,
+    link: Link,
+    path: tuple[int, ...],
+    value_at: ValueAt,
+    layout: "Layout",
+) -> dict[str, property]:
+    """A joined row is a view: all it holds is the row that holds its values. Without a match it is None."""
     joined = sketch.via(entity, source, link.name)
+    target = ENTITIES[entity.links[link.name].target]
     marker = sketch.place(joined, "id")
-    row = lay_out(sketch, ENTITIES[entity.links[link.name].target], joined, link.wanted, path)
-    return property(lambda values: None if values[marker] is None else tuple.__new__(row, values))
+    is_there = value_at(marker)
+    kind = lay_out(sketch, target, joined, link.wanted, path, value_at_in_view)
+    layout.joined[link.name] = (marker, kind.__layout__)
+    view = partial(tuple.__new__, kind)
+    whole: Any = (lambda row: (row,)) if value_at is itemgetter else tuple
+    members = members_through(entity, link)
+    for name, (through, column) in entity.through.items():
+        if through == link.name and column in link.wanted.columns:
+            layout.columns[name] = place = place_of(sketch, target, joined, column)
+            members[name] = column_property(place, value_at)
+        elif through == link.name and column in kind.__layout__.joined:
+            layout.joined[name] = kind.__layout__.joined[column]
+    members[link.name] = property(lambda row: None if is_there(row) is None else view(whole(row)))
+    return members
+
+
+def value_at_in_view(index: int) -> Callable[[Any], Any]:
+    return lambda view: view[0][index]
+
+
+def members_through(entity: Entity, link: Link) -> dict[str, property]:
+    """Members of the row that stand at the end of this link."""
+    return {
+        name: property(attrgetter(f"{through}.{member}"))
+        for name, (through, member) in entity.through.items()
+        if through == link.name
+    }
 
 
 def lay_out_child(
-    sketch: Sketch, source: FromClause, link: Link, target: ToOne | ToMany, path: tuple[int, ...]
+    sketch: Sketch,
+    source: FromClause,
+    link: Link,
+    target: ToOne | ToMany,
+    path: tuple[int, ...],
+    value_at: ValueAt,
 ) -> Callable[[Any], Any]:
-    """Rows of a statement of their own stand behind the columns, of which there may be more to come."""
+    """Rows of a statement of their own stand at the end, the first ones last: more columns may come."""
     window = link.window
     where = window.where if window else ()
     counted = window is not None and window.with_total and isinstance(target, ToMany)
@@ -166,20 +233,24 @@ def lay_out_child(
         Child(
             at=sketch.place(source, target.key if isinstance(target, ToOne) else "id"),
             path=path,
-            level=level_for(
+            level=new_level(
                 target.target, link.wanted, sketch.role, "pages" if window else "children", where, target
             ),
             is_single=isinstance(target, ToOne) or target.is_single,
             count=count_of_children(target, sketch.role, where) if counted else None,
         )
     )
-    position = len(sketch.children) - 1
-    columns = sketch.columns
-    return lambda values: values[len(columns) + position]
+    return value_at(-len(sketch.children))
 
 
-def column_property(index: int, read: Callable[[Any], Any] | None) -> property:
-    return property(itemgetter(index) if read is None else lambda values: read(values[index]))
+def place_of(sketch: Sketch, entity: Entity, source: FromClause, name: str) -> Place:
+    read = None if name == "now" else reader_of(entity.columns[name])
+    return sketch.place(source, name), read
+
+
+def column_property(place: Place, value_at: ValueAt) -> property:
+    value, read = value_at(place[0]), place[1]
+    return property(value if read is None else lambda row: read(value(row)))
 
 
 # --- how the statements are written ---------------------------------------------------------------

@@ -84,19 +84,21 @@ def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
 
 def rows_of(level: Level, wanted: Wanted, values: Values) -> Operation[list[Row]]:
     found = yield level.statement, values
-    row = level.row
     if not level.children or not found:
-        return [tuple.__new__(row, one) for one in found]
+        return list(map(level.make, found))
     linked = []
     for child in level.children:
-        linked.append((yield from rows_by_parent(child, wanted, found, values)))
-    # Children stand behind the columns, where their row's class looks for them.
-    return [tuple.__new__(row, (*one, *(child_of(one) for child_of in linked))) for one in found]
+        linked.append((yield from linked_rows(child, wanted, found, values)))
+    linked.reverse()  # as lay_out_child wants it
+    return [
+        level.make((*one, *children)) for one, children in zip(found, zip(*linked, strict=True), strict=True)
+    ]
 
 
-def rows_by_parent(child: Child, wanted: Wanted, above: list[Any], values: Values) -> Operation[Any]:
-    """A function from a row above to what it is linked with."""
-    parents = list({row[child.at]: None for row in above if row[child.at] is not None})
+def linked_rows(child: Child, wanted: Wanted, above: list[Any], values: Values) -> Operation[list[Any]]:
+    """For each row above, what it is linked with."""
+    at = child.at
+    parents = list({row[at]: None for row in above if row[at] is not None})
     link = at_path(wanted, child.path)
     own: Values = {**values, "parents": parents}
     window = link.window
@@ -106,15 +108,15 @@ def rows_by_parent(child: Child, wanted: Wanted, above: list[Any], values: Value
     if window is None or window.with_rows:
         for row in (yield from rows_of(child.level, link.wanted, own)):
             groups[row[0]].append(row)
-    at = child.at
     if window is None:
         if child.is_single:
-            return lambda row: groups[row[at]][0] if row[at] in groups else None
-        return lambda row: groups.get(row[at], [])
+            return [groups[row[at]][0] if row[at] in groups else None for row in above]
+        return [groups.get(row[at], []) for row in above]
     totals = dict((yield child.count, own)) if child.count is not None else None
-    return lambda row: as_page(
-        groups.get(row[at], []), window, None if totals is None else totals.get(row[at], 0)
-    )
+    return [
+        as_page(groups.get(row[at], []), window, None if totals is None else totals.get(row[at], 0))
+        for row in above
+    ]
 
 
 def at_path(wanted: Wanted, path: tuple[int, ...]) -> Any:

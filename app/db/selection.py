@@ -55,6 +55,7 @@ class Wanted:
 
     columns: frozenset[str]
     links: tuple["Link", ...] = ()
+    plans: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # of this very selection
 
     def with_ids(self) -> "Wanted":
         return Wanted(self.columns | {"id"}, self.links)

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Index, Integer, String, Text, UniqueConstraint
@@ -50,6 +51,7 @@ class EventKind(StrEnum):
     ASSIGNED = "ASSIGNED"
 
 
+@lru_cache(maxsize=256)  # the moment of a request goes into each of its statements
 def moment_as_text(moment: datetime) -> str:
     """SQLite has no moments: this text sorts like one and `datetime.fromisoformat` reads it back."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -6,7 +6,8 @@ from typing import Any
 
 import orjson
 from starlette.requests import Request
-from starlette.responses import Response
+
+from app.schema.http import Reply
 
 STATUS = {
     "UNAUTHENTICATED": 401,
@@ -15,6 +16,7 @@ STATUS = {
     "INCOMPLETE": 404,  # service.md section 7: a request that lacks information is a 404
     "UNREADABLE": 400,
     "NOT_RUNNING": 409,
+    "OVERLOADED": 503,
     "INTERNAL": 500,
 }
 
@@ -33,7 +35,7 @@ def refusal(code: str, message: str) -> LegacyError:
     return LegacyError(STATUS[code], message)
 
 
-def error_response(request: Request, error: LegacyError) -> Response:
+def error_reply(request: Request, error: LegacyError) -> Reply:
     body: dict[str, Any] = {
         "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "status": error.status,
@@ -41,9 +43,9 @@ def error_response(request: Request, error: LegacyError) -> Response:
         "message": error.message,
         "path": request.scope["path"],
     }
-    headers = {}
+    headers = []
     if error.allow is not None:
-        headers["allow"] = error.allow
+        headers.append((b"allow", error.allow.encode()))
     if error.status == 401:
-        headers["www-authenticate"] = "Bearer"
-    return Response(orjson.dumps(body), error.status, headers, media_type="application/json")
+        headers.append((b"www-authenticate", b"Bearer"))
+    return Reply(orjson.dumps(body), error.status, tuple(headers))

@@ -2,28 +2,26 @@
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import orjson
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.auth.door import Door
 from app.care.context import Context, Role
 from app.care.errors import CareError, Unreadable
+from app.db.drivers import DatabaseUnavailable
 from app.db.selection import NEWEST
 from app.db.tables import TimeState
 from app.rest_compat import shapes
-from app.rest_compat.errors import LegacyError, error_response, refusal
+from app.rest_compat.errors import LegacyError, error_reply, refusal
 from app.rest_compat.homework import read_homework
-from app.schema.endpoint import read_body, request_id_of
-from app.schema.errors import INTERNAL, code_of
+from app.schema.errors import INTERNAL, OVERLOADED, code_of
+from app.schema.http import Reply, read_body, request_id_of, send_reply
 from app.schema.lists import LARGEST_INT
 from app.schema.schema import Schema
 
@@ -33,6 +31,7 @@ CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = 
     for name in ("client_sessions", "caregiver_assignments", "caregiver_assignment", "assign_homework")
 )
 
+ROOT = "/gateway"
 PAGE_SIZE = 20
 LARGEST_PAGE = 100
 LONGEST_BODY = 64 * 1024
@@ -40,9 +39,13 @@ MOST_DIGITS = 18
 
 logger = logging.getLogger("care.legacy")
 Handler = Callable[[Request], Awaitable[dict[str, Any]]]
+Handlers = Mapping[str, Handler]
 
 
-def build_legacy(schema: Schema, zone: ZoneInfo) -> Starlette:
+def build_legacy(schema: Schema, zone: ZoneInfo) -> ASGIApp:
+    for document in (CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK):
+        schema.pin(document)
+
     async def list_client_sessions(request: Request) -> dict[str, Any]:
         ctx = await enter(request, Role.CLIENT)
         return await list_page(ctx, request, CLIENT_SESSIONS, "sessions", shapes.session)
@@ -53,7 +56,7 @@ def build_legacy(schema: Schema, zone: ZoneInfo) -> Starlette:
 
     async def get_caregiver_assignment(request: Request) -> dict[str, Any]:
         ctx = await enter(request, Role.CAREGIVER)
-        data = await run(ctx, CAREGIVER_ASSIGNMENT, {"id": read_path_id(request.path_params["id"])})
+        data = await run(ctx, CAREGIVER_ASSIGNMENT, {"id": read_path_id(last_part(request))})
         return shapes.assignment(data["assignment"], zone)
 
     async def assign_homework(request: Request) -> dict[str, Any]:
@@ -83,62 +86,54 @@ def build_legacy(schema: Schema, zone: ZoneInfo) -> Starlette:
         assert result.data is not None
         return result.data
 
-    async def by_method(request: Request) -> dict[str, Any]:
-        handler = assign_homework if request.method == "PUT" else list_caregiver_assignments
-        return await handler(request)
+    sessions = {"GET": list_client_sessions}
+    assignments = {"GET": list_caregiver_assignments, "PUT": assign_homework}
+    assignment = {"GET": get_caregiver_assignment}
 
-    # One route per path, so that `Allow` is complete.
-    app = Starlette(
-        routes=[
-            Route("/profile/client/session", legacy(list_client_sessions), methods=["GET"]),
-            Route("/profile/caregiver/session/assignment", legacy(by_method), methods=["GET", "PUT"]),
-            Route(
-                "/profile/caregiver/session/assignment/{id}",
-                legacy(get_caregiver_assignment),
-                methods=["GET"],
-            ),
-        ],
-        exception_handlers={HTTPException: unknown},
-    )
-    app.router.redirect_slashes = False  # a path with a slash at its end is an unknown one
-    return app
+    async def legacy(scope: Scope, receive: Receive, send: Send) -> None:
+        request_id = scope["state"]["request_id"] = request_id_of(scope)
+        path = scope["path"]
+        if path == f"{ROOT}/profile/client/session":
+            methods: Handlers = sessions
+        elif path == f"{ROOT}/profile/caregiver/session/assignment":
+            methods = assignments
+        elif re.fullmatch(f"{ROOT}/profile/caregiver/session/assignment/[^/\\n]+", path):
+            methods = assignment
+        else:
+            methods = {}
+        reply = await answer(Request(scope, receive), methods)
+        await send_reply(scope, send, reply, request_id)
 
-
-def legacy(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """A handler's body as a response, and its refusal as the one error body."""
-
-    async def respond(request: Request) -> Response:
-        request.state.request_id = request_id_of(request.headers)
-        try:
-            response = Response(orjson.dumps(await handler(request)), media_type="application/json")
-        except LegacyError as error:
-            response = error_response(request, error)
-        except CareError as error:
-            response = error_response(request, refusal(error.code, error.message))
-        except ClientDisconnect:
-            response = error_response(request, LegacyError(400, "the body did not arrive"))  # read by nobody
-        except Exception:
-            logger.exception("fault in request %s", request.state.request_id)
-            response = error_response(request, refusal(INTERNAL, "Internal error"))
-        response.headers["x-request-id"] = request.state.request_id
-        return as_asked(request, response)
-
-    return respond
+    return legacy
 
 
-def as_asked(request: Request, response: Response) -> Response:
-    if request.method == "HEAD":
-        response.body = b""  # the headers, content-length among them, are those of the GET
-    return response
+async def answer(request: Request, methods: Handlers) -> Reply:
+    """A handler's body as a reply, and its refusal as the one error body."""
+    try:
+        handler = choose(methods, request.method)
+        return Reply(orjson.dumps(await handler(request)))
+    except LegacyError as error:
+        return error_reply(request, error)
+    except CareError as error:
+        return error_reply(request, refusal(error.code, error.message))
+    except DatabaseUnavailable as fault:
+        logger.error("request %s: %s (%s)", request.state.request_id, fault, fault.__cause__)
+        return error_reply(request, refusal(OVERLOADED, str(fault)))
+    except ClientDisconnect:
+        return error_reply(request, LegacyError(400, "the body did not arrive"))  # read by nobody
+    except Exception:
+        logger.exception("fault in request %s", request.state.request_id)
+        return error_reply(request, refusal(INTERNAL, "Internal error"))
 
 
-async def unknown(request: Request, error: Exception) -> Response:
-    """What the router refuses: an unknown path, a method that the path does not have."""
-    assert isinstance(error, HTTPException)
-    messages = {404: "no such path", 405: "no such method on this path"}
-    allow = (error.headers or {}).get("Allow")
-    message = messages.get(error.status_code, error.detail)
-    return as_asked(request, error_response(request, LegacyError(error.status_code, message, allow)))
+def choose(methods: Handlers, method: str) -> Handler:
+    if not methods:
+        raise LegacyError(404, "no such path")
+    handler = methods.get("GET" if method == "HEAD" else method)
+    if handler is None:
+        allowed = [*methods, *(["HEAD"] if "GET" in methods else [])]
+        raise LegacyError(405, "no such method on this path", ", ".join(sorted(allowed)))
+    return handler
 
 
 async def enter(request: Request, role: Role) -> Context:
@@ -146,6 +141,10 @@ async def enter(request: Request, role: Role) -> Context:
     ctx = await door.open(request.headers.get("authorization"), request.state.request_id)
     ctx.signed_in_as(role)
     return ctx
+
+
+def last_part(request: Request) -> str:
+    return str(request.scope["path"]).rpartition("/")[2]
 
 
 def read_time_state(request: Request) -> str:

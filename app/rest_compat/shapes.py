@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -11,9 +12,12 @@ Shape = Callable[[Node, ZoneInfo], dict[str, Any]]
 
 def wall_time(text: str | None, zone: ZoneInfo) -> str | None:
     """A moment of the schema as the legacy contract writes it, truncated to the minute."""
-    if text is None:
-        return None
-    local = datetime.fromisoformat(text).astimezone(zone)
+    return None if text is None else wall_minute(text[:16], zone)
+
+
+@lru_cache(maxsize=8192)
+def wall_minute(utc: str, zone: ZoneInfo) -> str:
+    local = datetime.fromisoformat(f"{utc}Z").astimezone(zone)
     return f"{local.year:04d}/{local.month:02d}/{local.day:02d} {local.hour:02d}:{local.minute:02d}"
 
 

@@ -6,12 +6,13 @@ from typing import Any
 import strawberry
 
 from app.care.assignments import LatenessState, lateness
+from app.db.entities import as_moment
 from app.db.plans import Row
 from app.db.tables import AssignmentStatus, FeedbackStatus, ReminderState
 from app.schema.answers import AnswerSet, Feedback
 from app.schema.books import Book, Module
 from app.schema.errors import UserError
-from app.schema.node import Node, id_field, needing, through
+from app.schema.node import Node, id_field, needing
 from app.schema.people import Caregiver, Client
 from app.schema.sessions import Session
 
@@ -30,27 +31,17 @@ class Reminder:
 
 
 def lateness_of(assignment: strawberry.Parent[Row]) -> Any:
-    return lateness(assignment.end_date, assignment.submit_date, assignment.now)
+    now = as_moment(assignment.now)
+    assert now is not None
+    return lateness(as_moment(assignment.end_date), as_moment(assignment.submit_date), now)
 
 
 @strawberry.type(description="The homework of one book, assigned to the client of a session.")
 class Assignment(Node):
-    name: str = strawberry.field(
-        resolver=lambda self: self.book.name,
-        metadata=through("book", "name"),
-        description="The name of its book.",
-    )
+    name: str = strawberry.field(description="The name of its book.")
     book: Book
-    module: Module = strawberry.field(
-        resolver=lambda self: self.book.module,
-        metadata=through("book", "module"),
-        description="Its book's module.",
-    )
-    is_test: bool = strawberry.field(
-        resolver=lambda self: self.book.is_test,
-        metadata=through("book", "is_test"),
-        description="Whether its book is a test.",
-    )
+    module: Module = strawberry.field(description="Its book's module.")
+    is_test: bool = strawberry.field(description="Whether its book is a test.")
     session: Session
     caregiver: Caregiver
     client: Client

@@ -1,52 +1,36 @@
 """GraphQL over HTTP: the view at /graphql, and the page it shows to browsers."""
 
 import logging
-import re
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from cross_web import AsyncHTTPRequestAdapter, HTTPException, StarletteRequestAdapter
-from graphql import GraphQLError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from strawberry.asgi import GraphQL
 from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData
 from strawberry.http.base import BaseRequestProtocol
+from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
 from strawberry.types import ExecutionResult
+from strawberry.types.graphql import OperationType
 
 from app.auth.door import Door
 from app.care.context import Context
 from app.care.errors import CareError, NotAllowed, NotSignedIn
-from app.schema.errors import INTERNAL, formatted, refusal_at_the_door, request_error
+from app.db.drivers import DatabaseUnavailable
+from app.schema.errors import INTERNAL, OVERLOADED, formatted, refusal_at_the_door, request_error
+from app.schema.http import Reply, header, read_body, request_id_of, send_reply
 from app.schema.schema import Schema
 
 logger = logging.getLogger("care.graphql")
 
 JSON = "application/json"
+BY_POST = frozenset(OperationType.from_http("POST"))
 LONGEST_BODY = 256 * 1024
-SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
-
-def request_id_of(headers: Mapping[str, str]) -> str:
-    """The caller's own id where it is harmless to repeat: a request can be followed across services."""
-    given = headers.get("x-request-id", "")
-    return given if SAFE_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-
-
-async def read_body(request: Request, most: int) -> bytes | None:
-    """The body, or None as soon as it turns out longer than `most` bytes: it is not read to its end."""
-    declared = request.headers.get("content-length", "")
-    if re.fullmatch(r"[0-9]+", declared) and (len(declared) > 18 or int(declared) > most):
-        return None
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            return None
-    return bytes(body)
+BEARER = ((b"www-authenticate", b"Bearer"),)
 
 
 class LimitedRequest(StarletteRequestAdapter):
@@ -57,6 +41,43 @@ class LimitedRequest(StarletteRequestAdapter):
         if body is None:
             raise HTTPException(413, f"The request may have at most {LONGEST_BODY} bytes.")
         return body
+
+
+@dataclass
+class Simple:
+    """A request like nearly all: a JSON object with a query, posted in one piece."""
+
+    query: str
+    variables: dict[str, Any] | None
+    operation_name: str | None
+
+
+async def read_simple(scope: Scope, receive: Receive) -> tuple[Simple | None, Receive]:
+    """The request if it is a simple one; whatever else it is, its body is handed on to be read again."""
+    if scope["method"] != "POST" or header(scope, b"content-type") != JSON:
+        return None, receive
+    message = await receive()
+    waiting = [message]
+
+    async def receive_again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    body = message.get("body", b"")
+    if message.get("more_body") or len(body) > LONGEST_BODY:
+        return None, receive_again
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None, receive_again
+    if isinstance(data, dict) and data.get("extensions") is None:
+        query, variables, name = data.get("query"), data.get("variables"), data.get("operationName")
+        if (
+            (isinstance(query, str) and query)
+            and (variables is None or isinstance(variables, dict))
+            and (name is None or isinstance(name, str))
+        ):
+            return Simple(query, variables, name), receive_again
+    return None, receive_again
 
 
 class Endpoint(GraphQL[Context, None]):
@@ -70,40 +91,67 @@ class Endpoint(GraphQL[Context, None]):
         self.page = page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        simple, receive = await read_simple(scope, receive)
+        request_id = request_id_of(scope)
+        if simple is not None:
+            reply = await self.answer(scope, request_id, lambda context: self.run_simple(simple, context))
+            await send_reply(scope, send, reply, request_id)
+            return
         request = Request(scope, receive)
-        request_id = request.state.request_id = request_id_of(request.headers)
-        response = await self.answer(request, request_id)
-        response.headers["x-request-id"] = request_id
-        await response(scope, receive, send)
-
-    async def answer(self, request: Request, request_id: str) -> Response:
+        request.state.request_id = request_id
         if self.page is not None and wants_page(request):
-            return self.page()
-        door: Door = request.state.door
+            response = self.page()
+            response.headers["x-request-id"] = request_id
+            await response(scope, receive, send)
+            return
+        reply = await self.answer(scope, request_id, lambda context: self.run_any(request, context))
+        await send_reply(scope, send, reply, request_id)
+
+    async def answer(
+        self, scope: Scope, request_id: str, run: Callable[[Context], Awaitable[Reply]]
+    ) -> Reply:
+        door: Door = scope["state"]["door"]
         try:
-            context = await door.open(request.headers.get("authorization"), request_id)
+            context = await door.open(header(scope, b"authorization"), request_id)
             if context.viewer is None and not self.is_open:
                 context.signed_in()
-            return await self.run(request, context=context, root_value=None)
+            return await run(context)
         except CareError as refusal:
-            return self.refused(refusal, request_id)
+            return refused(refusal, request_id)
         except HTTPException as refusal:
-            body = request_error(refusal.reason, "BAD_REQUEST", request_id)
-            allow = {"allow": "GET, POST"} if refusal.status_code == 405 else {}
-            return Response(orjson.dumps(body), refusal.status_code, allow, media_type=JSON)
+            body = orjson.dumps(request_error(refusal.reason, "BAD_REQUEST", request_id))
+            allow = ((b"allow", b"GET, POST"),) if refusal.status_code == 405 else ()
+            return Reply(body, refusal.status_code, allow)
+        except DatabaseUnavailable as fault:
+            logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
+            return Reply(orjson.dumps(request_error(str(fault), OVERLOADED, request_id)), 503)
         except ClientDisconnect:
-            return Response(status_code=400)  # read by nobody
+            return Reply(b"", 400)  # read by nobody
         except Exception:  # outside the execution, which says its faults itself
             logger.exception("fault in request %s", request_id)
-            body = request_error("Internal error", INTERNAL, request_id)
-            return Response(orjson.dumps(body), 500, media_type=JSON)
+            return Reply(orjson.dumps(request_error("Internal error", INTERNAL, request_id)), 500)
 
-    def refused(self, refusal: CareError, request_id: str) -> Response:
-        """Signed in badly or not at all: nothing was executed."""
-        body = orjson.dumps(refusal_at_the_door(refusal, request_id))
-        if isinstance(refusal, NotSignedIn):
-            return Response(body, 401, {"www-authenticate": "Bearer"}, media_type=JSON)
-        return Response(body, 403 if isinstance(refusal, NotAllowed) else 400, media_type=JSON)
+    async def run_simple(self, simple: Simple, context: Context) -> Reply:
+        """What Strawberry's view comes to for such a request, without its steps on the way."""
+        try:
+            result = await self.schema.execute(
+                simple.query,
+                simple.variables,
+                context,
+                operation_name=simple.operation_name,
+                allowed_operation_types=BY_POST,
+            )
+        except CannotGetOperationTypeError as error:
+            raise HTTPException(400, error.as_http_error_reason()) from error
+        except InvalidOperationTypeError as error:
+            raise HTTPException(400, error.as_http_error_reason("POST")) from error
+        return as_reply(as_response(result, context.request_id))
+
+    async def run_any(self, request: Request, context: Context) -> Reply:
+        response = await self.run(request, context=context, root_value=None)
+        return Reply(
+            bytes(response.body), response.status_code, BEARER if response.status_code == 401 else ()
+        )
 
     def should_render_graphql_ide(self, request: BaseRequestProtocol) -> bool:
         return False  # the page is ours; the stock view would answer a GET without a query by a 404
@@ -128,23 +176,36 @@ class Endpoint(GraphQL[Context, None]):
     def decode_json(self, data: str | bytes) -> object:
         return orjson.loads(data)
 
-    def encode_json(self, data: object) -> bytes:
-        return orjson.dumps(data)
-
     async def process_result(self, request: Request, result: ExecutionResult) -> GraphQLHTTPResponse:
-        errors: list[GraphQLError] = result.errors or []
-        response: dict[str, Any] = {"data": result.data}
-        if errors:
-            response["errors"] = [formatted(error, request.state.request_id) for error in errors]
-        return response  # type: ignore[return-value]
+        return as_response(result, request.state.request_id)  # type: ignore[return-value]
 
     def create_response(self, response_data: Any, sub_response: Response) -> Response:
-        response = super().create_response(response_data, sub_response)
-        codes = {error["extensions"]["code"] for error in response_data.get("errors", ())}
-        if NotSignedIn.code in codes:
-            response.status_code = 401
-            response.headers["www-authenticate"] = "Bearer"
-        return response
+        reply = as_reply(response_data)
+        return Response(reply.body, reply.status)
+
+
+def refused(refusal: CareError, request_id: str) -> Reply:
+    """Signed in badly or not at all: nothing was executed."""
+    body = orjson.dumps(refusal_at_the_door(refusal, request_id))
+    if isinstance(refusal, NotSignedIn):
+        return Reply(body, 401, BEARER)
+    return Reply(body, 403 if isinstance(refusal, NotAllowed) else 400)
+
+
+def as_response(result: ExecutionResult, request_id: str) -> dict[str, Any]:
+    response: dict[str, Any] = {"data": result.data}
+    if result.errors:
+        response["errors"] = [formatted(error, request_id) for error in result.errors]
+    return response
+
+
+def as_reply(response: dict[str, Any]) -> Reply:
+    """The status tells who is not signed in, and when to come again; what else was executed is a 200."""
+    body = orjson.dumps(response)
+    codes = {error["extensions"]["code"] for error in response.get("errors", ())}
+    if NotSignedIn.code in codes:
+        return Reply(body, 401, BEARER)
+    return Reply(body, 503 if OVERLOADED in codes else 200)
 
 
 def member(data: dict[str, Any], name: str, kind: type) -> Any:

@@ -6,8 +6,10 @@ import strawberry
 from graphql import GraphQLError, GraphQLSyntaxError
 
 from app.care.errors import CareError, Refused
+from app.db.drivers import DatabaseUnavailable
 
 INTERNAL = "INTERNAL"
+OVERLOADED = "OVERLOADED"
 
 
 @strawberry.type(description="Something about the input that a person can mend.")
@@ -31,6 +33,8 @@ def code_of(error: GraphQLError) -> str:
     original = error.original_error
     if isinstance(original, CareError):
         return original.code
+    if isinstance(original, DatabaseUnavailable):
+        return OVERLOADED
     if original is not None and not isinstance(original, GraphQLError) and not is_unreadable_literal(error):
         return INTERNAL
     return "GRAPHQL_PARSE_FAILED" if isinstance(error, GraphQLSyntaxError) else "GRAPHQL_VALIDATION_FAILED"

@@ -13,7 +13,7 @@ from app.db.entities import Table
 from app.db.plans import Row
 from app.db.reads import Page
 from app.db.selection import Window
-from app.schema.node import read_number
+from app.schema.node import COMPUTES, read_number
 
 PAGE = 20
 MOST_ROWS = 100
@@ -60,11 +60,11 @@ def total_of(page: strawberry.Parent[Page]) -> int:
 
 @strawberry.type(description="One page of a list, newest first.")
 class Connection(Generic[NodeType]):
-    nodes: list[NodeType] = strawberry.field(resolver=nodes_of)
-    edges: list[Edge[NodeType]] = strawberry.field(resolver=edges_of)
-    page_info: PageInfo = strawberry.field(resolver=page_info_of)
+    nodes: list[NodeType] = strawberry.field(resolver=nodes_of, metadata=COMPUTES)
+    edges: list[Edge[NodeType]] = strawberry.field(resolver=edges_of, metadata=COMPUTES)
+    page_info: PageInfo = strawberry.field(resolver=page_info_of, metadata=COMPUTES)
     total_count: int = strawberry.field(
-        resolver=total_of, description="Over all pages; counted only when selected."
+        resolver=total_of, metadata=COMPUTES, description="Over all pages; counted only when selected."
     )
 
 

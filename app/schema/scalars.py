@@ -10,7 +10,10 @@ RFC_3339 = re.compile(
 )
 
 
-def write_moment(moment: datetime) -> str:
+def write_moment(moment: datetime | str) -> str:
+    """A moment, or the text that SQLite stores for it: the same, but for a fraction that is mostly zero."""
+    if isinstance(moment, str):
+        return moment[:19] + "Z" if moment.endswith(".000000Z") else moment
     return moment.isoformat().replace("+00:00", "Z")
 
 

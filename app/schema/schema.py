@@ -4,15 +4,15 @@ import logging
 from datetime import datetime
 from typing import Any
 
-import strawberry
 from graphql import GraphQLError, GraphQLObjectType, lexicographic_sort_schema, print_schema
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types import ExecutionContext
 
+from app.engine.schema import PreparingSchema
 from app.schema.answers import AnswerSet
 from app.schema.assignments import Assignment
 from app.schema.books import Book
-from app.schema.errors import INTERNAL, code_of
+from app.schema.errors import INTERNAL, OVERLOADED, code_of
 from app.schema.mutation import Mutation
 from app.schema.people import Caregiver, Client
 from app.schema.query import Query
@@ -30,7 +30,7 @@ class OperationContext(ExecutionContext):
         return self._provided_operation_name
 
 
-class Schema(strawberry.Schema):
+class Schema(PreparingSchema):
     def _create_execution_context(self, *_: Any, **given: Any) -> ExecutionContext:
         return OperationContext(
             query=given["query"],
@@ -47,17 +47,20 @@ class Schema(strawberry.Schema):
         self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
     ) -> None:
         """A refusal is not a fault: only what nobody expected is logged, with its traceback."""
+        context = execution_context.context if execution_context else None
+        request_id = getattr(context, "request_id", "-")
         for error in errors:
-            if code_of(error) == INTERNAL:
-                context = execution_context.context if execution_context else None
-                request_id = getattr(context, "request_id", "-")
-                logger.error(
-                    "fault in request %s at %s", request_id, error.path, exc_info=error.original_error
-                )
+            code, fault = code_of(error), error.original_error
+            if code == INTERNAL:
+                logger.error("fault in request %s at %s", request_id, error.path, exc_info=fault)
+            elif code == OVERLOADED and fault is not None:
+                logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
 
 
-def build_schema() -> Schema:
+def build_schema(prepares: bool = True) -> Schema:
+    """The schema; with `prepares=False` every operation takes Strawberry's own way."""
     schema = Schema(
+        prepares=prepares,
         query=Query,
         mutation=Mutation,
         types=[Session, Assignment, AnswerSet, Book, Caregiver, Client],

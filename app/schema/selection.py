@@ -1,7 +1,8 @@
 """What a GraphQL request selected, as the neutral selection that the reads take."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import strawberry
 from graphql import GraphQLField, GraphQLObjectType, get_named_type, is_composite_type
@@ -11,30 +12,52 @@ from graphql.execution.values import VariableValues, get_argument_values
 from app.care.context import Context
 from app.db.entities import ENTITIES, Table
 from app.db.selection import Link, Wanted, Window
+from app.engine.executor import notes_of
 from app.schema.lists import page_key, read_window
 
 Info = strawberry.Info[Context, None]
 Fields = list[FieldDetails]
+Result = TypeVar("Result")
 
 
 def wanted_rows(info: Info, table: Table) -> Wanted:
     """What is wanted of the rows that this field returns."""
-    selection = Selection(info)
-    return selection.wanted(table, selection.root)
+
+    def work(selection: "Selection") -> Wanted:
+        return selection.wanted(table, selection.root)
+
+    return noted(info, ("rows", table), work)
 
 
 def wanted_under(info: Info, name: str, table: Table) -> Wanted | None:
     """What is wanted of the rows that this field's object holds under `name`; None when not selected."""
-    selection = Selection(info)
-    fields = selection.named(selection.return_type, selection.root, name)
-    return selection.wanted(table, fields) if fields else None
+
+    def work(selection: "Selection") -> Wanted | None:
+        fields = selection.named(selection.return_type, selection.root, name)
+        return selection.wanted(table, fields) if fields else None
+
+    return noted(info, ("under", name, table), work)
 
 
 def wanted_page(info: Info, table: Table) -> tuple[Wanted, Window]:
     """What is wanted of the rows of this connection, and whether rows and total are wanted at all."""
-    selection = Selection(info)
-    rows, window = selection.connection(selection.return_type, selection.root)
-    return selection.wanted(table, rows.fields, rows.columns), window
+
+    def work(selection: "Selection") -> tuple[Wanted, Window]:
+        rows, window = selection.connection(selection.return_type, selection.root)
+        return selection.wanted(table, rows.fields, rows.columns), window
+
+    return noted(info, ("page", table), work)
+
+
+def noted(info: Info, what: tuple[object, ...], work: Callable[["Selection"], Result]) -> Result:
+    """Worked out once for a prepared operation: what is selected does not depend on the request."""
+    raw: Any = info._raw_info
+    notes = notes_of(raw)
+    key = (*what, *[id(node) for node in raw.field_nodes])
+    if key not in notes:
+        notes[key] = work(Selection(info))
+    found: Result = notes[key]
+    return found
 
 
 @dataclass
@@ -63,7 +86,7 @@ class RowsAsked:
 
 
 def metadata_of(definition: GraphQLField) -> dict[str, Any]:
-    """What the field says of the columns and links it needs (schema/node.py)."""
+    """What the field says of the columns it needs (schema/node.py)."""
     declared: dict[str, Any] = definition.extensions["strawberry-definition"].metadata
     return declared
 
@@ -115,8 +138,9 @@ class Selection:
 
     def gather_field(self, asked: Asked, definition: GraphQLField, group: Fields) -> None:
         metadata = metadata_of(definition)
-        *links, name = metadata.get("through", (definition.extensions["strawberry-definition"].python_name,))
-        for link in links:
+        name = definition.extensions["strawberry-definition"].python_name
+        if name in ENTITIES[asked.table].through:
+            link, name = ENTITIES[asked.table].through[name]
             asked = asked.link(link)
         if "columns" in metadata:
             asked.columns.update(metadata["columns"])

@@ -11,7 +11,7 @@ from app.care.sessions import time_state
 from app.db.plans import Row
 from app.db.tables import AssignmentStatus, TimeState
 from app.schema.lists import PAGE, Connection, page_key
-from app.schema.node import Node, needing
+from app.schema.node import COMPUTES, Node, needing
 from app.schema.people import Caregiver, Client
 
 if TYPE_CHECKING:
@@ -72,5 +72,5 @@ class Session(Node):
     )
     latest_assignment: LazyAssignment | None = strawberry.field(description="The newest assignment.")
     assignments: Connection[LazyAssignment] = strawberry.field(
-        resolver=assignments_of, metadata={"page": assignments_where}, description="Newest first."
+        resolver=assignments_of, metadata={**COMPUTES, "page": assignments_where}, description="Newest first."
     )

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from app.db.entities import ENTITIES, Table, ToOne
+from app.db.entities import ENTITIES, Table, ToOne, as_moment
 from app.db.reads import Page
 from app.db.selection import NEWEST, Link, Viewpoint, Wanted, Window
+from app.db.tables import Moment
 from tests.db.random_world import PlainRow, PlainWorld, name_of
 
 CARE = {"session", "assignment", "reminder", "answer_set", "answer", "feedback"}
@@ -106,8 +107,15 @@ def as_said(found: Any, wanted: Wanted) -> Any:
         return [as_said(row, wanted) for row in found]
     if found is None:
         return None
-    said = {name: getattr(found, name) for name in wanted.columns}
+    said = {name: said_of(found, name) for name in wanted.columns}
     return said | {key_of(link): as_said(linked_to(found, link), link.wanted) for link in wanted.links}
+
+
+def said_of(row: Any, name: str) -> Any:
+    """The value; a moment as a moment, whatever the database keeps it as."""
+    value = getattr(row, name)
+    is_moment = name == "now" or isinstance(ENTITIES[row.table].columns[name].type, Moment)
+    return as_moment(value) if is_moment else value
 
 
 def key_of(link: Link) -> str:

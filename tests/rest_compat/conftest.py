@@ -25,7 +25,11 @@ def long_lists() -> Iterator[Record]:
 
 @pytest.fixture(scope="package")
 def standing_url(
-    kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    kind: str,
+    engine: bool,
+    migrated: str,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
     if kind == "sqlite":
         copy = tmp_path_factory.mktemp("standing") / "care.db"
@@ -38,13 +42,14 @@ def standing_url(
 
 
 @pytest.fixture(scope="package")
-def standing(standing_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+def standing(standing_url: str, engine: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """The whole service over `a_world` and `long_lists`. A test that changes something takes `gateway`."""
     settings = Settings(
         env=Environment.DEVELOPMENT,
         database_url=standing_url,
         token_key=keys.public_pem(),
         var=str(tmp_path_factory.mktemp("standing-var")),
+        engine=engine,
     )
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)

@@ -17,7 +17,11 @@ from tests.schema.worlds import a_full_world, given_feedback
 
 @pytest.fixture(scope="session")
 def standing_database(
-    kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    kind: str,
+    engine: bool,
+    migrated: str,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
     if kind == "sqlite":
         copy = tmp_path_factory.mktemp("standing") / "care.db"
@@ -30,13 +34,16 @@ def standing_database(
 
 
 @pytest.fixture(scope="session")
-def standing(standing_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+def standing(
+    standing_database: str, engine: bool, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Gateway]:
     """For reading only: every test finds `a_full_world` and one feedback, exactly."""
     settings = Settings(
         env=Environment.DEVELOPMENT,
         database_url=standing_database,
         token_key=keys.public_pem(),
         var=str(tmp_path_factory.mktemp("var")),
+        engine=engine,
     )
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)

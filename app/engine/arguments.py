@@ -1,0 +1,180 @@
+"""Variables and arguments, prepared as far as they do not depend on the request.
+
+Here stand the plain cases: leaf types, values that are there. Everything else, and every refusal, is for
+graphql-core and Strawberry to work out.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+from graphql import (
+    FieldNode,
+    GraphQLField,
+    GraphQLSchema,
+    OperationDefinitionNode,
+    Undefined,
+    VariableNode,
+    get_nullable_type,
+    is_leaf_type,
+    is_non_null_type,
+)
+from graphql.execution.get_variable_signature import GraphQLVariableSignature, get_variable_signature
+from graphql.execution.values import (
+    VariableValues,
+    VariableValueSource,
+    get_argument_values,
+    get_variable_values,
+    input_is_nested_too_deeply,
+)
+from graphql.utilities import coerce_input_value
+from strawberry.types.field import StrawberryField
+from strawberry.types.fields.resolver import (
+    CLS_PARAMSPEC,
+    INFO_PARAMSPEC,
+    PARENT_PARAMSPEC,
+    ROOT_PARAMSPEC,
+    SELF_PARAMSPEC,
+)
+
+from app.engine.documents import names_of_variables
+from app.engine.inputs import NotPlain, converter
+
+Given = dict[str, Any]
+Call = Callable[[VariableValues, Any], Any]
+
+
+class Variables:
+    """The variables that an operation declares."""
+
+    def __init__(self, schema: GraphQLSchema, operation: OperationDefinitionNode) -> None:
+        self.schema = schema
+        self.definitions = operation.variable_definitions or ()
+        found = [get_variable_signature(schema, each) for each in self.definitions]
+        self.signatures = [each for each in found if isinstance(each, GraphQLVariableSignature)]
+
+    def values(self, given: Given | None) -> VariableValues | None:
+        """The coerced variables; None where graphql-core has to say what is wrong with them."""
+        given = given or {}
+        try:
+            return self.plain_values(given)
+        except Exception:
+            found = get_variable_values(self.schema, self.definitions, given)
+            return found if isinstance(found, VariableValues) else None
+
+    def plain_values(self, given: Given) -> VariableValues:
+        values = VariableValues({}, {})
+        for signature in self.signatures:
+            name, kind = signature.name, signature.type
+            value = given.get(name, Undefined)
+            values.sources[name] = VariableValueSource(signature, value)
+            if value is None or value is Undefined:
+                if signature.default or is_non_null_type(kind):
+                    raise NotPlain
+                if value is None:
+                    values.coerced[name] = None
+                continue
+            leaf: Any = get_nullable_type(kind)
+            if is_leaf_type(leaf):
+                coerced = leaf.coerce_input_value(value)
+            elif input_is_nested_too_deeply(value, kind):
+                raise NotPlain
+            else:
+                coerced = coerce_input_value(value, kind)
+            if coerced is Undefined:
+                raise NotPlain
+            values.coerced[name] = coerced
+        return values
+
+
+def root_call(definition: GraphQLField, node: FieldNode, strawberry: Any) -> Call:
+    """The resolver of a root field as a function of the variables and what Strawberry tells it."""
+    own = plain_field(definition)
+    named = None if own is None else named_arguments(own, definition, node, strawberry)
+    info_class = strawberry.config.info_class
+    if own is None or own.base_resolver is None or named is None:
+        resolver: Any = definition.resolve
+        return lambda variables, info: resolver(
+            None, info, **get_argument_values(definition, node, variables)
+        )
+    function: Any = own.base_resolver.wrapped_func
+    reserved = own.base_resolver.reserved_parameters
+    objects = [None] if reserved[SELF_PARAMSPEC] else []
+    fixed = {each.name: None for each in (reserved[PARENT_PARAMSPEC], reserved[ROOT_PARAMSPEC]) if each}
+    told = reserved[INFO_PARAMSPEC]
+    if told is None:
+        return lambda variables, info: function(*objects, **fixed, **named(variables))
+
+    def call(variables: VariableValues, info: Any) -> Any:
+        arguments = named(variables)
+        arguments[told.name] = info_class(_raw_info=info, _field=own)
+        return function(*objects, **fixed, **arguments)
+
+    return call
+
+
+def is_constant(value: object) -> bool:
+    """Nothing that a resolver might change for those after it."""
+    return value is None or isinstance(value, str | int | float | Enum | datetime)
+
+
+def plain_field(definition: GraphQLField) -> StrawberryField | None:
+    """Strawberry's side of the field, if nothing but its function stands behind it."""
+    own = definition.extensions.get("strawberry-definition")
+    if type(own) is not StrawberryField or own.extensions or own.default_resolver is not getattr:
+        return None
+    if own.base_resolver is not None and own.base_resolver.reserved_parameters[CLS_PARAMSPEC]:
+        return None
+    return own
+
+
+def named_arguments(
+    own: StrawberryField, definition: GraphQLField, node: FieldNode, strawberry: Any
+) -> Callable[[VariableValues], Given] | None:
+    """The arguments as the resolver takes them; None where only Strawberry knows how they are converted."""
+    names, read = {}, {}
+    for (name, argument), each in zip(definition.args.items(), own.arguments, strict=True):
+        if argument.out_name:
+            return None
+        try:
+            read[each.python_name] = converter(each.type, strawberry)
+        except NotPlain:
+            return None
+        names[name] = each.python_name
+    is_mixed = any(
+        not isinstance(each.value, VariableNode) and names_of_variables(each) for each in node.arguments or ()
+    )
+    variable = {
+        each.name.value: each.value.name.value
+        for each in node.arguments or ()
+        if isinstance(each.value, VariableNode)
+    }
+    varying = [
+        (names[name], variable[name], is_non_null_type(definition.args[name].type)) for name in variable
+    ]
+    constant: Given | None = None
+
+    def in_full(variables: VariableValues) -> Given:
+        nonlocal constant
+        given = get_argument_values(definition, node, variables)
+        if constant is None and not is_mixed:
+            fixed = {names[name]: value for name, value in given.items() if name not in variable}
+            constant = fixed if all(map(is_constant, fixed.values())) else None
+        return {names[name]: value for name, value in given.items()}
+
+    def arguments(variables: VariableValues) -> Given:
+        return {name: read[name](value) for name, value in coerced(variables).items()}
+
+    def coerced(variables: VariableValues) -> Given:
+        if constant is None:
+            return in_full(variables)
+        given = constant.copy()
+        for name, source, is_required in varying:
+            value = variables.coerced.get(source, Undefined)
+            if value is Undefined or (value is None and is_required):
+                return in_full(variables)
+            given[name] = value
+        return given
+
+    return arguments

@@ -1,0 +1,58 @@
+"""What both contracts need of HTTP: request ids, bodies within bounds, replies."""
+
+import re
+from secrets import token_hex
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.types import Scope, Send
+
+SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+JSON = (b"content-type", b"application/json")
+
+
+class Reply(NamedTuple):
+    """A JSON body with its status, and what the headers say besides."""
+
+    body: bytes
+    status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
+    headers = [
+        JSON,
+        (b"content-length", b"%d" % len(reply.body)),
+        *reply.headers,
+        (b"x-request-id", request_id.encode()),
+    ]
+    body = b"" if scope["method"] == "HEAD" else reply.body  # the headers are those of the GET
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    for key, value in scope["headers"]:
+        if key == name:
+            said: str = value.decode("latin-1")
+            return said
+    return None
+
+
+def request_id_of(scope: Scope) -> str:
+    """The caller's own id where it is harmless to repeat: a request can be followed across services."""
+    given = header(scope, b"x-request-id")
+    return given if given and SAFE_REQUEST_ID.fullmatch(given) else token_hex(16)
+
+
+async def read_body(request: Request, most: int) -> bytes | None:
+    """The body, or None as soon as it turns out longer than `most` bytes: it is not read to its end."""
+    declared = request.headers.get("content-length", "")
+    if re.fullmatch(r"[0-9]+", declared) and (len(declared) > 18 or int(declared) > most):
+        return None
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            return None
+    return bytes(body)
