@@ -37,6 +37,7 @@ UNAVAILABLE = {
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
+AS_THEY_ARE = {int, str, type(None)}
 OUT_OF_TIME = {sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY}
 
 
@@ -292,12 +293,12 @@ def code_of(fault: Exception) -> int:
 
 
 def sqlite_values(values: list[Any]) -> list[Any]:
-    return [as_sqlite(value) for value in values]
+    return [value if value.__class__ in AS_THEY_ARE else as_sqlite(value) for value in values]
 
 
 def as_sqlite(value: Any) -> Any:
     if isinstance(value, datetime):
         return moment_as_text(value)
     if isinstance(value, list):
-        return orjson.dumps([as_sqlite(item) for item in value]).decode()
+        return orjson.dumps(value, as_sqlite, orjson.OPT_PASSTHROUGH_DATETIME).decode()
     return value

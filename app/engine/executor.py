@@ -8,7 +8,7 @@ from graphql.language import FieldNode
 from graphql.pyutils import Path
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
-from app.engine.operations import Bound
+from app.engine.prepared import Bound
 from app.engine.shapes import Fields
 
 Info = GraphQLResolveInfo[Any]

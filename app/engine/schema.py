@@ -15,7 +15,8 @@ from strawberry.types import ExecutionContext, ExecutionResult
 from strawberry.types.graphql import OperationType
 
 from app.engine.executor import ShapingExecutor, with_notes
-from app.engine.operations import Bound, Operations, Prepared, RootField, prepare
+from app.engine.operations import Operations
+from app.engine.prepared import Bound, Prepared, RootField, prepare
 
 IS_AWAITABLE: Any = optimized_is_awaitable  # its declared type is narrower than what graphql-core takes
 

@@ -21,7 +21,7 @@ from app.rest_compat import shapes
 from app.rest_compat.errors import LegacyError, error_reply, refusal
 from app.rest_compat.homework import read_homework
 from app.schema.errors import INTERNAL, OVERLOADED, code_of
-from app.schema.http import Reply, read_body, request_id_of, send_reply
+from app.schema.http import Reply, header, read_body, request_id_of, send_reply
 from app.schema.lists import LARGEST_INT
 from app.schema.schema import Schema
 
@@ -32,6 +32,8 @@ CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = 
 )
 
 ROOT = "/gateway"
+ONE_ASSIGNMENT = re.compile(rf"{ROOT}/profile/caregiver/session/assignment/[^/\n]+")
+PATH_ID = re.compile(r"[0-9]{1,19}")
 PAGE_SIZE = 20
 LARGEST_PAGE = 100
 LONGEST_BODY = 64 * 1024
@@ -97,7 +99,7 @@ def build_legacy(schema: Schema, zone: ZoneInfo) -> ASGIApp:
             methods: Handlers = sessions
         elif path == f"{ROOT}/profile/caregiver/session/assignment":
             methods = assignments
-        elif re.fullmatch(f"{ROOT}/profile/caregiver/session/assignment/[^/\\n]+", path):
+        elif ONE_ASSIGNMENT.fullmatch(path):
             methods = assignment
         else:
             methods = {}
@@ -137,8 +139,9 @@ def choose(methods: Handlers, method: str) -> Handler:
 
 
 async def enter(request: Request, role: Role) -> Context:
-    door: Door = request.state.door
-    ctx = await door.open(request.headers.get("authorization"), request.state.request_id)
+    state = request.scope["state"]
+    door: Door = state["door"]
+    ctx = await door.open(header(request.scope, b"authorization"), state["request_id"])
     ctx.signed_in_as(role)
     return ctx
 
@@ -168,7 +171,7 @@ def read_count(text: str | None, default: int) -> int:
 
 
 def read_path_id(text: str) -> str:
-    if re.fullmatch(r"[0-9]{1,19}", text) is None or int(text) > NEWEST:
+    if PATH_ID.fullmatch(text) is None or int(text) > NEWEST:
         raise Unreadable("id", "must be an integer id")
     return text
 

@@ -13,6 +13,7 @@ from app.db.entities import Table
 from app.db.plans import Row
 from app.db.selection import NEWEST
 
+NUMBER = re.compile(r"[0-9]{1,19}")
 COMPUTES = {"computes": True}  # tells the engine that a resolver does nothing else (engine/shapes.py)
 
 
@@ -69,7 +70,7 @@ class Node:
 
 def read_number(text: str) -> int | None:
     """An id as a number, or None where no row can have it."""
-    if re.fullmatch(r"[0-9]{1,19}", text) and (number := int(text)) <= NEWEST:
+    if NUMBER.fullmatch(text) and (number := int(text)) <= NEWEST:
         return number
     return None
 

@@ -1,0 +1,53 @@
+"""Promise: what the disk has no room for is refused on both contracts, and what was confirmed is there."""
+
+import pytest
+
+from app.auth.door import Door
+from app.db.statements import Operation
+from tests.callers import Gateway
+from tests.db.operations import sql
+from tests.given import a_world
+from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of, stored, wrong_counters
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+
+REFUSED = "the database cannot take this now; nothing was changed"
+MUTATION = """
+    mutation { assignHomework(input: {sessionId: "1", bookIds: ["1", "2"],
+      startDate: "2026-11-22T08:00:00Z", endDate: "2026-11-29T18:30:00Z"}) { message } }"""
+
+
+def leaving_room_for(pages: int) -> Operation[None]:
+    """SQLite then says what it says of a disk: that it is full."""
+    taken = (yield sql("PRAGMA page_count"), {})[0][0]
+    yield sql(f"PRAGMA max_page_count = {taken + pages}"), {}
+
+
+def limit(gateway: Gateway, pages: int) -> None:
+    door: Door = gateway.client.app_state["door"]
+    assert gateway.client.portal is not None
+    gateway.client.portal.call(door.db.write, leaving_room_for(pages))
+
+
+def test_homework_for_which_there_is_no_room_is_refused_and_nothing_else_is_lost(gateway: Gateway) -> None:
+    gateway.given(a_world())
+    caregiver = gateway.as_caregiver(1)
+    before = len(stored(gateway)["assignment"])
+    limit(gateway, pages=1)
+
+    confirmed = 0
+    while (response := caregiver.put(ASSIGNMENTS, json=homework())).status_code == 200:
+        confirmed += 1
+
+    assert refusal_of(response) == (503, REFUSED)
+    by_graphql = caregiver.post_graphql(MUTATION)
+    assert by_graphql.status_code == 503
+    assert by_graphql.json()["errors"][0]["message"] == REFUSED
+    assert by_graphql.json()["errors"][0]["extensions"]["code"] == "OVERLOADED"
+    assert len(stored(gateway)["assignment"]) == before + 2 * confirmed
+    assert wrong_counters(gateway) == []
+
+    limit(gateway, pages=1000)
+
+    assert caregiver.put(ASSIGNMENTS, json=homework()).status_code == 200
+    assert len(stored(gateway)["assignment"]) == before + 2 * confirmed + 2
