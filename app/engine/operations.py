@@ -12,7 +12,7 @@ from app.engine.prepared import Bound, Prepared, Variant
 
 MOST_OPERATIONS = 256
 LONGEST_TEXT = 16 * 1024
-MOST_TEXT = 256 * 1024  # of all remembered documents: what they take in memory grows with their length
+MOST_TEXT = 128 * 1024  # of all remembered documents: they take some 160 times their length in memory
 MOST_SEEN = 1024
 MOST_VARIANTS = 512  # of all operations together
 MOST_BOUND = 1024
@@ -118,9 +118,10 @@ class Operations:
         """The oldest go when they are too many or too long, and all that was made of them goes too."""
         kept = self.recent.values
         while len(kept) > MOST_OPERATIONS or sum(len(text) for text, _ in kept) > MOST_TEXT:
-            _, oldest = kept.popitem(last=False)
+            key, oldest = kept.popitem(last=False)
             self.variants.drop(oldest)
             self.bounds.drop(oldest)
+            self.seen.values.pop(hash(key), None)  # it has to come twice again
 
 
 def made_of(value: object) -> Prepared | None:

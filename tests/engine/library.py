@@ -1,0 +1,622 @@
+"""A library: a small schema over whatever a test puts on its desk, asked with and without preparation."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Annotated, Any, NewType
+
+import strawberry
+from graphql import GraphQLError, GraphQLObjectType, Undefined
+from strawberry.extensions import FieldExtension
+from strawberry.permission import BasePermission
+from strawberry.scalars import JSON
+from strawberry.schema.config import StrawberryConfig
+from strawberry.types import ExecutionContext
+
+from app.engine.operations import Operations
+from app.engine.schema import PreparingSchema
+
+# --- what lies on the desk ------------------------------------------------------------------------
+
+
+@dataclass
+class Desk:
+    """The context of a request: how each root field finds its value, and what has been done so far."""
+
+    found: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    calls: Counter[str] = field(default_factory=Counter)
+    effects: list[str] = field(default_factory=list)
+
+    def find(self, name: str) -> Any:
+        self.calls[name] += 1
+        return self.found[name]() if name in self.found else None
+
+
+Info = strawberry.Info[Desk, None]
+
+
+class Thing:
+    """An object with any attributes: GraphQL is told its type by the schema alone."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+    def __repr__(self) -> str:
+        return "a thing"
+
+
+class Later:
+    """A value, or an exception, that has to be waited for; it may be waited for more than once."""
+
+    def __init__(self, value: Any, turns: int = 1) -> None:
+        self.value = value
+        self.turns = turns
+
+    def __repr__(self) -> str:
+        return "something later"
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        for _ in range(self.turns):
+            yield from asyncio.sleep(0).__await__()
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value
+
+
+def a_volume(**changed: Any) -> Thing:
+    return Thing(
+        **{
+            "title": "Emma",
+            "subtitle": None,
+            "pages": 320,
+            "lent": False,
+            "price": 7.5,
+            "code": "v-1",
+            "genre": Genre.NOVEL,
+            "mood": None,
+            "stamp": "7",
+            "seal": "8",
+            "author": an_author(),
+            "editor": None,
+            "tags": ["old", "red"],
+            "notes": None,
+            "grid": None,
+            "moods": None,
+            "related": None,
+            "sequels": [],
+        }
+        | changed
+    )
+
+
+def an_author(**changed: Any) -> Thing:
+    return Thing(**{"name": "Jane", "born": 1775, "rival": None, "volumes": None} | changed)
+
+
+def raising(error: Exception) -> Callable[[], Any]:
+    def find() -> Any:
+        raise error
+
+    return find
+
+
+# --- leafs ----------------------------------------------------------------------------------------
+
+
+@strawberry.enum
+class Genre(Enum):
+    NOVEL = "novel"
+    POEMS = strawberry.enum_value("poems", name="VERSE")
+    LETTERS = 3
+
+
+Stamp = NewType("Stamp", str)
+
+
+def write_stamp(value: object) -> object:
+    if value == "torn":
+        raise ValueError("a torn stamp")
+    if value == "blank":
+        return None
+    if value == "lost":
+        return Undefined
+    return f"#{value}"
+
+
+def read_stamp(value: object) -> Stamp:
+    if value == "fault":
+        raise KeyError("fault")
+    if value == "refused":
+        raise GraphQLError("This stamp is refused.", extensions={"code": "REFUSED"})
+    if not isinstance(value, str):
+        raise ValueError("a stamp is text")
+    return Stamp(value.removeprefix("#"))
+
+
+# --- what fields may carry ------------------------------------------------------------------------
+
+
+class IsOpen(BasePermission):
+    message = "the cabinet is locked"
+
+    def has_permission(self, source: Any, info: Info, **_: Any) -> bool:
+        return bool(getattr(source, "is_open", False))
+
+
+class WillOpen(BasePermission):
+    message = "the cabinet stays locked"
+
+    async def has_permission(self, source: Any, info: Info, **_: Any) -> bool:
+        await asyncio.sleep(0)
+        return bool(getattr(source, "is_open", False))
+
+
+class Louder(FieldExtension):
+    def resolve(self, next_: Callable[..., Any], source: Any, info: Info, **arguments: Any) -> Any:
+        return str(next_(source, info, **arguments)).upper()
+
+
+# --- types ----------------------------------------------------------------------------------------
+
+
+@strawberry.input
+class Place:
+    room: str
+    row: int = 1
+    beside: "Place | None" = None
+    genres: list[Genre] | None = None
+    stamps: list[Stamp] | None = strawberry.UNSET
+
+
+def place_text(place: Place | None) -> str:
+    if place is None:
+        return "nowhere"
+    stamps = "unset" if place.stamps is strawberry.UNSET else str(place.stamps)
+    return f"{place.room}/{place.row}/{place.genres}/{stamps} beside {place_text(place.beside)}"
+
+
+@strawberry.type
+class Author:
+    name: str
+    born: int | None = None
+    rival: "Author | None" = None
+    volumes: "list[Volume] | None" = None
+
+    @strawberry.field
+    def initial(self) -> str:
+        return self.name[0]
+
+    @strawberry.field
+    async def biography(self) -> str:
+        await asyncio.sleep(0)
+        return f"The life of {self.name}"
+
+
+def spine_of(volume: strawberry.Parent[Any], width: int = 3) -> str:
+    return str(volume.title)[:width]
+
+
+def age_of(root: Any) -> int | None:
+    return getattr(root, "age", None)
+
+
+@strawberry.type
+class Volume:
+    title: str
+    subtitle: str | None
+    pages: int
+    lent: bool
+    price: float | None
+    code: strawberry.ID
+    genre: Genre | None
+    mood: Genre | None
+    moods: list[Genre] | None
+    stamp: Stamp | None
+    seal: Stamp
+    author: Author
+    editor: Author | None
+    tags: list[str]
+    notes: list[str | None] | None
+    grid: list[list[int | None] | None] | None
+    related: "list[Volume | None] | None"
+    sequels: "list[Volume]"
+    spine: str = strawberry.field(resolver=spine_of)
+    age: int | None = strawberry.field(resolver=age_of)
+    label: str | None = strawberry.field(resolver=lambda self: f"{self.title} ({self.pages})")
+
+    @strawberry.field
+    def excerpt(self, length: int = 2, upper: bool | None = False, by: str | None = None) -> str:
+        text = f"{self.title}{by or ''}"[:length]
+        return text.upper() if upper else text
+
+    @strawberry.field
+    def of_genre(self, genre: Genre | None = Genre.NOVEL) -> bool | None:
+        return None if genre is None else self.genre is genre
+
+    @strawberry.field
+    def placed(self, place: Place | None = None) -> str:
+        return place_text(place)
+
+    @strawberry.field
+    def stamped(self, stamp: Stamp | None = strawberry.UNSET) -> str:
+        return "unset" if stamp is strawberry.UNSET else f"{stamp!r}"
+
+    @strawberry.field
+    def opened_at(self, pages: list[int]) -> list[int]:
+        return [page for page in pages if page <= self.pages]
+
+    @strawberry.field
+    def nearest(self, numbers: list[list[int | None]] | None = None) -> str:
+        return repr(numbers)
+
+    @strawberry.field
+    def told(self, info: Info, by: str | None = None) -> str:
+        selected = [each.name for each in info.selected_fields]
+        return f"{info.field_name} {info.path.as_list()} {info.return_type} {selected} {info.variable_values}"
+
+    @strawberry.field
+    async def slow(self, turns: int = 1) -> str | None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        fault = getattr(self, "fault", None)
+        if fault is not None:
+            raise fault
+        return f"slowly {self.title}"
+
+    @strawberry.field
+    async def slow_author(self) -> Author:
+        await asyncio.sleep(0)
+        return self.author
+
+    @strawberry.field
+    def wrong(self) -> str | None:
+        fault: Exception | None = getattr(self, "fault", None)
+        if fault is not None:
+            raise fault
+        return "right"
+
+    @strawberry.field
+    def quite_wrong(self) -> str:
+        raise LookupError(f"nothing is right with {self.title}")
+
+    @strawberry.field(permission_classes=[IsOpen])
+    def secret(self) -> str | None:
+        return "the key"
+
+    @strawberry.field(permission_classes=[WillOpen])
+    def deep_secret(self) -> str:
+        return "the other key"
+
+    @strawberry.field(extensions=[Louder()])
+    def loud(self, times: int = 1) -> str:
+        return str(self.title) * times
+
+
+@strawberry.interface
+class Item:
+    mark: str
+
+    @strawberry.field
+    def shelf(self, row: int = 0) -> str:
+        return f"{self.mark}-{row}"
+
+    @classmethod
+    def resolve_type(cls, value: Any, *_: object) -> str | None:
+        kind: str | None = getattr(value, "kind", None)
+        return kind
+
+
+@strawberry.type
+class Map(Item):
+    scale: int
+    of: "Map | None" = None
+
+
+@strawberry.type
+class Record(Item):
+    """Asks of each value whether it is one."""
+
+    minutes: int | None = None
+
+    @classmethod
+    def is_type_of(cls, value: Any, _: object) -> bool:
+        return bool(getattr(value, "is_round", True))
+
+
+@strawberry.type
+class Globe:
+    """In no interface, and asks as well."""
+
+    radius: int
+
+    @classmethod
+    def is_type_of(cls, value: Any, _: object) -> bool:
+        return bool(getattr(value, "is_round", False))
+
+
+Finding = Annotated[Author | Globe | Map, strawberry.union("Finding")]
+
+
+NO_CODE = strawberry.ID("none")
+
+
+# --- roots ----------------------------------------------------------------------------------------
+
+
+@strawberry.type
+class Query:
+    @strawberry.field(graphql_type=Volume | None)
+    async def volume(self, info: Info) -> Any:
+        return info.context.find("volume")
+
+    @strawberry.field(graphql_type=Volume)
+    async def sure_volume(self, info: Info) -> Any:
+        await asyncio.sleep(0)
+        return info.context.find("sureVolume")
+
+    @strawberry.field(graphql_type=Volume | None)
+    def handed(self, info: Info) -> Any:
+        return info.context.find("handed")
+
+    @strawberry.field(graphql_type=list[Volume])
+    async def volumes(self, info: Info) -> Any:
+        return info.context.find("volumes")
+
+    @strawberry.field(graphql_type=list[Volume | None] | None)
+    async def pile(self, info: Info) -> Any:
+        await asyncio.sleep(0)
+        return info.context.find("pile")
+
+    @strawberry.field(graphql_type=str | None)
+    async def motto(self, info: Info) -> Any:
+        return info.context.find("motto")
+
+    @strawberry.field(graphql_type=int)
+    def count(self, info: Info) -> Any:
+        return info.context.find("count")
+
+    @strawberry.field(graphql_type=list[Genre] | None)
+    def genres(self, info: Info) -> Any:
+        return info.context.find("genres")
+
+    @strawberry.field(graphql_type=Item | None)
+    async def item(self, info: Info) -> Any:
+        return info.context.find("item")
+
+    @strawberry.field(graphql_type=list[Item | None] | None)
+    def items(self, info: Info) -> Any:
+        return info.context.find("items")
+
+    @strawberry.field(graphql_type=Map | None)
+    def map(self, info: Info) -> Any:
+        return info.context.find("map")
+
+    @strawberry.field(graphql_type=Globe | None)
+    def globe(self, info: Info) -> Any:
+        return info.context.find("globe")
+
+    @strawberry.field(graphql_type=list[Finding | None] | None)
+    async def findings(self, info: Info) -> Any:
+        return info.context.find("findings")
+
+    @strawberry.field(graphql_type=Volume | None)
+    async def wanted(
+        self,
+        info: Info,
+        code: strawberry.ID,
+        genre: Genre = Genre.NOVEL,
+        place: Place | None = None,
+        stamp: Stamp | None = None,
+        pages: list[int] | None = None,
+    ) -> Any:
+        info.context.calls["wanted"] += 1
+        return a_volume(title=f"{code} {genre} {place_text(place)} {stamp!r} {pages}", code=code)
+
+    @strawberry.field
+    async def noted(
+        self,
+        info: Info,
+        code: strawberry.ID = NO_CODE,
+        genre: Genre | None = Genre.NOVEL,
+        stamp: Stamp | None = strawberry.UNSET,
+        loud: bool | None = None,
+        times: int = 1,
+        price: float | None = 1.5,
+        more: JSON | None = None,
+    ) -> str:
+        info.context.calls["noted"] += 1
+        return f"{code!r} {genre!r} {stamp!r} {loud!r} {times!r} {price!r} {more!r}"
+
+    @strawberry.field(graphql_type=Volume | None, permission_classes=[IsOpen])
+    async def cabinet(self, info: Info) -> Any:
+        return info.context.find("cabinet")
+
+    @strawberry.field(graphql_type=str)
+    async def told(self, info: Info) -> Any:
+        selected = [each.name for each in info.selected_fields]
+        said = (info.field_name, info.path.as_list(), str(info.return_type), selected, info.variable_values)
+        return f"{said} {info.operation.operation.value} {info.root_value} {info.input_extensions}"
+
+    @strawberry.field
+    def again(self) -> "Query":
+        return Query()
+
+    @strawberry.field
+    def greeting(self, loud: bool | None = False) -> str:
+        return "HELLO" if loud else "hello"
+
+
+@strawberry.type
+class Mutation:
+    @strawberry.mutation(graphql_type=Volume | None)
+    async def lend(self, info: Info, code: str) -> Any:
+        return await changed(info, "lend", code)
+
+    @strawberry.mutation(graphql_type=Volume)
+    async def bind(self, info: Info, code: str) -> Any:
+        return await changed(info, "bind", code)
+
+    @strawberry.mutation(graphql_type=Volume)
+    def write(self, info: Info, code: str) -> Any:
+        info.context.effects.append(f"write {code}")
+        return info.context.find(code)
+
+
+async def changed(info: Info, what: str, code: str) -> Any:
+    info.context.effects.append(f"{what} {code} begins")
+    await asyncio.sleep(0)
+    info.context.effects.append(f"{what} {code} ends")
+    return info.context.find(code)
+
+
+@strawberry.type
+class Subscription:
+    @strawberry.subscription
+    async def arrivals(self) -> AsyncIterator[str]:
+        yield "Emma"
+
+
+# --- asking ---------------------------------------------------------------------------------------
+
+
+class Library(PreparingSchema):
+    """Its errors are only remembered, as the schema hands them over."""
+
+    processed: list[str]
+
+    def process_errors(
+        self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
+    ) -> None:
+        self.processed += [error.message for error in errors]
+
+
+def library(prepares: bool, kind: type[Library] = Library, **given: Any) -> Library:
+    options: dict[str, Any] = {
+        "query": Query,
+        "mutation": Mutation,
+        "subscription": Subscription,
+        "types": [Map, Record],
+        "config": StrawberryConfig(
+            scalar_map={Stamp: strawberry.scalar(name="Stamp", serialize=write_stamp, parse_value=read_stamp)}
+        ),
+    } | given
+    schema = kind(prepares=prepares, **options)
+    schema.processed = []
+    # A map is known by the schema, and never asked; a record says of itself whether it is one.
+    map_type = schema._schema.type_map.get("Map")
+    if isinstance(map_type, GraphQLObjectType):
+        map_type.is_type_of = None
+    return schema
+
+
+def only(query: type) -> dict[str, Any]:
+    """The parts of a schema that has nothing but this root."""
+    return {"query": query, "mutation": None, "subscription": None, "types": []}
+
+
+PREPARING, PLAIN = library(prepares=True), library(prepares=False)
+
+
+def ready(schema: PreparingSchema) -> Operations:
+    """Nothing is remembered, and every document is prepared when it first comes."""
+    schema.operations = Operations(schema.make)
+    schema.operations.uses = 1
+    return schema.operations
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Everything that can be told of an answer, and of what was done for it."""
+
+    data: str  # written out, so that the order of keys and the kinds of values count
+    errors: list[tuple[dict[str, Any], str]]
+    processed: list[str]
+    raised: str | None
+    calls: dict[str, int]
+    effects: list[str]
+
+    @property
+    def messages(self) -> list[str]:
+        return [error["message"] for error, _ in self.errors]
+
+    @property
+    def paths(self) -> list[Any]:
+        return [error.get("path") for error, _ in self.errors]
+
+
+async def answer_of(schema: Library, query: str | None, desk: Desk, **options: Any) -> Answer:
+    schema.processed = []
+    data, errors, raised = "", [], None
+    try:
+        result = await schema.execute(query, context_value=desk, **options)
+    except Exception as error:
+        raised = f"{type(error).__name__}: {error}"
+    else:
+        data = repr(result.data)
+        errors = [(dict(each.formatted), kind_of(each.original_error)) for each in result.errors or ()]
+    return Answer(data, errors, schema.processed, raised, dict(desk.calls), desk.effects)
+
+
+def kind_of(error: BaseException | None) -> str:
+    return "" if error is None else f"{type(error).__name__}: {error}"
+
+
+Found = Mapping[str, Callable[[], Any]]
+
+
+async def to_the_end(awaitable: Awaitable[Any]) -> Any:
+    """What it comes to, when what graphql-core has left to itself has ended too."""
+    result = await awaitable
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+    return result
+
+
+def run(awaitable: Awaitable[Any]) -> Any:
+    return asyncio.run(to_the_end(awaitable))
+
+
+async def told_by_both(
+    preparing: Library, plain: Library, query: str | None, found: Found, **options: Any
+) -> Answer:
+    expected = await answer_of(plain, query, Desk(found), **options)
+    first = await answer_of(preparing, query, Desk(found), **options)
+    again = await answer_of(preparing, query, Desk(found), **options)
+    assert first == expected
+    assert again == expected
+    return expected
+
+
+def asked(query: str | None, found: Found | None = None, is_prepared: bool = True, **options: Any) -> Answer:
+    """The answer: the same with and without preparation, at the first use and at the second."""
+    operations = ready(PREPARING)
+    answer: Answer = run(told_by_both(PREPARING, PLAIN, query, found or {}, **options))
+    assert bool(operations.recent.values) is is_prepared, "whether the document was prepared"
+    return answer
+
+
+def asked_in_turn(query: str, *variables: dict[str, Any] | None, found: Found | None = None) -> list[Answer]:
+    """One document, prepared once, with these variables after each other."""
+    ready(PREPARING)
+
+    async def in_turn() -> list[Answer]:
+        return [
+            await told_by_both(PREPARING, PLAIN, query, found or {}, variable_values=each)
+            for each in variables
+        ]
+
+    answers: list[Answer] = run(in_turn())
+    return answers
+
+
+def asked_of(
+    given: dict[str, Any], query: str, found: Found | None = None, times: int = 1, **options: Any
+) -> Answer:
+    """The answer of a schema made of these parts."""
+    preparing, plain = library(True, **given), library(False, **given)
+    preparing.operations.uses = 1
+    answers: Iterable[Answer] = [
+        run(told_by_both(preparing, plain, query, found or {}, **options)) for _ in range(times)
+    ]
+    return list(answers)[-1]

@@ -1,0 +1,201 @@
+"""Random valid operations over any schema: aliases, merged fields, fragments, variables, directives."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphql import (
+    GraphQLEnumType,
+    GraphQLField,
+    GraphQLObjectType,
+    GraphQLSchema,
+    get_named_type,
+    get_nullable_type,
+    is_abstract_type,
+    is_composite_type,
+    is_required_argument,
+)
+from hypothesis import strategies as st
+
+Pool = Mapping[str, Sequence[Any]]  # values by `Type.field(argument)`, by the argument's name, or by its type
+CONDITIONS = ("yes", "no", "maybe")
+
+
+@dataclass(frozen=True)
+class Asked:
+    text: str
+    variables: dict[str, Any]
+
+
+@dataclass
+class Writer:
+    """An operation while it is written."""
+
+    draw: st.DrawFn
+    schema: GraphQLSchema
+    pool: Pool
+    most_fields: int
+    fragments: list[tuple[str, str, str]] = field(default_factory=list)  # name, type, text
+    variables: dict[str, tuple[str, Any]] = field(default_factory=dict)  # name -> declared type, value
+    written: dict[str, str] = field(default_factory=dict)  # response key -> arguments
+
+    def some(self, most: int, least: int = 0) -> int:
+        return self.draw(st.integers(least, most))
+
+    def perhaps(self, one_in: int) -> bool:
+        return self.some(one_in - 1) == one_in - 1
+
+    def one_of(self, values: Sequence[Any]) -> Any:
+        return values[self.some(len(values) - 1)]
+
+    # --- selections ---
+
+    def selection(self, kind: Any, depth: int) -> str:
+        parts = [self.part(kind, depth) for _ in range(self.some(self.most_fields, least=2))]
+        return "{ " + " ".join(parts) + " }"
+
+    def part(self, kind: Any, depth: int) -> str:
+        choice = self.some(11)
+        if choice == 0:
+            return "__typename" if self.perhaps(2) else f"kind: __typename {self.condition()}"
+        if choice == 1 and depth > 0:
+            return f"... {self.condition()} {self.selection(kind, depth - 1)}"
+        if choice == 2 and depth > 0:
+            other = self.fitting(kind)
+            return f"... on {other.name} {self.condition()} {self.selection(other, depth - 1)}"
+        if choice == 3 and depth > 0:
+            return f"...{self.fragment(kind, depth)} {self.condition()}"
+        return self.field(kind, depth)
+
+    def fitting(self, kind: Any) -> Any:
+        """Another type that a value of this one may have as well."""
+        if is_abstract_type(kind):
+            return self.one_of([kind, *self.schema.get_possible_types(kind)])
+        return self.one_of([kind, *kind.interfaces])
+
+    def fragment(self, kind: Any, depth: int) -> str:
+        kind = self.fitting(kind)
+        known = [name for name, on, _ in self.fragments if on == kind.name]
+        if known and self.perhaps(2):
+            return str(self.one_of(known))
+        text = self.selection(kind, depth - 1)
+        name = f"f{len(self.fragments)}"
+        self.fragments.append((name, kind.name, text))
+        return name
+
+    def field(self, kind: Any, depth: int) -> str:
+        fields: dict[str, GraphQLField] = getattr(kind, "fields", {})
+        names = [
+            name
+            for name, each in fields.items()
+            if depth > 0 or not is_composite_type(get_named_type(each.type))
+        ]
+        if not names:
+            return "__typename"
+        name = self.one_of(names)
+        return self.one_field(kind, name, fields[name], depth)
+
+    def one_field(self, kind: Any, name: str, definition: GraphQLField, depth: int) -> str:
+        arguments = self.arguments(kind, name, definition)
+        # One response key means one thing, wherever it stands: two that differ could not be merged.
+        is_plain = self.perhaps(2) and not arguments and name not in AMBIGUOUS
+        key = name if is_plain else f"{kind.name}_{name}_{self.some(1)}"
+        arguments = self.written.setdefault(key, arguments)
+        said = f"{'' if key == name else f'{key}: '}{name}{arguments} {self.condition()}"
+        named = get_named_type(definition.type)
+        return f"{said} {self.selection(named, depth - 1)}" if is_composite_type(named) else said
+
+    def condition(self) -> str:
+        choice = self.some(9)
+        if choice > 2:
+            return ""
+        directive = self.one_of(["@include", "@skip"])
+        if choice == 0:
+            return f"{directive}(if: {self.one_of(['true', 'false'])})"
+        name = self.one_of(CONDITIONS)
+        if name not in self.variables:
+            declared = {"yes": "Boolean!", "no": "Boolean! = false", "maybe": "Boolean = true"}[name]
+            value = self.draw(st.booleans())
+            left_out = name != "yes" and self.perhaps(3)
+            self.variables[name] = (declared, None if left_out else [value])
+        return f"{directive}(if: ${name})"
+
+    # --- arguments ---
+
+    def arguments(self, kind: Any, name: str, definition: GraphQLField) -> str:
+        said = []
+        for argument, declared in definition.args.items():
+            if not is_required_argument(declared) and self.perhaps(2):
+                continue
+            value = self.value(f"{kind.name}.{name}({argument})", argument, declared.type)
+            said.append(f"{argument}: {value}")
+        return f"({', '.join(said)})" if said else ""
+
+    def value(self, spot: str, argument: str, kind: Any) -> str:
+        named = get_named_type(kind)
+        values = self.pool.get(spot) or self.pool.get(argument) or self.pool.get(named.name)
+        if values is None:
+            values = list(named.values) if isinstance(named, GraphQLEnumType) else [1]
+        value = self.one_of(values)
+        if self.perhaps(2):
+            variable = f"v{len(self.variables)}"
+            self.variables[variable] = (str(kind), [value])
+            if get_nullable_type(kind) is kind and self.perhaps(4):
+                self.variables[variable] = (str(kind), None)
+            return f"${variable}"
+        return literal(value, named)
+
+    def operation(
+        self, root: GraphQLObjectType, word: str, depth: int, most_roots: int, roots: Sequence[str]
+    ) -> Asked:
+        parts = [self.part_of_root(root, depth, roots) for _ in range(self.some(most_roots, least=1))]
+        body = "{ " + " ".join(parts) + " }"
+        fragments = [f"fragment {name} on {kind} {text}" for name, kind, text in self.fragments]
+        used = set(re.findall(r"\$(\w+)", " ".join((body, *fragments))))
+        declared = ", ".join(f"${name}: {kind}" for name, (kind, _) in self.variables.items() if name in used)
+        head = f"{word} Q({declared})" if declared else word
+        given = {name: value[0] for name, (_, value) in self.variables.items() if value is not None}
+        return Asked("\n".join((f"{head} {body}", *fragments)), given)
+
+    def part_of_root(self, root: GraphQLObjectType, depth: int, roots: Sequence[str]) -> str:
+        if self.perhaps(8):
+            return self.part(root, depth)
+        name = self.one_of(roots)
+        return self.one_field(root, name, root.fields[name], depth)
+
+
+AMBIGUOUS = frozenset({"name"})  # of different types in different places
+
+
+def literal(value: Any, kind: Any) -> str:
+    if isinstance(value, dict):
+        fields = getattr(kind, "fields", None)  # a scalar may be written as an object as well
+        inner = (
+            f"{key}: {literal(each, get_named_type(fields[key].type) if fields else None)}"
+            for key, each in value.items()
+        )
+        return "{" + ", ".join(inner) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(literal(each, kind) for each in value) + "]"
+    if isinstance(kind, GraphQLEnumType) and value is not None:
+        return str(value)
+    return json.dumps(value)
+
+
+@st.composite
+def operations(
+    draw: st.DrawFn,
+    schema: GraphQLSchema,
+    pool: Pool,
+    depth: int = 4,
+    most_fields: int = 4,
+    most_roots: int = 3,
+    word: str = "query",
+    roots: Sequence[str] = (),
+) -> Asked:
+    root = schema.query_type if word == "query" else schema.mutation_type
+    assert root is not None
+    writer = Writer(draw, schema, pool, most_fields)
+    return writer.operation(root, word, depth, most_roots, roots or list(root.fields))

@@ -1,0 +1,389 @@
+"""Promise: arguments and variables mean the same whether an operation is prepared or not."""
+
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import strawberry
+from strawberry.scalars import JSON
+from strawberry.schema.config import StrawberryConfig
+
+from tests.engine.library import (
+    Desk,
+    a_volume,
+    answer_of,
+    asked,
+    asked_in_turn,
+    asked_of,
+    library,
+    only,
+    run,
+)
+
+VARIABLES = """
+    query Q(
+        $length: Int = 3, $upper: Boolean, $by: String, $genre: Genre, $place: Place, $stamp: Stamp,
+        $pages: [Int!]! = [1, 900], $numbers: [[Int]!], $beside: Place, $room: String = "hall"
+    ) {
+        volume {
+            title
+            excerpt(length: $length, upper: $upper, by: $by)
+            ofGenre(genre: $genre)
+            placed(place: $place)
+            inner: placed(place: { room: $room, beside: $beside })
+            stamped(stamp: $stamp)
+            openedAt(pages: $pages)
+            nearest(numbers: $numbers)
+        }
+    }
+"""
+GIVEN: dict[str, dict[str, Any] | None] = {
+    "nothing": {},
+    "no variables at all": None,
+    "everything": {
+        "length": 5,
+        "upper": True,
+        "by": "x",
+        "genre": "VERSE",
+        "place": {
+            "room": "bay",
+            "row": 2,
+            "beside": {"room": "b"},
+            "genres": ["NOVEL"],
+            "stamps": ["#1", "2"],
+        },
+        "stamp": "#9",
+        "pages": [3, 4],
+        "numbers": [[1, None], [2]],
+        "beside": {"room": "attic", "stamps": None},
+        "room": "cellar",
+    },
+    "everything as null": {
+        "length": None,
+        "upper": None,
+        "by": None,
+        "genre": None,
+        "place": None,
+        "stamp": None,
+        "numbers": None,
+        "beside": None,
+    },
+    "null for what may not be null": {"pages": None, "room": None},
+    "null for a text in an input": {"room": None},
+    "a single item for a list": {"pages": 3, "numbers": 4},
+    "a list of single items": {"numbers": [1, 2]},
+    "a wrong number": {"length": "three"},
+    "yes for a number": {"length": True},
+    "a fraction for a number": {"length": 1.5},
+    "a whole fraction for a number": {"length": 2.0},
+    "a number that is too large": {"length": 2**31},
+    "a number for a text": {"by": 7},
+    "an unknown member": {"genre": "NOTHING"},
+    "a member's value": {"genre": "poems"},
+    "a wrong item": {"pages": [1, "two"]},
+    "null as an item": {"pages": [1, None]},
+    "an input that lacks something": {"place": {"row": 2}},
+    "an input with something more": {"place": {"room": "a", "colour": "red"}},
+    "a text for an input": {"place": "hall"},
+    "a wrong input far below": {"place": {"room": "a", "beside": {"room": "b", "beside": {"room": 1}}}},
+    "a stamp that is refused": {"stamp": "refused"},
+    "a stamp that is no text": {"stamp": 7},
+    "a stamp at which reading fails": {"stamp": "fault"},
+    "a stamp in an input at which reading fails": {"place": {"room": "a", "stamps": ["fault"]}},
+    "many wrong variables": {"length": "a", "upper": "b", "by": 3, "genre": 4, "place": 5, "pages": "x"},
+    "something more": {"length": 1, "colour": "red"},
+    "texts that look alike": {"by": "1", "room": "1"},
+    "a long text": {"by": "x" * 2000},
+}
+
+
+@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN.keys())
+def test_variables_mean_the_same(given: dict[str, Any] | None) -> None:
+    answer = asked(VARIABLES, {"volume": a_volume}, variable_values=given)
+
+    assert answer.raised is None
+
+
+def test_variables_mean_the_same_in_any_order_of_requests() -> None:
+    asked_in_turn(VARIABLES, *GIVEN.values(), *reversed(GIVEN.values()), found={"volume": a_volume})
+
+
+def test_variables_mean_the_same_beside_what_is_wrong() -> None:
+    asked_in_turn(VARIABLES, *GIVEN.values(), found={"volume": lambda: a_volume(title=None)})
+
+
+ROOT_ARGUMENTS = """
+    query($code: ID!, $genre: Genre! = VERSE, $place: Place, $stamp: Stamp, $pages: [Int!]) {
+        wanted(code: $code, genre: $genre, place: $place, stamp: $stamp, pages: $pages) { title code }
+    }
+"""
+ROOT_GIVEN: dict[str, dict[str, Any]] = {
+    "the least": {"code": "7"},
+    "a number as an id": {"code": 7},
+    "a missing variable": {},
+    "null for what may not be null": {"code": None},
+    "null for a member with a default": {"code": "7", "genre": None},
+    "all of it": {
+        "code": "7",
+        "genre": "LETTERS",
+        "place": {"room": "a", "stamps": ["1"]},
+        "stamp": "5",
+        "pages": [1],
+    },
+    "a stamp at which reading fails": {"code": "7", "stamp": "fault"},
+    "a stamp that is refused": {"code": "7", "stamp": "refused"},
+    "a fraction as an id": {"code": 1.5},
+}
+
+
+@pytest.mark.parametrize("given", ROOT_GIVEN.values(), ids=ROOT_GIVEN.keys())
+def test_variables_of_a_root_mean_the_same(given: dict[str, Any]) -> None:
+    asked(ROOT_ARGUMENTS, variable_values=given)
+
+
+def test_variables_of_a_root_mean_the_same_in_any_order_of_requests() -> None:
+    answers = asked_in_turn(ROOT_ARGUMENTS, *ROOT_GIVEN.values(), *reversed(ROOT_GIVEN.values()))
+
+    assert len({answer.data for answer in answers}) == 3
+
+
+def test_literals_of_a_root_mean_the_same() -> None:
+    answer = asked(
+        '{ wanted(code: 12, genre: VERSE, place: { room: "a" }, stamp: "#1", pages: 3) { title } }'
+    )
+
+    assert "12 Genre.POEMS a/1/None/unset beside nowhere '1' [3]" in answer.data
+
+
+LEAF_ARGUMENTS = """
+    query(
+        $code: ID = "given", $genre: Genre, $stamp: Stamp, $loud: Boolean, $times: Int! = 2, $price: Float,
+        $more: JSON
+    ) {
+        noted(
+            code: $code, genre: $genre, stamp: $stamp, loud: $loud, times: $times, price: $price, more: $more
+        )
+    }
+"""
+LEAFS_GIVEN: list[dict[str, Any] | None] = [
+    {},
+    None,
+    {"code": None},
+    {"code": 7, "genre": "VERSE", "stamp": "#7", "loud": True, "times": 3, "price": 2, "more": {"a": [1]}},
+    {"genre": None, "stamp": None, "loud": None, "price": None, "more": None},
+    {"times": None},
+    {"genre": "poems"},
+    {"loud": "yes"},
+    {"times": 1.0, "price": -0.0},
+    {"times": 2**31},
+    {"stamp": "refused"},
+    {"stamp": "fault"},
+    {"more": [1, {"b": 2}]},
+    {"more": "text", "code": "other", "nothing": 1},
+]
+
+
+def test_leafs_as_variables_of_a_root_mean_the_same_in_any_order_of_requests() -> None:
+    answers = asked_in_turn(LEAF_ARGUMENTS, *LEAFS_GIVEN, *reversed(LEAFS_GIVEN), *LEAFS_GIVEN)
+
+    assert len({answer.data for answer in answers}) > 6
+
+
+LEAF_LITERALS = {
+    "none": "{ noted }",
+    "all": """{ noted(
+        code: 5, genre: LETTERS, stamp: "#1", loud: true, times: 4, price: 1, more: {a: [1, {b: null}]}
+    ) }""",
+    "a list": "{ noted(more: [1, 2]) }",
+    "null": "{ noted(genre: null, stamp: null, loud: null, price: null, more: null) }",
+    "some beside variables": """
+        query($times: Int!, $loud: Boolean) { noted(code: 5, times: $times, loud: $loud, more: [1]) }""",
+    "with variables inside": "query($times: Int) { noted(more: { a: $times, b: [$times, 1] }) }",
+}
+
+
+@pytest.mark.parametrize("query", LEAF_LITERALS.values(), ids=LEAF_LITERALS.keys())
+def test_leafs_as_literals_of_a_root_mean_the_same_in_every_request(query: str) -> None:
+    asked_in_turn(
+        query, {"times": 1}, {"times": 2, "loud": False}, {}, {"times": 3, "loud": None}, {"times": 1}
+    )
+
+
+def test_a_missing_variable_leaves_the_default_of_its_argument() -> None:
+    query = "query($n: Int, $g: Genre) { volume { excerpt(length: $n) ofGenre(genre: $g) } }"
+
+    answers = asked_in_turn(query, {}, {"n": 1}, {}, {"n": None}, found={"volume": a_volume})
+
+    assert [answer.data for answer in answers[:3]] == [
+        "{'volume': {'excerpt': 'Em', 'ofGenre': True}}",
+        "{'volume': {'excerpt': 'E', 'ofGenre': True}}",
+        "{'volume': {'excerpt': 'Em', 'ofGenre': True}}",
+    ]
+    assert answers[3].errors
+
+
+def test_a_fragment_at_the_root_and_below_it_means_the_same_in_both_places() -> None:
+    query = """
+        query($loud: Boolean) { ...f again { ...f again { ...f } } }
+        fragment f on Query { greeting(loud: $loud) }
+    """
+
+    answers = asked_in_turn(query, {"loud": True}, {"loud": False}, {"loud": True}, {})
+
+    assert answers[0].data == (
+        "{'greeting': 'HELLO', 'again': {'greeting': 'HELLO', 'again': {'greeting': 'HELLO'}}}"
+    )
+
+
+ALIKE: dict[str, tuple[str, type, list[Any]]] = {
+    "numbers that are equal": ("Float", float, [0.0, -0.0, 1.0]),
+    "decimals that are equal": ("Decimal", Decimal, ["1.0", "1.00", "1"]),
+    "moments that are equal": (
+        "DateTime",
+        datetime,
+        ["2026-11-21T10:00:00+01:00", "2026-11-21T09:00:00+00:00", "2026-11-21T04:00:00-05:00"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "kind", "given"), ALIKE.values(), ids=ALIKE.keys())
+def test_values_that_are_equal_but_not_the_same_are_told_apart(
+    name: str, kind: type, given: list[Any]
+) -> None:
+    def say(value: Any) -> str:
+        return repr(value)
+
+    say.__annotations__["value"] = kind
+
+    @strawberry.type
+    class Saying:
+        said: str = strawberry.field(resolver=say)
+
+    @strawberry.type
+    class Asking:
+        @strawberry.field
+        def saying(self) -> Saying:
+            return Saying()
+
+    preparing, plain = (library(prepares, **only(Asking)) for prepares in (True, False))
+    preparing.operations.uses = 1
+    query = f"query($value: {name}!) {{ saying {{ said(value: $value) }} }}"
+
+    for value in given:
+        options = {"variable_values": {"value": value}}
+        expected = run(answer_of(plain, query, Desk(), **options))
+        assert run(answer_of(preparing, query, Desk(), **options)) == expected
+
+
+class Box:
+    """Equal to others like it, and so not hashable."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Box) and self.value == other.value
+
+
+@pytest.mark.parametrize(
+    "given", ["text", 7, 10**5000, [1], {"a": 1}], ids=["text", "number", "huge", "list", "dict"]
+)
+@pytest.mark.parametrize("read", [Box, lambda value: value], ids=["unhashable", "as it is"])
+def test_a_scalar_may_be_read_into_anything(read: Callable[[Any], Any], given: Any) -> None:
+    Anything = strawberry.scalar(name="Anything", serialize=str, parse_value=read)
+
+    @strawberry.type
+    class Saying:
+        @strawberry.field
+        def kind(self, of: object) -> str:
+            return type(of).__name__
+
+    @strawberry.type
+    class Asking:
+        @strawberry.field
+        def saying(self) -> Saying:
+            return Saying()
+
+    parts = only(Asking) | {"config": StrawberryConfig(scalar_map={object: Anything})}
+    query = "query($of: Anything!) { saying { kind(of: $of) } }"
+
+    answer = asked_of(parts, query, variable_values={"of": given})
+
+    assert answer.raised is None
+
+
+def test_a_resolver_may_change_the_lists_it_is_given() -> None:
+    """Every call has its own: what one does to them, no other call and no other request sees."""
+
+    @strawberry.type
+    class Saying:
+        @strawberry.field
+        def with_end(self, pages: list[int], end: int) -> list[int]:
+            pages.append(end)
+            return pages
+
+    @strawberry.type
+    class Asking:
+        @strawberry.field
+        def sayings(self) -> list[Saying]:
+            return [Saying(), Saying()]
+
+    parts = only(Asking)
+
+    answer = asked_of(parts, "{ sayings { withEnd(pages: [1], end: 9) } }", times=2)
+
+    assert answer.data == "{'sayings': [{'withEnd': [1, 9]}, {'withEnd': [1, 9]}]}"
+
+
+@pytest.mark.parametrize("below", [False, True], ids=["at the root", "below it"])
+def test_a_resolver_may_change_the_json_it_is_given(below: bool) -> None:
+    def change(more: JSON) -> JSON:
+        assert isinstance(more, list)
+        more.append(9)
+        return more
+
+    @strawberry.type
+    class Saying:
+        changed: JSON = strawberry.field(resolver=change)
+
+    @strawberry.type
+    class Asking:
+        changed: JSON = strawberry.field(resolver=change)
+
+        @strawberry.field
+        def saying(self) -> Saying:
+            return Saying()
+
+    parts = only(Asking)
+    query = "{ saying { changed(more: [1]) } }" if below else "{ changed(more: [1]) }"
+
+    answer = asked_of(parts, query, times=2)
+
+    assert "'changed': [1, 9]}" in answer.data
+
+
+def test_a_resolver_may_change_the_inputs_it_is_given() -> None:
+    @strawberry.input
+    class Crate:
+        room: str
+
+    @strawberry.type
+    class Saying:
+        @strawberry.field
+        def moved(self, crate: Crate) -> str:
+            crate.room += "!"
+            return crate.room
+
+    @strawberry.type
+    class Asking:
+        @strawberry.field
+        def sayings(self) -> list[Saying]:
+            return [Saying(), Saying()]
+
+    parts = only(Asking)
+
+    answer = asked_of(parts, '{ sayings { moved(crate: { room: "hall" }) } }', times=2)
+
+    assert answer.data == "{'sayings': [{'moved': 'hall!'}, {'moved': 'hall!'}]}"

@@ -1,0 +1,392 @@
+"""Promise: what is remembered of operations is bounded, whatever is asked and however often."""
+
+import asyncio
+import gc
+import json
+import subprocess
+import sys
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import strawberry
+
+from app.engine.operations import (
+    LONGEST_TEXT,
+    LONGEST_VALUE,
+    MOST_BOUND,
+    MOST_OPERATIONS,
+    MOST_SEEN,
+    MOST_TEXT,
+    MOST_VARIANTS,
+    Operations,
+    Prepared,
+)
+from tests.engine.library import PLAIN, Desk, Library, a_volume, answer_of, library, only, run
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+class Making:
+    """Prepares as the schema does, and counts."""
+
+    def __init__(self, schema: Library) -> None:
+        self.schema = schema
+        self.made: Counter[tuple[str, str | None]] = Counter()
+
+    def __call__(self, text: str, name: str | None) -> Prepared | None:
+        self.made[text, name] += 1
+        return self.schema.make(text, name)
+
+
+@pytest.fixture
+def schema() -> Library:
+    return library(prepares=True)
+
+
+@pytest.fixture
+def made(schema: Library) -> Counter[tuple[str, str | None]]:
+    """How often each document was prepared by the schema."""
+    making = Making(schema)
+    schema.operations = Operations(making)
+    return making.made
+
+
+def texts(number: int, start: int = 0) -> Iterator[str]:
+    return (f"{{ volume {{ a{index}: title }} }}" for index in range(start, start + number))
+
+
+def padded(text: str, length: int) -> str:
+    return text + " " * (length - len(text))
+
+
+async def asked(schema: Library, text: str, **options: Any) -> None:
+    """The answer is that of a plain schema, whatever is remembered."""
+    found = {"volume": a_volume}
+    assert await answer_of(schema, text, Desk(found), **options) == await answer_of(
+        PLAIN, text, Desk(found), **options
+    )
+
+
+def ask(schema: Library, text: str, **options: Any) -> None:
+    run(asked(schema, text, **options))
+
+
+# --- when a document is prepared ------------------------------------------------------------------
+
+
+def test_a_document_is_prepared_when_it_comes_the_second_time(
+    schema: Library, made: Counter[tuple[str, str | None]]
+) -> None:
+    text = "{ volume { title } }"
+
+    ask(schema, text)
+    assert not made
+    ask(schema, text)
+    ask(schema, text)
+    ask(schema, text)
+
+    assert made == {(text, None): 1}
+
+
+def test_each_operation_of_a_document_is_prepared_for_itself(
+    schema: Library, made: Counter[tuple[str, str | None]]
+) -> None:
+    text = "query A { volume { title } } query B { volume { code } }"
+
+    for name in ("A", "B", "A", "B", "A", "B"):
+        ask(schema, text, operation_name=name)
+
+    assert made == {(text, "A"): 1, (text, "B"): 1}
+
+
+def test_a_document_that_came_too_long_ago_comes_for_the_first_time(
+    schema: Library, made: Counter[tuple[str, str | None]]
+) -> None:
+    text = "{ volume { title } }"
+
+    ask(schema, text)
+    for other in texts(MOST_SEEN):
+        schema.operations.find(other, None)
+    ask(schema, text)
+    assert not made
+    ask(schema, text)
+
+    assert made == {(text, None): 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ nothing }",
+        "{ volume {",
+        "subscription { arrivals }",
+        "query A { volume { title } } query B { volume { code } }",
+        "{ volume " + "{ sequels " * 900 + "{ title }" + " }" * 901,
+    ],
+    ids=["invalid", "no syntax", "a subscription", "two operations", "too deep"],
+)
+def test_what_cannot_be_prepared_is_tried_once(
+    schema: Library, made: Counter[tuple[str, str | None]], text: str
+) -> None:
+    for _ in range(5):
+        ask(schema, text)
+
+    assert made == {(text, None): 1}
+    assert not schema.operations.recent.values
+
+
+def test_a_schema_that_does_not_prepare_remembers_nothing() -> None:
+    plain = library(prepares=False)
+
+    for _ in range(3):
+        ask(plain, "{ volume { title } }")
+
+    assert not plain.operations.seen.values
+    assert not plain.operations.recent.values
+
+
+# --- how many, and how long -----------------------------------------------------------------------
+
+
+def test_so_many_operations_are_remembered(schema: Library) -> None:
+    for text in texts(MOST_OPERATIONS + 50):
+        schema.operations.find(text, None)
+        schema.operations.find(text, None)
+
+    kept = [text for text, _ in schema.operations.recent.values]
+    assert kept == list(texts(MOST_OPERATIONS, start=50))
+
+
+def test_what_is_used_is_not_forgotten(schema: Library, made: Counter[tuple[str, str | None]]) -> None:
+    text = "{ volume { title } }"
+
+    for other in texts(3 * MOST_OPERATIONS):
+        for each in (text, other, other):
+            schema.operations.find(each, None)
+
+    assert made[text, None] == 1
+
+
+def test_what_was_forgotten_is_prepared_again(schema: Library, made: Counter[tuple[str, str | None]]) -> None:
+    text = "{ volume { title } }"
+    ask(schema, text)
+    ask(schema, text)
+
+    for other in texts(MOST_OPERATIONS):
+        schema.operations.find(other, None)
+        schema.operations.find(other, None)
+    assert (text, None) not in schema.operations.recent.values
+    ask(schema, text)
+    ask(schema, text)
+
+    assert made[text, None] == 2
+
+
+def test_what_was_forgotten_is_let_go(schema: Library) -> None:
+    """Nothing that was made of a document outlives it."""
+    schema.operations.uses = 1
+    text = "query($a: Boolean! = true, $n: Int) { volume { title @include(if: $a) excerpt(length: $n) } }"
+    for variables in ({}, {"a": False}, {"n": 2}):
+        ask(schema, text, variable_values=variables)
+    prepared = weakref.ref(schema.operations.recent.values[text, None])
+
+    for other in texts(MOST_OPERATIONS):
+        schema.operations.find(other, None)
+    gc.collect()
+
+    assert (text, None) not in schema.operations.recent.values
+    assert prepared() is None
+
+
+@pytest.mark.parametrize(("length", "is_kept"), [(LONGEST_TEXT, True), (LONGEST_TEXT + 1, False)])
+def test_a_long_document_is_not_prepared(schema: Library, length: int, is_kept: bool) -> None:
+    text = padded("{ volume { title } }", length)
+
+    for _ in range(3):
+        ask(schema, text)
+
+    assert ((text, None) in schema.operations.recent.values) is is_kept
+    assert bool(schema.operations.seen.values) is is_kept
+
+
+def test_all_texts_together_have_an_end(schema: Library) -> None:
+    for text in texts(2 * MOST_TEXT // LONGEST_TEXT):
+        for _ in range(2):
+            schema.operations.find(padded(text, LONGEST_TEXT), None)
+
+    kept = [text for text, _ in schema.operations.recent.values]
+    assert sum(map(len, kept)) == MOST_TEXT
+    newest = 2 * MOST_TEXT // LONGEST_TEXT - 1
+    assert kept[-1].startswith(f"{{ volume {{ a{newest}: title")
+
+
+def test_a_long_document_sends_away_as_many_short_ones_as_it_takes(schema: Library) -> None:
+    schema.operations.uses = 1
+    for text in texts(MOST_OPERATIONS):
+        schema.operations.find(padded(text, MOST_TEXT // MOST_OPERATIONS), None)
+    assert len(schema.operations.recent.values) == MOST_OPERATIONS
+
+    schema.operations.find(padded("{ volume { title } }", LONGEST_TEXT), None)
+
+    lengths = [len(text) for text, _ in schema.operations.recent.values]
+    assert lengths[-1] == LONGEST_TEXT
+    assert sum(lengths) <= MOST_TEXT
+
+
+def test_variants_have_an_end(schema: Library) -> None:
+    schema.operations.uses = 1
+    names = [f"a{index}" for index in range(10)]
+    declared = ", ".join(f"${name}: Boolean!" for name in names)
+    fields = " ".join(f"{name}: title @include(if: ${name})" for name in names)
+    text = f"query({declared}) {{ volume {{ {fields} }} }}"
+
+    async def all_variants() -> None:
+        for number in range(MOST_VARIANTS + 50):
+            variables = {name: bool(number >> index & 1) for index, name in enumerate(names)}
+            result = await schema.execute(text, variables, Desk({"volume": a_volume}))
+            assert list(result.data["volume"]) == [name for name in names if variables[name]]
+
+    asyncio.run(all_variants())
+
+    assert len(schema.operations.variants.values) == MOST_VARIANTS
+    assert len(schema.operations.bounds.values) <= MOST_BOUND
+
+
+def test_arguments_below_the_root_have_an_end(schema: Library) -> None:
+    schema.operations.uses = 1
+    text = "query($n: Int!) { volume { opened: openedAt(pages: [1, $n]) } }"
+
+    async def all_arguments() -> None:
+        for number in range(MOST_BOUND + 50):
+            result = await schema.execute(text, {"n": number}, Desk({"volume": a_volume}))
+            expected = [1, number] if number <= 320 else [1]
+            assert result.data == {"volume": {"opened": expected}}
+
+    asyncio.run(all_arguments())
+
+    assert len(schema.operations.variants.values) == 1
+    assert len(schema.operations.bounds.values) == MOST_BOUND
+
+
+def test_arguments_of_the_root_take_nothing(schema: Library) -> None:
+    schema.operations.uses = 1
+    text = "query($code: ID!) { wanted(code: $code) { title } }"
+
+    for number in range(20):
+        ask(schema, text, variable_values={"code": str(number)})
+
+    assert len(schema.operations.bounds.values) == 1
+
+
+LONG: dict[str, tuple[str, Any]] = {
+    "a text": ("query($v: String) { volume { told: excerpt(by: $v) } }", "x" * (LONGEST_VALUE + 1)),
+    "a long text of signs": ("query($v: String) { volume { told: excerpt(by: $v) } }", "ü" * 10_000),
+    "a list": ("query($v: [Int!]!) { volume { openedAt(pages: $v) } }", list(range(500))),
+    "a short list": ("query($v: [Int!]!) { volume { openedAt(pages: $v) } }", [1]),
+    "a nested list": ("query($v: [[Int]!]) { volume { nearest(numbers: $v) } }", [[1]] * 300),
+    "an input": ("query($v: Place) { volume { placed(place: $v) } }", {"room": "x" * 1000}),
+    "a long text in an input": (
+        "query($v: String!) { volume { placed(place: { room: $v }) } }",
+        "x" * 1000,
+    ),
+    "a stamp": ("query($v: Stamp) { volume { stamped(stamp: $v) } }", "#" + "7" * 1000),
+}
+
+
+@pytest.mark.parametrize(("text", "value"), LONG.values(), ids=LONG.keys())
+def test_long_values_are_not_remembered(schema: Library, text: str, value: Any) -> None:
+    schema.operations.uses = 1
+
+    for _ in range(3):
+        ask(schema, text, variable_values={"v": value})
+
+    assert not schema.operations.bounds.values
+
+
+def test_a_value_that_is_just_not_long_is_remembered(schema: Library) -> None:
+    schema.operations.uses = 1
+    text = "query($v: String) { volume { told: excerpt(by: $v) } }"
+
+    for _ in range(3):
+        ask(schema, text, variable_values={"v": "x" * LONGEST_VALUE})
+
+    assert len(schema.operations.bounds.values) == 1
+
+
+def test_a_long_value_of_a_class_of_its_own_is_not_remembered() -> None:
+    @strawberry.type
+    class Saying:
+        @strawberry.field
+        def digits(self, of: Decimal) -> int:
+            return len(str(of))
+
+    @strawberry.type
+    class Query:
+        @strawberry.field
+        def saying(self) -> Saying:
+            return Saying()
+
+    schema = library(True, **only(Query))
+    schema.operations.uses = 1
+    text = "query($of: Decimal!) { saying { digits(of: $of) } }"
+
+    result = run(schema.execute(text, {"of": "7" * 10_000}))
+
+    assert result.data == {"saying": {"digits": 10_000}}
+    assert not schema.operations.bounds.values
+
+
+# --- the service's own documents ------------------------------------------------------------------
+
+
+def test_a_pinned_document_is_never_forgotten(schema: Library, made: Counter[tuple[str, str | None]]) -> None:
+    pinned = padded("{ volume { title code } }", LONGEST_TEXT + 1000)
+    schema.pin(pinned)
+
+    for other in texts(2 * MOST_OPERATIONS):
+        schema.operations.find(other, None)
+        schema.operations.find(other, None)
+    for _ in range(3):
+        ask(schema, pinned)
+
+    assert made[pinned, None] == 1
+    assert len(schema.operations.recent.values) == MOST_OPERATIONS
+
+
+def test_a_document_of_the_service_has_to_be_right(schema: Library) -> None:
+    with pytest.raises(AssertionError):
+        schema.pin("{ nothing }")
+
+
+def test_nothing_is_pinned_where_nothing_is_prepared() -> None:
+    plain = library(prepares=False)
+
+    plain.pin("{ nothing }")
+
+    assert not plain.operations.pinned
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+# How many documents, and MiB. MOST_TEXT holds 8 of the longest, each a heap of small nodes.
+GROWTH = {"met": (100_000, 20), "once": (500, 20), "twice": (600, 20), "long": (10, 20)}
+
+
+@pytest.mark.parametrize(("how", "number", "most"), [(how, *given) for how, given in GROWTH.items()])
+def test_a_process_stays_small_whatever_it_is_asked(how: str, number: int, most: int) -> None:
+    """`python -m tests.engine.memory once 100000` takes longer, and says the same."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.engine.memory", how, str(number)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["grown_mib"] < most

@@ -1,0 +1,514 @@
+"""Promise: whatever is asked, and however bad what is found: prepared or not, the answer is the same.
+
+Derandomised, so that a red run is red again. Many more and ever new ones with
+
+    pytest tests/engine/test_differential.py --hypothesis-profile=thorough
+"""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+import pytest
+from graphql import GraphQLError, GraphQLSchema, parse, validate
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from app.care.context import Context, Role, Viewer
+from app.db.drivers import Database, open_database
+from app.db.statements import Operation, Step
+from app.db.upkeep.migrate import migrate
+from app.engine.schema import PreparingSchema
+from app.schema.schema import Schema, build_schema
+from tests.callers import load
+from tests.db import raw
+from tests.db.random_world import CAREGIVERS, CLIENTS, put_random_world
+from tests.engine.library import (
+    PLAIN,
+    PREPARING,
+    Answer,
+    Desk,
+    Later,
+    answer_of,
+    kind_of,
+    ready,
+    run,
+    to_the_end,
+)
+from tests.engine.queries import Asked, Pool, operations
+from tests.engine.sown import value_of
+from tests.given import NOW, a_world
+from tests.schema.worlds import global_id, in_base64
+
+# Prepared or plain, graphql-core never begins some of what it has at hand when something beside it fails.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:coroutine .* was never awaited:RuntimeWarning",
+    "ignore::pytest.PytestUnraisableExceptionWarning",
+)
+
+IS_THOROUGH = settings.get_current_profile_name() == "thorough"
+Result = TypeVar("Result")
+
+
+def some(examples: int) -> settings:
+    return settings(
+        max_examples=examples * 80 if IS_THOROUGH else examples,
+        derandomize=not IS_THOROUGH,
+        database=None,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@dataclass
+class Tally:
+    """What the examples were like: a comparison of nothing with nothing is always equal."""
+
+    examples: int = 0
+    invalid: int = 0
+    with_errors: int = 0
+    with_data: int = 0
+    shaped: int = 0
+    surprised: int = 0  # errors in spite of shapes that could have completed everything
+
+    def count(self, schema: PreparingSchema, is_valid: bool, has_errors: bool, data: str) -> None:
+        self.examples += 1
+        self.invalid += not is_valid
+        self.with_errors += has_errors
+        self.with_data += len(data) > 40
+        bounds = list(schema.operations.bounds.values.values())
+        shaped = any(complete is not None for bound in bounds for complete in bound.completed.values())
+        self.shaped += shaped
+        self.surprised += has_errors and shaped
+
+
+TALLIES: dict[str, Tally] = {"library": Tally(), "care": Tally()}
+
+
+def is_valid(schema: GraphQLSchema, asked: Asked) -> bool:
+    try:
+        return not validate(schema, parse(asked.text))
+    except GraphQLError:
+        return False
+
+
+# --- the library ----------------------------------------------------------------------------------
+
+PLACES = [
+    {"room": "hall"},
+    {"room": "bay", "row": 2, "genres": ["NOVEL", "VERSE"], "beside": {"room": "attic", "stamps": ["#1"]}},
+]
+LIBRARY: Pool = {
+    "String": ["", "Emma", "x" * 300],
+    "String!": ["a"],
+    "code": ["a", "b", 7],
+    "Int": [0, 1, 2, 320],
+    "Int!": [1, 2, 320],
+    "Float": [0.5, 2, 0],
+    "Boolean": [True, False],
+    "Stamp": ["#1", "22"],
+    "Place": PLACES,
+    "JSON": [[1], {"a": None}],
+    "pages": [[1, 900, 3], [], 7],
+    "numbers": [[[1, None], [2]], [[]]],
+}
+VOLUMES = ["volume", "volumes", "pile", "sureVolume", "handed"]
+OTHERS = [
+    "motto",
+    "genres",
+    "item",
+    "items",
+    "map",
+    "globe",
+    "findings",
+    "wanted",
+    "cabinet",
+    "told",
+    "again",
+    "noted",
+]
+CODES = ["a", "b"]
+BADNESS = st.sampled_from((0.03, 0.0, 0.1, 0.2))
+
+
+def found(seed: int, badness: float) -> dict[str, Any]:
+    schema = PLAIN._schema
+    assert schema.query_type and schema.mutation_type
+
+    def finding(name: str, kind: Any) -> Any:
+        def find() -> Any:
+            rng = Random(f"{seed}.{name}")
+            if rng.random() < badness:
+                raise ValueError(f"{name} is not to be found")
+            value = value_of(schema, kind, rng, f"{seed}.{name}", badness)
+            return None if isinstance(value, Later) else value
+
+        return find
+
+    roots = {name: finding(name, definition.type) for name, definition in schema.query_type.fields.items()}
+    volume = schema.query_type.fields["volume"].type
+    return roots | {code: finding(code, volume) for code in CODES}
+
+
+def compare_in_library(asked: Asked, seed: int, badness: float) -> None:
+    ready(PREPARING)
+
+    async def thrice() -> list[Answer]:
+        return [
+            await answer_of(schema, asked.text, Desk(found(seed, badness)), variable_values=asked.variables)
+            for schema in (PLAIN, PREPARING, PREPARING)
+        ]
+
+    plain, first, again = run(thrice())
+
+    assert first == plain
+    assert again == plain
+    TALLIES["library"].count(PREPARING, is_valid(PLAIN._schema, asked), bool(plain.errors), plain.data)
+
+
+@some(120)
+@given(
+    asked=operations(PLAIN._schema, LIBRARY, roots=VOLUMES * 4 + OTHERS),
+    seed=st.integers(0, 10_000),
+    badness=BADNESS,
+)
+def test_the_library_answers_the_same(asked: Asked, seed: int, badness: float) -> None:
+    compare_in_library(asked, seed, badness)
+
+
+@some(90)
+@given(
+    asked=operations(PLAIN._schema, LIBRARY, depth=3, most_roots=1, roots=VOLUMES * 4 + OTHERS),
+    seed=st.integers(0, 10_000),
+    badness=BADNESS,
+)
+def test_the_library_answers_the_same_at_a_single_root(asked: Asked, seed: int, badness: float) -> None:
+    compare_in_library(asked, seed, badness)
+
+
+@some(40)
+@given(
+    asked=operations(PLAIN._schema, LIBRARY, depth=2, word="mutation"),
+    seed=st.integers(0, 10_000),
+    badness=BADNESS,
+)
+def test_the_library_changes_the_same(asked: Asked, seed: int, badness: float) -> None:
+    compare_in_library(asked, seed, badness)
+
+
+@some(25)
+@given(
+    asked=operations(PLAIN._schema, LIBRARY, depth=3, roots=VOLUMES * 4 + OTHERS),
+    others=st.lists(
+        st.dictionaries(st.sampled_from(("yes", "no", "maybe")), st.sampled_from((True, False, None, 1))),
+        min_size=2,
+        max_size=5,
+    ),
+    seed=st.integers(0, 10_000),
+)
+def test_one_operation_answers_the_same_in_all_its_variants(
+    asked: Asked, others: list[dict[str, Any]], seed: int
+) -> None:
+    ready(PREPARING)
+
+    async def in_turn() -> list[tuple[Answer, Answer]]:
+        return [
+            (
+                await answer_of(PREPARING, asked.text, Desk(found(seed, 0.02)), variable_values=given),
+                await answer_of(PLAIN, asked.text, Desk(found(seed, 0.02)), variable_values=given),
+            )
+            for given in (
+                asked.variables,
+                *({**asked.variables, **other} for other in others),
+                asked.variables,
+            )
+        ]
+
+    for prepared, plain in run(in_turn()):
+        assert prepared == plain
+
+
+# --- the real schema ------------------------------------------------------------------------------
+
+NUMBERS = [1, 2, 5, 17, 999]
+IDS = [str(number) for number in NUMBERS] + [
+    global_id(kind, number) for kind in ("Session", "Assignment", "Book", "AnswerSet") for number in (1, 2, 3)
+]
+CARE: Pool = {
+    "id": IDS,
+    "ids": [[each] for each in IDS]
+    + [
+        [
+            global_id(kind, n)
+            for kind in ("Session", "Assignment", "Book", "Caregiver", "Client", "AnswerSet")
+            for n in (1, 2, 3)
+        ],
+        [],
+    ],
+    "sessionId": IDS,
+    "clientId": IDS,
+    "moduleId": ["1", "2"],
+    "search": ["book", "Book 1", ""],
+    "isTest": [True, False],
+    "first": [1, 3, *[20] * 16, 0],
+    "Session.assignments(after)": [*[in_base64("Assignment:before:40")] * 12, "nonsense"],
+    "Query.assignments(after)": [in_base64("Assignment:before:60")],
+    "Query.sessions(after)": [in_base64("Session:before:15")],
+    "Query.books(after)": [in_base64("Book:before:6")],
+    "offset": [None],
+}
+
+# What no import would take: words that are no members, moments that are none, numbers that are too large.
+DAMAGES = [
+    "UPDATE answer_set SET save_type = 'LOST' WHERE id % 21 = 0",
+    "UPDATE answer_set SET revision = 3000000000 WHERE id % 27 = 0",
+    "UPDATE assignment SET status = 'NONE' WHERE id % 33 = 0",
+    "UPDATE assignment SET feedback_status = 7 WHERE id % 39 = 0",
+    "UPDATE assignment SET assign_date = 'some day' WHERE id % 24 = 0",
+    "UPDATE assignment SET score = 'many' WHERE id % 18 = 0",
+    "UPDATE assignment SET attempt = 1.5 WHERE id % 42 = 0",
+    "UPDATE session SET title = x'ff00' WHERE id % 15 = 0",
+    "UPDATE session SET close_date = 'never' WHERE id % 12 = 0",
+    "UPDATE session SET assignment_count = 'some' WHERE id % 21 = 0",
+    "UPDATE session SET last_assignment_score = 9000000000 WHERE id % 9 = 0",
+    "UPDATE question SET options = 'no JSON' WHERE id % 15 = 0",
+    "UPDATE question SET options = '{\"a\": 1}' WHERE id % 15 = 1",
+    "UPDATE question SET options = '[1, null, [2]]' WHERE id % 15 = 2",
+    "UPDATE question SET kind = 'GUESS' WHERE id % 12 = 0",
+    "UPDATE reminder SET state = 'LATE' WHERE id % 12 = 0",
+    "UPDATE feedback SET score = 'good' WHERE id % 9 = 0",
+    "UPDATE client SET name = x'00' WHERE id = 3",
+]
+
+
+class Spoiling:
+    """A database of which a few values are not what they should be: not there, exceptions, still to come."""
+
+    def __init__(self, db: Database, seed: int, share: float) -> None:
+        self.db = db
+        self.rng = Random(seed)
+        self.share = share
+
+    async def read(self, operation: Operation[Result]) -> Result:
+        return await self.db.read(self.spoiled(operation))
+
+    async def write(self, operation: Operation[Result]) -> Result:
+        return await self.db.write(operation)
+
+    async def close(self) -> None:
+        await self.db.close()
+
+    def spoiled(self, operation: Operation[Result]) -> Generator[Step, list[Any], Result]:
+        try:
+            step = next(operation)
+            while True:
+                rows = yield step
+                step = operation.send([tuple(self.value(each) for each in row) for row in rows])
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+
+    def value(self, value: Any) -> Any:
+        if self.rng.random() >= self.share:
+            return value
+        choices = [
+            None,
+            ValueError("spoiled"),
+            Later(value),
+            Later(ValueError("later")),
+            "text",
+            2**40,
+            [value],
+        ]
+        return self.rng.choice(choices)
+
+
+@dataclass(frozen=True)
+class Care:
+    """The real schema, prepared and plain, over a damaged world."""
+
+    prepared: Schema
+    plain: Schema
+    db: Database
+    runner: asyncio.Runner
+
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        printer.text("<the damaged world>")
+
+
+@pytest.fixture(scope="module")
+def care(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Care]:
+    path: Path = tmp_path_factory.mktemp("engine") / "care.db"
+    url = f"sqlite:///{path}"
+    asyncio.run(migrate(url))
+    put_random_world(url)
+    raw.run(url, *DAMAGES)
+    logger = logging.getLogger("care.graphql")
+    level, logger.level = logger.level, logging.CRITICAL  # faults are meant here
+    with asyncio.Runner() as runner:
+        # Never in threads, where chance would decide which of two faults comes first.
+        db = runner.run(open_database(url, loop_read_ms=60_000))
+        yield Care(build_schema(), build_schema(prepares=False), db, runner)
+        runner.run(db.close())
+    logger.setLevel(level)
+    shutil.rmtree(path.parent)
+
+
+@dataclass(frozen=True)
+class Who:
+    viewer: Viewer | None
+    seed: int
+    share: float
+
+    def context(self, db: Database) -> Context:
+        return Context(self.viewer, Spoiling(db, self.seed, self.share), NOW, "request", "UTC")
+
+
+WHO = st.builds(
+    Who,
+    st.one_of(
+        st.integers(1, CAREGIVERS).map(lambda number: Viewer(Role.CAREGIVER, number)),
+        st.integers(1, CLIENTS).map(lambda number: Viewer(Role.CLIENT, number)),
+    ),
+    st.integers(0, 10_000),
+    st.sampled_from((0.0, 0.0, 0.0, 0.004, 0.02)),
+)
+
+
+async def care_answer(schema: Schema, db: Database, asked: Asked, who: Who) -> tuple[str, list[Any]]:
+    result = await schema.execute(asked.text, asked.variables, who.context(db))
+    errors = [(dict(each.formatted), kind_of(each.original_error)) for each in result.errors or ()]
+    return repr(result.data), errors
+
+
+def compare_in_care(care: Care, asked: Asked, who: Who) -> None:
+    ready(care.prepared)
+
+    plain, first, again = (
+        care.runner.run(to_the_end(care_answer(schema, care.db, asked, who)))
+        for schema in (care.plain, care.prepared, care.prepared)
+    )
+
+    assert first == plain
+    assert again == plain
+    data, errors = plain
+    TALLIES["care"].count(care.prepared, is_valid(care.plain._schema, asked), bool(errors), data)
+
+
+CARE_SCHEMA = build_schema(prepares=False)._schema
+
+
+ROOTS = ["sessions", "assignments", "books"] * 3 + [
+    "session",
+    "assignment",
+    "book",
+    "node",
+    "nodes",
+    "viewer",
+]
+
+
+@some(60)
+@given(asked=operations(CARE_SCHEMA, CARE, depth=5, roots=ROOTS), who=WHO)
+def test_the_service_answers_the_same(care: Care, asked: Asked, who: Who) -> None:
+    compare_in_care(care, asked, who)
+
+
+@some(60)
+@given(asked=operations(CARE_SCHEMA, CARE, depth=5, most_fields=5, most_roots=1, roots=ROOTS), who=WHO)
+def test_the_service_answers_the_same_at_a_single_root(care: Care, asked: Asked, who: Who) -> None:
+    compare_in_care(care, asked, who)
+
+
+LISTS = """
+    query($status: AssignmentStatus, $first: Int, $with: Boolean! = true) {
+        sessions(first: 20) { totalCount nodes { id title closeDate assignmentCount pendingAssignmentCount
+            lastAssignmentScore client { name opptId } latestAssignment { name status }
+            assignments(status: $status, first: $first) { totalCount nodes { id score } } } }
+        assignments(first: 30) @include(if: $with) { edges { cursor node { assignDate
+            lateness { state seconds } status feedbackStatus book { questions { kind options required } }
+            answerSets { saveType revision answers { questionText answer } }
+            feedbacks { score author { name } } reminders { state remindDate } draft { saveType } } }
+            pageInfo { hasNextPage endCursor } }
+        books { nodes { id name module { name } questions { text kind options } } }
+    }
+"""
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.01])
+def test_whole_lists_of_damaged_rows_are_answered_the_same(care: Care, role: Role, share: float) -> None:
+    for number in (1, 2):
+        for variables in ({}, {"status": "PENDING", "first": 2}, {"first": 0}, {"with": False}):
+            compare_in_care(care, Asked(LISTS, variables), Who(Viewer(role, number), number, share))
+
+
+ASSIGN = """
+    mutation($input: AssignHomeworkInput!) {
+        assignHomework(input: $input) { message assignments { id name book { name } } userErrors { code } }
+    }
+"""
+
+
+@pytest.mark.parametrize("prepares", [False, True], ids=["plain", "prepared"])
+def test_homework_is_assigned_once_even_where_the_answer_goes_wrong(prepares: bool, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/care.db"
+    asyncio.run(migrate(url))
+    load(url, a_world())
+    raw.run(url, "UPDATE book SET name = x'ff' WHERE id = 2")
+    schema = build_schema(prepares)
+    ready(schema)
+    homework = {"sessionId": "1", "bookIds": ["2"], "startDate": "2026-11-22T09:00:00Z"}
+    homework["endDate"] = "2026-11-29T09:00:00Z"
+
+    async def assigned() -> list[str]:
+        db = await open_database(url)
+        try:
+            context = Context(Viewer(Role.CAREGIVER, 1), db, NOW, "request", "UTC")
+            result = await schema.execute(ASSIGN, {"input": homework}, context)
+        finally:
+            await db.close()
+        return [error.message for error in result.errors or ()]
+
+    messages = asyncio.run(assigned())
+
+    assert messages == ["String cannot represent value: b'\\xff'"]
+    assert raw.run(url, "SELECT count(*) FROM assignment WHERE book_id = 2") == [(2,)]
+
+
+def test_null_may_decide_nothing_in_the_service(care: Care) -> None:
+    query = "query($with: Boolean = true) { viewer @include(if: $with) { role } }"
+
+    for variables in ({"with": None}, {}, {"with": False}, {"with": None}):
+        compare_in_care(care, Asked(query, variables), Who(Viewer(Role.CLIENT, 1), 1, 0.0))
+
+
+@pytest.mark.parametrize("depth", [20, 40, 60])
+def test_a_deep_question_is_answered_the_same(care: Care, depth: int) -> None:
+    inner = "latestAssignment { session { " * depth + "title" + " } }" * depth
+    query = f"{{ sessions(first: 2) {{ nodes {{ {inner} }} }} }}"
+
+    compare_in_care(care, Asked(query, {}), Who(Viewer(Role.CAREGIVER, 1), 1, 0.0))
+
+
+# --- were the examples worth it? ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TALLIES)
+def test_the_examples_were_worth_it(name: str, request: pytest.FixtureRequest) -> None:
+    """Nearly all were valid, many went wrong, and shapes were at work in most of both."""
+    tally = TALLIES[name]
+    if not tally.examples:
+        pytest.skip("run together with the comparisons")
+
+    assert tally.invalid < tally.examples / 10
+    assert tally.with_errors > tally.examples / 5
+    assert tally.examples - tally.with_errors > tally.examples / 6
+    assert tally.with_data > tally.examples / 3
+    assert tally.shaped > tally.examples / 3
+    assert tally.surprised > tally.examples / 12

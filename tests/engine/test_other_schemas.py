@@ -1,0 +1,117 @@
+"""Promise: a schema that changes what its fields mean is answered as it asks for."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import strawberry
+from graphql import GraphQLError
+from strawberry.directive import DirectiveLocation, DirectiveValue
+from strawberry.extensions import SchemaExtension
+from strawberry.schema.config import StrawberryConfig
+from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
+from strawberry.types import ExecutionContext
+
+from tests.engine.library import (
+    PLAIN,
+    PREPARING,
+    Desk,
+    Found,
+    Library,
+    a_volume,
+    asked_of,
+    library,
+    ready,
+    run,
+)
+
+
+class Renaming(SchemaExtension):
+    def resolve(self, _next: Callable[..., Any], root: Any, info: Any, *args: Any, **kwargs: Any) -> Any:
+        result = _next(root, info, *args, **kwargs)
+        return result.upper() if isinstance(result, str) else result
+
+
+def test_a_schema_with_extensions_takes_the_long_way() -> None:
+    schema = library(True, extensions=[Renaming])
+
+    answer = asked_of(
+        {"extensions": [Renaming]}, "{ volume { title author { name } } }", {"volume": a_volume}
+    )
+
+    assert not schema.prepares
+    assert answer.data == "{'volume': {'title': 'EMMA', 'author': {'name': 'JANE'}}}"
+
+
+@strawberry.directive(locations=[DirectiveLocation.FIELD])
+def shouted(value: DirectiveValue[str]) -> str:
+    return value.upper()
+
+
+@pytest.mark.parametrize("query", ["{ volume { title @shouted author { name } } }", "{ greeting @shouted }"])
+def test_a_schema_with_directives_of_its_own_obeys_them(query: str) -> None:
+    answer = asked_of({"directives": [shouted]}, query, {"volume": a_volume})
+
+    assert "EMMA" in answer.data or "HELLO" in answer.data
+
+
+def test_a_schema_with_another_way_to_read_attributes_uses_it() -> None:
+    def reading(source: Any, name: str) -> Any:
+        return f"{name} of {type(source).__name__}" if name == "title" else getattr(source, name)
+
+    answer = asked_of(
+        {"config": StrawberryConfig(default_resolver=reading, scalar_map=PLAIN.config.scalar_map)},
+        "{ volume { title author { name } } }",
+        {"volume": a_volume},
+    )
+
+    assert answer.data == "{'volume': {'title': 'title of Thing', 'author': {'name': 'Jane'}}}"
+
+
+class Shouting(StrawberryGraphQLCoreExecutionContext):
+    @staticmethod
+    def complete_leaf_value(return_type: Any, result: Any) -> Any:
+        return str(result).upper()
+
+
+@pytest.mark.parametrize("query", ["{ volume { title } }", "{ motto volume { title } }"])
+def test_a_schema_with_an_executor_of_its_own_uses_it(query: str) -> None:
+    found: Found = {"volume": a_volume, "motto": lambda: "read"}
+
+    answer = asked_of({"execution_context_class": Shouting}, query, found)
+
+    assert "EMMA" in answer.data
+
+
+class Telling(Library):
+    """Tells with each error what was asked."""
+
+    def process_errors(
+        self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
+    ) -> None:
+        assert execution_context is not None
+        context = execution_context
+        self.processed += [
+            f"{error.message}: {context.query} {context.variables} {context.operation_name}"
+            f" {context.operation_type} {context.context is not None} {context.root_value}"
+            for error in errors
+        ]
+
+
+@pytest.mark.parametrize("name", [None, "Q"])
+@pytest.mark.parametrize("query", ["query Q { volume { title } }", "query Q { volume { title } motto }"])
+def test_errors_are_handed_over_with_what_was_asked(query: str, name: str | None) -> None:
+    answer = asked_of({"kind": Telling}, query, {"volume": lambda: a_volume(title=None)}, operation_name=name)
+
+    assert len(answer.processed) == 1
+    assert "query Q" in answer.processed[0]
+
+
+@pytest.mark.parametrize("query", ["{ volume { title } }", "{ volume { title } count }"])
+def test_an_answer_has_as_many_extensions_as_ever(query: str) -> None:
+    ready(PREPARING)
+    found: Found = {"volume": a_volume, "count": lambda: 1}
+
+    plain = run(PLAIN.execute(query, context_value=Desk(found)))
+
+    assert run(PREPARING.execute(query, context_value=Desk(found))) == plain

@@ -1,0 +1,169 @@
+"""Promise: fragments, directives and abstract types select the same whether prepared or not."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.engine.library import (
+    Author,
+    Found,
+    Later,
+    Thing,
+    a_volume,
+    an_author,
+    asked,
+    asked_in_turn,
+)
+
+
+def some_items() -> list[Any]:
+    return [
+        Thing(kind="Map", mark="m-1", scale=100, of=Thing(mark="m-2", scale=1, of=None)),
+        Thing(kind="Record", mark="r-1", minutes=45),
+        None,
+        Thing(kind="Map", mark=None, scale=100),
+        Thing(kind="Record", mark="r-2", minutes=1, is_round=False),
+        Thing(kind="Nothing"),
+        Thing(kind="Volume", mark="v"),
+        Thing(kind=None),
+        ValueError("lost"),
+        Later(Thing(kind="Map", mark="m-3", scale="large")),
+        Thing(kind=Later("Map"), mark="m-4", scale=4),
+        Thing(kind=7),
+    ]
+
+
+def some_findings() -> list[Any]:
+    return [
+        Author(name="Jane", born=1775, rival=Author(name="Walter")),
+        Author(name="Nobody", born="long ago"),  # type: ignore[arg-type]
+        Thing(is_round=True, radius=3),
+        Thing(is_round=False, radius=3),
+        None,
+        7,
+        ValueError("lost"),
+        Later(Author(name="Late")),
+    ]
+
+
+ABSTRACT = {
+    "what all have": "{ items { __typename mark shelf } }",
+    "arguments on what all have": "{ items { mark a: shelf(row: 2) } }",
+    "what some have": "{ items { mark ... on Map { scale of { mark scale } } ... on Record { minutes } } }",
+    "named fragments": """
+        { items { ...what ...some } }
+        fragment what on Item { __typename mark }
+        fragment some on Map { scale ...what of { ...what ...some2 } }
+        fragment some2 on Map { scale }""",
+    "fragments on the interface below an object": "{ map { ... on Item { mark ... on Map { scale } } } }",
+    "a fragment that never fits": "{ map { mark ... on Item { ... on Record { minutes } } } }",
+    "one item": "{ item { __typename mark } }",
+    "a union": """
+        { findings { __typename ... on Author { name born rival { name } } ... on Globe { radius } } }""",
+    "a union by interface": "{ findings { ... on Item { mark } ... on Author { initial biography } } }",
+    "a union with merged fields": """
+        { findings { ... on Author { rival { name } } ... on Author { rival { born } name } } }""",
+    "an object that asks": "{ globe { radius } }",
+    "several roots": """
+        { item { mark } items { mark } findings { __typename } globe { radius } map { scale } }""",
+}
+
+
+@pytest.mark.parametrize("query", ABSTRACT.values(), ids=ABSTRACT.keys())
+def test_abstract_types_are_answered_the_same(query: str) -> None:
+    one_map = Thing(kind="Map", mark="m", scale=3, of=None)
+    for found in (
+        {"items": some_items, "findings": some_findings, "globe": lambda: Thing(is_round=True, radius=1)},
+        {"item": lambda: one_map, "map": lambda: one_map, "items": lambda: [one_map]},
+        {"item": lambda: Thing(kind="Record", mark=None), "globe": lambda: Thing(is_round=False, radius=1)},
+    ):
+        asked(query, found)
+
+
+FRAGMENTS = {
+    "named": "{ volume { ...a } } fragment a on Volume { title pages }",
+    "nested": """
+        { volume { ...a code ...b } } fragment a on Volume { title ...b }
+        fragment b on Volume { author { ...c } } fragment c on Author { name rival { ...d } }
+        fragment d on Author { born }""",
+    "inline": "{ volume { ... { title } ... on Volume { pages ... on Volume { code } } } }",
+    "used twice": "{ volume { ...a sequels { ...a } ...a } } fragment a on Volume { title sequels { code } }",
+    "the order of first mention": """
+        { volume { pages ...a title } }
+        fragment a on Volume { title author { born } pages code author { name } }""",
+    "one name in two fragments": """
+        { volume { ...a ...b } }
+        fragment a on Volume { x: author { name } } fragment b on Volume { x: author { born n: name } }""",
+    "at the root": """
+        { ...a ...b }
+        fragment a on Query { volume { title } } fragment b on Query { volume { code } }""",
+}
+
+
+@pytest.mark.parametrize("query", FRAGMENTS.values(), ids=FRAGMENTS.keys())
+def test_fragments_are_answered_the_same(query: str) -> None:
+    def whole() -> Thing:
+        return a_volume(author=an_author(rival=an_author()), sequels=[a_volume(), a_volume()])
+
+    assert not asked(query, {"volume": whole}).errors
+    assert asked(
+        query, {"volume": lambda: a_volume(author=None, pages=None, code=None, title=7, sequels=[None])}
+    )
+
+
+VARIANTS = """
+    query($a: Boolean! = true, $b: Boolean! = false, $n: Int) {
+        volume {
+            title @include(if: $a)
+            code @skip(if: $b) @include(if: $a)
+            author @skip(if: $a) { name }
+            ... @include(if: $b) { editor { name @skip(if: $a) born } }
+            ...f @skip(if: $b)
+            excerpt(length: $n) @include(if: $a)
+        }
+        motto @include(if: $b)
+    }
+    fragment f on Volume { author { born @include(if: $a) initial @skip(if: $b) } tags @include(if: $b) }
+"""
+
+
+@pytest.mark.parametrize(
+    "volume",
+    [
+        lambda: a_volume(editor=an_author()),
+        lambda: a_volume(title=None),
+        lambda: a_volume(author=an_author(name=""), editor=an_author(name=None)),
+        lambda: a_volume(code=None, tags=7),
+    ],
+    ids=["whole", "without a title", "with odd people", "without a code"],
+)
+def test_one_operation_is_asked_in_many_variants(volume: Callable[[], Thing]) -> None:
+    given = [{"a": a, "b": b, "n": n} for n in (1, 2) for a in (True, False) for b in (True, False)]
+
+    answers = asked_in_turn(
+        VARIANTS, *given, {}, *reversed(given), {"a": 1}, {"b": None}, found={"volume": volume}
+    )
+
+    assert len({answer.data for answer in answers[:4]}) > 1
+
+
+NULL_CONDITIONS = {
+    "at the root": "query($x: Boolean = true) { volume @include(if: $x) { title } }",
+    "at one of several roots": "query($x: Boolean = true) { count motto @skip(if: $x) }",
+    "below the root": "query($x: Boolean = true) { volume { title pages @include(if: $x) } }",
+    "in a fragment": """
+        query($x: Boolean = true) { volume { ...f } }
+        fragment f on Volume { author { name @skip(if: $x) } }""",
+    "in a list": "query($x: Boolean = true) { pile { title @skip(if: $x) } }",
+}
+
+
+@pytest.mark.parametrize("query", NULL_CONDITIONS.values(), ids=NULL_CONDITIONS.keys())
+def test_null_may_decide_nothing(query: str) -> None:
+    """A variable with a default fits a condition, and may then be given as null."""
+    found: Found = {"volume": a_volume, "count": lambda: 3, "pile": lambda: [a_volume(), None, a_volume()]}
+
+    answers = asked_in_turn(query, {"x": None}, {}, {"x": False}, {"x": None}, found=found)
+
+    assert answers[0].errors and not answers[1].errors

@@ -1,0 +1,305 @@
+"""Promise: the engine stands on private parts of graphql-core and Strawberry, as they once were.
+
+When one of these tests goes red, the message tells which file of app/engine leans on what has changed. Read
+the new code there, bring the engine in line, run test_differential.py with `--hypothesis-profile=thorough`,
+and only then write the new form down here.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import graphql
+import pytest
+import strawberry
+from graphql.execution import collect_fields as collecting
+from graphql.execution import get_variable_signature as signing
+from graphql.execution import middleware as between
+from graphql.execution import values
+from graphql.execution.executor import Executor
+from strawberry.execution import optimized_is_awaitable
+from strawberry.schema import schema as strawberry_schema
+from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
+from strawberry.types import ExecutionContext, ExecutionResult, arguments
+from strawberry.types.field import StrawberryField
+from strawberry.types.fields import resolver as resolvers
+
+EXECUTOR, OPERATIONS, SHAPES, SCHEMA, ARGUMENTS = (
+    f"app/engine/{name}.py" for name in ("executor", "operations", "shapes", "schema", "arguments")
+)
+
+COMPLETE = "self return_type field_details_list info path result position_context"
+EXECUTE = (
+    "schema document root_value context_value variable_values operation_name field_resolver type_resolver"
+    " subscribe_field_resolver max_coercion_errors enable_early_execution middleware executor_class"
+    " is_awaitable is_async_iterable hide_suggestions abort_signal hooks **custom_context_args"
+)
+CALLED: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "Executor.complete_object_value": (Executor.complete_object_value, COMPLETE, EXECUTOR),
+    "Executor.complete_list_value": (Executor.complete_list_value, COMPLETE, EXECUTOR),
+    "Executor.build_resolve_info": (
+        Executor.build_resolve_info,
+        "self field_def field_nodes parent_type path",
+        EXECUTOR,
+    ),
+    "Strawberry's build_resolve_info": (
+        StrawberryGraphQLCoreExecutionContext.build_resolve_info,
+        "self field_def field_nodes parent_type path",
+        EXECUTOR,
+    ),
+    "Strawberry's executor": (
+        StrawberryGraphQLCoreExecutionContext.__init__,
+        "self *args **kwargs",
+        EXECUTOR,
+    ),
+    "Executor.build": (
+        Executor.build.__func__,  # type: ignore[attr-defined]
+        "cls schema document root_value context_value raw_variable_values operation_name field_resolver"
+        " type_resolver subscribe_field_resolver max_coercion_errors enable_early_execution middleware"
+        " is_awaitable is_async_iterable hide_suggestions abort_signal hooks **custom_args",
+        EXECUTOR,
+    ),
+    "execute": (graphql.execute, EXECUTE, SCHEMA),
+    "collect_fields": (
+        collecting.collect_fields,
+        "schema fragments variable_values runtime_type operation hide_suggestions forbid_skip_and_include"
+        " on_selection_set",
+        OPERATIONS,
+    ),
+    "collect_subfields": (
+        collecting.collect_subfields,
+        "schema fragments variable_values operation return_type field_details_list hide_suggestions",
+        OPERATIONS,
+    ),
+    "get_argument_values": (
+        values.get_argument_values,
+        "type_def node variable_values fragment_variable_values hide_suggestions",
+        ARGUMENTS,
+    ),
+    "get_variable_values": (
+        values.get_variable_values,
+        "schema var_def_nodes inputs max_errors hide_suggestions",
+        ARGUMENTS,
+    ),
+    "get_variable_signature": (signing.get_variable_signature, "schema var_def_node", ARGUMENTS),
+    "middleware's get_field_resolver": (
+        between.MiddlewareManager.get_field_resolver,
+        "self field_resolver",
+        SCHEMA,
+    ),
+    "parse": (
+        graphql.parse,
+        "source no_location max_tokens experimental_fragment_arguments allow_empty_selection_sets"
+        " max_lexical_tokens max_comments max_source_length",
+        SCHEMA,
+    ),
+    "validate_document": (
+        strawberry_schema.validate_document,
+        "schema document validation_rules",
+        SCHEMA,
+    ),
+    "convert_arguments": (
+        arguments.convert_arguments,
+        "value arguments scalar_registry config info",
+        OPERATIONS,
+    ),
+    "StrawberryField.get_result": (StrawberryField.get_result, "self source info args kwargs", SHAPES),
+    "StrawberryResolver.__call__": (resolvers.StrawberryResolver.__call__, "self *args **kwargs", SHAPES),
+    "optimized_is_awaitable": (optimized_is_awaitable, "value", SHAPES),
+    "Schema.execute": (
+        strawberry.Schema.execute,
+        "self query variable_values context_value root_value operation_name allowed_operation_types"
+        " operation_extensions",
+        SCHEMA,
+    ),
+    "Schema._create_execution_context": (
+        strawberry.Schema._create_execution_context,
+        "self query allowed_operation_types variable_values context_value root_value operation_name"
+        " operation_extensions",
+        SCHEMA,
+    ),
+    "Schema._execute_operation": (
+        strawberry.Schema._execute_operation,
+        "self execution_context extensions_runner middleware_manager execute_function custom_context_kwargs",
+        SCHEMA,
+    ),
+    "Schema._process_errors": (strawberry.Schema._process_errors, "self errors execution_context", SCHEMA),
+    "ExecutionContext": (
+        ExecutionContext.__init__,
+        "self query schema allowed_operations context variables parse_options root_value validation_rules"
+        " provided_operation_name graphql_document pre_execution_errors result extensions_results"
+        " operation_extensions",
+        SCHEMA,
+    ),
+    "ExecutionResult": (ExecutionResult.__init__, "self data errors extensions", SCHEMA),
+}
+
+TUPLES: dict[str, tuple[Any, str, str]] = {
+    "GraphQLResolveInfo": (
+        graphql.GraphQLResolveInfo,
+        "field_name field_nodes return_type parent_type path schema fragments root_value operation"
+        " variable_values context is_awaitable abort_signal async_helpers",
+        SCHEMA,
+    ),
+    "Strawberry's own GraphQLResolveInfo": (
+        strawberry_schema._OperationContextAwareGraphQLResolveInfo,
+        "field_name field_nodes return_type parent_type path schema fragments root_value operation"
+        " variable_values context is_awaitable abort_signal async_helpers operation_extensions",
+        EXECUTOR,
+    ),
+    "VariableValues": (values.VariableValues, "sources coerced", OPERATIONS),
+    "VariableValueSource": (values.VariableValueSource, "signature value", ARGUMENTS),
+    "GraphQLVariableSignature": (
+        signing.GraphQLVariableSignature,
+        "name type default default_value",
+        ARGUMENTS,
+    ),
+    "FieldDetails": (
+        collecting.FieldDetails,
+        "node defer_usage fragment_variable_values",
+        OPERATIONS,
+    ),
+    "FragmentDetails": (collecting.FragmentDetails, "definition variable_signatures", OPERATIONS),
+    "CollectedFields": (
+        collecting.CollectedFields,
+        "grouped_field_set new_defer_usages forbidden_directive_instances",
+        OPERATIONS,
+    ),
+}
+
+
+def parameters(function: Callable[..., Any]) -> str:
+    signs = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return " ".join(
+        f"{signs.get(each.kind, '')}{name}" for name, each in inspect.signature(function).parameters.items()
+    )
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_what_the_engine_calls_or_overrides_takes_what_it_took(name: str) -> None:
+    function, expected, leaning = CALLED[name]
+
+    assert parameters(function) == expected, f"{name} has changed: look at {leaning}"
+
+
+@pytest.mark.parametrize("name", TUPLES)
+def test_what_the_engine_takes_apart_has_the_fields_it_had(name: str) -> None:
+    kind, expected, leaning = TUPLES[name]
+
+    assert " ".join(kind._fields) == expected, f"{name} has changed: look at {leaning}"
+
+
+def test_a_field_tells_what_the_engine_asks_it() -> None:
+    names = {
+        "base_resolver",
+        "python_name",
+        "extensions",
+        "is_async",
+        "arguments",
+        "default_resolver",
+        "get_result",
+    }
+    told = names & {*dir(StrawberryField), *vars(StrawberryField())}
+
+    assert told == names, f"StrawberryField has changed: look at {SHAPES}"
+
+
+def test_a_resolver_tells_which_parameters_it_keeps_for_itself() -> None:
+    def resolve(self: Any, info: strawberry.Info, parent: strawberry.Parent[int], page: int) -> int:
+        return page
+
+    found = resolvers.StrawberryResolver(resolve)
+    names = {
+        spec: parameter.name if parameter else None for spec, parameter in found.reserved_parameters.items()
+    }
+
+    told = f"StrawberryResolver has changed: look at {SHAPES}"
+    assert found.wrapped_func is resolve, told
+    assert names == {
+        resolvers.SELF_PARAMSPEC: "self",
+        resolvers.CLS_PARAMSPEC: None,
+        resolvers.ROOT_PARAMSPEC: None,
+        resolvers.INFO_PARAMSPEC: "info",
+        resolvers.PARENT_PARAMSPEC: "parent",
+    }, told
+    assert [each.python_name for each in found.arguments] == ["page"], told
+
+
+def test_the_executor_is_handed_what_execute_does_not_know() -> None:
+    """`bound` and Strawberry's `operation_extensions` reach the executor as they are."""
+    handed = {}
+
+    class Handed(Executor[Any]):
+        def __init__(self, *args: Any, bound: object, **given: Any) -> None:
+            super().__init__(*args, **given)
+            handed["bound"] = bound
+
+    schema = graphql.build_schema("type Query { a: Int }")
+    graphql.execute(schema, graphql.parse("{ a }"), executor_class=Handed, bound="this one")
+
+    assert handed == {"bound": "this one"}, f"execute has changed: look at {SCHEMA} and {EXECUTOR}"
+
+
+@pytest.mark.parametrize("kind", ["a function", "a method", "an object"])
+def test_what_stands_between_graphql_core_and_a_resolver(kind: str) -> None:
+    """Functions, and objects with a method `resolve`; anything else, a bound method too, is passed over."""
+
+    class Between:
+        def replay(self, resolver: Callable[..., Any], *_: Any, **__: Any) -> str:
+            return "replayed"
+
+        resolve = replay
+
+    def function(resolver: Callable[..., Any], *_: Any, **__: Any) -> str:
+        return "replayed"
+
+    middleware = {"a function": function, "a method": Between().replay, "an object": Between()}[kind]
+    schema = graphql.build_schema("type Query { a: String }")
+
+    result = graphql.execute(schema, graphql.parse("{ a }"), {"a": "asked"}, middleware=[middleware])
+
+    expected = "asked" if kind == "a method" else "replayed"
+    assert result.data == {"a": expected}, f"middleware has changed: look at {SCHEMA}"  # type: ignore[union-attr]
+
+
+def test_strawberry_executes_by_the_executor_that_the_engine_extends() -> None:
+    @strawberry.type
+    class Query:
+        a: int = 1
+
+    told = f"strawberry.Schema has changed: look at {SCHEMA} and {EXECUTOR}"
+    schema = strawberry.Schema(Query)
+    assert schema.execution_context_class is StrawberryGraphQLCoreExecutionContext, told
+    assert schema._get_execute_function() is graphql.execute, told
+    assert schema._get_custom_context_kwargs({"a": 1}) == {"operation_extensions": {"a": 1}}, told
+    assert schema.get_extensions() == [], told
+    assert schema.exception_handlers == (), told
+    assert schema.directives == (), told
+
+
+def test_a_type_leads_back_to_what_strawberry_made_it_of() -> None:
+    @strawberry.type
+    class Query:
+        a: int = 1
+
+    field = strawberry.Schema(Query)._schema.query_type.fields["a"]  # type: ignore[union-attr]
+
+    assert type(field.extensions["strawberry-definition"]) is StrawberryField, f"look at {SHAPES}"
+    assert field.resolve is not None, f"look at {OPERATIONS}"
+
+
+def test_leafs_coerce_what_they_are_given() -> None:
+    """Which kinds of values the generated code may take over as they are."""
+    told = f"graphql-core's scalars have changed: look at completing_leaf in {SHAPES}"
+    for kind, same in (
+        (graphql.GraphQLString, ["", "text"]),
+        (graphql.GraphQLID, ["", "7"]),
+        (graphql.GraphQLInt, [0, -(2**31), 2**31 - 1]),
+        (graphql.GraphQLBoolean, [True, False]),
+    ):
+        for value in same:
+            coerced = kind.coerce_output_value(value)
+            assert coerced is value or (coerced == value and type(coerced) is type(value)), told
+    for value in (2**31, -(2**31) - 1):
+        with pytest.raises(graphql.GraphQLError):
+            graphql.GraphQLInt.coerce_output_value(value)

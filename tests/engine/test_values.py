@@ -1,0 +1,429 @@
+"""Promise: whatever a value is and wherever it stands, prepared or not it is completed the same."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import strawberry
+from graphql import GraphQLError, Undefined
+
+from tests.engine.library import (
+    Found,
+    Genre,
+    Later,
+    Thing,
+    a_volume,
+    an_author,
+    asked,
+)
+
+Changed = Callable[[], dict[str, Any]]
+
+
+# Around the selection under test stand fields that are always right: what they say must stay, or go, alike.
+PLACES: dict[str, tuple[str, Callable[[Changed], Found]]] = {
+    "at an async root": (
+        "{{ volume {{ title {0} pages }} }}",
+        lambda changed: {"volume": lambda: a_volume(**changed())},
+    ),
+    "at a root that may not be null": (
+        "{{ sureVolume {{ title {0} pages }} }}",
+        lambda changed: {"sureVolume": lambda: a_volume(**changed())},
+    ),
+    "at one of several roots": (
+        "{{ volume {{ title {0} pages }} count sure: sureVolume {{ title }} }}",
+        lambda changed: {
+            "volume": lambda: a_volume(**changed()),
+            "count": lambda: 3,
+            "sureVolume": a_volume,
+        },
+    ),
+    "in a list": (
+        "{{ volumes {{ title {0} pages }} }}",
+        lambda changed: {"volumes": lambda: [a_volume(), a_volume(**changed()), a_volume()]},
+    ),
+    "in a list of what may be null": (
+        "{{ pile {{ title {0} pages }} }}",
+        lambda changed: {
+            "pile": lambda: (a_volume(**changed()), None, a_volume(**changed()), a_volume())
+        },
+    ),
+    "below a nullable object": (
+        "{{ volume {{ title related {{ title {0} pages }} pages }} }}",
+        lambda changed: {"volume": lambda: a_volume(related=[a_volume(), a_volume(**changed())])},
+    ),
+    "below objects that may not be null": (
+        "{{ volume {{ title sequels {{ title sequels {{ title {0} pages }} }} pages }} }}",
+        lambda changed: {
+            "volume": lambda: a_volume(sequels=[a_volume(sequels=[a_volume(**changed())])])
+        },
+    ),
+}  # fmt: skip
+
+
+class Unprintable(Thing):
+    def __str__(self) -> str:
+        raise ValueError("says nothing")
+
+
+class Number(int):
+    pass
+
+
+class Text(str):
+    pass
+
+
+def generated() -> Iterator[str]:
+    yield "old"
+    yield "red"
+
+
+async def generated_later() -> AsyncIterator[str]:
+    yield "old"
+    await asyncio.sleep(0)
+    yield "red"
+
+
+def breaking_off() -> Iterator[str]:
+    yield "old"
+    raise RuntimeError("broke off")
+
+
+LEAF_VALUES: dict[str, Callable[[], Any]] = {
+    "null": lambda: None,
+    "undefined": lambda: Undefined,
+    "unset": lambda: strawberry.UNSET,
+    "a text": lambda: "text",
+    "an empty text": lambda: "",
+    "a text that is a number": lambda: "12",
+    "a text of its own class": lambda: Text("own"),
+    "a number": lambda: 12,
+    "a number of its own class": lambda: Number(12),
+    "nought": lambda: 0,
+    "one": lambda: 1,
+    "a number that is too large": lambda: 2**31,
+    "the largest number": lambda: 2**31 - 1,
+    "the smallest number": lambda: -(2**31),
+    "a number that is too small": lambda: -(2**31) - 1,
+    "a huge number": lambda: 10**400,
+    "yes": lambda: True,
+    "no": lambda: False,
+    "a fraction": lambda: 1.5,
+    "a whole fraction": lambda: 2.0,
+    "not a number": lambda: float("nan"),
+    "without end": lambda: float("inf"),
+    "a decimal": lambda: Decimal("1.50"),
+    "bytes": lambda: b"bytes",
+    "a list": lambda: ["text"],
+    "a dict": lambda: {"a": 1},
+    "a set": lambda: {1},
+    "an object": lambda: Thing(),
+    "an object that cannot be said": lambda: Unprintable(),
+    "a member": lambda: Genre.POEMS,
+    "a member's value": lambda: "poems",
+    "a member's name": lambda: "POEMS",
+    "a member's name in the schema": lambda: "VERSE",
+    "another member's value": lambda: 3,
+    "a stamp that is torn": lambda: "torn",
+    "a stamp that is blank": lambda: "blank",
+    "a stamp that is lost": lambda: "lost",
+    "an exception": lambda: ValueError("as a value"),
+    "an error with extensions": lambda: GraphQLError("told", extensions={"code": "TOLD"}),
+    "a later text": lambda: Later("later"),
+    "a later number": lambda: Later(12, turns=3),
+    "a later null": lambda: Later(None),
+    "a later exception": lambda: Later(ValueError("later")),
+    "a class": lambda: int,
+    "an exception's class": lambda: ValueError,
+}
+LEAFS = ["title", "subtitle", "pages", "lent", "price", "code", "genre", "mood", "stamp", "seal"]
+
+
+@pytest.mark.parametrize("leaf", LEAFS)
+@pytest.mark.parametrize("value", LEAF_VALUES.values(), ids=LEAF_VALUES.keys())
+def test_whatever_a_leaf_holds_is_answered_the_same(leaf: str, value: Callable[[], Any]) -> None:
+    def changed() -> Thing:
+        return a_volume(**{leaf: value()})
+
+    asked(
+        f"{{ pile {{ before: title {leaf} sequels {{ {leaf} }} after: code }} }}",
+        {"pile": lambda: [changed(), a_volume(), changed(), a_volume(sequels=[a_volume(), changed()])]},
+    )
+
+
+# What goes wrong inside a volume: the selection, and what the volume holds.
+VALUES: dict[str, tuple[str, Changed]] = {
+    "nothing wrong": ("code author { name born }", lambda: {}),
+    "a missing attribute": ("author { name }", lambda: {"author": Thing(born=1)}),
+    "null in a nullable leaf": ("subtitle", lambda: {"subtitle": None}),
+    "null in a leaf": ("code", lambda: {"code": None}),
+    "null in a nullable object": ("editor { name }", lambda: {"editor": None}),
+    "null in an object": ("author { name }", lambda: {"author": None}),
+    "null below an object": ("author { name }", lambda: {"author": an_author(name=None)}),
+    "null below a nullable object": (
+        "editor { name born rival { name } }",
+        lambda: {"editor": an_author(rival=an_author(name=None))},
+    ),
+    "null far below": (
+        "author { rival { rival { rival { name } } } }",
+        lambda: {
+            "author": an_author(
+                rival=an_author(rival=an_author(rival=an_author(name=None), name=None), name=None)
+            )
+        },
+    ),
+    "undefined in an object": ("author { name }", lambda: {"author": Undefined}),
+    "undefined in a nullable object": ("editor { name }", lambda: {"editor": Undefined}),
+    "a text for an object": ("author { name }", lambda: {"author": "Jane"}),
+    "a number for a nullable object": ("editor { name }", lambda: {"editor": 1}),
+    "a list for an object": ("author { name }", lambda: {"author": [an_author()]}),
+    "a dict for an object": ("author { name }", lambda: {"author": {"name": "Jane"}}),
+    "a text for an object of which only the type is asked": (
+        "author { __typename }",
+        lambda: {"author": "Jane"},
+    ),
+    "an exception for an object": ("author { name }", lambda: {"author": ValueError("no author")}),
+    "an exception for an object of which only the type is asked": (
+        "author { __typename }",
+        lambda: {"author": ValueError("no author")},
+    ),
+    "an exception for a nullable object": ("editor { name }", lambda: {"editor": ValueError("none")}),
+    "an exception's class for an object": ("editor { name }", lambda: {"editor": ValueError}),
+    "two exceptions": (
+        "editor { name } author { name rival { name } }",
+        lambda: {"editor": ValueError("a"), "author": an_author(rival=ValueError("b"))},
+    ),
+    "one exception in two places": (
+        "editor { name } notes",
+        lambda: (lambda fault: {"editor": fault, "notes": [fault]})(ValueError("the same")),
+    ),
+    "a later object": ("author { name born }", lambda: {"author": Later(an_author())}),
+    "a later object of which only the type is asked": (
+        "author { __typename }",
+        lambda: {"author": Later(None)},
+    ),
+    "a later nothing": ("editor { name }", lambda: {"editor": Later(None)}),
+    "a later fault": ("editor { name } author { name }", lambda: {"editor": Later(ValueError("later"))}),
+    "later leafs below": ("author { name born }", lambda: {"author": an_author(name=Later("J"))}),
+    "several later faults, the last first": (
+        "editor { name } notes author { born }",
+        lambda: {
+            "editor": Later(ValueError("third"), turns=5),
+            "notes": [Later(ValueError("second"), turns=3), "a", Later("b")],
+            "author": an_author(born=Later(ValueError("first"))),
+        },
+    ),
+    "a later fault beside a fault": (
+        "editor { name } code",
+        lambda: {"editor": Later(ValueError("later"), turns=4), "code": ValueError("now")},
+    ),
+    # lists
+    "an empty list": ("tags sequels { title }", lambda: {"tags": [], "sequels": []}),
+    "a tuple": ("tags", lambda: {"tags": ("a", "b")}),
+    "a set": ("tags", lambda: {"tags": {"a"}}),
+    "a dict for a list": ("tags", lambda: {"tags": {"a": 1, "b": 2}}),
+    "a generator": ("tags", lambda: {"tags": generated()}),
+    "a generator for two fields": ("tags more: tags", lambda: {"tags": generated()}),
+    "a generator that breaks off": ("tags", lambda: {"tags": breaking_off()}),
+    "an async generator": ("tags", lambda: {"tags": generated_later()}),
+    "a range": ("tags", lambda: {"tags": range(2)}),
+    "a text for a list": ("tags", lambda: {"tags": "old"}),
+    "bytes for a list": ("tags", lambda: {"tags": b"old"}),
+    "a number for a list": ("tags", lambda: {"tags": 7}),
+    "a number for a nullable list": ("notes", lambda: {"notes": 7}),
+    "an object for a list": ("sequels { title }", lambda: {"sequels": a_volume()}),
+    "null for a list": ("tags", lambda: {"tags": None}),
+    "null for a nullable list": ("notes", lambda: {"notes": None}),
+    "undefined for a nullable list": ("notes", lambda: {"notes": Undefined}),
+    "an exception for a list": ("tags", lambda: {"tags": ValueError("no tags")}),
+    "an exception for a nullable list": ("notes", lambda: {"notes": ValueError("no notes")}),
+    "a later list": ("tags", lambda: {"tags": Later(["a", "b"])}),
+    "a later list of later items": ("notes", lambda: {"notes": Later([Later("a", 3), Later("b")])}),
+    "null in a list": ("tags", lambda: {"tags": ["a", None, "b"]}),
+    "null in a list of nullable items": ("notes", lambda: {"notes": ["a", None, "b"]}),
+    "undefined in a list of nullable items": ("notes", lambda: {"notes": ["a", Undefined, "b"]}),
+    "an exception in a list": ("tags", lambda: {"tags": ["a", ValueError("no tag")]}),
+    "exceptions in a list of nullable items": (
+        "notes",
+        lambda: {"notes": [ValueError("a"), "b", ValueError("c")]},
+    ),
+    "a wrong leaf in a list": ("tags", lambda: {"tags": ["a", ["b"]]}),
+    "wrong leafs in a list of nullable items": ("notes", lambda: {"notes": ["a", ["b"], {}, 7, True]}),
+    "later items": ("tags notes", lambda: {"tags": ["a", Later("b")], "notes": [Later(None), "c"]}),
+    "later faults in a list": (
+        "notes",
+        lambda: {"notes": [Later(ValueError("x"), 3), Later(ValueError("y"))]},
+    ),
+    "a later fault in a list of what may not be null": (
+        "tags",
+        lambda: {"tags": ["a", Later(ValueError("x"), 3), Later(ValueError("y"))]},
+    ),
+    "nested lists": ("grid", lambda: {"grid": [[1, None], None, [], (2, 3)]}),
+    "a wrong nested list": ("grid", lambda: {"grid": [[1], 2, [3]]}),
+    "a wrong leaf in a nested list": ("grid", lambda: {"grid": [[1, "one"], [2**40, 4]]}),
+    "exceptions in nested lists": ("grid", lambda: {"grid": [[ValueError("a")], ValueError("b")]}),
+    "later nested lists": ("grid", lambda: {"grid": [Later([1, Later(2)]), [Later(ValueError("no"))]]}),
+    "members in a list": ("moods", lambda: {"moods": [Genre.NOVEL, "poems", Genre.LETTERS, 3]}),
+    "unknown members in a list": ("moods", lambda: {"moods": [Genre.NOVEL, "unknown"]}),
+    "unhashable members in a list": ("moods", lambda: {"moods": [Genre.NOVEL, ["poems"]]}),
+    "objects in a list": (
+        "related { title author { name } }",
+        lambda: {"related": [a_volume(), None, a_volume()]},
+    ),
+    "null in a list of objects": ("sequels { title }", lambda: {"sequels": [a_volume(), None]}),
+    "objects that lack something in a list": (
+        "related { title author { name } }",
+        lambda: {"related": [a_volume(title=None), a_volume(), a_volume(author=an_author(name=None))]},
+    ),
+    "exceptions among objects": (
+        "related { title }",
+        lambda: {"related": [a_volume(), ValueError("lost"), None, ValueError("stolen")]},
+    ),
+    "an exception among objects that may not be null": (
+        "sequels { title }",
+        lambda: {"sequels": [a_volume(), ValueError("lost")]},
+    ),
+    "later objects in a list": (
+        "related { title code }",
+        lambda: {"related": [Later(a_volume(), 3), a_volume(title=Later("L")), Later(a_volume(code=None))]},
+    ),
+    "wrong objects in a list": ("related { title }", lambda: {"related": ["Emma", 7, a_volume()]}),
+    # resolvers below the root
+    "plain resolvers": ("spine age label", lambda: {"age": 3}),
+    "resolvers that find nothing to read": ("age label", lambda: {"title": None}),
+    "a plain resolver that raises": ("wrong", lambda: {"fault": ValueError("wrong")}),
+    "a plain resolver that returns what it should raise": ("age", lambda: {"age": ValueError("returned")}),
+    "a plain resolver that raises an error with extensions": (
+        "wrong",
+        lambda: {"fault": GraphQLError("told", extensions={"code": "TOLD"})},
+    ),
+    "a plain resolver that stops an iteration": ("wrong", lambda: {"fault": StopIteration("stopped")}),
+    "a plain resolver of what may not be null that raises": ("quiteWrong", lambda: {}),
+    "several resolvers that raise": (
+        "wrong author { rival { name } } slow more: wrong",
+        lambda: {"fault": ValueError("wrong"), "author": an_author(rival=ValueError("no rival"))},
+    ),
+    "an async resolver": ("slow", lambda: {}),
+    "an async resolver that raises": ("slow", lambda: {"fault": ValueError("slowly")}),
+    "async resolvers of different lengths": (
+        "a: slow(turns: 4) b: slow(turns: 2) c: slow",
+        lambda: {"fault": ValueError("slowly")},
+    ),
+    "an async resolver of an object": ("slowAuthor { name initial }", lambda: {}),
+    "an async resolver of an object that is null": ("slowAuthor { name }", lambda: {"author": None}),
+    "async resolvers below each other": ("slowAuthor { name biography rival { biography } }", lambda: {}),
+    "an async resolver beside null in a leaf": ("slow code", lambda: {"code": None}),
+    "an async resolver beside a wrong list": ("slow notes tags", lambda: {"tags": [None], "notes": 7}),
+    "a resolver that asks for info": ("told", lambda: {}),
+    "a resolver that asks for info, beside what is wrong": ("told editor { name }", lambda: {"editor": 7}),
+    "a permission that is given": ("secret", lambda: {"is_open": True}),
+    "a permission that is not given": ("secret", lambda: {}),
+    "an async permission that is given": ("deepSecret", lambda: {"is_open": True}),
+    "an async permission that is not given": ("deepSecret", lambda: {}),
+    "an extension of a field": ("loud loudly: loud(times: 2)", lambda: {}),
+    # arguments
+    "arguments by default": ("excerpt ofGenre placed stamped nearest", lambda: {}),
+    "arguments as literals": (
+        """excerpt(length: 3, upper: true, by: "x") ofGenre(genre: VERSE) stamped(stamp: "#5")
+           placed(place: { room: "hall", beside: { room: "bay", row: 9, genres: [NOVEL, LETTERS] } })
+           openedAt(pages: [1, 900, 3]) nearest(numbers: [[1, null], 2])""",
+        lambda: {"genre": Genre.POEMS},
+    ),
+    "null as an argument": (
+        "excerpt(upper: null, by: null) ofGenre(genre: null) placed(place: null) stamped(stamp: null)",
+        lambda: {},
+    ),
+    "a single item as a list": ('openedAt(pages: 5) placed(place: { room: "a", stamps: "7" })', lambda: {}),
+    "arguments beside what is wrong": ("excerpt(length: 1) code", lambda: {"code": None}),
+    "arguments of what is null": ("editor { name } excerpt(length: 4)", lambda: {"title": None}),
+    # what is selected twice
+    "aliases": ("a: code b: code c: author { d: name } e: author { f: name } g: __typename", lambda: {}),
+    "merged fields": ("author { name } author { born } author { name initial }", lambda: {}),
+    "merged fields that lack something": (
+        "author { born } editor { born } author { name } editor { name }",
+        lambda: {"author": an_author(name=None), "editor": an_author(name=None)},
+    ),
+    "merged fields in fragments": (
+        """... on Volume { author { name } } ... { author { born rival { name } } }
+           author { rival { born rival { initial } } }""",
+        lambda: {"author": an_author(rival=an_author(rival=an_author(name="")))},
+    ),
+    "the names of types": (
+        "__typename author { __typename rival { __typename } } sequels { __typename }",
+        lambda: {"author": an_author(rival=an_author()), "sequels": [a_volume()]},
+    ),
+    "directives that say yes": (
+        "code @include(if: true) author @skip(if: false) { name @include(if: true) }",
+        lambda: {"author": an_author(name=None)},
+    ),
+    "directives that say no": (
+        "code @skip(if: true) author { name @skip(if: true) born } ... @include(if: false) { tags }",
+        lambda: {"code": None, "tags": 7},
+    ),
+    "nothing left to ask": ("author { name @skip(if: true) } editor @skip(if: true) { name }", lambda: {}),
+    "nothing left to ask of what is wrong": (
+        "author { name @skip(if: true) }",
+        lambda: {"author": ValueError("no author")},
+    ),
+    "nothing left to ask of what is null": ("author { name @skip(if: true) }", lambda: {"author": None}),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("what", VALUES)
+def test_whatever_a_volume_holds_is_answered_the_same(what: str, place: str) -> None:
+    (selection, changed), (query, found) = VALUES[what], PLACES[place]
+
+    answer = asked(query.format(selection), found(changed))
+
+    assert answer.raised is None
+
+
+def test_these_volumes_are_wrong_in_many_ways() -> None:
+    """The cases above are worth their time only if shapes meet surprises, and succeed, in many of them."""
+    query, found = PLACES["in a list of what may be null"]
+    answers = [asked(query.format(selection), found(changed)) for selection, changed in VALUES.values()]
+
+    assert sum(bool(answer.errors) for answer in answers) > 50
+    assert sum(not answer.errors for answer in answers) > 30
+    assert len({message for answer in answers for message in answer.messages}) > 40
+
+
+def test_null_goes_up_to_the_nearest_place_that_may_be_null() -> None:
+    answer = asked(
+        "{ volume { title related { title sequels { author { name } } } } }",
+        {
+            "volume": lambda: a_volume(
+                related=[a_volume(sequels=[a_volume(author=an_author(name=None))]), a_volume()]
+            )
+        },
+    )
+
+    assert answer.data == (
+        "{'volume': {'title': 'Emma', 'related': [None, {'title': 'Emma', 'sequels': []}]}}"
+    )
+    assert answer.messages == ["Cannot return null for non-nullable field Author.name."]
+    assert answer.paths == [["volume", "related", 0, "sequels", 0, "author", "name"]]
+
+
+def test_null_goes_up_to_data() -> None:
+    answer = asked("{ sureVolume { title } }", {"sureVolume": lambda: a_volume(title=None)})
+
+    assert answer.data == "None"
+    assert answer.paths == [["sureVolume", "title"]]
+    assert answer.calls == {"sureVolume": 1}
+
+
+def test_classes_of_objects_are_told_apart_however_many_there_are() -> None:
+    def found() -> list[Any]:
+        classes = [type(f"Volume{number}", (Thing,), {}) for number in range(200)]
+        objects = [one(**a_volume().__dict__) for one in classes]
+        return [*objects, ValueError("lost"), *objects, Later(None), 7]
+
+    answer = asked("{ pile { title code } }", {"pile": found})
+
+    assert len(answer.errors) == 2
+    assert answer.paths == [["pile", 200], ["pile", 402, "title"]]
