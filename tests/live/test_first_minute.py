@@ -92,6 +92,22 @@ def test_stopping_is_no_fault(tmp_path: Path, how: signal.Signals) -> None:
     assert "Application shutdown complete." in said
 
 
+def test_several_workers_serve_one_world_and_stop_together(tmp_path: Path) -> None:
+    care = development(tmp_path)
+    demo = run("demo", **care)
+    *_, assign = re.findall(r"^curl .*$", demo.stdout, re.MULTILINE)
+
+    with serving(tmp_path / "log", "--workers", "2", **care) as served:
+        answers = [paste(assign) for _ in range(6)]
+        code, said = served.stop(signal.SIGTERM)
+
+    assert [status for status, _ in answers] == [200] * 6
+    assert run_read(f"sqlite:///{care['var']}/care.db", differences()) == []
+    assert said.count("Application startup complete.") == 2
+    assert said.count("Application shutdown complete.") == 2
+    assert (code, "Traceback" in said) == (0, False)
+
+
 def test_several_that_start_at_once_share_one_key(tmp_path: Path) -> None:
     care = development(tmp_path)
     words = ("token", "--role", "client", "--user", "jonas.berg@example.test")
