@@ -84,10 +84,11 @@ class Door:
     def remember(self, authorization: str, token: str, viewer: Viewer, now: datetime) -> None:
         """For a moment, and no longer than the token itself is remembered."""
         verified = self.verifier.remembered.get(token)
-        if verified is None:
+        keys = self.verifier.keys.keys
+        if verified is None or keys is not self.verifier.remembered_keys:  # they changed just now
             return
         self.entered.pop(authorization, None)
         while len(self.entered) >= self.verifier.settings.token_cache:
             del self.entered[next(iter(self.entered))]  # the oldest
         until = min(verified[1], now.timestamp() + ACCOUNT_SECONDS)
-        self.entered[authorization] = Entered(viewer, until, self.verifier.keys.keys)
+        self.entered[authorization] = Entered(viewer, until, keys)

@@ -76,7 +76,7 @@ class Writer:
     def next_group(self) -> list[Waiting | None]:
         """All that waits now, but no more than is fair to the first of them. None comes last of all.
 
-        Who had company the last time waits a moment for it: half the commits are saved, and the disk's time.
+        Who had company the last time waits a moment for it: that saves commits, and waits for the disk.
         """
         group = [self.queue.get()]
         if self.has_company:

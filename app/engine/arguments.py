@@ -134,8 +134,9 @@ def named_arguments(
 ) -> Callable[[VariableValues], Given] | None:
     """The arguments as the resolver takes them; None where only Strawberry knows how they are converted."""
     names, read = {}, {}
-    for (name, argument), each in zip(definition.args.items(), own.arguments, strict=True):
-        if argument.out_name:
+    for each in own.arguments:
+        name = strawberry.config.name_converter.from_argument(each)
+        if name not in definition.args or definition.args[name].out_name:
             return None
         try:
             read[each.python_name] = converter(each.type, strawberry)

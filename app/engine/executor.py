@@ -75,8 +75,16 @@ class ShapingExecutor(StrawberryGraphQLCoreExecutionContext):
         complete = super().complete_list_value
         return self.shaped(complete, return_type, field_details_list, info, path, result, position_context)
 
-    def shaped(self, complete: Callable[..., Any], kind: Any, fields: Fields, *rest: Any) -> Any:
-        info, path, result, position_context = rest
+    def shaped(
+        self,
+        complete: Callable[..., Any],
+        kind: Any,
+        fields: Fields,
+        info: Info,
+        path: Path,
+        result: Any,
+        position_context: Any,
+    ) -> Any:
         shape = self.bound.shape_of(kind, fields)
         if shape is not None:
             try:

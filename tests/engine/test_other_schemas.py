@@ -12,6 +12,7 @@ from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 from strawberry.types import ExecutionContext
 
+from app.engine.schema import PreparingSchema
 from tests.engine.library import (
     PLAIN,
     PREPARING,
@@ -115,3 +116,23 @@ def test_an_answer_has_as_many_extensions_as_ever(query: str) -> None:
     plain = run(PLAIN.execute(query, context_value=Desk(found)))
 
     assert run(PREPARING.execute(query, context_value=Desk(found))) == plain
+
+
+@strawberry.type
+class Ordered:
+    @strawberry.field
+    def pair(self, second: str = "s", first: str = "f") -> str:
+        return f"{first} {second}"
+
+
+@pytest.mark.parametrize("query", ['{ pair(second: "2", first: "1") }', '{ pair(second: "2") }', "{ pair }"])
+def test_a_sorted_schema_gives_each_argument_its_own_value(query: str) -> None:
+    config = StrawberryConfig(sort_schema=True)
+    prepared = PreparingSchema(Ordered, config=config)
+    prepared.operations.uses = 1
+    plain = PreparingSchema(Ordered, config=config, prepares=False)
+
+    answers = [run(schema.execute(query)) for schema in (plain, prepared, prepared)]
+
+    assert answers[0].errors is None
+    assert answers[1] == answers[2] == answers[0]
