@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeVar
 
 from app.care.errors import NotAllowed, NotSignedIn
 from app.db.drivers import Database
 from app.db.selection import Viewpoint
+from app.db.statements import Operation
+
+Result = TypeVar("Result")
 
 
 class Role(StrEnum):
@@ -27,6 +31,10 @@ class Context:
     now: datetime
     request_id: str
     time_zone: str  # of the legacy wall times, for those who ask
+
+    async def write(self, operation: Operation[Result]) -> Result:
+        """One change, in one transaction."""
+        return await self.db.write(operation)
 
     def signed_in(self) -> Viewer:
         if self.viewer is None:

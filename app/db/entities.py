@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import JSON, BigInteger, Boolean, Column, ColumnElement, FromClause, bindparam
+from sqlalchemy import JSON, BigInteger, Boolean, Column, ColumnElement, FromClause, bindparam, literal_column
 from sqlalchemy import Table as SqlTable
 from sqlmodel import SQLModel
 
@@ -57,6 +57,12 @@ class Entity:
     columns: dict[str, Column[Any]]
     links: dict[str, ToOne | ToMany] = field(default_factory=dict)
     through: dict[str, tuple[str, str]] = field(default_factory=dict)  # what stands at the end of a link
+    only: Condition | None = None  # rows that do not meet it are in no read
+
+
+def is_there(assignment: FromClause) -> ColumnElement[bool]:
+    """A withdrawn assignment is gone for everybody who asks, and kept for the trail."""
+    return assignment.c.withdraw_date.is_(None)
 
 
 def is_final(answer_set: FromClause) -> ColumnElement[bool]:
@@ -65,7 +71,8 @@ def is_final(answer_set: FromClause) -> ColumnElement[bool]:
 
 def is_own_draft(answer_set: FromClause) -> ColumnElement[bool]:
     """Drafts are the client's alone: for anybody else `:client` is null and matches nothing."""
-    mine = answer_set.c.client_id == bindparam("client", type_=BigInteger)
+    # Plus nothing: they are found by their assignment, not among all that the client ever answered.
+    mine = answer_set.c.client_id + literal_column("0") == bindparam("client", type_=BigInteger)
     return (answer_set.c.save_type != SaveType.FINAL.value) & mine
 
 
@@ -114,6 +121,9 @@ THROUGH: dict[Table, dict[str, tuple[str, str]]] = {
 }
 
 
+ONLY: dict[Table, Condition] = {Assignment: is_there}
+
+
 def table_of(model: Table) -> SqlTable:
     """SQLAlchemy's table behind a SQLModel class."""
     return model.__table__  # type: ignore[attr-defined, no-any-return]
@@ -121,7 +131,7 @@ def table_of(model: Table) -> SqlTable:
 
 def read_off(table: Table) -> Entity:
     columns = {column.name: column for column in table_of(table).columns}
-    return Entity(table, table in CARE_TABLES, columns, LINKS[table], THROUGH.get(table, {}))
+    return Entity(table, table in CARE_TABLES, columns, LINKS[table], THROUGH.get(table, {}), ONLY.get(table))
 
 
 ENTITIES: dict[Table, Entity] = {table: read_off(table) for table in LINKS}
@@ -151,5 +161,9 @@ def reader_of(column: Column[Any]) -> Callable[[Any], Any] | None:
     if isinstance(column.type, Boolean):
         return bool
     if isinstance(column.type, JSON):
-        return orjson.loads
+        return read_json
     return None
+
+
+def read_json(stored: str | None) -> Any:
+    return None if stored is None else orjson.loads(stored)

@@ -259,13 +259,15 @@ def column_property(place: Place, value_at: ValueAt) -> property:
 def belongs(
     source: FromClause, entity: Entity, role: ViewerRole, kind: DatabaseKind, leads: bool = False
 ) -> ColumnElement[bool]:
-    """The relationship key, named on every level of every statement (docs/decisions/0006).
+    """The relationship key, named on every level of every statement (docs/decisions/0006), and what else
+    a row must be to be read at all.
 
     It leads where rows are found by it alone. Elsewhere SQLite, without statistics, must not choose its
     index: walking all rows of a caregiver to find those of one session would take longer every year.
     """
     if not entity.is_care:
         return true()
+    only = true() if entity.only is None else entity.only(source)
     caregiver: ColumnElement[Any] = source.c.caregiver_id
     client: ColumnElement[Any] = source.c.client_id
     if kind == "sqlite":
@@ -274,9 +276,9 @@ def belongs(
         if not leads:
             client = without_index(client)
     if role == "caregiver":
-        return caregiver == id_parameter("caregiver")
+        return and_(caregiver == id_parameter("caregiver"), only)
     if role == "client":
-        return and_(client == id_parameter("client"), among(caregiver, "caregivers", kind))
+        return and_(client == id_parameter("client"), among(caregiver, "caregivers", kind), only)
     raise PermissionError(f"{entity.table.__name__} is read without a viewer")
 
 

@@ -5,7 +5,18 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, DateTime, Dialect, Index, Integer, String, Text, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    DateTime,
+    Dialect,
+    Index,
+    Integer,
+    String,
+    Text,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.types import TypeDecorator, TypeEngine
 from sqlmodel import Field, SQLModel
 
@@ -48,7 +59,33 @@ class ReminderState(StrEnum):
 
 
 class EventKind(StrEnum):
+    SESSION_CREATED = "SESSION_CREATED"
+    SESSION_UPDATED = "SESSION_UPDATED"
+    SESSION_CLOSED = "SESSION_CLOSED"
     ASSIGNED = "ASSIGNED"
+    EXTENDED = "EXTENDED"
+    REMINDERS_SET = "REMINDERS_SET"
+    WITHDRAWN = "WITHDRAWN"
+    DRAFT_SAVED = "DRAFT_SAVED"
+    SUBMITTED = "SUBMITTED"
+    REOPENED = "REOPENED"
+    FEEDBACK_GIVEN = "FEEDBACK_GIVEN"
+    REMINDER_DUE = "REMINDER_DUE"
+    CLIENT_ERASED = "CLIENT_ERASED"
+
+
+class Actor(StrEnum):
+    """Who did what an event tells of; which caregiver or client, its row names anyway."""
+
+    CAREGIVER = "CAREGIVER"
+    CLIENT = "CLIENT"
+    SERVICE = "SERVICE"
+
+
+class DeliveryState(StrEnum):
+    WAITING = "WAITING"
+    DELIVERED = "DELIVERED"
+    DEAD = "DEAD"
 
 
 @lru_cache(maxsize=256)  # the moment of a request goes into each of its statements
@@ -111,6 +148,7 @@ class Client(SQLModel, table=True):
     oppt_id: str = Field(unique=True, sa_type=Text)
     user_name: str | None = Field(default=None, unique=True, sa_type=Text)
     is_disabled: bool = False
+    erase_date: datetime | None = Field(default=None, sa_type=Moment)
 
 
 class Module(SQLModel, table=True):
@@ -125,6 +163,7 @@ class Book(SQLModel, table=True):
     module_id: int = Field(foreign_key="module.id", sa_type=Id)
     name: str = Field(sa_type=Text)
     is_test: bool = False
+    retire_date: datetime | None = Field(default=None, sa_type=Moment)  # since when it is not assigned anew
 
 
 class BookWord(SQLModel, table=True):
@@ -145,12 +184,18 @@ class Question(SQLModel, table=True):
     kind: str = QuestionKind.TEXT
     options: list[str] = Field(default_factory=list, sa_type=JSON)
     is_required: bool = False
+    minimum: float | None = None  # of a number
+    maximum: float | None = None
+    weights: list[int] | None = Field(default=None, sa_type=JSON)  # of a test: one per option
 
 
 class Relationship(SQLModel, table=True):
     """Which caregivers a client has or had: read first when a client asks, so that statements name both."""
 
-    __table_args__ = ({"sqlite_with_rowid": False},)
+    __table_args__ = (
+        Index("ix_relationship_caregiver", "caregiver_id", "client_id"),
+        {"sqlite_with_rowid": False},
+    )
     client_id: int = Field(primary_key=True, foreign_key="client.id", sa_type=Id)
     caregiver_id: int = Field(primary_key=True, foreign_key="caregiver.id", sa_type=Id)
 
@@ -200,10 +245,25 @@ class Assignment(SQLModel, table=True):
     score: int = 0
     feedback_status: str = FeedbackStatus.WAITING
     feedback_submit_date: datetime | None = Field(default=None, sa_type=Moment)
+    # Whoever lists or looks up assignments leaves the withdrawn out; only the operator still finds them.
+    withdraw_date: datetime | None = Field(default=None, sa_type=Moment)
+
+
+IS_SCHEDULED = text("state = 'SCHEDULED'")
 
 
 class Reminder(SQLModel, table=True):
-    __table_args__ = (Index("ix_reminder_assignment", "assignment_id", "remind_date"), NEVER_REUSED)
+    __table_args__ = (
+        Index("ix_reminder_assignment", "assignment_id", "remind_date"),
+        Index(
+            "ix_reminder_due",
+            "remind_date",
+            "caregiver_id",
+            sqlite_where=IS_SCHEDULED,
+            postgresql_where=IS_SCHEDULED,
+        ),
+        NEVER_REUSED,
+    )
     id: int = new_id()
     caregiver_id: int = Field(sa_type=Id)
     client_id: int = Field(sa_type=Id)
@@ -214,7 +274,12 @@ class Reminder(SQLModel, table=True):
 
 class AnswerSet(SQLModel, table=True):
     __tablename__ = "answer_set"
-    __table_args__ = (Index("ix_answer_set_assignment", "assignment_id", "id"), NEVER_REUSED)
+    __table_args__ = (
+        Index("ix_answer_set_assignment", "assignment_id", "id"),
+        Index("ix_answer_set_caregiver", "caregiver_id", "id"),
+        Index("ix_answer_set_client", "client_id", "id"),
+        NEVER_REUSED,
+    )
     id: int = new_id()
     caregiver_id: int = Field(sa_type=Id)
     client_id: int = Field(sa_type=Id)
@@ -223,6 +288,8 @@ class AnswerSet(SQLModel, table=True):
     attempt: int = 1
     revision: int = 1
     submit_date: datetime | None = Field(default=None, sa_type=Moment)
+    score: int | None = None  # of a submission, as it counts: that of the feedback where one was given
+    own_score: int | None = None  # by the book's weights
 
 
 class Answer(SQLModel, table=True):
@@ -235,6 +302,7 @@ class Answer(SQLModel, table=True):
     client_id: int = Field(sa_type=Id)
     question_text: str = Field(sa_type=Text)
     answer: str = Field(sa_type=Text)
+    question_id: int | None = Field(default=None, sa_type=Id)  # none where only the old service knew it
 
 
 class Feedback(SQLModel, table=True):
@@ -253,17 +321,68 @@ class Feedback(SQLModel, table=True):
     submit_date: datetime = Field(sa_type=Moment)
 
 
+IS_WAITING = text("hand_over_date IS NULL")
+
+
 class Event(SQLModel, table=True):
     """The outbox: what happened, written by the transaction in which it happened."""
 
-    __table_args__ = (Index("ix_event_caregiver", "caregiver_id", "id"), NEVER_REUSED)
+    __table_args__ = (
+        Index("ix_event_caregiver", "caregiver_id", "id"),
+        Index("ix_event_waiting", "caregiver_id", "id", sqlite_where=IS_WAITING, postgresql_where=IS_WAITING),
+        NEVER_REUSED,
+    )
     id: int = new_id()
     caregiver_id: int = Field(sa_type=Id)
     client_id: int = Field(sa_type=Id)
     kind: str
+    actor: str | None = None
     session_id: int = Field(sa_type=Id)
     assignment_id: int | None = Field(default=None, sa_type=Id)
+    reminder_id: int | None = Field(default=None, sa_type=Id)
+    moment: datetime = Field(sa_type=Moment)
+    hand_over_date: datetime | None = Field(default=None, sa_type=Moment)  # to its delivery, if there is one
+
+
+IS_UNDELIVERED = text("state = 'WAITING'")
+
+
+class Delivery(SQLModel, table=True):
+    """An event on its way to the webhook."""
+
+    __table_args__ = (
+        Index(
+            "ix_delivery_due",
+            "next_date",
+            "caregiver_id",
+            sqlite_where=IS_UNDELIVERED,
+            postgresql_where=IS_UNDELIVERED,
+        ),
+        {"sqlite_with_rowid": False},
+    )
+    event_id: int = Field(primary_key=True, foreign_key="event.id", sa_type=Id)
+    caregiver_id: int = Field(sa_type=Id)
+    client_id: int = Field(sa_type=Id)
+    state: str = DeliveryState.WAITING
+    attempts: int = 0
+    next_date: datetime = Field(sa_type=Moment)
+    last_answer: str | None = Field(default=None, sa_type=Text)  # of the receiver, or why there was none
+
+
+class KeptAnswer(SQLModel, table=True):
+    """The first answer to a request with an Idempotency-Key: its repetition gets the same."""
+
+    __tablename__ = "kept_answer"
+    __table_args__ = (Index("ix_kept_answer_moment", "moment"), {"sqlite_with_rowid": False})
+    role: str = Field(primary_key=True)
+    viewer_id: int = Field(primary_key=True, sa_type=Id)
+    contract: str = Field(primary_key=True)
+    key: str = Field(primary_key=True)
+    fingerprint: str  # of the request, so that another one under the same key is noticed
+    result: str = Field(sa_type=Text)  # of the change, as JSON: enough to answer again
+    status: int | None = None
+    body: str | None = Field(default=None, sa_type=Text)
     moment: datetime = Field(sa_type=Moment)
 
 
-CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Answer, Feedback, Event)
+CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Answer, Feedback, Event, Delivery)

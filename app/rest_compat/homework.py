@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import orjson
 
-from app.care.assignments import MOST_BOOKS, MOST_REMINDERS
 from app.care.errors import Incomplete, Refused, Unreadable
+from app.care.homework import MOST_BOOKS, MOST_REMINDERS
 from app.db.selection import NEWEST
 from app.schema.scalars import write_moment
 

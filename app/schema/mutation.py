@@ -4,8 +4,7 @@ from typing import Any
 
 import strawberry
 
-from app.care import assignments
-from app.care.assignments import Homework
+from app.care import homework
 from app.care.context import Role
 from app.care.errors import Refused
 from app.db.tables import Assignment, Book, Session
@@ -22,7 +21,7 @@ class Mutation:
     @strawberry.mutation(description="Assign books to the client of a running session: all of them or none.")
     async def assign_homework(self, info: Info, input: AssignHomeworkInput) -> AssignHomeworkPayload:
         info.context.signed_in_as(Role.CAREGIVER)
-        homework = Homework(
+        asked = homework.Homework(
             session_id=read_id(input.session_id, Session),
             book_ids=tuple(read_id(book_id, Book) for book_id in input.book_ids),
             start_date=input.start_date,
@@ -31,7 +30,7 @@ class Mutation:
         )
         wanted = wanted_under(info, "assignments", Assignment)
         try:
-            rows = await assignments.assign_homework(info.context, homework, wanted)
+            rows = await homework.assign_homework(info.context, asked, wanted)
         except Refused as refusal:
             return AssignHomeworkPayload(assignments=[], message=None, user_errors=user_errors(refusal))
         assigned: Any = rows  # rows stand for objects everywhere in this schema

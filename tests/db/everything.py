@@ -10,14 +10,13 @@ from app.auth.tokens import Identity
 from app.care.answers import get_my_answer_sets
 from app.care.assignments import (
     AssignmentFilter,
-    Homework,
-    assigning,
     get_my_assignments,
     has_status,
     list_my_assignments,
 )
 from app.care.books import BookFilter, get_books, list_books
 from app.care.context import Context, Role, Viewer
+from app.care.homework import Homework, assigning
 from app.care.people import get_my_caregivers, get_my_clients, get_myself
 from app.care.sessions import get_my_sessions, list_my_sessions
 from app.db.entities import ENTITIES, Table, ToOne

@@ -8,11 +8,21 @@ from typing import Any
 
 from app.db.drivers import sqlite_path
 from app.db.entities import table_of
-from app.db.tables import CARE_TABLES, Book, BookWord, Caregiver, Client, Module, Question, Relationship
+from app.db.tables import (
+    CARE_TABLES,
+    Book,
+    BookWord,
+    Caregiver,
+    Client,
+    KeptAnswer,
+    Module,
+    Question,
+    Relationship,
+)
 
 TABLES = [
     table_of(table).name
-    for table in (Caregiver, Client, Module, Book, BookWord, Question, Relationship, *CARE_TABLES)
+    for table in (Caregiver, Client, Module, Book, BookWord, Question, Relationship, KeptAnswer, *CARE_TABLES)
 ]
 
 

@@ -1,6 +1,6 @@
 """Ids that the database gives after an import follow behind those of the file, and none is given twice."""
 
-from app.care.assignments import Homework, assigning
+from app.care.homework import Homework, assigning
 from app.db.selection import Viewpoint
 from app.db.upkeep.kept import differences
 from tests.callers import Gateway, load, run_read, run_write

@@ -40,14 +40,17 @@ def compared(connection: Connection) -> list[Any]:
 
 
 def outline(connection: Connection) -> dict[str, Any]:
-    """Columns, keys, constraints and indexes of every table, as the database itself tells them."""
+    """Columns, keys, constraints and indexes of every table, as the database itself tells them.
+
+    Not the order of the columns: those of a later migration stand last.
+    """
     found: Inspector = inspect(connection)
     return {
         name: {
-            "columns": [
-                (one["name"], str(one["type"]), one["nullable"], one["default"])
+            "columns": sorted(
+                (one["name"], str(one["type"]), one["nullable"], str(one["default"]))
                 for one in found.get_columns(name)
-            ],
+            ),
             "key": found.get_pk_constraint(name)["constrained_columns"],
             "unique": sorted(one["column_names"] for one in found.get_unique_constraints(name)),
             "foreign": sorted(

@@ -48,6 +48,7 @@ def new_assignment(book: int, **changed: Any) -> dict[str, Any]:
         "score": 0,
         "feedback_status": "WAITING",
         "feedback_submit_date": None,
+        "withdraw_date": None,
     } | changed
 
 
@@ -67,7 +68,16 @@ def test_every_book_becomes_an_assignment_with_its_reminders_and_its_event(world
         for number in (first, second)
     ]
     assert added(before, after, "event") == [
-        {**of_both, "kind": "ASSIGNED", "session_id": 1, "assignment_id": number, "moment": NOW}
+        {
+            **of_both,
+            "kind": "ASSIGNED",
+            "actor": "CAREGIVER",
+            "session_id": 1,
+            "assignment_id": number,
+            "reminder_id": None,
+            "moment": NOW,
+            "hand_over_date": None,
+        }
         for number in (first, second)
     ]
 

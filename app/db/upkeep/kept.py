@@ -15,7 +15,11 @@ KEPT = ("assignment_count", "completed_assignment_count", "latest_assignment_id"
 
 
 def recomputed() -> dict[str, ColumnElement[int]]:
-    mine = and_(ASSIGNMENT.c.session_id == SESSION.c.id, ASSIGNMENT.c.caregiver_id == SESSION.c.caregiver_id)
+    mine = and_(
+        ASSIGNMENT.c.session_id == SESSION.c.id,
+        ASSIGNMENT.c.caregiver_id == SESSION.c.caregiver_id,
+        ASSIGNMENT.c.withdraw_date.is_(None),
+    )
     complete = and_(mine, ASSIGNMENT.c.status == AssignmentStatus.COMPLETE.value)
     last_complete = select(ASSIGNMENT.c.score).where(complete).order_by(ASSIGNMENT.c.id.desc()).limit(1)
     return {

@@ -1,8 +1,6 @@
-"""The statements of the hot writes: constant texts, whatever the number of rows."""
+"""Assigning homework: its rows, its reminders, and what its session counts."""
 
-from typing import Any
-
-from sqlalchemy import DateTime, bindparam, case, insert, literal, select, update
+from sqlalchemy import DateTime, case, insert, literal, select, update
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
@@ -11,18 +9,12 @@ from app.db.tables import (
     Assignment,
     AssignmentStatus,
     Book,
-    Event,
-    EventKind,
     FeedbackStatus,
-    Moment,
     Reminder,
     ReminderState,
     Session,
 )
-
-
-def moment_parameter(name: str) -> Any:
-    return bindparam(name, type_=Moment)
+from app.db.writes.events import moment_parameter
 
 
 def lock_session(kind: DatabaseKind) -> ClauseElement:
@@ -87,23 +79,8 @@ def count_new_assignments(kind: DatabaseKind) -> ClauseElement:
     )
 
 
-def tell_assigned(kind: DatabaseKind) -> ClauseElement:
-    assignments = each("assignments", kind)
-    columns = {
-        "caregiver_id": id_parameter("caregiver"),
-        "client_id": id_parameter("client"),
-        "kind": literal(EventKind.ASSIGNED.value),
-        "session_id": id_parameter("session"),
-        "assignment_id": assignments.c.value,
-        "moment": moment_parameter("now"),
-    }
-    rows = select(*columns.values()).select_from(assignments).order_by(assignments.c.position)
-    return insert(table_of(Event)).from_select(list(columns), rows)
-
-
 LOCK_SESSION = Statement(lock_session)
 FIND_BOOKS = Statement(find_books)
 ADD_ASSIGNMENTS = Statement(add_assignments)
 ADD_REMINDERS = Statement(add_reminders)
 COUNT_NEW_ASSIGNMENTS = Statement(count_new_assignments)
-TELL_ASSIGNED = Statement(tell_assigned)

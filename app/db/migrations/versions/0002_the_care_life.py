@@ -1,0 +1,90 @@
+"""What the whole care life needs: scores of submissions, withdrawing, deliveries, kept answers."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+MOMENT = sa.DateTime(timezone=True).with_variant(sa.String(27), "sqlite")
+
+# All of them may be null: SQLite then adds them without making the table anew.
+COLUMNS: dict[str, dict[str, Any]] = {
+    "client": {"erase_date": MOMENT},
+    "book": {"retire_date": MOMENT},
+    "question": {"minimum": sa.Float(), "maximum": sa.Float(), "weights": sa.JSON()},
+    "assignment": {"withdraw_date": MOMENT},
+    "answer_set": {"score": sa.Integer(), "own_score": sa.Integer()},
+    "answer": {"question_id": ID},
+    "event": {"actor": sa.String(), "reminder_id": ID, "hand_over_date": MOMENT},
+}
+PARTIAL = {
+    "reminder": ("ix_reminder_due", ["remind_date", "caregiver_id"], "state = 'SCHEDULED'"),
+    "event": ("ix_event_waiting", ["caregiver_id", "id"], "hand_over_date IS NULL"),
+    "delivery": ("ix_delivery_due", ["next_date", "caregiver_id"], "state = 'WAITING'"),
+}
+
+
+def upgrade() -> None:
+    for table, columns in COLUMNS.items():
+        for name, kind in columns.items():
+            op.add_column(table, sa.Column(name, kind, nullable=True))
+    # Only caregivers did anything so far, and nobody waits to hear of what is long past.
+    op.execute("UPDATE event SET actor = 'CAREGIVER', hand_over_date = moment")
+    op.execute(
+        "UPDATE answer_set SET score = (SELECT a.score FROM assignment a"
+        " WHERE a.id = answer_set.assignment_id AND a.attempt = answer_set.attempt AND a.status = 'COMPLETE')"
+        " WHERE save_type = 'FINAL'"
+    )
+    op.execute("UPDATE answer_set SET own_score = score")
+    op.create_table(
+        "delivery",
+        sa.Column("event_id", ID, nullable=False),
+        sa.Column("caregiver_id", ID, nullable=False),
+        sa.Column("client_id", ID, nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("next_date", MOMENT, nullable=False),
+        sa.Column("last_answer", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["event_id"], ["event.id"]),
+        sa.PrimaryKeyConstraint("event_id"),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "kept_answer",
+        sa.Column("role", sa.String(), nullable=False),
+        sa.Column("viewer_id", ID, nullable=False),
+        sa.Column("contract", sa.String(), nullable=False),
+        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("fingerprint", sa.String(), nullable=False),
+        sa.Column("result", sa.Text(), nullable=False),
+        sa.Column("status", sa.Integer(), nullable=True),
+        sa.Column("body", sa.Text(), nullable=True),
+        sa.Column("moment", MOMENT, nullable=False),
+        sa.PrimaryKeyConstraint("role", "viewer_id", "contract", "key"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_kept_answer_moment", "kept_answer", ["moment"])
+    op.create_index("ix_relationship_caregiver", "relationship", ["caregiver_id", "client_id"])
+    op.create_index("ix_answer_set_caregiver", "answer_set", ["caregiver_id", "id"])
+    op.create_index("ix_answer_set_client", "answer_set", ["client_id", "id"])
+    for table, (name, keys, where) in PARTIAL.items():
+        op.create_index(name, table, keys, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
+
+
+def downgrade() -> None:
+    for table, (name, *_) in PARTIAL.items():
+        op.drop_index(name, table)
+    op.drop_index("ix_answer_set_client", "answer_set")
+    op.drop_index("ix_answer_set_caregiver", "answer_set")
+    op.drop_index("ix_relationship_caregiver", "relationship")
+    op.drop_table("kept_answer")
+    op.drop_table("delivery")
+    for table, columns in COLUMNS.items():
+        for column in columns:
+            op.drop_column(table, column)

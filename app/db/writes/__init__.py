@@ -1,0 +1,1 @@
+"""The statements of the changes: constant texts, whatever the number of rows."""
