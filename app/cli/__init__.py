@@ -1,0 +1,39 @@
+"""The command line `care-gateway`."""
+
+from typing import Any
+
+import click
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.cli.accounts import account
+from app.cli.database import import_command, migrate_command, verify
+from app.cli.itself import list_settings, schema
+from app.cli.serving import demo, serve, token
+from app.db.drivers import DatabaseError
+from app.db.upkeep.accounts import AccountRefused
+from app.db.upkeep.importing import ImportRefused
+from app.settings import SettingsError
+
+
+class Gateway(click.Group):
+    """Whatever the operator can mend ends a command with one sentence and exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (SettingsError, DatabaseError, ImportRefused, AccountRefused) as error:
+            sentence = str(error)
+        except SQLAlchemyError as error:
+            sentence = f"the database refuses: {str(error).splitlines()[0]}"
+        click.echo(f"care-gateway: {sentence}", err=True)
+        ctx.exit(2)
+
+
+@click.group(cls=Gateway, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="care-gateway")
+def main() -> None:
+    """Connects caregivers with their clients: GraphQL and four legacy REST paths over one domain."""
+
+
+for each in (serve, demo, token, migrate_command, import_command, verify, account, schema, list_settings):
+    main.add_command(each)

@@ -1,0 +1,86 @@
+"""The `account` commands, which keep the accounts of caregivers and clients."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import click
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from app.cli.running import ROLES, Result, no_work, on_database, settings_or_warn
+from app.db.tables import Caregiver, Client
+from app.db.upkeep.accounts import add_person, list_people, set_disabled
+from app.db.upkeep.seldom import transaction
+
+TABLES: dict[str, type[Caregiver] | type[Client]] = {"caregiver": Caregiver, "client": Client}
+
+
+@click.group()
+def account() -> None:
+    """Keep the accounts of caregivers and clients."""
+
+
+def on_accounts(work: Callable[[AsyncSession], Awaitable[Result]]) -> Result:
+    settings = settings_or_warn()
+    on_database(settings, no_work)
+
+    async def run() -> Result:
+        async with transaction(settings.database) as tx:
+            return await work(tx)
+
+    return asyncio.run(run())
+
+
+@account.command("add")
+@click.option("--role", type=ROLES, required=True)
+@click.option("--user", required=True, metavar="NAME", help="What tokens call the person.")
+@click.option("--name", required=True, help="The person's name.")
+@click.option("--position", help="A caregiver's professional position.")
+@click.option("--oppt-id", help="A client's identifier outside this service.")
+def add_account(role: str, user: str, name: str, position: str | None, oppt_id: str | None) -> None:
+    """Add a person with an account; prints the person's id."""
+    for value in (user, name, position or "-", oppt_id or "-"):
+        if not value.strip() or not value.isprintable():
+            raise click.UsageError("names and identifiers are not empty, and hold no control characters")
+    if role == "caregiver":
+        if not position or oppt_id:
+            raise click.UsageError("a caregiver has a --position, and no --oppt-id")
+        person: Caregiver | Client = Caregiver(name=name, position=position, user_name=user)
+    else:
+        if not oppt_id or position:
+            raise click.UsageError("a client has an --oppt-id, and no --position")
+        person = Client(name=name, oppt_id=oppt_id, user_name=user)
+
+    async def add(tx: AsyncSession) -> int:
+        return (await add_person(tx, person)).id
+
+    click.echo(on_accounts(add))
+
+
+@account.command("list")
+def list_accounts() -> None:
+    """List the accounts: role, id, user name, and whether it is disabled."""
+
+    for person in on_accounts(list_people):
+        state = "disabled" if person.is_disabled else "enabled"
+        role = type(person).__name__.lower()
+        click.echo(f"{role}\t{person.id}\t{person.user_name}\t{state}")
+
+
+def switch_account(role: str, user: str, is_disabled: bool) -> None:
+    on_accounts(lambda tx: set_disabled(tx, TABLES[role], user, is_disabled))
+
+
+@account.command("disable")
+@click.option("--role", type=ROLES, required=True)
+@click.option("--user", required=True, metavar="NAME")
+def disable_account(role: str, user: str) -> None:
+    """Shut an account out; its history stays."""
+    switch_account(role, user, is_disabled=True)
+
+
+@account.command("enable")
+@click.option("--role", type=ROLES, required=True)
+@click.option("--user", required=True, metavar="NAME")
+def enable_account(role: str, user: str) -> None:
+    """Let a disabled account in again."""
+    switch_account(role, user, is_disabled=False)

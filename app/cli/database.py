@@ -1,0 +1,52 @@
+"""The commands that keep the database: `migrate`, `import`, `verify`."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import click
+
+from app.cli.running import on_database, settings_or_warn
+from app.db.upkeep.importing import ImportRefused, importing
+from app.db.upkeep.kept import differences
+from app.db.upkeep.migrate import migrate
+
+
+@click.command("migrate")
+def migrate_command() -> None:
+    """Bring the database to the tables of this version."""
+    asyncio.run(migrate(settings_or_warn().database))
+
+
+@click.command("import")
+@click.argument("file", type=click.File("rb"))
+def import_command(file: BinaryIO) -> None:
+    """Load a world from JSON Lines: all of it or nothing."""
+    settings = settings_or_warn()
+    try:
+        counts = on_database(settings, lambda db: db.write(importing(with_progress(file))))
+    except ImportRefused as refusal:
+        raise ImportRefused.of_file(file.name, refusal) from None
+    click.echo(", ".join(f"{count:,} {kind}" for kind, count in counts.items()) or "nothing to load")
+
+
+def with_progress(file: BinaryIO) -> Iterator[bytes]:
+    """The file's lines; on a terminal with a bar of how much of it is read."""
+    size = os.fstat(file.fileno()).st_size if file.seekable() else 0
+    with click.progressbar(length=size, label="importing", file=sys.stderr) as bar:
+        for line in file:
+            yield line
+            bar.update(len(line))
+
+
+@click.command()
+def verify() -> None:
+    """Recompute the numbers that sessions keep of their assignments, and compare."""
+    found = on_database(settings_or_warn(), lambda db: db.read(differences()))
+    for one in found:
+        click.echo(f"session {one.session_id}: {one.name} is {one.kept}, should be {one.recomputed}")
+    click.echo(f"{len(found)} differences")
+    if found:
+        raise SystemExit(1)

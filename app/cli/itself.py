@@ -1,0 +1,20 @@
+"""The commands with which the service tells about itself: `schema`, `settings`."""
+
+import click
+
+from app.schema.schema import build_schema, schema_text
+from app.settings import Settings, variable
+
+
+@click.command()
+def schema() -> None:
+    """Print the GraphQL schema in SDL."""
+    click.echo(schema_text(build_schema()), nl=False)
+
+
+@click.command("settings")
+def list_settings() -> None:
+    """Print every setting: its variable, default and meaning."""
+    for name, field in Settings.model_fields.items():
+        default = str(field.default)
+        click.echo(f"{variable(name)} (default: {default or 'empty'})\n    {field.description}")

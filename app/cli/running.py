@@ -1,0 +1,55 @@
+"""What commands run on: the operator's settings, and a database that has the tables of this version."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import click
+
+from app.care.context import Role
+from app.db.drivers import Database, DatabaseError, is_fault_of_database, open_database, reason_of
+from app.db.upkeep.migrate import newest_version, stored_version
+from app.settings import Settings, read_settings, unknown_variables
+
+Result = TypeVar("Result")
+ROLES = click.Choice([role.lower() for role in Role])
+
+
+def settings_or_warn() -> Settings:
+    """The settings; CARE_ variables that nobody reads are pointed out, platforms inject such names."""
+    settings = read_settings()
+    for name in unknown_variables(os.environ):
+        click.echo(f"care-gateway: warning: {name} is not a setting and is ignored", err=True)
+    return settings
+
+
+async def refuse_old_tables(db: Database) -> None:
+    try:
+        version = await db.read(stored_version())
+    except Exception:
+        version = None
+    if version != newest_version():
+        raise DatabaseError(
+            "the database does not have the tables of this version; run `care-gateway migrate`"
+        )
+
+
+def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        db = await open_database(settings.database, settings.read_threads, patience=None)
+        try:
+            await refuse_old_tables(db)
+            return await work(db)
+        except Exception as error:
+            if is_fault_of_database(error):
+                raise DatabaseError(f"the database refuses: {reason_of(error)}") from None
+            raise
+        finally:
+            await db.close()
+
+    return asyncio.run(run())
+
+
+async def no_work(db: Database) -> None:
+    """Opening was the point: what is wrong with the database is said before anything is done."""

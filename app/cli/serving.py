@@ -1,0 +1,87 @@
+"""The commands that serve, and that give a newcomer something to be served: `serve`, `demo`, `token`."""
+
+import asyncio
+import signal
+import socket
+
+import click
+import uvicorn
+
+from app.auth.door import utc_now
+from app.care.context import Role
+from app.cli.running import ROLES, no_work, on_database, settings_or_warn
+from app.db.drivers import Database
+from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
+from app.db.upkeep.importing import importing, is_empty
+from app.db.upkeep.migrate import migrate
+from app.development import mint_token
+from app.first_minute import what_to_paste
+from app.main import create_app, settle
+from app.settings import SettingsError
+
+
+@click.command()
+@click.option("--host", help="Address to listen on; CARE_HOST otherwise.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; CARE_PORT otherwise.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
+def serve(host: str | None, port: int | None, workers: int) -> None:
+    """Serve both contracts."""
+    settings = settings_or_warn()
+    app = create_app(settings)  # also with workers, which make their own: what is wrong is said here
+    on_database(settings, no_work)
+    settle()
+    host, port = host or settings.host, port or settings.port
+    refuse_taken_port(host, port)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, stopped)
+    uvicorn.run(
+        app if workers == 1 else "app.main:app",
+        workers=workers,
+        host=host,
+        port=port,
+        log_level=settings.log_level,
+        access_log=False,  # paths and queries name people's records
+        server_header=False,
+    )
+
+
+def refuse_taken_port(host: str, port: int) -> None:
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind, protocol) as one:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                one.bind(address)
+    except OSError as error:
+        raise SettingsError(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+
+
+def stopped(number: int, frame: object) -> None:
+    """Being told to stop is no fault. The server, once it has shut down, raises the signal that it caught."""
+    raise SystemExit(0)
+
+
+@click.command()
+def demo() -> None:
+    """Migrate, load the demo world if the database is empty, and print what to paste."""
+    settings = settings_or_warn()
+    tokens = {  # first: outside development this is refused, and nothing is loaded
+        role: mint_token(settings, role, user, utc_now())
+        for role, user in ((Role.CAREGIVER, CAREGIVER), (Role.CLIENT, CLIENT))
+    }
+    asyncio.run(migrate(settings.database))
+
+    async def load(db: Database) -> None:
+        if await db.read(is_empty()):
+            await db.write(importing(demo_lines(utc_now())))
+
+    on_database(settings, load)
+    click.echo(what_to_paste(f"http://{settings.host}:{settings.port}", tokens))
+
+
+@click.command()
+@click.option("--role", type=ROLES, required=True)
+@click.option("--user", required=True, metavar="NAME", help="The user name of the account.")
+@click.option("--hours", type=click.IntRange(1, 24 * 365), default=24, show_default=True)
+def token(role: str, user: str, hours: int) -> None:
+    """Mint a development token."""
+    click.echo(mint_token(settings_or_warn(), role.upper(), user, utc_now(), hours))
