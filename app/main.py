@@ -4,7 +4,7 @@ import gc
 import logging
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -21,10 +21,14 @@ from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
 from app.care.context import Role
 from app.db.drivers import DatabaseError, open_database, sqlite_path
+from app.db.following import following
 from app.db.sqlite import check_sqlite
 from app.db.upkeep.demo import CAREGIVER, CLIENT
 from app.db.upkeep.migrate import newest_version, stored_version
 from app.development import has_own_keys, mint_token, public_key
+from app.dispatch.dispatcher import dispatching
+from app.dispatch.webhook import open_webhook
+from app.feed import Feed, told_to_stop
 from app.rest_compat.routes import build_legacy
 from app.schema.endpoint import Endpoint
 from app.schema.schema import build_schema
@@ -39,14 +43,24 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
     """The ASGI application. Without settings it reads CARE_* from the environment."""
     settings = settings or read_settings()
     keys = keys_for(settings)
+    webhook = open_webhook(settings)
     schema = build_schema(prepares=settings.engine)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
+        verifier = Verifier(settings, keys)
         db = await open_database(settings.database, settings.read_threads, loop_read_ms=settings.loop_read_ms)
+        feed = Feed(following(settings.database, db))
+        dispatches = dispatching(db, webhook, clock) if settings.dispatcher else nullcontext()
         try:
-            yield {"door": Door(db, Verifier(settings, keys), settings.time_zone, clock)}
+            async with dispatches:
+                with told_to_stop(feed.stop):
+                    yield {
+                        "door": Door(db, verifier, settings.time_zone, clock),
+                        "feed": feed,
+                    }
         finally:
+            await feed.close()
             await db.close()
 
     routes: list[BaseRoute] = [Route("/livez", live), Route("/readyz", ready)]
@@ -57,7 +71,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
     contracts = Middleware(
         Contracts,
         graphql=Endpoint(schema, is_open=settings.in_development, page=page),
-        legacy=build_legacy(schema, settings.zone),
+        legacy=build_legacy(schema, settings.zone, settings.retry_window),
     )
     app = Starlette(routes=routes, middleware=[contracts], lifespan=lifespan)
     app.router.redirect_slashes = False  # a POST that is redirected loses its body in many clients
@@ -74,7 +88,7 @@ class Contracts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"] if scope["type"] == "http" else ""
-        if path == "/graphql":
+        if path == "/graphql" or (scope["type"] == "websocket" and scope["path"] == "/graphql"):
             await self.graphql(scope, receive, send)
         elif path == "/gateway" or path.startswith("/gateway/"):
             await self.legacy(scope, receive, send)

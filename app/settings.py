@@ -3,6 +3,7 @@
 import difflib
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
@@ -66,6 +67,19 @@ class Settings(BaseSettings):
     engine: bool = Field(
         True, description="on, or off: every GraphQL operation then takes Strawberry's own, slower way"
     )
+    dispatcher: bool = Field(
+        True, description="on, or off: `serve` then leaves reminders and events to `care-gateway worker`"
+    )
+    webhook_url: str = Field(
+        "",
+        description="where events are posted to: https://, or http:// to this machine itself; empty: nowhere",
+        repr=False,
+    )
+    webhook_secret: str = Field(
+        "",
+        description="signs what is posted: whsec_ and base64 (Standard Webhooks); several by spaces",
+        repr=False,
+    )
     read_threads: Annotated[int, Field(ge=1, le=64)] = Field(
         4, description="threads for long reads of the embedded database; on PostgreSQL the size of the pool"
     )
@@ -73,6 +87,12 @@ class Settings(BaseSettings):
         5,
         description="milliseconds that a read of the embedded database may take on the event loop before it "
         "goes on in a thread; 0 reads in threads only",
+    )
+
+    legacy_retry_window: Annotated[int, Field(ge=0, le=86_400)] = Field(
+        60,
+        description="seconds for which a legacy PUT that assigns the same homework again is a repetition; "
+        "0: never",
     )
 
     @field_validator("time_zone")
@@ -107,6 +127,10 @@ class Settings(BaseSettings):
     @property
     def database(self) -> str:
         return self.database_url or f"sqlite:///{os.path.abspath(self.var)}/care.db"
+
+    @property
+    def retry_window(self) -> timedelta | None:
+        return timedelta(seconds=self.legacy_retry_window) if self.legacy_retry_window else None
 
     @cached_property
     def zone(self) -> ZoneInfo:

@@ -54,7 +54,11 @@ def database_url(kind: str, migrated: str, request: pytest.FixtureRequest, tmp_p
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path) -> Settings:
     return Settings(
-        env=Environment.DEVELOPMENT, database_url=database_url, token_key=keys.public_pem(), var=str(tmp_path)
+        env=Environment.DEVELOPMENT,
+        database_url=database_url,
+        token_key=keys.public_pem(),
+        var=str(tmp_path),
+        dispatcher=False,  # who tests it does one round at a time
     )
 
 

@@ -17,7 +17,7 @@ ROOMS_BY_FLOOR = {
     6: ("__main__", "main", "cli"),
     5: ("rest_compat", "first_minute"),
     4: ("schema", "ide"),
-    3: ("auth", "engine", "development"),
+    3: ("auth", "engine", "feed", "development", "dispatch"),
     2: ("care",),
     1: ("db",),
     0: ("settings",),
@@ -28,6 +28,7 @@ FORBIDDEN = {
     "care": {"starlette", "strawberry", "graphql", "jwt", "os"},
     "db": {"starlette", "strawberry", "graphql", "jwt", "os"},
     "engine": {"app.care", "app.db", "app.settings"},
+    "dispatch": {"starlette", "strawberry", "graphql", "jwt", "os"},
 }
 
 

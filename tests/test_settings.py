@@ -27,8 +27,12 @@ DEFAULTS = {
     "claim_user": "user_name",
     "claim_role": "authorities",
     "engine": True,
+    "dispatcher": True,
+    "webhook_url": "",
+    "webhook_secret": "",
     "read_threads": 4,
     "loop_read_ms": 5,
+    "legacy_retry_window": 60,
 }
 
 GIVEN = {
@@ -49,8 +53,12 @@ GIVEN = {
     "CARE_CLAIM_USER": ("sub", "sub"),
     "CARE_CLAIM_ROLE": ("groups", "groups"),
     "CARE_ENGINE": ("off", False),
+    "CARE_DISPATCHER": ("off", False),
+    "CARE_WEBHOOK_URL": ("https://example.test/care", "https://example.test/care"),
+    "CARE_WEBHOOK_SECRET": ("whsec_secret", "whsec_secret"),
     "CARE_READ_THREADS": ("64", 64),
     "CARE_LOOP_READ_MS": ("0", 0),
+    "CARE_LEGACY_RETRY_WINDOW": ("0", 0),
 }
 
 
@@ -122,6 +130,9 @@ UNREADABLE = [
     ("CARE_LOOP_READ_MS", "-1", "Input should be greater than or equal to 0"),
     ("CARE_LOOP_READ_MS", "1001", "Input should be less than or equal to 1000"),
     ("CARE_LOOP_READ_MS", "2.5", INTEGER),
+    ("CARE_LEGACY_RETRY_WINDOW", "-1", "Input should be greater than or equal to 0"),
+    ("CARE_LEGACY_RETRY_WINDOW", "86401", "Input should be less than or equal to 86400"),
+    ("CARE_LEGACY_RETRY_WINDOW", "a minute", INTEGER),
 ]
 
 
@@ -150,6 +161,9 @@ MISSPELT = {
     "CARE_CLAIM_ROLES": "CARE_CLAIM_ROLE",
     "CARE_LOGLEVEL": "CARE_LOG_LEVEL",
     "CARE_READ_THREAD": "CARE_READ_THREADS",
+    "CARE_WEBHOOK_URI": "CARE_WEBHOOK_URL",
+    "CARE_WEBHOOK_SECRETS": "CARE_WEBHOOK_SECRET",
+    "CARE_DISPATCH": "CARE_DISPATCHER",
     "CARE_ENVI": "CARE_ENV",
 }
 

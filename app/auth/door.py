@@ -40,6 +40,13 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def token_in(authorization: str) -> str:
+    match = re.fullmatch(r"bearer +([^ ]+) *", authorization, re.IGNORECASE)
+    if match is None:
+        raise NotSignedIn("the Authorization header must read: bearer <token>")
+    return match[1]
+
+
 # An account that is disabled is shut this much later at most (docs/decisions/0009).
 ACCOUNT_SECONDS = 5
 
@@ -73,13 +80,16 @@ class Door:
         known = self.entered.get(authorization)
         if known and now.timestamp() < known.until and known.keys is self.verifier.keys.keys:
             return known.viewer
-        match = re.fullmatch(r"bearer +([^ ]+) *", authorization, re.IGNORECASE)
-        if match is None:
-            raise NotSignedIn("the Authorization header must read: bearer <token>")
-        identity = await self.verifier.identity(match[1], now)
+        token = token_in(authorization)
+        identity = await self.verifier.identity(token, now)
         viewer = await self.db.read(viewer_for(identity))
-        self.remember(authorization, match[1], viewer, now)
+        self.remember(authorization, token, viewer, now)
         return viewer
+
+    async def end_of(self, authorization: str, now: datetime) -> float:
+        """Until when its token is taken."""
+        identity = await self.verifier.identity(token_in(authorization), now)
+        return identity.expiry + self.verifier.settings.token_leeway
 
     def remember(self, authorization: str, token: str, viewer: Viewer, now: datetime) -> None:
         """For a moment, and no longer than the token itself is remembered."""

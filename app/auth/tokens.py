@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +25,7 @@ class Identity:
 
     user: str
     role: Role
+    expiry: float = field(default=0, compare=False)  # of the token that said it
 
 
 class Verifier:
@@ -46,8 +47,8 @@ class Verifier:
                 return known[0]
             del self.remembered[token]
         claims = await self.claims(token)
-        identity = Identity(self.user_of(claims), self.role_of(claims))
-        self.remember(token, identity, min(expiry_of(claims), now.timestamp() + REMEMBERED_SECONDS))
+        identity = Identity(self.user_of(claims), self.role_of(claims), expiry_of(claims))
+        self.remember(token, identity, min(identity.expiry, now.timestamp() + REMEMBERED_SECONDS))
         return identity
 
     def remember(self, token: str, identity: Identity, until: float) -> None:

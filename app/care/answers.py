@@ -3,7 +3,7 @@
 from sqlalchemy import ColumnElement, FromClause, or_
 
 from app.care.context import Context
-from app.db.entities import is_final, is_own_draft, is_there
+from app.db.entities import is_final, is_own_draft
 from app.db.reads import Row, get_rows
 from app.db.selection import Wanted, Where
 from app.db.tables import AnswerSet
@@ -13,6 +13,11 @@ def may_be_read(answer_set: FromClause) -> ColumnElement[bool]:
     return or_(is_final(answer_set), is_own_draft(answer_set))
 
 
+def is_joined(assignment: FromClause) -> ColumnElement[bool]:
+    """A withdrawn one is not; it says nothing of itself, so no condition on it may be met by silence."""
+    return assignment.c.id.is_not(None)
+
+
 async def get_my_answer_sets(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
-    where = (Where(may_be_read), Where(is_there, via="assignment"))
+    where = (Where(may_be_read), Where(is_joined, via="assignment"))
     return await ctx.db.read(get_rows(AnswerSet, ctx.viewpoint(), ids, wanted, where))

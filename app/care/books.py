@@ -1,6 +1,7 @@
 """The book catalogue: open to everybody who is signed in."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from sqlalchemy import Boolean, ColumnElement, FromClause, String, bindparam, false, select
 
@@ -9,7 +10,7 @@ from app.care.errors import Unreadable
 from app.db.entities import table_of
 from app.db.reads import Page, Row, get_rows, list_rows
 from app.db.selection import Viewpoint, Wanted, Where, Window
-from app.db.statements import id_parameter
+from app.db.statements import Operation, id_parameter
 from app.db.tables import Book, BookWord
 from app.db.words import end_of, words_of
 
@@ -21,6 +22,7 @@ class BookFilter:
     search: str | None = None
     module_id: int | None = None
     is_test: bool | None = None
+    is_retired: bool = False
 
 
 def is_of_module(book: FromClause) -> ColumnElement[bool]:
@@ -29,6 +31,15 @@ def is_of_module(book: FromClause) -> ColumnElement[bool]:
 
 def is_test_or_not(book: FromClause) -> ColumnElement[bool]:
     return book.c.is_test == bindparam("is_test", type_=Boolean)
+
+
+def is_retired(book: FromClause) -> ColumnElement[bool]:
+    return book.c.retire_date.is_not(None)
+
+
+def is_current(book: FromClause) -> ColumnElement[bool]:
+    """A retired book is still looked up, and shown by what was assigned; it is only not found any more."""
+    return book.c.retire_date.is_(None)
 
 
 def is_nothing(book: FromClause) -> ColumnElement[bool]:
@@ -50,7 +61,11 @@ class HasWord:
 
 async def list_books(ctx: Context, asked: BookFilter, window: Window, wanted: Wanted) -> Page:
     ctx.signed_in()
-    where: list[Where] = []
+    return await ctx.db.read(finding_books(ctx.now, asked, window, wanted))
+
+
+def finding_books(now: datetime, asked: BookFilter, window: Window, wanted: Wanted) -> Operation[Page]:
+    where = [Where(is_retired if asked.is_retired else is_current)]
     values: dict[str, object] = {"module": asked.module_id, "is_test": asked.is_test}
     if asked.module_id is not None:
         where.append(Where(is_of_module))
@@ -65,8 +80,7 @@ async def list_books(ctx: Context, asked: BookFilter, window: Window, wanted: Wa
     for n, word in enumerate(words):
         where.append(Where(HasWord(n)))
         values |= {f"word_{n}": word, f"word_{n}_end": end_of(word)}
-    window = replace(window, where=tuple(where), values=values)
-    return await ctx.db.read(list_rows(Book, Viewpoint(ctx.now), window, wanted))
+    return list_rows(Book, Viewpoint(now), replace(window, where=tuple(where), values=values), wanted)
 
 
 async def get_books(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:

@@ -1,11 +1,12 @@
 """Who is asking, of which database, at what moment: the first argument of every care function."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeVar
 
 from app.care.errors import NotAllowed, NotSignedIn
+from app.care.once import Once, making_once
 from app.db.drivers import Database
 from app.db.selection import Viewpoint
 from app.db.statements import Operation
@@ -30,11 +31,17 @@ class Context:
     db: Database
     now: datetime
     request_id: str
-    time_zone: str  # of the legacy wall times, for those who ask
+    time_zone: str  # of the legacy wall times, and of the days and weeks that are counted by
+    once: Once | None = None  # the key under which the change is asked for
+    repeats_within: timedelta | None = None  # how soon the same homework is taken for a repetition
 
     async def write(self, operation: Operation[Result]) -> Result:
-        """One change, in one transaction."""
-        return await self.db.write(operation)
+        """One change, in one transaction. Under a key a request has one, which is not made a second time."""
+        if self.once is None:
+            return await self.db.write(operation)
+        assert self.once.outcome is None
+        result, self.once.outcome = await self.db.write(making_once(self.once, self.now, operation))
+        return result
 
     def signed_in(self) -> Viewer:
         if self.viewer is None:
@@ -52,5 +59,10 @@ class Context:
         """Whose rows the viewer may see: their own, on either side of the relationship."""
         viewer = self.signed_in()
         if viewer.role is Role.CAREGIVER:
-            return Viewpoint(self.now, caregiver=viewer.id)
-        return Viewpoint(self.now, client=viewer.id)
+            return Viewpoint(self.now, caregiver=viewer.id, time_zone=self.time_zone)
+        return Viewpoint(self.now, client=viewer.id, time_zone=self.time_zone)
+
+    def viewpoint_as(self, role: Role) -> Viewpoint:
+        """The same, if the viewer holds this role."""
+        self.signed_in_as(role)
+        return self.viewpoint()

@@ -3,15 +3,22 @@
 CareError
 ├── NotSignedIn     no valid token where one is needed
 ├── NotAllowed      signed in, but not in the role or with the account that this needs
+├── KeyTaken        an Idempotency-Key that was given to another request
+├── KeyInUse        ... or to this one, which is still being carried out
 └── Refused         something a person can mend; names the members it is about
     ├── Incomplete  a required member is missing
     ├── Unreadable  a value that cannot be read or is out of bounds
     ├── NotFound    not there, or not the viewer's: nobody learns which
-    └── NotRunning  the session does not accept this now
+    ├── NotRunning  the session does not accept this now
+    ├── WrongState  nor does what it is about: an assignment that is submitted already, say
+    ├── DraftConflict  the draft was saved elsewhere meanwhile; names the stored one
+    └── WrongAnswers   answers that do not fit the questions; names each
 
 Messages are fixed phrases: no names, no answers, no tokens.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 
@@ -29,6 +36,20 @@ class NotSignedIn(CareError):
 
 class NotAllowed(CareError):
     code = "FORBIDDEN"
+
+
+class KeyTaken(CareError):
+    code = "IDEMPOTENCY_CONFLICT"
+
+    def __init__(self) -> None:
+        super().__init__("the Idempotency-Key was given to another request")
+
+
+class KeyInUse(CareError):
+    code = "IDEMPOTENCY_CONFLICT"
+
+    def __init__(self) -> None:
+        super().__init__("a request with this Idempotency-Key is still being carried out")
 
 
 class Refused(CareError):
@@ -61,5 +82,34 @@ class NotFound(Refused):
 class NotRunning(Refused):
     code = "NOT_RUNNING"
 
-    def __init__(self, *members: str) -> None:
-        super().__init__("the session is not running", *members)
+    def __init__(self, *members: str, message: str = "the session is not running") -> None:
+        super().__init__(message, *members)
+
+
+class WrongState(Refused):
+    code = "WRONG_STATE"
+
+
+class DraftConflict(Refused):
+    code = "DRAFT_CONFLICT"
+
+    def __init__(self, draft_id: int | None, *members: str) -> None:
+        super().__init__("the draft is at another revision", *members)
+        self.draft_id = draft_id
+
+
+@dataclass(frozen=True)
+class WrongAnswer:
+    """What is wrong with the answer to one question; None where no question is named at all."""
+
+    code: str
+    question_id: int | None
+    message: str
+
+
+class WrongAnswers(Refused):
+    code = "UNREADABLE"
+
+    def __init__(self, wrong: Sequence[WrongAnswer], *members: str) -> None:
+        super().__init__("answers do not fit the questions", *members)
+        self.wrong = wrong

@@ -1,11 +1,13 @@
 """Caregivers and clients: oneself, and those one has a session with."""
 
-from sqlalchemy import select
+from dataclasses import replace
+
+from sqlalchemy import ColumnElement, FromClause, select
 
 from app.care.context import Context, Role
 from app.db.entities import table_of
-from app.db.reads import Row, get_rows, seen_from
-from app.db.selection import Viewpoint, Wanted
+from app.db.reads import Page, Row, get_rows, list_rows, seen_from
+from app.db.selection import Viewpoint, Wanted, Where, Window
 from app.db.statements import Operation, Statement, among, id_parameter
 from app.db.tables import Caregiver, Client, Relationship
 
@@ -23,8 +25,20 @@ async def get_myself(ctx: Context, role: Role, wanted: Wanted) -> Row | None:
     if viewer.role is not role:
         return None
     table = Caregiver if role is Role.CAREGIVER else Client
-    rows = await ctx.db.read(get_rows(table, Viewpoint(ctx.now), [viewer.id], wanted))
+    rows = await ctx.db.read(get_rows(table, as_far_as(wanted, ctx.viewpoint()), [viewer.id], wanted))
     return rows[0] if rows else None
+
+
+def is_my_client(client: FromClause) -> ColumnElement[bool]:
+    mine = RELATIONSHIP.caregiver_id == id_parameter("caregiver")
+    return client.c.id.in_(select(RELATIONSHIP.client_id).where(mine))
+
+
+async def list_my_clients(ctx: Context, window: Window, wanted: Wanted) -> Page:
+    """Those a caregiver has or had a session with."""
+    ctx.signed_in_as(Role.CAREGIVER)
+    window = replace(window, where=(Where(is_my_client),))
+    return await ctx.db.read(list_rows(Client, ctx.viewpoint(), window, wanted))
 
 
 async def get_my_caregivers(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
@@ -39,7 +53,7 @@ def caregivers_seen(viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> Ope
     key = yield from seen_from(viewpoint)
     mine = {viewpoint.caregiver, *key.get("caregivers", ())}
     known = [person for person in ids if person in mine]
-    return (yield from get_rows(Caregiver, Viewpoint(viewpoint.now), known, wanted))
+    return (yield from get_rows(Caregiver, as_far_as(wanted, viewpoint), known, wanted))
 
 
 def clients_seen(viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> Operation[list[Row]]:
@@ -48,4 +62,9 @@ def clients_seen(viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> Operat
     else:
         values = {"ids": ids, "caregiver": viewpoint.caregiver}
         known = [row[0] for row in (yield CLIENTS_OF_CAREGIVER, values)]
-    return (yield from get_rows(Client, Viewpoint(viewpoint.now), known, wanted))
+    return (yield from get_rows(Client, as_far_as(wanted, viewpoint), known, wanted))
+
+
+def as_far_as(wanted: Wanted, viewpoint: Viewpoint) -> Viewpoint:
+    """For people alone no key is looked up: their rows are nobody's. What hangs below them is."""
+    return viewpoint if wanted.links else Viewpoint(viewpoint.now)

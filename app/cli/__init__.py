@@ -5,14 +5,30 @@ from typing import Any
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.care.errors import CareError
 from app.cli.accounts import account
+from app.cli.books import books
 from app.cli.database import import_command, migrate_command, verify
+from app.cli.dispatching import deliveries, worker
 from app.cli.itself import list_settings, schema
+from app.cli.own_data import erase, export
 from app.cli.serving import demo, serve, token
 from app.db.drivers import DatabaseError
 from app.db.upkeep.accounts import AccountRefused
+from app.db.upkeep.books import NoSuchBook
 from app.db.upkeep.importing import ImportRefused
+from app.dispatch.upkeep import NoSuchDelivery
 from app.settings import SettingsError
+
+MENDABLE = (
+    SettingsError,
+    DatabaseError,
+    ImportRefused,
+    AccountRefused,
+    NoSuchBook,
+    NoSuchDelivery,
+    CareError,
+)
 
 
 class Gateway(click.Group):
@@ -21,7 +37,7 @@ class Gateway(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (SettingsError, DatabaseError, ImportRefused, AccountRefused) as error:
+        except MENDABLE as error:
             sentence = str(error)
         except SQLAlchemyError as error:
             sentence = f"the database refuses: {str(error).splitlines()[0]}"
@@ -35,5 +51,20 @@ def main() -> None:
     """Connects caregivers with their clients: GraphQL and four legacy REST paths over one domain."""
 
 
-for each in (serve, demo, token, migrate_command, import_command, verify, account, schema, list_settings):
+for each in (
+    serve,
+    worker,
+    demo,
+    token,
+    migrate_command,
+    import_command,
+    verify,
+    account,
+    books,
+    export,
+    erase,
+    deliveries,
+    schema,
+    list_settings,
+):
     main.add_command(each)

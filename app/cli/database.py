@@ -9,8 +9,8 @@ from typing import BinaryIO
 import click
 
 from app.cli.running import on_database, settings_or_warn
+from app.db.kept import differences
 from app.db.upkeep.importing import ImportRefused, importing
-from app.db.upkeep.kept import differences
 from app.db.upkeep.migrate import migrate
 
 

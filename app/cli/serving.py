@@ -19,6 +19,8 @@ from app.first_minute import what_to_paste
 from app.main import create_app, settle
 from app.settings import SettingsError
 
+STOP_SECONDS = 30  # for answers that are under way; somebody may listen and never read
+
 
 @click.command()
 @click.option("--host", help="Address to listen on; CARE_HOST otherwise.")
@@ -42,6 +44,7 @@ def serve(host: str | None, port: int | None, workers: int) -> None:
         log_level=settings.log_level,
         access_log=False,  # paths and queries name people's records
         server_header=False,
+        timeout_graceful_shutdown=STOP_SECONDS,
     )
 
 

@@ -78,7 +78,9 @@ def is_own_draft(answer_set: FromClause) -> ColumnElement[bool]:
 
 LINKS: dict[Table, dict[str, ToOne | ToMany]] = {
     Caregiver: {},
-    Client: {},
+    Client: {
+        "assignments": ToMany(Assignment, "client_id", newest_first=True),
+    },
     Module: {},
     Book: {
         "module": ToOne(Module, "module_id"),
@@ -106,6 +108,7 @@ LINKS: dict[Table, dict[str, ToOne | ToMany]] = {
     AnswerSet: {
         "assignment": ToOne(Assignment, "assignment_id"),
         "answers": ToMany(Answer, "answer_set_id", order=("position",)),
+        "feedback": ToMany(Feedback, "answer_set_id", is_single=True),
     },
     Answer: {},
     Feedback: {

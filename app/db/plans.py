@@ -6,9 +6,10 @@ from functools import lru_cache, partial
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, bindparam, func, select, true
+from sqlalchemy import ColumnElement, FromClause, Select, String, and_, bindparam, func, select, true
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import ClauseElement, UnaryExpression
+from sqlalchemy.types import TypeEngine
 
 from app.db.entities import ENTITIES, Entity, Table, ToMany, ToOne, reader_of, table_of
 from app.db.selection import Link, ViewerRole, Wanted, Where
@@ -17,6 +18,9 @@ from app.db.tables import Moment
 
 # Planners take exponential time over joins: a longer chain goes on in a statement of its own.
 JOINS_PER_STATEMENT = 12
+
+# What belongs to the request can be wanted of a row like a column: whoever computes finds it there.
+OF_REQUEST: dict[str, TypeEngine[Any]] = {"now": Moment(), "time_zone": String()}
 
 
 Place = tuple[int, Callable[[Any], Any] | None]  # an index, and what makes our value of the driver's
@@ -89,7 +93,7 @@ class Sketch:
         spot = (str(source.description), name)
         if spot not in self.places:
             self.places[spot] = len(self.columns)
-            value = bindparam("now", type_=Moment) if name == "now" else source.c[name]
+            value = bindparam(name, type_=OF_REQUEST[name]) if name in OF_REQUEST else source.c[name]
             self.columns.append(value.label(f"c{len(self.columns)}"))
         return self.places[spot]
 
@@ -104,10 +108,13 @@ class Sketch:
         return self.joins[spot][0]
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        return [
-            where.says(self.source if where.via is None else self.via(self.entity, self.source, where.via))
-            for where in self.where
-        ]
+        return [where.says(*self.spoken_of(where)) for where in self.where]
+
+    def spoken_of(self, where: Where) -> list[FromClause]:
+        if where.via is None:
+            return [self.source]
+        linked = self.via(self.entity, self.source, where.via)
+        return [self.source, linked] if where.beside else [linked]
 
 
 def level_for(
@@ -244,7 +251,7 @@ def lay_out_child(
 
 
 def place_of(sketch: Sketch, entity: Entity, source: FromClause, name: str) -> Place:
-    read = None if name == "now" else reader_of(entity.columns[name])
+    read = None if name in OF_REQUEST else reader_of(entity.columns[name])
     return sketch.place(source, name), read
 
 

@@ -41,10 +41,11 @@ CAREGIVERS_OF_CLIENT = Statement(
 
 def seen_from(viewpoint: Viewpoint) -> Operation[Values]:
     """The values of the relationship key. A client's caregivers are read first, so statements name them."""
+    of_request: Values = {"now": viewpoint.now, "time_zone": viewpoint.time_zone}
     if viewpoint.client is None:
-        return {"now": viewpoint.now, "caregiver": viewpoint.caregiver}
+        return of_request | {"caregiver": viewpoint.caregiver}
     found = yield CAREGIVERS_OF_CLIENT, {"client": viewpoint.client}
-    return {"now": viewpoint.now, "client": viewpoint.client, "caregivers": [row[0] for row in found]}
+    return of_request | {"client": viewpoint.client, "caregivers": [row[0] for row in found]}
 
 
 def list_rows(

@@ -1,10 +1,11 @@
 """What a reader may ask for: whose rows, which part of a list, which columns and linked rows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from app.db.entities import Condition
+from sqlalchemy import ColumnElement
 
 NEWEST = 2**63 - 1  # a keyset that starts before the newest row: first and later pages are one statement
 
@@ -13,11 +14,12 @@ ViewerRole = Literal["caregiver", "client", "nobody"]
 
 @dataclass(frozen=True)
 class Viewpoint:
-    """Whose rows may be seen, and the one moment of the request."""
+    """Whose rows may be seen, the one moment of the request, and the zone in which its days begin."""
 
     now: datetime
     caregiver: int | None = None
     client: int | None = None
+    time_zone: str = "UTC"
 
     @property
     def role(self) -> ViewerRole:
@@ -28,11 +30,12 @@ class Viewpoint:
 
 @dataclass(frozen=True)
 class Where:
-    """A condition on the rows of a list, or on the table that the to-one link `via` leads to."""
+    """A condition on the rows of a list, or on the table that the to-one link `via` leads to, or on both."""
 
-    says: Condition
+    says: Callable[..., ColumnElement[bool]]  # of the (aliased) table or tables
     via: str | None = None
     narrows: bool = False  # finds rows by an index of its own, better than the relationship key does
+    beside: bool = False  # what `via` leads to is handed over beside the row, not in its place
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ class SqliteDatabase:
         self.most_opened = threads * READS_UNDER_WAY
         self.threads = ThreadPoolExecutor(threads, thread_name_prefix="reader")
         self.writer = Writer(partial(connect_sqlite, path), run_in_transaction)
+        self.written = asyncio.Event()  # for whoever follows what is written (following.py)
 
     # --- reading ---
 
@@ -140,7 +141,10 @@ class SqliteDatabase:
     async def write(self, operation: Operation[Result]) -> Result:
         if self.is_closed:
             raise DatabaseUnavailable
-        return await self.writer.write(operation)
+        try:
+            return await self.writer.write(operation)
+        finally:
+            self.written.set()
 
     # --- closing ---
 
@@ -236,6 +240,7 @@ def prepare_sqlite(connection: Any) -> None:
     """What every connection needs, whoever opened it."""
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = FULL")  # NORMAL loses the last commits when the power goes
+    connection.execute("PRAGMA secure_delete = ON")  # what is deleted leaves no copy in its page
     connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
 

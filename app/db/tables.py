@@ -329,7 +329,10 @@ class Event(SQLModel, table=True):
 
     __table_args__ = (
         Index("ix_event_caregiver", "caregiver_id", "id"),
-        Index("ix_event_waiting", "caregiver_id", "id", sqlite_where=IS_WAITING, postgresql_where=IS_WAITING),
+        Index("ix_event_client", "client_id", "id"),
+        Index(
+            "ix_event_waiting", "moment", "caregiver_id", sqlite_where=IS_WAITING, postgresql_where=IS_WAITING
+        ),
         NEVER_REUSED,
     )
     id: int = new_id()
@@ -344,20 +347,11 @@ class Event(SQLModel, table=True):
     hand_over_date: datetime | None = Field(default=None, sa_type=Moment)  # to its delivery, if there is one
 
 
-IS_UNDELIVERED = text("state = 'WAITING'")
-
-
 class Delivery(SQLModel, table=True):
     """An event on its way to the webhook."""
 
     __table_args__ = (
-        Index(
-            "ix_delivery_due",
-            "next_date",
-            "caregiver_id",
-            sqlite_where=IS_UNDELIVERED,
-            postgresql_where=IS_UNDELIVERED,
-        ),
+        Index("ix_delivery_due", "state", "next_date", "caregiver_id"),
         {"sqlite_with_rowid": False},
     )
     event_id: int = Field(primary_key=True, foreign_key="event.id", sa_type=Id)
@@ -365,7 +359,7 @@ class Delivery(SQLModel, table=True):
     client_id: int = Field(sa_type=Id)
     state: str = DeliveryState.WAITING
     attempts: int = 0
-    next_date: datetime = Field(sa_type=Moment)
+    next_date: datetime = Field(sa_type=Moment)  # of its next attempt, or of its removal once delivered
     last_answer: str | None = Field(default=None, sa_type=Text)  # of the receiver, or why there was none
 
 

@@ -35,6 +35,15 @@ def notes_of(info: Info) -> dict[Any, Any]:
     return info.notes if isinstance(info, NotedInfo) else {}
 
 
+class StreamingExecutor(StrawberryGraphQLCoreExecutionContext):
+    """That of a subscription, which graphql-core copies for each event."""
+
+    def build_per_event_executor(self, payload: Any) -> Any:
+        executor = super().build_per_event_executor(payload)
+        executor._relevant_sub_fields = {}  # the copies share it, and it would grow with every event
+        return executor
+
+
 class ShapingExecutor(StrawberryGraphQLCoreExecutionContext):
     def __init__(self, *args: Any, bound: Bound, **given: Any) -> None:
         super().__init__(*args, **given)

@@ -14,7 +14,7 @@ from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext, vali
 from strawberry.types import ExecutionContext, ExecutionResult
 from strawberry.types.graphql import OperationType
 
-from app.engine.executor import ShapingExecutor, with_notes
+from app.engine.executor import ShapingExecutor, StreamingExecutor, with_notes
 from app.engine.operations import Operations
 from app.engine.prepared import Bound, Prepared, RootField, prepare
 
@@ -83,6 +83,11 @@ class PreparingSchema(strawberry.Schema):
                         pass  # graphql-core comes upon it again and says it in its own way
         context = self.context_of(query, variable_values, context_value, operation_name)
         return await self.execute_by_core(prepared, context, bound, outcome, operation_extensions)
+
+    def _stream(self, *given: Any, **named: Any) -> Any:
+        if self.execution_context_class is StrawberryGraphQLCoreExecutionContext:
+            named["execution_context_class"] = StreamingExecutor
+        return super()._stream(*given, **named)
 
     async def execute_by_core(
         self,

@@ -125,6 +125,93 @@ ASSIGN_HOMEWORK_VARIABLES = """\
 }
 """
 
+# The ids of questions come from the book: `book { questions { id text kind options } }`.
+SUBMIT_ANSWERS = """\
+mutation SubmitAnswers($input: SubmitAnswersInput!) {
+  submitAnswers(input: $input) {
+    assignment { legacyId name status score lateness { state } }
+    answerSet { answers { questionText answer } }
+    draft { revision }
+    userErrors { code field message }
+  }
+}
+"""
+
+ANSWERS_VARIABLES = """\
+{
+  "input": {
+    "assignmentId": "3",
+    "answers": [
+      { "questionId": "4", "answer": "true" },
+      { "questionId": "5", "answer": "reading\\nmusic" }
+    ]
+  }
+}
+"""
+
+DRAFT_VARIABLES = """\
+{
+  "input": {
+    "assignmentId": "6",
+    "answers": [{ "questionId": "8", "answer": "The walk, and" }],
+    "revision": 0
+  }
+}
+"""
+
+SAVE_ANSWERS = """\
+mutation SaveAnswers($input: SaveAnswersInput!) {
+  saveAnswers(input: $input) {
+    draft { revision answers { questionId answer } }
+    userErrors { code field message }
+  }
+}
+"""
+
+GIVE_FEEDBACK = """\
+mutation GiveFeedback($input: GiveFeedbackInput!) {
+  giveFeedback(input: $input) {
+    feedback { text submitDate }
+    assignment { name feedbackStatus }
+    userErrors { code field message }
+  }
+}
+"""
+
+FEEDBACK_VARIABLES = """\
+{
+  "input": {
+    "answerSetId": "1",
+    "text": "Thank you. Let us look at the evenings before the short nights."
+  }
+}
+"""
+
+OPEN_SESSIONS = """\
+mutation CreateSession($input: CreateSessionInput!) {
+  createSession(input: $input) {
+    sessions { legacyId title startDate runningStatus assignmentCount }
+    userErrors { code field message }
+  }
+}
+"""
+
+OPEN_SESSIONS_VARIABLES = """\
+{
+  "input": {
+    "clientOpptId": "OPPT-1003",
+    "title": "Evening group",
+    "startDate": "2036-11-24T17:00:00Z",
+    "homework": {
+      "bookIds": ["4"],
+      "startDate": "2036-11-24T18:00:00Z",
+      "endDate": "2036-11-30T20:00:00Z"
+    },
+    "repeat": { "count": 3, "everyDays": 7 }
+  }
+}
+"""
+
 SEARCH_BOOKS = """\
 query SearchBooks {
   books(search: "sleep", first: 5) {
@@ -145,6 +232,8 @@ EXAMPLES: tuple[Example, ...] = (
         replaces="GET /gateway/profile/client/session?time-state=RUNNING",
     ),
     Example(role="client", title="Who am I", query=WHO_AM_I),
+    Example(role="client", title="Save a draft", query=SAVE_ANSWERS, variables=DRAFT_VARIABLES),
+    Example(role="client", title="Submit answers", query=SUBMIT_ANSWERS, variables=ANSWERS_VARIABLES),
     Example(
         role="caregiver",
         title="Running assignments with answers",
@@ -164,6 +253,10 @@ EXAMPLES: tuple[Example, ...] = (
         query=ASSIGN_HOMEWORK,
         variables=ASSIGN_HOMEWORK_VARIABLES,
         replaces="PUT /gateway/profile/caregiver/session/assignment",
+    ),
+    Example(role="caregiver", title="Give feedback", query=GIVE_FEEDBACK, variables=FEEDBACK_VARIABLES),
+    Example(
+        role="caregiver", title="Open three sessions", query=OPEN_SESSIONS, variables=OPEN_SESSIONS_VARIABLES
     ),
     Example(role="caregiver", title="Search books", query=SEARCH_BOOKS),
 )

@@ -16,6 +16,9 @@ STATUS = {
     "INCOMPLETE": 404,  # service.md section 7: a request that lacks information is a 404
     "UNREADABLE": 400,
     "NOT_RUNNING": 409,
+    "WRONG_STATE": 409,
+    "DRAFT_CONFLICT": 409,
+    "IDEMPOTENCY_CONFLICT": 422,  # 409 where it is only still running
     "OVERLOADED": 503,
     "INTERNAL": 500,
 }

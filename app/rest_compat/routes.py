@@ -3,6 +3,8 @@
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -13,7 +15,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.auth.door import Door
 from app.care.context import Context, Role
-from app.care.errors import CareError, Unreadable
+from app.care.errors import CareError, KeyInUse, Unreadable
+from app.care.once import KeyScope
 from app.db.drivers import DatabaseUnavailable
 from app.db.selection import NEWEST
 from app.db.tables import TimeState
@@ -23,6 +26,7 @@ from app.rest_compat.homework import read_homework
 from app.schema.errors import INTERNAL, OVERLOADED, code_of
 from app.schema.http import Reply, header, read_body, request_id_of, send_reply
 from app.schema.lists import LARGEST_INT
+from app.schema.retries import HEADER, answer_once, once_for, read_key
 from app.schema.schema import Schema
 
 FOLDER = Path(__file__).parent / "documents"
@@ -40,11 +44,13 @@ LONGEST_BODY = 64 * 1024
 MOST_DIGITS = 18
 
 logger = logging.getLogger("care.legacy")
-Handler = Callable[[Request], Awaitable[dict[str, Any]]]
+Said = dict[str, Any] | Reply
+Handler = Callable[[Request], Awaitable[Said]]
 Handlers = Mapping[str, Handler]
 
 
-def build_legacy(schema: Schema, zone: ZoneInfo) -> ASGIApp:
+def build_legacy(schema: Schema, zone: ZoneInfo, repeats_within: timedelta | None) -> ASGIApp:
+    running: set[KeyScope] = set()  # the keys of requests that are being carried out
     for document in (CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK):
         schema.pin(document)
 
@@ -61,9 +67,21 @@ def build_legacy(schema: Schema, zone: ZoneInfo) -> ASGIApp:
         data = await run(ctx, CAREGIVER_ASSIGNMENT, {"id": read_path_id(last_part(request))})
         return shapes.assignment(data["assignment"], zone)
 
-    async def assign_homework(request: Request) -> dict[str, Any]:
+    async def assign_homework(request: Request) -> Said:
         ctx = await enter(request, Role.CAREGIVER)
-        homework = read_homework(await read_json_body(request), zone)
+        body = await read_json_body(request)
+        if header(request.scope, HEADER) is None:
+            return await assign(replace(ctx, repeats_within=repeats_within) if repeats_within else ctx, body)
+        target = (request.method.encode(), request.scope["path"].encode())
+        once = once_for(ctx, "legacy", read_key(request.scope), *target, body)
+
+        async def assign_once(ctx: Context) -> tuple[Reply, bool]:
+            return Reply(orjson.dumps(await assign(ctx, body))), True
+
+        return await answer_once(running, ctx, once, assign_once)
+
+    async def assign(ctx: Context, body: bytes) -> dict[str, Any]:
+        homework = read_homework(body, zone)
         payload = (await run(ctx, ASSIGN_HOMEWORK, {"input": homework}))["assignHomework"]
         if errors := payload["userErrors"]:
             raise refusal(errors[0]["code"], errors[0]["message"])
@@ -110,12 +128,15 @@ def build_legacy(schema: Schema, zone: ZoneInfo) -> ASGIApp:
 
 
 async def answer(request: Request, methods: Handlers) -> Reply:
-    """A handler's body as a reply, and its refusal as the one error body."""
+    """What a handler says as a reply, and its refusal as the one error body."""
     try:
         handler = choose(methods, request.method)
-        return Reply(orjson.dumps(await handler(request)))
+        said = await handler(request)
+        return said if isinstance(said, Reply) else Reply(orjson.dumps(said))
     except LegacyError as error:
         return error_reply(request, error)
+    except KeyInUse as error:  # the one code with two statuses
+        return error_reply(request, LegacyError(409, error.message))
     except CareError as error:
         return error_reply(request, refusal(error.code, error.message))
     except DatabaseUnavailable as fault:

@@ -1,4 +1,4 @@
-"""Assignment, Reminder and Lateness; the input and payload of assigning homework."""
+"""Assignment, Reminder and Lateness."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,6 @@ from app.db.plans import Row
 from app.db.tables import AssignmentStatus, FeedbackStatus, ReminderState
 from app.schema.answers import AnswerSet, Feedback
 from app.schema.books import Book, Module
-from app.schema.errors import UserError
 from app.schema.node import Node, id_field, needing
 from app.schema.people import Caregiver, Client
 from app.schema.sessions import Session
@@ -67,25 +66,3 @@ class Assignment(Node):
     )
     feedbacks: list[Feedback]
     reminders: list[Reminder]
-
-
-@strawberry.input(description="Which books a client shall answer, from when to when.")
-class AssignHomeworkInput:
-    session_id: strawberry.ID
-    book_ids: list[strawberry.ID] = strawberry.field(
-        description="1 to 50; a book named twice is assigned once."
-    )
-    start_date: datetime
-    end_date: datetime = strawberry.field(description="Not before startDate.")
-    remind_dates: list[datetime] | None = strawberry.field(
-        default=None, description="Up to 50 moments between startDate and endDate."
-    )
-
-
-@strawberry.type(description="The outcome of assigning homework: new assignments, or what to mend.")
-class AssignHomeworkPayload:
-    assignments: list[Assignment] = strawberry.field(description="In the order of the books.")
-    message: str | None = strawberry.field(
-        description="Says that the homework was assigned; null when it was not."
-    )
-    user_errors: list[UserError]

@@ -15,9 +15,13 @@ class Module:
 
 @strawberry.type(description="A question of a book.")
 class Question:
+    id: strawberry.ID = id_field()
+    position: int = strawberry.field(description="Counts from 1, in the order of the book.")
     text: str
     kind: QuestionKind
     options: list[str] = strawberry.field(description="What can be chosen; empty for other kinds.")
+    minimum: float | None = strawberry.field(description="The least number that is taken; null for any.")
+    maximum: float | None = strawberry.field(description="The greatest number that is taken; null for any.")
     required: bool = strawberry.field(resolver=lambda self: self.is_required, metadata=needing("is_required"))
 
 

@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import orjson
 from cross_web import AsyncHTTPRequestAdapter, HTTPException, StarletteRequestAdapter
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 from strawberry.asgi import GraphQL
 from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData
 from strawberry.http.base import BaseRequestProtocol
@@ -19,18 +19,29 @@ from strawberry.types.graphql import OperationType
 
 from app.auth.door import Door
 from app.care.context import Context
-from app.care.errors import CareError, NotAllowed, NotSignedIn
+from app.care.errors import CareError, KeyInUse, KeyTaken, NotAllowed, NotSignedIn
+from app.care.once import KeyScope
 from app.db.drivers import DatabaseUnavailable
-from app.schema.errors import INTERNAL, OVERLOADED, formatted, refusal_at_the_door, request_error
+from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_door, request_error
+from app.schema.event_stream import accepted, send_as_events, send_stream, takes_only_events
 from app.schema.http import Reply, header, read_body, request_id_of, send_reply
+from app.schema.keyed import changes_in, once_for_operation, refuse_several
+from app.schema.live import Entrance, is_subscription
+from app.schema.posted import JSON, LONGEST_BODY, Posted, read_at_once, read_whole
+from app.schema.retries import HEADER, answer_once, read_key
 from app.schema.schema import Schema
+from app.schema.websockets import Sockets
 
 logger = logging.getLogger("care.graphql")
+Answer = TypeVar("Answer")
 
-JSON = "application/json"
-BY_POST = frozenset(OperationType.from_http("POST"))
-LONGEST_BODY = 256 * 1024
+ONE_ANSWER = {
+    "GET": frozenset({OperationType.QUERY}),
+    "POST": frozenset({OperationType.QUERY, OperationType.MUTATION}),
+}
+LISTEN = "A subscription is posted with `Accept: text/event-stream`, or goes over a websocket."
 BEARER = ((b"www-authenticate", b"Bearer"),)
+STATUS: dict[type[CareError], int] = {NotSignedIn: 401, NotAllowed: 403, KeyInUse: 409, KeyTaken: 422}
 
 
 class LimitedRequest(StarletteRequestAdapter):
@@ -43,59 +54,37 @@ class LimitedRequest(StarletteRequestAdapter):
         return body
 
 
-@dataclass
-class Simple:
-    """A request like nearly all: a JSON object with a query, posted in one piece."""
-
-    query: str
-    variables: dict[str, Any] | None
-    operation_name: str | None
-
-
-async def read_simple(scope: Scope, receive: Receive) -> tuple[Simple | None, Receive]:
-    """The request if it is a simple one; whatever else it is, its body is handed on to be read again."""
-    if scope["method"] != "POST" or header(scope, b"content-type") != JSON:
-        return None, receive
-    message = await receive()
-    waiting = [message]
-
-    async def receive_again() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    body = message.get("body", b"")
-    if message.get("more_body") or len(body) > LONGEST_BODY:
-        return None, receive_again
-    try:
-        data = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None, receive_again
-    if isinstance(data, dict) and data.get("extensions") is None:
-        query, variables, name = data.get("query"), data.get("variables"), data.get("operationName")
-        if (
-            (isinstance(query, str) and query)
-            and (variables is None or isinstance(variables, dict))
-            and (name is None or isinstance(name, str))
-        ):
-            return Simple(query, variables, name), receive_again
-    return None, receive_again
-
-
 class Endpoint(GraphQL[Context, None]):
     """Strawberry's view with our door in front of it and our errors behind it."""
 
     request_adapter_class = LimitedRequest
+    schema: Schema
 
     def __init__(self, schema: Schema, is_open: bool, page: Callable[[], Response] | None) -> None:
         super().__init__(schema, graphql_ide=None, subscription_protocols=())
         self.is_open = is_open  # may introspection be asked without a token?
         self.page = page
+        self.sockets = Sockets(schema)
+        self.running: set[KeyScope] = set()  # the keys of requests that are being carried out
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        simple, receive = await read_simple(scope, receive)
+        if scope["type"] == "websocket":
+            await self.sockets(scope, receive, send)
+            return
         request_id = request_id_of(scope)
-        if simple is not None:
-            reply = await self.answer(scope, request_id, lambda context: self.run_simple(simple, context))
-            await send_reply(scope, send, reply, request_id)
+        has_key = header(scope, HEADER) is not None
+        accept = accepted(scope)
+        posted, receive = await (read_whole if has_key or accept else read_at_once)(scope, receive)
+        if posted is not None and accept and is_subscription(posted):
+            await self.listen(scope, receive, send, posted, request_id)
+            return
+        if posted is not None:
+            run = partial(self.run_keyed, scope) if has_key else self.run_posted
+            reply = await self.answer(scope, request_id, partial(run, posted))
+            if reply.status == 200 and takes_only_events(accept):
+                await send_as_events(send, reply, request_id)
+            else:
+                await send_reply(scope, send, reply, request_id)
             return
         request = Request(scope, receive)
         request.state.request_id = request_id
@@ -107,9 +96,19 @@ class Endpoint(GraphQL[Context, None]):
         reply = await self.answer(scope, request_id, lambda context: self.run_any(request, context))
         await send_reply(scope, send, reply, request_id)
 
+    async def listen(
+        self, scope: Scope, receive: Receive, send: Send, posted: Posted, request_id: str
+    ) -> None:
+        """A subscription: who may not come in hears it as with a query, and who may is told by events."""
+        entered = await self.answer(scope, request_id, Entrance.of(scope, request_id).stay)
+        if isinstance(entered, Reply):
+            await send_reply(scope, send, entered, request_id)
+        else:
+            await send_stream(receive, send, self.schema, posted, entered)
+
     async def answer(
-        self, scope: Scope, request_id: str, run: Callable[[Context], Awaitable[Reply]]
-    ) -> Reply:
+        self, scope: Scope, request_id: str, run: Callable[[Context], Awaitable[Answer]]
+    ) -> Answer | Reply:
         door: Door = scope["state"]["door"]
         try:
             context = await door.open(header(scope, b"authorization"), request_id)
@@ -131,27 +130,59 @@ class Endpoint(GraphQL[Context, None]):
             logger.exception("fault in request %s", request_id)
             return Reply(orjson.dumps(request_error("Internal error", INTERNAL, request_id)), 500)
 
-    async def run_simple(self, simple: Simple, context: Context) -> Reply:
+    async def run_posted(self, posted: Posted, context: Context) -> Reply:
+        result = await self.execute(posted, context)
+        return as_reply(as_response(result, context.request_id))
+
+    async def run_keyed(self, scope: Scope, posted: Posted, context: Context) -> Reply:
+        """Once, if it changes something; nobody but the signed in may."""
+        changes = changes_in(posted.query, posted.operation_name) if context.viewer else set()
+        if not changes:
+            return await self.run_posted(posted, context)
+        refuse_several(changes)
+        key = read_key(scope)
+        once = once_for_operation(context, key, posted.query, posted.operation_name, posted.variables)
+
+        async def run(context: Context) -> tuple[Reply, bool]:
+            result = await self.execute(posted, context)
+            return as_reply(as_response(result, context.request_id)), not result.errors
+
+        return await answer_once(self.running, context, once, run)
+
+    async def execute(self, posted: Posted, context: Context, method: str = "POST") -> ExecutionResult:
         """What Strawberry's view comes to for such a request, without its steps on the way."""
         try:
-            result = await self.schema.execute(
-                simple.query,
-                simple.variables,
+            return await self.schema.execute(
+                posted.query,
+                posted.variables,
                 context,
-                operation_name=simple.operation_name,
-                allowed_operation_types=BY_POST,
+                operation_name=posted.operation_name,
+                allowed_operation_types=ONE_ANSWER[method],
+                operation_extensions=posted.extensions,
             )
         except CannotGetOperationTypeError as error:
             raise HTTPException(400, error.as_http_error_reason()) from error
         except InvalidOperationTypeError as error:
-            raise HTTPException(400, error.as_http_error_reason("POST")) from error
-        return as_reply(as_response(result, context.request_id))
+            is_lasting = error.operation_type is OperationType.SUBSCRIPTION
+            said = LISTEN if is_lasting else error.as_http_error_reason(method)
+            raise HTTPException(400, said) from error
 
     async def run_any(self, request: Request, context: Context) -> Reply:
         response = await self.run(request, context=context, root_value=None)
         return Reply(
             bytes(response.body), response.status_code, BEARER if response.status_code == 401 else ()
         )
+
+    async def execute_single(  # type: ignore[override]
+        self, request_adapter: AsyncHTTPRequestAdapter, request_data: GraphQLRequestData, **given: Any
+    ) -> ExecutionResult:
+        """The same for what came another way. The stock view would run a subscription like a query."""
+        if not request_data.query:
+            raise HTTPException(400, "No GraphQL query found in the request")
+        posted = Posted(
+            request_data.query, request_data.variables, request_data.operation_name, request_data.extensions
+        )
+        return await self.execute(posted, given["context"], request_adapter.method)
 
     def should_render_graphql_ide(self, request: BaseRequestProtocol) -> bool:
         return False  # the page is ours; the stock view would answer a GET without a query by a 404
@@ -185,18 +216,10 @@ class Endpoint(GraphQL[Context, None]):
 
 
 def refused(refusal: CareError, request_id: str) -> Reply:
-    """Signed in badly or not at all: nothing was executed."""
+    """Nothing was executed."""
     body = orjson.dumps(refusal_at_the_door(refusal, request_id))
-    if isinstance(refusal, NotSignedIn):
-        return Reply(body, 401, BEARER)
-    return Reply(body, 403 if isinstance(refusal, NotAllowed) else 400)
-
-
-def as_response(result: ExecutionResult, request_id: str) -> dict[str, Any]:
-    response: dict[str, Any] = {"data": result.data}
-    if result.errors:
-        response["errors"] = [formatted(error, request_id) for error in result.errors]
-    return response
+    status = STATUS.get(type(refusal), 400)
+    return Reply(body, status, BEARER if status == 401 else ())
 
 
 def as_reply(response: dict[str, Any]) -> Reply:
@@ -205,6 +228,8 @@ def as_reply(response: dict[str, Any]) -> Reply:
     codes = {error["extensions"]["code"] for error in response.get("errors", ())}
     if NotSignedIn.code in codes:
         return Reply(body, 401, BEARER)
+    if KeyTaken.code in codes:  # another process was quicker
+        return Reply(body, STATUS[KeyTaken])
     return Reply(body, 503 if OVERLOADED in codes else 200)
 
 

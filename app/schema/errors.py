@@ -4,9 +4,12 @@ from typing import Any
 
 import strawberry
 from graphql import GraphQLError, GraphQLSyntaxError
+from strawberry.types import ExecutionResult
 
-from app.care.errors import CareError, Refused
+from app.care.errors import CareError, Refused, WrongAnswer, WrongAnswers
 from app.db.drivers import DatabaseUnavailable
+from app.db.tables import Question
+from app.schema.node import global_id
 
 INTERNAL = "INTERNAL"
 OVERLOADED = "OVERLOADED"
@@ -21,11 +24,23 @@ class UserError:
 
 def user_errors(refusal: Refused) -> list[UserError]:
     """One entry per member, so that a form can show each where it belongs."""
+    if isinstance(refusal, WrongAnswers):
+        return [
+            UserError(code=one.code, field=path_of_answer(one), message=one.message) for one in refusal.wrong
+        ]
     if not refusal.members:
         return [UserError(code=refusal.code, field=None, message=refusal.message)]
     return [
-        UserError(code=refusal.code, field=[member], message=refusal.message) for member in refusal.members
+        UserError(code=refusal.code, field=member.split("."), message=refusal.message)
+        for member in refusal.members
     ]
+
+
+def path_of_answer(wrong: WrongAnswer) -> list[str]:
+    """The question, rather than the place in the list: one that is left out has none."""
+    if wrong.question_id is None:
+        return ["answers"]
+    return ["answers", global_id(Question.__name__, wrong.question_id)]
 
 
 def code_of(error: GraphQLError) -> str:
@@ -53,6 +68,13 @@ def formatted(error: GraphQLError, request_id: str) -> dict[str, Any]:
         said["message"] = "Internal error"
     said["extensions"] = {"code": code, "requestId": request_id}
     return said
+
+
+def as_response(result: ExecutionResult, request_id: str) -> dict[str, Any]:
+    response: dict[str, Any] = {"data": result.data}
+    if result.errors:
+        response["errors"] = [formatted(error, request_id) for error in result.errors]
+    return response
 
 
 def refusal_at_the_door(refusal: CareError, request_id: str) -> dict[str, Any]:

@@ -1,37 +1,236 @@
 """The changes: a table of contents, one field each."""
 
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 import strawberry
 
-from app.care import homework
-from app.care.context import Role
-from app.care.errors import Refused
-from app.db.tables import Assignment, Book, Session
-from app.schema.assignments import AssignHomeworkInput, AssignHomeworkPayload
+from app.care import drafts, feedback, homework, opening, pending, questions, submitting
+from app.care.answers import get_my_answer_sets
+from app.care.assignments import get_my_assignments
+from app.care.context import Context, Role
+from app.care.errors import DraftConflict, Refused
+from app.db.entities import Table
+from app.db.reads import Row
+from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session
+from app.schema.answer_changes import (
+    AnswerInput,
+    SaveAnswersInput,
+    SaveAnswersPayload,
+    SubmitAnswersInput,
+    SubmitAnswersPayload,
+)
+from app.schema.assignment_changes import (
+    AssignHomeworkInput,
+    AssignHomeworkPayload,
+    ExtendAssignmentInput,
+    ExtendAssignmentPayload,
+    GiveFeedbackInput,
+    GiveFeedbackPayload,
+    ReopenAssignmentInput,
+    ReopenAssignmentPayload,
+    SetRemindersInput,
+    SetRemindersPayload,
+    WithdrawAssignmentInput,
+    WithdrawAssignmentPayload,
+)
 from app.schema.errors import user_errors
 from app.schema.node import read_id
 from app.schema.selection import Info, wanted_under
+from app.schema.session_changes import (
+    CloseSessionInput,
+    CloseSessionPayload,
+    CreateSessionInput,
+    CreateSessionPayload,
+    SessionHomeworkInput,
+    UpdateSessionInput,
+    UpdateSessionPayload,
+)
 
 ASSIGNED = "The assignments were added to the session."
+Payload = TypeVar("Payload")
+
+
+def ready(info: Info, role: Role) -> Context:
+    """Who may not change anything hears that before anything else."""
+    info.context.signed_in_as(role)
+    return info.context
+
+
+async def changed(payload: type[Payload], member: str, change: Awaitable[Row | None]) -> Payload:
+    """The payload of a change of one object, or of its refusal."""
+    try:
+        return payload(**{member: await change, "user_errors": []})
+    except Refused as refusal:
+        return payload(**{member: None, "user_errors": user_errors(refusal)})
+
+
+async def row_under(info: Info, name: str, table: Table, number: int) -> Any:
+    """The row that the payload holds under `name`, as far as it was selected; None if it is gone by now."""
+    wanted = wanted_under(info, name, table)
+    if wanted is None:
+        return None
+    rows = await ROWS[table](info.context, [number], wanted)
+    return rows[0] if rows else None
+
+
+ROWS: dict[Table, Any] = {
+    Assignment: get_my_assignments,
+    AnswerSet: get_my_answer_sets,
+    Feedback: feedback.get_my_feedbacks,
+}
+
+
+def read_homework(session_id: int | None, given: AssignHomeworkInput | SessionHomeworkInput) -> Any:
+    return homework.Homework(
+        session_id=session_id,
+        book_ids=tuple(read_id(book_id, Book) for book_id in given.book_ids),
+        start_date=given.start_date,
+        end_date=given.end_date,
+        remind_dates=tuple(given.remind_dates or ()),
+    )
+
+
+def read_answers(assignment_id: strawberry.ID, given: list[AnswerInput], revision: int) -> drafts.Answers:
+    return drafts.Answers(
+        read_id(assignment_id, Assignment),
+        tuple(questions.Said(read_id(one.question_id, Question), one.answer) for one in given),
+        revision,
+    )
+
+
+async def stored_draft(info: Info, refusal: Refused) -> Any:
+    """After a conflict the draft there is, so that no device loses what another one saved."""
+    if not isinstance(refusal, DraftConflict):
+        return None
+    return await drafts.read_draft(info.context, refusal.draft_id, wanted_under(info, "draft", AnswerSet))
 
 
 @strawberry.type(description="What can be changed.")
 class Mutation:
+    # --- sessions ---
+
+    @strawberry.mutation(description="Open a session with a client, or several at equal distances.")
+    async def create_session(self, info: Info, input: CreateSessionInput) -> CreateSessionPayload:
+        ctx = ready(info, Role.CAREGIVER)
+        given, repeat = input.homework, input.repeat
+        asked = opening.NewSession(
+            client_id=None if input.client_id is None else read_id(input.client_id, Client) or 0,
+            oppt_id=input.client_oppt_id,
+            title=input.title,
+            description=input.description,
+            start_date=input.start_date,
+            homework=None if given is None else read_homework(None, given),
+            repeat=opening.Repeat(1, 1)
+            if repeat is None
+            else opening.Repeat(repeat.count, repeat.every_days),
+        )
+        try:
+            rows: Any = await opening.create_session(ctx, asked, wanted_under(info, "sessions", Session))
+        except Refused as refusal:
+            return CreateSessionPayload(sessions=[], user_errors=user_errors(refusal))
+        return CreateSessionPayload(sessions=rows, user_errors=[])
+
+    @strawberry.mutation(description="Change an open session.")
+    async def update_session(self, info: Info, input: UpdateSessionInput) -> UpdateSessionPayload:
+        ctx = ready(info, Role.CAREGIVER)
+        change = opening.SessionChange(
+            read_id(input.session_id, Session), input.title, input.description, input.start_date
+        )
+        wanted = wanted_under(info, "session", Session)
+        return await changed(UpdateSessionPayload, "session", opening.update_session(ctx, change, wanted))
+
+    @strawberry.mutation(description="Close a session for good: it takes no homework and no answers.")
+    async def close_session(self, info: Info, input: CloseSessionInput) -> CloseSessionPayload:
+        ctx, session_id = ready(info, Role.CAREGIVER), read_id(input.session_id, Session)
+        wanted = wanted_under(info, "session", Session)
+        return await changed(CloseSessionPayload, "session", opening.close_session(ctx, session_id, wanted))
+
+    # --- homework ---
+
     @strawberry.mutation(description="Assign books to the client of a running session: all of them or none.")
     async def assign_homework(self, info: Info, input: AssignHomeworkInput) -> AssignHomeworkPayload:
-        info.context.signed_in_as(Role.CAREGIVER)
-        asked = homework.Homework(
-            session_id=read_id(input.session_id, Session),
-            book_ids=tuple(read_id(book_id, Book) for book_id in input.book_ids),
-            start_date=input.start_date,
-            end_date=input.end_date,
-            remind_dates=tuple(input.remind_dates or ()),
-        )
+        ctx = ready(info, Role.CAREGIVER)
+        asked = read_homework(read_id(input.session_id, Session), input)
         wanted = wanted_under(info, "assignments", Assignment)
         try:
-            rows = await homework.assign_homework(info.context, asked, wanted)
+            rows: Any = await homework.assign_homework(ctx, asked, wanted)
         except Refused as refusal:
             return AssignHomeworkPayload(assignments=[], message=None, user_errors=user_errors(refusal))
-        assigned: Any = rows  # rows stand for objects everywhere in this schema
-        return AssignHomeworkPayload(assignments=assigned, message=ASSIGNED, user_errors=[])
+        return AssignHomeworkPayload(assignments=rows, message=ASSIGNED, user_errors=[])
+
+    @strawberry.mutation(description="Give a pending assignment more time.")
+    async def extend_assignment(self, info: Info, input: ExtendAssignmentInput) -> ExtendAssignmentPayload:
+        ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
+        wanted = wanted_under(info, "assignment", Assignment)
+        change = pending.extend_assignment(ctx, assignment_id, input.end_date, wanted)
+        return await changed(ExtendAssignmentPayload, "assignment", change)
+
+    @strawberry.mutation(description="Take a pending assignment back: it is gone for both.")
+    async def withdraw_assignment(
+        self, info: Info, input: WithdrawAssignmentInput
+    ) -> WithdrawAssignmentPayload:
+        ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
+        wanted = wanted_under(info, "session", Session)
+        change = pending.withdraw_assignment(ctx, assignment_id, wanted)
+        return await changed(WithdrawAssignmentPayload, "session", change)
+
+    @strawberry.mutation(description="Say when the client is reminded of a pending assignment.")
+    async def set_reminders(self, info: Info, input: SetRemindersInput) -> SetRemindersPayload:
+        ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
+        wanted = wanted_under(info, "assignment", Assignment)
+        change = pending.set_reminders(ctx, assignment_id, tuple(input.remind_dates), wanted)
+        return await changed(SetRemindersPayload, "assignment", change)
+
+    @strawberry.mutation(description="Have a submitted assignment answered once more; its history stays.")
+    async def reopen_assignment(self, info: Info, input: ReopenAssignmentInput) -> ReopenAssignmentPayload:
+        ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
+        wanted = wanted_under(info, "assignment", Assignment)
+        change = submitting.reopen_assignment(ctx, assignment_id, wanted)
+        return await changed(ReopenAssignmentPayload, "assignment", change)
+
+    @strawberry.mutation(description="Say something of a submission, or mend what was said.")
+    async def give_feedback(self, info: Info, input: GiveFeedbackInput) -> GiveFeedbackPayload:
+        ctx = ready(info, Role.CAREGIVER)
+        opinion = feedback.Opinion(read_id(input.answer_set_id, AnswerSet), input.text, input.score)
+        try:
+            given = await feedback.give_feedback(ctx, opinion)
+        except Refused as refusal:
+            return GiveFeedbackPayload(feedback=None, assignment=None, user_errors=user_errors(refusal))
+        return GiveFeedbackPayload(
+            feedback=await row_under(info, "feedback", Feedback, given.feedback_id),
+            assignment=await row_under(info, "assignment", Assignment, given.assignment_id),
+            user_errors=[],
+        )
+
+    # --- answers ---
+
+    @strawberry.mutation(description="Save the client's draft; nobody else sees it.")
+    async def save_answers(self, info: Info, input: SaveAnswersInput) -> SaveAnswersPayload:
+        ctx = ready(info, Role.CLIENT)
+        answers = read_answers(input.assignment_id, input.answers, input.revision)
+        wanted = wanted_under(info, "draft", AnswerSet)
+        try:
+            draft: Any = await drafts.save_answers(ctx, answers, input.auto_save, wanted)
+        except Refused as refusal:
+            there = await stored_draft(info, refusal)
+            return SaveAnswersPayload(draft=there, user_errors=user_errors(refusal))
+        return SaveAnswersPayload(draft=draft, user_errors=[])
+
+    @strawberry.mutation(description="Submit the answers to an assignment, for good.")
+    async def submit_answers(self, info: Info, input: SubmitAnswersInput) -> SubmitAnswersPayload:
+        ctx = ready(info, Role.CLIENT)
+        answers = read_answers(input.assignment_id, input.answers, input.revision)
+        try:
+            done = await submitting.submit_answers(ctx, answers)
+        except Refused as refusal:
+            there = await stored_draft(info, refusal)
+            return SubmitAnswersPayload(
+                assignment=None, answer_set=None, draft=there, user_errors=user_errors(refusal)
+            )
+        return SubmitAnswersPayload(
+            assignment=await row_under(info, "assignment", Assignment, done.assignment_id),
+            answer_set=await row_under(info, "answerSet", AnswerSet, done.answer_set_id),
+            draft=None,
+            user_errors=[],
+        )

@@ -22,6 +22,11 @@ def needing(*columns: str) -> dict[str, Any]:
     return {**COMPUTES, "columns": columns}
 
 
+def gathering(gather: Callable[..., None]) -> dict[str, Any]:
+    """Tells the selection how to gather what a resolver reads of linked rows (schema/selection.py)."""
+    return {**COMPUTES, "gathers": gather}
+
+
 def of_id(make: Callable[[str], Callable[[int], str]]) -> dict[str, Any]:
     """Tells the engine, too, that there is nothing to it but the number: ids are asked for very often."""
     return {**needing("id"), "of": ("id", make)}

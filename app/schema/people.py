@@ -7,6 +7,7 @@ from app.care.people import get_myself
 from app.db.tables import Caregiver as CaregiverTable
 from app.db.tables import Client as ClientTable
 from app.schema.node import Node
+from app.schema.progress import Progress, ScorePoint, progress_field, score_history_field
 from app.schema.selection import Info, wanted_rows
 
 
@@ -20,6 +21,10 @@ class Caregiver(Node):
 class Client(Node):
     name: str
     oppt_id: str = strawberry.field(description="The client's identifier outside this service.")
+    progress: Progress = progress_field("Of all homework that the viewer shares with this client.")
+    score_history: list[ScorePoint] = score_history_field(
+        "The scores of one book in all sessions that the viewer shares with this client, oldest first."
+    )
 
 
 @strawberry.type(description="Who is asking.")

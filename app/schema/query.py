@@ -1,14 +1,17 @@
 """The questions: a table of contents, one field each."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 
 import strawberry
 
-from app.care import answers, assignments, books, people, sessions
+from app.care import answers, assignments, books, own_data, people, sessions, submissions
 from app.care.assignments import AssignmentFilter
 from app.care.books import BookFilter
 from app.care.context import Context
 from app.care.errors import NotFound, Unreadable
+from app.care.own_data import DataFormat
+from app.care.submissions import SubmissionFilter
 from app.db.entities import Table
 from app.db.plans import Row
 from app.db.selection import Wanted, Window
@@ -23,8 +26,10 @@ from app.db.tables import (
     Session,
     TimeState,
 )
+from app.schema import answers as answer_types
 from app.schema import assignments as assignment_types
 from app.schema import books as book_types
+from app.schema import people as people_types
 from app.schema import sessions as session_types
 from app.schema.lists import MOST_ROWS, PAGE, Connection, read_window
 from app.schema.node import Node, read_global_id, read_id
@@ -125,7 +130,8 @@ class Query:
         return await look_up(info, Session, id)
 
     @strawberry.field(
-        description="The viewer's own assignments, newest first. The time state is that of the session.",
+        description="The viewer's own assignments, newest first. The time state is that of the session;"
+        " overdue are those pending behind their end in sessions that still run.",
         graphql_type=Connection[assignment_types.Assignment],
     )
     async def assignments(
@@ -135,13 +141,20 @@ class Query:
         status: AssignmentStatus | None = None,
         session_id: strawberry.ID | None = None,
         client_id: strawberry.ID | None = None,
+        is_overdue: bool | None = None,
+        submitted_since: datetime | None = None,
         first: int | None = PAGE,
         after: str | None = None,
         offset: int | None = None,
     ) -> object:
         wanted, window = asked_page(info, Assignment, first, after, offset)
         asked = AssignmentFilter(
-            time_state, status, filter_number(session_id, Session), filter_number(client_id, Client)
+            time_state,
+            status,
+            filter_number(session_id, Session),
+            filter_number(client_id, Client),
+            is_overdue,
+            submitted_since,
         )
         return await assignments.list_my_assignments(info.context, asked, window, wanted)
 
@@ -151,6 +164,29 @@ class Query:
     )
     async def assignment(self, info: Info, id: strawberry.ID) -> object:
         return await look_up(info, Assignment, id)
+
+    @strawberry.field(
+        description="What came in, newest first: every submission, also where it was reopened since.",
+        graphql_type=Connection[answer_types.AnswerSet],
+    )
+    async def submissions(
+        self,
+        info: Info,
+        since: datetime | None = None,
+        client_id: strawberry.ID | None = None,
+        first: int | None = PAGE,
+        after: str | None = None,
+    ) -> object:
+        wanted, window = asked_page(info, AnswerSet, first, after)
+        asked = SubmissionFilter(since, filter_number(client_id, Client))
+        return await submissions.list_my_submissions(info.context, asked, window, wanted)
+
+    @strawberry.field(
+        description="A caregiver's own clients, newest first.", graphql_type=Connection[people_types.Client]
+    )
+    async def clients(self, info: Info, first: int | None = PAGE, after: str | None = None) -> object:
+        wanted, window = asked_page(info, Client, first, after)
+        return await people.list_my_clients(info.context, window, wanted)
 
     @strawberry.field(
         description="The book catalogue, newest first; a search finds names by how their words begin.",
@@ -172,3 +208,9 @@ class Query:
     @strawberry.field(description="A book, by either form of its id.", graphql_type=book_types.Book | None)
     async def book(self, info: Info, id: strawberry.ID) -> object:
         return await look_up(info, Book, id)
+
+    @strawberry.field(
+        description="For clients: everything that is held of them, as one document (docs/own-data.md)."
+    )
+    async def own_data(self, info: Info, format: DataFormat = DataFormat.JSON) -> str:
+        return await own_data.get_own_data(info.context, format)

@@ -1,7 +1,7 @@
-"""DateTime: RFC 3339 with an offset; aware UTC inside, `Z` outside."""
+"""DateTime: RFC 3339 with an offset; aware UTC inside, `Z` outside. Date: a day, only told."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import strawberry
 
@@ -35,4 +35,12 @@ DATE_TIME = strawberry.scalar(
     specified_by_url="https://www.rfc-editor.org/rfc/rfc3339",
     serialize=write_moment,
     parse_value=read_moment,
+)
+
+DATE = strawberry.scalar(
+    name="Date",
+    description="A day, like 2026-11-21, in the time zone of the service.",
+    specified_by_url="https://www.rfc-editor.org/rfc/rfc3339#section-5.6",
+    serialize=date.isoformat,
+    parse_value=date.fromisoformat,
 )

@@ -1,7 +1,7 @@
 """The GraphQL schema: Strawberry's, with errors logged once and rows told apart by their own word."""
 
 import logging
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from graphql import GraphQLError, GraphQLObjectType, lexicographic_sort_schema, print_schema
@@ -16,8 +16,9 @@ from app.schema.errors import INTERNAL, OVERLOADED, code_of
 from app.schema.mutation import Mutation
 from app.schema.people import Caregiver, Client
 from app.schema.query import Query
-from app.schema.scalars import DATE_TIME
+from app.schema.scalars import DATE, DATE_TIME
 from app.schema.sessions import Session
+from app.schema.subscription import Subscription
 
 logger = logging.getLogger("care.graphql")
 
@@ -63,8 +64,9 @@ def build_schema(prepares: bool = True) -> Schema:
         prepares=prepares,
         query=Query,
         mutation=Mutation,
+        subscription=Subscription,
         types=[Session, Assignment, AnswerSet, Book, Caregiver, Client],
-        config=StrawberryConfig(scalar_map={datetime: DATE_TIME}),
+        config=StrawberryConfig(scalar_map={datetime: DATE_TIME, date: DATE}),
     )
     # Strawberry asks of every object whether it is an instance of its type's class. Rows never are:
     # Node.resolve_type tells their kind where it is open, and elsewhere the schema already says it.

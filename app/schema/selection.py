@@ -73,6 +73,11 @@ class Asked:
         target = ENTITIES[self.table].links[name].target
         return self.links.setdefault(name, Asked(target))
 
+    def page(self, name: str, window: Window) -> "Asked":
+        """Rows linked under this name as far as the window shows them; by its key they are known."""
+        target = ENTITIES[self.table].links[name].target
+        return self.pages.setdefault(window.key, (name, window, Asked(target)))[2]
+
     def freeze(self) -> Wanted:
         links = [Link(name, asked.freeze()) for name, asked in self.links.items()]
         pages = [Link(name, asked.freeze(), window) for name, window, asked in self.pages.values()]
@@ -86,7 +91,7 @@ class RowsAsked:
 
 
 def metadata_of(definition: GraphQLField) -> dict[str, Any]:
-    """What the field says of the columns it needs (schema/node.py)."""
+    """What the field says of the columns and links it needs (schema/node.py)."""
     declared: dict[str, Any] = definition.extensions["strawberry-definition"].metadata
     return declared
 
@@ -129,12 +134,14 @@ class Selection:
             if name.startswith("__"):
                 continue
             definition = kind.fields[name]
-            if "page" in metadata_of(definition):
-                arguments = get_argument_values(definition, group[0].node, self.variables)
-                name = page_key(name, arguments)
+            if definition.args:
+                name = page_key(name, self.arguments(definition, group))
             groups.setdefault(name, (definition, []))[1].extend(group)
         for definition, group in groups.values():
             self.gather_field(asked, definition, group)
+
+    def arguments(self, definition: GraphQLField, group: Fields) -> dict[str, Any]:
+        return get_argument_values(definition, group[0].node, self.variables)
 
     def gather_field(self, asked: Asked, definition: GraphQLField, group: Fields) -> None:
         metadata = metadata_of(definition)
@@ -144,6 +151,8 @@ class Selection:
             asked = asked.link(link)
         if "columns" in metadata:
             asked.columns.update(metadata["columns"])
+        elif "gathers" in metadata:
+            metadata["gathers"](self, asked, definition, group)
         elif "page" in metadata:
             self.gather_page(asked, name, definition, group)
         elif is_composite_type(get_named_type(definition.type)):
@@ -153,7 +162,7 @@ class Selection:
 
     def gather_page(self, asked: Asked, name: str, definition: GraphQLField, group: Fields) -> None:
         """A list inside a row: known by its arguments, so that equal ones are read once and others apart."""
-        arguments = get_argument_values(definition, group[0].node, self.variables)
+        arguments = self.arguments(definition, group)
         kind: Any = get_named_type(definition.type)
         rows, shape = self.connection(kind, group)
         key = page_key(name, arguments)

@@ -13,6 +13,7 @@ from app.db.tables import AssignmentStatus, TimeState
 from app.schema.lists import PAGE, Connection, page_key
 from app.schema.node import COMPUTES, Node, needing
 from app.schema.people import Caregiver, Client
+from app.schema.progress import Progress, ScorePoint, progress_field, score_history_field
 
 if TYPE_CHECKING:
     from app.schema.assignments import Assignment
@@ -73,4 +74,8 @@ class Session(Node):
     latest_assignment: LazyAssignment | None = strawberry.field(description="The newest assignment.")
     assignments: Connection[LazyAssignment] = strawberry.field(
         resolver=assignments_of, metadata={**COMPUTES, "page": assignments_where}, description="Newest first."
+    )
+    progress: Progress = progress_field("Of all homework in this session.")
+    score_history: list[ScorePoint] = score_history_field(
+        "The scores of one book in this session, oldest first."
     )

@@ -33,7 +33,9 @@ def peopled_settings(
             url = create_database(server, name, template=migrated.rsplit("/", 1)[1])
             stack.callback(drop_database, server, name)
         load(url, people())
-        yield Settings(env=Environment.DEVELOPMENT, database_url=url, token_key=keys.public_pem())
+        yield Settings(
+            env=Environment.DEVELOPMENT, database_url=url, token_key=keys.public_pem(), dispatcher=False
+        )
 
 
 @pytest.fixture

@@ -1,6 +1,9 @@
 """Who may come in: nobody without a viewer, and each role only where it belongs."""
 
 import asyncio
+import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -10,12 +13,14 @@ from app.care.books import BookFilter, list_books
 from app.care.context import Context, Role, Viewer
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.homework import Homework, assign_homework
-from app.care.people import get_my_caregivers, get_my_clients, get_myself
+from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
 from app.care.sessions import get_my_sessions, list_my_sessions
+from app.care.submissions import SubmissionFilter, list_my_submissions
 from app.db.selection import Viewpoint, Wanted, Window
 from app.db.statements import Operation
 from tests.given import NOW
 
+APP = Path(__file__).parents[2] / "app"
 IDS = Wanted(frozenset({"id"}))
 HOMEWORK = Homework(1, (1,), NOW, NOW)
 CAREGIVER, CLIENT = Viewer(Role.CAREGIVER, 7), Viewer(Role.CLIENT, 8)
@@ -63,6 +68,28 @@ def test_a_viewpoint_is_the_viewers_side_of_the_relationship() -> None:
         context(None).viewpoint()
 
 
+def test_a_viewpoint_of_one_role_is_of_nobody_else() -> None:
+    assert context(CAREGIVER).viewpoint_as(Role.CAREGIVER) == Viewpoint(NOW, caregiver=7)
+    assert context(CLIENT).viewpoint_as(Role.CLIENT) == Viewpoint(NOW, client=8)
+    with pytest.raises(NotAllowed, match="only a client may do this"):
+        context(CAREGIVER).viewpoint_as(Role.CLIENT)
+
+
+def test_a_viewpoint_knows_the_time_zone_of_the_service() -> None:
+    there = replace(context(CAREGIVER), time_zone="Europe/Berlin")
+
+    assert there.viewpoint() == Viewpoint(NOW, caregiver=7, time_zone="Europe/Berlin")
+    assert replace(there, viewer=CLIENT).viewpoint() == Viewpoint(NOW, client=8, time_zone="Europe/Berlin")
+
+
+def test_whoever_reads_for_a_viewer_takes_the_viewpoint_of_the_context() -> None:
+    """One that is made by hand knows no time zone, and weeks would begin elsewhere than in other answers."""
+    made = re.compile(r"Viewpoint\([^)]*\b(caregiver|client)=")
+    files = [*APP.glob("care/*.py"), *APP.glob("schema/*.py")]
+
+    assert [path.name for path in files if made.search(path.read_text())] == ["context.py"]
+
+
 @pytest.mark.parametrize(
     "ask",
     [
@@ -73,12 +100,19 @@ def test_a_viewpoint_is_the_viewers_side_of_the_relationship() -> None:
         lambda ctx: get_myself(ctx, Role.CLIENT, IDS),
         lambda ctx: get_my_caregivers(ctx, [1], IDS),
         lambda ctx: get_my_clients(ctx, [1], IDS),
+        lambda ctx: list_my_clients(ctx, Window(), IDS),
+        lambda ctx: list_my_submissions(ctx, SubmissionFilter(), Window(), IDS),
         lambda ctx: assign_homework(ctx, HOMEWORK, IDS),
     ],
 )
 def test_nobody_is_answered_without_being_signed_in(ask: Any) -> None:
     with pytest.raises(NotSignedIn):
         asyncio.run(ask(context(None)))
+
+
+def test_a_client_lists_no_clients() -> None:
+    with pytest.raises(NotAllowed, match="only a caregiver may do this"):
+        asyncio.run(list_my_clients(context(CLIENT), Window(), IDS))
 
 
 def test_a_client_assigns_no_homework() -> None:

@@ -1,4 +1,4 @@
-"""Every statement that the service runs on behalf of a viewer: all lists, look-ups, levels and writes."""
+"""Every statement that reads on behalf of a viewer: all lists, look-ups and levels."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
@@ -12,16 +12,19 @@ from app.care.assignments import (
     AssignmentFilter,
     get_my_assignments,
     has_status,
+    is_of_book,
     list_my_assignments,
 )
 from app.care.books import BookFilter, get_books, list_books
 from app.care.context import Context, Role, Viewer
-from app.care.homework import Homework, assigning
-from app.care.people import get_my_caregivers, get_my_clients, get_myself
+from app.care.own_data import DataFormat, get_own_data
+from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
 from app.care.sessions import get_my_sessions, list_my_sessions
+from app.care.submissions import SubmissionFilter, list_my_submissions
+from app.care.watching import CHANGES, Watch, finding, look, place_now
 from app.db.entities import ENTITIES, Table, ToOne
-from app.db.selection import Link, Viewpoint, Wanted, Where, Window
-from app.db.statements import Operation, Statement, Step, Values
+from app.db.selection import Link, Wanted, Where, Window
+from app.db.statements import Statement, Step, Values
 from app.db.tables import (
     AnswerSet,
     Assignment,
@@ -32,10 +35,10 @@ from app.db.tables import (
     Session,
     TimeState,
 )
-from tests.callers import Watched, remembering
+from tests.callers import Watched
 from tests.db.conftest import OpenWorld
-from tests.db.random_world import ASSIGNMENTS, PlainRow
-from tests.given import DAY, HOUR, NOW
+from tests.db.random_world import ASSIGNMENTS
+from tests.given import DAY, NOW
 
 VIEWERS = {"caregiver": Viewer(Role.CAREGIVER, 1), "client": Viewer(Role.CLIENT, 2)}
 SHAPES = {
@@ -71,6 +74,8 @@ def everything_of(table: Table, depth: int = 2) -> Wanted:
         if link.target is Assignment and not isinstance(link, ToOne):
             pending = replace(page, where=(Where(has_status),), values={"status": "PENDING"})
             links.append(Link(name, wanted, pending))
+            of_book = replace(page, where=(Where(is_of_book),), values={"of_book": 1}, with_total=False)
+            links.append(Link(name, wanted, of_book))
     return Wanted(frozenset({*entity.columns, "now"}), tuple(links))
 
 
@@ -86,6 +91,18 @@ def lists() -> Iterator[tuple[str, Ask]]:
                 f"assignments({state}, {status}, session={session}, client={client}): {shape}",
                 lambda ctx, a=asked, w=window: list_my_assignments(ctx, a, w, LITTLE),
             )
+        for overdue, since, client in product((None, True, False), (None, NOW - DAY), (None, 2)):
+            asked = AssignmentFilter(state, None, None, client, overdue, since)
+            yield (
+                f"assignments({state}, client={client}, overdue={overdue}, since={since}): {shape}",
+                lambda ctx, a=asked, w=window: list_my_assignments(ctx, a, w, LITTLE),
+            )
+    for (shape, window), since, client in product(SHAPES.items(), (None, NOW - DAY), (None, 2)):
+        came_in = SubmissionFilter(since, client)
+        yield (
+            f"submissions({since}, client={client}): {shape}",
+            lambda ctx, a=came_in, w=window: list_my_submissions(ctx, a, w, LITTLE),
+        )
     for (shape, window), search, module, is_test in product(
         SHAPES.items(), (None, "boo", "b o o k 3"), (None, 2), (None, True)
     ):
@@ -114,39 +131,36 @@ def look_ups() -> Iterator[tuple[str, Ask]]:
     )
 
 
+def what_is_watched() -> Iterator[tuple[str, Ask]]:
+    for session in (None, 4):
+        yield f"what happens: session={session}", lambda ctx, s=session: watch(ctx, s)
+    yield "what happens: an event", lambda ctx: ctx.db.read(finding(ctx.viewpoint(), CHANGES, 1))
+
+
+async def watch(ctx: Context, session: int | None) -> None:
+    watched = Watch(CHANGES, session)
+    await look(ctx, watched, await place_now(ctx, watched))
+
+
+def lists_of_a_caregiver() -> Iterator[tuple[str, Ask]]:
+    for (shape, window), wanted in product(SHAPES.items(), (LITTLE, everything_of(Client))):
+        yield f"clients: {shape}", lambda ctx, s=wanted, w=window: list_my_clients(ctx, w, s)
+
+
 def everything_read(world: OpenWorld) -> Iterator[Ran]:
-    for (viewer_name, viewer), (name, ask) in product(VIEWERS.items(), [*lists(), *look_ups()]):
-        seen: list[Step] = []
-        ctx = Context(viewer, Watched(world.db, seen), NOW, "request", "UTC")
-        world.runner.run(as_coroutine(ask(ctx)))
-        yield from ran(f"{viewer_name}: {name}", seen)
+    for_both = [*lists(), *look_ups(), *what_is_watched()]
+    questions = {
+        "caregiver": [*for_both, *lists_of_a_caregiver()],
+        "client": [*for_both, ("own data", lambda ctx: get_own_data(ctx, DataFormat.JSON))],
+    }
+    for viewer_name, viewer in VIEWERS.items():
+        for name, ask in questions[viewer_name]:
+            seen: list[Step] = []
+            ctx = Context(viewer, Watched(world.db, seen), NOW, "request", "UTC")
+            world.runner.run(as_coroutine(ask(ctx)))
+            yield from ran(f"{viewer_name}: {name}", seen)
     for role in Role:
         yield from ran(f"account of a {role}", [next(viewer_for(Identity("client-1", role)))])
-
-
-def everything_assigned(world: OpenWorld) -> Iterator[Ran]:
-    """What assigning runs; undone at its end, so that the world stays as it is."""
-    session = running_session(world)
-    viewpoint = Viewpoint(NOW, caregiver=session["caregiver_id"])
-    homework = Homework(session["id"], (1, 2), NOW - DAY, NOW + DAY, (NOW - HOUR, NOW + HOUR))
-    seen: list[Step] = []
-    try:
-        world.runner.run(world.db.write(undone(remembering(assigning(viewpoint, homework), seen))))
-    except Undone:
-        yield from ran("assigning", seen)
-
-
-class Undone(Exception):
-    pass
-
-
-def undone(operation: Operation[Any]) -> Operation[None]:
-    yield from operation
-    raise Undone
-
-
-def running_session(world: OpenWorld) -> PlainRow:
-    return next(row for row in world.plain["session"] if not row["is_closed"] and row["start_date"] <= NOW)
 
 
 async def as_coroutine(asked: Awaitable[Any]) -> Any:

@@ -23,6 +23,7 @@ IN_ORDER = {
     "answer_sets": lambda row: (-row["attempt"], -row["id"]),
     "draft": lambda row: -row["id"],
     "feedbacks": lambda row: row["id"],
+    "feedback": lambda row: row["id"],
     "reminders": lambda row: (row["remind_date"], row["id"]),
     "answers": lambda row: row["position"],
 }
@@ -34,7 +35,7 @@ class ObviousReader:
         self.viewpoint = viewpoint
 
     def visible(self, table: Table) -> list[PlainRow]:
-        rows = self.world[name_of(table)]
+        rows = [row for row in self.world[name_of(table)] if row.get("withdraw_date") is None]
         if name_of(table) not in CARE:
             return rows
         if self.viewpoint.caregiver is not None:
@@ -89,7 +90,7 @@ class ObviousReader:
             rows = [child for child in rows if status is None or child["status"] == status]
             return self.page(known.target, rows, link.window, link.wanted)
         said = [self.say(known.target, child, link.wanted) for child in sorted(rows, key=IN_ORDER[link.name])]
-        if link.name == "draft":
+        if link.name in ("draft", "feedback"):
             return said[0] if said else None
         return said
 

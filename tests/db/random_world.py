@@ -33,7 +33,13 @@ PlainWorld = dict[str, list[PlainRow]]  # by the table's name
 
 def put_random_world(url: str, seed: int = 20261121) -> None:
     load(url, records(Random(seed)))
-    raw.run(url, *submissions(Random(seed + 3)), *feedbacks(Random(seed + 1)), *damages(Random(seed + 2)))
+    raw.run(
+        url,
+        *submissions(Random(seed + 3)),
+        *feedbacks(Random(seed + 1)),
+        *withdrawals(Random(seed + 4)),
+        *damages(Random(seed + 2)),
+    )
 
 
 def records(rng: Random) -> Iterator[Record]:
@@ -42,7 +48,8 @@ def records(rng: Random) -> Iterator[Record]:
     yield from (a_module(number) for number in (1, 2, 3))
     for number in range(1, BOOKS + 1):
         questions = [
-            {"text": f"Question {n}?", "kind": "SCALE", "options": ["1", "ü"][:n]} for n in range(number % 4)
+            {"text": f"Question {n}?", "kind": "SCALE", "options": ["1", "ü"][: n + 1]}
+            for n in range(number % 4)
         ]
         yield a_book(number, moduleId=number % 3 + 1, isTest=number % 3 == 0, questions=questions)
     for number in range(1, SESSIONS + 1):
@@ -79,6 +86,11 @@ def feedbacks(rng: Random) -> Iterator[str]:
             " (SELECT assign_date FROM assignment WHERE assignment.id = answer_set.assignment_id)"
             f" FROM answer_set WHERE id = {number}"
         )
+
+
+def withdrawals(rng: Random) -> Iterator[str]:
+    for number in rng.sample(range(1, ASSIGNMENTS + 1), 8):
+        yield f"UPDATE assignment SET withdraw_date = assign_date WHERE id = {number}"
 
 
 def damages(rng: Random) -> Iterator[str]:

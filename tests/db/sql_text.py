@@ -9,7 +9,7 @@ from app.db.tables import CARE_TABLES
 
 CARE = "|".join(table_of(table).name for table in CARE_TABLES)
 NAMED = re.compile(rf"(?:\bFROM|\bJOIN|\bUPDATE|,) \"?({CARE})\"?(?: AS (\w+))?(?= |$|\))")
-INSERTED = re.compile(rf"INSERT INTO ({CARE}) \(([^)]*)\) SELECT (.*?) FROM")
+INSERTED = re.compile(rf"INSERT INTO ({CARE}) \(([^)]*)\) (?:SELECT (.*?) FROM|VALUES \(([^)]*)\))")
 ANY_CARE_TABLE = re.compile(rf"(?<![:\w.\"])\"?({CARE})\"?(?![\w.\"(])")
 EACH_CAREGIVER = re.compile(r"SELECT (\w+)\.value FROM json_each\(:caregivers\) AS \1")
 
@@ -25,7 +25,11 @@ class Query:
 def without_key(written: Written, role: str) -> list[str]:
     """The care tables in the statement that do not name the relationship key of this role."""
     text = with_names(written)
-    missing = [table for table, columns, values in INSERTED.findall(text) if not fills_key(columns, values)]
+    missing = [
+        table
+        for table, columns, selected, values in INSERTED.findall(text)
+        if not fills_key(columns, selected or values)
+    ]
     return missing + keyless(queries_of(text), role)
 
 

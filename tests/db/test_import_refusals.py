@@ -32,7 +32,7 @@ KINDS: dict[str, Record] = {
     "caregiver": a_caregiver(NEW),
     "client": a_client(NEW),
     "module": a_module(NEW),
-    "book": a_book(NEW),
+    "book": a_book(NEW, retireDate=NOW),
     "session": a_session(NEW, closeDate=NOW, isClosed=True),
     "assignment": an_assignment(
         NEW, submitDate=NOW, status="COMPLETE", feedbackStatus="SUBMITTED", feedbackSubmitDate=NOW, attempt=1,
@@ -58,6 +58,7 @@ PARENTS = {
     "answer_set": ("assignmentId",),
 }
 MOMENTS = {
+    "book": ("retireDate",),
     "session": ("createDate", "startDate", "closeDate"),
     "assignment": ("assignDate", "startDate", "endDate", "submitDate", "feedbackSubmitDate"),
     "answer_set": ("submitDate",),

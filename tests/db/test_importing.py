@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from app.db.entities import as_moment
+from app.db.kept import differences
 from app.db.upkeep import importing as importer
 from app.db.upkeep.importing import importing
-from app.db.upkeep.kept import differences
 from tests.callers import load, run_read, run_write
 from tests.db import raw
 from tests.given import (

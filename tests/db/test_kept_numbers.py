@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.db.upkeep.kept import Difference, differences
+from app.db.kept import Difference, differences
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.given import a_world

@@ -4,12 +4,14 @@ import pytest
 
 from app.db.reads import get_rows
 from app.db.selection import Link, Viewpoint, Wanted, Window
-from app.db.statements import Written
+from app.db.statements import Statement, Written
 from app.db.tables import Assignment, Session
+from app.db.writes import answers, assignments, events, homework, repeats, sessions
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.conftest import OpenWorld
-from tests.db.everything import VIEWERS, everything_assigned, everything_read
+from tests.db.everything import VIEWERS, everything_read
+from tests.db.everything_written import everything_written
 from tests.db.sql_text import ANY_CARE_TABLE, INSERTED, care_tables, with_names, without_key
 from tests.given import NOW, a_world, an_answer_set
 
@@ -33,23 +35,55 @@ def test_every_read_names_the_key_of_the_viewer(world: OpenWorld) -> None:
     assert sum(len(care_tables(text)) for _, text in statements) > 100
 
 
-def test_assigning_names_the_key_of_the_caregiver(world: OpenWorld) -> None:
-    statements = [one.statement.for_(world.kind) for one in everything_assigned(world)]
+def test_every_change_names_the_key(world: OpenWorld) -> None:
+    """A client's change finds its assignment by the key of the client, and the rest by what it found."""
+    written = everything_written(world)
+    statements = [(one.name, one.statement.for_(world.kind)) for one in written.statements]
 
-    found = [(text.sql, alias) for text in statements for alias in without_key(text, "caregiver")]
+    found = [
+        (name, text.sql, alias)
+        for name, text in statements
+        for alias in without_key(text, "caregiver")
+        if name.startswith("caregiver") or alias in without_key(text, "client")
+    ]
 
     assert found == []
-    assert [text.sql.split()[0] for text in statements] == [
-        "SELECT", "SELECT", "INSERT", "INSERT", "UPDATE", "INSERT",
-    ]  # fmt: skip
+    assert {type_of(text.sql) for _, text in statements} == {"SELECT", "INSERT", "UPDATE", "DELETE"}
+    assert sum(len(care_tables(text)) for _, text in statements) > 50
+    assert [
+        bulk.columns for bulk in written.bulks if not {"caregiver_id", "client_id"} <= set(bulk.columns)
+    ] == []
+    assert {bulk.table for bulk in written.bulks} == {"answer"}
+
+
+WRITES = (answers, assignments, events, homework, repeats, sessions)
+
+
+def test_no_statement_of_a_change_escapes(world: OpenWorld) -> None:
+    run = {one.statement for one in everything_written(world).statements}
+
+    found = {
+        (module.__name__, name)
+        for module in WRITES
+        for name, value in vars(module).items()
+        for statement in (value.values() if isinstance(value, dict) else [value])
+        if isinstance(statement, Statement) and statement not in run
+    }
+
+    assert found == set()
+
+
+def type_of(sql: str) -> str:
+    return sql.split(" ", 1)[0].strip()
 
 
 def test_no_care_table_escapes_the_reading_of_the_text(world: OpenWorld) -> None:
     """Wherever the name of a care table stands, it is a table whose alias was found, or an insert's."""
-    for one in (*everything_read(world), *everything_assigned(world)):
+    for one in (*everything_read(world), *everything_written(world).statements):
         text = one.statement.for_(world.kind)
         said = with_names(text)
-        assert len(INSERTED.findall(said)) == said.count("INSERT")
+        care_inserts = said.count("INSERT") - said.count("INSERT INTO relationship")
+        assert len(INSERTED.findall(said)) == care_inserts
         read = said.replace("INSERT INTO ", "INSERT:")
         assert len(ANY_CARE_TABLE.findall(read)) == len(care_tables(text)), read
 
@@ -112,6 +146,23 @@ def test_no_care_table_escapes_the_reading_of_the_text(world: OpenWorld) -> None
             "caregiver",
             ["event"],
             written("INSERT INTO event (client_id, kind) SELECT ?, ? FROM parents", "client", "kind"),
+        ),
+        (
+            "caregiver",
+            ["session"],
+            written("INSERT INTO session (caregiver_id, title) VALUES (?, ?)", "caregiver", "title"),
+        ),
+        (
+            "caregiver",
+            [],
+            written(
+                "INSERT INTO event (caregiver_id, client_id) VALUES ($1::BIGINT, $2)", "caregiver", "client"
+            ),
+        ),
+        (
+            "caregiver",
+            ["answer"],
+            written("DELETE FROM answer WHERE answer.answer_set_id = ?", "answer_set"),
         ),
     ],
 )  # fmt: skip

@@ -65,13 +65,19 @@ def test_a_file_that_is_not_fit_is_refused(
 
 def pragmas() -> Operation[dict[str, object]]:
     found = {}
-    for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout"):
+    for name in FIT:
         rows = yield Statement(lambda kind, name=name: text(f"PRAGMA {name}")), {}
         found[name] = rows[0][0]
     return found
 
 
-FIT = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
+FIT = {
+    "journal_mode": "wal",
+    "synchronous": 2,
+    "foreign_keys": 1,
+    "secure_delete": 1,
+    "busy_timeout": 10_000,
+}
 
 
 @on_sqlite

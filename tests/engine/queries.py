@@ -166,7 +166,7 @@ class Writer:
         return self.one_field(root, name, root.fields[name], depth)
 
 
-AMBIGUOUS = frozenset({"name"})  # of different types in different places
+AMBIGUOUS = frozenset({"name", "score", "submitDate"})  # of different types in different places
 
 
 def literal(value: Any, kind: Any) -> str:

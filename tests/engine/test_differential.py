@@ -254,6 +254,10 @@ CARE: Pool = {
     "sessionId": IDS,
     "clientId": IDS,
     "moduleId": ["1", "2"],
+    "bookId": ["1", *IDS],
+    "isOverdue": [True, False],
+    "since": ["2026-11-10T00:00:00Z"],
+    "submittedSince": ["2026-11-19T23:00:00-11:00"],
     "search": ["book", "Book 1", ""],
     "isTest": [True, False],
     "first": [1, 3, *[20] * 16, 0],
@@ -261,6 +265,8 @@ CARE: Pool = {
     "Query.assignments(after)": [in_base64("Assignment:before:60")],
     "Query.sessions(after)": [in_base64("Session:before:15")],
     "Query.books(after)": [in_base64("Book:before:6")],
+    "Query.clients(after)": [in_base64("Client:before:4")],
+    "Query.submissions(after)": [in_base64("AnswerSet:before:50")],
     "offset": [None],
 }
 
@@ -438,6 +444,26 @@ LISTS = """
         books { nodes { id name module { name } questions { text kind options } } }
     }
 """
+
+
+PROGRESS = """
+    query($book: ID! = "1", $first: Int) {
+        sessions(first: $first) { nodes { progress { overdueAssignmentCount completion { week assigned } }
+            client { progress { assignmentCount lateAssignmentCount completion { completed week } } }
+            scoreHistory(bookId: $book) { submitDate score attempt assignment { id status name } } } }
+        clients(first: $first) { totalCount nodes { name progress { pendingAssignmentCount }
+            a: scoreHistory(bookId: $book) { score } b: scoreHistory(bookId: 2) { assignment { score } } } }
+        submissions(first: $first) { nodes { score submitDate feedback { text score submitDate } } }
+    }
+"""
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.01])
+def test_progress_of_damaged_rows_is_answered_the_same(care: Care, role: Role, share: float) -> None:
+    for number in (1, 2):
+        for variables in ({}, {"book": global_id("Book", 3), "first": 2}, {"book": "x"}, {"first": 0}):
+            compare_in_care(care, Asked(PROGRESS, variables), Who(Viewer(role, number), number, share))
 
 
 @pytest.mark.parametrize("role", Role)

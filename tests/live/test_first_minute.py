@@ -13,7 +13,7 @@ import httpx2
 import jwt
 import pytest
 
-from app.db.upkeep.kept import differences
+from app.db.kept import differences
 from app.db.upkeep.migrate import migrate
 from app.development import KEY_FILE, public_key
 from app.settings import Environment, Settings

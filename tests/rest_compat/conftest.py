@@ -50,6 +50,7 @@ def standing(standing_url: str, engine: bool, tmp_path_factory: pytest.TempPathF
         token_key=keys.public_pem(),
         var=str(tmp_path_factory.mktemp("standing-var")),
         engine=engine,
+        dispatcher=False,
     )
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)

@@ -1,4 +1,4 @@
-"""What the tests of the legacy paths have in common: the paths, the request to assign, refusals, the rows."""
+"""What the tests of the legacy paths have in common: the paths, the request to assign, refusals."""
 
 import re
 from collections.abc import Iterator
@@ -7,14 +7,8 @@ from http import HTTPStatus
 from typing import Any
 
 from httpx2 import Response
-from sqlalchemy import select
 
-from app.auth.door import Door
-from app.db.entities import Table, as_moment, table_of
-from app.db.statements import Operation, Statement
-from app.db.tables import CARE_TABLES, Moment
-from app.db.upkeep.kept import Difference, differences
-from tests.callers import Caller, Gateway, run_read
+from tests.callers import Caller
 
 SESSIONS = "/gateway/profile/client/session"
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
@@ -49,51 +43,6 @@ def refusal_of(response: Response) -> tuple[int, str]:
     assert response.headers["content-type"] == "application/json"
     assert ("www-authenticate" in response.headers) == (status == 401)
     return status, body["message"]
-
-
-# --- what is stored --------------------------------------------------------------------------------
-
-
-def every_row(table: Table) -> Statement:
-    return Statement(lambda kind: select(table_of(table)).order_by(*table_of(table).primary_key))
-
-
-EVERY_ROW = {table: every_row(table) for table in CARE_TABLES}
-
-
-def all_rows() -> Operation[dict[str, list[dict[str, Any]]]]:
-    found = {}
-    for table, statement in EVERY_ROW.items():
-        columns = table_of(table).columns
-        found[table_of(table).name] = [
-            {
-                column.name: as_moment(value) if isinstance(column.type, Moment) else value
-                for column, value in zip(columns, row, strict=True)
-            }
-            for row in (yield statement, {})
-        ]
-    return found
-
-
-def stored(gateway: Gateway) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every care relationship, by table, oldest first."""
-    door: Door = gateway.client.app_state["door"]
-    assert gateway.client.portal is not None
-    return gateway.client.portal.call(door.db.read, all_rows())
-
-
-def added(before: dict[str, Any], after: dict[str, Any], table: str) -> list[dict[str, Any]]:
-    """The rows that are new, without the ids of their own."""
-    there = {row["id"] for row in before[table]}
-    return [
-        {name: value for name, value in row.items() if name != "id"}
-        for row in after[table]
-        if row["id"] not in there
-    ]
-
-
-def wrong_counters(gateway: Gateway) -> list[Difference]:
-    return run_read(gateway.settings.database, differences())
 
 
 # --- requests that an ordinary client does not send ------------------------------------------------

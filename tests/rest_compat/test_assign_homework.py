@@ -8,15 +8,8 @@ import pytest
 
 from tests.callers import Gateway
 from tests.given import DAY, HOUR, NOW, a_world
-from tests.rest_compat.legacy import (
-    ABSENT,
-    ASSIGNMENTS,
-    SESSIONS,
-    added,
-    homework,
-    stored,
-    wrong_counters,
-)
+from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, SESSIONS, homework
+from tests.stored import added, stored, wrong_counters
 
 ASSIGNED = {"message": "The assignments were added to the session."}
 

@@ -14,7 +14,8 @@ from tests import keys
 from tests.callers import Gateway
 from tests.given import a_world
 from tests.postgres import execute
-from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of, stored, stream
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of, stream
+from tests.stored import stored
 
 METHODS = {SESSIONS: "GET, HEAD", ASSIGNMENTS: "GET, HEAD, PUT", f"{ASSIGNMENTS}/1": "GET, HEAD"}
 
@@ -216,6 +217,8 @@ DECIDED = {
     "UNREADABLE": 400,
     "NOT_RUNNING": 409,
     "WRONG_STATE": 409,
+    "DRAFT_CONFLICT": 409,  # there are no drafts on these paths
+    "IDEMPOTENCY_CONFLICT": 422,
     "RATE_LIMITED": 429,
     "OVERLOADED": 503,
     "INTERNAL": 500,

@@ -14,7 +14,8 @@ from tests.given import (
     catalogue,
     people,
 )
-from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of, stored
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
+from tests.stored import stored
 
 SEEN_BY_CLIENT = {
     (1, "RUNNING"): [1],

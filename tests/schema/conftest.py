@@ -44,6 +44,7 @@ def standing(
         token_key=keys.public_pem(),
         var=str(tmp_path_factory.mktemp("var")),
         engine=engine,
+        dispatcher=False,
     )
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from app.db.kept import differences
 from app.db.tables import Assignment, Event, Reminder
-from app.db.upkeep.kept import differences
 from tests.callers import Gateway, run_read
 from tests.given import a_world
 from tests.schema.worlds import count, global_id, refusal, stored

@@ -10,7 +10,8 @@ import pytest
 from tests.callers import Gateway
 from tests.given import DAY, NOW, a_book, a_session, a_world
 from tests.schema.test_assign_homework import homework
-from tests.schema.worlds import all_that_assigning_writes, global_id, refusal
+from tests.schema.worlds import global_id, refusal
+from tests.stored import stored
 
 ASSIGN = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
     message assignments { id } userErrors { code field message } } }"""
@@ -53,6 +54,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "UNREADABLE",
         "endDate",
         "endDate is before startDate",
+    ),
+    "a start before 1900": (
+        {"startDate": "1899-12-31T23:59:59Z"},
+        "UNREADABLE",
+        "startDate",
+        "startDate must lie between the years 1900 and 2999",
+    ),
+    "an end after 2999": (
+        {"endDate": "3000-01-01T00:00:00Z"},
+        "UNREADABLE",
+        "endDate",
+        "endDate must lie between the years 1900 and 2999",
     ),
     "51 reminders": (
         {"remindDates": TOO_MANY},
@@ -113,12 +126,12 @@ def world(gateway: Gateway) -> Gateway:
 
 
 def test_what_a_person_can_mend_is_data_and_nothing_is_written(world: Gateway) -> None:
-    before = all_that_assigning_writes(world)
+    before = stored(world)
     answers = {}
 
     for what, (changed, *_) in REFUSED.items():
         answers[what] = world.as_caregiver(1).graphql(ASSIGN, input=homework(**changed))
-        assert all_that_assigning_writes(world) == before, what
+        assert stored(world) == before, what
 
     assert answers == {
         what: {
@@ -136,7 +149,7 @@ def test_what_a_person_can_mend_is_data_and_nothing_is_written(world: Gateway) -
 
 def test_who_may_not_assign_is_refused_at_the_top_level(world: Gateway) -> None:
     """Whatever is asked for: a client does not even learn what is wrong with it."""
-    before = all_that_assigning_writes(world)
+    before = stored(world)
 
     for changed in ({}, {"bookIds": []}, {"sessionId": "99"}, {"sessionId": "3"}):
         as_client = world.as_client(1).post_graphql(ASSIGN, input=homework(**changed))
@@ -154,7 +167,7 @@ def test_who_may_not_assign_is_refused_at_the_top_level(world: Gateway) -> None:
                 refusal("UNAUTHENTICATED", "sign in with a valid bearer token", "assignHomework", column=42)
             ],
         }
-    assert all_that_assigning_writes(world) == before
+    assert stored(world) == before
 
 
 @pytest.mark.parametrize("member", ["sessionId", "bookIds", "startDate", "endDate"])

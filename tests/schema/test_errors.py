@@ -59,11 +59,6 @@ INVALID = {
     ),
     "an unused variable": ("query($a: Int) { viewer { role } }", "Variable '$a' is never used.", 7),
     "an unknown fragment": ("{ ...x }", "Unknown fragment 'x'.", 6),
-    "a subscription": (
-        "subscription { x }",
-        "The subscription operation is not supported by the schema.",
-        1,
-    ),
 }
 
 

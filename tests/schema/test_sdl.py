@@ -47,9 +47,9 @@ PLANTED = {
         "FIELD_REMOVED: Field Session.chatId was removed.",
     ),
     "a field may be null": (
-        "  title: String!\n",
-        "  title: String\n",
-        "FIELD_CHANGED_KIND: Field Session.title changed type from String! to String.",
+        "  isClosed: Boolean!\n",
+        "  isClosed: Boolean\n",
+        "FIELD_CHANGED_KIND: Field Session.isClosed changed type from Boolean! to Boolean.",
     ),
     "an argument is required": (
         "book(id: ID!): Book",
@@ -62,10 +62,9 @@ PLANTED = {
         "VALUE_REMOVED_FROM_ENUM: Enum value LatenessState.OVERDUE was removed.",
     ),
     "an input is required": (
-        "remindDates: [DateTime!] = null",
-        "remindDates: [DateTime!]!",
-        "FIELD_CHANGED_KIND: "
-        "Field AssignHomeworkInput.remindDates changed type from [DateTime!] to [DateTime!]!.",
+        "clientOpptId: String = null",
+        "clientOpptId: String!",
+        "FIELD_CHANGED_KIND: Field CreateSessionInput.clientOpptId changed type from String to String!.",
     ),
     "an interface is gone": (
         "type Book implements Node {",

@@ -85,6 +85,41 @@ COUNTS = {
         "{ books { totalCount nodes { name module { name } questions { text } } } }",
         3,
     ),
+    "a caregiver's clients with their total": ("caregiver", "{ clients { totalCount nodes { name } } }", 2),
+    "how far clients are": (
+        "caregiver",
+        "{ clients { nodes { name progress { assignmentCount completion { week } } } } }",
+        2,
+    ),
+    "how far sessions are, and their clients": (
+        "caregiver",
+        "{ sessions { nodes { progress { lateAssignmentCount } client { progress { assignmentCount } } } } }",
+        3,
+    ),
+    "how far oneself is": ("client", "{ viewer { client { progress { assignmentCount } } } }", 3),
+    "oneself": ("client", "{ viewer { client { name } } }", 1),
+    "scores of two books": (
+        "caregiver",
+        """{ clients { nodes { a: scoreHistory(bookId: 1) { score assignment { name } }
+            b: scoreHistory(bookId: 2) { score } c: scoreHistory(bookId: "1") { attempt } } } }""",
+        5,
+    ),
+    "scores of what names nothing": (
+        "caregiver",
+        '{ clients { nodes { scoreHistory(bookId: "x") { score } } } }',
+        2,
+    ),
+    "what came in, with what was said of it": (
+        "caregiver",
+        """{ submissions(since: "2026-11-01T00:00:00Z") { totalCount nodes { score assignment { name }
+            feedback { text author { name } } answers { answer } } } }""",
+        4,
+    ),
+    "what is overdue": (
+        "caregiver",
+        "{ assignments(isOverdue: true) { totalCount nodes { name client { name } session { title } } } }",
+        2,
+    ),
     "what names nothing": ("caregiver", '{ session(id: "x") { title } }', 0),
 }
 
@@ -99,6 +134,23 @@ def test_a_question_costs_one_statement_per_level(
         caller.graphql(query)
 
     assert len(seen) == statements
+
+
+PROGRESS = """{ clients(first: 100) { nodes { name
+    progress { assignmentCount overdueAssignmentCount completion { week assigned completed } }
+    scoreHistory(bookId: 1) { submitDate score assignment { name session { title } } } } } }"""
+
+
+@pytest.mark.parametrize("rows", [1, 20, 100])
+def test_progress_costs_one_statement_per_level_whatever_the_page_holds(gateway: Gateway, rows: int) -> None:
+    """Clients; all their assignments; those of the book; the submissions of these."""
+    gateway.given(a_page(rows))
+
+    with gateway.watched() as seen:
+        clients = gateway.as_caregiver(1).data(PROGRESS)["clients"]["nodes"]
+
+    assert [client["progress"]["assignmentCount"] for client in clients] == [1] * rows
+    assert len(seen) == 4
 
 
 def test_assigning_costs_the_same_for_one_book_and_for_many(gateway: Gateway) -> None:

@@ -8,7 +8,6 @@ from sqlalchemy import func, select
 
 from app.db.entities import Table, table_of
 from app.db.statements import Bulk, Operation, Statement
-from app.db.tables import Assignment, Event, Reminder, Session
 from tests.callers import Caller, Gateway, run_read, run_write
 from tests.given import DAY, HOUR, NOW, Record, a_book, a_world, an_answer_set, an_assignment
 
@@ -126,17 +125,6 @@ def stored(gateway: Gateway, table: Table, *columns: str) -> list[tuple[Any, ...
         return [tuple(row) for row in (yield statement, {})]
 
     return run_read(gateway.settings.database, reading())
-
-
-def all_that_assigning_writes(gateway: Gateway) -> tuple[Any, ...]:
-    """Compared before and after a refusal: nothing may have moved."""
-    kept = ("assignment_count", "completed_assignment_count", "latest_assignment_id", "last_assignment_score")
-    return (
-        count(gateway, Assignment),
-        count(gateway, Reminder),
-        count(gateway, Event),
-        stored(gateway, Session, "id", *kept),
-    )
 
 
 def every_page(caller: Caller, root: str, first: int) -> list[int]:

@@ -33,7 +33,7 @@ def catalogue() -> Iterator[Record]:
         1,
         1,
         "Sleep diary",
-        question("How many hours did you sleep?", "NUMBER"),
+        question("How many hours did you sleep?", "NUMBER", minimum=0, maximum=24),
         question("How rested did you feel?", "SCALE", "1", "2", "3", "4", "5"),
         question("What kept you awake?", "TEXT"),
     )
@@ -48,8 +48,8 @@ def catalogue() -> Iterator[Record]:
         3,
         2,
         "Mood check",
-        question("How was your mood today?", "SCALE", "1", "2", "3", "4", "5"),
-        question("Did you enjoy something you usually enjoy?", "YES_NO"),
+        question("How was your mood today?", "SCALE", "1", "2", "3", "4", "5", weights=[0, 20, 40, 60, 80]),
+        question("Did you enjoy something you usually enjoy?", "YES_NO", weights=[20, 0]),
         is_test=True,
     )
     yield book(4, 2, "Three good things", question("Name three things that went well.", "TEXT"))
@@ -72,7 +72,7 @@ def care(now: datetime) -> Iterator[Record]:
         ("How rested did you feel?", "3"),
         ("What kept you awake?", "Thinking about the next day – and the neighbours."),
     )
-    yield assignment(2, 1, 3, now - 21 * day, submitted=now - 15 * day, score=62)
+    yield assignment(2, 1, 3, now - 21 * day, submitted=now - 15 * day, score=60)
     yield answers(
         2,
         2,
@@ -82,7 +82,7 @@ def care(now: datetime) -> Iterator[Record]:
     )
     yield assignment(3, 1, 2, now - 2 * day, remind=now + 2 * day)
     yield assignment(4, 2, 4, now - 10 * day)
-    yield assignment(5, 4, 3, now - 190 * day, submitted=now - 185 * day, score=71)
+    yield assignment(5, 4, 3, now - 190 * day, submitted=now - 185 * day, score=80)
     yield answers(
         3,
         5,
@@ -112,8 +112,8 @@ def book(number: int, module: int, name: str, *questions: Record, is_test: bool 
     }
 
 
-def question(text: str, kind: str, *options: str) -> Record:
-    return {"text": text, "kind": kind, "options": list(options), "required": kind != "TEXT"}
+def question(text: str, kind: str, *options: str, **more: Any) -> Record:
+    return {"text": text, "kind": kind, "options": list(options), "required": kind != "TEXT", **more}
 
 
 def session(

@@ -38,7 +38,10 @@ class Record:
         return value
 
     def id(self, member: str) -> int:
-        return self.take(member, "an integer id", lambda v: type(v) is int and 0 < v <= LARGEST_ID)  # type: ignore[no-any-return]
+        return self.take(member, "an integer id", is_id)  # type: ignore[no-any-return]
+
+    def optional_id(self, member: str) -> int | None:
+        return self.take(member, "an integer id", is_id, None)  # type: ignore[no-any-return]
 
     def number(self, member: str, least: int) -> int:
         """An integer, `least` where nothing is said."""
@@ -77,6 +80,10 @@ class Record:
     def finish(self) -> None:
         if self.left:
             raise Problem(self.path + min(self.left), "is not known here")
+
+
+def is_id(value: object) -> bool:
+    return type(value) is int and 0 < value <= LARGEST_ID
 
 
 def is_text(value: object) -> bool:

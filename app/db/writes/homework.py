@@ -28,7 +28,9 @@ def lock_session(kind: DatabaseKind) -> ClauseElement:
 
 
 def find_books(kind: DatabaseKind) -> ClauseElement:
-    return select(table_of(Book).c.id).where(among(table_of(Book).c.id, "books", kind))
+    """Those of the books that can still be assigned."""
+    book = table_of(Book).c
+    return select(book.id).where(among(book.id, "books", kind), book.retire_date.is_(None))
 
 
 def add_assignments(kind: DatabaseKind) -> ClauseElement:

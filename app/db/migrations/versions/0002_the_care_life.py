@@ -25,8 +25,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 }
 PARTIAL = {
     "reminder": ("ix_reminder_due", ["remind_date", "caregiver_id"], "state = 'SCHEDULED'"),
-    "event": ("ix_event_waiting", ["caregiver_id", "id"], "hand_over_date IS NULL"),
-    "delivery": ("ix_delivery_due", ["next_date", "caregiver_id"], "state = 'WAITING'"),
+    "event": ("ix_event_waiting", ["moment", "caregiver_id"], "hand_over_date IS NULL"),
 }
 
 
@@ -38,7 +37,9 @@ def upgrade() -> None:
     op.execute("UPDATE event SET actor = 'CAREGIVER', hand_over_date = moment")
     op.execute(
         "UPDATE answer_set SET score = (SELECT a.score FROM assignment a"
-        " WHERE a.id = answer_set.assignment_id AND a.attempt = answer_set.attempt AND a.status = 'COMPLETE')"
+        " JOIN book b ON b.id = a.book_id"
+        " WHERE a.id = answer_set.assignment_id AND a.attempt = answer_set.attempt AND a.status = 'COMPLETE'"
+        " AND (b.is_test OR a.score <> 0))"
         " WHERE save_type = 'FINAL'"
     )
     op.execute("UPDATE answer_set SET own_score = score")
@@ -69,10 +70,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("role", "viewer_id", "contract", "key"),
         sqlite_with_rowid=False,
     )
+    op.create_index("ix_delivery_due", "delivery", ["state", "next_date", "caregiver_id"])
     op.create_index("ix_kept_answer_moment", "kept_answer", ["moment"])
     op.create_index("ix_relationship_caregiver", "relationship", ["caregiver_id", "client_id"])
     op.create_index("ix_answer_set_caregiver", "answer_set", ["caregiver_id", "id"])
     op.create_index("ix_answer_set_client", "answer_set", ["client_id", "id"])
+    op.create_index("ix_event_client", "event", ["client_id", "id"])
     for table, (name, keys, where) in PARTIAL.items():
         op.create_index(name, table, keys, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
 
@@ -80,6 +83,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     for table, (name, *_) in PARTIAL.items():
         op.drop_index(name, table)
+    op.drop_index("ix_event_client", "event")
     op.drop_index("ix_answer_set_client", "answer_set")
     op.drop_index("ix_answer_set_caregiver", "answer_set")
     op.drop_index("ix_relationship_caregiver", "relationship")

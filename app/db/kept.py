@@ -14,10 +14,11 @@ ASSIGNMENT = table_of(Assignment)
 KEPT = ("assignment_count", "completed_assignment_count", "latest_assignment_id", "last_assignment_score")
 
 
-def recomputed() -> dict[str, ColumnElement[int]]:
+def recomputed(caregiver: ColumnElement[int] = SESSION.c.caregiver_id) -> dict[str, ColumnElement[int]]:
+    """Of one session, or of all; whoever knows the caregiver names them, as every statement has to."""
     mine = and_(
         ASSIGNMENT.c.session_id == SESSION.c.id,
-        ASSIGNMENT.c.caregiver_id == SESSION.c.caregiver_id,
+        ASSIGNMENT.c.caregiver_id == caregiver,
         ASSIGNMENT.c.withdraw_date.is_(None),
     )
     complete = and_(mine, ASSIGNMENT.c.status == AssignmentStatus.COMPLETE.value)

@@ -1,0 +1,23 @@
+"""How long texts may be, and when moments may lie."""
+
+from datetime import datetime
+
+from app.care.errors import Incomplete, Unreadable
+from app.db.tables import is_storable
+
+LONGEST_TITLE = 200
+LONGEST_TEXT = 10_000
+
+
+def check_text(member: str, text: str, longest: int, is_required: bool = True) -> None:
+    if is_required and not text.strip():
+        raise Incomplete(member)
+    if len(text) > longest:
+        raise Unreadable(member, f"may have at most {longest} characters")
+    if "\0" in text:  # PostgreSQL stores none
+        raise Unreadable(member, "holds a character that cannot be stored")
+
+
+def check_moment(member: str, moment: datetime) -> None:
+    if not is_storable(moment):
+        raise Unreadable(member, "must lie between the years 1900 and 2999")

@@ -1,0 +1,156 @@
+"""What a book asks: which answers fit its questions, and what they score."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.care.bounds import LONGEST_TEXT
+from app.care.errors import Incomplete, NotFound, Unreadable, WrongAnswer, WrongAnswers
+from app.db.entities import read_json
+from app.db.statements import Operation, Values
+from app.db.tables import QuestionKind
+from app.db.writes.answers import FIND_QUESTIONS
+
+MOST_ANSWERS = 500
+NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
+YES_NO = ("true", "false")
+
+
+@dataclass(frozen=True)
+class Question:
+    id: int
+    position: int
+    text: str
+    kind: QuestionKind
+    options: list[str]
+    is_required: bool
+    minimum: float | None
+    maximum: float | None
+    weights: list[int] | None
+
+
+@dataclass(frozen=True)
+class Said:
+    """The answer that somebody gives to a question; an id that can name nothing is None."""
+
+    question_id: int | None
+    answer: str
+
+
+def finding_questions(values: Values) -> Operation[list[Question]]:
+    rows = yield FIND_QUESTIONS, values
+    return [
+        Question(
+            number,
+            position,
+            text,
+            QuestionKind(kind),
+            read_json(options) or [],
+            bool(is_required),
+            minimum,
+            maximum,
+            read_json(weights),
+        )
+        for number, position, text, kind, options, is_required, minimum, maximum, weights in rows
+    ]
+
+
+# --- which answers fit ----------------------------------------------------------------------------
+
+
+def check_many(said: Sequence[Said]) -> None:
+    if len(said) > MOST_ANSWERS:
+        raise Unreadable("answers", f"may hold at most {MOST_ANSWERS} answers")
+
+
+def by_question(questions: list[Question], said: Sequence[Said]) -> dict[int, str]:
+    """What is said to each question, in the order of the book; names what is said to none, or twice."""
+    known = {question.id for question in questions}
+    given: dict[int, str] = {}
+    wrong: list[WrongAnswer] = []
+    for one in said:
+        if one.question_id is None or one.question_id not in known:
+            wrong.append(WrongAnswer(NotFound.code, one.question_id, "the book has no such question"))
+        elif one.question_id in given:
+            wrong.append(WrongAnswer(Unreadable.code, one.question_id, "the question is answered twice"))
+        elif reason := unstorable(one.answer):
+            wrong.append(WrongAnswer(Unreadable.code, one.question_id, reason))
+        else:
+            given[one.question_id] = one.answer
+    if wrong:
+        raise WrongAnswers(wrong, "answers")
+    return {question.id: given[question.id] for question in questions if question.id in given}
+
+
+def unstorable(answer: str) -> str | None:
+    if len(answer) > LONGEST_TEXT:
+        return f"an answer may have at most {LONGEST_TEXT} characters"
+    return "the answer holds a character that cannot be stored" if "\0" in answer else None
+
+
+def check_fit(questions: list[Question], given: dict[int, str]) -> None:
+    """Every question that is answered wrongly, or not although it must be."""
+    wrong = []
+    for question in questions:
+        answer = given.get(question.id, "")
+        if not answer.strip():
+            if question.is_required:
+                message = f"question {question.position} must be answered"
+                wrong.append(WrongAnswer(Incomplete.code, question.id, message))
+        elif reason := misfit(question, answer):
+            message = f"the answer to question {question.position} must be {reason}"
+            wrong.append(WrongAnswer(Unreadable.code, question.id, message))
+    if wrong:
+        raise WrongAnswers(wrong, "answers")
+
+
+def misfit(question: Question, answer: str) -> str | None:
+    """What the answer should have been; None when it is."""
+    match question.kind:
+        case QuestionKind.TEXT:
+            return None
+        case QuestionKind.YES_NO:
+            return None if answer in YES_NO else "true or false"
+        case QuestionKind.NUMBER:
+            return misfit_of_number(question, answer)
+        case QuestionKind.SINGLE_CHOICE | QuestionKind.SCALE:
+            return None if answer in question.options else "one of its options"
+        case QuestionKind.MULTIPLE_CHOICE:
+            chosen = choices(answer)
+            is_fit = set(chosen) <= set(question.options) and len(set(chosen)) == len(chosen)
+            return None if is_fit else "some of its options, each once, one per line"
+
+
+def misfit_of_number(question: Question, answer: str) -> str | None:
+    if NUMBER.fullmatch(answer) is None:
+        return "a number such as 7 or 7.5"
+    number = float(answer)
+    if question.minimum is not None and number < question.minimum:
+        return f"at least {question.minimum:.15g}"
+    if question.maximum is not None and number > question.maximum:
+        return f"at most {question.maximum:.15g}"
+    return None
+
+
+def choices(answer: str) -> list[str]:
+    return answer.split("\n")
+
+
+# --- what they score ------------------------------------------------------------------------------
+
+
+def score_of(questions: list[Question], given: dict[int, str]) -> int | None:
+    """The sum of the weights of what was chosen; None where nothing has weights."""
+    if not any(question.weights for question in questions):
+        return None
+    return sum(weight_of(question, given.get(question.id, "")) for question in questions)
+
+
+def weight_of(question: Question, answer: str) -> int:
+    if not question.weights or not answer.strip():
+        return 0
+    options: Sequence[Any] = YES_NO if question.kind is QuestionKind.YES_NO else question.options
+    weights = dict(zip(options, question.weights, strict=False))
+    chosen = choices(answer) if question.kind is QuestionKind.MULTIPLE_CHOICE else [answer]
+    return sum(weights.get(option, 0) for option in chosen)

@@ -1,0 +1,45 @@
+"""Homework asked for again: HTTP stacks repeat a PUT on their own."""
+
+from collections import Counter, defaultdict
+from datetime import datetime
+from typing import Any
+
+from app.db.entities import as_moment
+from app.db.statements import Operation, Values
+from app.db.tables import ReminderState
+from app.db.writes.repeats import FIND_LATELY_ASSIGNED, FIND_THEIR_REMINDERS
+
+
+def finding_repeated(values: Values, since: datetime) -> Operation[list[int] | None]:
+    """The assignments of the very same homework, assigned since then and untouched; None if there are none.
+
+    What one request assigned shares its moment. All of it has to be the same: the half of an earlier request,
+    or what withdrawing left of it, is other homework.
+    """
+    together: dict[Any, list[Any]] = defaultdict(list)
+    for row in (yield FIND_LATELY_ASSIGNED, {**values, "since": since}):
+        together[row[2]].append(row)
+    for rows in together.values():
+        if is_same_work(rows, values):
+            ids = [row[0] for row in rows]
+            reminders = yield FIND_THEIR_REMINDERS, {**values, "assignments": ids}
+            if are_same_reminders(reminders, ids, values["moments"]):
+                return ids
+    return None
+
+
+def is_same_work(rows: list[Any], values: Values) -> bool:
+    window = (values["start"], values["end"])
+    return Counter(row[1] for row in rows) == Counter(values["books"]) and all(
+        is_untouched and (as_moment(start), as_moment(end)) == window
+        for _, _, _, start, end, is_untouched in rows
+    )
+
+
+def are_same_reminders(rows: list[Any], ids: list[int], moments: list[datetime]) -> bool:
+    found: dict[int, list[datetime | None]] = {each: [] for each in ids}
+    for assignment_id, remind_date, state in rows:
+        if state == ReminderState.SENT:
+            return False
+        found[assignment_id].append(as_moment(remind_date))
+    return all(len(dates) == len(moments) and set(dates) == set(moments) for dates in found.values())

@@ -1,0 +1,91 @@
+"""The `books` commands, which keep the catalogue."""
+
+from typing import BinaryIO
+
+import click
+import orjson
+
+from app.auth.door import utc_now
+from app.care.books import BookFilter, finding_books
+from app.cli.running import on_database, settings_or_warn
+from app.db.entities import as_moment
+from app.db.reads import Page, Row
+from app.db.selection import Link, Wanted, Window
+from app.db.upkeep.books import as_record, importing_books, restoring, retiring, showing
+from app.db.upkeep.importing import ImportRefused
+
+EVERY = 2**31 - 2  # a catalogue is not so large that it is read in pages
+NUMBER = click.IntRange(1, 2**63 - 2)
+LISTED = Wanted(
+    frozenset({"id", "name", "module_id", "is_test", "retire_date"}),
+    (Link("module", Wanted(frozenset({"name"}))),),
+)
+
+
+@click.group()
+def books() -> None:
+    """Keep the catalogue of books."""
+
+
+@books.command("list")
+@click.option("--search", metavar="TEXT", help="Words of the name, by how they begin.")
+@click.option("--module", type=NUMBER, metavar="ID", help="Those of this module.")
+@click.option("--retired", is_flag=True, help="The retired ones, which nobody else finds.")
+def list_books(search: str | None, module: int | None, retired: bool) -> None:
+    """List books, newest first: id, name, module, whether it is a test, since when it is retired."""
+    asked = BookFilter(search, module, is_retired=retired)
+    operation = finding_books(utc_now(), asked, Window(first=EVERY), LISTED)
+    page: Page = on_database(settings_or_warn(), lambda db: db.read(operation))
+    for book in page.rows:
+        click.echo("\t".join(cells_of(book)))
+
+
+def cells_of(book: Row) -> list[str]:
+    retired = as_moment(book.retire_date)
+    return [
+        str(book.id),
+        on_one_line(book.name),
+        f"{book.module_id} {on_one_line(book.module.name)}",
+        "test" if book.is_test else "-",
+        f"retired {retired:%Y-%m-%d}" if retired else "-",
+    ]
+
+
+def on_one_line(name: str) -> str:
+    return " ".join(name.split())
+
+
+@books.command("show")
+@click.argument("book", type=NUMBER, metavar="ID")
+def show_book(book: int) -> None:
+    """Print a book as the line that `books import` reads."""
+    found = on_database(settings_or_warn(), lambda db: db.read(showing(book, utc_now())))
+    click.echo(orjson.dumps(as_record(found), option=orjson.OPT_UTC_Z))
+
+
+@books.command("import")
+@click.argument("file", type=click.File("rb"))
+def import_books(file: BinaryIO) -> None:
+    """Add and replace modules and books from JSON Lines: all of them or none."""
+    settings = settings_or_warn()
+    try:
+        changes = on_database(settings, lambda db: db.write(importing_books(file)))
+    except ImportRefused as refusal:
+        raise ImportRefused.of_file(file.name, refusal) from None
+    for change in changes:
+        verb = "added" if change.is_new else "replaced"
+        click.echo(f"{verb}\t{change.kind}\t{change.id}\t{on_one_line(change.name)}")
+
+
+@books.command("retire")
+@click.argument("book", type=NUMBER, metavar="ID")
+def retire_book(book: int) -> None:
+    """Let a book be assigned no more; what was assigned stays."""
+    on_database(settings_or_warn(), lambda db: db.write(retiring(book, utc_now())))
+
+
+@books.command("restore")
+@click.argument("book", type=NUMBER, metavar="ID")
+def restore_book(book: int) -> None:
+    """Let a retired book be assigned again."""
+    on_database(settings_or_warn(), lambda db: db.write(restoring(book)))

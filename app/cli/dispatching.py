@@ -1,0 +1,90 @@
+"""The commands that dispatch: `worker`, and `deliveries` to the webhook."""
+
+import asyncio
+import logging
+import signal
+
+import click
+
+from app.auth.door import utc_now
+from app.cli.running import no_work, on_database, settings_or_warn
+from app.db.drivers import Database, open_database
+from app.db.tables import DeliveryState, EventKind, moment_as_text
+from app.dispatch.dispatcher import dispatch
+from app.dispatch.upkeep import Listed, listing, retry_dead, retry_event
+from app.dispatch.webhook import TYPES, Webhook, open_webhook
+from app.settings import Settings
+
+STATES = click.Choice([state.lower() for state in DeliveryState])
+
+
+@click.command()
+def worker() -> None:
+    """Dispatch without serving: reminders that are due, and what happened to the webhook."""
+    settings = settings_or_warn()
+    webhook = open_webhook(settings)
+    on_database(settings, no_work)
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s:     %(message)s")
+    asyncio.run(work_until_stopped(settings, webhook))
+
+
+async def work_until_stopped(settings: Settings, webhook: Webhook | None) -> None:
+    stop = asyncio.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, stop.set)
+    db = await open_database(settings.database, settings.read_threads, loop_read_ms=settings.loop_read_ms)
+    try:
+        logging.getLogger("care.dispatch").info("dispatching %s a webhook", "to" if webhook else "without")
+        await dispatch(db, webhook, utc_now, stop)
+    finally:
+        await db.close()
+
+
+@click.group()
+def deliveries() -> None:
+    """Look after the deliveries to the webhook."""
+
+
+@deliveries.command("list")
+@click.option("--state", type=STATES, help="Only those; `dead` are those given up.")
+def list_deliveries(state: str | None) -> None:
+    """List deliveries: event id, type, state, attempts, when something is next, the last answer."""
+    wanted = None if state is None else DeliveryState(state.upper())
+
+    async def show(db: Database) -> None:
+        after = 0
+        while page := await db.read(listing(wanted, after)):
+            for one in page:
+                click.echo(line_of(one))
+            after = page[-1].event
+
+    on_database(settings_or_warn(), show)
+
+
+def line_of(one: Listed) -> str:
+    words = (
+        one.event,
+        TYPES[EventKind(one.kind)],
+        one.state.lower(),
+        one.attempts,
+        moment_as_text(one.next_date),
+        one.last_answer or "-",
+    )
+    return "\t".join(map(str, words))
+
+
+@deliveries.command("retry")
+@click.argument("event_id", type=click.IntRange(1, 2**63 - 1), required=False)
+@click.option("--all-dead", is_flag=True, help="All that were given up.")
+def retry_deliveries(event_id: int | None, all_dead: bool) -> None:
+    """Deliver an event at once that was given up or waits, or all that were given up."""
+    if (event_id is None) is not all_dead:
+        raise click.UsageError("name one EVENT_ID, or say --all-dead")
+
+    async def retry(db: Database) -> int:
+        if event_id is None:
+            return await retry_dead(db, utc_now())
+        await retry_event(db, event_id, utc_now())
+        return 1
+
+    click.echo(f"{on_database(settings_or_warn(), retry)} to be delivered at once")

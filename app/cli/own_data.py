@@ -1,0 +1,89 @@
+"""The commands about a client's own data: `export` and `erase`."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from app.auth.door import utc_now
+from app.care.own_data import DataFormat, telling_all
+from app.cli.running import on_database, settings_or_warn
+from app.db.statements import Operation
+from app.db.upkeep.accounts import AccountRefused
+from app.db.upkeep.erasing import clean, erasing, finding_client
+
+NUMBER = click.IntRange(1, 2**63 - 2)
+FORMATS = click.Choice([format.lower() for format in DataFormat])
+
+
+def refuse_unless_one(user: str | None, client_id: int | None) -> None:
+    if (user is None) == (client_id is None):
+        raise click.UsageError("a client is named by --client or by --id")
+
+
+@click.command()
+@click.option("--client", "user", metavar="NAME", help="The client's user name.")
+@click.option("--id", "client_id", type=NUMBER, metavar="N", help="The client's number.")
+@click.option("--format", "name", type=FORMATS, required=True)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to; standard output otherwise.",
+)
+def export(user: str | None, client_id: int | None, name: str, output: Path | None) -> None:
+    """Write out everything that is held of a client."""
+    refuse_unless_one(user, client_id)
+    settings = settings_or_warn()
+    format = DataFormat(name.upper())
+
+    def telling(write: Callable[[bytes], object]) -> Operation[None]:
+        client = yield from finding_client(user, client_id)
+        yield from telling_all(client.id, format, lambda text: write(text.encode()))
+
+    with open_output(output) as file:
+        on_database(settings, lambda db: db.read(telling(file.write)))
+
+
+@contextmanager
+def open_output(path: Path | None) -> Iterator[BinaryIO]:
+    """Standard output, or a file that nobody else may read and that is there when all of it is."""
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    unfinished = path.with_name(f"{path.name}.part")
+    try:
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            yield file
+        unfinished.replace(path)
+    except OSError as error:
+        raise click.FileError(str(path), error.strerror) from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@click.command()
+@click.option("--client", "user", metavar="NAME", help="The client's user name.")
+@click.option("--id", "client_id", type=NUMBER, metavar="N", help="The client's number.")
+@click.option("--yes", is_flag=True, help="Ask nothing.")
+def erase(user: str | None, client_id: int | None, yes: bool) -> None:
+    """Erase a client's names, texts and answers; numbers and the trail stay."""
+    refuse_unless_one(user, client_id)
+    settings = settings_or_warn()
+    client = on_database(settings, lambda db: db.read(finding_client(user, client_id)))
+    if not yes:
+        click.echo(f"Client {client.id}, {client.name}: what is erased cannot be brought back.")
+        called = user or str(client.id)
+        if click.prompt(f"Type {called} to erase", prompt_suffix=": ") != called:
+            raise AccountRefused("that is something else; nothing was erased")
+    erased = on_database(settings, lambda db: db.write(erasing(client.id, utc_now())))
+    asyncio.run(clean(settings.database, client.id))
+    click.echo(
+        f"client {client.id} is erased: {erased.sessions} sessions, {erased.answers} answers, "
+        f"{erased.feedbacks} feedbacks, {erased.drafts} drafts"
+    )

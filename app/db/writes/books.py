@@ -1,0 +1,81 @@
+"""The catalogue: modules and books added, replaced, retired and restored."""
+
+from sqlalchemy import Boolean, String, bindparam, delete, func, insert, null, select, update
+from sqlalchemy.sql.elements import ClauseElement
+
+from app.db.entities import table_of
+from app.db.statements import DatabaseKind, Statement, Values, among, id_parameter
+from app.db.tables import Assignment, Book, BookWord, Module, Question
+from app.db.writes.events import moment_parameter
+
+MODULE = table_of(Module)
+BOOK = table_of(Book)
+WORD = table_of(BookWord)
+QUESTION = table_of(Question)
+
+
+def hold_books(kind: DatabaseKind) -> ClauseElement:
+    """Nobody assigns them until the transaction ends."""
+    return select(BOOK.c.id).where(among(BOOK.c.id, "books", kind)).order_by(BOOK.c.id).with_for_update()
+
+
+def find_assigned(kind: DatabaseKind) -> ClauseElement:
+    """Of the whole service, withdrawn homework too: what somebody was asked stays as it was asked."""
+    assignment = table_of(Assignment).c
+    return select(assignment.book_id).where(among(assignment.book_id, "books", kind)).distinct()
+
+
+def of_book() -> Values:
+    return {
+        "module_id": id_parameter("module"),
+        "name": bindparam("name", type_=String),
+        "is_test": bindparam("is_test", type_=Boolean),
+    }
+
+
+def change_book(kind: DatabaseKind) -> ClauseElement:
+    retired = func.coalesce(moment_parameter("retired"), BOOK.c.retire_date)
+    return update(BOOK).where(BOOK.c.id == id_parameter("id")).values(retire_date=retired, **of_book())
+
+
+def add_book(kind: DatabaseKind) -> ClauseElement:
+    return insert(BOOK).values(retire_date=moment_parameter("retired"), **of_book()).returning(BOOK.c.id)
+
+
+def add_numbered_book(kind: DatabaseKind) -> ClauseElement:
+    return insert(BOOK).values(id=id_parameter("id"), retire_date=moment_parameter("retired"), **of_book())
+
+
+def add_module(kind: DatabaseKind) -> ClauseElement:
+    return insert(MODULE).values(name=bindparam("name", type_=String)).returning(MODULE.c.id)
+
+
+def add_numbered_module(kind: DatabaseKind) -> ClauseElement:
+    return insert(MODULE).values(id=id_parameter("id"), name=bindparam("name", type_=String))
+
+
+def change_module(kind: DatabaseKind) -> ClauseElement:
+    name = bindparam("name", type_=String)
+    return update(MODULE).where(MODULE.c.id == id_parameter("id")).values(name=name)
+
+
+def retire_book(kind: DatabaseKind) -> ClauseElement:
+    first = func.coalesce(BOOK.c.retire_date, moment_parameter("now"))
+    return update(BOOK).where(BOOK.c.id == id_parameter("id")).values(retire_date=first).returning(BOOK.c.id)
+
+
+def restore_book(kind: DatabaseKind) -> ClauseElement:
+    changed = update(BOOK).where(BOOK.c.id == id_parameter("id")).values(retire_date=null())
+    return changed.returning(BOOK.c.id)
+
+
+KNOW_MODULES = Statement(lambda kind: select(MODULE.c.id))
+HOLD_BOOKS = Statement(hold_books)
+FIND_ASSIGNED = Statement(find_assigned)
+CHANGE = {"module": Statement(change_module), "book": Statement(change_book)}
+ADD = {"module": Statement(add_module), "book": Statement(add_book)}
+ADD_NUMBERED = {"module": Statement(add_numbered_module), "book": Statement(add_numbered_book)}
+DROP_WORDS = Statement(lambda kind: delete(WORD).where(among(WORD.c.book_id, "books", kind)))
+DROP_QUESTIONS = Statement(lambda kind: delete(QUESTION).where(among(QUESTION.c.book_id, "books", kind)))
+RETIRE_BOOK = Statement(retire_book)
+RESTORE_BOOK = Statement(restore_book)

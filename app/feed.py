@@ -1,0 +1,101 @@
+"""Wakes those of a process who wait for events.
+
+It only says when to look: everybody looks for themselves, from a place of their own. So nothing piles up for
+those who are slow, and a word that is lost loses no event.
+"""
+
+import asyncio
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from app.care.context import Role, Viewer
+from app.db.following import Follow, Parties
+
+logger = logging.getLogger("care.feed")
+
+PAUSE_SECONDS = 5  # until what could not be followed is tried again
+
+
+class Feed:
+    """Nothing is done while nobody waits."""
+
+    def __init__(self, follow: Follow) -> None:
+        self.follow = follow
+        self.bells: dict[Viewer, set[asyncio.Event]] = {}
+        self.following: asyncio.Task[None] | None = None
+        self.is_stopping = False
+
+    @contextmanager
+    def bell(self, viewer: Viewer) -> Iterator[asyncio.Event]:
+        """Rings when there may be something new for the viewer, and when the process is told to stop."""
+        bell = asyncio.Event()
+        self.bells.setdefault(viewer, set()).add(bell)
+        if self.following is None:
+            self.following = asyncio.create_task(self.keep_following())
+        try:
+            yield bell
+        finally:
+            self.bells[viewer].discard(bell)
+            if not self.bells[viewer]:
+                del self.bells[viewer]
+            if not self.bells and self.following is not None:
+                self.following.cancel()
+                self.following = None
+
+    async def keep_following(self) -> None:
+        while True:
+            try:
+                await self.follow(self.ring)
+            except Exception as fault:
+                logger.warning("events are noticed late for now: %s", type(fault).__name__)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    def ring(self, parties: Parties) -> None:
+        if parties is None:
+            concerned = set(self.bells)
+        else:
+            concerned = set()
+            for caregiver_id, client_id in parties:
+                concerned |= {Viewer(Role.CAREGIVER, caregiver_id), Viewer(Role.CLIENT, client_id)}
+        for viewer in concerned:
+            for bell in self.bells.get(viewer, ()):
+                bell.set()
+
+    def stop(self) -> None:
+        """Everybody who waits is woken, and finds that there is nothing to wait for any more."""
+        self.is_stopping = True
+        self.ring(None)
+
+    async def close(self) -> None:
+        following, self.following = self.following, None
+        if following is not None:
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+
+
+@contextmanager
+def told_to_stop(stop: Callable[[], None]) -> Iterator[None]:
+    """Calls `stop` as soon as the process is told to end. The server hears of it too, and waits for its
+    answers to be complete before it tells the application; a stream would never be."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    known = {each: handler for each, handler in handlers.items() if callable(handler)}
+
+    def heard(number: int, frame: object) -> None:
+        loop.call_soon_threadsafe(stop)
+        known[signal.Signals(number)](number, frame)  # type: ignore[arg-type]
+
+    for each in known:
+        signal.signal(each, heard)
+    try:
+        yield
+    finally:
+        for each, handler in known.items():
+            signal.signal(each, handler)

@@ -1,0 +1,141 @@
+"""What can be listened to: a table of contents, one field each."""
+
+from collections.abc import AsyncGenerator
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import strawberry
+
+from app.care import assignments, sessions, watching
+from app.care.context import Context
+from app.db.plans import Row
+from app.db.selection import Wanted
+from app.db.tables import Assignment, Event, EventKind, Reminder, Session
+from app.db.trail import Happening
+from app.schema import assignments as assignment_types
+from app.schema import sessions as session_types
+from app.schema.live import LiveContext, tell
+from app.schema.node import global_id, read_id
+from app.schema.selection import Info, wanted_under
+
+
+class AssignmentChangeKind(StrEnum):
+    ASSIGNED = EventKind.ASSIGNED
+    EXTENDED = EventKind.EXTENDED
+    REMINDERS_SET = EventKind.REMINDERS_SET
+    WITHDRAWN = EventKind.WITHDRAWN
+    DRAFT_SAVED = EventKind.DRAFT_SAVED
+    SUBMITTED = EventKind.SUBMITTED
+    REOPENED = EventKind.REOPENED
+    FEEDBACK_GIVEN = EventKind.FEEDBACK_GIVEN
+
+
+@strawberry.type(description="Something that happened to an assignment.")
+class AssignmentChange:
+    id: strawberry.ID = strawberry.field(
+        description="That of the event; from the last one that was seen one can go on with `after`."
+    )
+    what: AssignmentChangeKind = strawberry.field(
+        description="That a draft was saved, only the client hears."
+    )
+    moment: datetime
+    assignment_id: strawberry.ID = strawberry.field(description="The assignment's global id.")
+    session_id: strawberry.ID = strawberry.field(description="The session's global id.")
+    assignment: assignment_types.Assignment | None = strawberry.field(
+        description="As it is by now; null once it is withdrawn."
+    )
+    session: session_types.Session | None = strawberry.field(description="As it is by now.")
+
+
+@strawberry.type(description="A moment has come at which the client wanted reminding.")
+class ReminderDue:
+    id: strawberry.ID = strawberry.field(
+        description="That of the event; from the last one that was seen one can go on with `after`."
+    )
+    moment: datetime
+    reminder: assignment_types.Reminder | None = strawberry.field(
+        description="Null once others were set in its place."
+    )
+    assignment: assignment_types.Assignment | None = strawberry.field(
+        description="As it is by now; null once it is withdrawn."
+    )
+
+
+@strawberry.type(description="What can be listened to, by event stream or by websocket.")
+class Subscription:
+    @strawberry.subscription(
+        description="What happens to the viewer's assignments, in one session or in all: from now on, or "
+        "what was missed since an event that was seen, and then on."
+    )
+    async def assignment_changed(
+        self, info: Info, session_id: strawberry.ID | None = None, after: strawberry.ID | None = None
+    ) -> AsyncGenerator[AssignmentChange, None]:
+        ctx = live(info)
+        number = None if session_id is None else read_id(session_id, Session)
+        watch = await watching.watch_changes(ctx, number, session_id is not None)
+        place = await place_to_start(ctx, watch, after)
+        return tell(ctx, watch, place, WantedOfEvent(info).change)
+
+    @strawberry.subscription(
+        description="The client's reminders as they fall due: from now on, or what was missed since an event "
+        "that was seen, and then on. For clients."
+    )
+    async def reminder_due(
+        self, info: Info, after: strawberry.ID | None = None
+    ) -> AsyncGenerator[ReminderDue, None]:
+        ctx = live(info)
+        watch = watching.watch_reminders(ctx)
+        place = await place_to_start(ctx, watch, after)
+        return tell(ctx, watch, place, WantedOfEvent(info).reminder_due)
+
+
+def live(info: Info) -> LiveContext:
+    assert isinstance(info.context, LiveContext), "subscriptions are run by those who can keep them"
+    return info.context
+
+
+async def place_to_start(ctx: Context, watch: watching.Watch, after: strawberry.ID | None) -> watching.Place:
+    if after is None:
+        return await watching.place_now(ctx, watch)
+    return await watching.place_after(ctx, read_id(after, Event))
+
+
+class WantedOfEvent:
+    """What is selected of an event, worked out once, and read anew for each: rows stand for objects."""
+
+    def __init__(self, info: Info) -> None:
+        self.assignment = wanted_under(info, "assignment", Assignment)
+        self.session = wanted_under(info, "session", Session)
+        self.reminder = wanted_under(info, "reminder", Reminder)
+
+    async def change(self, ctx: Context, event: Happening) -> AssignmentChange:
+        assert event.assignment_id is not None
+        return AssignmentChange(
+            id=event_id(event),
+            what=AssignmentChangeKind(event.kind),
+            moment=event.moment,
+            assignment_id=strawberry.ID(global_id("Assignment", event.assignment_id)),
+            session_id=strawberry.ID(global_id("Session", event.session_id)),
+            assignment=await one(assignments.get_my_assignments, ctx, event.assignment_id, self.assignment),
+            session=await one(sessions.get_my_sessions, ctx, event.session_id, self.session),
+        )
+
+    async def reminder_due(self, ctx: Context, event: Happening) -> ReminderDue:
+        return ReminderDue(
+            id=event_id(event),
+            moment=event.moment,
+            reminder=await one(watching.get_my_reminders, ctx, event.reminder_id, self.reminder),
+            assignment=await one(assignments.get_my_assignments, ctx, event.assignment_id, self.assignment),
+        )
+
+
+def event_id(event: Happening) -> strawberry.ID:
+    return strawberry.ID(global_id("Event", event.id))
+
+
+async def one(get: Any, ctx: Context, number: int | None, wanted: Wanted | None) -> Any:
+    if wanted is None or number is None:
+        return None
+    rows: list[Row] = await get(ctx, [number], wanted)
+    return rows[0] if rows else None

@@ -1,0 +1,145 @@
+"""Caregivers and clients who act by the rules alone, and what must be true of the rows whatever they did."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+from app.care.context import Context, Role, Viewer
+from app.care.drafts import Answers, save_answers
+from app.care.errors import CareError
+from app.care.feedback import Opinion, give_feedback
+from app.care.homework import Homework, assign_homework
+from app.care.opening import close_session
+from app.care.pending import extend_assignment, set_reminders, withdraw_assignment
+from app.care.questions import Said
+from app.care.submitting import reopen_assignment, submit_answers
+from app.db.drivers import Database
+from app.db.kept import differences
+from app.db.selection import Wanted
+from tests.given import DAY, NOW, Record, a_book, a_module, a_session, an_assignment, people
+from tests.stored import Stored, all_rows
+
+DONE = "DONE"
+QUESTION = 1  # the one that every book here asks; what is chosen is what it scores
+OPTIONS = ["0", "1", "2", "3"]
+
+
+def a_catalogue() -> list[Record]:
+    scale = {"kind": "SCALE", "text": "How strongly?", "options": OPTIONS, "weights": [0, 1, 2, 3]}
+    return [*people(), a_module(1), a_book(1, isTest=True, questions=[{**scale, "required": True}])]
+
+
+def sessions_with_homework(count: int, each: int = 1) -> list[Record]:
+    """Sessions 1 to `count` of caregiver 1 with client 1, and so many pending assignments in each."""
+    sessions = [a_session(number) for number in range(1, count + 1)]
+    reminders = [{"remindDate": NOW + DAY}]
+    homework = [
+        an_assignment(number, session=(number - 1) // each + 1, reminders=reminders)
+        for number in range(1, count * each + 1)
+    ]
+    return [*a_catalogue(), *sessions, *homework]
+
+
+def as_caregiver(db: Database, number: int = 1, now: datetime = NOW) -> Context:
+    return Context(Viewer(Role.CAREGIVER, number), db, now, "request", "UTC")
+
+
+def as_client(db: Database, number: int = 1, now: datetime = NOW) -> Context:
+    return Context(Viewer(Role.CLIENT, number), db, now, "request", "UTC")
+
+
+async def outcome_of(change: Awaitable[Any]) -> str:
+    """What became of it: DONE, or the code of its refusal. A fault is nobody's outcome."""
+    try:
+        await change
+    except CareError as refusal:
+        return refusal.code
+    return DONE
+
+
+# --- what is done, by caregiver 1 and client 1 ------------------------------------------------------
+
+Verb = Callable[[Database, int], Awaitable[Any]]  # to the assignment, or the session, of this number
+
+
+def submitting(answer: str, revision: int = 0) -> Verb:
+    return lambda db, number: submit_answers(as_client(db), said(number, answer, revision))
+
+
+def saving(answer: str, revision: int = 0) -> Verb:
+    return lambda db, number: save_answers(as_client(db), said(number, answer, revision), False, None)
+
+
+def said(assignment: int, answer: str, revision: int = 0) -> Answers:
+    return Answers(assignment, (Said(QUESTION, answer),), revision)
+
+
+def extending(days: int) -> Verb:
+    return lambda db, number: extend_assignment(as_caregiver(db), number, NOW + days * DAY, None)
+
+
+def giving(text: str, score: int | None = None) -> Verb:
+    """On the one submission of the assignment: its number is that of the assignment's in these worlds."""
+
+    async def give(db: Database, number: int) -> Any:
+        rows = await db.read(all_rows())
+        (submission,) = (each["id"] for each in rows["answer_set"] if each["assignment_id"] == number)
+        return await give_feedback(as_caregiver(db), Opinion(submission, text, score))
+
+    return give
+
+
+def reminding(hours: int) -> Verb:
+    moments = (NOW + DAY / 24 * hours,)
+    return lambda db, number: set_reminders(as_caregiver(db), number, moments, None)
+
+
+def withdrawing(db: Database, number: int) -> Awaitable[Any]:
+    return withdraw_assignment(as_caregiver(db), number, None)
+
+
+def reopening(db: Database, number: int) -> Awaitable[Any]:
+    return reopen_assignment(as_caregiver(db), number, None)
+
+
+def closing(db: Database, number: int) -> Awaitable[Any]:
+    return close_session(as_caregiver(db), number, None)
+
+
+def assigning(db: Database, number: int) -> Awaitable[Any]:
+    return assign_homework(as_caregiver(db), Homework(number, (1,), NOW, NOW + DAY), None)
+
+
+DRAFT = Wanted(frozenset({"id", "revision"}))
+
+# --- what is true whatever they did ----------------------------------------------------------------
+
+
+async def whole(db: Database) -> Stored:
+    """Every row, once it is sure that they agree with each other."""
+    assert await db.read(differences()) == []
+    rows = await db.read(all_rows())
+    sessions = {each["id"]: each for each in rows["session"]}
+    told = Counter((each["kind"], each["assignment_id"]) for each in rows["event"])
+    for assignment in rows["assignment"]:
+        number, is_complete = assignment["id"], assignment["status"] == "COMPLETE"
+        sets = [each for each in rows["answer_set"] if each["assignment_id"] == number]
+        attempts = sorted(each["attempt"] for each in sets if each["save_type"] == "FINAL")
+        assert attempts == list(range(1, assignment["attempt"] + is_complete)), number
+        assert len(sets) - len(attempts) <= (not is_complete), number
+        assert told["SUBMITTED", number] == len(attempts)
+        assert told["REOPENED", number] == assignment["attempt"] - 1
+        assert told["WITHDRAWN", number] == (assignment["withdraw_date"] is not None)
+        assert is_complete == (assignment["submit_date"] is not None)
+        if is_complete or assignment["withdraw_date"] or sessions[assignment["session_id"]]["is_closed"]:
+            states = {each["state"] for each in rows["reminder"] if each["assignment_id"] == number}
+            assert "SCHEDULED" not in states, number
+    drafts = {each["id"] for each in rows["answer_set"] if each["save_type"] != "FINAL"}
+    answered = Counter(each["answer_set_id"] for each in rows["answer"])
+    assert all(answered[each["id"]] == 1 for each in rows["answer_set"] if each["id"] not in drafts)
+    assert answered.keys() <= {each["id"] for each in rows["answer_set"]}
+    for number, session in sessions.items():
+        of_session = Counter(each["kind"] for each in rows["event"] if each["session_id"] == number)
+        assert of_session["SESSION_CLOSED"] == session["is_closed"]
+    return rows

@@ -1,0 +1,187 @@
+"""A change under a key: made once and recalled after that, together with what it led to."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from app.care.context import Context, Role, Viewer
+from app.care.errors import KeyTaken, NotRunning
+from app.care.once import KeyScope, Once, Outcome, finding_kept, keeping_answer
+from app.db.drivers import Database
+from app.db.statements import Operation
+from tests.db import raw
+from tests.db.operations import add_module, modules, with_database
+from tests.given import NOW
+
+MADE, RECALLED = Outcome.MADE, Outcome.RECALLED
+SCOPE = KeyScope("CAREGIVER", 1, "graphql", "a key")
+
+
+def once(fingerprint: str = "a", **changed: Any) -> Once:
+    return Once(SCOPE._replace(**changed), fingerprint)
+
+
+def context(db: Database, once: Once) -> Context:
+    return Context(Viewer(Role.CAREGIVER, 1), db, NOW, "request", "UTC", once)
+
+
+def adding(result: Any = "added", name: str = "new") -> Operation[Any]:
+    yield add_module(name), {}
+    return result
+
+
+def refusing() -> Operation[Any]:
+    yield add_module("never"), {}
+    raise NotRunning("sessionId")
+
+
+def kept(url: str) -> int:
+    [(number,)] = raw.run(url, "SELECT count(*) FROM kept_answer")
+    return int(number)
+
+
+def run(url: str, *steps: Callable[[Database], Awaitable[Any]]) -> list[Any]:
+    async def one_after_the_other(db: Database) -> list[Any]:
+        return [await step(db) for step in steps]
+
+    return with_database(url, one_after_the_other)
+
+
+@pytest.mark.parametrize("result", [7, [6, 7], {"id": 7, "ids": [1]}, "text", None, True], ids=repr)
+def test_a_change_is_made_once_and_its_result_recalled(database_url: str, result: Any) -> None:
+    first, second = once(), once()
+
+    results = run(
+        database_url,
+        lambda db: context(db, first).write(adding(result)),
+        lambda db: context(db, second).write(adding("another")),
+    )
+
+    assert results == [result, result]
+    assert (first.outcome, second.outcome) == (MADE, RECALLED)
+    assert modules(database_url) == ["new"]
+
+
+def test_without_a_key_nothing_is_recalled(database_url: str) -> None:
+    run(database_url, *[lambda db: Context(None, db, NOW, "request", "UTC").write(adding())] * 2)
+
+    assert modules(database_url) == ["new", "new"]
+    assert kept(database_url) == 0
+
+
+@pytest.mark.parametrize(
+    "changed", [{"role": "CLIENT"}, {"viewer": 2}, {"contract": "legacy"}, {"key": "A KEY"}], ids=repr
+)
+def test_another_scope_is_another_key(database_url: str, changed: dict[str, Any]) -> None:
+    first, second = once(), once("b", **changed)
+
+    run(
+        database_url,
+        lambda db: context(db, first).write(adding()),
+        lambda db: context(db, second).write(adding()),
+    )
+
+    assert (first.outcome, second.outcome) == (MADE, MADE)
+    assert modules(database_url) == ["new", "new"]
+
+
+def test_another_request_under_the_key_changes_nothing(database_url: str) -> None:
+    other = once("b")
+    run(database_url, lambda db: context(db, once()).write(adding()))
+
+    with pytest.raises(KeyTaken):
+        run(database_url, lambda db: context(db, other).write(adding()))
+    with pytest.raises(KeyTaken):
+        run(database_url, lambda db: db.read(finding_kept(other)))
+
+    assert other.outcome is None
+    assert modules(database_url) == ["new"]
+
+
+def test_a_refused_change_leaves_its_key_free_for_any_request(database_url: str) -> None:
+    refused, mended = once(), once("b")
+
+    with pytest.raises(NotRunning):
+        run(database_url, lambda db: context(db, refused).write(refusing()))
+    assert kept(database_url) == 0
+    run(database_url, lambda db: context(db, mended).write(adding()))
+
+    assert (refused.outcome, mended.outcome) == (None, MADE)
+    assert modules(database_url) == ["new"]
+
+
+def test_a_result_that_is_no_json_is_a_fault_the_first_time_already(database_url: str) -> None:
+    with pytest.raises(TypeError):
+        run(database_url, lambda db: context(db, once()).write(adding({1, 2})))
+
+    assert modules(database_url) == []
+    assert kept(database_url) == 0
+
+
+def test_a_request_under_a_key_has_one_change(database_url: str) -> None:
+    """The second would be answered with the result of the first."""
+
+    async def two(db: Database) -> None:
+        ctx = context(db, once())
+        await ctx.write(adding())
+        await ctx.write(adding())
+
+    with pytest.raises(AssertionError):
+        run(database_url, two)
+
+
+def test_the_first_answer_is_the_one_that_is_kept(database_url: str) -> None:
+    mine, others = once(), once("b")
+
+    found = run(
+        database_url,
+        lambda db: context(db, mine).write(adding()),
+        lambda db: db.read(finding_kept(mine)),
+        lambda db: db.write(keeping_answer(others, 200, b"not theirs to say")),
+        lambda db: db.write(keeping_answer(mine, 200, "{“Zoë”}".encode())),
+        lambda db: db.write(keeping_answer(mine, 500, b"later")),
+        lambda db: db.read(finding_kept(mine)),
+        lambda db: db.read(finding_kept(once(key="unknown"))),
+    )
+
+    assert (found[1], found[5], found[6]) == (
+        ('"added"', None, None),
+        ('"added"', 200, "{“Zoë”}"),
+        None,
+    )
+
+
+# --- at the same time --------------------------------------------------------------------------------
+
+
+def test_of_sixteen_at_once_one_makes_the_change_and_all_hear_its_result(database_url: str) -> None:
+    keys = [once() for _ in range(16)]
+
+    async def together(db: Database) -> list[Any]:
+        changes = [context(db, key).write(adding(number)) for number, key in enumerate(keys)]
+        return await asyncio.gather(*changes)
+
+    results = with_database(database_url, together)
+
+    assert sorted(key.outcome or "" for key in keys) == [MADE, *[RECALLED] * 15]
+    assert len(set(results)) == 1
+    assert modules(database_url) == ["new"]
+
+
+def test_when_the_first_is_refused_another_one_makes_the_change(database_url: str) -> None:
+    keys = [once() for _ in range(16)]
+
+    async def together(db: Database) -> list[Any]:
+        changes = [refusing() if number % 2 == 0 else adding() for number in range(16)]
+        writes = [context(db, key).write(change) for key, change in zip(keys, changes, strict=True)]
+        return await asyncio.gather(*writes, return_exceptions=True)
+
+    results = with_database(database_url, together)
+
+    outcomes = [key.outcome for key in keys]
+    assert outcomes.count(MADE) == 1
+    assert all(isinstance(each, NotRunning) or each == "added" for each in results)
+    assert outcomes.count(RECALLED) == results.count("added") - 1
+    assert modules(database_url) == ["new"]

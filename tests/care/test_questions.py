@@ -1,0 +1,217 @@
+"""Which answers fit which questions, and what they score.
+
+Contract: an answer is text. `true` or `false` to YES_NO; a plain number in its range to NUMBER; one option
+to SINGLE_CHOICE and SCALE; options, each once, one per line, to MULTIPLE_CHOICE. Blank is not answered.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from app.care.bounds import LONGEST_TEXT
+from app.care.errors import Unreadable, WrongAnswer, WrongAnswers
+from app.care.questions import (
+    MOST_ANSWERS,
+    Question,
+    Said,
+    by_question,
+    check_fit,
+    check_many,
+    misfit,
+    score_of,
+)
+from app.db.tables import QuestionKind
+
+OPTIONS = ["Never", "Now and then", "Always – immer"]
+TEXT = Question(1, 1, "How was it?", QuestionKind.TEXT, [], True, None, None, None)
+YES_NO = replace(TEXT, id=2, position=2, kind=QuestionKind.YES_NO)
+NUMBER = replace(TEXT, id=3, position=3, kind=QuestionKind.NUMBER)
+SINGLE = replace(TEXT, id=4, position=4, kind=QuestionKind.SINGLE_CHOICE, options=OPTIONS)
+MULTIPLE = replace(SINGLE, id=5, position=5, kind=QuestionKind.MULTIPLE_CHOICE)
+SCALE = replace(TEXT, id=6, position=6, kind=QuestionKind.SCALE, options=["1", "2", "3"])
+EVERY_KIND = [TEXT, YES_NO, NUMBER, SINGLE, MULTIPLE, SCALE]
+OF_KIND = {question.kind: question for question in EVERY_KIND}
+
+FIT = {
+    "TEXT": ["x", "two\nlines", "1", "true", " around ", "😀", "x" * LONGEST_TEXT],
+    "YES_NO": ["true", "false"],
+    "NUMBER": ["0", "7", "-7", "7.5", "-0.000001", "007", "999999999999999", "0.123456"],
+    "SINGLE_CHOICE": OPTIONS,
+    "MULTIPLE_CHOICE": [*OPTIONS, "Never\nAlways – immer", "Always – immer\nNever", "\n".join(OPTIONS)],
+    "SCALE": ["1", "2", "3"],
+}
+SHOULD_BE = {
+    "YES_NO": "true or false",
+    "NUMBER": "a number such as 7 or 7.5",
+    "SINGLE_CHOICE": "one of its options",
+    "MULTIPLE_CHOICE": "some of its options, each once, one per line",
+    "SCALE": "one of its options",
+}
+MISFIT = {
+    "YES_NO": ["yes", "True", "TRUE", "1", " true", "true ", "true\n", "true\nfalse"],
+    "NUMBER": [
+        *("seven", "7,5", "7.", ".5", "+7", "--7", "- 7", " 7", "7 ", "7\n", "7\n8", "1e3", "0x7", "1_000"),
+        *("NaN", "Infinity", "1000000000000000", "0.1234567", "٧", "７", "½"),
+    ],
+    "SINGLE_CHOICE": ["never", "Never ", " Never", "Never\n", "Never\nAlways – immer", "Sometimes", "1"],
+    "MULTIPLE_CHOICE": [
+        *("never", "Never\n", "\nNever", "Never\nNever", "Never\nSometimes", "Never, Now and then"),
+        *("Never\r\nNow and then", "Never\u2028Now and then"),
+    ],
+    "SCALE": ["0", "4", "1.0", "01", "1 ", "1\n2", "-1"],
+}
+
+
+def pairs(cases: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(kind, answer) for kind, answers in cases.items() for answer in answers]
+
+
+def shown(value: str) -> str:
+    return ascii(value)[:24]
+
+
+@pytest.mark.parametrize(("kind", "answer"), pairs(FIT), ids=shown)
+def test_an_answer_of_its_kind_fits(kind: str, answer: str) -> None:
+    question = OF_KIND[QuestionKind(kind)]
+
+    check_fit([question], {question.id: answer})
+
+
+@pytest.mark.parametrize(("kind", "answer"), pairs(MISFIT), ids=shown)
+def test_an_answer_of_another_kind_is_named_with_what_it_should_have_been(kind: str, answer: str) -> None:
+    question = OF_KIND[QuestionKind(kind)]
+
+    with pytest.raises(WrongAnswers) as refused:
+        check_fit([question], {question.id: answer})
+
+    message = f"the answer to question {question.position} must be {SHOULD_BE[kind]}"
+    assert refused.value.wrong == [WrongAnswer("UNREADABLE", question.id, message)]
+    assert refused.value.members == ("answers",)
+
+
+@pytest.mark.parametrize(
+    ("minimum", "maximum", "answer", "reason"),
+    [
+        (0.0, 24.0, "0", None),
+        (0.0, 24.0, "24", None),
+        (0.0, 24.0, "-0", None),
+        (0.0, 24.0, "24.000000", None),
+        (0.0, 24.0, "-0.000001", "at least 0"),
+        (0.0, 24.0, "24.000001", "at most 24"),
+        (0.1, 0.3, "0.1", None),
+        (0.1, 0.3, "0.3", None),
+        (0.1, 0.3, "0.300001", "at most 0.3"),
+        (0.1, 0.3, "0.099999", "at least 0.1"),
+        (5.0, 5.0, "5", None),
+        (5.0, 5.0, "6", "at most 5"),
+        (None, 12_345_678.0, "12345679", "at most 12345678"),
+        (1_000_000.0, None, "999999.5", "at least 1000000"),
+        (None, -1.0, "-999999999999999", None),
+        (1.0, None, "999999999999999", None),
+    ],
+)
+def test_a_number_lies_within_its_range(
+    minimum: float | None, maximum: float | None, answer: str, reason: str | None
+) -> None:
+    assert misfit(replace(NUMBER, minimum=minimum, maximum=maximum), answer) == reason
+
+
+@pytest.mark.parametrize("answer", [None, "", " ", "\n", "\t \u00a0"], ids=ascii)
+@pytest.mark.parametrize("question", EVERY_KIND, ids=lambda question: question.kind)
+def test_what_must_be_answered_must_not_be_blank(question: Question, answer: str | None) -> None:
+    given = {} if answer is None else {question.id: answer}
+
+    check_fit([replace(question, is_required=False)], given)
+    with pytest.raises(WrongAnswers) as refused:
+        check_fit([question], given)
+
+    message = f"question {question.position} must be answered"
+    assert refused.value.wrong == [WrongAnswer("INCOMPLETE", question.id, message)]
+
+
+def test_each_question_that_fails_is_named_in_the_order_of_the_book() -> None:
+    with pytest.raises(WrongAnswers) as refused:
+        check_fit(EVERY_KIND, {6: "9", 3: "x", 1: "well", 4: "Never"})
+
+    assert [(one.code, one.question_id) for one in refused.value.wrong] == [
+        ("INCOMPLETE", 2),
+        ("UNREADABLE", 3),
+        ("INCOMPLETE", 5),
+        ("UNREADABLE", 6),
+    ]
+
+
+# --- what is said to which question ---------------------------------------------------------------
+
+
+def test_answers_are_brought_into_the_order_of_the_book() -> None:
+    said = [Said(6, "1"), Said(1, "x"), Said(3, "")]
+
+    assert list(by_question(EVERY_KIND, said).items()) == [(1, "x"), (3, ""), (6, "1")]
+    assert by_question(EVERY_KIND, []) == {}
+
+
+def test_everything_that_is_wrong_with_what_is_said_is_named_at_once() -> None:
+    said = [
+        Said(99, "x"),
+        Said(None, "x"),
+        Said(1, "a"),
+        Said(1, "a"),
+        Said(2, "x" * (LONGEST_TEXT + 1)),
+        Said(3, "\0"),
+        Said(4, "x" * LONGEST_TEXT),
+    ]
+
+    with pytest.raises(WrongAnswers) as refused:
+        by_question(EVERY_KIND, said)
+
+    assert refused.value.wrong == [
+        WrongAnswer("NOT_FOUND", 99, "the book has no such question"),
+        WrongAnswer("NOT_FOUND", None, "the book has no such question"),
+        WrongAnswer("UNREADABLE", 1, "the question is answered twice"),
+        WrongAnswer("UNREADABLE", 2, "an answer may have at most 10000 characters"),
+        WrongAnswer("UNREADABLE", 3, "the answer holds a character that cannot be stored"),
+    ]
+
+
+def test_at_most_so_many_answers_come_at_once() -> None:
+    check_many([Said(1, "")] * MOST_ANSWERS)
+    with pytest.raises(Unreadable, match=r"^answers may hold at most 500 answers$"):
+        check_many([Said(1, "")] * (MOST_ANSWERS + 1))
+
+
+# --- what they score -------------------------------------------------------------------------------
+
+WEIGHED = [
+    TEXT,
+    replace(YES_NO, weights=[3, -1]),
+    NUMBER,
+    replace(SINGLE, weights=[0, 2, 5]),
+    replace(MULTIPLE, weights=[1, 20, 300]),
+    replace(SCALE, weights=[-4, 0, 4]),
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "score"),
+    [
+        ({}, 0),
+        ({1: "true", 3: "300"}, 0),
+        ({2: "true"}, 3),
+        ({2: "false"}, -1),
+        ({2: ""}, 0),
+        ({4: "Always – immer"}, 5),
+        ({4: " "}, 0),
+        ({5: "Never"}, 1),
+        ({5: "Always – immer\nNever"}, 301),
+        ({5: "\n".join(OPTIONS)}, 321),
+        ({6: "1"}, -4),
+        ({2: "true", 4: "Now and then", 5: "Now and then", 6: "3"}, 29),
+    ],
+)
+def test_the_score_is_the_sum_of_the_weights_of_what_was_chosen(given: dict[int, str], score: int) -> None:
+    assert score_of(WEIGHED, given) == score
+
+
+def test_without_weights_nothing_scores() -> None:
+    assert score_of(EVERY_KIND, {2: "true", 4: "Never", 5: "Never", 6: "3"}) is None

@@ -1,0 +1,218 @@
+"""A long life of random changes, each compared with what the plain life says of it, and so are the rows."""
+
+import asyncio
+from collections import Counter
+from datetime import datetime
+from random import Random
+from typing import Any
+
+import pytest
+
+from app.care.drafts import save_answers
+from app.care.errors import CareError
+from app.care.feedback import Opinion, give_feedback
+from app.care.homework import Homework, assign_homework
+from app.care.opening import NewSession, SessionChange, close_session, create_session, update_session
+from app.care.pending import extend_assignment, set_reminders, withdraw_assignment
+from app.care.submitting import reopen_assignment, submit_answers
+from app.db.drivers import Database, open_database
+from app.db.selection import Wanted
+from tests.callers import load
+from tests.care.lives import OPTIONS, a_catalogue, as_caregiver, as_client, said, whole
+from tests.care.plain_life import Life
+from tests.care.plain_rows import compare
+from tests.given import DAY, HOUR, NOW
+
+STEPS = 800
+NUMBER = Wanted(frozenset({"id"}))
+VERBS = (
+    "open",
+    "assign",
+    "move",
+    "close",
+    "extend",
+    "remind",
+    "withdraw",
+    "save",
+    "submit",
+    "give",
+    "reopen",
+)
+HOW_OFTEN = (5, 12, 6, 2, 6, 6, 3, 22, 22, 12, 10)
+REFUSALS = ("NOT_FOUND", "NOT_RUNNING", "WRONG_STATE", "UNREADABLE", "DRAFT_CONFLICT")
+
+
+class Walk:
+    """One step at a time: what the service says, and beside it what the plain life says."""
+
+    def __init__(self, db: Database, seed: int) -> None:
+        self.db, self.dice = db, Random(seed)
+        self.life, self.now = Life(), NOW
+        self.taken: list[tuple[str, Any]] = []
+
+    def moment(self) -> datetime:
+        return self.now + self.dice.randint(-6, 30) * HOUR
+
+    def parties(self, own: tuple[int, int] | None) -> tuple[int, int]:
+        """Mostly those it is about; otherwise whoever comes along."""
+        if own is None or self.dice.random() < 0.1:
+            return self.dice.randint(1, 2), self.dice.randint(1, 2)
+        return own
+
+    async def step(self) -> None:
+        self.now += self.dice.choice((0, 1, 60)) * HOUR / 60
+        verb = self.dice.choices(VERBS, HOW_OFTEN)[0]
+        if not self.life.sessions:
+            verb = "open"
+        found, expected = await getattr(self, f"step_{verb}")()
+        self.taken.append((verb, found))
+        assert found == expected, self.taken[-10:]
+
+    # --- sessions ---
+
+    async def step_open(self) -> tuple[Any, Any]:
+        parties, start = self.parties(None), self.moment()
+        has_homework = self.dice.random() < 0.3
+        homework = Homework(None, (1,), start, start + DAY) if has_homework else None
+        asked = NewSession(None, f"OPPT-{parties[1]}", "Title", "", start, homework)
+        (row,) = await create_session(as_caregiver(self.db, parties[0], self.now), asked, NUMBER)
+        self.life.open(row.id, parties, start)
+        self.life.tell("SESSION_CREATED", self.now, row.id)
+        if has_homework:
+            (assignment,) = [
+                each["id"] for each in (await whole(self.db))["assignment"] if each["session_id"] == row.id
+            ]
+            self.life.assign(assignment, row.id, start, start + DAY, self.now)
+        return None, None
+
+    def any_session(self) -> tuple[int, int, bool]:
+        """Its number, a caregiver, and whether it is theirs."""
+        number = self.dice.choice([*self.life.sessions, 999_999])
+        own = self.life.sessions[number].parties if number in self.life.sessions else None
+        caregiver = self.parties(own)[0]
+        return number, caregiver, own is not None and own[0] == caregiver
+
+    async def step_assign(self) -> tuple[Any, Any]:
+        number, caregiver, is_own = self.any_session()
+        start = self.now + self.dice.choice((-2, -1, 0, 1)) * HOUR
+        end = start + self.dice.randint(0, 30) * HOUR
+        asked = Homework(number, (1,), start, end)
+        try:
+            (row,) = await assign_homework(as_caregiver(self.db, caregiver, self.now), asked, NUMBER)
+        except CareError as refusal:
+            is_running = is_own and self.life.is_running(number, self.now)
+            return refusal.code, None if is_running else "NOT_RUNNING" if is_own else "NOT_FOUND"
+        assert is_own and self.life.is_running(number, self.now)
+        self.life.assign(row.id, number, start, end, self.now)
+        return None, None
+
+    async def step_move(self) -> tuple[Any, Any]:
+        number, caregiver, is_own = self.any_session()
+        start = self.moment()
+        change = SessionChange(number, start_date=start)
+        asked = update_session(as_caregiver(self.db, caregiver, self.now), change, None)
+        return await code_of(asked), self.life.move(number, start, self.now) if is_own else "NOT_FOUND"
+
+    async def step_close(self) -> tuple[Any, Any]:
+        number, caregiver, is_own = self.any_session()
+        asked = close_session(as_caregiver(self.db, caregiver, self.now), number, None)
+        return await code_of(asked), self.life.close(number, self.now) if is_own else "NOT_FOUND"
+
+    # --- homework ---
+
+    def any_homework(self, side: int) -> tuple[int, Any, bool]:
+        """Its number, the context of a caregiver (0) or client (1), and whether it is theirs."""
+        number = self.dice.choice([*list(self.life.homework)[-8:], 999_999])
+        own = self.life.whose(number)
+        person = self.parties(own)[side]
+        ctx = (as_caregiver, as_client)[side](self.db, person, self.now)
+        return number, ctx, own is not None and own[side] == person
+
+    async def step_extend(self) -> tuple[Any, Any]:
+        number, ctx, is_own = self.any_homework(0)
+        end = self.life.homework[number].end + self.dice.choice((-1, 0, 1, 9)) * HOUR if is_own else self.now
+        found = await code_of(extend_assignment(ctx, number, end, None))
+        return found, self.life.extend(number, end, self.now) if is_own else "NOT_FOUND"
+
+    async def step_remind(self) -> tuple[Any, Any]:
+        number, ctx, is_own = self.any_homework(0)
+        start = self.life.homework[number].start if is_own else self.now
+        moments = [start + self.dice.randint(0, 12) * HOUR for _ in range(self.dice.randint(0, 3))]
+        found = await code_of(set_reminders(ctx, number, tuple(moments), None))
+        return found, self.life.remind(number, moments, self.now) if is_own else "NOT_FOUND"
+
+    async def step_withdraw(self) -> tuple[Any, Any]:
+        number, ctx, is_own = self.any_homework(0)
+        found = await code_of(withdraw_assignment(ctx, number, None))
+        return found, self.life.withdraw(number, self.now) if is_own else "NOT_FOUND"
+
+    # --- answers and feedback ---
+
+    def any_answer(self, number: int, is_own: bool) -> tuple[str, int]:
+        draft = self.life.homework[number].draft if is_own else None
+        revision = draft[0] if draft and self.dice.random() < 0.8 else self.dice.randint(0, 2)
+        return self.dice.choice((*OPTIONS[:2], *OPTIONS[:2], "much")), revision
+
+    async def step_save(self) -> tuple[Any, Any]:
+        number, ctx, is_own = self.any_homework(1)
+        answer, revision = self.any_answer(number, is_own)
+        found = await code_of(save_answers(ctx, said(number, answer, revision), False, None))
+        return found, self.life.save(number, answer, revision, self.now) if is_own else "NOT_FOUND"
+
+    async def step_submit(self) -> tuple[Any, Any]:
+        number, ctx, is_own = self.any_homework(1)
+        answer, revision = self.any_answer(number, is_own)
+        expected = self.life.submit(number, answer, revision, self.now, OPTIONS) if is_own else "NOT_FOUND"
+        try:
+            done = await submit_answers(ctx, said(number, answer, revision))
+        except CareError as refusal:
+            return refusal.code, expected
+        submissions = self.life.homework[number].submissions
+        if 0 in submissions:
+            submissions[done.answer_set_id] = submissions.pop(0)
+        return (done.answer_set_id == max(submissions), done.assignment_id), (expected is None, number)
+
+    async def step_give(self) -> tuple[Any, Any]:
+        number, ctx, is_own = self.any_homework(0)
+        submissions = self.life.homework[number].submissions if number in self.life.homework else {}
+        submission = self.dice.choice([*submissions, 999_999])
+        text, score = self.dice.choice("ab"), self.dice.choice((None, 7))
+        found = await code_of(give_feedback(ctx, Opinion(submission, text, score)))
+        if not is_own or submission not in submissions:
+            return found, "NOT_FOUND"
+        return found, self.life.give(number, submission, text, score, self.now)
+
+    async def step_reopen(self) -> tuple[Any, Any]:
+        number, ctx, is_own = self.any_homework(0)
+        found = await code_of(reopen_assignment(ctx, number, None))
+        return found, self.life.reopen(number, self.now) if is_own else "NOT_FOUND"
+
+
+async def code_of(change: Any) -> str | None:
+    try:
+        await change
+    except CareError as refusal:
+        return refusal.code
+    return None
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_random_life_goes_as_the_plain_one(database_url: str, seed: int) -> None:
+    load(database_url, a_catalogue())
+
+    async def living() -> None:
+        db = await open_database(database_url)
+        try:
+            walk = Walk(db, seed)
+            for number in range(STEPS):
+                await walk.step()
+                if number % 50 == 0:
+                    compare(walk.life, await whole(db))
+            compare(walk.life, await whole(db))
+            seen = Counter(outcome for _, outcome in walk.taken)
+            assert set(REFUSALS) <= seen.keys()
+            assert set(VERBS) - {"submit"} <= {verb for verb, outcome in walk.taken if outcome is None}
+        finally:
+            await db.close()
+
+    asyncio.run(living())

@@ -1,0 +1,290 @@
+"""Promise: the operator finds, shows, adds, replaces, retires and restores books; what somebody was ever
+asked stays as it was asked; a refusal changes nothing."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from app.settings import Settings
+from tests.callers import load
+from tests.cli.conftest import Command, assert_sentence
+from tests.db import raw
+from tests.given import DAY, NOW, Record, a_book, a_module, a_world, lines
+
+DIARY = {"kind": "book", "id": 8, "moduleId": 1, "name": "Dream diary"}
+SCORED = [
+    {"text": "Rested?", "kind": "SCALE", "options": ["1", "2"], "required": True, "weights": [0, 5]},
+    {"text": "Hours?", "kind": "NUMBER", "options": [], "required": False, "minimum": 0.0, "maximum": 24.0},
+]
+
+
+def catalogue(settings: Settings) -> None:
+    """`a_world`, whose books 1 to 3 are assigned, and two books that are not."""
+    load(
+        settings.database,
+        [
+            *a_world(),
+            a_book(4, name="Evening\twalk", moduleId=2, questions=SCORED, isTest=True),
+            a_book(5, name="Old diary", retireDate=NOW - DAY),
+        ],
+    )
+
+
+def imported(command: Command, folder: Path, *records: Record) -> str:
+    said = command("books", "import", str(written(folder, *records)))
+    assert (said.exit_code, said.stderr) == (0, "")
+    return said.stdout
+
+
+def written(folder: Path, *records: Record) -> Path:
+    file = folder / "books.jsonl"
+    file.write_bytes(b"\n".join(lines(records)))
+    return file
+
+
+def shown(command: Command, number: int) -> Record:
+    said = command("books", "show", str(number))
+    assert (said.exit_code, said.stderr) == (0, "")
+    (line,) = said.stdout.splitlines()
+    record: Record = orjson.loads(line)
+    return record
+
+
+def listed(command: Command, *words: str) -> list[str]:
+    said = command("books", "list", *words)
+    assert (said.exit_code, said.stderr) == (0, "")
+    return said.stdout.splitlines()
+
+
+# --- list and show ---
+
+ALL = [
+    "4\tEvening walk\t2 Module 2\ttest\t-",
+    "3\tMood check\t2 Module 2\ttest\t-",
+    "2\tEvening routine\t1 Module 1\t-\t-",
+    "1\tSleep diary\t1 Module 1\t-\t-",
+]
+LISTS: dict[tuple[str, ...], list[str]] = {
+    (): ALL,
+    ("--search", "evening"): [ALL[0], ALL[2]],
+    ("--search", "DIA"): [ALL[3]],
+    ("--search", "even rou"): [ALL[2]],
+    ("--search", "!"): [],
+    ("--module", "2"): ALL[:2],
+    ("--module", "2", "--search", "mood"): [ALL[1]],
+    ("--module", "77"): [],
+    ("--retired",): ["5\tOld diary\t1 Module 1\t-\tretired 2026-11-20"],
+    ("--retired", "--search", "evening"): [],
+}
+
+
+def test_books_are_listed_as_they_are_asked_for(command: Command, settings: Settings) -> None:
+    catalogue(settings)
+
+    assert {words: listed(command, *words) for words in LISTS} == LISTS
+
+
+def test_an_empty_catalogue_is_an_empty_list(command: Command) -> None:
+    assert listed(command) == []
+
+
+def test_a_search_of_too_many_words_is_refused(command: Command) -> None:
+    assert_sentence(command("books", "list", "--search", "a b c d e f"), "search may hold at most 5 words")
+
+
+def test_a_book_is_shown_as_the_line_that_import_reads(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    catalogue(settings)
+    test = {
+        "kind": "book", "id": 4, "moduleId": 2, "name": "Evening\twalk", "isTest": True, "questions": SCORED,
+    }  # fmt: skip
+    question = {"text": "How was it?", "kind": "TEXT", "options": [], "required": True}
+    retired = {
+        "kind": "book", "id": 5, "moduleId": 1, "name": "Old diary", "isTest": False,
+        "retireDate": "2026-11-20T09:00:00Z", "questions": [question],
+    }  # fmt: skip
+
+    assert (shown(command, 4), shown(command, 5)) == (test, retired)
+    assert imported(command, tmp_path, test, retired) == (
+        "replaced\tbook\t4\tEvening walk\nreplaced\tbook\t5\tOld diary\n"
+    )
+    assert (shown(command, 4), shown(command, 5)) == (test, retired)
+
+
+# --- import ---
+
+
+def test_books_and_modules_are_added_with_the_next_numbers_or_their_own(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    catalogue(settings)
+
+    said = imported(
+        command,
+        tmp_path,
+        {"kind": "book", "moduleId": 1, "name": "Without a number"},
+        {"kind": "module", "name": "Without a number too"},
+        {"kind": "module", "id": 40, "name": "Dreams"},
+        {"kind": "book", "id": 6, "moduleId": 40, "name": "Numbered"},
+        {"kind": "book", "moduleId": 40, "name": "And one more"},
+    )
+
+    assert said.splitlines() == [
+        "added\tbook\t7\tWithout a number",
+        "added\tmodule\t41\tWithout a number too",
+        "added\tmodule\t40\tDreams",
+        "added\tbook\t6\tNumbered",
+        "added\tbook\t8\tAnd one more",
+    ]
+    assert listed(command, "--module", "40") == [
+        "8\tAnd one more\t40 Dreams\t-\t-",
+        "6\tNumbered\t40 Dreams\t-\t-",
+    ]
+
+
+def test_a_known_book_and_module_are_replaced(command: Command, settings: Settings, tmp_path: Path) -> None:
+    catalogue(settings)
+
+    said = imported(
+        command,
+        tmp_path,
+        {"kind": "module", "id": 2, "name": "Moods"},
+        {"kind": "book", "id": 4, "moduleId": 1, "name": "Morning walk", "questions": [{"text": "Where?"}]},
+    )
+
+    assert said == "replaced\tmodule\t2\tMoods\nreplaced\tbook\t4\tMorning walk\n"
+    assert shown(command, 4) == {
+        "kind": "book",
+        "id": 4,
+        "moduleId": 1,
+        "name": "Morning walk",
+        "isTest": False,
+        "questions": [{"text": "Where?", "kind": "TEXT", "options": [], "required": False}],
+    }
+    assert listed(command, "--search", "evening") == ["2\tEvening routine\t1 Module 1\t-\t-"]
+    assert listed(command, "--search", "morning") == ["4\tMorning walk\t1 Module 1\t-\t-"]
+    assert listed(command, "--module", "2") == ["3\tMood check\t2 Moods\ttest\t-"]
+
+
+def test_a_retired_book_that_is_replaced_stays_retired(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    catalogue(settings)
+
+    imported(command, tmp_path, {"kind": "book", "id": 5, "moduleId": 1, "name": "Older diary"})
+
+    assert listed(command, "--retired") == ["5\tOlder diary\t1 Module 1\t-\tretired 2026-11-20"]
+
+
+def test_an_empty_file_changes_nothing(command: Command, settings: Settings, tmp_path: Path) -> None:
+    catalogue(settings)
+
+    assert imported(command, tmp_path) == ""
+    assert listed(command) == ALL
+
+
+ASSIGNED = "{} is a book that was assigned, and stays as it was assigned"
+REFUSED: dict[str, tuple[list[Record], str]] = {
+    "an assigned book": ([a_book(1)], f"line 1: id {ASSIGNED.format(1)}"),
+    "a book that is assigned in a closed session": ([a_book(3)], f"line 1: id {ASSIGNED.format(3)}"),
+    "behind a good line": ([a_module(5), DIARY, a_book(2)], f"line 3: id {ASSIGNED.format(2)}"),
+    "an unknown module": ([DIARY | {"moduleId": 9}], "line 1: moduleId 9 is not known before this line"),
+    "a module further below": (
+        [DIARY | {"moduleId": 9}, a_module(9)],
+        "line 1: moduleId 9 is not known before this line",
+    ),
+    "a number twice": ([DIARY, DIARY], "line 2: id 8 stands on a line above"),
+    "a module's number twice": ([a_module(9), a_module(9)], "line 2: id 9 stands on a line above"),
+    "another kind": ([{"kind": "client", "id": 9}], "line 1: kind must be one of module, book"),
+    "no kind": ([{"id": 9}], "line 1: kind is missing"),
+    "no name": ([{"kind": "book", "moduleId": 1}], "line 1: name is missing"),
+    "no module": ([{"kind": "book", "name": "x"}], "line 1: moduleId is missing"),
+    "a wrong number": ([DIARY | {"id": 0}], "line 1: id must be an integer id"),
+    "a member that is not known": ([DIARY | {"nmae": "x"}], "line 1: nmae is not known here"),
+    "a wrong question": (
+        [DIARY | {"questions": [{"text": "?"}, {"text": "?", "kind": "SCALE"}]}],
+        "line 1: questions[1].options are missing: there is nothing to choose from",
+    ),
+    "weights where nothing is scored": (
+        [DIARY | {"questions": SCORED}],
+        "line 1: questions[0].weights belong to a book that isTest only",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_line_that_cannot_be_taken_is_named_and_nothing_is_changed(
+    command: Command, settings: Settings, tmp_path: Path, name: str
+) -> None:
+    catalogue(settings)
+    before = raw.row_counts(settings.database)
+    records, sentence = REFUSED[name]
+
+    refused = command("books", "import", str(written(tmp_path, *records)))
+
+    assert_sentence(refused, f"{tmp_path}/books.jsonl, {sentence}")
+    assert raw.row_counts(settings.database) == before
+    assert listed(command) == ALL
+
+
+@pytest.mark.parametrize(("line", "reason"), [(b"{", "is not JSON"), (b"[]", "must be a JSON object")])
+def test_a_line_that_is_no_object_is_refused(
+    command: Command, tmp_path: Path, line: bytes, reason: str
+) -> None:
+    file = tmp_path / "books.jsonl"
+    file.write_bytes(b"\n" + line)
+
+    assert_sentence(command("books", "import", str(file)), f"{file}, line 2: the line {reason}")
+
+
+def test_withdrawn_homework_was_assigned_too(command: Command, settings: Settings, tmp_path: Path) -> None:
+    catalogue(settings)
+    withdrawn = "UPDATE assignment SET withdraw_date = assign_date WHERE book_id = 3"
+    raw.run(settings.database, withdrawn)
+
+    refused = command("books", "import", str(written(tmp_path, a_book(3))))
+
+    assert_sentence(refused, f"{tmp_path}/books.jsonl, line 1: id {ASSIGNED.format(3)}")
+
+
+# --- retire and restore ---
+
+
+def test_a_book_is_retired_and_restored(command: Command, settings: Settings) -> None:
+    catalogue(settings)
+
+    said = [command("books", verb, "2") for verb in ("retire", "retire")]
+    retired, left = listed(command, "--retired"), listed(command)
+    again = [command("books", verb, "2") for verb in ("restore", "restore")]
+
+    assert [(one.exit_code, one.output) for one in (*said, *again)] == [(0, "")] * 4
+    assert [line.split("\t")[0] for line in retired] == ["5", "2"]
+    assert left == [line for line in ALL if not line.startswith("2\t")]
+    assert listed(command) == ALL
+
+
+def test_a_book_that_is_retired_again_is_so_since_the_first_time(
+    command: Command, settings: Settings
+) -> None:
+    catalogue(settings)
+
+    command("books", "retire", "5")
+
+    assert listed(command, "--retired") == ["5\tOld diary\t1 Module 1\t-\tretired 2026-11-20"]
+
+
+@pytest.mark.parametrize("verb", ["show", "retire", "restore"])
+def test_a_book_that_is_not_there_is_refused(command: Command, settings: Settings, verb: str) -> None:
+    catalogue(settings)
+
+    assert_sentence(command("books", verb, "77"), "there is no book 77")
+
+
+@pytest.mark.parametrize("number", ["0", "x", str(2**63)])
+def test_what_is_no_number_is_refused(command: Command, number: str) -> None:
+    refused = command("books", "show", number)
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "Error: Invalid value for 'ID':" in refused.stderr

@@ -1,0 +1,143 @@
+"""Promise: what waits for the webhook, and what was given up, can be seen and tried again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.settings import Settings
+from tests.callers import load
+from tests.cli.conftest import Command, assert_sentence
+from tests.db import raw
+from tests.dispatch.conftest import Care
+from tests.dispatch.receiver import SECRET, Receiver, receiving
+from tests.given import HOUR, NOW, a_world
+
+REFUSED = "no delivery of event {} waits or was given up"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as one:
+        yield one
+
+
+@pytest.fixture
+def told(settings: Settings, receiver: Receiver) -> Care:
+    """Three events: one given up, one that waits after its third attempt, one delivered."""
+    webhook = {"webhook_url": receiver.url, "webhook_secret": SECRET}
+    care = Care(settings.model_copy(update=webhook))
+    load(settings.database, a_world())
+    for kind in ("SUBMITTED", "SESSION_CLOSED", "FEEDBACK_GIVEN"):
+        care.happened(kind)
+    care.dispatch()
+    for event, state, attempts, said in (
+        (1, "DEAD", 11, "connection refused"),
+        (2, "WAITING", 3, "503"),
+        (3, "DELIVERED", 1, "200"),
+    ):
+        care.rows(
+            f"UPDATE delivery SET state = '{state}', attempts = {attempts}, last_answer = '{said}',"
+            f" next_date = '2026-11-21T10:00:00.000000Z' WHERE event_id = {event}"
+        )
+    receiver.received.clear()
+    return care
+
+
+LINES = {
+    "dead": "1\tassignment.submitted\tdead\t11\t2026-11-21T10:00:00.000000Z\tconnection refused\n",
+    "waiting": "2\tsession.closed\twaiting\t3\t2026-11-21T10:00:00.000000Z\t503\n",
+    "delivered": "3\tassignment.feedback_given\tdelivered\t1\t2026-11-21T10:00:00.000000Z\t200\n",
+}
+
+
+def test_deliveries_are_listed_in_the_order_of_their_events(told: Care, command: Command) -> None:
+    said = command("deliveries", "list")
+
+    assert (said.exit_code, said.stdout, said.stderr) == (0, "".join(LINES.values()), "")
+
+
+@pytest.mark.parametrize("state", LINES)
+def test_deliveries_are_listed_by_their_state(told: Care, command: Command, state: str) -> None:
+    said = command("deliveries", "list", "--state", state)
+
+    assert (said.exit_code, said.stdout, said.stderr) == (0, LINES[state], "")
+
+
+def test_a_list_may_be_longer_than_one_read(told: Care, command: Command) -> None:
+    told.rows(
+        "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
+        " SELECT 1, 1, 'ASSIGNED', 1, '2026-11-21T08:30:00.000000Z'"
+        " FROM book a, book b, book c, book d, book e, book f"
+    )
+    told.rows(
+        "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
+        " SELECT id, 1, 1, 'WAITING', 0, moment FROM event WHERE id > 3"
+    )
+
+    said = command("deliveries", "list", "--state", "waiting")
+
+    assert len(said.stdout.splitlines()) == 1 + 3**6
+    assert said.stdout.splitlines()[-1].endswith(
+        "\tassignment.assigned\twaiting\t0\t2026-11-21T08:30:00.000000Z\t-"
+    )
+
+
+@pytest.mark.parametrize("event", [1, 2])
+def test_a_delivery_is_tried_again(told: Care, receiver: Receiver, command: Command, event: int) -> None:
+    said = command("deliveries", "retry", str(event))
+    told.dispatch(NOW + 10_000 * HOUR)
+
+    assert (said.exit_code, said.stdout, said.stderr) == (0, "1 to be delivered at once\n", "")
+    assert f"evt_{event}" in receiver.ids()
+    assert told.deliveries()[event - 1] == (event, "DELIVERED", 1, "200")
+
+
+def test_all_that_was_given_up_is_tried_again(told: Care, receiver: Receiver, command: Command) -> None:
+    said = command("deliveries", "retry", "--all-dead")
+    again = command("deliveries", "retry", "--all-dead")
+
+    assert (said.exit_code, said.stdout, said.stderr) == (0, "1 to be delivered at once\n", "")
+    assert again.stdout == "0 to be delivered at once\n"
+    assert told.deliveries()[0] == (1, "WAITING", 0, "connection refused")
+    assert told.deliveries()[1] == (2, "WAITING", 3, "503")
+
+
+@pytest.mark.parametrize("event", [3, 4, 2**63 - 1])
+def test_what_is_delivered_or_unknown_is_not_tried_again(told: Care, command: Command, event: int) -> None:
+    before = told.deliveries()
+
+    assert_sentence(command("deliveries", "retry", str(event)), REFUSED.format(event))
+
+    assert told.deliveries() == before
+
+
+@pytest.mark.parametrize("words", [(), ("1", "--all-dead")], ids=["nothing", "both"])
+def test_what_to_try_again_must_be_said(told: Care, command: Command, words: tuple[str, ...]) -> None:
+    said = command("deliveries", "retry", *words)
+
+    assert said.exit_code == 2
+    assert said.stderr.splitlines()[-1] == "Error: name one EVENT_ID, or say --all-dead"
+
+
+@pytest.mark.parametrize("event", ["0", "-1", "evt_1", str(2**63)])
+def test_an_event_is_a_number(command: Command, event: str) -> None:
+    said = command("deliveries", "retry", "--", event)
+
+    assert said.exit_code == 2
+    assert "Error: Invalid value for '[EVENT_ID]': " in said.stderr
+
+
+def test_a_worker_with_a_bad_webhook_does_not_begin(command: Command) -> None:
+    sentence = "CARE_WEBHOOK_URL must be https://HOST/PATH, or http:// to this machine itself"
+
+    assert_sentence(command("worker", webhook_url="http://example.test", webhook_secret=SECRET), sentence)
+
+
+def test_a_worker_without_tables_does_not_begin(command: Command, settings: Settings, tmp_path: Path) -> None:
+    raw.run(settings.database, "UPDATE alembic_version SET version_num = 'older'")
+
+    assert_sentence(
+        command("worker"),
+        "the database does not have the tables of this version; run `care-gateway migrate`",
+    )

@@ -1,0 +1,210 @@
+"""Promise: `export` writes out everything that is held of one client, and nothing of anybody else.
+
+It is one JSON document, or a table of which no spreadsheet runs anything (docs/own-data.md); both stand whole
+in tests/cli/golden.
+"""
+
+import csv
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from app.care.data_csv import HEADER, as_csv
+from app.db.own_data import SESSIONS_AT_ONCE
+from app.settings import Settings
+from tests.callers import load
+from tests.cli.conftest import Command, assert_sentence
+from tests.given import (
+    Record,
+    a_client,
+    a_session,
+    a_world,
+    an_answer_set,
+    an_assignment,
+    catalogue,
+    people,
+)
+from tests.one_life import put_one_life
+
+GOLDEN = Path(__file__).parent / "golden"
+FORMATS = ["json", "csv"]
+
+
+def exported(command: Command, *words: str) -> bytes:
+    said = command("export", *words)
+    assert (said.exit_code, said.stderr) == (0, "")
+    return said.stdout_bytes
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("who", [("--client", "client-1"), ("--id", "1")], ids=["by name", "by number"])
+def test_a_whole_life_is_told(
+    command: Command, settings: Settings, format: str, who: tuple[str, str]
+) -> None:
+    put_one_life(settings.database)
+
+    assert exported(command, *who, "--format", format) == (GOLDEN / f"own_data.{format}").read_bytes()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_file_is_private_and_replaces_what_was_there(
+    command: Command, settings: Settings, tmp_path: Path, format: str
+) -> None:
+    put_one_life(settings.database)
+    file = tmp_path / "own.data"
+    file.write_text("what was there")
+
+    said = exported(command, "--client", "client-1", "--format", format, "--output", str(file))
+
+    assert said == b""
+    assert file.read_bytes() == (GOLDEN / f"own_data.{format}").read_bytes()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_of_a_client_without_sessions_there_is_little_to_tell(command: Command, settings: Settings) -> None:
+    load(settings.database, [a_client(7, userName=None)])
+
+    told = exported(command, "--id", "7", "--format", "json").decode()
+
+    assert told == (
+        "{\n"
+        '  "client": {\n'
+        '    "id": 7,\n'
+        '    "name": "Zoë Client 7",\n'
+        '    "opptId": "OPPT-7",\n'
+        '    "userName": null,\n'
+        '    "isDisabled": false,\n'
+        '    "eraseDate": null\n'
+        "  },\n"
+        '  "sessions": [],\n'
+        '  "events": []\n'
+        "}\n"
+    )
+    assert exported(command, "--id", "7", "--format", "csv").decode() == ",".join(HEADER) + "\r\n"
+
+
+def a_long_life(sessions: int) -> list[Record]:
+    """More than is read at once, and of two caregivers who take turns; client 2 has one beside each."""
+    world = [*people(), *catalogue()]
+    for number in range(1, sessions + 1):
+        caregiver = 1 + number % 2
+        world += [
+            a_session(number, caregiver),
+            a_session(1000 + number, caregiver, client=2),
+            an_assignment(number, number),
+            an_assignment(1000 + number, 1000 + number),
+            an_answer_set(number, number, saveType="DRAFT", answers=[said(number)]),
+            an_answer_set(1000 + number, 1000 + number, saveType="DRAFT", answers=[said(1000 + number)]),
+        ]
+    return world
+
+
+def said(number: int) -> Record:
+    return {"questionText": "Which?", "answer": f"Number {number}"}
+
+
+@pytest.mark.parametrize("sessions", [SESSIONS_AT_ONCE, SESSIONS_AT_ONCE + 1, 3 * SESSIONS_AT_ONCE - 1])
+def test_a_long_life_is_told_to_its_end(command: Command, settings: Settings, sessions: int) -> None:
+    load(settings.database, a_long_life(sessions))
+
+    told = orjson.loads(exported(command, "--client", "client-1", "--format", "json"))
+    rows = table_of(exported(command, "--client", "client-1", "--format", "csv"))
+
+    expected = [(number, f"Number {number}") for number in range(1, sessions + 1)]
+    assert [(one["id"], answer_of(one)) for one in told["sessions"]] == expected
+    assert [(int(row["sessionId"]), row["answer"]) for row in rows] == expected
+
+
+def answer_of(session: dict[str, Any]) -> str:
+    answer: str = session["assignments"][0]["answerSets"][0]["answers"][0]["answer"]
+    return answer
+
+
+def table_of(told: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(StringIO(told.decode(), newline="")))
+
+
+CELLS = {
+    "=1+1": "'=1+1",
+    "+49 30 1": "'+49 30 1",
+    "-": "'-",
+    "-cmd|' /C calc'!A0": "'-cmd|' /C calc'!A0",
+    "@SUM(A1)": "'@SUM(A1)",
+    "  =1": "'  =1",
+    "\u00a0=1": "'\u00a0=1",
+    "＝1": "'＝1",
+    "\tx": "'\tx",
+    "\r=1": "'\r=1",
+    "\nx": "'\nx",
+    "-7": "-7",
+    "+7,25": "+7,25",
+    "-7.5": "-7.5",
+    "-7-": "'-7-",
+    "7=7": "7=7",
+    "a\n=1": "a\n=1",
+    "'=1": "'=1",
+    "": "",
+    'say "hi", twice': 'say "hi", twice',
+    "Größe – 大": "Größe – 大",
+}
+
+
+def test_no_cell_is_run_as_a_formula_and_all_are_read_back() -> None:
+    told = as_csv([(text, None, True, 7) for text in CELLS])
+
+    rows = list(csv.reader(StringIO(told, newline="")))
+    assert rows == [[cell, "", "true", "7"] for cell in CELLS.values()]
+    assert as_csv([('a"b', "c,d", "e\nf", "g")]) == '"a""b","c,d","e\nf",g\r\n'
+
+
+# --- refusals ---
+
+
+@pytest.mark.parametrize("who", [("--client", "client-9"), ("--client", "caregiver-1"), ("--id", "9")])
+def test_a_client_that_is_not_there_is_refused(
+    command: Command, settings: Settings, tmp_path: Path, who: tuple[str, str]
+) -> None:
+    load(settings.database, a_world())
+    file = tmp_path / "own.json"
+
+    assert_sentence(command("export", *who, "--format", "json"), "there is no such client")
+    refused = command("export", *who, "--format", "json", "--output", str(file))
+
+    assert_sentence(refused, "there is no such client")
+    assert not list(tmp_path.glob("own*"))
+
+
+ONE = "Error: a client is named by --client or by --id"
+USAGE = {
+    "nobody": (("--format", "json"), ONE),
+    "two": (("--client", "client-1", "--id", "1", "--format", "json"), ONE),
+    "no format": (("--id", "1"), "Error: Missing option '--format'. Choose from:"),
+    "another format": (
+        ("--id", "1", "--format", "xml"),
+        "Error: Invalid value for '--format': 'xml' is not one of 'json', 'csv'.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_what_to_export_is_said_in_full(command: Command, name: str) -> None:
+    words, sentence = USAGE[name]
+
+    refused = command("export", *words)
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert sentence in refused.stderr.splitlines()
+
+
+def test_a_file_that_cannot_be_written_is_told(command: Command, settings: Settings, tmp_path: Path) -> None:
+    load(settings.database, a_world())
+    file = tmp_path / "none" / "own.json"
+
+    refused = command("export", "--id", "1", "--format", "json", "--output", str(file))
+
+    sentence = f"Error: Could not open file '{file}': No such file or directory\n"
+    assert (refused.exit_code, refused.stdout, refused.stderr) == (1, "", sentence)

@@ -1,0 +1,88 @@
+"""Every statement that the service's changes run: one session's whole life, undone at its end."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from app.care.drafts import Answers, saving
+from app.care.feedback import Opinion, giving
+from app.care.homework import Homework, assigning
+from app.care.opening import NewSession, SessionChange, closing, opening, updating
+from app.care.pending import extending, setting_reminders, withdrawing
+from app.care.questions import Said, finding_questions
+from app.care.submitting import reopening, submitting
+from app.db.selection import Viewpoint
+from app.db.statements import Bulk, Operation, Step
+from app.db.tables import SaveType
+from tests.callers import remembering
+from tests.db.conftest import OpenWorld
+from tests.db.everything import Ran, ran
+from tests.given import DAY, HOUR, NOW
+
+CAREGIVER, CLIENT = Viewpoint(NOW, caregiver=1), Viewpoint(NOW, client=2)
+LATER = replace(CAREGIVER, now=NOW + timedelta(minutes=2))  # what is assigned together has one moment
+BOOK = 7  # it has three questions
+
+
+@dataclass
+class Written:
+    """What ran so far: statements by the verb that they belong to, and rows that were put in by the table."""
+
+    statements: list[Ran] = field(default_factory=list)
+    bulks: list[Bulk] = field(default_factory=list)
+
+    def by(self, verb: str, operation: Operation[Any]) -> Operation[Any]:
+        seen: list[Step] = []
+        result = yield from remembering(operation, seen)
+        self.statements += ran(verb, seen)
+        self.bulks += [step for step in seen if isinstance(step, Bulk)]
+        return result
+
+
+def everything_written(world: OpenWorld) -> Written:
+    written = Written()
+    with suppress(Undone):
+        world.runner.run(world.db.write(undone(a_whole_life(written))))
+    return written
+
+
+class Undone(Exception):
+    pass
+
+
+def undone(operation: Operation[Any]) -> Operation[None]:
+    yield from operation
+    raise Undone
+
+
+def a_whole_life(written: Written) -> Operation[None]:
+    """Each verb in each of the ways that ask for other statements."""
+    by = written.by
+    work = Homework(None, (1, BOOK), NOW - DAY, NOW + DAY, (NOW - HOUR, NOW + HOUR))
+    asked = NewSession(None, "OPPT-2", "Title", "Description", NOW - DAY, work)
+    session: int = (yield from by("caregiver: opening", opening(CAREGIVER, [asked])))[0]
+    yield from by("caregiver: opening by id", opening(CAREGIVER, [NewSession(2, None, "Title", "", NOW)]))
+    yield from by("caregiver: updating", updating(CAREGIVER, SessionChange(session, title="Another")))
+    more = Homework(session, (BOOK, 2), work.start_date, work.end_date, work.remind_dates)
+    for verb, within in (("assigning", None), ("assigning again", timedelta(minutes=1))):
+        first, second = yield from by(f"caregiver: {verb}", assigning(LATER, more, within))
+    yield from by("caregiver: extending", extending(CAREGIVER, first, NOW + 2 * DAY))
+    yield from by("caregiver: reminding", setting_reminders(CAREGIVER, first, (NOW + 2 * HOUR,)))
+    yield from by("caregiver: withdrawing", withdrawing(CAREGIVER, second))
+    said = yield from what_is_said()
+    for these, revision in ((said[:1], 0), (said, 1), (said, 1)):
+        draft = Answers(first, these, revision)
+        yield from by("client: saving", saving(CLIENT, draft, SaveType.DRAFT))
+    answers = Answers(first, said, 2)
+    answer_set: int = (yield from by("client: submitting", submitting(CLIENT, answers)))[1]
+    yield from by("client: submitting again", submitting(CLIENT, answers))
+    for score in (None, 7):
+        yield from by("caregiver: giving feedback", giving(CAREGIVER, Opinion(answer_set, "Good", score)))
+    yield from by("caregiver: reopening", reopening(CAREGIVER, first))
+    yield from by("caregiver: closing", closing(CAREGIVER, session))
+
+
+def what_is_said() -> Operation[tuple[Said, ...]]:
+    questions = yield from finding_questions({"book": BOOK})
+    return tuple(Said(question.id, question.options[0]) for question in questions)

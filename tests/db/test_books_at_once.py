@@ -1,0 +1,49 @@
+"""A book that is replaced while somebody assigns it is assigned as it was or as it is, never half of it."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from app.care.homework import Homework, assigning
+from app.db.drivers import open_database
+from app.db.selection import Viewpoint
+from app.db.upkeep.books import importing_books
+from app.db.upkeep.importing import ImportRefused
+from tests.callers import load
+from tests.db import raw
+from tests.given import DAY, NOW, a_book, a_world, lines
+
+NEW = a_book(4, name="As it is", questions=[{"text": "First?"}, {"text": "Second?"}])
+
+
+async def both_at_once(url: str, import_first: bool) -> tuple[Any, Any]:
+    db = await open_database(url, readers=4)
+    homework = Homework(1, (4,), NOW, NOW + DAY)
+    assign = db.write(assigning(Viewpoint(NOW, caregiver=1), homework))
+    replace = db.write(importing_books(lines([NEW])))
+    try:
+        if import_first:
+            replaced, assigned = await asyncio.gather(replace, assign, return_exceptions=True)
+        else:
+            assigned, replaced = await asyncio.gather(assign, replace, return_exceptions=True)
+    finally:
+        await db.close()
+    return assigned, replaced
+
+
+@pytest.mark.parametrize("import_first", [True, False])
+def test_who_assigns_a_book_while_it_is_replaced_gets_one_of_the_two(
+    database_url: str, import_first: bool
+) -> None:
+    load(database_url, [*a_world(), a_book(4, name="As it was")])
+
+    assigned, replaced = asyncio.run(both_at_once(database_url, import_first))
+
+    assert isinstance(assigned, list)
+    [(name,)] = raw.run(database_url, "SELECT name FROM book WHERE id = 4")
+    [(questions,)] = raw.run(database_url, "SELECT count(*) FROM question WHERE book_id = 4")
+    if isinstance(replaced, ImportRefused):
+        assert (name, questions) == ("As it was", 1)
+    else:
+        assert ([change.id for change in replaced], name, questions) == ([4], "As it is", 2)

@@ -1,0 +1,194 @@
+"""An erased client's names, texts and answers are gone; numbers, dates and the trail are what they were."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from app.care.errors import NotRunning
+from app.care.homework import Homework, assigning
+from app.db.drivers import open_database
+from app.db.kept import differences
+from app.db.selection import Viewpoint
+from app.db.upkeep.accounts import AccountRefused
+from app.db.upkeep.erasing import Erased, Named, erasing, finding_client
+from tests.callers import load, run_read, run_write
+from tests.db import raw
+from tests.given import DAY, NOW, a_client, a_session, a_world
+from tests.one_life import PRIVATE, one_life, put_one_life
+from tests.stored import Row, Stored, all_rows
+
+LATER = NOW + timedelta(seconds=90)
+
+
+def all_of(url: str) -> Stored:
+    return run_read(url, all_rows())
+
+
+def test_what_is_said_of_a_client_goes_and_all_else_stays(database_url: str) -> None:
+    put_one_life(database_url)
+    before = all_of(database_url)
+
+    erased = run_write(database_url, erasing(1, NOW))
+
+    after = all_of(database_url)
+    assert erased == Erased(sessions=3, drafts=1, answers=4, feedbacks=1)
+    assert after == expected_after(before)
+    assert run_read(database_url, differences()) == []
+    assert [word for word in PRIVATE if word in str(after)] == []
+
+
+def expected_after(before: Stored) -> Stored:
+    """Written out: what becomes of each table, the neighbours' rows untouched."""
+    client = {
+        "name": "erased", "oppt_id": "erased-1", "user_name": None, "is_disabled": True, "erase_date": NOW,
+    }  # fmt: skip
+    blank = {"title": "", "description": ""}
+    sessions: dict[int, Row] = {
+        1: {**blank, "chat_id": "erased-1", "is_closed": True, "close_date": NOW},
+        2: {**blank, "chat_id": "erased-2"},
+        3: {**blank, "chat_id": "erased-3", "is_closed": True, "close_date": NOW},
+    }
+    new_events = [
+        an_erasing(5, caregiver=1, session=1),
+        an_erasing(6, caregiver=1, session=2),
+        an_erasing(7, caregiver=2, session=3),
+    ]
+    return before | {
+        "client": [row | client if row["id"] == 1 else row for row in before["client"]],
+        "session": [row | sessions.get(row["id"], {}) for row in before["session"]],
+        "reminder": [row | {"state": "SKIPPED"} if row["id"] == 2 else row for row in before["reminder"]],
+        "answer_set": [row for row in before["answer_set"] if row["id"] != 3],
+        "answer": [
+            row | {"answer": ""} if row["client_id"] == 1 else row
+            for row in before["answer"]
+            if row["answer_set_id"] != 3
+        ],
+        "feedback": [row | {"text": ""} if row["id"] == 1 else row for row in before["feedback"]],
+        "event": [*before["event"], *new_events],
+        "delivery": [
+            row | {"last_answer": None} if row["client_id"] == 1 else row for row in before["delivery"]
+        ],
+        "kept_answer": [
+            row if (row["role"], row["viewer_id"]) in OTHERS else row | {"status": None, "body": None}
+            for row in before["kept_answer"]
+        ],
+    }
+
+
+OTHERS = (("CLIENT", 2), ("CAREGIVER", 3))
+
+
+def an_erasing(number: int, caregiver: int, session: int) -> Row:
+    return {
+        "id": number,
+        "caregiver_id": caregiver,
+        "client_id": 1,
+        "kind": "CLIENT_ERASED",
+        "actor": "SERVICE",
+        "session_id": session,
+        "assignment_id": None,
+        "reminder_id": None,
+        "moment": NOW,
+        "hand_over_date": None,
+    }
+
+
+def test_erasing_again_changes_nothing(database_url: str) -> None:
+    put_one_life(database_url)
+    run_write(database_url, erasing(1, NOW))
+    before = all_of(database_url)
+
+    erased = run_write(database_url, erasing(1, LATER))
+
+    assert erased == Erased(sessions=3, drafts=0, answers=0, feedbacks=0)
+    assert all_of(database_url) == before
+
+
+def test_erasing_again_takes_what_came_since_and_tells_of_that_alone(database_url: str) -> None:
+    """As after a backup was read back, or when something came in between."""
+    put_one_life(database_url)
+    run_write(database_url, erasing(1, NOW))
+    raw.run(
+        database_url, "UPDATE answer SET answer = 'Blue-bicycle' WHERE answer_set_id = 2 AND position = 1"
+    )
+    load(database_url, [a_session(9, title="Moving-out")])
+
+    erased = run_write(database_url, erasing(1, LATER))
+
+    assert erased == Erased(sessions=4, drafts=0, answers=1, feedbacks=0)
+    assert "Blue-bicycle" not in str(all_of(database_url)["answer"])
+    told = "SELECT session_id, count(*) FROM event WHERE kind = 'CLIENT_ERASED' GROUP BY 1 ORDER BY 1"
+    assert raw.run(database_url, told) == [(1, 1), (2, 1), (3, 1), (9, 1)]
+    [client] = [row for row in all_of(database_url)["client"] if row["id"] == 1]
+    assert client["erase_date"] == NOW
+
+
+def test_two_clients_are_erased_beside_each_other(database_url: str) -> None:
+    put_one_life(database_url)
+
+    for number in (1, 2):
+        run_write(database_url, erasing(number, NOW))
+
+    names = "SELECT id, name, oppt_id, user_name FROM client ORDER BY id"
+    assert raw.run(database_url, names) == [(1, "erased", "erased-1", None), (2, "erased", "erased-2", None)]
+
+
+def test_a_client_without_sessions_is_erased_too(database_url: str) -> None:
+    load(database_url, [a_client(1)])
+
+    assert run_write(database_url, erasing(1, NOW)) == Erased(0, 0, 0, 0)
+
+    assert raw.run(database_url, "SELECT name, oppt_id FROM client") == [("erased", "erased-1")]
+    assert raw.run(database_url, "SELECT count(*) FROM event") == [(0,)]
+
+
+@pytest.mark.parametrize(("user", "number"), [("client-1", None), (None, 1)])
+def test_a_client_is_found_by_name_or_number(database_url: str, user: str | None, number: int | None) -> None:
+    load(database_url, a_world())
+
+    assert run_read(database_url, finding_client(user, number)) == Named(1, "Zoë Client 1")
+
+
+@pytest.mark.parametrize(("user", "number"), [("caregiver-1", None), (None, 9), ("", None)])
+def test_a_client_that_is_not_there_is_refused(
+    database_url: str, user: str | None, number: int | None
+) -> None:
+    load(database_url, [*a_world(), a_client(8, userName=None)])
+
+    with pytest.raises(AccountRefused, match=r"^there is no such client$"):
+        run_read(database_url, finding_client(user, number))
+
+
+# --- at the same time ---
+
+
+async def assigned_meanwhile(url: str) -> tuple[list[Any], list[Any]]:
+    """Twenty caregivers' requests for homework, and two erasings between them."""
+    db = await open_database(url, readers=8)
+    homework = Homework(1, (1, 2), NOW, NOW + DAY, (NOW + DAY,))
+    try:
+        assign = [db.write(assigning(Viewpoint(NOW, caregiver=1), homework)) for _ in range(20)]
+        erase = [db.write(erasing(1, NOW)) for _ in range(2)]
+        said = await asyncio.gather(*assign[:10], *erase, *assign[10:], return_exceptions=True)
+    finally:
+        await db.close()
+    return [*said[:10], *said[12:]], said[10:12]
+
+
+def test_who_assigns_while_a_client_is_erased_is_heard_before_or_refused(database_url: str) -> None:
+    load(database_url, one_life())
+
+    assigned, erased = asyncio.run(assigned_meanwhile(database_url))
+
+    done = [one for one in assigned if isinstance(one, list)]
+    assert [one.code for one in assigned if not isinstance(one, list)] == [NotRunning.code] * (20 - len(done))
+    assert {one.sessions for one in erased} == {3}
+    assert run_read(database_url, differences()) == []
+    assert raw.run(database_url, "SELECT assignment_count FROM session WHERE id = 1") == [
+        (3 + 2 * len(done),)
+    ]
+    assert raw.run(database_url, "SELECT count(*) FROM reminder WHERE state = 'SCHEDULED'") == [(0,)]
+    told = "SELECT session_id, count(*) FROM event WHERE kind = 'CLIENT_ERASED' GROUP BY 1 ORDER BY 1"
+    assert raw.run(database_url, told) == [(1, 1), (2, 1), (3, 1)]

@@ -1,0 +1,56 @@
+"""Promise: a subscription may last: what it takes does not grow with what it told."""
+
+import asyncio
+import gc
+from collections.abc import AsyncGenerator
+
+import pytest
+import strawberry
+
+from app.engine.schema import PreparingSchema
+
+FEW, MANY = 100, 1100
+
+
+@strawberry.type
+class Inner:
+    number: int
+
+
+@strawberry.type
+class Outer:
+    inner: Inner
+    many: list[Inner]
+
+
+@strawberry.type
+class Query:
+    nothing: int = 0
+
+
+@strawberry.type
+class Subscription:
+    @strawberry.subscription
+    async def counted(self) -> AsyncGenerator[Outer, None]:
+        for number in range(MANY):
+            yield Outer(inner=Inner(number=number), many=[Inner(number=number)] * 3)
+
+
+@pytest.mark.parametrize("prepares", [True, False])
+def test_what_was_told_is_forgotten(prepares: bool) -> None:
+    schema = PreparingSchema(query=Query, subscription=Subscription, prepares=prepares)
+
+    async def run() -> tuple[list[object], int]:
+        said, sizes = [], []
+        stream = await schema.stream("subscription { counted { inner { number } many { number } } }")
+        async for result in stream:
+            said.append(result.data["counted"]["inner"]["number"])
+            if said[-1] in (FEW, MANY - 1):
+                gc.collect()
+                sizes.append(len(gc.get_objects()))
+        return said, sizes[1] - sizes[0]
+
+    said, growth = asyncio.run(run())
+
+    assert said == list(range(MANY))
+    assert growth < FEW  # objects, where a thousand events were told in between

@@ -1,0 +1,78 @@
+"""Clients of the two transports, at real sockets."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Subprotocol
+
+from tests import keys
+from tests.live.processes import PATIENCE
+
+CHANGES = "subscription ($after: ID) { assignmentChanged(after: $after) { id what assignment { legacyId } } }"
+
+
+def token(role: str) -> str:
+    return "bearer " + keys.token(role.upper(), f"{role}-1")
+
+
+def graphql(url: str, role: str, query: str) -> dict[str, Any]:
+    answer = httpx2.post(f"{url}/graphql", json={"query": query}, headers={"authorization": token(role)})
+    data: dict[str, Any] = answer.json()["data"]
+    return data
+
+
+def assign(url: str) -> str:
+    """The number of the new assignment."""
+    window = 'startDate: "2030-01-01T09:00:00Z", endDate: "2030-01-02T09:00:00Z"'
+    asked = f'{{sessionId: "1", bookIds: ["1"], {window}}}'
+    query = f"mutation {{ assignHomework(input: {asked}) {{ assignments {{ legacyId }} }} }}"
+    [made] = graphql(url, "caregiver", query)["assignHomework"]["assignments"]
+    return str(made["legacyId"])
+
+
+@contextmanager
+def at_websocket(url: str, role: str, after: str | None = None) -> Iterator[ClientConnection]:
+    address = url.replace("http", "ws") + "/graphql"
+    with connect(address, subprotocols=[Subprotocol("graphql-transport-ws")], open_timeout=PATIENCE) as one:
+        say(one, type="connection_init", payload={"Authorization": token(role)})
+        assert hear(one) == {"type": "connection_ack"}
+        say(one, type="subscribe", id="1", payload={"query": CHANGES, "variables": {"after": after}})
+        yield one
+
+
+def say(connection: ClientConnection, **message: Any) -> None:
+    connection.send(json.dumps(message))
+
+
+def hear(connection: ClientConnection) -> dict[str, Any]:
+    message: dict[str, Any] = json.loads(connection.recv(PATIENCE))
+    return message
+
+
+def change(message: dict[str, Any]) -> tuple[str, str, str]:
+    """The event's id, what it tells, and of which assignment."""
+    said = message["payload"]["data"]["assignmentChanged"]
+    return said["id"], said["what"], said["assignment"]["legacyId"]
+
+
+@contextmanager
+def at_event_stream(url: str, role: str, after: str | None = None) -> Iterator[Iterator[dict[str, Any]]]:
+    """The events, as messages of the other transport."""
+    request = {"query": CHANGES, "variables": {"after": after}}
+    headers = {"authorization": token(role), "accept": "text/event-stream"}
+    with httpx2.stream("POST", f"{url}/graphql", json=request, headers=headers, timeout=PATIENCE) as answer:
+        assert answer.status_code == 200, answer.read()
+        yield events(answer.iter_lines())
+
+
+def events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    kind = ""
+    for line in lines:
+        if line.startswith("event: "):
+            kind = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield {"type": kind, "payload": json.loads(line.removeprefix("data: ") or "null")}

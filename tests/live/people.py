@@ -1,0 +1,114 @@
+"""People at a running service: each with a token, over real sockets, by either contract and either stream."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+from websockets.sync.client import ClientConnection, connect
+
+from tests import keys
+from tests.live.processes import PATIENCE
+
+PROTOCOL = "graphql-transport-ws"
+
+
+@dataclass
+class Person:
+    """Somebody who asks and changes; `url` is that of the service, which may move when it is restarted."""
+
+    url: str
+    role: str
+    user: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"authorization": f"bearer {keys.token(self.role, self.user)}"}
+
+    def ask(self, query: str, **variables: Any) -> Any:
+        """The only root field of the answer, with nothing wrong in it."""
+        body = {"query": query, "variables": variables}
+        answer = httpx2.post(f"{self.url}/graphql", json=body, headers=self.headers, timeout=PATIENCE).json()
+        assert "errors" not in answer, answer
+        [found] = answer["data"].values()
+        return found
+
+    def change(self, query: str, **variables: Any) -> Any:
+        """The payload of a mutation that nothing is to be mended of."""
+        payload = self.ask(query, **variables)
+        assert payload.pop("userErrors") == [], payload
+        return payload
+
+    def legacy(self, path: str, **query: str) -> Any:
+        answer = httpx2.get(f"{self.url}/gateway/profile{path}", params=query, headers=self.headers)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def legacy_status(self, path: str) -> int:
+        return httpx2.get(f"{self.url}/gateway/profile{path}", headers=self.headers).status_code
+
+    def put(self, path: str, body: dict[str, Any], **headers: str) -> httpx2.Response:
+        return httpx2.put(f"{self.url}/gateway/profile{path}", json=body, headers={**self.headers, **headers})
+
+
+@dataclass
+class Stream:
+    """What a subscription tells, one event after the other."""
+
+    events: Iterator[dict[str, Any]]
+
+    def hear(self) -> dict[str, Any]:
+        """What the next event says, with nothing wrong in it."""
+        answer = next(self.events)
+        assert "errors" not in answer, answer
+        [said] = answer["data"].values()
+        return dict(said)
+
+
+@contextmanager
+def at_a_websocket(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
+    address = person.url.replace("http://", "ws://") + "/graphql"
+    with connect(address, subprotocols=[PROTOCOL], additional_headers=person.headers) as socket:  # type: ignore[list-item]
+        socket.send(json.dumps({"type": "connection_init"}))
+        assert json.loads(socket.recv(PATIENCE)) == {"type": "connection_ack"}
+        payload = {"query": query, "variables": variables}
+        socket.send(json.dumps({"type": "subscribe", "id": "1", "payload": payload}))
+        yield Stream(messages(socket))
+
+
+def messages(socket: ClientConnection) -> Iterator[dict[str, Any]]:
+    while True:
+        message = json.loads(socket.recv(PATIENCE))
+        if message["type"] == "next":
+            yield message["payload"]
+        else:
+            assert message["type"] in ("ping", "pong"), message
+
+
+@contextmanager
+def at_an_event_stream(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
+    with ExitStack() as stack:
+        client = stack.enter_context(httpx2.Client(timeout=PATIENCE))
+        response = stack.enter_context(
+            client.stream(
+                "POST",
+                f"{person.url}/graphql",
+                json={"query": query, "variables": variables},
+                headers={**person.headers, "accept": "text/event-stream"},
+            )
+        )
+        assert response.headers["content-type"].startswith("text/event-stream"), response.headers
+        yield Stream(events(response.iter_lines()))
+
+
+def events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    """The data of every event named `next`; comments keep the connection awake."""
+    name = ""
+    for line in lines:
+        kind, _, said = line.partition(": ")
+        if kind == "event":
+            name = said
+        elif kind == "data" and name == "next":
+            yield json.loads(said)

@@ -1,0 +1,110 @@
+"""Promise: what happens in one process is heard of in another, on either database and by either transport;
+who comes again hears what was missed; and nobody who listens keeps a process from ending."""
+
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from app.schema.node import global_id
+from tests import keys
+from tests.callers import load
+from tests.given import a_world
+from tests.live.listeners import assign, at_event_stream, at_websocket, change, hear
+from tests.live.processes import free_port, serving
+from tests.schema.listening import happened
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture
+def care(database_url: str) -> dict[str, str]:
+    """Settings of processes that share a world in which event 1 is seen already."""
+    load(database_url, a_world())
+    happened(database_url, "ASSIGNED", number=1)
+    return {"database_url": database_url, "token_key": keys.public_pem()}
+
+
+def test_what_happens_in_one_process_is_heard_of_in_another(tmp_path: Path, care: dict[str, str]) -> None:
+    with ExitStack() as stack:
+        one = stack.enter_context(serving(tmp_path / "one", **care))
+        other = stack.enter_context(serving(tmp_path / "other", **care))
+        heard = []
+        socket = stack.enter_context(at_websocket(other.url, "client", after="1"))
+        stream = stack.enter_context(at_event_stream(other.url, "caregiver", after="1"))
+        for _ in range(3):
+            made = assign(one.url)
+            heard.append((made, change(hear(socket)), change(next(stream))))
+
+    assert heard == [
+        (
+            str(number),
+            (global_id("Event", number - 4), "ASSIGNED", str(number)),
+            (global_id("Event", number - 4), "ASSIGNED", str(number)),
+        )
+        for number in (6, 7, 8)
+    ]
+
+
+def test_who_comes_again_hears_what_was_missed(tmp_path: Path, care: dict[str, str]) -> None:
+    with serving(tmp_path / "first", **care) as served, at_websocket(served.url, "client", "1") as socket:
+        assign(served.url)
+        last, *_ = change(hear(socket))
+        served.process.kill()
+        with pytest.raises(ConnectionClosed):
+            socket.recv()
+
+    with serving(tmp_path / "second", **care) as served:
+        assign(served.url)
+        with (
+            at_websocket(served.url, "client", last) as socket,
+            at_event_stream(served.url, "client", last) as stream,
+        ):
+            missed = (change(hear(socket)), change(next(stream)))
+            assign(served.url)
+            new = (change(hear(socket)), change(next(stream)))
+
+    assert missed == ((global_id("Event", 3), "ASSIGNED", "7"),) * 2
+    assert new == ((global_id("Event", 4), "ASSIGNED", "8"),) * 2
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_process_that_is_told_to_end_ends_though_somebody_listens(
+    tmp_path: Path, care: dict[str, str], how: signal.Signals
+) -> None:
+    with (
+        serving(tmp_path / "log", **care) as served,
+        at_websocket(served.url, "client", "1") as socket,
+        at_event_stream(served.url, "client", "1") as stream,
+    ):
+        assign(served.url)
+        heard = (change(hear(socket)), change(next(stream)))
+        code, said = served.stop(how)
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv()
+        left = list(stream)
+
+    assert heard == ((global_id("Event", 2), "ASSIGNED", "6"),) * 2
+    assert (code, left) == (0, [])
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1012  # the service restarts: clients come again
+    assert "Application shutdown complete." in said
+    assert ("Traceback" in said, "ERROR" in said) == (False, False)
+
+
+def test_workers_end_though_somebody_listens(tmp_path: Path, care: dict[str, str]) -> None:
+    port = str(free_port())
+
+    with serving(tmp_path / "log", "--workers", "2", **care, port=port) as served, ExitStack() as stack:
+        streams = [stack.enter_context(at_event_stream(served.url, "client", "1")) for _ in range(4)]
+        made = assign(served.url)
+        heard = [change(next(stream)) for stream in streams]
+        code, said = served.stop(signal.SIGTERM)
+        left = [list(stream) for stream in streams]
+
+    assert heard == [(global_id("Event", 2), "ASSIGNED", made)] * 4
+    assert (code, left) == (0, [[]] * 4)
+    assert said.count("Application shutdown complete.") == 2
+    assert "Traceback" not in said

@@ -1,0 +1,160 @@
+"""Promise: a worker may die at any moment and nothing is lost: what it took, the next one delivers under
+the same id. Being told to stop is no fault."""
+
+import asyncio
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.db.upkeep.migrate import migrate
+from tests.callers import load
+from tests.db import raw
+from tests.dispatch.receiver import SECRET, Receiver, receiving
+from tests.given import a_world, an_assignment
+from tests.live.processes import PATIENCE, run, serving, start
+
+pytestmark = pytest.mark.live
+LONG_AGO = "2020-01-01T09:00:00Z"
+REMINDERS = "SELECT state, count(*) FROM reminder GROUP BY state"
+DELIVERIES = "SELECT state, count(*) FROM delivery GROUP BY state"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as one:
+        yield one
+
+
+@pytest.fixture
+def care(database_url: str, receiver: Receiver, tmp_path: Path) -> dict[str, str]:
+    """Three reminders that were due long ago, and a webhook that leads to the receiver."""
+    due = [{"remindDate": LONG_AGO}] * 3
+    load(database_url, [*a_world(), an_assignment(6, reminders=due)])
+    raw.run(database_url, "UPDATE reminder SET state = 'SKIPPED' WHERE assignment_id = 2")
+    return {
+        "env": "development",
+        "database_url": database_url,
+        "var": str(tmp_path / "var"),
+        "webhook_url": receiver.url,
+        "webhook_secret": SECRET,
+    }
+
+
+@contextmanager
+def working(care: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    process = start("worker", **care)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def hears(receiver: Receiver, times: int) -> None:
+    for _ in range(times):
+        assert receiver.has_received.acquire(timeout=PATIENCE)
+
+
+def stopped(process: subprocess.Popen[str], how: signal.Signals) -> tuple[int, str]:
+    process.send_signal(how)
+    said = process.communicate(timeout=PATIENCE)
+    return process.returncode, "".join(said)
+
+
+def test_what_a_killed_worker_took_is_delivered_by_the_next_under_the_same_id(
+    care: dict[str, str], receiver: Receiver
+) -> None:
+    url = care["database_url"]
+    receiver.hold()
+    with working(care) as first:
+        hears(receiver, 3)
+        first.kill()
+        first.wait()
+    taken = raw.run(url, "SELECT event_id, state, attempts, last_answer FROM delivery ORDER BY event_id")
+    receiver.goes_on.set()
+
+    raw.run(url, f"UPDATE delivery SET next_date = '{LONG_AGO}'")  # as if the lease had passed
+    with working(care) as second:
+        hears(receiver, 3)
+        code, said = stopped(second, signal.SIGTERM)
+
+    ids = ["evt_1", "evt_2", "evt_3"]
+    assert taken == [(number, "WAITING", 1, None) for number in (1, 2, 3)]
+    assert sorted(receiver.ids()) == sorted(ids * 2)
+    assert {one.verified(SECRET)["type"] for one in receiver.received} == {"reminder.due"}
+    assert raw.run(url, DELIVERIES) == [("DELIVERED", 3)]
+    assert raw.run(url, "SELECT count(*), count(DISTINCT reminder_id) FROM event") == [(3, 3)]
+    assert (code, "Traceback" in said, SECRET in said) == (0, False, False)
+
+
+def test_several_workers_fire_and_deliver_each_reminder_once(
+    care: dict[str, str], receiver: Receiver
+) -> None:
+    more = [{"remindDate": LONG_AGO}] * 50
+    load(care["database_url"], [an_assignment(10 + at, reminders=more) for at in range(4)])
+    with working(care) as one, working(care) as other:
+        hears(receiver, 203)
+        ended = [stopped(each, signal.SIGTERM)[0] for each in (one, other)]
+
+    assert ended == [0, 0]
+    assert sorted(receiver.ids()) == sorted(f"evt_{number}" for number in range(1, 204))
+    assert raw.run(care["database_url"], DELIVERIES) == [("DELIVERED", 203)]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_stopping_a_worker_is_no_fault_and_finishes_what_it_began(
+    care: dict[str, str], receiver: Receiver, how: signal.Signals
+) -> None:
+    receiver.hold()
+    with working(care) as one:
+        hears(receiver, 3)
+        one.send_signal(how)
+        receiver.goes_on.set()
+        said = "".join(one.communicate(timeout=PATIENCE))
+
+    assert (one.returncode, "Traceback" in said) == (0, False)
+    assert raw.run(care["database_url"], DELIVERIES) == [("DELIVERED", 3)]
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_the_processes_of_serve_dispatch_too_and_stop_in_time(
+    care: dict[str, str], receiver: Receiver, tmp_path: Path
+) -> None:
+    with serving(tmp_path / "log", "--workers", "2", **care) as served:
+        hears(receiver, 3)
+        code, said = served.stop(signal.SIGTERM)
+
+    assert sorted(receiver.ids()) == ["evt_1", "evt_2", "evt_3"]
+    assert (code, "Traceback" in said, SECRET in said) == (0, False, False)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_serve_leaves_it_to_the_worker_where_it_is_told_to(
+    care: dict[str, str], receiver: Receiver, tmp_path: Path
+) -> None:
+    care = care | {"dispatcher": "off"}
+
+    with serving(tmp_path / "log", **care) as served:
+        code, _ = served.stop(signal.SIGTERM)
+    before = raw.run(care["database_url"], REMINDERS)
+    with working(care) as one:
+        hears(receiver, 3)
+        ended, _ = stopped(one, signal.SIGTERM)
+
+    assert (code, ended) == (0, 0)
+    assert dict(before)["SCHEDULED"] == 3
+    assert dict(raw.run(care["database_url"], REMINDERS)) == {"SENT": 3, "SKIPPED": 1}
+
+
+def test_a_worker_needs_a_database(tmp_path: Path) -> None:
+    asyncio.run(migrate(f"sqlite:///{tmp_path}/there.db"))
+
+    done = run("worker", database_url=f"sqlite:///{tmp_path}/none.db")
+
+    sentence = f"care-gateway: there is no database at {tmp_path}/none.db; run `care-gateway migrate` first\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)

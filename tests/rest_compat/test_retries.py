@@ -1,0 +1,134 @@
+"""The PUT with an Idempotency-Key: made once, answered as the first time, whatever happens in between."""
+
+import pytest
+
+from app.main import create_app
+from tests.callers import Gateway, opened
+from tests.db import raw
+from tests.given import NOW, a_world
+from tests.rest_compat.keyed import AGAIN, FIRST, KEPT, KEYED, OTHER_REQUEST, books, kept, put, whole
+from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
+from tests.stored import stored, wrong_counters
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Gateway:
+    gateway.given(a_world())
+    return gateway
+
+
+def test_the_same_request_again_is_answered_as_the_first_and_changes_nothing(world: Gateway) -> None:
+    first = put(world)
+    once = stored(world)
+    again = [put(world) for _ in range(3)]
+
+    assert whole(first) == FIRST
+    assert [whole(each) for each in again] == [AGAIN] * 3
+    assert stored(world) == once
+    assert books(world) == [1, 2]
+    assert kept(world) == [KEPT]
+    assert wrong_counters(world) == []
+
+
+def test_the_repetition_asks_for_the_kept_answer_and_nothing_else(world: Gateway) -> None:
+    put(world)
+
+    with world.watched() as seen:
+        put(world)
+
+    assert len(seen) == 1
+
+
+def test_another_request_under_the_key_is_refused(world: Gateway) -> None:
+    put(world)
+    once = stored(world)
+
+    assert refusal_of(put(world, bookIds=[3])) == OTHER_REQUEST
+    assert refusal_of(put(world, sessionId=999999)) == OTHER_REQUEST
+    assert stored(world) == once
+    assert whole(put(world)) == AGAIN
+
+
+def test_the_same_homework_in_other_bytes_is_another_request(world: Gateway) -> None:
+    caregiver = world.as_caregiver(1)
+    put(world)
+
+    turned = caregiver.put(ASSIGNMENTS, json=dict(reversed(homework().items())), headers=KEYED)
+    no_json = caregiver.put(ASSIGNMENTS, content=b"no JSON", headers=KEYED)
+
+    assert refusal_of(turned) == OTHER_REQUEST
+    assert refusal_of(no_json) == OTHER_REQUEST
+    assert books(world) == [1, 2]
+
+
+def test_under_another_key_the_same_homework_is_meant_again(world: Gateway) -> None:
+    assert whole(put(world)) == FIRST
+    assert whole(put(world, key="another")) == FIRST
+    assert books(world) == [1, 2, 1, 2]
+    assert wrong_counters(world) == []
+
+
+def test_everybody_has_keys_of_their_own(world: Gateway) -> None:
+    theirs = homework(sessionId=5)
+    put(world)
+
+    first = world.as_caregiver(2).put(ASSIGNMENTS, json=theirs, headers=KEYED)
+    again = world.as_caregiver(2).put(ASSIGNMENTS, json=theirs, headers=KEYED)
+
+    assert (whole(first), whole(again)) == (FIRST, AGAIN)
+    assert [row["session_id"] for row in stored(world)["assignment"][5:]] == [1, 1, 5, 5]
+
+
+def test_a_refusal_is_not_kept(world: Gateway) -> None:
+    """Whatever was wrong, in the request or in the world, can be mended under the same key."""
+    before = stored(world)
+
+    assert refusal_of(put(world, sessionId=2)) == (409, "the session is not running")
+    assert refusal_of(put(world, sessionId=2)) == (409, "the session is not running")
+    assert refusal_of(put(world, bookIds=[1, 99])) == (404, "book not found")
+    assert refusal_of(put(world, bookIds=[])) == (404, "required and missing: bookIds")
+    assert stored(world) == before
+    assert kept(world) == []
+
+    assert whole(put(world)) == FIRST
+    assert books(world) == [1, 2]
+
+
+def test_a_refused_request_may_succeed_later(world: Gateway) -> None:
+    assert refusal_of(put(world, sessionId=2)) == (409, "the session is not running")
+
+    raw.run(world.settings.database, "UPDATE session SET start_date = create_date WHERE id = 2")
+
+    assert whole(put(world, sessionId=2)) == FIRST
+    assert whole(put(world, sessionId=2)) == AGAIN
+
+
+def test_a_fault_in_the_middle_leaves_the_key_free(world: Gateway) -> None:
+    raw.run(world.settings.database, "ALTER TABLE event RENAME TO elsewhere")
+    assert refusal_of(put(world)) == (500, "Internal error")
+    raw.run(world.settings.database, "ALTER TABLE elsewhere RENAME TO event")
+
+    assert kept(world) == []
+    assert whole(put(world)) == FIRST
+    assert books(world) == [1, 2]
+
+
+def test_a_crash_between_the_change_and_its_answer_is_made_good(world: Gateway) -> None:
+    put(world)
+    raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
+
+    assert refusal_of(put(world, bookIds=[3])) == OTHER_REQUEST
+    assert whole(put(world)) == AGAIN
+    assert kept(world) == [KEPT]
+    assert whole(put(world)) == AGAIN
+    assert books(world) == [1, 2]
+
+
+def test_a_restart_forgets_nothing(world: Gateway) -> None:
+    first = put(world)
+
+    with opened(create_app(world.settings, clock=lambda: NOW)) as client:
+        again = put(Gateway(client, world.settings))
+
+    assert (whole(first), whole(again)) == (FIRST, AGAIN)
+    assert books(world) == [1, 2]

@@ -1,0 +1,128 @@
+"""The same PUT under one Idempotency-Key, several times at the same time: one effect."""
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+from httpx2 import Response
+
+from app.main import create_app
+from tests.callers import Gateway, opened
+from tests.given import NOW, a_world
+from tests.rest_compat.keyed import (
+    AGAIN,
+    ASSIGNED,
+    ERROR_MEMBERS,
+    FIRST,
+    KEPT,
+    KEYED,
+    OTHER_REQUEST,
+    STILL_RUNNING,
+    books,
+    kept,
+    put,
+    whole,
+)
+from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
+from tests.stored import wrong_counters
+from tests.together import Answered, Asked, ask, ask_together, failure, happening, nothing
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Gateway:
+    gateway.given(a_world())
+    return gateway
+
+
+def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
+    asked = Asked(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED)
+
+    answers = ask_together([asked] * 16)
+
+    assert [each.body for each in answers if (each.status, each.is_replayed) == (200, False)] == [ASSIGNED]
+    assert {(each.status, each.is_replayed) for each in answers} <= {(200, False), (200, True), (409, False)}
+    assert books(world) == [1, 2]
+    assert wrong_counters(world) == []
+    assert whole(put(world)) == AGAIN
+
+
+def test_what_is_still_running_is_said_as_such(world: Gateway) -> None:
+    """Also to another request: nobody knows yet whether this one will be refused."""
+    same = Asked(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED)
+    other = same._replace(body=homework(bookIds=[3]))
+    heard: list[Answered] = []
+
+    async def meanwhile() -> None:
+        heard.extend([await ask(world.client, same), await ask(world.client, other)])
+
+    with happening(world, writes=[meanwhile]):
+        first = put(world)
+
+    assert whole(first) == FIRST
+    assert [(each.status, orjson.loads(each.body)["message"]) for each in heard] == [STILL_RUNNING] * 2
+    assert [list(orjson.loads(each.body)) for each in heard] == [ERROR_MEMBERS] * 2
+    assert books(world) == [1, 2]
+    assert whole(put(world)) == AGAIN
+
+
+def test_sixteen_at_once_in_two_processes_have_one_effect(world: Gateway) -> None:
+    with opened(create_app(world.settings, clock=lambda: NOW)) as client:
+        elsewhere = Gateway(client, world.settings)
+        asked = [
+            Asked(each.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED) for each in (world, elsewhere)
+        ]
+
+        answers = ask_together(asked * 8)
+
+        assert whole(put(elsewhere)) == AGAIN
+    assert [each.body for each in answers if (each.status, each.is_replayed) == (200, False)] == [ASSIGNED]
+    assert {(each.status, each.is_replayed) for each in answers} <= {(200, False), (200, True), (409, False)}
+    assert books(world) == [1, 2]
+    assert kept(world) == [KEPT]
+    assert wrong_counters(world) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "left"), [({}, [1, 2]), ({"bookIds": [3]}, [3])], ids=["the same", "another"]
+)
+def test_a_request_that_another_process_overtakes_is_not_carried_out(
+    world: Gateway, changed: dict[str, Any], left: list[int]
+) -> None:
+    """It had looked for a kept answer, and there was none."""
+    with opened(create_app(world.settings, clock=lambda: NOW)) as client:
+        elsewhere = Gateway(client, world.settings)
+        heard: list[Response] = []
+
+        async def meanwhile() -> None:
+            heard.append(await asyncio.to_thread(put, elsewhere, **changed))
+
+        with happening(world, writes=[meanwhile]):
+            overtaken = put(world)
+
+    assert whole(heard[0]) == FIRST
+    if changed:
+        assert refusal_of(overtaken) == OTHER_REQUEST
+    else:
+        assert whole(overtaken) == AGAIN
+    assert books(world) == left
+
+
+def test_an_answer_that_cannot_be_kept_is_given_all_the_same(world: Gateway) -> None:
+    with happening(world, writes=[nothing, failure]):
+        first = put(world)
+
+    assert whole(first) == FIRST
+    assert kept(world) == [(*KEPT[:5], None, None)]
+    assert whole(put(world)) == AGAIN
+    assert kept(world) == [KEPT]
+    assert books(world) == [1, 2]
+
+
+def test_a_change_that_the_database_cannot_take_leaves_the_key_free(world: Gateway) -> None:
+    with happening(world, writes=[failure]):
+        unavailable = put(world)
+
+    assert refusal_of(unavailable) == (503, "the database cannot take this now; nothing was changed")
+    assert kept(world) == []
+    assert whole(put(world)) == FIRST

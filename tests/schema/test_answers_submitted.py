@@ -1,0 +1,248 @@
+"""`submitAnswers`, when it is done: the answer set, the score, the counters, on both contracts.
+
+Contract: one answer per question, in the order of the book; COMPLETE once per attempt; late is accepted and
+said.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.answering import (
+    EVERY_KIND,
+    FITTING,
+    LATE,
+    REMARK,
+    SUBMIT,
+    TEST,
+    THEIR_SCORE,
+    a_world_to_answer_in,
+    answers,
+    events_since,
+    refused,
+    save,
+    submit,
+    to_answer,
+)
+from tests.callers import Gateway
+from tests.given import NOW
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
+from tests.schema.worlds import global_id
+from tests.stored import added, stored
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Gateway:
+    gateway.given(a_world_to_answer_in())
+    return gateway
+
+
+SENT: dict[str, Any] = {
+    "assignment": {
+        "legacyId": str(TEST),
+        "status": "COMPLETE",
+        "attempt": 1,
+        "score": THEIR_SCORE,
+        "submitDate": "2026-11-21T09:00:00Z",
+        "feedbackStatus": "WAITING",
+        "feedbackSubmitDate": None,
+        "lateness": {"state": "ON_TIME", "seconds": 0},
+        "draft": None,
+        "answerSets": [{"legacyId": "12"}],
+        "reminders": [{"state": "SENT"}, {"state": "SKIPPED"}, {"state": "SKIPPED"}],
+        "session": {
+            "assignmentCount": 5,
+            "completedAssignmentCount": 3,
+            "pendingAssignmentCount": 2,
+            "lastAssignmentScore": 70,  # that of a newer assignment, complete before
+        },
+    },
+    "answerSet": {
+        "id": global_id("AnswerSet", 12),
+        "legacyId": "12",
+        "saveType": "FINAL",
+        "attempt": 1,
+        "revision": 1,
+        "submitDate": "2026-11-21T09:00:00Z",
+        "score": THEIR_SCORE,
+        "answers": [
+            {"questionId": global_id("Question", number), "questionText": each["text"], "answer": answer}
+            for (number, answer), each in zip(FITTING.items(), EVERY_KIND, strict=True)
+        ],
+        "feedback": None,
+    },
+    "draft": None,
+    "userErrors": [],
+}
+
+
+def test_answers_of_every_kind_are_submitted_and_scored(world: Gateway) -> None:
+    before = stored(world)
+
+    answer = submit(world.as_client(1), TEST, dict(reversed(FITTING.items())))
+
+    assert answer == SENT
+    after = stored(world)
+    assert added(before, after, "answer_set") == [
+        {
+            "caregiver_id": 1,
+            "client_id": 1,
+            "assignment_id": TEST,
+            "save_type": "FINAL",
+            "attempt": 1,
+            "revision": 1,
+            "submit_date": NOW,
+            "score": THEIR_SCORE,
+            "own_score": THEIR_SCORE,
+        }
+    ]
+    rows = [row for row in after["answer"] if row["answer_set_id"] == 12]
+    assert [(row["position"], row["question_id"], row["answer"]) for row in rows] == [
+        (position, number, said) for position, (number, said) in enumerate(FITTING.items(), 1)
+    ]
+    assert {(row["caregiver_id"], row["client_id"]) for row in rows} == {(1, 1)}
+    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 1, 1, TEST)]
+    assert [row for row in after["assignment"] if row["id"] != TEST] == [
+        row for row in before["assignment"] if row["id"] != TEST
+    ]
+
+
+def test_both_see_at_once_what_was_submitted(world: Gateway) -> None:
+    query = """{ assignment(id: 1) { status answerSets { score answers { answer } } }
+        submissions(first: 1) { nodes { legacyId assignment { legacyId } } } }"""
+
+    submit(world.as_client(1), TEST, FITTING)
+
+    for caller in (world.as_client(1), world.as_caregiver(1)):
+        assert caller.data(query) == {
+            "assignment": {
+                "status": "COMPLETE",
+                "answerSets": [
+                    {"score": THEIR_SCORE, "answers": [{"answer": said} for said in FITTING.values()]}
+                ],
+            },
+            "submissions": {"nodes": [{"legacyId": "12", "assignment": {"legacyId": str(TEST)}}]},
+        }
+
+
+def test_the_legacy_paths_show_the_submission(world: Gateway) -> None:
+    caregiver, client = world.as_caregiver(1), world.as_client(1)
+    before = caregiver.get(f"{ASSIGNMENTS}/{TEST}").json()
+    session_before = client.get(f"{SESSIONS}?time-state=RUNNING").json()["content"][-1]
+
+    submit(client, TEST, FITTING)
+
+    sent = [
+        {"questionText": each["text"], "answer": answer, "metadata": None, "highlights": []}
+        for answer, each in zip(FITTING.values(), EVERY_KIND, strict=True)
+    ]
+    assert caregiver.get(f"{ASSIGNMENTS}/{TEST}").json() == {
+        **before,
+        "status": "COMPLETE",
+        "submitDate": "2026/11/21 09:00",
+        "score": THEIR_SCORE,
+        "answers": [
+            {
+                "id": 12,
+                "saveType": "FINAL",
+                "metadata": None,
+                "assignmentId": TEST,
+                "submitDate": "2026/11/21 09:00",
+                "answers": sent,
+            }
+        ],
+    }
+    counts = {"completedAssignmentCount": 3, "pendingAssignmentCount": 2}
+    session = client.get(f"{SESSIONS}?time-state=RUNNING").json()["content"][-1]
+    assert session == {**session_before, **counts}
+
+
+def test_the_newest_complete_assignment_gives_the_session_its_last_score(world: Gateway) -> None:
+    """Newest is the highest number, not the latest submission."""
+    query = """mutation($input: AssignHomeworkInput!) {
+        assignHomework(input: $input) { assignments { legacyId session { lastAssignmentScore } } } }"""
+    window = {"startDate": "2026-11-20T08:00:00Z", "endDate": "2026-11-28T08:00:00Z"}
+    added = world.as_caregiver(1).data(query, input={"sessionId": "1", "bookIds": ["4"], **window})
+    (newest,) = added["assignHomework"]["assignments"]
+
+    later = submit(world.as_client(1), int(newest["legacyId"]), FITTING | {5: "false"})
+    earlier = submit(world.as_client(1), TEST, FITTING)
+
+    assert newest["session"] == {"lastAssignmentScore": 70}
+    assert later["assignment"]["session"]["lastAssignmentScore"] == THEIR_SCORE - 4
+    assert earlier["assignment"]["session"]["lastAssignmentScore"] == THEIR_SCORE - 4
+
+
+def test_late_is_accepted_and_said(world: Gateway) -> None:
+    before = stored(world)
+
+    answer = submit(world.as_client(1), LATE, {REMARK: "better late"})
+
+    assert answer["userErrors"] == []
+    assert answer["assignment"]["lateness"] == {"state": "LATE", "seconds": 3600}
+    assert answer["assignment"]["reminders"] == [{"state": "SKIPPED"}]
+    assert (answer["assignment"]["score"], answer["answerSet"]["score"]) == (0, None)
+    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 1, 1, LATE)]
+
+
+@pytest.mark.parametrize("said", [{}, {REMARK: ""}, {REMARK: " "}], ids=["left out", "empty", "blank"])
+def test_what_need_not_be_answered_is_an_empty_answer(world: Gateway, said: dict[int, str]) -> None:
+    answer = submit(world.as_client(1), LATE, said)
+
+    assert [each["answer"] for each in answer["answerSet"]["answers"]] == [said.get(REMARK, "")]
+
+
+def test_a_draft_is_submitted_at_its_revision(world: Gateway) -> None:
+    client = world.as_client(1)
+    for revision in range(2):
+        save(client, TEST, {4: str(revision)}, revision=revision)
+
+    for stale in (0, 1, 3):
+        conflict = submit(client, TEST, FITTING, revision=stale)
+        assert conflict["userErrors"] == refused(
+            "DRAFT_CONFLICT", "the draft is at another revision", "revision"
+        )
+        assert (conflict["assignment"], conflict["answerSet"]) == (None, None)
+        assert (conflict["draft"]["legacyId"], conflict["draft"]["revision"]) == ("12", 2)
+        assert [each["answer"] for each in conflict["draft"]["answers"]] == ["1"]
+
+    done = submit(client, TEST, FITTING, revision=2)
+    assert (done["answerSet"]["legacyId"], done["answerSet"]["revision"]) == ("13", 2)
+
+
+@pytest.mark.parametrize("selected", ["userErrors { code }", "__typename", "assignment { __typename }"])
+def test_what_is_done_does_not_depend_on_what_is_selected(world: Gateway, selected: str) -> None:
+    query = f"mutation($input: SubmitAnswersInput!) {{ submitAnswers(input: $input) {{ {selected} }} }}"
+    before = stored(world)
+
+    world.as_client(1).data(query, input=to_answer(TEST, FITTING))
+
+    assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 1, 1, TEST)]
+
+
+def test_two_submissions_in_one_request_are_made_one_after_the_other(world: Gateway) -> None:
+    query = """mutation($a: SubmitAnswersInput!, $b: SubmitAnswersInput!) {
+        one: submitAnswers(input: $a) { ...said } two: submitAnswers(input: $b) { ...said }
+        three: submitAnswers(input: $a) { ...said } }
+        fragment said on SubmitAnswersPayload {
+            answerSet { legacyId } userErrors { code }
+            assignment { session { completedAssignmentCount } } }"""
+    a, b = to_answer(TEST, FITTING), to_answer(LATE, {})
+
+    answer = world.as_client(1).data(query, a=a, b=b)
+
+    def done(number: str, count: int) -> dict[str, Any]:
+        session = {"session": {"completedAssignmentCount": count}}
+        return {"answerSet": {"legacyId": number}, "assignment": session, "userErrors": []}
+
+    assert answer == {"one": done("12", 3), "two": done("13", 4), "three": done("12", 4)}
+
+
+def test_questions_are_named_by_either_form_of_their_id(world: Gateway) -> None:
+    said = answers(FITTING)
+    for each, number in zip(said, FITTING, strict=True):
+        each["questionId"] = str(number)
+
+    answer = world.as_client(1).data(SUBMIT, input={"assignmentId": str(TEST), "answers": said})
+
+    assert answer == {"submitAnswers": SENT}

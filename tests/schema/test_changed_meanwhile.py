@@ -1,0 +1,114 @@
+"""What a payload shows is read when the change is done: somebody else may have changed it again by then.
+
+The change stands all the same, so there is nothing to mend; what is gone by then is null.
+"""
+
+from typing import Any
+
+import pytest
+
+from app.auth.door import Door
+from app.care.drafts import Answers
+from app.care.questions import Said
+from app.care.submitting import submit_answers
+from app.db.drivers import Database
+from tests.answering import (
+    GIVE,
+    LATE,
+    REMARK,
+    REOPEN,
+    SAVE,
+    SUBMIT,
+    SUBMITTED,
+    a_world_to_answer_in,
+    events_since,
+    to_answer,
+)
+from tests.callers import Gateway
+from tests.care.lives import Verb, as_client, reopening, withdrawing
+from tests.stored import stored
+from tests.together import happening, nothing
+
+EXTEND = """mutation($input: ExtendAssignmentInput!) { extendAssignment(input: $input) {
+    assignment { legacyId endDate } userErrors { code field message } } }"""
+REMIND = """mutation($input: SetRemindersInput!) { setReminders(input: $input) {
+    assignment { legacyId reminders { state } } userErrors { code field message } } }"""
+
+
+async def sending(db: Database, number: int) -> Any:
+    return await submit_answers(as_client(db), Answers(number, (Said(REMARK, "x"),), revision=1))
+
+
+# What is asked, about which assignment; what happens before the payload is read; the payload, and the events.
+GONE: dict[str, tuple[str, dict[str, Any], int, list[Verb], dict[str, Any], list[str]]] = {
+    "extended and withdrawn": (
+        EXTEND,
+        {"assignmentId": str(LATE), "endDate": "2026-12-24T18:00:00Z"},
+        LATE,
+        [withdrawing],
+        {"extendAssignment": {"assignment": None}},
+        ["EXTENDED", "WITHDRAWN"],
+    ),
+    "reminded and withdrawn": (
+        REMIND,
+        {"assignmentId": str(LATE), "remindDates": []},
+        LATE,
+        [withdrawing],
+        {"setReminders": {"assignment": None}},
+        ["REMINDERS_SET", "WITHDRAWN"],
+    ),
+    "reopened and withdrawn": (
+        REOPEN,
+        {"assignmentId": str(SUBMITTED)},
+        SUBMITTED,
+        [withdrawing],
+        {"reopenAssignment": {"assignment": None}},
+        ["REOPENED", "WITHDRAWN"],
+    ),
+    "submitted, reopened and withdrawn": (
+        SUBMIT,
+        to_answer(LATE, {REMARK: "x"}),
+        LATE,
+        [reopening, withdrawing],
+        {"submitAnswers": {"assignment": None, "answerSet": None, "draft": None}},
+        ["SUBMITTED", "REOPENED", "WITHDRAWN"],
+    ),
+    "saved and submitted": (
+        SAVE,
+        to_answer(LATE, {REMARK: "x"}),
+        LATE,
+        [sending],
+        {"saveAnswers": {"draft": None}},
+        ["DRAFT_SAVED", "SUBMITTED"],
+    ),
+    "said, reopened and withdrawn": (
+        GIVE,
+        {"answerSetId": "8", "text": "Well done"},
+        SUBMITTED,
+        [reopening, withdrawing],
+        {"giveFeedback": {"assignment": None}},
+        ["FEEDBACK_GIVEN", "REOPENED", "WITHDRAWN"],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", GONE)
+def test_what_is_gone_by_the_time_it_is_read_is_null(gateway: Gateway, what: str) -> None:
+    gateway.given(a_world_to_answer_in())
+    document, asked, number, verbs, payload, events = GONE[what]
+    door: Door = gateway.client.app_state["door"]
+    caller = gateway.as_client(1) if document in (SAVE, SUBMIT) else gateway.as_caregiver(1)
+    before = stored(gateway)
+
+    async def meanwhile() -> None:
+        for verb in verbs:
+            await verb(door.db, number)
+
+    with happening(gateway, reads=[nothing, meanwhile]):
+        answer = caller.graphql(document, input=asked)
+
+    ((verb, said),) = answer["data"].items()
+    assert "errors" not in answer
+    assert {verb: {name: value for name, value in said.items() if name in payload[verb]}} == payload
+    assert said["userErrors"] == []
+    assert [each[0] for each in events_since(gateway, before)] == events

@@ -1,0 +1,60 @@
+"""`clients`: whom a caregiver has or had a session with, newest first; nobody else's, and for nobody else."""
+
+from tests.callers import Gateway
+from tests.given import a_client, a_session, a_world
+from tests.schema.worlds import global_id, refusal
+
+
+def test_a_client_has_no_clients(standing: Gateway) -> None:
+    answer = standing.as_client(1).graphql("{ clients { totalCount } }")
+
+    assert answer == {
+        "data": None,
+        "errors": [refusal("FORBIDDEN", "only a caregiver may do this", "clients", column=3)],
+    }
+
+
+def test_nobody_is_asked_to_sign_in(standing: Gateway) -> None:
+    for root in ("clients(first: 0)", "submissions(first: 0)"):
+        answer = standing.as_nobody().graphql(f"{{ {root} {{ totalCount }} }}")
+
+        assert [error["extensions"]["code"] for error in answer["errors"]] == ["UNAUTHENTICATED"]
+
+
+def test_the_client_of_another_caregiver_is_not_there(standing: Gateway) -> None:
+    query = """query($id: ID!) { node(id: $id) { ... on Client { progress { assignmentCount } } }
+        clients { totalCount nodes { legacyId } } }"""
+
+    assert standing.as_caregiver(2).data(query, id=global_id("Client", 1)) == {
+        "node": None,
+        "clients": {"totalCount": 1, "nodes": [{"legacyId": "2"}]},
+    }
+
+
+def test_a_shared_client_shows_each_caregiver_only_their_part(standing: Gateway) -> None:
+    query = """query($id: ID!) { node(id: $id) { ... on Client {
+        progress { assignmentCount } scoreHistory(bookId: 1) { assignment { legacyId } } } } }"""
+    of_client = global_id("Client", 2)
+
+    counted = [standing.as_caregiver(each).data(query, id=of_client)["node"]["progress"] for each in (1, 2)]
+
+    assert counted == [{"assignmentCount": 2}, {"assignmentCount": 1}]
+
+
+def test_clients_come_in_pages(gateway: Gateway) -> None:
+    gateway.given(
+        [*a_world(), *(a_client(n) for n in range(3, 8)), *(a_session(n + 90, client=n) for n in (3, 5, 6))]
+    )
+    query = """query($after: String) { clients(first: 2, after: $after) {
+        totalCount nodes { legacyId } pageInfo { hasNextPage endCursor } } }"""
+    caller = gateway.as_caregiver(1)
+
+    pages, after = [], None
+    for _ in range(3):
+        pages.append(caller.data(query, after=after)["clients"])
+        after = pages[-1]["pageInfo"]["endCursor"]
+
+    assert [[node["legacyId"] for node in page["nodes"]] for page in pages] == [["6", "5"], ["3", "2"], ["1"]]
+    assert [(page["totalCount"], page["pageInfo"]["hasNextPage"]) for page in pages] == [
+        (5, True), (5, True), (5, False),
+    ]  # fmt: skip

@@ -1,0 +1,102 @@
+"""What is left of an erased client: for the caregiver sessions of numbers, for the client nothing at all."""
+
+from typing import Any
+
+import pytest
+
+from app.db.upkeep.erasing import erasing
+from tests.callers import Gateway, run_write
+from tests.given import NOW
+from tests.one_life import PRIVATE, put_one_life
+from tests.rest_compat.legacy import ASSIGNMENTS
+
+
+@pytest.fixture
+def erased(gateway: Gateway) -> Gateway:
+    put_one_life(gateway.settings.database)
+    run_write(gateway.settings.database, erasing(1, NOW))
+    return gateway
+
+
+def test_a_caregiver_sees_numbers_and_no_words(erased: Gateway) -> None:
+    query = """{ session(id: 1) {
+        title description chatId runningStatus closeDate assignmentCount completedAssignmentCount
+        lastAssignmentScore client { name opptId }
+        assignments { nodes { legacyId status score reminders { state } feedbacks { text score }
+            answerSets { legacyId attempt answers { questionText answer } } } } } }"""
+
+    answer = erased.as_caregiver(1).data(query)
+
+    said = [
+        {"questionText": "How was it?", "answer": ""},
+        {"questionText": "Did you practise?", "answer": ""},
+    ]
+    said_again = [
+        {"questionText": "How was it?", "answer": ""},
+        {"questionText": "How many hours?", "answer": ""},
+    ]
+    assert answer["session"] == {
+        "title": "",
+        "description": "",
+        "chatId": "erased-1",
+        "runningStatus": "COMPLETED",
+        "closeDate": "2026-11-21T09:00:00Z",
+        "assignmentCount": 2,
+        "completedAssignmentCount": 1,
+        "lastAssignmentScore": 12,
+        "client": {"name": "erased", "opptId": "erased-1"},
+        "assignments": {
+            "nodes": [
+                {
+                    "legacyId": "2",
+                    "status": "PENDING",
+                    "score": 0,
+                    "reminders": [{"state": "SENT"}, {"state": "SKIPPED"}],
+                    "feedbacks": [],
+                    "answerSets": [],
+                },
+                {
+                    "legacyId": "1",
+                    "status": "COMPLETE",
+                    "score": 12,
+                    "reminders": [],
+                    "feedbacks": [{"text": "", "score": 12}],
+                    "answerSets": [
+                        {"legacyId": "2", "attempt": 2, "answers": said_again},
+                        {"legacyId": "1", "attempt": 1, "answers": said},
+                    ],
+                },
+            ]
+        },
+    }
+
+
+def test_the_legacy_path_shows_no_words_either(erased: Gateway) -> None:
+    response = erased.as_caregiver(1).get(f"{ASSIGNMENTS}/1")
+
+    body: dict[str, Any] = response.json()
+    assert response.status_code == 200
+    assert {name: body[name] for name in ("clientName", "sessionTitle", "status", "score")} == {
+        "clientName": "erased",
+        "sessionTitle": "",
+        "status": "COMPLETE",
+        "score": 12,
+    }
+    assert [word for word in PRIVATE if word in response.text] == []
+
+
+def test_the_client_is_let_in_no_more(erased: Gateway) -> None:
+    response = erased.as_client(1).post_graphql("{ viewer { role } }")
+
+    assert (response.status_code, response.json()["errors"][0]["extensions"]["code"]) == (403, "FORBIDDEN")
+
+
+@pytest.mark.parametrize("who", [{"clientOpptId": "OPPT-1"}, {"clientOpptId": "erased-1"}, {"clientId": "1"}])
+def test_no_session_is_opened_with_them(erased: Gateway, who: dict[str, str]) -> None:
+    query = """mutation($input: CreateSessionInput!) { createSession(input: $input) {
+        sessions { id } userErrors { code } } }"""
+    asked = {"title": "Again", "description": "x", "startDate": "2026-11-22T09:00:00Z"} | who
+
+    assert erased.as_caregiver(1).data(query, input=asked) == {
+        "createSession": {"sessions": [], "userErrors": [{"code": "NOT_FOUND"}]}
+    }

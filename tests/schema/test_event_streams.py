@@ -1,0 +1,207 @@
+"""Promise: a subscription that is posted is answered by server-sent events; one answer is JSON for everybody
+who takes JSON; and who may not come in hears it before anything is streamed."""
+
+from typing import Any
+
+import pytest
+from httpx2 import Response
+
+import app.schema.event_stream
+from app.schema.node import global_id
+from tests.callers import Caller, Gateway
+from tests.given import a_world
+from tests.schema.listening import (
+    Stream,
+    happened,
+    stop,
+    streaming,
+    wait_for,
+    wait_until_somebody_listens,
+)
+
+URQL = "application/graphql-response+json, application/json, text/event-stream, multipart/mixed"
+CHANGES = "subscription ($after: ID) { assignmentChanged(after: $after) { id what } }"
+VIEWER = "{ viewer { role } }"
+ROLE = {"data": {"viewer": {"role": "CAREGIVER"}}}
+
+
+@pytest.fixture
+def caregiver(gateway: Gateway) -> Caller:
+    gateway.given(a_world())
+    return gateway.as_caregiver(1)
+
+
+def change(number: int, what: str) -> tuple[str, Any]:
+    return "next", {"data": {"assignmentChanged": {"id": global_id("Event", number), "what": what}}}
+
+
+def refused(stream: Stream) -> list[Any]:
+    """All that was streamed, less the request ids."""
+    said = list(stream.events)
+    for _, data in said:
+        for error in (data or {}).get("errors", ()):
+            assert error["extensions"].pop("requestId") == stream.answer.headers["x-request-id"]
+    return said
+
+
+@pytest.mark.parametrize(
+    "accept", ["text/event-stream", "Text/Event-Stream;q=0.9", URQL, "*/*, text/event-stream"]
+)
+def test_a_subscription_is_told_by_events(gateway: Gateway, caregiver: Caller, accept: str) -> None:
+    url = gateway.settings.database
+    happened(url, "ASSIGNED", number=1)
+    happened(url, "EXTENDED", number=2)
+
+    with streaming(caregiver, CHANGES, accept, after="1") as stream:
+        first = stream.hear()
+        happened(url, "SUBMITTED", number=3)
+        second = stream.hear()
+
+    assert (first, second) == (change(2, "EXTENDED"), change(3, "SUBMITTED"))
+    assert stream.answer.headers["content-type"] == "text/event-stream"
+    assert stream.answer.headers["cache-control"] == "no-cache, no-transform"
+    assert stream.answer.headers["x-accel-buffering"] == "no"
+
+
+def test_when_the_listener_leaves_nothing_is_left(gateway: Gateway, caregiver: Caller) -> None:
+    with streaming(caregiver, CHANGES):
+        wait_until_somebody_listens(gateway)
+
+    wait_for(lambda: not gateway.client.app_state["feed"].bells)
+
+
+def test_when_the_service_stops_a_stream_ends_without_being_complete(
+    gateway: Gateway, caregiver: Caller
+) -> None:
+    """Whoever listens knows by that to come again."""
+    with streaming(caregiver, CHANGES) as stream:
+        wait_until_somebody_listens(gateway)
+        stop(gateway)
+
+        assert list(stream.events) == []
+
+
+def test_while_nothing_happens_there_is_a_sign_of_life(
+    gateway: Gateway, caregiver: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.schema.event_stream, "HEARTBEAT_SECONDS", 0.01)
+
+    with streaming(caregiver, CHANGES) as stream:
+        said = [stream.line(), stream.line(), stream.line()]
+
+    assert said == [": still there", "", ": still there"]
+
+
+def post(caller: Caller, query: str, accept: str | None, **given: Any) -> Response:
+    headers = given.pop("headers", {}) | ({} if accept is None else {"accept": accept})
+    return caller.request("POST", "/graphql", json={"query": query, **given}, headers=headers)
+
+
+@pytest.mark.parametrize("accept", [None, "*/*", "application/json", URQL, "text/event-stream, */*"])
+def test_one_answer_is_json_for_who_takes_json(caregiver: Caller, accept: str | None) -> None:
+    answer = post(caregiver, VIEWER, accept)
+
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    assert answer.json() == ROLE
+
+
+def test_one_answer_is_a_stream_of_one_for_who_takes_nothing_else(caregiver: Caller) -> None:
+    with streaming(caregiver, VIEWER) as stream:
+        assert list(stream.events) == [("next", ROLE), ("complete", None)]
+
+
+def test_an_operation_is_chosen_by_its_name(gateway: Gateway, caregiver: Caller) -> None:
+    happened(gateway.settings.database, "ASSIGNED", number=1)
+    happened(gateway.settings.database, "EXTENDED", number=2)
+    both = f"query One {VIEWER} {CHANGES.replace('subscription', 'subscription Many')}"
+
+    one = post(caregiver, both, URQL, operationName="One")
+    with streaming(caregiver, both, URQL, operationName="Many", after="1") as stream:
+        many = stream.hear()
+
+    assert one.json() == ROLE
+    assert many == change(2, "EXTENDED")
+
+
+LISTEN = "A subscription is posted with `Accept: text/event-stream`, or goes over a websocket."
+
+
+@pytest.mark.parametrize("accept", [None, "*/*", "application/json"])
+def test_a_subscription_is_refused_to_who_takes_no_events(caregiver: Caller, accept: str | None) -> None:
+    answer = post(caregiver, CHANGES, accept, variables={}, headers={"x-request-id": "r"})
+
+    assert (answer.status_code, answer.json()) == (400, said(LISTEN, "BAD_REQUEST"))
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_a_subscription_is_not_asked_for_by_get(caregiver: Caller, accept: str) -> None:
+    headers = {"accept": accept, "x-request-id": "r"}
+    answer = caregiver.get("/graphql", params={"query": CHANGES}, headers=headers)
+
+    assert (answer.status_code, answer.json()) == (400, said(LISTEN, "BAD_REQUEST"))
+
+
+def said(message: str, code: str) -> dict[str, Any]:
+    return {"errors": [{"message": message, "extensions": {"code": code, "requestId": "r"}}]}
+
+
+def test_who_may_not_come_in_hears_it_before_anything_is_streamed(
+    gateway: Gateway, caregiver: Caller
+) -> None:
+    """In development too."""
+    callers = [gateway.as_nobody(), gateway.with_token("x"), gateway.as_client(77)]
+
+    answers = [
+        post(caller, CHANGES, "text/event-stream", headers={"x-request-id": "r"}) for caller in callers
+    ]
+
+    assert [(one.status_code, one.json()) for one in answers] == [
+        (401, said("sign in with a valid bearer token", "UNAUTHENTICATED")),
+        (401, said("the bearer token is not valid", "UNAUTHENTICATED")),
+        (403, said("there is no enabled account for this token", "FORBIDDEN")),
+    ]
+    assert [one.headers.get("www-authenticate") for one in answers] == ["Bearer", "Bearer", None]
+
+
+@pytest.mark.parametrize(
+    ("query", "errors"),
+    [
+        (
+            "subscription { assignmentChanged { idd } }",
+            [
+                {
+                    "message": "Cannot query field 'idd' on type 'AssignmentChange'. Did you mean 'id'?",
+                    "locations": [{"line": 1, "column": 36}],
+                    "extensions": {"code": "GRAPHQL_VALIDATION_FAILED"},
+                }
+            ],
+        ),
+        (
+            "subscription { reminderDue { id } }",
+            [
+                {
+                    "message": "only a client may do this",
+                    "locations": [{"line": 1, "column": 16}],
+                    "path": ["reminderDue"],
+                    "extensions": {"code": "FORBIDDEN"},
+                }
+            ],
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_subscription_is_told_and_ends_it(
+    caregiver: Caller, query: str, errors: list[Any]
+) -> None:
+    with streaming(caregiver, query) as stream:
+        assert refused(stream) == [("next", {"data": None, "errors": errors}), ("complete", None)]
+
+
+def test_what_is_no_request_is_refused_as_ever(caregiver: Caller) -> None:
+    answer = caregiver.request(
+        "POST", "/graphql", json=[], headers={"accept": "text/event-stream", "x-request-id": "r"}
+    )
+
+    assert (answer.status_code, answer.json()) == (
+        400,
+        said("The request must be a JSON object.", "BAD_REQUEST"),
+    )

@@ -1,0 +1,203 @@
+"""`giveFeedback`, when it is done: what is said of a submission, the score that counts, both contracts.
+
+Contract: one feedback per answer set, which may be mended; WAITING to SUBMITTED; its score, if it gives one,
+becomes the assignment's, and the book's counts again when it is taken away.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.answering import (
+    FITTING,
+    LATE,
+    REMARK,
+    SUBMITTED,
+    TEST,
+    THEIR_SCORE,
+    a_world_to_answer_in,
+    events_since,
+    give,
+    refused,
+    reopen,
+    submit,
+)
+from tests.callers import Gateway
+from tests.given import NOW
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
+from tests.schema.worlds import global_id
+from tests.stored import added, stored
+
+MOMENT = "2026-11-21T09:00:00Z"
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Gateway:
+    gateway.given(a_world_to_answer_in())
+    return gateway
+
+
+def given(text: str, own_score: int | None, score: int, of_session: int = 70) -> dict[str, Any]:
+    return {
+        "feedback": {
+            "id": global_id("Feedback", 1),
+            "text": text,
+            "score": own_score,
+            "submitDate": MOMENT,
+            "author": {"name": "Caregiver 1"},
+            "answerSet": {"legacyId": "12", "score": score},
+        },
+        "assignment": {
+            "legacyId": str(TEST),
+            "status": "COMPLETE",
+            "score": score,
+            "feedbackStatus": "SUBMITTED",
+            "feedbackSubmitDate": MOMENT,
+            "session": {"lastAssignmentScore": of_session},
+        },
+        "userErrors": [],
+    }
+
+
+def test_feedback_is_given_mended_and_its_score_taken_away(world: Gateway) -> None:
+    caregiver = world.as_caregiver(1)
+    submit(world.as_client(1), TEST, FITTING)
+    before = stored(world)
+
+    said = [
+        give(caregiver, 12, "Gut gemacht – 🌙"),
+        give(caregiver, global_id("AnswerSet", 12), "Gut gemacht", score=0),
+        give(caregiver, 12, "Gut gemacht", score=1_000_000),
+        give(caregiver, 12, "Gut gemacht", score=None),
+        give(caregiver, 12, "x" * 10_000),
+    ]
+
+    assert said == [
+        given("Gut gemacht – 🌙", None, THEIR_SCORE),
+        given("Gut gemacht", 0, 0),
+        given("Gut gemacht", 1_000_000, 1_000_000),
+        given("Gut gemacht", None, THEIR_SCORE),
+        given("x" * 10_000, None, THEIR_SCORE),
+    ]
+    (row,) = added(before, stored(world), "feedback")
+    assert row == {
+        "caregiver_id": 1,
+        "client_id": 1,
+        "assignment_id": TEST,
+        "answer_set_id": 12,
+        "text": "x" * 10_000,
+        "score": None,
+        "submit_date": NOW,
+    }
+    assert events_since(world, before) == [("FEEDBACK_GIVEN", "CAREGIVER", 1, 1, 1, TEST)] * 5
+    untouched = ("answer", "reminder", "session")
+    assert {name: stored(world)[name] for name in untouched} == {name: before[name] for name in untouched}
+
+
+def test_the_same_feedback_again_is_the_same_and_nothing_is_written(world: Gateway) -> None:
+    submit(world.as_client(1), TEST, FITTING)
+    first = give(world.as_caregiver(1), 12, "Well done", score=5)
+    before = stored(world)
+
+    assert give(world.as_caregiver(1), 12, "Well done", score=5) == first == given("Well done", 5, 5)
+    assert stored(world) == before
+
+
+def test_the_client_sees_it_at_once_wherever_it_is_asked_for(world: Gateway) -> None:
+    query = """query($id: ID!) {
+        assignment(id: 1) { score feedbackStatus feedbackSubmitDate feedbacks { text score author { name } } }
+        node(id: $id) { ... on AnswerSet { score feedback { text } } }
+        submissions(first: 1) { nodes { feedback { text } } } }"""
+    submit(world.as_client(1), TEST, FITTING)
+    give(world.as_caregiver(1), 12, "Well done", score=5)
+
+    for caller in (world.as_client(1), world.as_caregiver(1)):
+        assert caller.data(query, id=global_id("AnswerSet", 12)) == {
+            "assignment": {
+                "score": 5,
+                "feedbackStatus": "SUBMITTED",
+                "feedbackSubmitDate": MOMENT,
+                "feedbacks": [{"text": "Well done", "score": 5, "author": {"name": "Caregiver 1"}}],
+            },
+            "node": {"score": 5, "feedback": {"text": "Well done"}},
+            "submissions": {"nodes": [{"feedback": {"text": "Well done"}}]},
+        }
+
+
+def test_the_legacy_paths_show_that_and_when_feedback_was_given(world: Gateway) -> None:
+    caregiver, client = world.as_caregiver(1), world.as_client(1)
+    submit(client, TEST, FITTING)
+    before = caregiver.get(f"{ASSIGNMENTS}/{TEST}").json()
+
+    give(caregiver, 12, "Well done", score=5)
+
+    assert caregiver.get(f"{ASSIGNMENTS}/{TEST}").json() == {
+        **before,
+        "score": 5,
+        "feedbackStatus": "SUBMITTED",
+        "feedbackSubmitDate": "2026/11/21 09:00",
+    }
+    (session,) = client.get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
+    assert (session["lastAssignmentScore"], session["feedbacks"]) == (70, [])
+
+
+def test_the_score_of_the_newest_submission_is_the_sessions_too(world: Gateway) -> None:
+    reopen(world.as_caregiver(1), 10)
+    reopen(world.as_caregiver(1), SUBMITTED)
+    submit(world.as_client(1), TEST, FITTING)
+
+    first = give(world.as_caregiver(1), 12, "Well done", score=5)
+    mended = give(world.as_caregiver(1), 12, "Well done")
+
+    assert first == given("Well done", 5, 5, of_session=5)
+    assert mended == given("Well done", None, THEIR_SCORE, of_session=THEIR_SCORE)
+
+
+def test_an_imported_submission_keeps_its_score_until_another_is_given(world: Gateway) -> None:
+    def scores(answer: dict[str, Any]) -> tuple[int, int]:
+        return answer["assignment"]["score"], answer["feedback"]["answerSet"]["score"]
+
+    caregiver = world.as_caregiver(1)
+
+    assert scores(give(caregiver, 8, "Well done")) == (70, 70)
+    assert scores(give(caregiver, 8, "Well done", score=5)) == (5, 5)
+    assert scores(give(caregiver, 8, "Well done")) == (70, 70)
+
+
+def test_every_attempt_has_a_feedback_of_its_own(world: Gateway) -> None:
+    caregiver, client = world.as_caregiver(1), world.as_client(1)
+    for number, text in ((12, "first"), (13, "second")):
+        submit(client, LATE, {REMARK: text})
+        assert give(caregiver, number, f"the {text}", score=number)["userErrors"] == []
+        reopen(caregiver, LATE)
+    submit(client, LATE, {REMARK: "third"})
+    query = """{ assignment(id: 2) { score feedbackStatus feedbackSubmitDate feedbacks { text }
+        answerSets { score feedback { text } } } }"""
+
+    earlier = give(caregiver, 13, "too late")
+
+    assert earlier["userErrors"] == refused(
+        "WRONG_STATE", "the answers are those of an earlier attempt", "answerSetId"
+    )
+    assert client.data(query) == {
+        "assignment": {
+            "score": 0,
+            "feedbackStatus": "WAITING",
+            "feedbackSubmitDate": None,
+            "feedbacks": [{"text": "the first"}, {"text": "the second"}],
+            "answerSets": [
+                {"score": None, "feedback": None},
+                {"score": 13, "feedback": {"text": "the second"}},
+                {"score": 12, "feedback": {"text": "the first"}},
+            ],
+        }
+    }
+
+
+def test_what_is_done_does_not_depend_on_what_is_selected(world: Gateway) -> None:
+    before = stored(world)
+    query = """mutation($input: GiveFeedbackInput!) { giveFeedback(input: $input) { __typename } }"""
+
+    world.as_caregiver(1).data(query, input={"answerSetId": "8", "text": "x"})
+
+    assert events_since(world, before) == [("FEEDBACK_GIVEN", "CAREGIVER", 1, 1, 1, SUBMITTED)]

@@ -1,0 +1,224 @@
+"""A mutation with an Idempotency-Key: made once, and answered as the first time.
+
+Contract: for requests with exactly one mutation; ignored on queries; refused on several. Kept for this viewer
+and this contract; refusals are not kept.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from app.main import create_app
+from tests.callers import Gateway, opened
+from tests.db import raw
+from tests.given import NOW, a_world
+from tests.rest_compat.legacy import ASSIGNMENTS
+from tests.schema.keyed import (
+    KEY,
+    KEYED,
+    OTHER_REQUEST,
+    REPLAYED,
+    again,
+    assign,
+    assigning,
+    books,
+    is_assigned,
+    is_refused,
+    keys,
+    post,
+    whole,
+)
+from tests.schema.test_assign_homework import ASSIGN, homework
+from tests.stored import stored
+from tests.together import failure, happening, nothing
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Gateway:
+    gateway.given(a_world())
+    return gateway
+
+
+def test_the_same_request_again_is_answered_as_the_first_and_changes_nothing(world: Gateway) -> None:
+    first = assign(world)
+    once = stored(world)
+    repeated = [assign(world) for _ in range(3)]
+
+    assert is_assigned(first)
+    assert [whole(each) for each in repeated] == [again(first)] * 3
+    assert stored(world) == once
+    assert keys(world) == [("CAREGIVER", 1, "graphql", KEY, "[6]", 200)]
+
+
+def test_the_answer_is_that_of_its_time(world: Gateway) -> None:
+    first = assign(world)
+    raw.run(world.settings.database, "UPDATE assignment SET withdraw_date = assign_date WHERE id = 6")
+
+    assert whole(assign(world)) == again(first)
+
+
+def test_the_repetition_asks_for_the_kept_answer_and_nothing_else(world: Gateway) -> None:
+    assign(world)
+
+    with world.watched() as seen:
+        assign(world)
+
+    assert len(seen) == 1
+
+
+def test_in_which_order_members_stand_makes_no_difference(world: Gateway) -> None:
+    body = assigning()
+    turned = {
+        "operationName": None,
+        "extensions": {},
+        "variables": {"input": dict(reversed(homework().items()))},
+        "query": body["query"],
+    }
+    first = assign(world)
+
+    assert whole(post(world.as_caregiver(1), turned)) == again(first)
+    assert books(world) == [3]
+
+
+def test_in_how_many_pieces_it_comes_makes_no_difference(world: Gateway) -> None:
+    content = orjson.dumps(assigning())
+    first = assign(world)
+
+    def pieces() -> Iterator[bytes]:
+        yield content[:10]
+        yield content[10:]
+
+    for kind in ("application/json", "application/json; charset=utf-8", "Application/JSON"):
+        headers = {**KEYED, "content-type": kind}
+        repeated = world.as_caregiver(1).request("POST", "/graphql", content=pieces(), headers=headers)
+
+        assert whole(repeated) == again(first)
+    assert books(world) == [3]
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "other variables": assigning(bookIds=["1"]),
+    "another text": {**assigning(), "query": ASSIGN.replace("message", "message message", 1)},
+    "an operation name": {
+        "query": ASSIGN.replace("mutation", "mutation A", 1),
+        "variables": assigning()["variables"],
+        "operationName": "A",
+    },
+    "a document that is not valid": {"query": "mutation { nothing }"},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_another_request_under_the_key_is_refused(world: Gateway, other: dict[str, Any]) -> None:
+    first = assign(world)
+    once = stored(world)
+
+    response = post(world.as_caregiver(1), other)
+
+    assert is_refused(response, 422, "IDEMPOTENCY_CONFLICT", OTHER_REQUEST)
+    assert stored(world) == once
+    assert whole(assign(world)) == again(first)
+
+
+def test_every_viewer_and_contract_has_keys_of_its_own(world: Gateway) -> None:
+    """Caregiver 1 and client 1 have the same number."""
+    put = {
+        "bookIds": [2],
+        "startDate": "2026/11/22",
+        "startTime": "08:00",
+        "endDate": "2026/11/29",
+        "endTime": "18:30",
+        "sessionId": 1,
+    }
+    draft = {
+        "query": "mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) {"
+        " draft { legacyId revision } userErrors { code } } }",
+        "variables": {"input": {"assignmentId": "2", "answers": []}},
+    }
+
+    mine = assign(world)
+    theirs = post(world.as_caregiver(2), assigning(sessionId="5"))
+    saved = post(world.as_client(1), draft)
+    legacy = world.as_caregiver(1).put(ASSIGNMENTS, json=put, headers=KEYED)
+
+    assert is_assigned(mine) and is_assigned(theirs)
+    assert legacy.status_code == 200
+    assert saved.json()["data"]["saveAnswers"]["userErrors"] == []
+    for first in (mine, theirs, saved, legacy):
+        assert REPLAYED not in first.headers.items()
+    assert whole(post(world.as_client(1), draft)) == again(saved)
+    assert books(world) == [3, 3, 2]
+    assert [(role, viewer, contract) for role, viewer, contract, *_ in keys(world)] == [
+        *[("CAREGIVER", 1, "graphql"), ("CAREGIVER", 1, "legacy"), ("CAREGIVER", 2, "graphql")],
+        ("CLIENT", 1, "graphql"),
+    ]
+
+
+def test_a_refusal_is_not_kept(world: Gateway) -> None:
+    """Whatever was wrong, in the request or in the world, can be mended under the same key."""
+    before = stored(world)
+
+    for changed, code in (
+        ({"sessionId": "2"}, "NOT_RUNNING"),
+        ({"bookIds": ["99"]}, "NOT_FOUND"),
+        ({"bookIds": []}, "INCOMPLETE"),
+    ):
+        for _ in range(2):
+            response = assign(world, **changed)
+            [error] = response.json()["data"]["assignHomework"]["userErrors"]
+            assert (response.status_code, error["code"]) == (200, code)
+            assert REPLAYED not in response.headers.items()
+    assert stored(world) == before
+    assert keys(world) == []
+
+    raw.run(world.settings.database, "UPDATE session SET start_date = create_date WHERE id = 2")
+    first = assign(world, sessionId="2")
+    assert is_assigned(first)
+    assert whole(assign(world, sessionId="2")) == again(first)
+
+
+def test_who_may_not_change_it_is_told_so_every_time(world: Gateway) -> None:
+    for _ in range(2):
+        response = post(world.as_client(1), assigning())
+
+        assert response.status_code == 200
+        assert response.json()["errors"][0]["extensions"]["code"] == "FORBIDDEN"
+    assert keys(world) == []
+
+
+def test_a_crash_between_the_change_and_its_answer_is_made_good(world: Gateway) -> None:
+    first = assign(world)
+    raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
+
+    other = assign(world, bookIds=["1"])
+    assert is_refused(other, 422, "IDEMPOTENCY_CONFLICT", OTHER_REQUEST)
+    assert [whole(assign(world)) for _ in range(2)] == [again(first)] * 2
+    assert keys(world) == [("CAREGIVER", 1, "graphql", KEY, "[6]", 200)]
+    assert books(world) == [3]
+
+
+def test_a_restart_forgets_nothing(world: Gateway) -> None:
+    first = assign(world)
+
+    with opened(create_app(world.settings, clock=lambda: NOW)) as client:
+        repeated = assign(Gateway(client, world.settings))
+
+    assert whole(repeated) == again(first)
+    assert books(world) == [3]
+
+
+def test_an_answer_that_tells_of_a_fault_is_not_the_one_to_give_again(world: Gateway) -> None:
+    """The change was made, and then the database went away."""
+    with happening(world, reads=[nothing, nothing, failure]):
+        response = assign(world)
+
+    assert response.status_code == 503
+    assert [error["extensions"]["code"] for error in response.json()["errors"]] == ["OVERLOADED"]
+    assert keys(world) == [("CAREGIVER", 1, "graphql", KEY, "[6]", None)]
+    mended = assign(world)
+    assert is_assigned(mended)
+    assert REPLAYED in mended.headers.items()
+    assert whole(assign(world)) == whole(mended)
+    assert books(world) == [3]

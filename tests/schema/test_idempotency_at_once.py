@@ -1,0 +1,101 @@
+"""The same mutation under one Idempotency-Key, several times at the same time: one effect."""
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+from httpx2 import Response
+
+from app.main import create_app
+from tests.callers import Gateway, opened
+from tests.given import NOW, a_world
+from tests.schema.keyed import (
+    KEYED,
+    OTHER_REQUEST,
+    STILL_RUNNING,
+    again,
+    assign,
+    assigning,
+    books,
+    is_assigned,
+    whole,
+)
+from tests.together import Answered, Asked, ask, ask_together, happening
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Gateway:
+    gateway.given(a_world())
+    return gateway
+
+
+def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
+    asked = Asked(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
+
+    answers = ask_together([asked] * 16)
+
+    [first] = [each for each in answers if (each.status, each.is_replayed) == (200, False)]
+    assert {(each.status, each.is_replayed) for each in answers} <= {(200, False), (200, True), (409, False)}
+    assert books(world) == [3]
+    assert assign(world).content == first.body
+
+
+def test_sixteen_at_once_in_two_processes_have_one_effect(world: Gateway) -> None:
+    with opened(create_app(world.settings, clock=lambda: NOW)) as client:
+        elsewhere = Gateway(client, world.settings)
+        asked = [
+            Asked(each.as_caregiver(1), "POST", "/graphql", assigning(), KEYED) for each in (world, elsewhere)
+        ]
+
+        answers = ask_together(asked * 8)
+
+    [first] = [each for each in answers if (each.status, each.is_replayed) == (200, False)]
+    assert {each.body for each in answers if each.status == 200} == {first.body}
+    assert {each.status for each in answers} <= {200, 409}
+    assert books(world) == [3]
+
+
+def test_what_is_still_running_is_said_as_such(world: Gateway) -> None:
+    same = Asked(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
+    heard: list[Answered] = []
+
+    async def meanwhile() -> None:
+        heard.append(await ask(world.client, same))
+
+    with happening(world, writes=[meanwhile]):
+        first = assign(world)
+
+    assert is_assigned(first)
+    assert heard[0].status == 409
+    said = orjson.loads(heard[0].body)
+    assert said["errors"][0]["extensions"].pop("requestId")
+    assert said == {"errors": [{"message": STILL_RUNNING, "extensions": {"code": "IDEMPOTENCY_CONFLICT"}}]}
+    assert books(world) == [3]
+
+
+@pytest.mark.parametrize(
+    ("changed", "left"), [({}, [3]), ({"bookIds": ["1"]}, [1])], ids=["the same", "another"]
+)
+def test_a_request_that_another_process_overtakes_is_not_carried_out(
+    world: Gateway, changed: dict[str, Any], left: list[int]
+) -> None:
+    """It had looked for a kept answer, and there was none."""
+    with opened(create_app(world.settings, clock=lambda: NOW)) as client:
+        elsewhere = Gateway(client, world.settings)
+        heard: list[Response] = []
+
+        async def meanwhile() -> None:
+            heard.append(await asyncio.to_thread(assign, elsewhere, **changed))
+
+        with happening(world, writes=[meanwhile]):
+            overtaken = assign(world)
+
+    assert is_assigned(heard[0])
+    if changed:
+        assert (overtaken.status_code, overtaken.json()["data"]) == (422, None)
+        [error] = overtaken.json()["errors"]
+        assert (error["message"], error["extensions"]["code"]) == (OTHER_REQUEST, "IDEMPOTENCY_CONFLICT")
+    else:
+        assert whole(overtaken) == again(heard[0])
+    assert books(world) == left

@@ -1,0 +1,184 @@
+"""`progress` and `scoreHistory` of clients and sessions, against a naive reading of a rich world.
+
+Contract: a client's numbers are those of what the viewer shares with that client; withdrawn assignments are
+in none of them; a book id that names nothing has no scores.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from tests.callers import Gateway, opened
+from tests.given import NOW, a_session, a_world, an_assignment
+from tests.schema.rich_world import SESSION_BY_ID, WITHDRAWN, clients_of, given_a_rich_world, naive, records
+from tests.schema.test_assign_homework import homework
+from tests.schema.worlds import global_id
+
+COUNTS = """assignmentCount completedAssignmentCount pendingAssignmentCount
+    overdueAssignmentCount lateAssignmentCount"""
+PROGRESS = f"progress {{ {COUNTS} completion {{ week assigned completed }} }}"
+SCORES = "{ submitDate score attempt assignment { legacyId name } }"
+CLIENTS = f"""{{ clients(first: 100) {{ nodes {{ legacyId {PROGRESS}
+    one: scoreHistory(bookId: 1) {SCORES}
+    other: scoreHistory(bookId: "{global_id("Book", 2)}") {SCORES} }} }} }}"""
+SESSIONS = CLIENTS.replace("clients(", "sessions(")
+
+
+# --- the values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("caregiver", [1, 2])
+def test_a_caregiver_sees_how_far_the_shared_homework_of_each_client_is(
+    gateway: Gateway, caregiver: int
+) -> None:
+    given_a_rich_world(gateway)
+
+    found = gateway.as_caregiver(caregiver).data(CLIENTS)["clients"]["nodes"]
+
+    assert found == [naive("clientId", number, caregiverId=caregiver) for number in clients_of(caregiver)]
+    assert set(clients_of(1)) & set(clients_of(2))
+    assert sum(len(each["one"]) for each in found) > 5
+    assert sum(each["progress"]["overdueAssignmentCount"] for each in found) > 2
+    assert sum(each["progress"]["lateAssignmentCount"] for each in found) > 3
+
+
+@pytest.mark.parametrize("viewer", [("caregiverId", 1), ("clientId", 2)], ids=str)
+def test_both_see_how_far_each_session_is(gateway: Gateway, viewer: tuple[str, int]) -> None:
+    given_a_rich_world(gateway)
+    role, number = viewer
+    caller = gateway.as_caregiver(number) if role == "caregiverId" else gateway.as_client(number)
+
+    found = caller.data(SESSIONS)["sessions"]["nodes"]
+
+    mine = [each["id"] for each in SESSION_BY_ID.values() if each[role] == number]
+    assert found == [naive("id", session) for session in sorted(mine, reverse=True)]
+    assert len(found) > 2
+
+
+def test_clients_see_their_own_with_all_their_caregivers(gateway: Gateway) -> None:
+    given_a_rich_world(gateway)
+    of_client = f"""legacyId {PROGRESS} one: scoreHistory(bookId: 1) {SCORES}
+        other: scoreHistory(bookId: 2) {SCORES}"""
+    query = f"""query($id: ID!) {{ viewer {{ client {{ {of_client} }} }}
+        sessions(first: 1) {{ nodes {{ client {{ {of_client} }} }} }}
+        node(id: $id) {{ ... on Client {{ {of_client} }} }} }}"""
+
+    found = gateway.as_client(2).data(query, id=global_id("Client", 2))
+
+    mine = naive("clientId", 2)
+    assert found["viewer"]["client"] == mine
+    assert found["sessions"]["nodes"] == [{"client": mine}]
+    assert found["node"] == mine
+    assert {each["caregiverId"] for each in SESSION_BY_ID.values() if each["clientId"] == 2} == {1, 2}
+
+
+def test_numbers_alone_are_the_same_numbers(gateway: Gateway) -> None:
+    given_a_rich_world(gateway)
+
+    found = gateway.as_caregiver(1).data(f"{{ clients {{ nodes {{ progress {{ {COUNTS} }} }} }} }}")
+
+    for node, number in zip(found["clients"]["nodes"], clients_of(1), strict=True):
+        whole = naive("clientId", number, caregiverId=1)["progress"]
+        assert node["progress"] == {name: whole[name] for name in COUNTS.split()}
+
+
+def test_a_client_without_homework_has_progress_of_nothing(gateway: Gateway) -> None:
+    given_a_rich_world(gateway)
+    caregiver = SESSION_BY_ID[12]["caregiverId"]
+
+    found = gateway.as_caregiver(caregiver).data(
+        f"{{ session(id: 12) {{ {PROGRESS} client {{ {PROGRESS} }} }} }}"
+    )
+
+    nothing: dict[str, Any] = dict.fromkeys(COUNTS.split(), 0) | {"completion": []}
+    assert found["session"] == {"progress": nothing, "client": {"progress": nothing}}
+
+
+# --- how it may be asked -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "book", ["", "x", "0", "-1", "999", str(2**63), global_id("Session", 1), global_id("Book", 999)]
+)
+def test_a_book_id_that_names_nothing_has_no_scores(gateway: Gateway, book: str) -> None:
+    given_a_rich_world(gateway)
+    query = """query($book: ID!) { sessions(first: 2) { nodes {
+        scoreHistory(bookId: $book) { score } client { scoreHistory(bookId: $book) { score } } } } }"""
+
+    found = gateway.as_caregiver(1).data(query, book=book)
+
+    nothing: dict[str, Any] = {"scoreHistory": []}
+    assert found["sessions"]["nodes"] == [nothing | {"client": nothing}] * 2
+
+
+def test_one_book_in_both_forms_and_under_many_names_is_one_history(gateway: Gateway) -> None:
+    given_a_rich_world(gateway)
+    query = """query($number: ID!, $global: ID!) { clients(first: 1) { nodes {
+        a: scoreHistory(bookId: $number) { score } b: scoreHistory(bookId: $global) { score attempt }
+        ... on Node { ... on Client { c: scoreHistory(bookId: 1) { ...point } } } } } }
+        fragment point on ScorePoint { __typename assignment { session { client { legacyId } } } }"""
+
+    with gateway.watched() as seen:
+        found = gateway.as_caregiver(1).data(query, number="1", **{"global": global_id("Book", 1)})
+
+    (client,) = found["clients"]["nodes"]
+    number = clients_of(1)[0]
+    expected = naive("clientId", number, caregiverId=1)["one"]
+    assert client == {
+        "a": [{"score": each["score"]} for each in expected],
+        "b": [{"score": each["score"], "attempt": each["attempt"]} for each in expected],
+        "c": [
+            {"__typename": "ScorePoint", "assignment": {"session": {"client": {"legacyId": str(number)}}}}
+            for _ in expected
+        ],
+    }
+    assert len(seen) == 3
+
+
+def test_a_session_shows_progress_beside_pages_of_its_assignments(gateway: Gateway) -> None:
+    given_a_rich_world(gateway)
+    query = f"""{{ session(id: 1) {{ legacyId {PROGRESS} assignments(first: 1) {{ nodes {{ legacyId }} }}
+        one: scoreHistory(bookId: 1) {SCORES} other: scoreHistory(bookId: 2) {SCORES} }} }}"""
+
+    found = gateway.as_caregiver(SESSION_BY_ID[1]["caregiverId"]).data(query)["session"]
+
+    newest = max(
+        each["id"] for each in records("assignment") if each["sessionId"] == 1 and each["id"] not in WITHDRAWN
+    )
+    assert found.pop("assignments")["nodes"] == [{"legacyId": str(newest)}]
+    assert found == naive("id", 1)
+
+
+# --- the calendar of the service ---------------------------------------------------------------------
+
+
+@contextmanager
+def service_in(zone: str, settings: Settings) -> Iterator[Gateway]:
+    there = settings.model_copy(update={"time_zone": zone})
+    with opened(create_app(there, clock=lambda: NOW)) as client:
+        yield Gateway(client, there)
+
+
+@pytest.mark.parametrize(("zone", "monday"), [("Europe/Berlin", "2026-11-16"), ("UTC", "2026-11-09")])
+def test_weeks_begin_on_the_mondays_of_the_service(settings: Settings, zone: str, monday: str) -> None:
+    late_on_sunday = datetime.fromisoformat("2026-11-15T23:30:00Z")
+    with service_in(zone, settings) as gateway:
+        gateway.given(
+            [*a_world(), a_session(9, client=2), an_assignment(9, session=9, assignDate=late_on_sunday)]
+        )
+        weeks = "progress { completion { week } }"
+
+        found = gateway.as_caregiver(1).data(f"{{ session(id: 9) {{ {weeks} }} }}")["session"]
+        changed = gateway.as_caregiver(1).data(
+            f"""mutation($input: AssignHomeworkInput!) {{ assignHomework(input: $input) {{
+                assignments {{ session {{ {weeks} }} }} }} }}""",
+            input=homework(sessionId="9", bookIds=["1"]),
+        )["assignHomework"]["assignments"]
+
+    assert found["progress"]["completion"][0] == {"week": monday}
+    assert changed == [{"session": found}]

@@ -1,0 +1,176 @@
+"""`reopenAssignment`: another attempt, and the history that stays.
+
+Contract: attempt + 1; PENDING, WAITING, score 0, no dates of submission or feedback. Earlier attempts stay
+readable in GraphQL; on the legacy paths `answers` is empty again, and then holds the new attempt only.
+"""
+
+import pytest
+
+from tests.answering import (
+    FITTING,
+    LATE,
+    REMARK,
+    SUBMITTED,
+    SUBMITTED_TWICE,
+    TEST,
+    THEIR_SCORE,
+    a_world_to_answer_in,
+    events_since,
+    give,
+    refused,
+    reopen,
+    submit,
+)
+from tests.callers import Gateway
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
+from tests.stored import stored
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Gateway:
+    gateway.given(a_world_to_answer_in())
+    return gateway
+
+
+def test_a_submitted_assignment_is_pending_again_and_its_history_stays(world: Gateway) -> None:
+    caregiver = world.as_caregiver(1)
+    submit(world.as_client(1), TEST, FITTING)
+    give(caregiver, 12, "Well done", score=50)
+    before = stored(world)
+
+    answer = reopen(caregiver, TEST)
+
+    assert answer == {
+        "assignment": {
+            "legacyId": str(TEST),
+            "status": "PENDING",
+            "attempt": 2,
+            "score": 0,
+            "submitDate": None,
+            "feedbackStatus": "WAITING",
+            "feedbackSubmitDate": None,
+            "draft": None,
+            "answerSets": [{"legacyId": "12", "attempt": 1, "feedback": {"text": "Well done"}}],
+            "feedbacks": [{"text": "Well done"}],
+            "session": {
+                "completedAssignmentCount": 2,
+                "pendingAssignmentCount": 3,
+                "lastAssignmentScore": 70,
+            },
+        },
+        "userErrors": [],
+    }
+    after = stored(world)
+    kept = ("answer_set", "answer", "feedback", "reminder", "delivery")
+    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+    assert events_since(world, before) == [("REOPENED", "CAREGIVER", 1, 1, 1, TEST)]
+
+
+def test_a_second_attempt_is_submitted_beside_the_first(world: Gateway) -> None:
+    caregiver, client = world.as_caregiver(1), world.as_client(1)
+    submit(client, TEST, FITTING)
+    reopen(caregiver, TEST)
+
+    second = submit(client, TEST, FITTING | {5: "false"})
+    again = submit(client, TEST, FITTING | {5: "false"})
+    first_again = submit(client, TEST, FITTING)
+
+    assert second["assignment"]["answerSets"] == [{"legacyId": "13"}, {"legacyId": "12"}]
+    assert (second["assignment"]["attempt"], second["assignment"]["score"]) == (2, THEIR_SCORE - 4)
+    assert (second["answerSet"]["attempt"], second["answerSet"]["score"]) == (2, THEIR_SCORE - 4)
+    assert again == second
+    wrong_state = refused("WRONG_STATE", "the assignment is submitted", "assignmentId")
+    assert first_again["userErrors"] == wrong_state  # what the first attempt held is something else now
+    history = """{ client: assignment(id: 1) { answerSets { attempt score answers { answer } } } }"""
+    for caller in (client, caregiver):
+        assert [
+            (each["attempt"], each["score"], each["answers"][1]["answer"])
+            for each in caller.data(history)["client"]["answerSets"]
+        ] == [(2, THEIR_SCORE - 4, "false"), (1, THEIR_SCORE, "true")]
+
+
+def test_the_same_answers_again_are_a_submission_of_the_new_attempt(world: Gateway) -> None:
+    submit(world.as_client(1), LATE, {REMARK: "x"})
+    reopen(world.as_caregiver(1), LATE)
+
+    answer = submit(world.as_client(1), LATE, {REMARK: "x"})
+
+    assert (answer["answerSet"]["legacyId"], answer["answerSet"]["attempt"]) == ("13", 2)
+
+
+def test_the_legacy_paths_show_no_attempt_but_the_present_one(world: Gateway) -> None:
+    caregiver, client = world.as_caregiver(1), world.as_client(1)
+
+    def seen() -> tuple[object, ...]:
+        one = caregiver.get(f"{ASSIGNMENTS}/{TEST}").json()
+        (listed,) = (
+            each
+            for each in caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING").json()["content"]
+            if each["id"] == TEST
+        )
+        (session,) = client.get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
+        assert listed == one
+        members = ("status", "score", "submitDate", "feedbackStatus", "feedbackSubmitDate")
+        counts = ("completedAssignmentCount", "pendingAssignmentCount")
+        answer_sets = [(each["id"], each["answers"][0]["answer"]) for each in one["answers"]]
+        return *(one[name] for name in members), answer_sets, *(session[name] for name in counts)
+
+    date = "2026/11/21 09:00"
+    submit(client, TEST, FITTING)
+    give(caregiver, 12, "Well done", score=50)
+    assert seen() == ("COMPLETE", 50, date, "SUBMITTED", date, [(12, FITTING[4])], 3, 2)
+
+    reopen(caregiver, TEST)
+    assert seen() == ("PENDING", 0, None, "WAITING", None, [], 2, 3)
+
+    submit(client, TEST, FITTING | {4: "Anders"})
+    assert seen() == ("COMPLETE", THEIR_SCORE, date, "WAITING", None, [(13, "Anders")], 3, 2)
+
+
+def test_an_attempt_may_be_followed_by_any_number_of_others(world: Gateway) -> None:
+    caregiver, client = world.as_caregiver(1), world.as_client(1)
+    before = stored(world)
+
+    for attempt in range(3, 6):
+        assert reopen(caregiver, SUBMITTED_TWICE)["assignment"]["attempt"] == attempt
+        sent = submit(client, SUBMITTED_TWICE, {REMARK: str(attempt)})
+        assert sent["answerSet"]["attempt"] == attempt
+
+    about = (1, 1, 1, SUBMITTED_TWICE)
+    assert (
+        events_since(world, before)
+        == [
+            ("REOPENED", "CAREGIVER", *about),
+            ("SUBMITTED", "CLIENT", *about),
+        ]
+        * 3
+    )
+
+
+def test_the_score_of_the_session_is_that_of_the_newest_that_is_still_complete(world: Gateway) -> None:
+    caregiver = world.as_caregiver(1)
+    submit(world.as_client(1), TEST, FITTING)
+
+    scores = [
+        reopen(caregiver, number)["assignment"]["session"]["lastAssignmentScore"]
+        for number in (SUBMITTED_TWICE, SUBMITTED, TEST)
+    ]
+
+    assert scores == [70, THEIR_SCORE, None]
+
+
+def test_a_reopened_assignment_may_be_withdrawn_and_takes_its_history_along(world: Gateway) -> None:
+    caregiver = world.as_caregiver(1)
+    reopen(caregiver, SUBMITTED)
+    withdraw = f"""mutation {{ withdrawAssignment(input: {{assignmentId: {SUBMITTED}}}) {{
+        session {{ assignmentCount }} userErrors {{ code }} }} }}"""
+
+    assert caregiver.data(withdraw) == {
+        "withdrawAssignment": {"session": {"assignmentCount": 4}, "userErrors": []}
+    }
+    numbers = "{ submissions { nodes { legacyId } } assignments { nodes { legacyId } } }"
+    for caller in (caregiver, world.as_client(1)):
+        seen = caller.data(numbers)
+        assert "8" not in {each["legacyId"] for each in seen["submissions"]["nodes"]}
+        assert str(SUBMITTED) not in {each["legacyId"] for each in seen["assignments"]["nodes"]}
+    assert caregiver.get(f"{ASSIGNMENTS}/{SUBMITTED}").status_code == 404

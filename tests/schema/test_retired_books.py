@@ -1,0 +1,122 @@
+"""A retired book is found and assigned no more, on either contract; what was assigned goes on as it was.
+Questions tell what an answer needs, and not what it counts."""
+
+import pytest
+
+from app.schema.schema import build_schema
+from tests.callers import Gateway
+from tests.db import raw
+from tests.given import DAY, NOW, a_book, a_world
+from tests.rest_compat.legacy import ASSIGNMENTS, homework
+from tests.schema.worlds import global_id, numbers
+from tests.stored import stored
+
+ASSIGN = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
+    message assignments { id } userErrors { code field message } } }"""
+QUESTIONS = [
+    {"text": "How rested?", "kind": "SCALE", "options": ["1", "2"], "required": True, "weights": [0, 5]},
+    {"text": "How many hours?", "kind": "NUMBER", "minimum": 0, "maximum": 24.5},
+]
+
+
+@pytest.fixture
+def shelf(gateway: Gateway) -> Gateway:
+    """Book 1, of assignments 1, 4 and 5, was retired yesterday; a day to come retires book 9 as well."""
+    world = [record | {"retireDate": NOW - DAY} if is_book_1(record) else record for record in a_world()]
+    gateway.given([*world, a_book(9, retireDate=NOW + DAY), a_book(10, isTest=True, questions=QUESTIONS)])
+    return gateway
+
+
+def is_book_1(record: dict[str, object]) -> bool:
+    return (record["kind"], record["id"]) == ("book", 1)
+
+
+def test_the_catalogue_does_not_have_it(shelf: Gateway) -> None:
+    query = "query($search: String) { books(search: $search) { totalCount nodes { legacyId } } }"
+
+    everything = shelf.as_caregiver(1).data(query)["books"]
+    found = shelf.as_client(1).data(query, search="sleep")["books"]
+
+    assert (numbers(everything), everything["totalCount"]) == ([10, 3, 2], 3)
+    assert (numbers(found), found["totalCount"]) == ([], 0)
+
+
+def test_it_is_shown_by_its_id_and_by_what_was_assigned(shelf: Gateway) -> None:
+    query = """query($id: ID!) { book(id: 1) { name } node(id: $id) { ... on Book { name } }
+        assignment(id: 1) { name book { name questions { text } } } }"""
+
+    for caller in (shelf.as_caregiver(1), shelf.as_client(1)):
+        assert caller.data(query, id=global_id("Book", 1)) == {
+            "book": {"name": "Sleep diary"},
+            "node": {"name": "Sleep diary"},
+            "assignment": {
+                "name": "Sleep diary",
+                "book": {"name": "Sleep diary", "questions": [{"text": "How was it?"}]},
+            },
+        }
+
+
+@pytest.mark.parametrize("books", [["1"], ["2", "1"], ["9"]])
+def test_it_is_not_assigned(shelf: Gateway, books: list[str]) -> None:
+    before = stored(shelf)
+    asked = {
+        "sessionId": "1",
+        "bookIds": books,
+        "startDate": "2026-11-22T08:00:00Z",
+        "endDate": "2026-11-28T20:00:00Z",
+    }
+
+    assert shelf.as_caregiver(1).data(ASSIGN, input=asked) == {
+        "assignHomework": {
+            "message": None,
+            "assignments": [],
+            "userErrors": [{"code": "NOT_FOUND", "field": ["bookIds"], "message": "book not found"}],
+        }
+    }
+    assert stored(shelf) == before
+
+
+def test_it_is_not_assigned_on_the_legacy_path(shelf: Gateway) -> None:
+    before = stored(shelf)
+
+    refused = shelf.as_caregiver(1).put(ASSIGNMENTS, json=homework(bookIds=[2, 1]))
+
+    assert (refused.status_code, refused.json()["message"]) == (404, "book not found")
+    assert stored(shelf) == before
+
+
+def test_a_question_tells_what_its_answer_needs(shelf: Gateway) -> None:
+    query = """{ book(id: 10) { questions {
+        id position text kind options required minimum maximum } } }"""
+    stored = raw.run(shelf.settings.database, "SELECT id FROM question WHERE book_id = 10 ORDER BY position")
+
+    assert shelf.as_client(1).data(query)["book"]["questions"] == [
+        {
+            "id": global_id("Question", stored[0][0]),
+            "position": 1,
+            "text": "How rested?",
+            "kind": "SCALE",
+            "options": ["1", "2"],
+            "required": True,
+            "minimum": None,
+            "maximum": None,
+        },
+        {
+            "id": global_id("Question", stored[1][0]),
+            "position": 2,
+            "text": "How many hours?",
+            "kind": "NUMBER",
+            "options": [],
+            "required": False,
+            "minimum": 0.0,
+            "maximum": 24.5,
+        },
+    ]
+
+
+def test_nobody_can_ask_for_the_weights() -> None:
+    kind = build_schema()._schema.type_map["Question"]
+
+    assert set(kind.fields) == {  # type: ignore[attr-defined]
+        "id", "position", "text", "kind", "options", "required", "minimum", "maximum",
+    }  # fmt: skip

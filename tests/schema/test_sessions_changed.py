@@ -1,0 +1,225 @@
+"""`updateSession` and `closeSession`, when they are done: the payload, what is stored, what both see of it.
+
+Contract: title and description change until the session is closed, its start until it has begun. Closing is
+final: reminders are skipped, drafts are kept as they are, and nothing is accepted any more.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.callers import Gateway
+from tests.given import DAY, HOUR, NOW, an_assignment
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
+from tests.schema.changing import a_world_to_change, change, check_refusals, document
+from tests.schema.worlds import a_draft, global_id
+from tests.stored import changed, stored, told
+
+SESSION = """session { legacyId title description startDate closeDate isClosed runningStatus
+    assignmentCount completedAssignmentCount pendingAssignmentCount }"""
+COUNTS = {"assignmentCount": 4, "completedAssignmentCount": 1, "pendingAssignmentCount": 3}
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Gateway:
+    """`a_world_to_change`; assignment 10 of session 1 has reminders in every state, number 2 is drafted."""
+    reminders = [
+        {"remindDate": NOW - 3 * DAY, "state": "SENT"},
+        {"remindDate": NOW - 2 * DAY, "state": "SKIPPED"},
+        {"remindDate": NOW - HOUR, "state": "SCHEDULED"},
+        {"remindDate": NOW + HOUR, "state": "SCHEDULED"},
+    ]
+    elsewhere = [{"remindDate": NOW + HOUR, "state": "SCHEDULED"}]
+    gateway.given(
+        [
+            *a_world_to_change(),
+            an_assignment(10, reminders=reminders),
+            an_assignment(11, session=4, reminders=elsewhere),
+            a_draft(5, assignment=2),
+        ]
+    )
+    return gateway
+
+
+# --- changing ---------------------------------------------------------------------------------------
+
+TO_COME = {
+    "legacyId": "2",
+    "title": "Session 2",
+    "description": "Description 2",
+    "startDate": "2026-11-24T09:00:00Z",
+    "closeDate": None,
+    "isClosed": False,
+    "runningStatus": "FUTURE",
+    "assignmentCount": 1,
+    "completedAssignmentCount": 0,
+    "pendingAssignmentCount": 1,
+}
+UPDATES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {  # asked, answered, stored
+    "its title": ({"title": "Über " + 195 * "x"},) * 3,
+    "its description": ({"description": "y" * 10_000},) * 3,
+    "its description to nothing": ({"description": ""},) * 3,
+    "its start": (
+        {"startDate": "2026-11-30T10:00:00.25+01:00"},
+        {"startDate": "2026-11-30T09:00:00.250000Z"},
+        {"start_date": NOW + 9 * DAY + HOUR / 14400},
+    ),
+    "its start to now": (
+        {"startDate": "2026-11-21T09:00:00Z"},
+        {"startDate": "2026-11-21T09:00:00Z", "runningStatus": "RUNNING"},
+        {"start_date": NOW},
+    ),
+    "everything, some as it was": (
+        {"title": "Another", "description": "Description 2", "startDate": "2026-11-22T09:00:00Z"},
+        {"title": "Another", "startDate": "2026-11-22T09:00:00Z"},
+        {"title": "Another", "start_date": NOW + DAY},
+    ),
+}
+
+
+@pytest.mark.parametrize(("asked", "answered", "written"), UPDATES.values(), ids=UPDATES)
+def test_a_session_to_come_changes(
+    world: Gateway, asked: dict[str, Any], answered: dict[str, Any], written: dict[str, Any]
+) -> None:
+    before = stored(world)
+
+    answer = change(world.as_caregiver(1), "updateSession", SESSION, sessionId="2", **asked)
+
+    assert answer == {"session": TO_COME | answered}
+    after = stored(world)
+    assert changed(before, after) == {"session": {2: written}}
+    assert told(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 1, 2, None, NOW)]
+
+
+def test_a_running_session_gets_another_title(world: Gateway) -> None:
+    """Also where its start is said as it is: that is no change."""
+    before = stored(world)
+
+    answer = change(
+        world.as_caregiver(1),
+        "updateSession",
+        "session { title runningStatus }",
+        sessionId=global_id("Session", 1),
+        title="Another",
+        startDate="2026-10-22T11:00:00+02:00",
+    )
+
+    assert answer == {"session": {"title": "Another", "runningStatus": "RUNNING"}}
+    after = stored(world)
+    assert changed(before, after) == {"session": {1: {"title": "Another"}}}
+    assert told(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 1, 1, None, NOW)]
+    (seen,) = world.as_client(1).get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
+    assert seen["title"] == "Another"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"title": None, "description": None, "startDate": None},
+        {"title": "Session 2", "description": "Description 2", "startDate": "2026-11-24T09:00:00Z"},
+    ],
+    ids=["nothing is said", "nulls are said", "it is said as it is"],
+)
+def test_what_changes_nothing_is_no_change(world: Gateway, asked: dict[str, Any]) -> None:
+    before = stored(world)
+
+    answer = change(world.as_caregiver(1), "updateSession", SESSION, sessionId="2", **asked)
+
+    assert answer == {"session": TO_COME}
+    assert stored(world) == before
+
+
+# --- closing ----------------------------------------------------------------------------------------
+
+
+def test_a_closed_session_is_completed_and_reminds_nobody(world: Gateway) -> None:
+    before = stored(world)
+
+    answer = change(world.as_caregiver(1), "closeSession", SESSION, sessionId="1")
+
+    assert answer == {
+        "session": {
+            "legacyId": "1",
+            "title": "Session 1",
+            "description": "Description 1",
+            "startDate": "2026-10-22T09:00:00Z",
+            "closeDate": "2026-11-21T09:00:00Z",
+            "isClosed": True,
+            "runningStatus": "COMPLETED",
+            **COUNTS,
+        }
+    }
+    after = stored(world)
+    assert changed(before, after) == {
+        "session": {1: {"is_closed": True, "close_date": NOW}},
+        "reminder": {
+            row["id"]: {"state": "SKIPPED"}
+            for row in before["reminder"]
+            if row["assignment_id"] in (2, 10) and row["state"] == "SCHEDULED"
+        },
+    }
+    assert len(changed(before, after)["reminder"]) == 3
+    assert told(before, after) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 1, None, NOW)]
+    assert [after[table] == before[table] for table in ("answer_set", "answer")] == [True, True]
+
+
+def test_a_session_may_be_closed_before_it_starts(world: Gateway) -> None:
+    before = stored(world)
+
+    answer = change(world.as_caregiver(1), "closeSession", SESSION, sessionId=global_id("Session", 2))
+
+    closed = {"closeDate": "2026-11-21T09:00:00Z", "isClosed": True, "runningStatus": "COMPLETED"}
+    assert answer == {"session": TO_COME | closed}
+    assert told(before, stored(world)) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 2, None, NOW)]
+
+
+def test_the_legacy_paths_list_it_as_completed(world: Gateway) -> None:
+    caregiver, client = world.as_caregiver(1), world.as_client(1)
+    listed = client.get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
+
+    change(caregiver, "closeSession", sessionId="1")
+
+    assert client.get(f"{SESSIONS}?time-state=RUNNING").json()["content"] == []
+    (_, seen) = client.get(f"{SESSIONS}?time-state=COMPLETED").json()["content"]
+    assert [seen] == [row | {"isClosed": True, "runningStatus": "COMPLETED"} for row in listed]
+    page = caregiver.get(f"{ASSIGNMENTS}?time-state=COMPLETED").json()["content"]
+    assert [row["id"] for row in page] == [10, 8, 6, 3, 2, 1]
+    assert refusal_of(caregiver.put(ASSIGNMENTS, json=homework())) == (409, "the session is not running")
+
+
+def test_a_draft_stays_as_it_is(world: Gateway) -> None:
+    draft = "{ assignment(id: 2) { draft { legacyId revision saveType answers { answer } } } }"
+    save = """mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) {
+        draft { legacyId } userErrors { code field message } } }"""
+    client = world.as_client(1)
+    drafted = client.data(draft)
+    change(world.as_caregiver(1), "closeSession", sessionId="1")
+    before = stored(world)
+
+    answer = client.data(save, input={"assignmentId": "2", "answers": [], "revision": 3, "autoSave": True})
+
+    assert answer["saveAnswers"] == {
+        "draft": None,
+        "userErrors": [
+            {"code": "NOT_RUNNING", "field": ["assignmentId"], "message": "the session is closed"}
+        ],
+    }
+    assert client.data(draft) == drafted
+    assert drafted["assignment"]["draft"]["revision"] == 3
+    assert stored(world) == before
+
+
+def test_a_closed_session_accepts_nothing_of_a_caregiver(world: Gateway) -> None:
+    caregiver = world.as_caregiver(1)
+    caregiver.data(document("closeSession"), input={"sessionId": "1"})
+    of_session = ({}, "NOT_RUNNING", "sessionId", "the session is closed")
+    of_assignment = ({}, "NOT_RUNNING", "assignmentId", "the session is closed")
+
+    check_refusals(world, "closeSession", {"sessionId": "1"}, {"it": of_session})
+    check_refusals(world, "updateSession", {"sessionId": "1", "title": "Another"}, {"it": of_session})
+    check_refusals(world, "withdrawAssignment", {"assignmentId": "2"}, {"it": of_assignment})
+    moments = {"remindDates": ["2026-11-22T09:00:00Z"]}
+    check_refusals(world, "setReminders", {"assignmentId": "2", **moments}, {"it": of_assignment})
+    end = {"endDate": "2026-12-22T09:00:00Z"}
+    check_refusals(world, "extendAssignment", {"assignmentId": "2", **end}, {"it": of_assignment})

@@ -1,0 +1,224 @@
+"""`createSession` with `repeat`: sessions at the same wall time of the service zone, and their homework.
+
+Contract: whatever the clocks do meanwhile, a session begins at the same time of day; a time of day that a
+clock change skips is refused, and of two that it makes the first one counts.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from tests.callers import Gateway, opened
+from tests.given import NOW, a_book
+from tests.schema.changing import Refusal, a_world_to_change, change, check_refusals
+from tests.stored import added, stored, told, wrong_counters
+
+STARTS = "sessions { startDate }"
+WINDOWS = """sessions { legacyId startDate assignmentCount latestAssignment { legacyId } assignments { nodes {
+    legacyId startDate endDate reminders { remindDate state } } } }"""
+
+
+@pytest.fixture
+def berlin(settings: Settings, engine: bool) -> Iterator[Gateway]:
+    """The service where clocks go an hour forward on 28 March 2027, and back on 31 October."""
+    there = settings.model_copy(update={"time_zone": "Europe/Berlin", "engine": engine})
+    with opened(create_app(there, clock=lambda: NOW)) as client:
+        gateway = Gateway(client, there)
+        gateway.given([*a_world_to_change(), *(a_book(n) for n in range(100, 150))])
+        yield gateway
+
+
+def repeated(gateway: Gateway, selected: str, count: int, days: int, **asked: Any) -> list[dict[str, Any]]:
+    repeat = {"count": count, "everyDays": days}
+    asked = {"clientOpptId": "OPPT-3", "title": "Weekly", "repeat": repeat} | asked
+    sessions: list[dict[str, Any]] = change(gateway.as_caregiver(1), "createSession", selected, **asked)[
+        "sessions"
+    ]
+    return sessions
+
+
+def starts(gateway: Gateway, count: int, days: int, start: str) -> list[str]:
+    return [one["startDate"] for one in repeated(gateway, STARTS, count, days, startDate=start)]
+
+
+# --- the same wall time -----------------------------------------------------------------------------
+
+
+def test_a_session_begins_at_the_same_wall_time_in_summer(berlin: Gateway) -> None:
+    assert starts(berlin, 4, 7, "2027-03-14T09:00:00.5+01:00") == [
+        "2027-03-14T08:00:00.500000Z",
+        "2027-03-21T08:00:00.500000Z",
+        "2027-03-28T07:00:00.500000Z",
+        "2027-04-04T07:00:00.500000Z",
+    ]
+
+
+def test_a_session_begins_at_the_same_wall_time_in_winter(berlin: Gateway) -> None:
+    assert starts(berlin, 3, 14, "2027-10-10T09:00:00Z") == [
+        "2027-10-10T09:00:00Z",
+        "2027-10-24T09:00:00Z",
+        "2027-11-07T10:00:00Z",
+    ]
+
+
+def test_without_clock_changes_it_is_always_the_same_time(gateway: Gateway) -> None:
+    gateway.given(a_world_to_change())
+
+    assert starts(gateway, 3, 1, "2027-03-27T02:30:00Z") == [
+        f"2027-03-{day}T02:30:00Z" for day in (27, 28, 29)
+    ]
+
+
+def test_of_two_equal_wall_times_the_first_is_taken(berlin: Gateway) -> None:
+    """02:30 comes twice on 31 October; who names the second for the first session gets that."""
+    assert starts(berlin, 3, 7, "2027-10-24T02:30:00+02:00") == [
+        "2027-10-24T00:30:00Z",
+        "2027-10-31T00:30:00Z",
+        "2027-11-07T01:30:00Z",
+    ]
+    assert starts(berlin, 2, 7, "2027-10-31T02:30:00+01:00") == [
+        "2027-10-31T01:30:00Z",
+        "2027-11-07T01:30:00Z",
+    ]
+
+
+def test_homework_and_reminders_move_along(berlin: Gateway) -> None:
+    before = stored(berlin)
+
+    sessions = repeated(
+        berlin,
+        WINDOWS,
+        3,
+        7,
+        startDate="2027-03-14T09:00:00+01:00",
+        homework={
+            "bookIds": ["2", "1"],
+            "startDate": "2027-03-14T10:00:00+01:00",
+            "endDate": "2027-03-21T03:00:00+01:00",
+            "remindDates": ["2027-03-14T18:30:00+01:00", "2027-03-21T01:30:00+01:00"],
+        },
+    )
+
+    moments = [  # of the session, and of its homework: start, end and both reminders
+        ["14T08:00", "14T09:00", "21T02:00", "14T17:30", "21T00:30"],
+        ["21T08:00", "21T09:00", "28T01:00", "21T17:30", "28T00:30"],
+        ["28T07:00", "28T08:00", "04T01:00", "28T16:30", "03T23:30"],
+    ]
+    assert sessions == [
+        a_planned_session(number, [in_spring(moment) for moment in of_session])
+        for number, of_session in enumerate(moments)
+    ]
+    after = stored(berlin)
+    assert told(before, after) == [
+        *(("SESSION_CREATED", "CAREGIVER", 1, 3, number, None, NOW) for number in (6, 7, 8)),
+        *(
+            ("ASSIGNED", "CAREGIVER", 1, 3, session, number, NOW)
+            for session, numbers in ((6, (10, 11)), (7, (12, 13)), (8, (14, 15)))
+            for number in numbers
+        ),
+    ]
+    assert len({row["chat_id"] for row in added(before, after, "session")}) == 3
+    assert wrong_counters(berlin) == []
+
+
+def in_spring(moment: str) -> str:
+    return f"2027-{'04' if moment < '14' else '03'}-{moment}:00Z"
+
+
+def a_planned_session(number: int, moments: list[str]) -> dict[str, Any]:
+    opens, start, end, *reminders = moments
+    first = 10 + 2 * number
+    window = {
+        "startDate": start,
+        "endDate": end,
+        "reminders": [{"remindDate": moment, "state": "SCHEDULED"} for moment in reminders],
+    }
+    return {
+        "legacyId": str(6 + number),
+        "startDate": opens,
+        "assignmentCount": 2,
+        "latestAssignment": {"legacyId": str(first + 1)},
+        "assignments": {"nodes": [{"legacyId": str(each), **window} for each in (first + 1, first)]},
+    }
+
+
+# --- how much ---------------------------------------------------------------------------------------
+
+
+def test_a_year_of_weeks_is_planned_at_once(berlin: Gateway) -> None:
+    sessions = repeated(berlin, "sessions { legacyId startDate }", 52, 7, startDate="2027-01-01T08:00:00Z")
+
+    assert [one["legacyId"] for one in sessions] == [str(number) for number in range(6, 58)]
+    assert sessions[-1]["startDate"] == "2027-12-24T08:00:00Z"
+
+
+def test_two_hundred_assignments_are_planned_at_once(berlin: Gateway) -> None:
+    window = {"startDate": "2027-01-01T08:00:00Z", "endDate": "2027-01-08T08:00:00Z"}
+    homework = {"bookIds": [str(number) for number in range(100, 150)], **window}
+
+    sessions = repeated(
+        berlin, "sessions { assignmentCount }", 4, 366, startDate=window["startDate"], homework=homework
+    )
+
+    assert sessions == [{"assignmentCount": 50}] * 4
+
+
+def test_once_is_no_repetition(berlin: Gateway) -> None:
+    assert starts(berlin, 1, 366, "2999-12-31T08:00:00Z") == ["2999-12-31T08:00:00Z"]
+
+
+# --- what cannot be repeated ------------------------------------------------------------------------
+
+AN_HOUR_AHEAD = ("UNREADABLE", "repeat", "repeat meets a time of day that a clock change skips")
+BEFORE = {"bookIds": ["1"], "startDate": "2027-03-21T02:30:00+01:00", "endDate": "2027-03-22T09:00:00+01:00"}
+TWICE = {"startDate": "2027-10-31T00:30:00Z"}  # 02:30, for the first time
+SKIPPED: dict[str, Refusal] = {
+    "the session itself": ({"startDate": "2027-03-21T02:30:00+01:00"}, *AN_HOUR_AHEAD),
+    "the first moment that is skipped": ({"startDate": "2027-03-21T02:00:00+01:00"}, *AN_HOUR_AHEAD),
+    "the last moment that is skipped": ({"startDate": "2027-03-21T01:59:59.999999Z"}, *AN_HOUR_AHEAD),
+    "a start of homework": ({"homework": BEFORE}, *AN_HOUR_AHEAD),
+    "an end of homework": (
+        {"homework": BEFORE | {"startDate": "2027-03-21T01:00:00Z", "endDate": "2027-03-21T01:30:00Z"}},
+        *AN_HOUR_AHEAD,
+    ),
+    "a reminder": (
+        {
+            "homework": BEFORE
+            | {"startDate": "2027-03-20T23:00:00Z", "remindDates": ["2027-03-21T02:30:00+01:00"]}
+        },
+        *AN_HOUR_AHEAD,
+    ),
+    "an end that comes before its start on other days": (
+        TWICE | {"homework": {"bookIds": ["1"], **TWICE, "endDate": "2027-10-31T01:15:00Z"}},
+        "UNREADABLE",
+        "homework.endDate",
+        "homework.endDate is before startDate",
+    ),
+    "homework that comes before its session on other days": (
+        TWICE
+        | {
+            "homework": {
+                "bookIds": ["1"],
+                "startDate": "2027-10-31T01:15:00Z",
+                "endDate": "2027-11-01T01:15:00Z",
+            }
+        },
+        "UNREADABLE",
+        "homework.startDate",
+        "homework.startDate is before the session's",
+    ),
+}
+
+
+def test_what_would_meet_a_skipped_hour_is_refused_whole(berlin: Gateway) -> None:
+    asked = {
+        "clientOpptId": "OPPT-3",
+        "title": "Weekly",
+        "startDate": "2027-03-14T00:00:00Z",
+        "repeat": {"count": 3, "everyDays": 7},
+    }
+
+    check_refusals(berlin, "createSession", asked, SKIPPED)

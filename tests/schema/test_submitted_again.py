@@ -1,0 +1,84 @@
+"""`submitAnswers` of what is submitted: the same once more is the same answer, something else is refused.
+
+Contract: nothing is written either way. The same is: every question is answered by the same text.
+"""
+
+from typing import Any
+
+import pytest
+
+from tests.answering import (
+    FITTING,
+    REMARK,
+    SUBMITTED,
+    TEST,
+    a_world_to_answer_in,
+    refused,
+    submit,
+)
+from tests.callers import Gateway
+from tests.stored import stored
+
+SUBMITTED_ALREADY = refused("WRONG_STATE", "the assignment is submitted", "assignmentId")
+
+
+@pytest.fixture
+def world(gateway: Gateway) -> Gateway:
+    gateway.given(a_world_to_answer_in())
+    return gateway
+
+
+@pytest.fixture
+def sent(world: Gateway) -> dict[str, Any]:
+    """The answer to the first submission."""
+    answer = submit(world.as_client(1), TEST, FITTING)
+    assert (answer["answerSet"]["legacyId"], answer["userErrors"]) == ("12", [])
+    return answer
+
+
+def test_the_same_submission_again_is_the_same_answer(world: Gateway, sent: dict[str, Any]) -> None:
+    """Whatever revision it names: the draft that it spoke of is gone."""
+    client = world.as_client(1)
+    before = stored(world)
+
+    again = [submit(client, TEST, dict(reversed(FITTING.items())), revision=n) for n in (0, 1, 7)]
+    without_the_empty = submit(client, TEST, {n: said for n, said in FITTING.items() if said})
+
+    assert [*again, without_the_empty] == [sent] * 4
+    assert stored(world) == before
+
+
+def test_the_same_submission_again_is_the_same_answer_after_the_session_is_closed(
+    world: Gateway, sent: dict[str, Any]
+) -> None:
+    close = "mutation { closeSession(input: {sessionId: 1}) { userErrors { code } } }"
+    world.as_caregiver(1).data(close)
+    before = stored(world)
+
+    assert submit(world.as_client(1), TEST, FITTING) == sent
+    assert stored(world) == before
+
+
+OTHERS: dict[str, dict[int, str]] = {
+    "another answer": FITTING | {4: "Worse"},
+    "one more space": FITTING | {4: FITTING[4] + " "},
+    "something more": FITTING | {10: "This"},
+    "something less": {n: said for n, said in FITTING.items() if n != 9},
+    "nothing": {},
+    "options in another order": FITTING | {8: "Gehen – draußen\nTea"},
+    "a question of another book": FITTING | {REMARK: "x"},
+    "an unknown question": FITTING | {999: "x"},
+    "of the wrong kind": FITTING | {6: "many"},
+    "too long": FITTING | {10: "x" * 10_001},
+}
+
+
+def test_another_submission_is_refused(world: Gateway, sent: dict[str, Any]) -> None:
+    before = stored(world)
+
+    refusals = {what: submit(world.as_client(1), TEST, said) for what, said in OTHERS.items()}
+
+    refusal = {"assignment": None, "answerSet": None, "draft": None, "userErrors": SUBMITTED_ALREADY}
+    assert refusals == {what: refusal for what in OTHERS}
+    assert submit(world.as_client(1), SUBMITTED, {REMARK: "imported ones too"}) == refusal
+    assert stored(world) == before

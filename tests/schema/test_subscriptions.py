@@ -1,0 +1,286 @@
+"""Promise: who listens hears what happens to their own assignments, each event once and in order, and after
+a pause what was missed; nobody hears of what they might not read."""
+
+from datetime import timedelta
+
+import pytest
+
+from app.schema.node import global_id
+from tests.callers import Gateway
+from tests.db import raw
+from tests.given import DAY, NOW, a_world
+from tests.schema.listening import happened, listening, wait_until_somebody_listens
+
+CHANGES = """
+subscription ($sessionId: ID, $after: ID) {
+  assignmentChanged(sessionId: $sessionId, after: $after) { id what }
+}
+"""
+EVERYTHING = """
+subscription ($after: ID) {
+  changed: assignmentChanged(after: $after) {
+    id what moment assignmentId sessionId
+    assignment { legacyId name status lateness { state } client { name } }
+    session { legacyId title pendingAssignmentCount }
+  }
+}
+"""
+DUE = """
+subscription ($after: ID) {
+  reminderDue(after: $after) { id moment reminder { id remindDate state } assignment { legacyId name } }
+}
+"""
+ASSIGN = """
+mutation ($books: [ID!]!, $start: DateTime!, $end: DateTime!) {
+  assignHomework(input: {sessionId: "1", bookIds: $books, startDate: $start, endDate: $end}) {
+    userErrors { message }
+  }
+}
+"""
+HOMEWORK = {"start": "2026-11-22T09:00:00Z", "end": "2026-11-25T09:00:00Z"}
+
+
+def event(number: int) -> str:
+    return global_id("Event", number)
+
+
+@pytest.fixture
+def url(gateway: Gateway) -> str:
+    """Of a database with a world in which event 1 is seen already."""
+    gateway.given(a_world())
+    happened(gateway.settings.database, "ASSIGNED", number=1)
+    return gateway.settings.database
+
+
+def test_what_was_missed_comes_first_and_then_what_happens(gateway: Gateway, url: str) -> None:
+    happened(url, "EXTENDED", number=2, moment=NOW - DAY)
+    caregiver = gateway.as_caregiver(1)
+
+    with listening(caregiver) as listener:
+        listener.ask(EVERYTHING, after=event(1))
+        missed = listener.change()
+        caregiver.data(ASSIGN, books=["3"], **HOMEWORK)
+        new = listener.change()
+
+    assert missed == {
+        "id": event(2),
+        "what": "EXTENDED",
+        "moment": "2026-11-20T09:00:00Z",
+        "assignmentId": global_id("Assignment", 2),
+        "sessionId": global_id("Session", 1),
+        "assignment": {
+            "legacyId": "2",
+            "name": "Evening routine",
+            "status": "PENDING",
+            "lateness": {"state": "ON_TIME"},
+            "client": {"name": "Zoë Client 1"},
+        },
+        "session": {"legacyId": "1", "title": "Session 1", "pendingAssignmentCount": 1},
+    }
+    assert new == {
+        "id": event(3),
+        "what": "ASSIGNED",
+        "moment": "2026-11-21T09:00:00Z",
+        "assignmentId": global_id("Assignment", 6),
+        "sessionId": global_id("Session", 1),
+        "assignment": {
+            "legacyId": "6",
+            "name": "Mood check",
+            "status": "PENDING",
+            "lateness": {"state": "ON_TIME"},
+            "client": {"name": "Zoë Client 1"},
+        },
+        "session": {"legacyId": "1", "title": "Session 1", "pendingAssignmentCount": 2},
+    }
+
+
+def test_without_a_place_to_go_on_from_it_begins_now(gateway: Gateway, url: str) -> None:
+    with listening(gateway.as_client(1)) as listener:
+        listener.ask(CHANGES)
+        wait_until_somebody_listens(gateway)
+        gateway.as_caregiver(1).data(ASSIGN, books=["1", "2"], **HOMEWORK)
+
+        assert listener.change() == {"id": event(2), "what": "ASSIGNED"}
+        assert listener.change() == {"id": event(3), "what": "ASSIGNED"}
+
+
+def test_one_session_can_be_listened_to(gateway: Gateway, url: str) -> None:
+    happened(url, "EXTENDED", assignment=4, session=4, client=2, number=2)
+    happened(url, "EXTENDED", number=3)
+
+    with listening(gateway.as_caregiver(1)) as listener:
+        listener.ask(CHANGES, sessionId="1", after="1")
+        assert listener.change() == {"id": event(3), "what": "EXTENDED"}
+
+        listener.ask(CHANGES, id="2", sessionId=global_id("Session", 4), after=event(1))
+        assert listener.change() == {"id": event(2), "what": "EXTENDED"}
+
+
+def test_nobody_hears_of_what_is_not_theirs(gateway: Gateway, url: str) -> None:
+    happened(url, "EXTENDED", assignment=5, session=5, caregiver=2, client=2, number=2)
+    happened(url, "EXTENDED", assignment=4, session=4, client=2, number=3)
+    happened(url, "EXTENDED", number=4)
+
+    heard = {}
+    for who, caller, after in (
+        ("caregiver 1", gateway.as_caregiver(1), 1),
+        ("client 1", gateway.as_client(1), 1),
+        ("client 2", gateway.as_client(2), 2),
+    ):
+        with listening(caller) as listener:
+            listener.ask(CHANGES, after=event(after))
+            heard[who] = listener.change()["id"]
+
+    assert heard == {"caregiver 1": event(3), "client 1": event(4), "client 2": event(3)}
+
+
+def test_that_a_draft_was_saved_only_the_client_hears(gateway: Gateway, url: str) -> None:
+    happened(url, "DRAFT_SAVED", number=2)
+    happened(url, "SUBMITTED", number=3)
+
+    with listening(gateway.as_client(1)) as listener:
+        listener.ask(CHANGES, after=event(1))
+        of_client = [listener.change(), listener.change()]
+    with listening(gateway.as_caregiver(1)) as listener:
+        listener.ask(CHANGES, after=event(1))
+        of_caregiver = listener.change()
+        listener.ask(CHANGES, id="2", after=event(2))
+        refused = listener.hear()
+
+    assert of_client == [{"id": event(2), "what": "DRAFT_SAVED"}, {"id": event(3), "what": "SUBMITTED"}]
+    assert of_caregiver == {"id": event(3), "what": "SUBMITTED"}
+    assert refused["payload"][0]["extensions"] == {"code": "NOT_FOUND"}
+
+
+def test_what_happens_to_sessions_alone_is_not_told(gateway: Gateway, url: str) -> None:
+    happened(url, "SESSION_UPDATED", assignment=None, number=2)
+    happened(url, "REMINDER_DUE", number=3)
+    happened(url, "REOPENED", number=4)
+
+    with listening(gateway.as_caregiver(1)) as listener:
+        listener.ask(CHANGES, after=event(1))
+
+        assert listener.change() == {"id": event(4), "what": "REOPENED"}
+
+
+def test_a_withdrawn_assignment_is_told_of_by_its_id_alone(gateway: Gateway, url: str, kind: str) -> None:
+    raw.run(url, "UPDATE assignment SET withdraw_date = '2026-11-21T09:00:00.000000Z' WHERE id = 2")
+    happened(url, "WITHDRAWN", number=2)
+
+    with listening(gateway.as_client(1)) as listener:
+        listener.ask(EVERYTHING, after=event(1))
+        said = listener.change()
+
+    assert (said["what"], said["assignmentId"]) == ("WITHDRAWN", global_id("Assignment", 2))
+    assert (said["assignment"], said["session"]["legacyId"]) == (None, "1")
+
+
+def test_a_client_is_reminded(gateway: Gateway, url: str) -> None:
+    happened(url, "REMINDER_DUE", number=2, reminder=1)
+    happened(url, "REMINDER_DUE", number=3, reminder=77)
+
+    with listening(gateway.as_client(1)) as listener:
+        listener.ask(DUE, after=event(1))
+        due, of_another = listener.change(), listener.change()
+
+    assert due == {
+        "id": event(2),
+        "moment": "2026-11-21T09:00:00Z",
+        "reminder": {
+            "id": global_id("Reminder", 1),
+            "remindDate": "2026-11-22T09:00:00Z",
+            "state": "SCHEDULED",
+        },
+        "assignment": {"legacyId": "2", "name": "Evening routine"},
+    }
+    assert (of_another["id"], of_another["reminder"]) == (event(3), None)
+
+
+@pytest.mark.parametrize(
+    ("query", "variables", "path", "code", "message"),
+    [
+        (DUE, {}, "reminderDue", "FORBIDDEN", "only a client may do this"),
+        (CHANGES, {"sessionId": "5"}, "assignmentChanged", "NOT_FOUND", "session not found"),
+        (CHANGES, {"sessionId": "77"}, "assignmentChanged", "NOT_FOUND", "session not found"),
+        (CHANGES, {"sessionId": "x"}, "assignmentChanged", "NOT_FOUND", "session not found"),
+        (CHANGES, {"after": "2"}, "assignmentChanged", "NOT_FOUND", "event not found"),
+        (CHANGES, {"after": "77"}, "assignmentChanged", "NOT_FOUND", "event not found"),
+        (CHANGES, {"after": global_id("Session", 1)}, "assignmentChanged", "NOT_FOUND", "event not found"),
+    ],
+)
+def test_what_is_not_there_for_the_viewer_is_refused(
+    gateway: Gateway, url: str, query: str, variables: dict[str, str], path: str, code: str, message: str
+) -> None:
+    happened(url, "ASSIGNED", assignment=5, session=5, caregiver=2, client=2, number=2)
+
+    with listening(gateway.as_caregiver(1)) as listener:
+        listener.ask(query, **variables)
+        refused = listener.hear()
+        still = listener.told("{ viewer { role } }")
+
+    [error] = refused.pop("payload")
+    assert refused == {"id": "1", "type": "error"}
+    assert (error["message"], error["path"], error["extensions"]) == (message, [path], {"code": code})
+    assert still == {"viewer": {"role": "CAREGIVER"}}
+
+
+@pytest.mark.parametrize("moment", [NOW - DAY, NOW], ids=["long ago", "just now"])
+def test_very_much_that_was_missed_comes_in_order_and_each_event_once(
+    gateway: Gateway, url: str, moment: object
+) -> None:
+    rows = ", ".join(
+        f"({number}, 1, 1, 'EXTENDED', 1, 2, '{moment:%Y-%m-%dT%H:%M:%S.%fZ}')" for number in range(2, 252)
+    )
+    columns = "id, caregiver_id, client_id, kind, session_id, assignment_id, moment"
+    raw.run(url, f"INSERT INTO event ({columns}) VALUES {rows} RETURNING id")
+
+    with listening(gateway.as_caregiver(1)) as listener:
+        listener.ask(CHANGES, after=event(1))
+        heard = [listener.change()["id"] for _ in range(250)]
+        happened(url, "SUBMITTED", number=252)
+        last = listener.change()
+
+    assert heard == [event(number) for number in range(2, 252)]
+    assert last == {"id": event(252), "what": "SUBMITTED"}
+
+
+def test_an_event_that_turns_up_behind_a_later_one_is_told_all_the_same(gateway: Gateway, url: str) -> None:
+    """As on PostgreSQL, where of two changes at once the one with the lower id may be kept last."""
+    happened(url, "EXTENDED", number=20)
+
+    with listening(gateway.as_caregiver(1)) as listener:
+        listener.ask(CHANGES, after=event(1))
+        first = listener.change()
+        happened(url, "SUBMITTED", number=15, moment=NOW - timedelta(seconds=30))
+        happened(url, "REOPENED", number=21)
+        late, last = listener.change(), listener.change()
+
+    assert [first["id"], late["id"], last["id"]] == [event(20), event(15), event(21)]
+
+
+def test_several_who_listen_hear_the_same(gateway: Gateway, url: str) -> None:
+    with listening(gateway.as_caregiver(1)) as caregiver, listening(gateway.as_client(1)) as client:
+        for listener in (caregiver, client):
+            listener.ask(CHANGES, id="one", after=event(1))
+            listener.ask(CHANGES, id="two", after=event(1))
+        happened(url, "FEEDBACK_GIVEN", number=2)
+
+        heard = [[listener.hear(), listener.hear()] for listener in (caregiver, client)]
+
+    said = {"data": {"assignmentChanged": {"id": event(2), "what": "FEEDBACK_GIVEN"}}}
+    expected = [{"id": id, "type": "next", "payload": said} for id in ("one", "two")]
+    assert [sorted(each, key=lambda message: message["id"]) for each in heard] == [expected] * 2
+
+
+def test_nothing_is_followed_while_nobody_listens(gateway: Gateway, url: str) -> None:
+    feed = gateway.client.app_state["feed"]
+    before = (feed.bells, feed.following)
+
+    with listening(gateway.as_caregiver(1)) as listener:
+        listener.ask(CHANGES)
+        wait_until_somebody_listens(gateway)
+        meanwhile = feed.following
+    after = (feed.bells, feed.following)
+
+    assert before == after == ({}, None)
+    assert meanwhile is not None

@@ -1,0 +1,176 @@
+"""Promise: who listens may do so as long as they might ask: a token that expires and an account that is
+disabled end it; a database that is gone for a while does not."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+import app.schema.live
+from app.db.drivers import Database, DatabaseUnavailable
+from app.db.statements import Operation
+from app.main import create_app
+from app.schema.node import global_id
+from app.settings import Settings
+from tests import keys
+from tests.callers import Gateway, opened
+from tests.db import raw
+from tests.given import NOW, a_world
+from tests.schema.listening import (
+    connected,
+    happened,
+    listening,
+    streaming,
+    wait_for,
+    wait_until_somebody_listens,
+)
+
+CHANGES = "subscription ($after: ID) { assignmentChanged(after: $after) { id } }"
+SHUT = [
+    ("next", {"data": None, "errors": [{"message": "there is no enabled account for this token"}]}),
+    ("complete", None),
+]
+
+
+@contextmanager
+def a_gateway(settings: Settings, **changed: Any) -> Iterator[Gateway]:
+    """Remembers nobody, so that it is seen at once who was shut out."""
+    settings = settings.model_copy(update={"token_cache": 0, **changed})
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        gateway = Gateway(client, settings)
+        gateway.given(a_world())
+        happened(settings.database, "ASSIGNED", number=1)
+        yield gateway
+
+
+def events_of(stream: Any) -> list[Any]:
+    """All that is left, of the errors the messages alone."""
+    said = list(stream.events)
+    for _, data in said:
+        for error in (data or {}).get("errors", ()):
+            assert error.pop("extensions")["code"] in ("UNAUTHENTICATED", "FORBIDDEN")
+    return said
+
+
+def test_a_token_that_expires_ends_what_it_opened(settings: Settings) -> None:
+    """Though nothing happens. A websocket is closed by the code at which clients come with another."""
+    with a_gateway(settings, token_leeway=0) as gateway:
+        end = datetime.now(UTC) + timedelta(seconds=3)
+        caller = gateway.with_token(keys.token("CLIENT", "client-1", exp=end))
+        with streaming(caller, CHANGES) as stream, listening(caller) as listener:
+            listener.ask(CHANGES, id="one")
+            listener.ask(CHANGES, id="two")
+            closed = listener.hear_close()
+            said = events_of(stream)
+
+    assert closed == (4403, "the bearer token has expired")
+    assert said == [
+        ("next", {"data": None, "errors": [{"message": "the bearer token has expired"}]}),
+        ("complete", None),
+    ]
+
+
+def test_an_account_that_is_disabled_hears_of_nothing_more(settings: Settings) -> None:
+    with a_gateway(settings) as gateway:
+        client = gateway.as_client(1)
+        with streaming(client, CHANGES, after="1") as stream, listening(client) as listener:
+            listener.ask(CHANGES, after="1")
+            happened(settings.database, "EXTENDED", number=2)
+            heard = (listener.change()["id"], stream.hear()[0])
+            raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
+            happened(settings.database, "EXTENDED", number=3)
+            closed = listener.hear_close()
+            said = events_of(stream)
+
+    assert heard == (global_id("Event", 2), "next")
+    assert closed == (4403, "there is no enabled account for this token")
+    assert said == SHUT
+
+
+def test_a_disabled_account_is_noticed_though_nothing_happens(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.schema.live, "LOOK_SECONDS", 0.01)
+
+    with a_gateway(settings) as gateway, streaming(gateway.as_client(1), CHANGES) as stream:
+        wait_until_somebody_listens(gateway)
+        raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
+        said = events_of(stream)
+
+    assert said == SHUT
+
+
+def test_who_is_shut_out_asks_nothing_more_at_an_open_websocket(settings: Settings) -> None:
+    with a_gateway(settings) as gateway, listening(gateway.as_client(1)) as listener:
+        before = listener.told("{ viewer { role } }")
+        raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
+        listener.ask("{ viewer { role } }")
+
+        assert before == {"viewer": {"role": "CLIENT"}}
+        assert listener.hear_close() == (4403, "there is no enabled account for this token")
+
+
+@dataclass
+class Leaving:
+    """A database that is there, or not."""
+
+    db: Database
+    is_gone: bool = False
+    refused: list[str] = field(default_factory=list)
+
+    async def read(self, operation: Operation[Any]) -> Any:
+        if self.is_gone:
+            operation.close()
+            self.refused.append("read")
+            raise DatabaseUnavailable
+        return await self.db.read(operation)
+
+
+def test_while_the_database_is_gone_nobody_comes_in(settings: Settings) -> None:
+    """The code is one at which clients try again."""
+    with a_gateway(settings) as gateway:
+        door = gateway.client.app_state["door"]
+        gateway.client.app_state["door"] = replace(door, db=Leaving(door.db, is_gone=True))
+        with connected(gateway.as_caregiver(1)) as listener:
+            listener.say(type="connection_init")
+
+            assert listener.hear_close() == (
+                1013,
+                "the database cannot take this now; nothing was changed",
+            )
+
+
+def test_a_database_that_is_gone_for_a_while_ends_nothing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.schema.live, "LOOK_SECONDS", 0.01)
+
+    with a_gateway(settings) as gateway:
+        door = gateway.client.app_state["door"]
+        db = Leaving(door.db)
+        gateway.client.app_state["door"] = replace(door, db=db)
+        with listening(gateway.as_caregiver(1)) as listener:
+            listener.ask(CHANGES)
+            wait_until_somebody_listens(gateway)
+            db.is_gone = True
+            happened(settings.database, "EXTENDED", number=2)
+            wait_for(lambda: bool(db.refused))
+            listener.ask("{ viewer { role } }", id="2")
+            refused = listener.hear()
+            db.is_gone = False
+            heard = listener.change()
+
+    assert refused == {
+        "id": "2",
+        "type": "error",
+        "payload": [
+            {
+                "message": "the database cannot take this now; nothing was changed",
+                "extensions": {"code": "OVERLOADED"},
+            }
+        ],
+    }
+    assert heard == {"id": global_id("Event", 2)}

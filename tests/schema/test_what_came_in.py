@@ -1,0 +1,223 @@
+"""What came in since a moment, and what is overdue: `submissions`, and two filters of `assignments`.
+
+Contract: filters narrow together with all others, totals count what they leave; a submission of every attempt
+is there, also of one that was reopened since; what was withdrawn is gone.
+"""
+
+from datetime import datetime
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.callers import Gateway
+from tests.db import raw
+from tests.given import DAY, HOUR, NOW, Record
+from tests.schema.rich_world import (
+    SESSION_BY_ID,
+    WITHDRAWN,
+    given_a_rich_world,
+    naive_is_overdue,
+    records,
+    score_of,
+)
+from tests.schema.worlds import global_id, numbers
+
+LONG_AGO, SOME_MONTHS = NOW - 700 * DAY, NOW - 150 * DAY
+SINCE = (None, LONG_AGO, SOME_MONTHS, NOW)
+ASSIGNMENTS = """query($overdue: Boolean, $since: DateTime, $state: TimeState, $status: AssignmentStatus,
+        $client: ID, $session: ID) {
+    assignments(isOverdue: $overdue, submittedSince: $since, timeState: $state, status: $status,
+        clientId: $client, sessionId: $session, first: 100) { totalCount nodes { legacyId } } }"""
+SUBMISSIONS = """query($since: DateTime, $client: ID) {
+    submissions(since: $since, clientId: $client, first: 100) { totalCount nodes { legacyId } } }"""
+
+
+def said(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def naive_assignments(viewer: tuple[str, int], asked: dict[str, Any]) -> list[int]:
+    found = [
+        record["id"]
+        for record in records("assignment")
+        for session in [SESSION_BY_ID[record["sessionId"]]]
+        if record["id"] not in WITHDRAWN
+        and session[viewer[0]] == viewer[1]
+        and asked["overdue"] in (None, naive_is_overdue(record))
+        and is_since(record["submitDate"], asked["since"])
+        and asked["state"] in (None, naive_state(session))
+        and asked["status"] in (None, record["status"])
+        and asked["client"] in (None, session["clientId"])
+        and asked["session"] in (None, session["id"])
+    ]
+    return sorted(found, reverse=True)
+
+
+def is_since(submitted: datetime | None, since: datetime | None) -> bool:
+    return since is None or (submitted is not None and submitted >= since)
+
+
+def naive_state(session: Record) -> str:
+    if session["isClosed"]:
+        return "COMPLETED"
+    return "FUTURE" if session["startDate"] > NOW else "RUNNING"
+
+
+@pytest.mark.parametrize("since", SINCE, ids=str)
+@pytest.mark.parametrize("viewer", [("caregiverId", 1), ("clientId", 2)], ids=str)
+def test_every_combination_of_filters_is_a_naive_count(
+    gateway: Gateway, viewer: tuple[str, int], since: datetime | None
+) -> None:
+    given_a_rich_world(gateway)
+    caller = gateway.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else gateway.as_client(viewer[1])
+    counted = []
+
+    for overdue, state, status, (client, session) in product(
+        (None, True, False),
+        (None, "RUNNING", "COMPLETED", "FUTURE"),
+        (None, "PENDING"),
+        ((None, None), (2, None), (None, 1), (99, None)),
+    ):
+        asked = {"overdue": overdue, "state": state, "status": status, "client": client, "session": session}
+        expected = naive_assignments(viewer, asked | {"since": since})
+        found = caller.data(ASSIGNMENTS, **asked, since=said(since))["assignments"]
+        assert (numbers(found), found["totalCount"]) == (expected, len(expected)), asked
+        counted.append(len(expected))
+
+    assert since == NOW or max(counted) > 3
+
+
+def test_overdue_filtered_is_overdue_counted(gateway: Gateway) -> None:
+    """The rule for the database and the rule for rows."""
+    given_a_rich_world(gateway)
+    query = """query($id: ID!) { assignments(isOverdue: true, clientId: $id) { totalCount }
+        node(id: $id) { ... on Client { progress { overdueAssignmentCount } } } }"""
+
+    for client in (1, 2, 3):
+        for caregiver in (1, 2):
+            found = gateway.as_caregiver(caregiver).data(query, id=global_id("Client", client))
+            counted = found["node"]["progress"]["overdueAssignmentCount"] if found["node"] else 0
+            assert found["assignments"]["totalCount"] == counted
+
+
+def test_a_moment_itself_is_since_it(gateway: Gateway) -> None:
+    given_a_rich_world(gateway)
+    submitted = max(each["submitDate"] for each in records("assignment") if each["submitDate"])
+
+    for query, root in ((ASSIGNMENTS, "assignments"), (SUBMISSIONS, "submissions")):
+        totals = [
+            sum(
+                gateway.as_caregiver(each).data(query, since=said(since))[root]["totalCount"]
+                for each in (1, 2)
+            )
+            for since in (submitted, submitted + HOUR)
+        ]
+        assert totals[0] > 0
+        assert totals[1] == 0
+
+
+@pytest.mark.parametrize("since", SINCE, ids=str)
+@pytest.mark.parametrize("viewer", [("caregiverId", 1), ("caregiverId", 2), ("clientId", 2)], ids=str)
+def test_submissions_are_those_of_every_attempt(
+    gateway: Gateway, viewer: tuple[str, int], since: datetime | None
+) -> None:
+    given_a_rich_world(gateway)
+    caller = gateway.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else gateway.as_client(viewer[1])
+    sessions = {
+        record["id"]: SESSION_BY_ID[record["sessionId"]]
+        for record in records("assignment")
+        if record["id"] not in WITHDRAWN
+    }
+    nobody = {viewer[0]: None}
+
+    for client in (None, 1, 2, 99):
+        expected = [
+            record["id"]
+            for record in records("answer_set")
+            if sessions.get(record["assignmentId"], nobody)[viewer[0]] == viewer[1]
+            and is_since(record["submitDate"], since)
+            and client in (None, sessions[record["assignmentId"]]["clientId"])
+        ]
+        found = caller.data(SUBMISSIONS, since=said(since), client=client)["submissions"]
+        assert (numbers(found), found["totalCount"]) == (expected[::-1][:100], len(expected))
+
+
+def test_a_submission_tells_its_score_its_feedback_and_its_assignment(standing: Gateway) -> None:
+    query = """{ submissions(clientId: 1, first: 2) { nodes { legacyId attempt score saveType
+        feedback { text score author { name } } assignment { legacyId name } answers { answer }
+    } pageInfo { hasNextPage } } }"""
+
+    found = standing.as_caregiver(1).data(query)["submissions"]
+
+    answers = [{"answer": "Better – über Nacht"}, {"answer": "true"}]
+    about = {"saveType": "FINAL", "assignment": {"legacyId": "7", "name": "Sleep diary"}, "answers": answers}
+    said = {"text": "Well done – schön!", "score": 12, "author": {"name": "Caregiver 1"}}
+    assert found == {
+        "nodes": [
+            {"legacyId": "5", "attempt": 2, "score": 12, "feedback": said, **about},
+            {"legacyId": "4", "attempt": 1, "score": None, "feedback": None, **about},
+        ],
+        "pageInfo": {"hasNextPage": True},
+    }
+
+
+def test_drafts_are_no_submissions_and_have_no_score(standing: Gateway) -> None:
+    client = standing.as_client(1)
+
+    found = client.data(
+        "{ submissions { nodes { legacyId } } assignment(id: 2) { draft { score feedback { text } } } }"
+    )
+
+    assert numbers(found["submissions"]) == [5, 4, 2, 1]
+    assert found["assignment"] == {"draft": {"score": None, "feedback": None}}
+
+
+def test_the_score_of_a_submission_is_as_stored(gateway: Gateway) -> None:
+    given_a_rich_world(gateway)
+
+    found = gateway.as_caregiver(1).data("{ submissions(first: 100) { nodes { legacyId score } } }")
+
+    nodes = found["submissions"]["nodes"]
+    assert [node["score"] for node in nodes] == [score_of(int(node["legacyId"])) for node in nodes]
+    assert len(nodes) > 30
+
+
+def test_a_submission_of_a_withdrawn_assignment_is_not_there(gateway: Gateway) -> None:
+    """Attempted once, reopened, then withdrawn: the attempt goes with it, in lists and by its id."""
+    given_a_rich_world(gateway)
+    caller = gateway.as_caregiver(1)
+    newest = caller.data("{ submissions(first: 1) { totalCount nodes { id assignment { legacyId } } } }")[
+        "submissions"
+    ]
+    (submission,) = newest["nodes"]
+    by_id = "query($id: ID!) { node(id: $id) { ... on AnswerSet { legacyId } } }"
+    assert caller.data(by_id, id=submission["id"])["node"] is not None
+
+    raw.run(
+        gateway.settings.database,
+        "UPDATE assignment SET withdraw_date = assign_date WHERE id = "
+        + submission["assignment"]["legacyId"],
+    )
+
+    after = caller.data("{ submissions(first: 1) { totalCount nodes { id } } }")["submissions"]
+    assert after["totalCount"] < newest["totalCount"]
+    assert after["nodes"] != [{"id": submission["id"]}]
+    assert caller.data(by_id, id=submission["id"])["node"] is None
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-11-21", "2026-11-21T09:00:00", ""])
+def test_a_moment_without_an_offset_is_refused(standing: Gateway, text: str) -> None:
+    for query in (ASSIGNMENTS, SUBMISSIONS):
+        answer = standing.as_caregiver(1).graphql(query, since=text)
+
+        assert [error["extensions"]["code"] for error in answer["errors"]] == ["GRAPHQL_VALIDATION_FAILED"]
+
+
+def test_the_legacy_list_knows_no_such_filter(standing: Gateway) -> None:
+    path = "/gateway/profile/caregiver/session/assignment?time-state=RUNNING"
+
+    plain = standing.as_caregiver(1).get(path)
+    filtered = standing.as_caregiver(1).get(path + "&isOverdue=true&submittedSince=2026-11-21T09:00:00Z")
+
+    assert (filtered.status_code, filtered.text) == (200, plain.text)
