@@ -30,8 +30,8 @@ from app.dispatch.dispatcher import dispatching
 from app.dispatch.webhook import open_webhook
 from app.feed import Feed, told_to_stop
 from app.rest_compat.routes import build_legacy
-from app.schema.endpoint import Endpoint
 from app.schema.schema import build_schema
+from app.schema.transport.endpoint import Endpoint
 from app.settings import Settings, SettingsError, read_settings
 
 logger = logging.getLogger("care")

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.care.context import Context, Role
 from app.care.errors import NotFound
-from app.care.sessions import get_my_sessions
+from app.care.sessions.reading import get_my_sessions
 from app.db.reads import Row, get_rows, seen_from
 from app.db.selection import NEWEST, Viewpoint, Wanted
 from app.db.statements import Operation

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import click
 
 from app.auth.door import utc_now
-from app.care.own_data import DataFormat, telling_all
+from app.care.own_data.telling import DataFormat, telling_all
 from app.cli.running import on_database, settings_or_warn
 from app.db.statements import Operation
 from app.db.upkeep.accounts import AccountRefused

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 
-from app.schema.http import Reply
+from app.schema.transport.http import Reply
 
 STATUS = {
     "UNAUTHENTICATED": 401,

@@ -7,10 +7,10 @@ from zoneinfo import ZoneInfo
 
 import orjson
 
+from app.care.assignments.homework import MOST_BOOKS, MOST_REMINDERS
 from app.care.errors import Incomplete, Refused, Unreadable
-from app.care.homework import MOST_BOOKS, MOST_REMINDERS
 from app.db.selection import NEWEST
-from app.schema.scalars import write_moment
+from app.schema.types.scalars import write_moment
 
 REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")
 DATE = re.compile(r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})")

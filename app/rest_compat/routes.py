@@ -24,10 +24,10 @@ from app.rest_compat import shapes
 from app.rest_compat.errors import LegacyError, error_reply, refusal
 from app.rest_compat.homework import read_homework
 from app.schema.errors import INTERNAL, OVERLOADED, code_of
-from app.schema.http import Reply, header, read_body, request_id_of, send_reply
-from app.schema.lists import LARGEST_INT
-from app.schema.retries import HEADER, answer_once, once_for, read_key
 from app.schema.schema import Schema
+from app.schema.transport.http import Reply, header, read_body, request_id_of, send_reply
+from app.schema.transport.retries import HEADER, answer_once, once_for, read_key
+from app.schema.types.lists import LARGEST_INT
 
 FOLDER = Path(__file__).parent / "documents"
 CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = (

@@ -9,7 +9,7 @@ from strawberry.types import ExecutionResult
 from app.care.errors import CareError, Refused, WrongAnswer, WrongAnswers
 from app.db.drivers import DatabaseUnavailable
 from app.db.tables import Question
-from app.schema.node import global_id
+from app.schema.types.node import global_id
 
 INTERNAL = "INTERNAL"
 OVERLOADED = "OVERLOADED"

@@ -5,22 +5,24 @@ from typing import Any, TypeVar
 
 import strawberry
 
-from app.care import drafts, feedback, homework, opening, pending, questions, submitting
-from app.care.answers import get_my_answer_sets
-from app.care.assignments import get_my_assignments
+from app.care.answers import drafts, feedback, questions, submitting
+from app.care.answers.reading import get_my_answer_sets
+from app.care.assignments import homework, pending
+from app.care.assignments.reading import get_my_assignments
 from app.care.context import Context, Role
 from app.care.errors import DraftConflict, Refused
+from app.care.sessions import opening
 from app.db.entities import Table
 from app.db.reads import Row
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session
-from app.schema.answer_changes import (
+from app.schema.changes.answers import (
     AnswerInput,
     SaveAnswersInput,
     SaveAnswersPayload,
     SubmitAnswersInput,
     SubmitAnswersPayload,
 )
-from app.schema.assignment_changes import (
+from app.schema.changes.assignments import (
     AssignHomeworkInput,
     AssignHomeworkPayload,
     ExtendAssignmentInput,
@@ -34,10 +36,7 @@ from app.schema.assignment_changes import (
     WithdrawAssignmentInput,
     WithdrawAssignmentPayload,
 )
-from app.schema.errors import user_errors
-from app.schema.node import read_id
-from app.schema.selection import Info, wanted_under
-from app.schema.session_changes import (
+from app.schema.changes.sessions import (
     CloseSessionInput,
     CloseSessionPayload,
     CreateSessionInput,
@@ -46,6 +45,9 @@ from app.schema.session_changes import (
     UpdateSessionInput,
     UpdateSessionPayload,
 )
+from app.schema.errors import user_errors
+from app.schema.selection import Info, wanted_under
+from app.schema.types.node import read_id
 
 ASSIGNED = "The assignments were added to the session."
 Payload = TypeVar("Payload")

@@ -5,13 +5,15 @@ from datetime import datetime
 
 import strawberry
 
-from app.care import answers, assignments, books, own_data, people, sessions, submissions
-from app.care.assignments import AssignmentFilter
+from app.care import books, people
+from app.care.answers.reading import get_my_answer_sets
+from app.care.answers.submissions import SubmissionFilter, list_my_submissions
+from app.care.assignments.reading import AssignmentFilter, get_my_assignments, list_my_assignments
 from app.care.books import BookFilter
 from app.care.context import Context
 from app.care.errors import NotFound, Unreadable
-from app.care.own_data import DataFormat
-from app.care.submissions import SubmissionFilter
+from app.care.own_data.telling import DataFormat, get_own_data
+from app.care.sessions.reading import get_my_sessions, list_my_sessions
 from app.db.entities import Table
 from app.db.plans import Row
 from app.db.selection import Wanted, Window
@@ -26,22 +28,22 @@ from app.db.tables import (
     Session,
     TimeState,
 )
-from app.schema import answers as answer_types
-from app.schema import assignments as assignment_types
-from app.schema import books as book_types
-from app.schema import people as people_types
-from app.schema import sessions as session_types
-from app.schema.lists import MOST_ROWS, PAGE, Connection, read_window
-from app.schema.node import Node, read_global_id, read_id
-from app.schema.people import Viewer
 from app.schema.selection import Info, wanted_page, wanted_rows
+from app.schema.types import answers as answer_types
+from app.schema.types import assignments as assignment_types
+from app.schema.types import books as book_types
+from app.schema.types import people as people_types
+from app.schema.types import sessions as session_types
+from app.schema.types.lists import MOST_ROWS, PAGE, Connection, read_window
+from app.schema.types.node import Node, read_global_id, read_id
+from app.schema.types.people import Viewer
 
 # How the rows of each kind are looked up for a viewer.
 LookUp = Callable[[Context, list[int], Wanted], Awaitable[list[Row]]]
 LOOK_UPS: dict[Table, LookUp] = {
-    Session: sessions.get_my_sessions,
-    Assignment: assignments.get_my_assignments,
-    AnswerSet: answers.get_my_answer_sets,
+    Session: get_my_sessions,
+    Assignment: get_my_assignments,
+    AnswerSet: get_my_answer_sets,
     Book: books.get_books,
     Caregiver: people.get_my_caregivers,
     Client: people.get_my_clients,
@@ -120,7 +122,7 @@ class Query:
         offset: int | None = None,
     ) -> object:
         wanted, window = asked_page(info, Session, first, after, offset)
-        return await sessions.list_my_sessions(info.context, time_state, window, wanted)
+        return await list_my_sessions(info.context, time_state, window, wanted)
 
     @strawberry.field(
         description="One of the viewer's sessions, by either form of its id.",
@@ -156,7 +158,7 @@ class Query:
             is_overdue,
             submitted_since,
         )
-        return await assignments.list_my_assignments(info.context, asked, window, wanted)
+        return await list_my_assignments(info.context, asked, window, wanted)
 
     @strawberry.field(
         description="One of the viewer's assignments, by either form of its id.",
@@ -179,7 +181,7 @@ class Query:
     ) -> object:
         wanted, window = asked_page(info, AnswerSet, first, after)
         asked = SubmissionFilter(since, filter_number(client_id, Client))
-        return await submissions.list_my_submissions(info.context, asked, window, wanted)
+        return await list_my_submissions(info.context, asked, window, wanted)
 
     @strawberry.field(
         description="A caregiver's own clients, newest first.", graphql_type=Connection[people_types.Client]
@@ -213,4 +215,4 @@ class Query:
         description="For clients: everything that is held of them, as one document (docs/own-data.md)."
     )
     async def own_data(self, info: Info, format: DataFormat = DataFormat.JSON) -> str:
-        return await own_data.get_own_data(info.context, format)
+        return await get_own_data(info.context, format)

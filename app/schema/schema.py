@@ -9,16 +9,16 @@ from strawberry.schema.config import StrawberryConfig
 from strawberry.types import ExecutionContext
 
 from app.engine.schema import PreparingSchema
-from app.schema.answers import AnswerSet
-from app.schema.assignments import Assignment
-from app.schema.books import Book
 from app.schema.errors import INTERNAL, OVERLOADED, code_of
 from app.schema.mutation import Mutation
-from app.schema.people import Caregiver, Client
 from app.schema.query import Query
-from app.schema.scalars import DATE, DATE_TIME
-from app.schema.sessions import Session
 from app.schema.subscription import Subscription
+from app.schema.types.answers import AnswerSet
+from app.schema.types.assignments import Assignment
+from app.schema.types.books import Book
+from app.schema.types.people import Caregiver, Client
+from app.schema.types.scalars import DATE, DATE_TIME
+from app.schema.types.sessions import Session
 
 logger = logging.getLogger("care.graphql")
 

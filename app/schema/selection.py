@@ -13,7 +13,7 @@ from app.care.context import Context
 from app.db.entities import ENTITIES, Table
 from app.db.selection import Link, Wanted, Window
 from app.engine.executor import notes_of
-from app.schema.lists import page_key, read_window
+from app.schema.types.lists import page_key, read_window
 
 Info = strawberry.Info[Context, None]
 Fields = list[FieldDetails]
@@ -91,7 +91,7 @@ class RowsAsked:
 
 
 def metadata_of(definition: GraphQLField) -> dict[str, Any]:
-    """What the field says of the columns and links it needs (schema/node.py)."""
+    """What the field says of the columns and links it needs (schema/types/node.py)."""
     declared: dict[str, Any] = definition.extensions["strawberry-definition"].metadata
     return declared
 

@@ -7,17 +7,19 @@ from typing import Any
 
 import strawberry
 
-from app.care import assignments, sessions, watching
+from app.care import watching
+from app.care.assignments.reading import get_my_assignments
 from app.care.context import Context
+from app.care.sessions.reading import get_my_sessions
 from app.db.plans import Row
 from app.db.selection import Wanted
 from app.db.tables import Assignment, Event, EventKind, Reminder, Session
 from app.db.trail import Happening
-from app.schema import assignments as assignment_types
-from app.schema import sessions as session_types
-from app.schema.live import LiveContext, tell
-from app.schema.node import global_id, read_id
 from app.schema.selection import Info, wanted_under
+from app.schema.transport.live import LiveContext, tell
+from app.schema.types import assignments as assignment_types
+from app.schema.types import sessions as session_types
+from app.schema.types.node import global_id, read_id
 
 
 class AssignmentChangeKind(StrEnum):
@@ -117,8 +119,8 @@ class WantedOfEvent:
             moment=event.moment,
             assignment_id=strawberry.ID(global_id("Assignment", event.assignment_id)),
             session_id=strawberry.ID(global_id("Session", event.session_id)),
-            assignment=await one(assignments.get_my_assignments, ctx, event.assignment_id, self.assignment),
-            session=await one(sessions.get_my_sessions, ctx, event.session_id, self.session),
+            assignment=await one(get_my_assignments, ctx, event.assignment_id, self.assignment),
+            session=await one(get_my_sessions, ctx, event.session_id, self.session),
         )
 
     async def reminder_due(self, ctx: Context, event: Happening) -> ReminderDue:
@@ -126,7 +128,7 @@ class WantedOfEvent:
             id=event_id(event),
             moment=event.moment,
             reminder=await one(watching.get_my_reminders, ctx, event.reminder_id, self.reminder),
-            assignment=await one(assignments.get_my_assignments, ctx, event.assignment_id, self.assignment),
+            assignment=await one(get_my_assignments, ctx, event.assignment_id, self.assignment),
         )
 
 

@@ -5,15 +5,15 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
+from app.care.answers.drafts import Answers, save_answers
+from app.care.answers.feedback import Opinion, give_feedback
+from app.care.answers.questions import Said
+from app.care.answers.submitting import reopen_assignment, submit_answers
+from app.care.assignments.homework import Homework, assign_homework
+from app.care.assignments.pending import extend_assignment, set_reminders, withdraw_assignment
 from app.care.context import Context, Role, Viewer
-from app.care.drafts import Answers, save_answers
 from app.care.errors import CareError
-from app.care.feedback import Opinion, give_feedback
-from app.care.homework import Homework, assign_homework
-from app.care.opening import close_session
-from app.care.pending import extend_assignment, set_reminders, withdraw_assignment
-from app.care.questions import Said
-from app.care.submitting import reopen_assignment, submit_answers
+from app.care.sessions.opening import close_session
 from app.db.drivers import Database
 from app.db.kept import differences
 from app.db.selection import Wanted

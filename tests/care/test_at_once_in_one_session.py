@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from app.care.drafts import read_draft, save_answers
+from app.care.answers.drafts import read_draft, save_answers
+from app.care.answers.submitting import submit_answers
 from app.care.errors import DraftConflict
-from app.care.submitting import submit_answers
 from app.db.drivers import Database, open_database
 from tests.callers import load
 from tests.care.lives import (

@@ -8,9 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.care.bounds import LONGEST_TEXT
-from app.care.errors import Unreadable, WrongAnswer, WrongAnswers
-from app.care.questions import (
+from app.care.answers.questions import (
     MOST_ANSWERS,
     Question,
     Said,
@@ -20,6 +18,8 @@ from app.care.questions import (
     misfit,
     score_of,
 )
+from app.care.bounds import LONGEST_TEXT
+from app.care.errors import Unreadable, WrongAnswer, WrongAnswers
 from app.db.tables import QuestionKind
 
 OPTIONS = ["Never", "Now and then", "Always – immer"]

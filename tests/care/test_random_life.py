@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from app.care.drafts import save_answers
+from app.care.answers.drafts import save_answers
+from app.care.answers.feedback import Opinion, give_feedback
+from app.care.answers.submitting import reopen_assignment, submit_answers
+from app.care.assignments.homework import Homework, assign_homework
+from app.care.assignments.pending import extend_assignment, set_reminders, withdraw_assignment
 from app.care.errors import CareError
-from app.care.feedback import Opinion, give_feedback
-from app.care.homework import Homework, assign_homework
-from app.care.opening import NewSession, SessionChange, close_session, create_session, update_session
-from app.care.pending import extend_assignment, set_reminders, withdraw_assignment
-from app.care.submitting import reopen_assignment, submit_answers
+from app.care.sessions.opening import NewSession, SessionChange, close_session, create_session, update_session
 from app.db.drivers import Database, open_database
 from app.db.selection import Wanted
 from tests.callers import load

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from app.care.sessions import IN_TIME_STATE, time_state
+from app.care.sessions.reading import IN_TIME_STATE, time_state
 from app.db.reads import list_rows
 from app.db.selection import Viewpoint, Wanted, Where, Window
 from app.db.tables import Session, TimeState

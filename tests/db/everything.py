@@ -7,8 +7,9 @@ from typing import Any
 
 from app.auth.door import viewer_for
 from app.auth.tokens import Identity
-from app.care.answers import get_my_answer_sets
-from app.care.assignments import (
+from app.care.answers.reading import get_my_answer_sets
+from app.care.answers.submissions import SubmissionFilter, list_my_submissions
+from app.care.assignments.reading import (
     AssignmentFilter,
     get_my_assignments,
     has_status,
@@ -17,10 +18,9 @@ from app.care.assignments import (
 )
 from app.care.books import BookFilter, get_books, list_books
 from app.care.context import Context, Role, Viewer
-from app.care.own_data import DataFormat, get_own_data
+from app.care.own_data.telling import DataFormat, get_own_data
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
-from app.care.sessions import get_my_sessions, list_my_sessions
-from app.care.submissions import SubmissionFilter, list_my_submissions
+from app.care.sessions.reading import get_my_sessions, list_my_sessions
 from app.care.watching import CHANGES, Watch, finding, look, place_now
 from app.db.entities import ENTITIES, Table, ToOne
 from app.db.selection import Link, Wanted, Where, Window

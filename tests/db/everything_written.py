@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from app.care.drafts import Answers, saving
-from app.care.feedback import Opinion, giving
-from app.care.homework import Homework, assigning
-from app.care.opening import NewSession, SessionChange, closing, opening, updating
-from app.care.pending import extending, setting_reminders, withdrawing
-from app.care.questions import Said, finding_questions
-from app.care.submitting import reopening, submitting
+from app.care.answers.drafts import Answers, saving
+from app.care.answers.feedback import Opinion, giving
+from app.care.answers.questions import Said, finding_questions
+from app.care.answers.submitting import reopening, submitting
+from app.care.assignments.homework import Homework, assigning
+from app.care.assignments.pending import extending, setting_reminders, withdrawing
+from app.care.sessions.opening import NewSession, SessionChange, closing, opening, updating
 from app.db.selection import Viewpoint
 from app.db.statements import Bulk, Operation, Step
 from app.db.tables import SaveType

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from app.care.assignments import has_status, is_in_session, is_of_client
-from app.care.sessions import IN_TIME_STATE
+from app.care.assignments.reading import has_status, is_in_session, is_of_client
+from app.care.sessions.reading import IN_TIME_STATE
 from app.db.entities import ENTITIES, Table, ToOne
 from app.db.selection import NEWEST, Link, Viewpoint, Wanted, Where, Window
 from app.db.tables import Assignment, Session, TimeState

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.care.homework import Homework, assigning
+from app.care.assignments.homework import Homework, assigning
 from app.db.drivers import open_database
 from app.db.selection import Viewpoint
 from app.db.upkeep.books import importing_books

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from app.care.assignments.homework import Homework, assigning
 from app.care.errors import NotRunning
-from app.care.homework import Homework, assigning
 from app.db.drivers import open_database
 from app.db.kept import differences
 from app.db.selection import Viewpoint

@@ -1,6 +1,6 @@
 """Ids that the database gives after an import follow behind those of the file, and none is given twice."""
 
-from app.care.homework import Homework, assigning
+from app.care.assignments.homework import Homework, assigning
 from app.db.kept import differences
 from app.db.selection import Viewpoint
 from tests.callers import Gateway, load, run_read, run_write

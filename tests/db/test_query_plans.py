@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.care.assignments import is_in_session
-from app.care.sessions import IN_TIME_STATE
+from app.care.assignments.reading import is_in_session
+from app.care.sessions.reading import IN_TIME_STATE
 from app.db.drivers import sqlite_path
 from app.db.plans import level_for
 from app.db.selection import ViewerRole, Wanted, Where

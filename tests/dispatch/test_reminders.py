@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.care.opening import closing
-from app.care.pending import withdrawing
+from app.care.assignments.pending import withdrawing
+from app.care.sessions.opening import closing
 from app.db.drivers import open_database
 from app.db.selection import Viewpoint
 from app.dispatch.dispatcher import dispatch_once

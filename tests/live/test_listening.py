@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from app.schema.node import global_id
+from app.schema.types.node import global_id
 from tests import keys
 from tests.callers import load
 from tests.given import a_world

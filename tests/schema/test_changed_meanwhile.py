@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from app.auth.door import Door
-from app.care.drafts import Answers
-from app.care.questions import Said
-from app.care.submitting import submit_answers
+from app.care.answers.drafts import Answers
+from app.care.answers.questions import Said
+from app.care.answers.submitting import submit_answers
 from app.db.drivers import Database
 from tests.answering import (
     GIVE,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.schema.scalars import read_moment, write_moment
+from app.schema.types.scalars import read_moment, write_moment
 from tests.callers import Gateway
 from tests.schema.worlds import refusal
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-import app.schema.event_stream
-from app.schema.node import global_id
+import app.schema.transport.event_stream
+from app.schema.types.node import global_id
 from tests.callers import Caller, Gateway
 from tests.given import a_world
 from tests.schema.listening import (
@@ -84,7 +84,7 @@ def test_when_the_service_stops_a_stream_ends_without_being_complete(
 def test_while_nothing_happens_there_is_a_sign_of_life(
     gateway: Gateway, caregiver: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.event_stream, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(app.schema.transport.event_stream, "HEARTBEAT_SECONDS", 0.01)
 
     with streaming(caregiver, CHANGES) as stream:
         said = [stream.line(), stream.line(), stream.line()]

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.schema.node import global_id
+from app.schema.types.node import global_id
 from tests.callers import Gateway
 from tests.db import raw
 from tests.given import DAY, NOW, a_world

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import app.schema.live
+import app.schema.transport.live
 from app.db.drivers import Database, DatabaseUnavailable
 from app.db.statements import Operation
 from app.main import create_app
-from app.schema.node import global_id
+from app.schema.types.node import global_id
 from app.settings import Settings
 from tests import keys
 from tests.callers import Gateway, opened
@@ -93,7 +93,7 @@ def test_an_account_that_is_disabled_hears_of_nothing_more(settings: Settings) -
 def test_a_disabled_account_is_noticed_though_nothing_happens(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.live, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(app.schema.transport.live, "LOOK_SECONDS", 0.01)
 
     with a_gateway(settings) as gateway, streaming(gateway.as_client(1), CHANGES) as stream:
         wait_until_somebody_listens(gateway)
@@ -146,7 +146,7 @@ def test_while_the_database_is_gone_nobody_comes_in(settings: Settings) -> None:
 def test_a_database_that_is_gone_for_a_while_ends_nothing(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.live, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(app.schema.transport.live, "LOOK_SECONDS", 0.01)
 
     with a_gateway(settings) as gateway:
         door = gateway.client.app_state["door"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
-import app.schema.websockets
+import app.schema.transport.websockets
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
@@ -70,7 +70,7 @@ def test_an_account_that_is_not_there_does_not_come_in(caregivers: Gateway) -> N
 
 
 def test_who_says_nothing_is_shown_out(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app.schema.websockets, "INIT_SECONDS", 0.01)
+    monkeypatch.setattr(app.schema.transport.websockets, "INIT_SECONDS", 0.01)
 
     with (
         opened(create_app(settings)) as client,

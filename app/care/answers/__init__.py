@@ -1,0 +1,1 @@
+"""Answers: drafts, submissions, and what is said of them."""

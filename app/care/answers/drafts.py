@@ -1,0 +1,127 @@
+"""Drafts: what a client has answered so far, for the client alone; one per assignment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.care.answers.questions import Question, Said, by_question, check_many, finding_questions
+from app.care.assignments.held import Held, holding, refuse_unless_pending, refuse_unless_running
+from app.care.context import Context, Role
+from app.care.errors import DraftConflict, WrongState
+from app.db.reads import Row, get_rows
+from app.db.selection import Viewpoint, Wanted
+from app.db.statements import Bulk, Operation
+from app.db.tables import Actor, AnswerSet, EventKind, SaveType
+from app.db.writes.answers import (
+    ADD_SET,
+    ANSWER_COLUMNS,
+    DROP_ANSWERS,
+    DROP_SETS,
+    FIND_ANSWERS,
+    FIND_DRAFTS,
+    FIND_LAST_REVISION,
+    SAVE_DRAFT,
+)
+from app.db.writes.events import TELL_OF_ASSIGNMENTS
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a client has said to an assignment, and the revision of the draft that they saw last."""
+
+    assignment_id: int | None
+    said: tuple[Said, ...]
+    revision: int = 0
+
+
+@dataclass(frozen=True)
+class Draft:
+    id: int
+    revision: int
+    save_type: SaveType
+
+
+async def save_answers(ctx: Context, answers: Answers, is_auto: bool, wanted: Wanted | None) -> Row | None:
+    """The draft with its new revision. Raises DraftConflict where it was saved elsewhere meanwhile."""
+    viewpoint = ctx.viewpoint_as(Role.CLIENT)
+    check_many(answers.said)
+    saved = await ctx.write(saving(viewpoint, answers, SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT))
+    return await read_draft(ctx, saved, wanted)
+
+
+async def read_draft(ctx: Context, draft_id: int | None, wanted: Wanted | None) -> Row | None:
+    if draft_id is None or wanted is None:
+        return None
+    rows = await ctx.db.read(get_rows(AnswerSet, ctx.viewpoint(), [draft_id], wanted))
+    return rows[0] if rows else None
+
+
+def saving(viewpoint: Viewpoint, answers: Answers, save_type: SaveType) -> Operation[int]:
+    held = yield from holding(viewpoint, answers.assignment_id)
+    refuse_unless_answerable(held)
+    questions = yield from finding_questions({"book": held.book_id})
+    given = by_question(questions, answers.said)
+    draft = yield from finding_draft(held)
+    revision = (answers.revision or (yield from last_revision(held))) + 1
+    was_next = draft is not None and draft.revision == revision
+    if draft is not None and was_next and (yield from is_said(held, draft.id, given)):
+        return draft.id  # this very save has come already, and its answer was lost on the way
+    refuse_stale(draft, answers.revision)
+    values = {**held.values, "save_type": save_type, "attempt": held.attempt, "revision": revision}
+    if draft is None:
+        draft_id = (yield ADD_SET, {**values, "submitted": None, "score": None})[0][0]
+    else:
+        draft_id = draft.id
+        yield SAVE_DRAFT, {**values, "answer_set": draft_id}
+        yield DROP_ANSWERS, {**values, "sets": [draft_id]}
+    yield from adding_answers(held, draft_id, questions, given)
+    yield TELL_OF_ASSIGNMENTS, {**held.values, "event": EventKind.DRAFT_SAVED, "actor": Actor.CLIENT}
+    return int(draft_id)
+
+
+def refuse_unless_answerable(held: Held) -> None:
+    refuse_unless_running(held)
+    refuse_unless_pending(held)
+    if held.start_date > held.now:
+        raise WrongState("the assignment has not started", "assignmentId")
+
+
+def finding_draft(held: Held) -> Operation[Draft | None]:
+    found = yield FIND_DRAFTS, held.values
+    return Draft(found[0][0], found[0][1], SaveType(found[0][2])) if found else None
+
+
+def last_revision(held: Held) -> Operation[int]:
+    """Of earlier attempts: a device that still shows a draft of one must not meet its number again."""
+    return int((yield FIND_LAST_REVISION, held.values)[0][0] or 0)
+
+
+def refuse_stale(draft: Draft | None, revision: int) -> None:
+    if revision != (draft.revision if draft else 0):
+        raise DraftConflict(draft.id if draft else None, "revision")
+
+
+def is_said(held: Held, answer_set_id: int, given: dict[int, str]) -> Operation[bool]:
+    stored = yield FIND_ANSWERS, {**held.values, "answer_set": answer_set_id}
+    return [tuple(row) for row in stored] == list(given.items())
+
+
+def adding_answers(
+    held: Held, answer_set_id: int, questions: Sequence[Question], given: dict[int, str]
+) -> Operation[None]:
+    """In the order of the book; the text of a question is kept as it was asked."""
+    caregiver, client = held.values["caregiver"], held.values["client"]
+    rows = [
+        (answer_set_id, one.position, caregiver, client, one.text, given[one.id], one.id)
+        for one in questions
+        if one.id in given
+    ]
+    if rows:
+        yield Bulk("answer", ANSWER_COLUMNS, rows)
+
+
+def dropping_drafts(held: Held) -> Operation[None]:
+    """Of a submitted assignment nothing else is left lying about; an import may have brought several."""
+    sets = [row[0] for row in (yield FIND_DRAFTS, held.values)]
+    if sets:
+        yield DROP_ANSWERS, {**held.values, "sets": sets}
+        yield DROP_SETS, {**held.values, "sets": sets}

@@ -1,0 +1,79 @@
+"""What a caregiver says of a submission: one feedback per answer set, which may be mended."""
+
+from dataclasses import dataclass
+
+from app.care.assignments.held import holding, refuse_unless_complete, refuse_unless_running
+from app.care.assignments.pending import telling
+from app.care.bounds import LONGEST_TEXT, check_text
+from app.care.context import Context, Role
+from app.care.errors import NotFound, Unreadable, WrongState
+from app.db.reads import Row, get_rows
+from app.db.selection import Viewpoint, Wanted
+from app.db.statements import Operation, Values
+from app.db.tables import Actor, EventKind, Feedback
+from app.db.writes.answers import ADD_FEEDBACK, CHANGE_FEEDBACK, FIND_FEEDBACK, FIND_SET, SCORE_SET
+from app.db.writes.assignments import NOTE_FEEDBACK
+from app.db.writes.sessions import RECOUNT
+
+LARGEST_SCORE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What is said; without a score, that of the book stays."""
+
+    answer_set_id: int | None
+    text: str
+    score: int | None = None
+
+
+@dataclass(frozen=True)
+class Given:
+    feedback_id: int
+    assignment_id: int
+
+
+async def give_feedback(ctx: Context, opinion: Opinion) -> Given:
+    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
+    check_text("text", opinion.text, LONGEST_TEXT)
+    if opinion.score is not None and not 0 <= opinion.score <= LARGEST_SCORE:
+        raise Unreadable("score", f"must lie between 0 and {LARGEST_SCORE}")
+    return Given(*(await ctx.write(giving(viewpoint, opinion))))
+
+
+async def get_my_feedbacks(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+    return await ctx.db.read(get_rows(Feedback, ctx.viewpoint(), ids, wanted))
+
+
+def giving(viewpoint: Viewpoint, opinion: Opinion) -> Operation[list[int]]:
+    """Returns the ids of the feedback and of the assignment."""
+    values: Values = {"caregiver": viewpoint.caregiver, "answer_set": opinion.answer_set_id}
+    found = yield FIND_SET, values
+    if not found:
+        raise NotFound("answer set", "answerSetId")
+    assignment_id, attempt, own_score = found[0]
+    held = yield from holding(viewpoint, assignment_id, "answer set", "answerSetId")
+    refuse_unless_running(held, "answerSetId")
+    refuse_unless_complete(held, "answerSetId")
+    if attempt != held.attempt:
+        raise WrongState("the answers are those of an earlier attempt", "answerSetId")
+    score = opinion.score if opinion.score is not None else own_score
+    values = {
+        **held.values,
+        "answer_set": opinion.answer_set_id,
+        "text": opinion.text,
+        "given_score": opinion.score,
+        "score": score,
+    }
+    there = yield FIND_FEEDBACK, values
+    if there and tuple(there[0][1:]) == (opinion.text, opinion.score):
+        return [there[0][0], assignment_id]
+    if there:
+        feedback_id: int = there[0][0]
+        yield CHANGE_FEEDBACK, values
+    else:
+        feedback_id = (yield ADD_FEEDBACK, values)[0][0]
+    yield SCORE_SET, values
+    yield NOTE_FEEDBACK, {**values, "score": score or 0}
+    yield RECOUNT, values
+    return [feedback_id, (yield from telling(held, EventKind.FEEDBACK_GIVEN, Actor.CAREGIVER))]

@@ -1,0 +1,30 @@
+"""Submissions: what came in, newest first."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from app.care.answers.reading import is_joined
+from app.care.assignments.reading import is_of_client, is_submitted_since
+from app.care.context import Context
+from app.db.entities import is_final
+from app.db.reads import Page, list_rows
+from app.db.selection import Wanted, Where, Window
+from app.db.tables import AnswerSet
+
+
+@dataclass(frozen=True)
+class SubmissionFilter:
+    since: datetime | None = None
+    client_id: int | None = None
+
+
+async def list_my_submissions(ctx: Context, asked: SubmissionFilter, window: Window, wanted: Wanted) -> Page:
+    """Of every attempt: one that was reopened since came in all the same."""
+    where = [Where(is_final), Where(is_joined, via="assignment")]
+    if asked.since is not None:
+        where.append(Where(is_submitted_since))
+    if asked.client_id is not None:
+        where.append(Where(is_of_client, narrows=True))
+    values = {"since": asked.since, "of_client": asked.client_id}
+    window = replace(window, where=tuple(where), values=values)
+    return await ctx.db.read(list_rows(AnswerSet, ctx.viewpoint(), window, wanted))

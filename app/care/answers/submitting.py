@@ -1,0 +1,109 @@
+"""Submitting answers, once per attempt; and beginning another attempt."""
+
+from dataclasses import dataclass
+
+from app.care.answers.drafts import (
+    Answers,
+    adding_answers,
+    dropping_drafts,
+    finding_draft,
+    is_said,
+    last_revision,
+    refuse_stale,
+    refuse_unless_answerable,
+)
+from app.care.answers.questions import (
+    Question,
+    by_question,
+    check_fit,
+    check_many,
+    finding_questions,
+    score_of,
+)
+from app.care.assignments.held import Held, holding, refuse_unless_complete, refuse_unless_running
+from app.care.assignments.pending import changed_assignment, telling
+from app.care.context import Context, Role
+from app.care.errors import WrongAnswers, WrongState
+from app.db.reads import Row
+from app.db.selection import Viewpoint, Wanted
+from app.db.statements import Operation
+from app.db.tables import Actor, AssignmentStatus, EventKind, SaveType
+from app.db.writes.answers import ADD_SET, FIND_SUBMISSION
+from app.db.writes.assignments import COMPLETE, REOPEN, SKIP_REMINDERS
+from app.db.writes.sessions import RECOUNT
+
+
+@dataclass(frozen=True)
+class Submitted:
+    assignment_id: int
+    answer_set_id: int
+
+
+async def submit_answers(ctx: Context, answers: Answers) -> Submitted:
+    """Late is accepted; the same once more is the same; something else after that is refused."""
+    viewpoint = ctx.viewpoint_as(Role.CLIENT)
+    check_many(answers.said)
+    return Submitted(*(await ctx.write(submitting(viewpoint, answers))))
+
+
+def submitting(viewpoint: Viewpoint, answers: Answers) -> Operation[list[int]]:
+    """Returns the ids of the assignment and of its new answer set."""
+    held = yield from holding(viewpoint, answers.assignment_id)
+    questions = yield from finding_questions({"book": held.book_id})
+    if held.status is AssignmentStatus.COMPLETE:
+        return (yield from submitted_before(held, questions, answers))
+    refuse_unless_answerable(held)
+    refuse_stale((yield from finding_draft(held)), answers.revision)
+    revision = answers.revision or (yield from last_revision(held)) + 1
+    given = whole(questions, by_question(questions, answers.said))
+    check_fit(questions, given)
+    score = score_of(questions, given)
+    values = {
+        **held.values,
+        "save_type": SaveType.FINAL,
+        "attempt": held.attempt,
+        "revision": revision,
+        "submitted": held.now,
+        "score": score,
+    }
+    yield from dropping_drafts(held)
+    answer_set_id: int = (yield ADD_SET, values)[0][0]
+    yield from adding_answers(held, answer_set_id, questions, given)
+    yield COMPLETE, {**values, "score": score or 0}
+    yield SKIP_REMINDERS, values
+    yield RECOUNT, values
+    return [(yield from telling(held, EventKind.SUBMITTED, Actor.CLIENT)), answer_set_id]
+
+
+def whole(questions: list[Question], given: dict[int, str]) -> dict[int, str]:
+    """One answer per question: what was left out is an empty one."""
+    return {question.id: given.get(question.id, "") for question in questions}
+
+
+def submitted_before(held: Held, questions: list[Question], answers: Answers) -> Operation[list[int]]:
+    found = yield FIND_SUBMISSION, {**held.values, "attempt": held.attempt}
+    try:
+        given = whole(questions, by_question(questions, answers.said))
+    except WrongAnswers:
+        given = None
+    if found and given is not None and (yield from is_said(held, found[0][0], given)):
+        return [int(held.values["assignment"]), found[0][0]]
+    raise WrongState("the assignment is submitted", "assignmentId")
+
+
+# --- another attempt ------------------------------------------------------------------------------
+
+
+async def reopen_assignment(ctx: Context, assignment_id: int | None, wanted: Wanted | None) -> Row | None:
+    """Pending again; what was submitted before stays readable."""
+    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
+    return await changed_assignment(ctx, await ctx.write(reopening(viewpoint, assignment_id)), wanted)
+
+
+def reopening(viewpoint: Viewpoint, assignment_id: int | None) -> Operation[int]:
+    held = yield from holding(viewpoint, assignment_id)
+    refuse_unless_running(held)
+    refuse_unless_complete(held)
+    yield REOPEN, held.values
+    yield RECOUNT, held.values
+    return (yield from telling(held, EventKind.REOPENED, Actor.CAREGIVER))

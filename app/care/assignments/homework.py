@@ -1,0 +1,123 @@
+"""Homework: what a caregiver asks to assign, and assigning it."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from app.care.assignments.repeats import finding_repeated
+from app.care.bounds import check_moment
+from app.care.context import Context, Role
+from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
+from app.care.sessions.reading import time_state
+from app.db.entities import as_moment
+from app.db.reads import Row, get_rows
+from app.db.selection import Viewpoint, Wanted
+from app.db.statements import Operation, Values
+from app.db.tables import Actor, Assignment, EventKind, TimeState
+from app.db.writes.events import TELL_OF_ASSIGNMENTS
+from app.db.writes.homework import (
+    ADD_ASSIGNMENTS,
+    ADD_REMINDERS,
+    COUNT_NEW_ASSIGNMENTS,
+    FIND_BOOKS,
+    LOCK_SESSION,
+)
+
+MOST_BOOKS = 50
+MOST_REMINDERS = 50
+
+
+@dataclass(frozen=True)
+class Homework:
+    """What a caregiver asks to assign. An id that can name nothing is None."""
+
+    session_id: int | None
+    book_ids: tuple[int | None, ...]
+    start_date: datetime
+    end_date: datetime
+    remind_dates: tuple[datetime, ...] = ()
+
+
+async def assign_homework(ctx: Context, homework: Homework, wanted: Wanted | None) -> list[Row]:
+    """One assignment per book, all or none; the new assignments as far as `wanted` asks for them.
+
+    They are read when the change is done: how much a caller selects must not decide how long writers wait.
+    """
+    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
+    check_homework(homework)
+    added = await ctx.write(assigning(viewpoint, homework, ctx.repeats_within))
+    return [] if wanted is None else await ctx.db.read(get_rows(Assignment, viewpoint, added, wanted))
+
+
+def check_homework(homework: Homework, within: str = "") -> None:
+    """`within` is where the input holds the homework, if not by itself."""
+    if not homework.book_ids:
+        raise Incomplete(f"{within}bookIds")
+    if len(homework.book_ids) > MOST_BOOKS:
+        raise Unreadable(f"{within}bookIds", f"may hold at most {MOST_BOOKS} books")
+    check_moment(f"{within}startDate", homework.start_date)
+    check_moment(f"{within}endDate", homework.end_date)
+    if homework.end_date < homework.start_date:
+        raise Unreadable(f"{within}endDate", "is before startDate")
+    check_reminders(homework.remind_dates, homework.start_date, homework.end_date, within)
+
+
+def check_reminders(
+    moments: tuple[datetime, ...], start: datetime, end: datetime | None, within: str = ""
+) -> None:
+    if len(moments) > MOST_REMINDERS:
+        raise Unreadable(f"{within}remindDates", f"may hold at most {MOST_REMINDERS} moments")
+    for moment in moments:
+        check_moment(f"{within}remindDates", moment)
+        if moment < start or (end is not None and moment > end):
+            raise Unreadable(f"{within}remindDates", "must lie between startDate and endDate")
+
+
+def assigning(
+    viewpoint: Viewpoint, homework: Homework, repeats_within: timedelta | None = None
+) -> Operation[list[int]]:
+    """The whole change in one transaction: rows, reminders, counters and the event. Returns the new ids; for
+    a repetition within so long those of the first time, and nothing is written."""
+    values = {"caregiver": viewpoint.caregiver, "session": homework.session_id, "now": viewpoint.now}
+    found = yield LOCK_SESSION, values
+    if not found:
+        raise NotFound("session", "sessionId")
+    client_id, is_closed, start_date = found[0]
+    values["client"] = client_id
+    if repeats_within is not None:
+        first = yield from finding_repeated(values_of(homework) | values, viewpoint.now - repeats_within)
+        if first is not None:
+            return first
+    yield from finding_books(homework)
+    session_start = as_moment(start_date)
+    assert session_start is not None
+    if time_state(bool(is_closed), session_start, viewpoint.now) is not TimeState.RUNNING:
+        raise NotRunning("sessionId")
+    return (yield from adding_homework(values, homework))
+
+
+def finding_books(homework: Homework, within: str = "") -> Operation[None]:
+    books = list(dict.fromkeys(homework.book_ids))
+    if None in books or len((yield FIND_BOOKS, {"books": books})) < len(books):
+        raise NotFound("book", f"{within}bookIds")
+
+
+def values_of(homework: Homework) -> Values:
+    """What is named twice is assigned once."""
+    return {
+        "books": list(dict.fromkeys(homework.book_ids)),
+        "start": homework.start_date,
+        "end": homework.end_date,
+        "moments": list(dict.fromkeys(homework.remind_dates)),
+    }
+
+
+def adding_homework(values: Values, homework: Homework) -> Operation[list[int]]:
+    """Assignments in a session that takes them, of books that are there. Returns the new ids."""
+    values = values | values_of(homework)
+    added = sorted(row[0] for row in (yield ADD_ASSIGNMENTS, values))
+    values |= {"assignments": added, "added": len(added), "latest": added[-1]}
+    if values["moments"]:
+        yield ADD_REMINDERS, values
+    yield COUNT_NEW_ASSIGNMENTS, values
+    yield TELL_OF_ASSIGNMENTS, {**values, "event": EventKind.ASSIGNED, "actor": Actor.CAREGIVER}
+    return added

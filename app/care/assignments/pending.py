@@ -1,0 +1,113 @@
+"""Pending homework: extending, withdrawing and reminding of it."""
+
+from datetime import datetime
+
+from app.care.assignments.held import Held, holding, known, refuse_closed, refuse_unless_pending
+from app.care.assignments.homework import check_reminders
+from app.care.bounds import check_moment
+from app.care.context import Context, Role
+from app.care.errors import Unreadable
+from app.care.sessions.opening import changed_session
+from app.db.reads import Row, get_rows
+from app.db.selection import Viewpoint, Wanted
+from app.db.statements import Operation
+from app.db.tables import Actor, Assignment, EventKind, ReminderState
+from app.db.writes.assignments import (
+    DROP_SCHEDULED_REMINDERS,
+    EXTEND,
+    FIND_REMINDERS,
+    SKIP_REMINDERS,
+    WITHDRAW,
+)
+from app.db.writes.events import TELL_OF_ASSIGNMENTS
+from app.db.writes.homework import ADD_REMINDERS
+from app.db.writes.sessions import RECOUNT
+
+
+async def extend_assignment(
+    ctx: Context, assignment_id: int | None, end_date: datetime, wanted: Wanted | None
+) -> Row | None:
+    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
+    check_moment("endDate", end_date)
+    extended = await ctx.write(extending(viewpoint, assignment_id, end_date))
+    return await changed_assignment(ctx, extended, wanted)
+
+
+async def withdraw_assignment(ctx: Context, assignment_id: int | None, wanted: Wanted | None) -> Row | None:
+    """Returns the session, which counts it no more."""
+    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
+    return await changed_session(ctx, await ctx.write(withdrawing(viewpoint, assignment_id)), wanted)
+
+
+async def set_reminders(
+    ctx: Context, assignment_id: int | None, moments: tuple[datetime, ...], wanted: Wanted | None
+) -> Row | None:
+    """These instead of what was still to come."""
+    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
+    changed = await ctx.write(setting_reminders(viewpoint, assignment_id, moments))
+    return await changed_assignment(ctx, changed, wanted)
+
+
+async def changed_assignment(ctx: Context, assignment_id: int, wanted: Wanted | None) -> Row | None:
+    """As it is when it is read: None where it was withdrawn as soon as it was changed."""
+    if wanted is None:
+        return None
+    rows = await ctx.db.read(get_rows(Assignment, ctx.viewpoint(), [assignment_id], wanted))
+    return rows[0] if rows else None
+
+
+def holding_pending(viewpoint: Viewpoint, assignment_id: int | None) -> Operation[Held]:
+    held = yield from holding(viewpoint, assignment_id)
+    refuse_closed(held)
+    refuse_unless_pending(held)
+    return held
+
+
+def telling(held: Held, event: EventKind, actor: Actor) -> Operation[int]:
+    """Returns the id of the assignment that it tells of."""
+    yield TELL_OF_ASSIGNMENTS, {**held.values, "event": event, "actor": actor}
+    changed: int = held.values["assignment"]
+    return changed
+
+
+def extending(viewpoint: Viewpoint, assignment_id: int | None, end_date: datetime) -> Operation[int]:
+    held = yield from holding_pending(viewpoint, assignment_id)
+    if end_date < (held.end_date or held.start_date):
+        raise Unreadable("endDate", "is before the end there is")
+    if end_date == held.end_date:
+        return int(held.values["assignment"])
+    yield EXTEND, {**held.values, "end": end_date}
+    return (yield from telling(held, EventKind.EXTENDED, Actor.CAREGIVER))
+
+
+def withdrawing(viewpoint: Viewpoint, assignment_id: int | None) -> Operation[int]:
+    held = yield from holding_pending(viewpoint, assignment_id)
+    yield WITHDRAW, held.values
+    yield SKIP_REMINDERS, held.values
+    yield RECOUNT, held.values
+    yield from telling(held, EventKind.WITHDRAWN, Actor.CAREGIVER)
+    return int(held.values["session"])
+
+
+def setting_reminders(
+    viewpoint: Viewpoint, assignment_id: int | None, moments: tuple[datetime, ...]
+) -> Operation[int]:
+    """What was sent or skipped stays, and is not planned a second time. So does what is said again: it may be
+    due this very moment."""
+    held = yield from holding_pending(viewpoint, assignment_id)
+    check_reminders(moments, held.start_date, held.end_date)
+    there = [(number, known(moment), state) for number, moment, state in (yield FIND_REMINDERS, held.values)]
+    dropped = [
+        number
+        for number, moment, state in there
+        if state == ReminderState.SCHEDULED and moment not in moments
+    ]
+    planned = {moment for _, moment, _ in there}
+    new = [moment for moment in dict.fromkeys(moments) if moment not in planned]
+    if not dropped and not new:
+        return int(held.values["assignment"])
+    if dropped:
+        yield DROP_SCHEDULED_REMINDERS, {**held.values, "reminders": dropped}
+    if new:
+        yield ADD_REMINDERS, {**held.values, "moments": new}
+    return (yield from telling(held, EventKind.REMINDERS_SET, Actor.CAREGIVER))

@@ -1,0 +1,1 @@
+"""Own data: everything that is held of a client, in two forms."""

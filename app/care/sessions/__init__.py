@@ -1,0 +1,1 @@
+"""Sessions: the viewer's own, and opening, changing and closing them."""

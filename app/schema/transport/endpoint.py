@@ -1,0 +1,250 @@
+"""GraphQL over HTTP: the view at /graphql, and the page it shows to browsers."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import orjson
+from cross_web import AsyncHTTPRequestAdapter, HTTPException, StarletteRequestAdapter
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from strawberry.asgi import GraphQL
+from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData
+from strawberry.http.base import BaseRequestProtocol
+from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
+from strawberry.types import ExecutionResult
+from strawberry.types.graphql import OperationType
+
+from app.auth.door import Door
+from app.care.context import Context
+from app.care.errors import CareError, KeyInUse, KeyTaken, NotAllowed, NotSignedIn
+from app.care.once import KeyScope
+from app.db.drivers import DatabaseUnavailable
+from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_door, request_error
+from app.schema.schema import Schema
+from app.schema.transport.event_stream import accepted, send_as_events, send_stream, takes_only_events
+from app.schema.transport.http import Reply, header, read_body, request_id_of, send_reply
+from app.schema.transport.keyed import changes_in, once_for_operation, refuse_several
+from app.schema.transport.live import Entrance, is_subscription
+from app.schema.transport.posted import JSON, LONGEST_BODY, Posted, read_at_once, read_whole
+from app.schema.transport.retries import HEADER, answer_once, read_key
+from app.schema.transport.websockets import Sockets
+
+logger = logging.getLogger("care.graphql")
+Answer = TypeVar("Answer")
+
+ONE_ANSWER = {
+    "GET": frozenset({OperationType.QUERY}),
+    "POST": frozenset({OperationType.QUERY, OperationType.MUTATION}),
+}
+LISTEN = "A subscription is posted with `Accept: text/event-stream`, or goes over a websocket."
+BEARER = ((b"www-authenticate", b"Bearer"),)
+STATUS: dict[type[CareError], int] = {NotSignedIn: 401, NotAllowed: 403, KeyInUse: 409, KeyTaken: 422}
+
+
+class LimitedRequest(StarletteRequestAdapter):
+    """A request whose body is given up when it is too long."""
+
+    async def get_body(self) -> bytes:
+        body = await read_body(self._request, LONGEST_BODY)
+        if body is None:
+            raise HTTPException(413, f"The request may have at most {LONGEST_BODY} bytes.")
+        return body
+
+
+class Endpoint(GraphQL[Context, None]):
+    """Strawberry's view with our door in front of it and our errors behind it."""
+
+    request_adapter_class = LimitedRequest
+    schema: Schema
+
+    def __init__(self, schema: Schema, is_open: bool, page: Callable[[], Response] | None) -> None:
+        super().__init__(schema, graphql_ide=None, subscription_protocols=())
+        self.is_open = is_open  # may introspection be asked without a token?
+        self.page = page
+        self.sockets = Sockets(schema)
+        self.running: set[KeyScope] = set()  # the keys of requests that are being carried out
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self.sockets(scope, receive, send)
+            return
+        request_id = request_id_of(scope)
+        has_key = header(scope, HEADER) is not None
+        accept = accepted(scope)
+        posted, receive = await (read_whole if has_key or accept else read_at_once)(scope, receive)
+        if posted is not None and accept and is_subscription(posted):
+            await self.listen(scope, receive, send, posted, request_id)
+            return
+        if posted is not None:
+            run = partial(self.run_keyed, scope) if has_key else self.run_posted
+            reply = await self.answer(scope, request_id, partial(run, posted))
+            if reply.status == 200 and takes_only_events(accept):
+                await send_as_events(send, reply, request_id)
+            else:
+                await send_reply(scope, send, reply, request_id)
+            return
+        request = Request(scope, receive)
+        request.state.request_id = request_id
+        if self.page is not None and wants_page(request):
+            response = self.page()
+            response.headers["x-request-id"] = request_id
+            await response(scope, receive, send)
+            return
+        reply = await self.answer(scope, request_id, lambda context: self.run_any(request, context))
+        await send_reply(scope, send, reply, request_id)
+
+    async def listen(
+        self, scope: Scope, receive: Receive, send: Send, posted: Posted, request_id: str
+    ) -> None:
+        """A subscription: who may not come in hears it as with a query, and who may is told by events."""
+        entered = await self.answer(scope, request_id, Entrance.of(scope, request_id).stay)
+        if isinstance(entered, Reply):
+            await send_reply(scope, send, entered, request_id)
+        else:
+            await send_stream(receive, send, self.schema, posted, entered)
+
+    async def answer(
+        self, scope: Scope, request_id: str, run: Callable[[Context], Awaitable[Answer]]
+    ) -> Answer | Reply:
+        door: Door = scope["state"]["door"]
+        try:
+            context = await door.open(header(scope, b"authorization"), request_id)
+            if context.viewer is None and not self.is_open:
+                context.signed_in()
+            return await run(context)
+        except CareError as refusal:
+            return refused(refusal, request_id)
+        except HTTPException as refusal:
+            body = orjson.dumps(request_error(refusal.reason, "BAD_REQUEST", request_id))
+            allow = ((b"allow", b"GET, POST"),) if refusal.status_code == 405 else ()
+            return Reply(body, refusal.status_code, allow)
+        except DatabaseUnavailable as fault:
+            logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
+            return Reply(orjson.dumps(request_error(str(fault), OVERLOADED, request_id)), 503)
+        except ClientDisconnect:
+            return Reply(b"", 400)  # read by nobody
+        except Exception:  # outside the execution, which says its faults itself
+            logger.exception("fault in request %s", request_id)
+            return Reply(orjson.dumps(request_error("Internal error", INTERNAL, request_id)), 500)
+
+    async def run_posted(self, posted: Posted, context: Context) -> Reply:
+        result = await self.execute(posted, context)
+        return as_reply(as_response(result, context.request_id))
+
+    async def run_keyed(self, scope: Scope, posted: Posted, context: Context) -> Reply:
+        """Once, if it changes something; nobody but the signed in may."""
+        changes = changes_in(posted.query, posted.operation_name) if context.viewer else set()
+        if not changes:
+            return await self.run_posted(posted, context)
+        refuse_several(changes)
+        key = read_key(scope)
+        once = once_for_operation(context, key, posted.query, posted.operation_name, posted.variables)
+
+        async def run(context: Context) -> tuple[Reply, bool]:
+            result = await self.execute(posted, context)
+            return as_reply(as_response(result, context.request_id)), not result.errors
+
+        return await answer_once(self.running, context, once, run)
+
+    async def execute(self, posted: Posted, context: Context, method: str = "POST") -> ExecutionResult:
+        """What Strawberry's view comes to for such a request, without its steps on the way."""
+        try:
+            return await self.schema.execute(
+                posted.query,
+                posted.variables,
+                context,
+                operation_name=posted.operation_name,
+                allowed_operation_types=ONE_ANSWER[method],
+                operation_extensions=posted.extensions,
+            )
+        except CannotGetOperationTypeError as error:
+            raise HTTPException(400, error.as_http_error_reason()) from error
+        except InvalidOperationTypeError as error:
+            is_lasting = error.operation_type is OperationType.SUBSCRIPTION
+            said = LISTEN if is_lasting else error.as_http_error_reason(method)
+            raise HTTPException(400, said) from error
+
+    async def run_any(self, request: Request, context: Context) -> Reply:
+        response = await self.run(request, context=context, root_value=None)
+        return Reply(
+            bytes(response.body), response.status_code, BEARER if response.status_code == 401 else ()
+        )
+
+    async def execute_single(  # type: ignore[override]
+        self, request_adapter: AsyncHTTPRequestAdapter, request_data: GraphQLRequestData, **given: Any
+    ) -> ExecutionResult:
+        """The same for what came another way. The stock view would run a subscription like a query."""
+        if not request_data.query:
+            raise HTTPException(400, "No GraphQL query found in the request")
+        posted = Posted(
+            request_data.query, request_data.variables, request_data.operation_name, request_data.extensions
+        )
+        return await self.execute(posted, given["context"], request_adapter.method)
+
+    def should_render_graphql_ide(self, request: BaseRequestProtocol) -> bool:
+        return False  # the page is ours; the stock view would answer a GET without a query by a 404
+
+    async def parse_http_body(self, request: AsyncHTTPRequestAdapter) -> GraphQLRequestData:
+        """The request as Strawberry wants it. The stock view takes bodies such as `null` for objects."""
+        if request.method == "GET":
+            data = self.parse_query_params(request.query_params)
+        elif (request.content_type or "").partition(";")[0].strip().lower() == JSON:
+            data = self.parse_json(await request.get_body())
+        else:
+            raise HTTPException(415, "The content type must be application/json.")
+        if not isinstance(data, dict):
+            raise HTTPException(400, "The request must be a JSON object.")
+        return GraphQLRequestData(
+            query=member(data, "query", str),
+            variables=member(data, "variables", dict),
+            operation_name=member(data, "operationName", str),
+            extensions=member(data, "extensions", dict),
+        )
+
+    def decode_json(self, data: str | bytes) -> object:
+        return orjson.loads(data)
+
+    async def process_result(self, request: Request, result: ExecutionResult) -> GraphQLHTTPResponse:
+        return as_response(result, request.state.request_id)  # type: ignore[return-value]
+
+    def create_response(self, response_data: Any, sub_response: Response) -> Response:
+        reply = as_reply(response_data)
+        return Response(reply.body, reply.status)
+
+
+def refused(refusal: CareError, request_id: str) -> Reply:
+    """Nothing was executed."""
+    body = orjson.dumps(refusal_at_the_door(refusal, request_id))
+    status = STATUS.get(type(refusal), 400)
+    return Reply(body, status, BEARER if status == 401 else ())
+
+
+def as_reply(response: dict[str, Any]) -> Reply:
+    """The status tells who is not signed in, and when to come again; what else was executed is a 200."""
+    body = orjson.dumps(response)
+    codes = {error["extensions"]["code"] for error in response.get("errors", ())}
+    if NotSignedIn.code in codes:
+        return Reply(body, 401, BEARER)
+    if KeyTaken.code in codes:  # another process was quicker
+        return Reply(body, STATUS[KeyTaken])
+    return Reply(body, 503 if OVERLOADED in codes else 200)
+
+
+def member(data: dict[str, Any], name: str, kind: type) -> Any:
+    value = data.get(name)
+    if value is not None and not isinstance(value, kind):
+        said = "a string" if kind is str else "an object"
+        raise HTTPException(400, f"The member `{name}` must be {said} or null.")
+    return value
+
+
+def wants_page(request: Request) -> bool:
+    """A browser asking for a page, not a client sending a query by GET."""
+    return (
+        request.method == "GET"
+        and "text/html" in request.headers.get("accept", "")
+        and "query" not in request.query_params
+    )

@@ -1,0 +1,139 @@
+"""Operations that last: their contexts, their results, and how a subscription is told what happens."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from graphql import GraphQLError, get_operation_ast, parse
+from graphql import OperationType as Operation
+from starlette.types import Scope
+from strawberry.types import ExecutionResult
+from strawberry.types.graphql import OperationType
+
+from app.auth.door import Door, utc_now
+from app.care.context import Context
+from app.care.errors import NotSignedIn
+from app.care.watching import Place, Watch, look
+from app.db.drivers import DatabaseUnavailable
+from app.db.trail import Happening
+from app.engine.schema import PreparingSchema
+from app.feed import Feed
+from app.schema.transport.http import header
+from app.schema.transport.posted import Posted
+
+logger = logging.getLogger("care.graphql")
+
+LOOK_SECONDS = 5  # between two looks where nothing was heard; also at the account
+ONE_ANSWER = frozenset({OperationType.QUERY, OperationType.MUTATION})
+MANY_ANSWERS = frozenset({OperationType.SUBSCRIPTION})
+
+Told = TypeVar("Told")
+
+
+# --- contexts -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveContext(Context):
+    """That of an operation which may last: `again` asks anew who is asking, and at which moment."""
+
+    again: Callable[[], Awaitable[Context]]
+    ends_at: float  # the token, by the event loop's clock
+    feed: Feed
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """Where somebody came in who may stay for long."""
+
+    door: Door
+    feed: Feed
+    authorization: str | None
+    request_id: str
+
+    @classmethod
+    def of(cls, scope: Scope, request_id: str) -> "Entrance":
+        state = scope["state"]
+        return cls(state["door"], state["feed"], header(scope, b"authorization"), request_id)
+
+    async def enter(self) -> LiveContext:
+        return await self.stay(await self.door.open(self.authorization, self.request_id))
+
+    async def stay(self, context: Context) -> LiveContext:
+        """Only those who are signed in: there is nothing to listen to for anybody else."""
+        context.signed_in()
+        assert self.authorization is not None
+        end = await self.door.end_of(self.authorization, context.now)
+        return LiveContext(
+            **vars(context),
+            again=partial(self.door.open, self.authorization, self.request_id),
+            ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp(),
+            feed=self.feed,
+        )
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def is_subscription(posted: Posted) -> bool:
+    """Whether the operation is one. What cannot be read is none: it is answered once, by what is wrong."""
+    if "subscription" not in posted.query:
+        return False
+    try:
+        document = parse(posted.query, no_location=True)
+    except (GraphQLError, RecursionError):
+        return False
+    operation = get_operation_ast(document, posted.operation_name)
+    return operation is not None and operation.operation is Operation.SUBSCRIPTION
+
+
+async def results_of(
+    schema: PreparingSchema, posted: Posted, context: LiveContext
+) -> AsyncGenerator[ExecutionResult, None]:
+    """One of a query or a mutation, any number of a subscription."""
+    asked = (posted.query, posted.variables, context, None, posted.operation_name)
+    if not is_subscription(posted):
+        yield await schema.execute(*asked, ONE_ANSWER, posted.extensions)
+        return
+    async with aclosing(await schema.stream(*asked, posted.extensions, MANY_ANSWERS)) as results:
+        async for result in results:
+            assert isinstance(result, ExecutionResult)
+            yield result
+
+
+# --- telling --------------------------------------------------------------------------------------
+
+
+async def tell(
+    ctx: LiveContext, watch: Watch, place: Place, load: Callable[[Context, Happening], Awaitable[Told]]
+) -> AsyncGenerator[Told, None]:
+    """What happens from the place on. Before each word it is asked anew whether the viewer may hear it."""
+    loop = asyncio.get_running_loop()
+    waiting: deque[Happening] = deque()
+    with ctx.feed.bell(ctx.signed_in()) as bell:
+        while not ctx.feed.is_stopping:
+            if loop.time() >= ctx.ends_at:
+                raise NotSignedIn("the bearer token has expired")
+            bell.clear()
+            try:
+                context = await ctx.again()
+                if not waiting:
+                    found, place = await look(context, watch, place)
+                    waiting.extend(found)
+                told = await load(context, waiting[0]) if waiting else None
+            except DatabaseUnavailable as fault:  # it may come back; the place is still the same
+                logger.warning("request %s: %s (%s)", ctx.request_id, fault, fault.__cause__)
+                told = None
+            if told is not None:
+                waiting.popleft()
+                yield told
+                await asyncio.sleep(0)  # nothing else may have waited: others have their turn
+                continue
+            with suppress(TimeoutError):
+                until = min(LOOK_SECONDS, max(0, ctx.ends_at - loop.time()))
+                await asyncio.wait_for(bell.wait(), until)

@@ -1,0 +1,74 @@
+"""GraphQL requests like nearly all: a JSON object with a query, posted."""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from starlette.types import Message, Receive, Scope
+
+from app.schema.transport.http import header
+
+JSON = "application/json"
+LONGEST_BODY = 256 * 1024
+
+
+@dataclass
+class Posted:
+    query: str
+    variables: dict[str, Any] | None
+    operation_name: str | None
+    extensions: dict[str, Any] | None
+
+
+async def read_at_once(scope: Scope, receive: Receive) -> tuple[Posted | None, Receive]:
+    """The request if it came in one piece; whatever else it is, its body is handed on to be read again."""
+    if scope["method"] != "POST" or header(scope, b"content-type") != JSON:
+        return None, receive
+    message = await receive()
+    waiting = [message]
+
+    async def receive_again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    body = message.get("body", b"")
+    if message.get("more_body") or len(body) > LONGEST_BODY:
+        return None, receive_again
+    return as_posted(body), receive_again
+
+
+async def read_whole(scope: Scope, receive: Receive) -> tuple[Posted | None, Receive]:
+    """The same in any number of pieces, and however the content type is written."""
+    kind = (header(scope, b"content-type") or "").partition(";")[0].strip().lower()
+    if scope["method"] != "POST" or kind != JSON:
+        return None, receive
+    waiting: deque[Message] = deque()
+    body = bytearray()
+    while not waiting or (waiting[-1].get("more_body") and len(body) <= LONGEST_BODY):
+        waiting.append(await receive())
+        body += waiting[-1].get("body", b"")
+
+    async def receive_again() -> Message:
+        return waiting.popleft() if waiting else await receive()
+
+    return None if len(body) > LONGEST_BODY else as_posted(bytes(body)), receive_again
+
+
+def as_posted(body: bytes) -> Posted | None:
+    """None for what is no GraphQL request: why not, the long way says."""
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(data, dict):
+        return None
+    query, name = data.get("query"), data.get("operationName")
+    variables, extensions = data.get("variables"), data.get("extensions")
+    if (
+        (isinstance(query, str) and query)
+        and (variables is None or isinstance(variables, dict))
+        and (name is None or isinstance(name, str))
+        and (extensions is None or isinstance(extensions, dict))
+    ):
+        return Posted(query, variables, name, extensions)
+    return None

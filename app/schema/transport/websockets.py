@@ -1,0 +1,206 @@
+"""GraphQL over websockets, by the protocol graphql-transport-ws.
+
+It is Strawberry's own handling, with our door in front of every operation and our errors behind it, and with
+a closing code where it would break off.
+"""
+
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+from strawberry import UNSET
+from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
+from strawberry.exceptions import ConnectionRejectionError, MissingQueryError
+from strawberry.http.exceptions import WebSocketDisconnected
+from strawberry.schema.exceptions import CannotGetOperationTypeError
+from strawberry.subscriptions import GRAPHQL_TRANSPORT_WS_PROTOCOL
+from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import (
+    BaseGraphQLTransportWSHandler,
+    Operation,
+)
+from strawberry.types import ExecutionResult
+from strawberry.types.execution import PreExecutionError
+
+from app.care.errors import CareError, NotAllowed, NotSignedIn
+from app.db.drivers import DatabaseUnavailable
+from app.engine.schema import PreparingSchema
+from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_door, request_error
+from app.schema.transport.http import request_id_of
+from app.schema.transport.live import Entrance, results_of
+from app.schema.transport.posted import LONGEST_BODY, Posted
+
+logger = logging.getLogger("care.graphql")
+
+INIT_SECONDS = 10
+BAD_REQUEST = "BAD_REQUEST"
+FORBIDDEN = 4403  # clients take it for a token to be renewed, and come again; 4401 they take for final
+TRY_AGAIN_LATER = 1013
+LONGEST_REASON = 123  # bytes, in a frame that closes
+
+
+@dataclass
+class Connection:
+    """What Strawberry calls the context: who connected, before anything is asked."""
+
+    entrance: Entrance
+    connection_params: dict[str, Any] = field(default_factory=dict)
+
+    async def open(self) -> None:
+        """The token is that of the first message, or else that of the request."""
+        for name, value in self.connection_params.items():
+            if name.lower() == "authorization":
+                said = value if isinstance(value, str) else ""
+                self.entrance = replace(self.entrance, authorization=said)
+        await self.entrance.enter()
+
+
+class Socket(ASGIWebSocketAdapter):
+    """Closing and sending, however the other side has gone meanwhile."""
+
+    ws: WebSocket
+
+    async def send_json(self, message: Any) -> None:
+        if self.ws.application_state is WebSocketState.DISCONNECTED:
+            raise WebSocketDisconnected
+        try:
+            await self.ws.send_text(orjson.dumps(message).decode())
+        except WebSocketDisconnect as gone:
+            raise WebSocketDisconnected from gone
+
+    async def close(self, code: int, reason: str) -> None:
+        if self.ws.application_state is WebSocketState.DISCONNECTED:
+            return
+        short = reason.encode()[:LONGEST_REASON].decode(errors="ignore")
+        try:
+            await self.ws.close(code, short)
+        except WebSocketDisconnect as gone:
+            raise WebSocketDisconnected from gone
+
+
+class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
+    schema: PreparingSchema
+
+    async def handle_message(self, message: Any) -> None:
+        if not is_message(message):
+            await self.handle_invalid_message("This is no message of the protocol")
+            return
+        if message["type"] == "connection_init" and message.get("payload") is None:
+            message = {"type": "connection_init"}
+        try:
+            await super().handle_message(message)
+        except DatabaseUnavailable as fault:
+            logger.error("request %s: %s (%s)", self.request_id, fault, fault.__cause__)
+            await self.websocket.close(TRY_AGAIN_LATER, str(fault))
+
+    async def run_operation(self, operation: Operation[Connection, None]) -> None:
+        """Every operation comes in by the door: at a moment of its own, and while the token is good."""
+        posted = Posted(operation.query, operation.variables, operation.operation_name, None)
+        try:
+            context = await self.context.entrance.enter()
+            async with aclosing(results_of(self.schema, posted, context)) as results:
+                async for result in results:
+                    if refusal := refusal_of(result):
+                        raise refusal
+                    await self.send_result(operation, result)
+            if not context.feed.is_stopping:  # else it is not complete: the server closes the connection
+                await operation.send_operation_message({"id": operation.id, "type": "complete"})
+        except (NotSignedIn, NotAllowed) as refusal:
+            await self.websocket.close(FORBIDDEN, refusal.message)
+        except CareError as refusal:
+            await self.send_errors(operation, refusal_at_the_door(refusal, self.request_id))
+        except MissingQueryError:
+            said = "No GraphQL query found in the message"
+            await self.send_errors(operation, request_error(said, BAD_REQUEST, self.request_id))
+        except CannotGetOperationTypeError as fault:
+            said = fault.as_http_error_reason()
+            await self.send_errors(operation, request_error(said, BAD_REQUEST, self.request_id))
+        except DatabaseUnavailable as fault:
+            logger.error("request %s: %s (%s)", self.request_id, fault, fault.__cause__)
+            await self.send_errors(operation, request_error(str(fault), OVERLOADED, self.request_id))
+        except WebSocketDisconnected:
+            pass
+        except Exception:
+            logger.exception("fault in request %s", self.request_id)
+            await self.send_errors(operation, request_error("Internal error", INTERNAL, self.request_id))
+        finally:
+            if self.operations.get(operation.id) is operation:
+                self.forget_id(operation.id)
+
+    @property
+    def request_id(self) -> str:
+        return self.context.entrance.request_id
+
+    async def send_result(self, operation: Operation[Connection, None], result: ExecutionResult) -> None:
+        response = as_response(result, self.request_id)
+        if isinstance(result, PreExecutionError):
+            await self.send_errors(operation, response)
+            return
+        message: Any = {"id": operation.id, "type": "next", "payload": response}
+        await operation.send_operation_message(message)
+
+    async def send_errors(self, operation: Operation[Connection, None], response: dict[str, Any]) -> None:
+        message: Any = {"id": operation.id, "type": "error", "payload": response["errors"]}
+        await operation.send_operation_message(message)
+
+    def forget_id(self, id: str) -> None:
+        self.operations.pop(id, None)
+
+
+def is_message(message: object) -> bool:
+    """Whether the parts that are there are of their kinds. Strawberry looks whether they are there."""
+    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+        return False
+    if not isinstance(message.get("id", ""), str):
+        return False
+    if message["type"] != "subscribe":
+        return True
+    payload = message.get("payload")
+    return (
+        isinstance(payload, dict)
+        and isinstance(payload.get("query", ""), str)
+        and len(payload.get("query", "")) <= LONGEST_BODY
+        and isinstance(payload.get("variables"), dict | None)
+        and isinstance(payload.get("operationName"), str | None)
+    )
+
+
+def refusal_of(result: ExecutionResult) -> CareError | None:
+    """Why a subscription was ended from within: nobody is told at a field that they may stay no longer."""
+    for error in result.errors or ():
+        if error.path is None and isinstance(error.original_error, NotSignedIn | NotAllowed):
+            return error.original_error
+    return None
+
+
+class Sockets(GraphQL[Connection, None]):
+    """Strawberry's view, for websockets alone. It refuses browsers that come from another site's page."""
+
+    websocket_adapter_class = Socket
+    graphql_transport_ws_handler_class = Handler
+
+    def __init__(self, schema: PreparingSchema) -> None:
+        super().__init__(
+            schema,
+            graphql_ide=None,
+            subscription_protocols=(GRAPHQL_TRANSPORT_WS_PROTOCOL,),
+            connection_init_wait_timeout=timedelta(seconds=INIT_SECONDS),
+        )
+
+    async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Connection:
+        return Connection(Entrance.of(request.scope, request_id_of(request.scope)))
+
+    async def on_ws_connect(self, context: Connection) -> Any:
+        try:
+            await context.open()
+        except CareError as refusal:
+            raise ConnectionRejectionError from refusal
+        return UNSET
+
+    def decode_json(self, data: str | bytes) -> object:
+        return orjson.loads(data)
