@@ -11,7 +11,7 @@ run: .venv/ready
 	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app serve
 
 test: .venv/ready
-	$(PY) -m pytest
+	$(PY) -m pytest -n auto --dist loadfile
 
 check: .venv/ready
 	$(PY) -m ruff format --check .

@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from starlette.applications import Starlette
@@ -30,7 +31,7 @@ from app.dispatch.dispatcher import dispatching
 from app.dispatch.webhook import open_webhook
 from app.feed import Feed, told_to_stop
 from app.rest_compat.routes import build_legacy
-from app.schema.schema import build_schema
+from app.schema.schema import Schema, build_schema
 from app.schema.transport.endpoint import Endpoint
 from app.settings import Settings, SettingsError, read_settings
 
@@ -44,7 +45,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
     settings = settings or read_settings()
     keys = keys_for(settings)
     webhook = open_webhook(settings)
-    schema = build_schema(prepares=settings.engine)
+    schema = schema_of_service(settings.engine)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
@@ -101,6 +102,12 @@ def settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+@cache
+def schema_of_service(prepares: bool) -> Schema:
+    """Some work to make, and the same for every application of a process."""
+    return build_schema(prepares)
 
 
 def keys_for(settings: Settings) -> KeySet:

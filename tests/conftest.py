@@ -14,7 +14,7 @@ from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import Gateway, opened
 from tests.given import NOW
-from tests.postgres import create_database, drop_database, running_postgres
+from tests.postgres import Copies, create_database, running_postgres, url_of
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +39,13 @@ def migrated(kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest
     return url
 
 
+@pytest.fixture(scope="session")
+def copies(postgres: str, migrated: str) -> Iterator[Copies]:
+    one = Copies(postgres, migrated.rsplit("/", 1)[1])
+    yield one
+    one.close()
+
+
 @pytest.fixture
 def database_url(kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if kind == "sqlite":
@@ -46,9 +53,10 @@ def database_url(kind: str, migrated: str, request: pytest.FixtureRequest, tmp_p
         shutil.copyfile(migrated.removeprefix("sqlite:///"), copy)
         yield f"sqlite:///{copy}"
         return
-    server, name = request.getfixturevalue("postgres"), f"test_{uuid.uuid4().hex}"
-    yield create_database(server, name, template=migrated.rsplit("/", 1)[1])
-    drop_database(server, name)
+    copies = request.getfixturevalue("copies")
+    name = copies.take()
+    yield url_of(request.getfixturevalue("postgres"), name)
+    copies.drop(name)
 
 
 @pytest.fixture

@@ -9,9 +9,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import Empty, Queue, SimpleQueue
+from threading import Thread
 from urllib.parse import quote, urlsplit
 
 VERSION = "pginstall18"  # the wheel also holds PostgreSQL 16, as `pginstall`
@@ -69,11 +72,64 @@ def create_database(server_url: str, name: str, template: str | None = None) -> 
     """The URL of the new database. Nobody may be connected to the template meanwhile."""
     copied = f" TEMPLATE {quoted(template)} STRATEGY FILE_COPY" if template else ""
     asyncio.run(execute(server_url, f"CREATE DATABASE {quoted(name)}{copied}"))
+    return url_of(server_url, name)
+
+
+def url_of(server_url: str, name: str) -> str:
     return urlsplit(server_url)._replace(path="/" + quote(name, safe="")).geturl()
 
 
 def drop_database(server_url: str, name: str) -> None:
     asyncio.run(execute(server_url, f"DROP DATABASE IF EXISTS {quoted(name)} WITH (FORCE)"))
+
+
+class Copies:
+    """Copies of a database, made ahead of need and dropped after it while the tests go on."""
+
+    def __init__(self, server_url: str, template: str) -> None:
+        self.server_url = server_url
+        self.template = template
+        self.ready: Queue[str] = Queue(maxsize=3)
+        self.used: SimpleQueue[str] = SimpleQueue()
+        self.is_closing = False
+        self.thread = Thread(target=self.work, name="copies", daemon=True)
+        self.thread.start()
+
+    def take(self) -> str:
+        """The name of a copy that nobody else has."""
+        while self.thread.is_alive():
+            with suppress(Empty):
+                return self.ready.get(timeout=1)
+        raise RuntimeError("no copies are made any more")
+
+    def drop(self, name: str) -> None:
+        self.used.put(name)
+
+    def close(self) -> None:
+        self.is_closing = True
+        while self.thread.is_alive():  # it may wait for somebody to take one
+            with suppress(Empty):
+                self.ready.get(timeout=0.1)
+
+    def work(self) -> None:
+        asyncio.run(self.keep_copies())
+
+    async def keep_copies(self) -> None:
+        import asyncpg
+
+        connection = await asyncpg.connect(self.server_url)
+        try:
+            while not self.is_closing:
+                while not self.used.empty():
+                    await connection.execute(
+                        f"DROP DATABASE IF EXISTS {quoted(self.used.get())} WITH (FORCE)"
+                    )
+                name = f"test_{uuid.uuid4().hex}"
+                copied = f"TEMPLATE {quoted(self.template)} STRATEGY FILE_COPY"
+                await connection.execute(f"CREATE DATABASE {quoted(name)} {copied}")
+                self.ready.put(name)
+        finally:
+            await connection.close()
 
 
 async def execute(url: str, statement: str) -> None:

@@ -63,6 +63,8 @@ class Operations:
 
     def pin(self, text: str) -> None:
         """Prepare one of the service's own documents, to be kept for good."""
+        if (text, None) in self.pinned:
+            return
         prepared = self.make(text, None)
         assert prepared is not None, "the service's own documents are right"
         self.pinned[text, None] = prepared
