@@ -1,18 +1,19 @@
 """People at a running service: each with a token, over real sockets, by either contract and either stream."""
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-from websockets.sync.client import ClientConnection, connect
+from gql import Client, GraphQLRequest
+from gql.client import AsyncClientSession
+from gql.transport.websockets import WebsocketsTransport
 
 from tests import keys
 from tests.live.processes import PATIENCE
-
-PROTOCOL = "graphql-transport-ws"
 
 
 @dataclass
@@ -69,22 +70,42 @@ class Stream:
 
 @contextmanager
 def at_a_websocket(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
-    address = person.url.replace("http://", "ws://") + "/graphql"
-    with connect(address, subprotocols=[PROTOCOL], additional_headers=person.headers) as socket:  # type: ignore[list-item]
-        socket.send(json.dumps({"type": "connection_init"}))
-        assert json.loads(socket.recv(PATIENCE)) == {"type": "connection_ack"}
-        payload = {"query": query, "variables": variables}
-        socket.send(json.dumps({"type": "subscribe", "id": "1", "payload": payload}))
-        yield Stream(messages(socket))
+    """With a client that others wrote for every service that speaks the protocol."""
+    with asyncio.Runner() as runner:
+        session = runner.run(connected(person))
+        answers = session.subscribe(GraphQLRequest(query, variable_values=variables))
+        try:
+            yield Stream(asked_of(runner, answers))
+        finally:
+            runner.run(left(session))
 
 
-def messages(socket: ClientConnection) -> Iterator[dict[str, Any]]:
+async def connected(person: Person) -> AsyncClientSession:
+    transport = WebsocketsTransport(
+        url=person.url.replace("http://", "ws://") + "/graphql",
+        headers=person.headers,
+        subprotocols=[WebsocketsTransport.GRAPHQLWS_SUBPROTOCOL],
+    )
+    return await Client(transport=transport, execute_timeout=PATIENCE).connect_async()
+
+
+async def left(session: AsyncClientSession) -> None:
+    """Until nothing of it is left in the loop."""
+    await session.client.close_async()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*others, return_exceptions=True)
+    await asyncio.sleep(0)  # the loop closes the socket in its next turn
+
+
+def asked_of(
+    runner: asyncio.Runner, answers: AsyncGenerator[dict[str, Any], None]
+) -> Iterator[dict[str, Any]]:
+    async def next_one() -> dict[str, Any]:
+        async with asyncio.timeout(PATIENCE):
+            return {"data": await anext(answers)}
+
     while True:
-        message = json.loads(socket.recv(PATIENCE))
-        if message["type"] == "next":
-            yield message["payload"]
-        else:
-            assert message["type"] in ("ping", "pong"), message
+        yield runner.run(next_one())
 
 
 @contextmanager
