@@ -60,3 +60,13 @@ def test_the_lines_that_the_import_page_shows_can_be_imported(gateway: Gateway) 
     counts = run_write(gateway.settings.database, importing(shown))
 
     assert counts == {"module": 1, "book": 1}
+
+
+def test_the_change_that_readme_shows_answers_so(demo: Gateway) -> None:
+    body = re.search(r"/graphql -d '(\{.*?\})'\n", README, re.DOTALL)
+    assert body is not None
+    sent = json.loads(body[1])
+
+    answer = demo.with_token(keys.token("CAREGIVER", CAREGIVER)).graphql(sent["query"], **sent["variables"])
+
+    assert answer == json.loads(blocks("json")[2])

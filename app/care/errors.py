@@ -94,7 +94,7 @@ class DraftConflict(Refused):
     code = "DRAFT_CONFLICT"
 
     def __init__(self, draft_id: int | None, *members: str) -> None:
-        super().__init__("the draft is at another revision", *members)
+        super().__init__("the draft was saved elsewhere meanwhile", *members)
         self.draft_id = draft_id
 
 

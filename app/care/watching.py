@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from app.care.answers.reading import is_joined
 from app.care.context import Context, Role
 from app.care.errors import NotFound
 from app.care.sessions.reading import get_my_sessions
 from app.db.reads import Row, get_rows, seen_from
-from app.db.selection import NEWEST, Viewpoint, Wanted
+from app.db.selection import NEWEST, Viewpoint, Wanted, Where
 from app.db.statements import Operation
 from app.db.tables import EventKind, Reminder
 from app.db.trail import Happening, event_itself, events_from, last_settled
@@ -94,7 +95,8 @@ async def look(ctx: Context, watch: Watch, place: Place) -> tuple[list[Happening
 
 async def get_my_reminders(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
     """Those of the reminders that are the viewer's."""
-    return await ctx.db.read(get_rows(Reminder, ctx.viewpoint(), ids, wanted))
+    where = (Where(is_joined, via="assignment"),)
+    return await ctx.db.read(get_rows(Reminder, ctx.viewpoint(), ids, wanted, where))
 
 
 def finding(viewpoint: Viewpoint, kinds: Kinds, event_id: int) -> Operation[bool]:

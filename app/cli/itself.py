@@ -17,4 +17,6 @@ def list_settings() -> None:
     """Print every setting: its variable, default and meaning."""
     for name, field in Settings.model_fields.items():
         default = str(field.default)
+        if isinstance(field.default, bool):
+            default = "on" if field.default else "off"
         click.echo(f"{variable(name)} (default: {default or 'empty'})\n    {field.description}")

@@ -17,6 +17,7 @@ from app.db.upkeep.migrate import migrate
 from app.development import mint_token
 from app.first_minute import what_to_paste
 from app.main import create_app, settle
+from app.schema.transport.posted import LONGEST_BODY
 from app.settings import SettingsError
 
 STOP_SECONDS = 30  # for answers that are under way; somebody may listen and never read
@@ -45,6 +46,7 @@ def serve(host: str | None, port: int | None, workers: int) -> None:
         access_log=False,  # paths and queries name people's records
         server_header=False,
         timeout_graceful_shutdown=STOP_SECONDS,
+        ws_max_size=LONGEST_BODY,  # of a message; uvicorn would gather 16 MiB, before anybody is let in
     )
 
 

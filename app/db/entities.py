@@ -112,10 +112,13 @@ LINKS: dict[Table, dict[str, ToOne | ToMany]] = {
     },
     Answer: {},
     Feedback: {
+        "assignment": ToOne(Assignment, "assignment_id"),
         "author": ToOne(Caregiver, "caregiver_id"),
         "answer_set": ToOne(AnswerSet, "answer_set_id"),
     },
-    Reminder: {},
+    Reminder: {
+        "assignment": ToOne(Assignment, "assignment_id"),
+    },
 }
 
 

@@ -125,7 +125,23 @@ ASSIGN_HOMEWORK_VARIABLES = """\
 }
 """
 
-# The ids of questions come from the book: `book { questions { id text kind options } }`.
+# What there is to do, and the ids of the questions that drafts and submissions name.
+MY_HOMEWORK = """\
+query MyHomework {
+  assignments(status: PENDING, first: 20) {
+    nodes {
+      legacyId
+      name
+      startDate
+      endDate
+      lateness { state }
+      book { questions { id text kind options required minimum maximum } }
+      draft { revision answers { questionId answer } }
+    }
+  }
+}
+"""
+
 SUBMIT_ANSWERS = """\
 mutation SubmitAnswers($input: SubmitAnswersInput!) {
   submitAnswers(input: $input) {
@@ -212,6 +228,25 @@ OPEN_SESSIONS_VARIABLES = """\
 }
 """
 
+# The book is the test of the demo world, which is filled in again and again.
+PROGRESS = """\
+query Progress {
+  clients(first: 20) {
+    nodes {
+      name
+      progress {
+        assignmentCount
+        completedAssignmentCount
+        overdueAssignmentCount
+        lateAssignmentCount
+        completion { week assigned completed }
+      }
+      scoreHistory(bookId: "3") { submitDate score }
+    }
+  }
+}
+"""
+
 SEARCH_BOOKS = """\
 query SearchBooks {
   books(search: "sleep", first: 5) {
@@ -232,6 +267,7 @@ EXAMPLES: tuple[Example, ...] = (
         replaces="GET /gateway/profile/client/session?time-state=RUNNING",
     ),
     Example(role="client", title="Who am I", query=WHO_AM_I),
+    Example(role="client", title="My homework and its questions", query=MY_HOMEWORK),
     Example(role="client", title="Save a draft", query=SAVE_ANSWERS, variables=DRAFT_VARIABLES),
     Example(role="client", title="Submit answers", query=SUBMIT_ANSWERS, variables=ANSWERS_VARIABLES),
     Example(
@@ -258,5 +294,6 @@ EXAMPLES: tuple[Example, ...] = (
     Example(
         role="caregiver", title="Open three sessions", query=OPEN_SESSIONS, variables=OPEN_SESSIONS_VARIABLES
     ),
+    Example(role="caregiver", title="Progress of my clients", query=PROGRESS),
     Example(role="caregiver", title="Search books", query=SEARCH_BOOKS),
 )

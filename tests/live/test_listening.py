@@ -13,7 +13,7 @@ from tests import keys
 from tests.callers import load
 from tests.given import a_world
 from tests.live.listeners import assign, at_event_stream, at_websocket, change, hear
-from tests.live.processes import free_port, serving
+from tests.live.processes import PATIENCE, free_port, serving
 from tests.schema.listening import happened
 
 pytestmark = pytest.mark.live
@@ -68,6 +68,16 @@ def test_who_comes_again_hears_what_was_missed(tmp_path: Path, care: dict[str, s
 
     assert missed == ((global_id("Event", 3), "ASSIGNED", "7"),) * 2
     assert new == ((global_id("Event", 4), "ASSIGNED", "8"),) * 2
+
+
+def test_a_message_that_is_too_long_is_not_even_received(tmp_path: Path, care: dict[str, str]) -> None:
+    with serving(tmp_path / "log", **care) as served, at_websocket(served.url, "client", "1") as socket:
+        socket.send("x" * 262_145)
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv(PATIENCE)
+
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1009
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])

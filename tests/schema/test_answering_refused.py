@@ -77,7 +77,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     ),
     "a stale revision": (
         to_answer(TEST, FITTING, revision=1),
-        refused("DRAFT_CONFLICT", "the draft is at another revision", "revision"),
+        refused("DRAFT_CONFLICT", "the draft was saved elsewhere meanwhile", "revision"),
     ),
     "an unknown question": (to_answer(TEST, FITTING | {999: "x"}), [wrong("NOT_FOUND", NO_SUCH, 999)]),
     "a question of another book": (
@@ -139,6 +139,10 @@ MISFITS: dict[str, tuple[dict[int, str], list[dict[str, Any]]]] = {
 }
 
 
+# Who submits hears at once of what else is wrong.
+ALSO_MISSING = {"ids that name no question": missing(2, 3, 4, 5, 6), "a question twice": missing(3, 4, 5, 6)}
+
+
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
     gateway.given(a_world_to_answer_in())
@@ -165,7 +169,8 @@ def test_a_draft_that_cannot_be_saved_is_data_and_nothing_is_written(world: Gate
 def test_answers_that_cannot_be_submitted_are_data_and_nothing_is_written(world: Gateway) -> None:
     before, found = stored(world), {}
     misfits = {what: (to_answer(TEST, said), errors) for what, (said, errors) in MISFITS.items()}
-    cases = REFUSED | misfits
+    also = {what: (asked, errors + ALSO_MISSING.get(what, [])) for what, (asked, errors) in REFUSED.items()}
+    cases = also | misfits
 
     for what, (asked, _) in cases.items():
         found[what] = world.as_client(1).graphql(SUBMIT, input=asked)

@@ -200,7 +200,7 @@ def test_a_draft_is_submitted_at_its_revision(world: Gateway) -> None:
     for stale in (0, 1, 3):
         conflict = submit(client, TEST, FITTING, revision=stale)
         assert conflict["userErrors"] == refused(
-            "DRAFT_CONFLICT", "the draft is at another revision", "revision"
+            "DRAFT_CONFLICT", "the draft was saved elsewhere meanwhile", "revision"
         )
         assert (conflict["assignment"], conflict["answerSet"]) == (None, None)
         assert (conflict["draft"]["legacyId"], conflict["draft"]["revision"]) == ("12", 2)

@@ -28,7 +28,7 @@ from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.worlds import global_id
 from tests.stored import added, stored
 
-STALE = refused("DRAFT_CONFLICT", "the draft is at another revision", "revision")
+STALE = refused("DRAFT_CONFLICT", "the draft was saved elsewhere meanwhile", "revision")
 SECRET = "Das weiß noch niemand"
 
 

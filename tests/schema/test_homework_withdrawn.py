@@ -206,6 +206,48 @@ def test_a_retried_change_is_answered_without_what_is_gone(world: Gateway) -> No
     assert told(before, stored(world)) == []
 
 
+def test_a_retried_feedback_is_answered_without_what_is_gone(world: Gateway) -> None:
+    selected = "feedback { text answerSet { assignment { legacyId } } } assignment { legacyId }"
+    asked = {
+        "query": document("giveFeedback", selected),
+        "variables": {"input": {"answerSetId": "1", "text": "Well done"}},
+    }
+    headers = {"idempotency-key": "one"}
+    caregiver = world.as_caregiver(1)
+    first = caregiver.request("POST", "/graphql", json=asked, headers=headers).json()
+    change(caregiver, "reopenAssignment", "assignment { legacyId }", assignmentId="1")
+    withdraw(world, 1)
+    raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
+
+    again = caregiver.request("POST", "/graphql", json=asked, headers=headers).json()
+
+    assert first["data"]["giveFeedback"] == {
+        "feedback": {"text": "Well done", "answerSet": {"assignment": {"legacyId": "1"}}},
+        "assignment": {"legacyId": "1"},
+        "userErrors": [],
+    }
+    assert again == {"data": {"giveFeedback": {"feedback": None, "assignment": None, "userErrors": []}}}
+
+
+def test_a_retried_draft_is_answered_without_what_is_gone(world: Gateway) -> None:
+    selected = "draft { revision assignment { legacyId } }"
+    asked = {
+        "query": document("saveAnswers", selected),
+        "variables": {"input": {"assignmentId": "2", "answers": []}},
+    }
+    headers = {"idempotency-key": "one"}
+    client = world.as_client(1)
+    first = client.request("POST", "/graphql", json=asked, headers=headers).json()
+    withdraw(world, 2)
+    raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
+
+    again = client.request("POST", "/graphql", json=asked, headers=headers).json()
+
+    draft = {"revision": 1, "assignment": {"legacyId": "2"}}
+    assert first == {"data": {"saveAnswers": {"draft": draft, "userErrors": []}}}
+    assert again == {"data": {"saveAnswers": {"draft": None, "userErrors": []}}}
+
+
 def test_verify_finds_nothing_wrong(world: Gateway) -> None:
     for number in (8, 4, 7, assigned(world)):
         withdraw(world, number)

@@ -1,7 +1,7 @@
 """`extendAssignment` and `setReminders`, when they are done: the payload, what is stored, what both see.
 
 Contract: pending homework of running sessions and of those to come. New reminders take the place of those
-that were still to come; what was sent or skipped stays, and is not planned a second time.
+that were still to come; what was sent or has passed stays, and is not planned a second time.
 """
 
 from datetime import datetime
@@ -25,7 +25,7 @@ EVENT = ("CAREGIVER", 1, 1, 1)
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
     """`a_world_to_change`; in session 1 assignment 10 has reminders in every state, one of them due; 11 has
-    no end, 12 has it behind itself."""
+    no end, 12 has it behind itself; 13 was reopened, a reminder to come was skipped when it was submitted."""
     reminders = [
         {"remindDate": NOW - 3 * DAY, "state": "SENT"},
         {"remindDate": NOW - 2 * DAY, "state": "SKIPPED"},
@@ -38,6 +38,7 @@ def world(gateway: Gateway) -> Gateway:
             an_assignment(10, endDate=NOW + 2 * HOUR, reminders=reminders),
             an_assignment(11, endDate=None),
             an_assignment(12, endDate=NOW - HOUR),
+            an_assignment(13, attempt=2, reminders=[{"remindDate": NOW + HOUR, "state": "SKIPPED"}]),
         ]
     )
     return gateway
@@ -210,6 +211,15 @@ def test_without_an_end_a_reminder_may_be_any_time(world: Gateway) -> None:
     answer = change(world.as_caregiver(1), "setReminders", REMINDED, assignmentId="11", remindDates=moments)
 
     assert answer == {"assignment": {"legacyId": "11", "reminders": [scheduled(each) for each in moments]}}
+
+
+def test_what_was_skipped_before_its_time_can_be_planned_again(world: Gateway) -> None:
+    asked: dict[str, Any] = {"assignmentId": "13", "remindDates": ["2026-11-21T10:00:00Z"]}
+
+    answers = [change(world.as_caregiver(1), "setReminders", REMINDED, **asked) for _ in range(2)]
+
+    both = [{"remindDate": "2026-11-21T10:00:00Z", "state": "SKIPPED"}, scheduled("2026-11-21T10:00:00Z")]
+    assert answers == [{"assignment": {"legacyId": "13", "reminders": both}}] * 2
 
 
 @pytest.mark.parametrize(

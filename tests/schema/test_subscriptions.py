@@ -196,6 +196,17 @@ def test_a_client_is_reminded(gateway: Gateway, url: str) -> None:
     assert (of_another["id"], of_another["reminder"]) == (event(3), None)
 
 
+def test_the_reminder_of_a_withdrawn_assignment_is_gone_too(gateway: Gateway, url: str) -> None:
+    raw.run(url, "UPDATE assignment SET withdraw_date = '2026-11-21T09:00:00.000000Z' WHERE id = 2")
+    happened(url, "REMINDER_DUE", number=2, reminder=1)
+
+    with listening(gateway.as_client(1)) as listener:
+        listener.ask(DUE, after=event(1))
+        due = listener.change()
+
+    assert due == {"id": event(2), "moment": "2026-11-21T09:00:00Z", "reminder": None, "assignment": None}
+
+
 @pytest.mark.parametrize(
     ("query", "variables", "path", "code", "message"),
     [

@@ -294,6 +294,12 @@ FRAMES = {
         '{"type": "subscribe", "id": "1", "payload": {"query": "{a}", "operationName": 1}}',
         GARBAGE,
     ),
+    "variables that are too long": (
+        '{"type": "subscribe", "id": "1", "payload": {"query": "{a}", "variables": {"x": "'
+        + "x" * 262_144
+        + '"}}}',
+        GARBAGE,
+    ),
     "too long": (
         '{"type": "subscribe", "id": "1", "payload": {"query": "#' + "x" * 262_144 + '"}}',
         GARBAGE,

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.care.answers.questions import Question, Said, by_question, check_many, finding_questions
+from app.care.answers.reading import get_my_answer_sets
 from app.care.assignments.held import Held, holding, refuse_unless_pending, refuse_unless_running
 from app.care.context import Context, Role
 from app.care.errors import DraftConflict, WrongState
-from app.db.reads import Row, get_rows
+from app.db.reads import Row
 from app.db.selection import Viewpoint, Wanted
 from app.db.statements import Bulk, Operation
-from app.db.tables import Actor, AnswerSet, EventKind, SaveType
+from app.db.tables import Actor, EventKind, SaveType
 from app.db.writes.answers import (
     ADD_SET,
     ANSWER_COLUMNS,
@@ -51,7 +52,7 @@ async def save_answers(ctx: Context, answers: Answers, is_auto: bool, wanted: Wa
 async def read_draft(ctx: Context, draft_id: int | None, wanted: Wanted | None) -> Row | None:
     if draft_id is None or wanted is None:
         return None
-    rows = await ctx.db.read(get_rows(AnswerSet, ctx.viewpoint(), [draft_id], wanted))
+    rows = await get_my_answer_sets(ctx, [draft_id], wanted)
     return rows[0] if rows else None
 
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
+from app.care.answers.reading import is_joined
 from app.care.assignments.held import holding, refuse_unless_complete, refuse_unless_running
 from app.care.assignments.pending import telling
 from app.care.bounds import LONGEST_TEXT, check_text
 from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable, WrongState
 from app.db.reads import Row, get_rows
-from app.db.selection import Viewpoint, Wanted
+from app.db.selection import Viewpoint, Wanted, Where
 from app.db.statements import Operation, Values
 from app.db.tables import Actor, EventKind, Feedback
 from app.db.writes.answers import ADD_FEEDBACK, CHANGE_FEEDBACK, FIND_FEEDBACK, FIND_SET, SCORE_SET
@@ -42,7 +43,8 @@ async def give_feedback(ctx: Context, opinion: Opinion) -> Given:
 
 
 async def get_my_feedbacks(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
-    return await ctx.db.read(get_rows(Feedback, ctx.viewpoint(), ids, wanted))
+    where = (Where(is_joined, via="assignment"),)
+    return await ctx.db.read(get_rows(Feedback, ctx.viewpoint(), ids, wanted, where))
 
 
 def giving(viewpoint: Viewpoint, opinion: Opinion) -> Operation[list[int]]:

@@ -65,7 +65,15 @@ def check_many(said: Sequence[Said]) -> None:
 
 
 def by_question(questions: list[Question], said: Sequence[Said]) -> dict[int, str]:
-    """What is said to each question, in the order of the book; names what is said to none, or twice."""
+    """What is said to each question, in the order of the book."""
+    given, wrong = sorted_out(questions, said)
+    if wrong:
+        raise WrongAnswers(wrong, "answers")
+    return given
+
+
+def sorted_out(questions: list[Question], said: Sequence[Said]) -> tuple[dict[int, str], list[WrongAnswer]]:
+    """The same, beside what is said to no question, twice, or cannot be kept."""
     known = {question.id for question in questions}
     given: dict[int, str] = {}
     wrong: list[WrongAnswer] = []
@@ -78,9 +86,7 @@ def by_question(questions: list[Question], said: Sequence[Said]) -> dict[int, st
             wrong.append(WrongAnswer(Unreadable.code, one.question_id, reason))
         else:
             given[one.question_id] = one.answer
-    if wrong:
-        raise WrongAnswers(wrong, "answers")
-    return {question.id: given[question.id] for question in questions if question.id in given}
+    return {question.id: given[question.id] for question in questions if question.id in given}, wrong
 
 
 def unstorable(answer: str) -> str | None:
@@ -89,10 +95,15 @@ def unstorable(answer: str) -> str | None:
     return "the answer holds a character that cannot be stored" if "\0" in answer else None
 
 
-def check_fit(questions: list[Question], given: dict[int, str]) -> None:
-    """Every question that is answered wrongly, or not although it must be."""
-    wrong = []
+def check_fit(
+    questions: list[Question], given: dict[int, str], known_wrong: Sequence[WrongAnswer] = ()
+) -> None:
+    """Every question that is answered wrongly, or not although it must be, so that a form hears of all."""
+    wrong = list(known_wrong)
+    named = {one.question_id for one in wrong}
     for question in questions:
+        if question.id in named:
+            continue
         answer = given.get(question.id, "")
         if not answer.strip():
             if question.is_required:

@@ -19,6 +19,7 @@ from app.care.answers.questions import (
     check_many,
     finding_questions,
     score_of,
+    sorted_out,
 )
 from app.care.assignments.held import Held, holding, refuse_unless_complete, refuse_unless_running
 from app.care.assignments.pending import changed_assignment, telling
@@ -55,8 +56,9 @@ def submitting(viewpoint: Viewpoint, answers: Answers) -> Operation[list[int]]:
     refuse_unless_answerable(held)
     refuse_stale((yield from finding_draft(held)), answers.revision)
     revision = answers.revision or (yield from last_revision(held)) + 1
-    given = whole(questions, by_question(questions, answers.said))
-    check_fit(questions, given)
+    said, wrong = sorted_out(questions, answers.said)
+    given = whole(questions, said)
+    check_fit(questions, given, wrong)
     score = score_of(questions, given)
     values = {
         **held.values,

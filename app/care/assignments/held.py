@@ -25,7 +25,6 @@ class Held:
     end_date: datetime | None
     status: AssignmentStatus
     attempt: int
-    score: int
     session_state: TimeState
 
 
@@ -37,7 +36,7 @@ def holding(
     found = yield LOCK_ASSIGNMENT[viewpoint.role], values
     if not found:
         raise NotFound(what, member)
-    caregiver, client, session, book, start, end, status, attempt, score, is_closed, opens = found[0]
+    caregiver, client, session, book, start, end, status, attempt, is_closed, opens = found[0]
     values |= {"caregiver": caregiver, "client": client, "session": session, "assignments": [assignment_id]}
     return Held(
         values=values,
@@ -47,7 +46,6 @@ def holding(
         end_date=as_moment(end),
         status=AssignmentStatus(status),
         attempt=attempt,
-        score=score,
         session_state=time_state(bool(is_closed), known(opens), viewpoint.now),
     )
 

@@ -92,8 +92,8 @@ def withdrawing(viewpoint: Viewpoint, assignment_id: int | None) -> Operation[in
 def setting_reminders(
     viewpoint: Viewpoint, assignment_id: int | None, moments: tuple[datetime, ...]
 ) -> Operation[int]:
-    """What was sent or skipped stays, and is not planned a second time. So does what is said again: it may be
-    due this very moment."""
+    """What was sent or has passed stays, and is not planned a second time. So does what is said again: it may
+    be due this very moment. What was skipped before its time, as submitting does, is planned anew."""
     held = yield from holding_pending(viewpoint, assignment_id)
     check_reminders(moments, held.start_date, held.end_date)
     there = [(number, known(moment), state) for number, moment, state in (yield FIND_REMINDERS, held.values)]
@@ -102,7 +102,7 @@ def setting_reminders(
         for number, moment, state in there
         if state == ReminderState.SCHEDULED and moment not in moments
     ]
-    planned = {moment for _, moment, _ in there}
+    planned = {moment for _, moment, state in there if state != ReminderState.SKIPPED or moment < held.now}
     new = [moment for moment in dict.fromkeys(moments) if moment not in planned]
     if not dropped and not new:
         return int(held.values["assignment"])

@@ -36,7 +36,6 @@ def lock_assignment(role: ViewerRole) -> Statement:
             assignment.c.end_date,
             assignment.c.status,
             assignment.c.attempt,
-            assignment.c.score,
             session.c.is_closed,
             session.c.start_date.label("session_start"),
         )

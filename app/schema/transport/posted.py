@@ -1,6 +1,5 @@
 """GraphQL requests like nearly all: a JSON object with a query, posted."""
 
-from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,14 +41,15 @@ async def read_whole(scope: Scope, receive: Receive) -> tuple[Posted | None, Rec
     kind = (header(scope, b"content-type") or "").partition(";")[0].strip().lower()
     if scope["method"] != "POST" or kind != JSON:
         return None, receive
-    waiting: deque[Message] = deque()
+    message: Message = {"more_body": True}
     body = bytearray()
-    while not waiting or (waiting[-1].get("more_body") and len(body) <= LONGEST_BODY):
-        waiting.append(await receive())
-        body += waiting[-1].get("body", b"")
+    while message.get("more_body") and len(body) <= LONGEST_BODY:
+        message = await receive()
+        body += message.get("body", b"")
+    waiting = [{**message, "body": bytes(body)}]  # in one piece: many small ones would take up far more room
 
     async def receive_again() -> Message:
-        return waiting.popleft() if waiting else await receive()
+        return waiting.pop() if waiting else await receive()
 
     return None if len(body) > LONGEST_BODY else as_posted(bytes(body)), receive_again
 

@@ -164,7 +164,6 @@ def is_message(message: object) -> bool:
     return (
         isinstance(payload, dict)
         and isinstance(payload.get("query", ""), str)
-        and len(payload.get("query", "")) <= LONGEST_BODY
         and isinstance(payload.get("variables"), dict | None)
         and isinstance(payload.get("operationName"), str | None)
     )
@@ -203,4 +202,5 @@ class Sockets(GraphQL[Connection, None]):
         return UNSET
 
     def decode_json(self, data: str | bytes) -> object:
-        return orjson.loads(data)
+        """What is longer than a body by HTTP may be is no message, and is not taken apart."""
+        return orjson.loads(data) if len(data) <= LONGEST_BODY else None
