@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 def opened(app: Starlette) -> Iterator[TestClient]:
     """The service as it answers what it knows: documents are prepared when they come the first time."""
     schema_of(app).operations.uses = 1
-    with TestClient(app, raise_server_exceptions=False) as client:
+    with TestClient(app, raise_server_exceptions=False, backend_options={"use_uvloop": True}) as client:
         yield client
 
 

@@ -199,13 +199,16 @@ def test_names_that_a_platform_injects_are_only_pointed_out(monkeypatch: pytest.
     assert said.stderr.splitlines()[:-1] == warnings
 
 
+WRITTEN = {"True": "on", "False": "off", "''": "empty"}
+
+
 def test_the_command_settings_lists_every_variable_with_its_default_and_meaning() -> None:
     said = CliRunner().invoke(main, ["settings"])
 
     lines = said.stdout.splitlines()
     assert (said.exit_code, said.stderr) == (0, "")
     assert lines[0::2] == [
-        f"{variable(field)} (default: {default if default != '' else 'empty'})"
+        f"{variable(field)} (default: {WRITTEN.get(repr(default), default)})"
         for field, default in DEFAULTS.items()
     ]
     meanings = [field.description for field in Settings.model_fields.values()]

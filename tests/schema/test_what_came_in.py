@@ -4,6 +4,7 @@ Contract: filters narrow together with all others, totals count what they leave;
 is there, also of one that was reopened since; what was withdrawn is gone.
 """
 
+import json
 from datetime import datetime
 from itertools import product
 from typing import Any
@@ -71,21 +72,37 @@ def test_every_combination_of_filters_is_a_naive_count(
 ) -> None:
     given_a_rich_world(gateway)
     caller = gateway.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else gateway.as_client(viewer[1])
-    counted = []
+    asked_for = [
+        {"overdue": overdue, "state": state, "status": status, "client": client, "session": session}
+        for overdue, state, status, (client, session) in product(
+            (None, True, False),
+            (None, "RUNNING", "COMPLETED", "FUTURE"),
+            (None, "PENDING"),
+            ((None, None), (2, None), (None, 1), (99, None)),
+        )
+    ]
+    expected = [naive_assignments(viewer, asked | {"since": since}) for asked in asked_for]
 
-    for overdue, state, status, (client, session) in product(
-        (None, True, False),
-        (None, "RUNNING", "COMPLETED", "FUTURE"),
-        (None, "PENDING"),
-        ((None, None), (2, None), (None, 1), (99, None)),
-    ):
-        asked = {"overdue": overdue, "state": state, "status": status, "client": client, "session": session}
-        expected = naive_assignments(viewer, asked | {"since": since})
-        found = caller.data(ASSIGNMENTS, **asked, since=said(since))["assignments"]
-        assert (numbers(found), found["totalCount"]) == (expected, len(expected)), asked
-        counted.append(len(expected))
+    fields = (field_of(number, {**asked, "since": since}) for number, asked in enumerate(asked_for))
+    answer = caller.data(f"{{ {' '.join(fields)} }}")
 
-    assert since == NOW or max(counted) > 3
+    found = [answer[f"list{number}"] for number in range(len(asked_for))]
+    assert [(numbers(each), each["totalCount"]) for each in found] == [(each, len(each)) for each in expected]
+    assert since == NOW or max(map(len, expected)) > 3
+
+
+def field_of(number: int, asked: dict[str, Any]) -> str:
+    """One list of many in a document: all at once takes less time."""
+    written = {
+        "isOverdue": json.dumps(asked["overdue"]),
+        "timeState": asked["state"] or "null",
+        "status": asked["status"] or "null",
+        "clientId": json.dumps(asked["client"]),
+        "sessionId": json.dumps(asked["session"]),
+        "submittedSince": json.dumps(said(asked["since"])),
+    }
+    arguments = ", ".join(f"{name}: {value}" for name, value in written.items())
+    return f"list{number}: assignments({arguments}, first: 100) {{ totalCount nodes {{ legacyId }} }}"
 
 
 def test_overdue_filtered_is_overdue_counted(gateway: Gateway) -> None:

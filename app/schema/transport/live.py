@@ -28,6 +28,7 @@ from app.schema.transport.posted import Posted
 
 logger = logging.getLogger("care.graphql")
 
+EARLY_SECONDS = 0.05  # so that a token is not found to have ended in the middle of a look
 LOOK_SECONDS = 5  # between two looks where nothing was heard; also at the account
 ONE_ANSWER = frozenset({OperationType.QUERY, OperationType.MUTATION})
 MANY_ANSWERS = frozenset({OperationType.SUBSCRIPTION})
@@ -72,7 +73,7 @@ class Entrance:
         return LiveContext(
             **vars(context),
             again=partial(self.door.open, self.authorization, self.request_id),
-            ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp(),
+            ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp() - EARLY_SECONDS,
             feed=self.feed,
         )
 
