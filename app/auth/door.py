@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from sqlalchemy import String, bindparam, select
+from sqlalchemy import select
 
 from app.auth.keys import Key
 from app.auth.tokens import Identity, Verifier
@@ -13,7 +13,7 @@ from app.care.context import Context, Role, Viewer
 from app.care.errors import NotAllowed, NotSignedIn
 from app.db.drivers import Database
 from app.db.entities import Table, table_of
-from app.db.statements import Operation, Statement
+from app.db.statements import Operation, Statement, text_parameter
 from app.db.tables import Caregiver, Client
 
 
@@ -21,7 +21,7 @@ def find_account(table: Table) -> Statement:
     account = table_of(table).c
     return Statement(
         lambda kind: select(account.id, account.is_disabled).where(
-            account.user_name == bindparam("user", type_=String)
+            account.user_name == text_parameter("user")
         )
     )
 

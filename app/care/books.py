@@ -3,14 +3,14 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import Boolean, ColumnElement, FromClause, String, bindparam, false, select
+from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, false, select
 
 from app.care.context import Context
 from app.care.errors import Unreadable
 from app.db.entities import table_of
 from app.db.reads import Page, Row, get_rows, list_rows
 from app.db.selection import Viewpoint, Wanted, Where, Window
-from app.db.statements import Operation, id_parameter
+from app.db.statements import Operation, id_parameter, text_parameter
 from app.db.tables import Book, BookWord
 from app.db.words import end_of, words_of
 
@@ -54,8 +54,8 @@ class HasWord:
 
     def __call__(self, book: FromClause) -> ColumnElement[bool]:
         words = table_of(BookWord)
-        begins = words.c.word >= bindparam(f"word_{self.n}", type_=String)
-        ends = words.c.word < bindparam(f"word_{self.n}_end", type_=String)
+        begins = words.c.word >= text_parameter(f"word_{self.n}")
+        ends = words.c.word < text_parameter(f"word_{self.n}_end")
         return book.c.id.in_(select(words.c.book_id).where(begins, ends))
 
 

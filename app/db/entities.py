@@ -171,5 +171,12 @@ def reader_of(column: Column[Any]) -> Callable[[Any], Any] | None:
     return None
 
 
+def known_moment(stored: datetime | str | None) -> datetime:
+    """Of a column that is never empty."""
+    moment = as_moment(stored)
+    assert moment is not None
+    return moment
+
+
 def read_json(stored: str | None) -> Any:
     return None if stored is None else orjson.loads(stored)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any, Literal, TypeVar
 
@@ -12,6 +13,7 @@ from sqlalchemy import (
     Dialect,
     FromClause,
     Integer,
+    String,
     bindparam,
     column,
     func,
@@ -22,6 +24,8 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 from sqlalchemy.types import TypeEngine
+
+from app.db.tables import Moment
 
 DatabaseKind = Literal["sqlite", "postgresql"]
 Values = dict[str, Any]
@@ -101,6 +105,14 @@ def among(subject: ColumnElement[Any], name: str, kind: DatabaseKind) -> ColumnE
         items = func.json_each(bindparam(name)).table_valued("value")
         return subject.in_(select(items.c.value))
     return subject == func.any(bindparam(name, type_=ARRAY(BigInteger)))
+
+
+def moment_parameter(name: str) -> ColumnElement[datetime]:
+    return bindparam(name, type_=Moment)
+
+
+def text_parameter(name: str) -> ColumnElement[str]:
+    return bindparam(name, type_=String)
 
 
 def id_parameter(name: str) -> ColumnElement[int]:

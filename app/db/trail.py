@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, and_, literal_column, select
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.entities import as_moment, table_of
+from app.db.entities import known_moment, table_of
 from app.db.plans import without_index
 from app.db.selection import ViewerRole
-from app.db.statements import DatabaseKind, Statement, among, count_parameter, id_parameter
+from app.db.statements import DatabaseKind, Statement, among, count_parameter, id_parameter, moment_parameter
 from app.db.tables import Event, EventKind
-from app.db.writes.events import moment_parameter
 
 EVENT = table_of(Event).c
 
@@ -29,9 +28,7 @@ class Happening(NamedTuple):
 
     @property
     def moment(self) -> datetime:
-        moment = as_moment(self.stored_moment)
-        assert moment is not None
-        return moment
+        return known_moment(self.stored_moment)
 
 
 def belongs(role: ViewerRole, kind: DatabaseKind) -> ColumnElement[bool]:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from app.db.drivers import Database
-from app.db.entities import as_moment
+from app.db.entities import known_moment
 from app.db.statements import Operation
 from app.db.tables import DeliveryState
 from app.db.writes.deliveries import COUNT_ATTEMPTS, FIND_DUE_DELIVERIES, SETTLE_DELIVERY, TAKE_DELIVERIES
@@ -63,8 +63,6 @@ def attempting(now: datetime, caregiver: int, events: list[int]) -> Operation[li
     values: dict[str, Any] = {"caregiver": caregiver, "events": events, "now": now}
     attempts = []
     for event, before, kind, stored, client, session, assignment, reminder in (yield TAKE_DELIVERIES, values):
-        moment = as_moment(stored)
-        assert moment is not None
         data = {
             "sessionId": session,
             "assignmentId": assignment,
@@ -72,7 +70,7 @@ def attempting(now: datetime, caregiver: int, events: list[int]) -> Operation[li
             "clientId": client,
             "reminderId": reminder,
         }
-        attempts.append(Attempt(caregiver, before + 1, Happened(event, kind, moment, data)))
+        attempts.append(Attempt(caregiver, before + 1, Happened(event, kind, known_moment(stored), data)))
     if attempts:
         taken = [attempt.happened.event for attempt in attempts]
         yield COUNT_ATTEMPTS, {**values, "events": taken, "until": now + LEASE}

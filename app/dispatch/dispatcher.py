@@ -10,8 +10,7 @@ from app.db.drivers import Database, DatabaseUnavailable, reason_of
 from app.dispatch.deliveries import deliver
 from app.dispatch.outbox import hand_over, remind
 from app.dispatch.upkeep import tidy
-from app.dispatch.webhook import Webhook, open_webhook
-from app.settings import Settings
+from app.dispatch.webhook import Webhook
 
 logger = logging.getLogger("care.dispatch")
 
@@ -27,15 +26,6 @@ async def take(db: Database, has_webhook: bool, now: datetime) -> bool:
     more_reminders = await remind(db, now)
     more_events = await hand_over(db, has_webhook, now)
     return more_reminders or more_events
-
-
-async def dispatch_once(db: Database, settings: Settings, now: datetime) -> None:
-    """All that is due at one moment."""
-    webhook = open_webhook(settings)
-    while await take(db, webhook is not None, now):
-        pass
-    while webhook is not None and await deliver(db, webhook, lambda: now):
-        pass
 
 
 async def dispatch(

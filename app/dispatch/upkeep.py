@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from app.db.drivers import Database
-from app.db.entities import as_moment
+from app.db.entities import known_moment
 from app.db.statements import Operation, Statement
 from app.db.tables import DeliveryState
 from app.db.writes.deliveries import (
@@ -45,9 +45,7 @@ def listing(state: DeliveryState | None, after: int) -> Operation[list[Listed]]:
 
 
 def listed_of(event: int, kind: str, state: str, attempts: int, next_date: Any, said: str | None) -> Listed:
-    moment = as_moment(next_date)
-    assert moment is not None
-    return Listed(event, kind, state, attempts, moment, said)
+    return Listed(event, kind, state, attempts, known_moment(next_date), said)
 
 
 async def retry_event(db: Database, event: int, now: datetime) -> None:

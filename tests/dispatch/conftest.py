@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from app.db.drivers import Database, open_database
-from app.dispatch.dispatcher import dispatch_once
 from app.settings import Settings
 from tests.callers import load
 from tests.db import raw
 from tests.dispatch.receiver import SECRET, Receiver, receiving
+from tests.dispatch.rounds import dispatch_once
 from tests.given import HOUR, NOW, a_world, an_assignment
 
 Rows = list[tuple[Any, ...]]

@@ -10,11 +10,11 @@ from app.care.assignments.pending import withdrawing
 from app.care.sessions.opening import closing
 from app.db.drivers import open_database
 from app.db.selection import Viewpoint
-from app.dispatch.dispatcher import dispatch_once
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, load, opened
 from tests.dispatch.conftest import Care
+from tests.dispatch.rounds import dispatch_once
 from tests.given import DAY, HOUR, NOW, a_session, a_world, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 

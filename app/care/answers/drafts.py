@@ -38,7 +38,6 @@ class Answers:
 class Draft:
     id: int
     revision: int
-    save_type: SaveType
 
 
 async def save_answers(ctx: Context, answers: Answers, is_auto: bool, wanted: Wanted | None) -> Row | None:
@@ -88,7 +87,7 @@ def refuse_unless_answerable(held: Held) -> None:
 
 def finding_draft(held: Held) -> Operation[Draft | None]:
     found = yield FIND_DRAFTS, held.values
-    return Draft(found[0][0], found[0][1], SaveType(found[0][2])) if found else None
+    return Draft(*found[0]) if found else None
 
 
 def last_revision(held: Held) -> Operation[int]:

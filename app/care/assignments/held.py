@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from app.care.errors import NotFound, NotRunning, WrongState
 from app.care.sessions.reading import time_state
-from app.db.entities import as_moment
+from app.db.entities import as_moment, known_moment
 from app.db.reads import seen_from
 from app.db.selection import Viewpoint
 from app.db.statements import Operation, Values
@@ -42,18 +41,12 @@ def holding(
         values=values,
         now=viewpoint.now,
         book_id=book,
-        start_date=known(start),
+        start_date=known_moment(start),
         end_date=as_moment(end),
         status=AssignmentStatus(status),
         attempt=attempt,
-        session_state=time_state(bool(is_closed), known(opens), viewpoint.now),
+        session_state=time_state(bool(is_closed), known_moment(opens), viewpoint.now),
     )
-
-
-def known(stored: Any) -> datetime:
-    moment = as_moment(stored)
-    assert moment is not None
-    return moment
 
 
 def refuse_closed(held: Held, member: str = "assignmentId") -> None:

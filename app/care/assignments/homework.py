@@ -8,7 +8,7 @@ from app.care.bounds import check_moment
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
 from app.care.sessions.reading import time_state
-from app.db.entities import as_moment
+from app.db.entities import known_moment
 from app.db.reads import Row, get_rows
 from app.db.selection import Viewpoint, Wanted
 from app.db.statements import Operation, Values
@@ -88,9 +88,7 @@ def assigning(
         if first is not None:
             return first
     yield from finding_books(homework)
-    session_start = as_moment(start_date)
-    assert session_start is not None
-    if time_state(bool(is_closed), session_start, viewpoint.now) is not TimeState.RUNNING:
+    if time_state(bool(is_closed), known_moment(start_date), viewpoint.now) is not TimeState.RUNNING:
         raise NotRunning("sessionId")
     return (yield from adding_homework(values, homework))
 

@@ -2,12 +2,13 @@
 
 from datetime import datetime
 
-from app.care.assignments.held import Held, holding, known, refuse_closed, refuse_unless_pending
+from app.care.assignments.held import Held, holding, refuse_closed, refuse_unless_pending
 from app.care.assignments.homework import check_reminders
 from app.care.bounds import check_moment
 from app.care.context import Context, Role
 from app.care.errors import Unreadable
 from app.care.sessions.opening import changed_session
+from app.db.entities import known_moment
 from app.db.reads import Row, get_rows
 from app.db.selection import Viewpoint, Wanted
 from app.db.statements import Operation
@@ -96,7 +97,9 @@ def setting_reminders(
     be due this very moment. What was skipped before its time, as submitting does, is planned anew."""
     held = yield from holding_pending(viewpoint, assignment_id)
     check_reminders(moments, held.start_date, held.end_date)
-    there = [(number, known(moment), state) for number, moment, state in (yield FIND_REMINDERS, held.values)]
+    there = [
+        (number, known_moment(moment), state) for number, moment, state in (yield FIND_REMINDERS, held.values)
+    ]
     dropped = [
         number
         for number, moment, state in there

@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, FromClause, String, and_, bindparam
+from sqlalchemy import ColumnElement, FromClause, and_
 
 from app.care.context import Context
 from app.care.sessions.reading import IN_TIME_STATE, NOW, Moments, is_running
 from app.db.reads import CountedBy, Page, Row, get_rows, list_rows
 from app.db.selection import Wanted, Where, Window
-from app.db.statements import id_parameter
-from app.db.tables import Assignment, AssignmentStatus, Moment, Session, TimeState
+from app.db.statements import id_parameter, moment_parameter, text_parameter
+from app.db.tables import Assignment, AssignmentStatus, Session, TimeState
 
 # --- how late -------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class AssignmentFilter:
 
 
 def has_status(assignment: FromClause) -> ColumnElement[bool]:
-    return assignment.c.status == bindparam("status", type_=String)
+    return assignment.c.status == text_parameter("status")
 
 
 def is_in_session(assignment: FromClause) -> ColumnElement[bool]:
@@ -88,7 +88,7 @@ def is_of_book(assignment: FromClause) -> ColumnElement[bool]:
 
 
 def is_submitted_since(row: FromClause) -> ColumnElement[bool]:
-    return row.c.submit_date >= bindparam("since", type_=Moment)
+    return row.c.submit_date >= moment_parameter("since")
 
 
 def is_session(session: FromClause) -> ColumnElement[bool]:

@@ -5,12 +5,13 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
-from app.care.assignments.held import CLOSED, known
+from app.care.assignments.held import CLOSED
 from app.care.assignments.homework import Homework, adding_homework, check_homework, finding_books
 from app.care.bounds import LONGEST_TEXT, LONGEST_TITLE, check_moment, check_text
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable, WrongState
 from app.care.sessions.reading import time_state
+from app.db.entities import known_moment
 from app.db.reads import Row, get_rows
 from app.db.selection import Viewpoint, Wanted
 from app.db.statements import Operation, Values
@@ -220,11 +221,11 @@ def holding_session(viewpoint: Viewpoint, session_id: int | None) -> Operation[H
     if not found:
         raise NotFound("session", "sessionId")
     client_id, is_closed, start, title, description = found[0]
-    state = time_state(bool(is_closed), known(start), viewpoint.now)
+    state = time_state(bool(is_closed), known_moment(start), viewpoint.now)
     if state is TimeState.COMPLETED:
         raise NotRunning("sessionId", message=CLOSED)
     values |= {"client": client_id, "sessions": [session_id], "actor": Actor.CAREGIVER}
-    return HeldSession(values, state, known(start), title, description)
+    return HeldSession(values, state, known_moment(start), title, description)
 
 
 def updating(viewpoint: Viewpoint, change: SessionChange) -> Operation[int]:

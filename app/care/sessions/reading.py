@@ -4,14 +4,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from sqlalchemy import ColumnElement, FromClause, and_, bindparam, false, true
+from sqlalchemy import ColumnElement, FromClause, and_, false, true
 
 from app.care.context import Context
 from app.db.reads import Page, Row, get_rows, list_rows
 from app.db.selection import Wanted, Where, Window
-from app.db.tables import Moment, Session, TimeState
+from app.db.statements import moment_parameter
+from app.db.tables import Session, TimeState
 
-NOW = bindparam("now", type_=Moment)
+NOW = moment_parameter("now")
 Moments = TypeVar("Moments", datetime, str)  # both as moments, or both as SQLite stores them
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import String, bindparam, or_, select
+from sqlalchemy import or_, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.drivers import DatabaseError, is_fault_of_database, reason_of, sqlite_path
 from app.db.entities import table_of
 from app.db.reads import CAREGIVERS_OF_CLIENT
 from app.db.sqlite import connect_sqlite
-from app.db.statements import DatabaseKind, Operation, Statement, Values, id_parameter
+from app.db.statements import DatabaseKind, Operation, Statement, Values, id_parameter, text_parameter
 from app.db.tables import Actor, Client, EventKind
 from app.db.upkeep.accounts import AccountRefused
 from app.db.upkeep.seldom import connect_postgres
@@ -56,7 +56,7 @@ class Named:
 
 def find_client(kind: DatabaseKind) -> ClauseElement:
     client = table_of(Client).c
-    is_named = or_(client.user_name == bindparam("user", type_=String), client.id == id_parameter("client"))
+    is_named = or_(client.user_name == text_parameter("user"), client.id == id_parameter("client"))
     return select(client.id, client.name).where(is_named)
 
 

@@ -1,13 +1,20 @@
 """Drafts, submissions and what is said of them."""
 
-from sqlalchemy import Integer, String, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import Integer, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
 from app.db.entities import is_final, table_of
 from app.db.plans import without_index
-from app.db.statements import DatabaseKind, Statement, among, count_parameter, id_parameter
+from app.db.statements import (
+    DatabaseKind,
+    Statement,
+    among,
+    count_parameter,
+    id_parameter,
+    moment_parameter,
+    text_parameter,
+)
 from app.db.tables import Answer, AnswerSet, Feedback, Question
-from app.db.writes.events import moment_parameter
 
 SET = table_of(AnswerSet)
 ANSWER = table_of(Answer)
@@ -42,7 +49,7 @@ def of_held(kind: DatabaseKind) -> ColumnElement[bool]:
 
 
 def find_drafts(kind: DatabaseKind) -> ClauseElement:
-    columns = (SET.c.id, SET.c.revision, SET.c.save_type)
+    columns = (SET.c.id, SET.c.revision)
     return select(*columns).where(of_held(kind), ~is_final(SET)).order_by(SET.c.id.desc())
 
 
@@ -79,7 +86,7 @@ def add_set(kind: DatabaseKind) -> ClauseElement:
         "caregiver_id": id_parameter("caregiver"),
         "client_id": id_parameter("client"),
         "assignment_id": id_parameter("assignment"),
-        "save_type": bindparam("save_type", type_=String),
+        "save_type": text_parameter("save_type"),
         "attempt": count_parameter("attempt"),
         "revision": count_parameter("revision"),
         "submit_date": moment_parameter("submitted"),
@@ -92,7 +99,7 @@ def add_set(kind: DatabaseKind) -> ClauseElement:
 def save_draft(kind: DatabaseKind) -> ClauseElement:
     mine = and_(SET.c.id == id_parameter("answer_set"), of_held(kind))
     changed = {
-        "save_type": bindparam("save_type", type_=String),
+        "save_type": text_parameter("save_type"),
         "attempt": count_parameter("attempt"),
         "revision": count_parameter("revision"),
     }
@@ -130,7 +137,7 @@ def add_feedback(kind: DatabaseKind) -> ClauseElement:
         "client_id": id_parameter("client"),
         "assignment_id": id_parameter("assignment"),
         "answer_set_id": id_parameter("answer_set"),
-        "text": bindparam("text", type_=String),
+        "text": text_parameter("text"),
         "score": bindparam("given_score", type_=Integer),
         "submit_date": moment_parameter("now"),
     }
@@ -139,7 +146,7 @@ def add_feedback(kind: DatabaseKind) -> ClauseElement:
 
 def change_feedback(kind: DatabaseKind) -> ClauseElement:
     changed = {
-        "text": bindparam("text", type_=String),
+        "text": text_parameter("text"),
         "score": bindparam("given_score", type_=Integer),
         "submit_date": moment_parameter("now"),
     }

@@ -5,9 +5,8 @@ from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
 from app.db.entities import is_there, table_of
 from app.db.selection import ViewerRole
-from app.db.statements import DatabaseKind, Statement, among, count_parameter, id_parameter
+from app.db.statements import DatabaseKind, Statement, among, count_parameter, id_parameter, moment_parameter
 from app.db.tables import Assignment, AssignmentStatus, FeedbackStatus, Reminder, ReminderState, Session
-from app.db.writes.events import moment_parameter
 
 ASSIGNMENT = table_of(Assignment)
 REMINDER = table_of(Reminder)

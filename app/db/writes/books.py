@@ -1,12 +1,19 @@
 """The catalogue: modules and books added, replaced, retired and restored."""
 
-from sqlalchemy import Boolean, String, bindparam, delete, func, insert, null, select, update
+from sqlalchemy import Boolean, bindparam, delete, func, insert, null, select, update
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
-from app.db.statements import DatabaseKind, Statement, Values, among, id_parameter
+from app.db.statements import (
+    DatabaseKind,
+    Statement,
+    Values,
+    among,
+    id_parameter,
+    moment_parameter,
+    text_parameter,
+)
 from app.db.tables import Assignment, Book, BookWord, Module, Question
-from app.db.writes.events import moment_parameter
 
 MODULE = table_of(Module)
 BOOK = table_of(Book)
@@ -28,7 +35,7 @@ def find_assigned(kind: DatabaseKind) -> ClauseElement:
 def of_book() -> Values:
     return {
         "module_id": id_parameter("module"),
-        "name": bindparam("name", type_=String),
+        "name": text_parameter("name"),
         "is_test": bindparam("is_test", type_=Boolean),
     }
 
@@ -47,15 +54,15 @@ def add_numbered_book(kind: DatabaseKind) -> ClauseElement:
 
 
 def add_module(kind: DatabaseKind) -> ClauseElement:
-    return insert(MODULE).values(name=bindparam("name", type_=String)).returning(MODULE.c.id)
+    return insert(MODULE).values(name=text_parameter("name")).returning(MODULE.c.id)
 
 
 def add_numbered_module(kind: DatabaseKind) -> ClauseElement:
-    return insert(MODULE).values(id=id_parameter("id"), name=bindparam("name", type_=String))
+    return insert(MODULE).values(id=id_parameter("id"), name=text_parameter("name"))
 
 
 def change_module(kind: DatabaseKind) -> ClauseElement:
-    name = bindparam("name", type_=String)
+    name = text_parameter("name")
     return update(MODULE).where(MODULE.c.id == id_parameter("id")).values(name=name)
 
 

@@ -2,14 +2,21 @@
 
 from functools import partial
 
-from sqlalchemy import ColumnElement, Select, String, Text, and_, bindparam, delete, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, delete, select, tuple_, update
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
-from app.db.statements import DatabaseKind, Statement, among, count_parameter, id_parameter
+from app.db.statements import (
+    DatabaseKind,
+    Statement,
+    among,
+    count_parameter,
+    id_parameter,
+    moment_parameter,
+    text_parameter,
+)
 from app.db.tables import Delivery, DeliveryState, Event, KeptAnswer
 from app.db.writes.dispatch import MOST_FOUND, is_of_caregiver, is_state
-from app.db.writes.events import moment_parameter
 
 DELIVERY = table_of(Delivery)
 EVENT = table_of(Event)
@@ -70,7 +77,7 @@ def settle_delivery(kind: DatabaseKind) -> ClauseElement:
             DELIVERY.c.attempts == count_parameter("attempt"),
         )
         .values(
-            state=bindparam("to", type_=String),
+            state=text_parameter("to"),
             next_date=moment_parameter("next"),
             last_answer=bindparam("said", type_=Text),
         )

@@ -9,9 +9,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     FromClause,
-    String,
     and_,
-    bindparam,
     insert,
     literal,
     literal_column,
@@ -22,7 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
-from app.db.statements import DatabaseKind, Statement, among, id_parameter
+from app.db.statements import DatabaseKind, Statement, among, id_parameter, moment_parameter, text_parameter
 from app.db.tables import (
     Actor,
     Assignment,
@@ -35,7 +33,7 @@ from app.db.tables import (
     ReminderState,
     Session,
 )
-from app.db.writes.events import moment_parameter, told
+from app.db.writes.events import told
 
 MOST_FOUND = 500
 
@@ -98,7 +96,7 @@ def mark_reminders(kind: DatabaseKind) -> ClauseElement:
     return (
         update(REMINDER)
         .where(is_of_caregiver(REMINDER), among(REMINDER.c.id, "reminders", kind))
-        .values(state=bindparam("to", type_=String))
+        .values(state=text_parameter("to"))
     )
 
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import is_final, table_of
-from app.db.statements import DatabaseKind, Statement, among, id_parameter
+from app.db.statements import DatabaseKind, Statement, among, id_parameter, moment_parameter
 from app.db.tables import (
     Answer,
     AnswerSet,
@@ -37,7 +37,6 @@ from app.db.tables import (
     ReminderState,
     Session,
 )
-from app.db.writes.events import moment_parameter
 
 CLIENT = table_of(Client)
 SESSION = table_of(Session)

@@ -2,19 +2,15 @@
 
 from typing import Any
 
-from sqlalchemy import Insert, Select, String, Text, bindparam, cast, func, insert, null, select
+from sqlalchemy import Insert, Select, Text, cast, func, insert, null, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
-from app.db.statements import DatabaseKind, Statement, each, id_parameter
-from app.db.tables import Event, Id, Moment
+from app.db.statements import DatabaseKind, Statement, each, id_parameter, moment_parameter, text_parameter
+from app.db.tables import Event, Id
 
 EVENT = table_of(Event)
 CHANNEL = "care_event"  # on which PostgreSQL tells every process whom an event is about
-
-
-def moment_parameter(name: str) -> Any:
-    return bindparam(name, type_=Moment)
 
 
 def told(kind: DatabaseKind, rows: Select[Any], columns: list[str]) -> Insert:
@@ -29,11 +25,11 @@ def told(kind: DatabaseKind, rows: Select[Any], columns: list[str]) -> Insert:
 def tell_of_assignments(kind: DatabaseKind) -> ClauseElement:
     """One event for each of `assignments`."""
     assignments = each("assignments", kind)
-    columns = {
+    columns: dict[str, Any] = {
         "caregiver_id": id_parameter("caregiver"),
         "client_id": id_parameter("client"),
-        "kind": bindparam("event", type_=String),
-        "actor": bindparam("actor", type_=String),
+        "kind": text_parameter("event"),
+        "actor": text_parameter("actor"),
         "session_id": id_parameter("session"),
         "assignment_id": assignments.c.value,
         "moment": moment_parameter("now"),
@@ -45,11 +41,11 @@ def tell_of_assignments(kind: DatabaseKind) -> ClauseElement:
 def tell_of_sessions(kind: DatabaseKind) -> ClauseElement:
     """One event for each of `sessions`."""
     sessions = each("sessions", kind)
-    columns = {
+    columns: dict[str, Any] = {
         "caregiver_id": id_parameter("caregiver"),
         "client_id": id_parameter("client"),
-        "kind": bindparam("event", type_=String),
-        "actor": bindparam("actor", type_=String),
+        "kind": text_parameter("event"),
+        "actor": text_parameter("actor"),
         "session_id": sessions.c.value,
         "assignment_id": cast(null(), Id),
         "moment": moment_parameter("now"),

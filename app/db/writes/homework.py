@@ -4,7 +4,15 @@ from sqlalchemy import DateTime, case, insert, literal, select, update
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
-from app.db.statements import DatabaseKind, Statement, among, count_parameter, each, id_parameter
+from app.db.statements import (
+    DatabaseKind,
+    Statement,
+    among,
+    count_parameter,
+    each,
+    id_parameter,
+    moment_parameter,
+)
 from app.db.tables import (
     Assignment,
     AssignmentStatus,
@@ -14,7 +22,6 @@ from app.db.tables import (
     ReminderState,
     Session,
 )
-from app.db.writes.events import moment_parameter
 
 
 def lock_session(kind: DatabaseKind) -> ClauseElement:

@@ -2,21 +2,16 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, String, Text, and_, bindparam, literal, select, update
+from sqlalchemy import ColumnElement, Integer, Text, and_, bindparam, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
-from app.db.statements import DatabaseKind, Statement, id_parameter
+from app.db.statements import DatabaseKind, Statement, id_parameter, moment_parameter, text_parameter
 from app.db.tables import KeptAnswer
-from app.db.writes.events import moment_parameter
 
 KEPT = table_of(KeptAnswer)
 INSERT: dict[DatabaseKind, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-
-
-def text_parameter(name: str) -> ColumnElement[str]:
-    return bindparam(name, type_=String)
 
 
 def is_the_key() -> ColumnElement[bool]:

@@ -5,9 +5,8 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
 from app.db.plans import without_index
-from app.db.statements import DatabaseKind, Statement, among, id_parameter
+from app.db.statements import DatabaseKind, Statement, among, id_parameter, moment_parameter
 from app.db.tables import AnswerSet, Assignment, AssignmentStatus, Reminder
-from app.db.writes.events import moment_parameter
 
 
 def find_lately_assigned(kind: DatabaseKind) -> ClauseElement:

@@ -1,14 +1,13 @@
 """Opening, changing and closing a session."""
 
-from sqlalchemy import Boolean, String, bindparam, insert, literal, select, true, update
+from sqlalchemy import Boolean, insert, literal, select, true, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
 from app.db.entities import table_of
 from app.db.kept import recomputed
-from app.db.statements import DatabaseKind, Statement, id_parameter
+from app.db.statements import DatabaseKind, Statement, id_parameter, moment_parameter, text_parameter
 from app.db.tables import Assignment, Client, Relationship, Reminder, ReminderState, Session
-from app.db.writes.events import moment_parameter
 
 SESSION = table_of(Session)
 CLIENT = table_of(Client)
@@ -23,7 +22,7 @@ def find_client(kind: DatabaseKind) -> ClauseElement:
     """By the identifier that the client has outside this service: whoever knows it was told it."""
     return (
         select(CLIENT.c.id)
-        .where(CLIENT.c.oppt_id == bindparam("oppt_id", type_=String), CLIENT.c.erase_date.is_(None))
+        .where(CLIENT.c.oppt_id == text_parameter("oppt_id"), CLIENT.c.erase_date.is_(None))
         .with_for_update(read=True, key_share=True)
     )  # a client who is being erased meanwhile is gone
 
@@ -52,9 +51,9 @@ def add_session(kind: DatabaseKind) -> ClauseElement:
     columns = {
         "caregiver_id": id_parameter("caregiver"),
         "client_id": id_parameter("client"),
-        "title": bindparam("title", type_=String),
-        "description": bindparam("description", type_=String),
-        "chat_id": bindparam("chat", type_=String),
+        "title": text_parameter("title"),
+        "description": text_parameter("description"),
+        "chat_id": text_parameter("chat"),
         "create_date": moment_parameter("now"),
         "start_date": moment_parameter("session_start"),
         "is_closed": literal(False, Boolean),
@@ -72,8 +71,8 @@ def lock_whole_session(kind: DatabaseKind) -> ClauseElement:
 
 def change_session(kind: DatabaseKind) -> ClauseElement:
     changed = {
-        "title": bindparam("title", type_=String),
-        "description": bindparam("description", type_=String),
+        "title": text_parameter("title"),
+        "description": text_parameter("description"),
         "start_date": moment_parameter("session_start"),
     }
     return update(SESSION).where(is_mine()).values(changed)

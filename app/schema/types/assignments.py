@@ -6,7 +6,7 @@ from typing import Any
 import strawberry
 
 from app.care.assignments.reading import LatenessState, lateness
-from app.db.entities import as_moment
+from app.db.entities import as_moment, known_moment
 from app.db.plans import Row
 from app.db.tables import AssignmentStatus, FeedbackStatus, ReminderState
 from app.schema.types.answers import AnswerSet, Feedback
@@ -30,9 +30,8 @@ class Reminder:
 
 
 def lateness_of(assignment: strawberry.Parent[Row]) -> Any:
-    now = as_moment(assignment.now)
-    assert now is not None
-    return lateness(as_moment(assignment.end_date), as_moment(assignment.submit_date), now)
+    end_date, submit_date = as_moment(assignment.end_date), as_moment(assignment.submit_date)
+    return lateness(end_date, submit_date, known_moment(assignment.now))
 
 
 @strawberry.type(description="The homework of one book, assigned to the client of a session.")
