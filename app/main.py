@@ -21,6 +21,7 @@ from app.auth.door import Door, utc_now
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
 from app.care.context import Role
+from app.db.audit.records import Recorder
 from app.db.drivers import DatabaseError, open_database, sqlite_path
 from app.db.following import following
 from app.db.sqlite import check_sqlite
@@ -43,6 +44,7 @@ NO_STORE = {"cache-control": "no-store"}
 def create_app(settings: Settings | None = None, clock: Callable[[], datetime] = utc_now) -> Starlette:
     """The ASGI application. Without settings it reads CARE_* from the environment."""
     settings = settings or read_settings()
+    refuse_unaudited(settings)
     keys = keys_for(settings)
     webhook = open_webhook(settings)
     schema = schema_of_service(settings.engine)
@@ -51,13 +53,14 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         verifier = Verifier(settings, keys)
         db = await open_database(settings.database, settings.read_threads, loop_read_ms=settings.loop_read_ms)
+        recorder = Recorder(db) if settings.audit else None
         feed = Feed(following(settings.database, db))
         dispatches = dispatching(db, webhook, clock) if settings.dispatcher else nullcontext()
         try:
             async with dispatches:
                 with told_to_stop(feed.stop):
                     yield {
-                        "door": Door(db, verifier, settings.time_zone, clock),
+                        "door": Door(db, recorder, verifier, settings.time_zone, clock),
                         "feed": feed,
                     }
         finally:
@@ -108,6 +111,11 @@ def settle() -> None:
 def schema_of_service(prepares: bool) -> Schema:
     """Some work to make, and the same for every application of a process."""
     return build_schema(prepares)
+
+
+def refuse_unaudited(settings: Settings) -> None:
+    if not (settings.audit or settings.in_development):
+        raise SettingsError("CARE_AUDIT=off is for development only: every access to answers is on record")
 
 
 def keys_for(settings: Settings) -> KeySet:

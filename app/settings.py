@@ -70,6 +70,9 @@ class Settings(BaseSettings):
     dispatcher: bool = Field(
         True, description="on, or off: `serve` then leaves reminders and events to `care-gateway worker`"
     )
+    audit: bool = Field(
+        True, description="on, or in development off: accesses to answers and changes are then not recorded"
+    )
     webhook_url: str = Field(
         "",
         description="where events are posted to: https://, or http:// to this machine itself; empty: nowhere",

@@ -11,10 +11,11 @@ from app.auth.keys import Key
 from app.auth.tokens import Identity, Verifier
 from app.care.context import Context, Role, Viewer
 from app.care.errors import NotAllowed, NotSignedIn
+from app.db.audit.records import Recorder
 from app.db.drivers import Database
 from app.db.entities import Table, table_of
 from app.db.statements import Operation, Statement, text_parameter
-from app.db.tables import Caregiver, Client
+from app.db.tables import Caregiver, Client, Contract
 
 
 def find_account(table: Table) -> Statement:
@@ -65,16 +66,27 @@ class Door:
     """Where requests of both contracts come in."""
 
     db: Database
+    recorder: Recorder | None  # of the audit trail
     verifier: Verifier
     time_zone: str
     clock: Callable[[], datetime] = utc_now
     entered: dict[str, Entered] = field(default_factory=dict, compare=False)
 
-    async def open(self, authorization: str | None, request_id: str) -> Context:
+    async def open(
+        self, authorization: str | None, request_id: str, contract: Contract = Contract.GRAPHQL
+    ) -> Context:
         """The context of a request. Without a token there is no viewer; a bad token is refused."""
         now = self.clock()
         viewer = None if authorization is None else await self.viewer(authorization, now)
-        return Context(viewer, self.db, now, request_id, self.time_zone)
+        return Context(
+            viewer,
+            self.db,
+            now,
+            request_id,
+            self.time_zone,
+            contract=contract,
+            recorder=self.recorder,
+        )
 
     async def viewer(self, authorization: str, now: datetime) -> Viewer:
         known = self.entered.get(authorization)

@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from typing import TypeVar
 
-from app.care.errors import NotAllowed, NotSignedIn
+from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.once import Once, making_once
+from app.db.audit.records import DONE, About, Record, Recorder, about_answers, as_text, recorded
 from app.db.drivers import Database
 from app.db.selection import Viewpoint
 from app.db.statements import Operation
+from app.db.tables import AuditActor, Contract
 
 Result = TypeVar("Result")
 
@@ -34,14 +37,44 @@ class Context:
     time_zone: str  # of the legacy wall times, and of the days and weeks that are counted by
     once: Once | None = None  # the key under which the change is asked for
     repeats_within: timedelta | None = None  # how soon the same homework is taken for a repetition
+    contract: Contract = Contract.GRAPHQL
+    recorder: Recorder | None = None  # of the audit trail; none where nothing is recorded
 
-    async def write(self, operation: Operation[Result]) -> Result:
-        """One change, in one transaction. Under a key a request has one, which is not made a second time."""
+    async def read(self, what: str, viewpoint: Viewpoint, operation: Operation[Result]) -> Result:
+        """What may show a person's answers. If it did, that is on record before anybody hears of them."""
+        result = await self.db.read(operation)
+        if viewpoint.shown:
+            await self.record(what, about_answers(viewpoint.shown))
+        return result
+
+    async def write(self, what: str, operation: Operation[Result]) -> Result:
+        """One change and its record, in one transaction. A refusal is recorded by itself."""
+        if self.recorder is None:
+            return await self.write_once(operation)
+        try:
+            return await self.write_once(recorded(operation, partial(self.record_of, what, DONE)))
+        except CareError as refusal:
+            await self.record(what, [], refusal.code)
+            raise
+
+    async def write_once(self, operation: Operation[Result]) -> Result:
+        """Under a key a request has one change, which is not made a second time."""
         if self.once is None:
             return await self.db.write(operation)
         assert self.once.outcome is None
         result, self.once.outcome = await self.db.write(making_once(self.once, self.now, operation))
         return result
+
+    async def record(self, what: str, about: About, outcome: str = DONE) -> None:
+        if self.recorder is not None:
+            await self.recorder.keep(self.record_of(what, outcome, about))
+
+    def record_of(self, what: str, outcome: str, about: About) -> Record:
+        viewer = self.signed_in()
+        actor = AuditActor(viewer.role)
+        return Record(
+            self.now, actor, viewer.id, self.contract, what, outcome, as_text(about), self.request_id
+        )
 
     def signed_in(self) -> Viewer:
         if self.viewer is None:

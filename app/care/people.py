@@ -25,7 +25,8 @@ async def get_myself(ctx: Context, role: Role, wanted: Wanted) -> Row | None:
     if viewer.role is not role:
         return None
     table = Caregiver if role is Role.CAREGIVER else Client
-    rows = await ctx.db.read(get_rows(table, as_far_as(wanted, ctx.viewpoint()), [viewer.id], wanted))
+    viewpoint = as_far_as(wanted, ctx.viewpoint())
+    rows = await ctx.read("viewer", viewpoint, get_rows(table, viewpoint, [viewer.id], wanted))
     return rows[0] if rows else None
 
 
@@ -38,15 +39,18 @@ async def list_my_clients(ctx: Context, window: Window, wanted: Wanted) -> Page:
     """Those a caregiver has or had a session with."""
     ctx.signed_in_as(Role.CAREGIVER)
     window = replace(window, where=(Where(is_my_client),))
-    return await ctx.db.read(list_rows(Client, ctx.viewpoint(), window, wanted))
+    viewpoint = ctx.viewpoint()
+    return await ctx.read("clients", viewpoint, list_rows(Client, viewpoint, window, wanted))
 
 
 async def get_my_caregivers(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
-    return await ctx.db.read(caregivers_seen(ctx.viewpoint(), ids, wanted))
+    viewpoint = ctx.viewpoint()
+    return await ctx.read("caregiver", viewpoint, caregivers_seen(viewpoint, ids, wanted))
 
 
 async def get_my_clients(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
-    return await ctx.db.read(clients_seen(ctx.viewpoint(), ids, wanted))
+    viewpoint = ctx.viewpoint()
+    return await ctx.read("client", viewpoint, clients_seen(viewpoint, ids, wanted))
 
 
 def caregivers_seen(viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> Operation[list[Row]]:

@@ -96,7 +96,8 @@ async def look(ctx: Context, watch: Watch, place: Place) -> tuple[list[Happening
 async def get_my_reminders(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
     """Those of the reminders that are the viewer's."""
     where = (Where(is_joined, via="assignment"),)
-    return await ctx.db.read(get_rows(Reminder, ctx.viewpoint(), ids, wanted, where))
+    viewpoint = ctx.viewpoint()
+    return await ctx.read("reminder", viewpoint, get_rows(Reminder, viewpoint, ids, wanted, where))
 
 
 def finding(viewpoint: Viewpoint, kinds: Kinds, event_id: int) -> Operation[bool]:

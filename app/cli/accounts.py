@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable
 import click
 from sqlmodel.ext.asyncio.session import AsyncSession
 
+from app.auth.door import utc_now
 from app.cli.running import ROLES, Result, no_work, on_database, settings_or_warn
-from app.db.tables import Caregiver, Client
-from app.db.upkeep.accounts import add_person, list_people, set_disabled
+from app.db.audit.records import About, operator_record
+from app.db.tables import AuditRecord, Caregiver, Client
+from app.db.upkeep.accounts import Person, add_person, list_people, set_disabled
 from app.db.upkeep.seldom import transaction
 
 TABLES: dict[str, type[Caregiver] | type[Client]] = {"caregiver": Caregiver, "client": Client}
@@ -51,9 +53,17 @@ def add_account(role: str, user: str, name: str, position: str | None, oppt_id: 
         person = Client(name=name, oppt_id=oppt_id, user_name=user)
 
     async def add(tx: AsyncSession) -> int:
-        return (await add_person(tx, person)).id
+        added = await add_person(tx, person)
+        note(tx, "account add", added)
+        return added.id
 
     click.echo(on_accounts(add))
+
+
+def note(tx: AsyncSession, what: str, person: Person) -> None:
+    """On record in the audit trail, by the transaction that does it."""
+    about: About = [(person.id, None, {}) if isinstance(person, Caregiver) else (None, person.id, {})]
+    tx.add(AuditRecord(**operator_record(utc_now(), what, about)._asdict()))
 
 
 @account.command("list")
@@ -67,7 +77,11 @@ def list_accounts() -> None:
 
 
 def switch_account(role: str, user: str, is_disabled: bool) -> None:
-    on_accounts(lambda tx: set_disabled(tx, TABLES[role], user, is_disabled))
+    async def switch(tx: AsyncSession) -> None:
+        person = await set_disabled(tx, TABLES[role], user, is_disabled)
+        note(tx, "account disable" if is_disabled else "account enable", person)
+
+    on_accounts(switch)
 
 
 @account.command("disable")

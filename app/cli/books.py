@@ -7,11 +7,12 @@ import orjson
 
 from app.auth.door import utc_now
 from app.care.books import BookFilter, finding_books
-from app.cli.running import on_database, settings_or_warn
+from app.cli.running import on_database, on_record, settings_or_warn
+from app.db.audit.records import BOOKS, About
 from app.db.entities import as_moment
 from app.db.reads import Page, Row
 from app.db.selection import Link, Wanted, Window
-from app.db.upkeep.books import as_record, importing_books, restoring, retiring, showing
+from app.db.upkeep.books import Change, as_record, importing_books, restoring, retiring, showing
 from app.db.upkeep.importing import ImportRefused
 
 EVERY = 2**31 - 2  # a catalogue is not so large that it is read in pages
@@ -63,13 +64,23 @@ def show_book(book: int) -> None:
     click.echo(orjson.dumps(as_record(found), option=orjson.OPT_UTC_Z))
 
 
+def about_book(*books: int) -> About:
+    return [(None, None, {BOOKS: list(books)})]
+
+
+def about_books(changes: list[Change]) -> About:
+    return about_book(*(change.id for change in changes if change.kind == "book"))
+
+
 @books.command("import")
 @click.argument("file", type=click.File("rb"))
 def import_books(file: BinaryIO) -> None:
     """Add and replace modules and books from JSON Lines: all of them or none."""
     settings = settings_or_warn()
     try:
-        changes = on_database(settings, lambda db: db.write(importing_books(file)))
+        changes = on_database(
+            settings, lambda db: db.write(on_record("books import", importing_books(file), about_books))
+        )
     except ImportRefused as refusal:
         raise ImportRefused.of_file(file.name, refusal) from None
     for change in changes:
@@ -81,11 +92,13 @@ def import_books(file: BinaryIO) -> None:
 @click.argument("book", type=NUMBER, metavar="ID")
 def retire_book(book: int) -> None:
     """Let a book be assigned no more; what was assigned stays."""
-    on_database(settings_or_warn(), lambda db: db.write(retiring(book, utc_now())))
+    retired = on_record("books retire", retiring(book, utc_now()), lambda _: about_book(book))
+    on_database(settings_or_warn(), lambda db: db.write(retired))
 
 
 @books.command("restore")
 @click.argument("book", type=NUMBER, metavar="ID")
 def restore_book(book: int) -> None:
     """Let a retired book be assigned again."""
-    on_database(settings_or_warn(), lambda db: db.write(restoring(book)))
+    restored = on_record("books restore", restoring(book), lambda _: about_book(book))
+    on_database(settings_or_warn(), lambda db: db.write(restored))

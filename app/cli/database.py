@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import click
 
-from app.cli.running import on_database, settings_or_warn
+from app.cli.running import on_database, on_record, settings_or_warn
 from app.db.kept import differences
 from app.db.upkeep.importing import ImportRefused, importing
 from app.db.upkeep.migrate import migrate
@@ -26,7 +26,9 @@ def import_command(file: BinaryIO) -> None:
     """Load a world from JSON Lines: all of it or nothing."""
     settings = settings_or_warn()
     try:
-        counts = on_database(settings, lambda db: db.write(importing(with_progress(file))))
+        counts = on_database(
+            settings, lambda db: db.write(on_record("import", importing(with_progress(file))))
+        )
     except ImportRefused as refusal:
         raise ImportRefused.of_file(file.name, refusal) from None
     click.echo(", ".join(f"{count:,} {kind}" for kind, count in counts.items()) or "nothing to load")

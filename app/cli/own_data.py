@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -12,10 +12,12 @@ import click
 
 from app.auth.door import utc_now
 from app.care.own_data.telling import DataFormat, telling_all
-from app.cli.running import on_database, settings_or_warn
+from app.cli.running import on_database, on_record, settings_or_warn
+from app.db.audit.records import About
+from app.db.own_data import key_of
 from app.db.statements import Operation
 from app.db.upkeep.accounts import AccountRefused
-from app.db.upkeep.erasing import clean, erasing, finding_client
+from app.db.upkeep.erasing import Named, clean, erasing, finding_client
 
 NUMBER = click.IntRange(1, 2**63 - 2)
 FORMATS = click.Choice([format.lower() for format in DataFormat])
@@ -42,12 +44,27 @@ def export(user: str | None, client_id: int | None, name: str, output: Path | No
     settings = settings_or_warn()
     format = DataFormat(name.upper())
 
-    def telling(write: Callable[[bytes], object]) -> Operation[None]:
-        client = yield from finding_client(user, client_id)
-        yield from telling_all(client.id, format, lambda text: write(text.encode()))
-
+    client, caregivers = on_database(settings, lambda db: db.read(finding_cared_for(user, client_id)))
+    noted = on_record("export", nothing(), lambda _: about(client.id, caregivers))
+    on_database(settings, lambda db: db.write(noted))  # before anything is told
     with open_output(output) as file:
-        on_database(settings, lambda db: db.read(telling(file.write)))
+        telling = telling_all(client.id, format, lambda text: file.write(text.encode()))
+        on_database(settings, lambda db: db.read(telling))
+
+
+def finding_cared_for(user: str | None, client_id: int | None) -> Operation[tuple[Named, list[int]]]:
+    client = yield from finding_client(user, client_id)
+    key = yield from key_of(client.id)
+    return client, key["caregivers"]
+
+
+def nothing() -> Operation[None]:
+    yield from ()
+
+
+def about(client: int, caregivers: list[int]) -> About:
+    """All that there is between them."""
+    return [(caregiver, client, {}) for caregiver in sorted(caregivers)] or [(None, client, {})]
 
 
 @contextmanager
@@ -81,7 +98,8 @@ def erase(user: str | None, client_id: int | None, yes: bool) -> None:
         called = user or str(client.id)
         if click.prompt(f"Type {called} to erase", prompt_suffix=": ") != called:
             raise AccountRefused("that is something else; nothing was erased")
-    erased = on_database(settings, lambda db: db.write(erasing(client.id, utc_now())))
+    erasing_it = on_record("erase", erasing(client.id, utc_now()), lambda it: about(client.id, it.caregivers))
+    erased = on_database(settings, lambda db: db.write(erasing_it))
     asyncio.run(clean(settings.database, client.id))
     click.echo(
         f"client {client.id} is erased: {erased.sessions} sessions, {erased.answers} answers, "

@@ -7,8 +7,11 @@ from typing import TypeVar
 
 import click
 
+from app.auth.door import utc_now
 from app.care.context import Role
+from app.db.audit.records import About, operator_record, recording
 from app.db.drivers import Database, DatabaseError, is_fault_of_database, open_database, reason_of
+from app.db.statements import Operation
 from app.db.upkeep.migrate import newest_version, stored_version
 from app.settings import Settings, read_settings, unknown_variables
 
@@ -49,6 +52,15 @@ def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]
             await db.close()
 
     return asyncio.run(run())
+
+
+def on_record(
+    what: str, operation: Operation[Result], about: Callable[[Result], About] = lambda _: []
+) -> Operation[Result]:
+    """What a command changes or shows, and the record of it in the audit trail, in one transaction."""
+    result = yield from operation
+    yield from recording([operator_record(utc_now(), what, about(result))])
+    return result
 
 
 async def no_work(db: Database) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.types import TypeEngine
 from app.db.entities import ENTITIES, Entity, Table, ToMany, ToOne, reader_of, table_of
 from app.db.selection import Link, ViewerRole, Wanted, Where
 from app.db.statements import DatabaseKind, Statement, among, count_parameter, each, id_parameter
-from app.db.tables import Moment
+from app.db.tables import Answer, Moment
 
 # Planners take exponential time over joins: a longer chain goes on in a statement of its own.
 JOINS_PER_STATEMENT = 12
@@ -62,6 +62,7 @@ class Child:
     level: Level
     is_single: bool
     count: Statement | None
+    shows: tuple[int, int] | None  # of answers: where the rows above hold the caregiver and the client
 
 
 ValueAt = Callable[[int], Callable[[Any], Any]]  # how a row gives the value that stands at a place
@@ -245,9 +246,14 @@ def lay_out_child(
             ),
             is_single=isinstance(target, ToOne) or target.is_single,
             count=count_of_children(target, sketch.role, where) if counted else None,
+            shows=relationship_at(sketch, source) if target.target is Answer else None,
         )
     )
     return value_at(-len(sketch.children))
+
+
+def relationship_at(sketch: Sketch, source: FromClause) -> tuple[int, int]:
+    return sketch.place(source, "caregiver_id"), sketch.place(source, "client_id")
 
 
 def place_of(sketch: Sketch, entity: Entity, source: FromClause, name: str) -> Place:

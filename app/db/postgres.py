@@ -21,6 +21,7 @@ UNAVAILABLE = (
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InsufficientResourcesError,  # a full disk, too many connections
+    asyncpg.LockNotAvailableError,  # whoever holds it takes long
     asyncpg.OperatorInterventionError,  # it is being stopped or started
     asyncpg.PostgresSystemError,  # an I/O error
     asyncpg.TransactionRollbackError,  # a deadlock, of which this one was to give way

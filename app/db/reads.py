@@ -33,6 +33,8 @@ class CountedBy:
     where: tuple[Where, ...]
 
 
+SHOWN = "shown"  # among the values, where no statement asks for it
+
 RELATIONSHIP = table_of(Relationship).c
 CAREGIVERS_OF_CLIENT = Statement(
     lambda kind: select(RELATIONSHIP.caregiver_id).where(RELATIONSHIP.client_id == id_parameter("client"))
@@ -41,7 +43,11 @@ CAREGIVERS_OF_CLIENT = Statement(
 
 def seen_from(viewpoint: Viewpoint) -> Operation[Values]:
     """The values of the relationship key. A client's caregivers are read first, so statements name them."""
-    of_request: Values = {"now": viewpoint.now, "time_zone": viewpoint.time_zone}
+    of_request: Values = {
+        "now": viewpoint.now,
+        "time_zone": viewpoint.time_zone,
+        SHOWN: viewpoint.shown,
+    }
     if viewpoint.client is None:
         return of_request | {"caregiver": viewpoint.caregiver}
     found = yield CAREGIVERS_OF_CLIENT, {"client": viewpoint.client}
@@ -102,6 +108,11 @@ def linked_rows(child: Child, wanted: Wanted, above: list[Any], values: Values) 
     parents = list({row[at]: None for row in above if row[at] is not None})
     link = at_path(wanted, child.path)
     own: Values = {**values, "parents": parents}
+    if child.shows is not None:
+        caregiver, client = child.shows
+        values[SHOWN] += {
+            row[at]: (row[caregiver], row[client], row[at]) for row in above if row[at]
+        }.values()
     window = link.window
     if window is not None:
         own |= {**window.values, "before": window.before, "limit": window.first + 1}

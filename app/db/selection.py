@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement
 
 NEWEST = 2**63 - 1  # a keyset that starts before the newest row: first and later pages are one statement
 
+Shown = tuple[int, int, int]  # a caregiver, a client, and their answer set whose answers were read
 ViewerRole = Literal["caregiver", "client", "nobody"]
 
 
@@ -20,6 +21,7 @@ class Viewpoint:
     caregiver: int | None = None
     client: int | None = None
     time_zone: str = "UTC"
+    shown: list[Shown] = field(default_factory=list, compare=False, repr=False)  # what was read so far
 
     @property
     def role(self) -> ViewerRole:

@@ -82,6 +82,20 @@ class Actor(StrEnum):
     SERVICE = "SERVICE"
 
 
+class AuditActor(StrEnum):
+    CAREGIVER = "CAREGIVER"
+    CLIENT = "CLIENT"
+    OPERATOR = "OPERATOR"
+
+
+class Contract(StrEnum):
+    """By which door somebody came in."""
+
+    GRAPHQL = "GRAPHQL"
+    LEGACY = "LEGACY"
+    COMMAND = "COMMAND"
+
+
 class DeliveryState(StrEnum):
     WAITING = "WAITING"
     DELIVERED = "DELIVERED"
@@ -377,6 +391,45 @@ class KeptAnswer(SQLModel, table=True):
     status: int | None = None
     body: str | None = Field(default=None, sa_type=Text)
     moment: datetime = Field(sa_type=Moment)
+
+
+class AuditRecord(SQLModel, table=True):
+    """Who saw a person's answers, or changed something. Added to and nothing else: the database refuses it.
+
+    It has no index but its key, so that recording costs little; what finds records is the table AuditEntry.
+    """
+
+    __tablename__ = "audit_record"
+    id: int = new_id()
+    moment: datetime = Field(sa_type=Moment)
+    actor: str
+    actor_id: int | None = Field(default=None, sa_type=Id)  # an operator has none
+    contract: str
+    operation: str
+    outcome: str  # DONE, or the code of the refusal
+    about: str = Field(sa_type=Text)  # JSON: of which relationships, and which of their rows
+    request_id: str
+
+
+class AuditSeal(SQLModel, table=True):
+    """A link of the chain over the records: its hash is made of the one before and of the records since."""
+
+    __tablename__ = "audit_seal"
+    id: int = new_id()
+    last_record_id: int = Field(sa_type=Id)
+    record_count: int
+    moment: datetime = Field(sa_type=Moment)
+    hash: str
+
+
+class AuditEntry(SQLModel, table=True):
+    """The records that are about a relationship; written when they are sealed."""
+
+    __tablename__ = "audit_entry"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+    caregiver_id: int = Field(primary_key=True, sa_type=Id)
+    client_id: int = Field(primary_key=True, sa_type=Id)
+    record_id: int = Field(primary_key=True, sa_type=Id)
 
 
 CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Answer, Feedback, Event, Delivery)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 
+from app.db.audit.sealing import is_unsealed, sealing
 from app.db.drivers import Database, DatabaseUnavailable, reason_of
 from app.dispatch.deliveries import deliver
 from app.dispatch.outbox import hand_over, remind
@@ -28,6 +29,11 @@ async def take(db: Database, has_webhook: bool, now: datetime) -> bool:
     return more_reminders or more_events
 
 
+async def seal_some(db: Database, now: datetime) -> bool:
+    """Seals some of the audit trail. Is there more to do?"""
+    return await db.read(is_unsealed()) and await db.write(sealing(now))
+
+
 async def dispatch(
     db: Database, webhook: Webhook | None, clock: Clock, stop: asyncio.Event, pause: float = PAUSE_SECONDS
 ) -> None:
@@ -37,6 +43,7 @@ async def dispatch(
     """
     async with asyncio.TaskGroup() as works:
         works.create_task(repeat(lambda: take(db, webhook is not None, clock()), stop, pause))
+        works.create_task(repeat(lambda: seal_some(db, clock()), stop, pause))
         works.create_task(repeat(lambda: tidy(db, clock()), stop, pause, TIDY_PAUSES))
         if webhook is not None:
             works.create_task(repeat(lambda: deliver(db, webhook, clock), stop, pause))

@@ -19,7 +19,7 @@ from app.care.errors import CareError, KeyInUse, Unreadable
 from app.care.once import KeyScope
 from app.db.drivers import DatabaseUnavailable
 from app.db.selection import NEWEST
-from app.db.tables import TimeState
+from app.db.tables import Contract, TimeState
 from app.rest_compat import shapes
 from app.rest_compat.errors import LegacyError, error_reply, refusal
 from app.rest_compat.homework import read_homework
@@ -162,7 +162,7 @@ def choose(methods: Handlers, method: str) -> Handler:
 async def enter(request: Request, role: Role) -> Context:
     state = request.scope["state"]
     door: Door = state["door"]
-    ctx = await door.open(header(request.scope, b"authorization"), state["request_id"])
+    ctx = await door.open(header(request.scope, b"authorization"), state["request_id"], Contract.LEGACY)
     ctx.signed_in_as(role)
     return ctx
 

@@ -9,8 +9,9 @@ from app.care import books, people
 from app.care.answers.reading import get_my_answer_sets
 from app.care.answers.submissions import SubmissionFilter, list_my_submissions
 from app.care.assignments.reading import AssignmentFilter, get_my_assignments, list_my_assignments
+from app.care.audit import list_audit_events
 from app.care.books import BookFilter
-from app.care.context import Context
+from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable
 from app.care.own_data.telling import DataFormat, get_own_data
 from app.care.sessions.reading import get_my_sessions, list_my_sessions
@@ -21,6 +22,7 @@ from app.db.tables import (
     AnswerSet,
     Assignment,
     AssignmentStatus,
+    AuditRecord,
     Book,
     Caregiver,
     Client,
@@ -28,9 +30,10 @@ from app.db.tables import (
     Session,
     TimeState,
 )
-from app.schema.selection import Info, wanted_page, wanted_rows
+from app.schema.selection import Info, wanted_page, wanted_rows, wanted_shape
 from app.schema.types import answers as answer_types
 from app.schema.types import assignments as assignment_types
+from app.schema.types import audit as audit_types
 from app.schema.types import books as book_types
 from app.schema.types import people as people_types
 from app.schema.types import sessions as session_types
@@ -206,6 +209,18 @@ class Query:
         wanted, window = asked_page(info, Book, first, after)
         asked = BookFilter(search, filter_number(module_id, Module), is_test)
         return await books.list_books(info.context, asked, window, wanted)
+
+    @strawberry.field(
+        description="For caregivers: who saw a client's answers in their sessions with this client, or"
+        " changed something in them, newest first.",
+        graphql_type=Connection[audit_types.AuditEvent],
+    )
+    async def audit_events(
+        self, info: Info, client_id: strawberry.ID, first: int | None = PAGE, after: str | None = None
+    ) -> object:
+        info.context.signed_in_as(Role.CAREGIVER)
+        window = read_window(wanted_shape(info), AuditRecord, first, after)
+        return await list_audit_events(info.context, filter_number(client_id, Client) or 0, window)
 
     @strawberry.field(description="A book, by either form of its id.", graphql_type=book_types.Book | None)
     async def book(self, info: Info, id: strawberry.ID) -> object:

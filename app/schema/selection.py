@@ -49,6 +49,13 @@ def wanted_page(info: Info, table: Table) -> tuple[Wanted, Window]:
     return noted(info, ("page", table), work)
 
 
+def wanted_shape(info: Info) -> Window:
+    """Whether rows and total of this connection are wanted at all, whatever its rows are."""
+    return noted(
+        info, ("shape",), lambda selection: selection.connection(selection.return_type, selection.root)[1]
+    )
+
+
 def noted(info: Info, what: tuple[object, ...], work: Callable[["Selection"], Result]) -> Result:
     """Worked out once for a prepared operation: what is selected does not depend on the request."""
     raw: Any = info._raw_info

@@ -55,8 +55,8 @@ def test_a_change_is_made_once_and_its_result_recalled(database_url: str, result
 
     results = run(
         database_url,
-        lambda db: context(db, first).write(adding(result)),
-        lambda db: context(db, second).write(adding("another")),
+        lambda db: context(db, first).write("change", adding(result)),
+        lambda db: context(db, second).write("change", adding("another")),
     )
 
     assert results == [result, result]
@@ -65,7 +65,7 @@ def test_a_change_is_made_once_and_its_result_recalled(database_url: str, result
 
 
 def test_without_a_key_nothing_is_recalled(database_url: str) -> None:
-    run(database_url, *[lambda db: Context(None, db, NOW, "request", "UTC").write(adding())] * 2)
+    run(database_url, *[lambda db: Context(None, db, NOW, "request", "UTC").write("change", adding())] * 2)
 
     assert modules(database_url) == ["new", "new"]
     assert kept(database_url) == 0
@@ -79,8 +79,8 @@ def test_another_scope_is_another_key(database_url: str, changed: dict[str, Any]
 
     run(
         database_url,
-        lambda db: context(db, first).write(adding()),
-        lambda db: context(db, second).write(adding()),
+        lambda db: context(db, first).write("change", adding()),
+        lambda db: context(db, second).write("change", adding()),
     )
 
     assert (first.outcome, second.outcome) == (MADE, MADE)
@@ -89,10 +89,10 @@ def test_another_scope_is_another_key(database_url: str, changed: dict[str, Any]
 
 def test_another_request_under_the_key_changes_nothing(database_url: str) -> None:
     other = once("b")
-    run(database_url, lambda db: context(db, once()).write(adding()))
+    run(database_url, lambda db: context(db, once()).write("change", adding()))
 
     with pytest.raises(KeyTaken):
-        run(database_url, lambda db: context(db, other).write(adding()))
+        run(database_url, lambda db: context(db, other).write("change", adding()))
     with pytest.raises(KeyTaken):
         run(database_url, lambda db: db.read(finding_kept(other)))
 
@@ -104,9 +104,9 @@ def test_a_refused_change_leaves_its_key_free_for_any_request(database_url: str)
     refused, mended = once(), once("b")
 
     with pytest.raises(NotRunning):
-        run(database_url, lambda db: context(db, refused).write(refusing()))
+        run(database_url, lambda db: context(db, refused).write("change", refusing()))
     assert kept(database_url) == 0
-    run(database_url, lambda db: context(db, mended).write(adding()))
+    run(database_url, lambda db: context(db, mended).write("change", adding()))
 
     assert (refused.outcome, mended.outcome) == (None, MADE)
     assert modules(database_url) == ["new"]
@@ -114,7 +114,7 @@ def test_a_refused_change_leaves_its_key_free_for_any_request(database_url: str)
 
 def test_a_result_that_is_no_json_is_a_fault_the_first_time_already(database_url: str) -> None:
     with pytest.raises(TypeError):
-        run(database_url, lambda db: context(db, once()).write(adding({1, 2})))
+        run(database_url, lambda db: context(db, once()).write("change", adding({1, 2})))
 
     assert modules(database_url) == []
     assert kept(database_url) == 0
@@ -125,8 +125,8 @@ def test_a_request_under_a_key_has_one_change(database_url: str) -> None:
 
     async def two(db: Database) -> None:
         ctx = context(db, once())
-        await ctx.write(adding())
-        await ctx.write(adding())
+        await ctx.write("change", adding())
+        await ctx.write("change", adding())
 
     with pytest.raises(AssertionError):
         run(database_url, two)
@@ -137,7 +137,7 @@ def test_the_first_answer_is_the_one_that_is_kept(database_url: str) -> None:
 
     found = run(
         database_url,
-        lambda db: context(db, mine).write(adding()),
+        lambda db: context(db, mine).write("change", adding()),
         lambda db: db.read(finding_kept(mine)),
         lambda db: db.write(keeping_answer(others, 200, b"not theirs to say")),
         lambda db: db.write(keeping_answer(mine, 200, "{“Zoë”}".encode())),
@@ -160,7 +160,7 @@ def test_of_sixteen_at_once_one_makes_the_change_and_all_hear_its_result(databas
     keys = [once() for _ in range(16)]
 
     async def together(db: Database) -> list[Any]:
-        changes = [context(db, key).write(adding(number)) for number, key in enumerate(keys)]
+        changes = [context(db, key).write("change", adding(number)) for number, key in enumerate(keys)]
         return await asyncio.gather(*changes)
 
     results = with_database(database_url, together)
@@ -175,7 +175,7 @@ def test_when_the_first_is_refused_another_one_makes_the_change(database_url: st
 
     async def together(db: Database) -> list[Any]:
         changes = [refusing() if number % 2 == 0 else adding() for number in range(16)]
-        writes = [context(db, key).write(change) for key, change in zip(keys, changes, strict=True)]
+        writes = [context(db, key).write("change", change) for key, change in zip(keys, changes, strict=True)]
         return await asyncio.gather(*writes, return_exceptions=True)
 
     results = with_database(database_url, together)

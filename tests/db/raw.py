@@ -10,6 +10,9 @@ from app.db.drivers import sqlite_path
 from app.db.entities import table_of
 from app.db.tables import (
     CARE_TABLES,
+    AuditEntry,
+    AuditRecord,
+    AuditSeal,
     Book,
     BookWord,
     Caregiver,
@@ -24,6 +27,9 @@ TABLES = [
     table_of(table).name
     for table in (Caregiver, Client, Module, Book, BookWord, Question, Relationship, KeptAnswer, *CARE_TABLES)
 ]
+
+# Left out above: what is refused leaves a record in the trail, and nothing anywhere else.
+AUDIT_TABLES = [table_of(table).name for table in (AuditRecord, AuditSeal, AuditEntry)]
 
 
 def run(url: str, *statements: str) -> list[tuple[Any, ...]]:

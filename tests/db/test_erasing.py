@@ -33,7 +33,7 @@ def test_what_is_said_of_a_client_goes_and_all_else_stays(database_url: str) -> 
     erased = run_write(database_url, erasing(1, NOW))
 
     after = all_of(database_url)
-    assert erased == Erased(sessions=3, drafts=1, answers=4, feedbacks=1)
+    assert erased == Erased(caregivers=[1, 2], sessions=3, drafts=1, answers=4, feedbacks=1)
     assert after == expected_after(before)
     assert run_read(database_url, differences()) == []
     assert [word for word in PRIVATE if word in str(after)] == []
@@ -102,7 +102,7 @@ def test_erasing_again_changes_nothing(database_url: str) -> None:
 
     erased = run_write(database_url, erasing(1, LATER))
 
-    assert erased == Erased(sessions=3, drafts=0, answers=0, feedbacks=0)
+    assert erased == Erased(caregivers=[1, 2], sessions=3, drafts=0, answers=0, feedbacks=0)
     assert all_of(database_url) == before
 
 
@@ -117,7 +117,7 @@ def test_erasing_again_takes_what_came_since_and_tells_of_that_alone(database_ur
 
     erased = run_write(database_url, erasing(1, LATER))
 
-    assert erased == Erased(sessions=4, drafts=0, answers=1, feedbacks=0)
+    assert erased == Erased(caregivers=[1, 2], sessions=4, drafts=0, answers=1, feedbacks=0)
     assert "Blue-bicycle" not in str(all_of(database_url)["answer"])
     told = "SELECT session_id, count(*) FROM event WHERE kind = 'CLIENT_ERASED' GROUP BY 1 ORDER BY 1"
     assert raw.run(database_url, told) == [(1, 1), (2, 1), (3, 1), (9, 1)]
@@ -138,7 +138,7 @@ def test_two_clients_are_erased_beside_each_other(database_url: str) -> None:
 def test_a_client_without_sessions_is_erased_too(database_url: str) -> None:
     load(database_url, [a_client(1)])
 
-    assert run_write(database_url, erasing(1, NOW)) == Erased(0, 0, 0, 0)
+    assert run_write(database_url, erasing(1, NOW)) == Erased([], 0, 0, 0, 0)
 
     assert raw.run(database_url, "SELECT name, oppt_id FROM client") == [("erased", "erased-1")]
     assert raw.run(database_url, "SELECT count(*) FROM event") == [(0,)]

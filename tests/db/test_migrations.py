@@ -98,7 +98,8 @@ def test_the_sql_of_every_sqlite_table_is_that_of_its_model(database_url: str) -
         }
 
     assert traits(migrated) == traits(by_models)
-    assert set(map(tuple, traits(migrated).values())) == {(True, False), (False, True)}
+    numbered_by_count = {name for name, found in traits(migrated).items() if found == (False, False)}
+    assert numbered_by_count == {"audit_record", "audit_seal"}  # from which nothing is ever deleted
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -151,7 +152,11 @@ def test_a_new_sqlite_file_is_the_operators_alone_and_written_ahead(tmp_path: Pa
 
 
 def test_every_model_is_a_table_of_the_migration() -> None:
-    assert set(raw.TABLES) == TABLES == {table_of(model).name for model in SQLModel.__subclasses__()}
+    assert (
+        {*raw.TABLES, *raw.AUDIT_TABLES}
+        == TABLES
+        == {table_of(model).name for model in SQLModel.__subclasses__()}
+    )
 
 
 def test_an_address_may_carry_what_postgresql_understands(database_url: str, kind: str) -> None:

@@ -535,6 +535,6 @@ def test_the_examples_were_worth_it(name: str, request: pytest.FixtureRequest) -
     assert tally.invalid < tally.examples / 10
     assert tally.with_errors > tally.examples / 5
     assert tally.examples - tally.with_errors > tally.examples / 6
-    assert tally.with_data > tally.examples / 3
+    assert tally.with_data > tally.examples / 4
     assert tally.shaped > tally.examples / 3
     assert tally.surprised > tally.examples / 12

@@ -44,7 +44,8 @@ async def save_answers(ctx: Context, answers: Answers, is_auto: bool, wanted: Wa
     """The draft with its new revision. Raises DraftConflict where it was saved elsewhere meanwhile."""
     viewpoint = ctx.viewpoint_as(Role.CLIENT)
     check_many(answers.said)
-    saved = await ctx.write(saving(viewpoint, answers, SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT))
+    save_type = SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT
+    saved = await ctx.write("saveAnswers", saving(viewpoint, answers, save_type))
     return await read_draft(ctx, saved, wanted)
 
 

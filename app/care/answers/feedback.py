@@ -39,12 +39,13 @@ async def give_feedback(ctx: Context, opinion: Opinion) -> Given:
     check_text("text", opinion.text, LONGEST_TEXT)
     if opinion.score is not None and not 0 <= opinion.score <= LARGEST_SCORE:
         raise Unreadable("score", f"must lie between 0 and {LARGEST_SCORE}")
-    return Given(*(await ctx.write(giving(viewpoint, opinion))))
+    return Given(*(await ctx.write("giveFeedback", giving(viewpoint, opinion))))
 
 
 async def get_my_feedbacks(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
     where = (Where(is_joined, via="assignment"),)
-    return await ctx.db.read(get_rows(Feedback, ctx.viewpoint(), ids, wanted, where))
+    viewpoint = ctx.viewpoint()
+    return await ctx.read("feedback", viewpoint, get_rows(Feedback, viewpoint, ids, wanted, where))
 
 
 def giving(viewpoint: Viewpoint, opinion: Opinion) -> Operation[list[int]]:

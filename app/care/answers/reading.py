@@ -20,4 +20,5 @@ def is_joined(assignment: FromClause) -> ColumnElement[bool]:
 
 async def get_my_answer_sets(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
     where = (Where(may_be_read), Where(is_joined, via="assignment"))
-    return await ctx.db.read(get_rows(AnswerSet, ctx.viewpoint(), ids, wanted, where))
+    viewpoint = ctx.viewpoint()
+    return await ctx.read("answerSet", viewpoint, get_rows(AnswerSet, viewpoint, ids, wanted, where))

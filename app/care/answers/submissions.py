@@ -27,4 +27,5 @@ async def list_my_submissions(ctx: Context, asked: SubmissionFilter, window: Win
         where.append(Where(is_of_client, narrows=True))
     values = {"since": asked.since, "of_client": asked.client_id}
     window = replace(window, where=tuple(where), values=values)
-    return await ctx.db.read(list_rows(AnswerSet, ctx.viewpoint(), window, wanted))
+    viewpoint = ctx.viewpoint()
+    return await ctx.read("submissions", viewpoint, list_rows(AnswerSet, viewpoint, window, wanted))

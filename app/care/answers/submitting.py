@@ -44,7 +44,7 @@ async def submit_answers(ctx: Context, answers: Answers) -> Submitted:
     """Late is accepted; the same once more is the same; something else after that is refused."""
     viewpoint = ctx.viewpoint_as(Role.CLIENT)
     check_many(answers.said)
-    return Submitted(*(await ctx.write(submitting(viewpoint, answers))))
+    return Submitted(*(await ctx.write("submitAnswers", submitting(viewpoint, answers))))
 
 
 def submitting(viewpoint: Viewpoint, answers: Answers) -> Operation[list[int]]:
@@ -99,7 +99,8 @@ def submitted_before(held: Held, questions: list[Question], answers: Answers) ->
 async def reopen_assignment(ctx: Context, assignment_id: int | None, wanted: Wanted | None) -> Row | None:
     """Pending again; what was submitted before stays readable."""
     viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
-    return await changed_assignment(ctx, await ctx.write(reopening(viewpoint, assignment_id)), wanted)
+    reopened = await ctx.write("reopenAssignment", reopening(viewpoint, assignment_id))
+    return await changed_assignment(ctx, reopened, wanted)
 
 
 def reopening(viewpoint: Viewpoint, assignment_id: int | None) -> Operation[int]:

@@ -3,16 +3,17 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from app.care.assignments.reading import get_my_assignments
 from app.care.assignments.repeats import finding_repeated
 from app.care.bounds import check_moment
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
 from app.care.sessions.reading import time_state
 from app.db.entities import known_moment
-from app.db.reads import Row, get_rows
+from app.db.reads import Row
 from app.db.selection import Viewpoint, Wanted
 from app.db.statements import Operation, Values
-from app.db.tables import Actor, Assignment, EventKind, TimeState
+from app.db.tables import Actor, EventKind, TimeState
 from app.db.writes.events import TELL_OF_ASSIGNMENTS
 from app.db.writes.homework import (
     ADD_ASSIGNMENTS,
@@ -44,8 +45,8 @@ async def assign_homework(ctx: Context, homework: Homework, wanted: Wanted | Non
     """
     viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
     check_homework(homework)
-    added = await ctx.write(assigning(viewpoint, homework, ctx.repeats_within))
-    return [] if wanted is None else await ctx.db.read(get_rows(Assignment, viewpoint, added, wanted))
+    added = await ctx.write("assignHomework", assigning(viewpoint, homework, ctx.repeats_within))
+    return [] if wanted is None else await get_my_assignments(ctx, added, wanted)
 
 
 def check_homework(homework: Homework, within: str = "") -> None:

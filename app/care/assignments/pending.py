@@ -4,15 +4,16 @@ from datetime import datetime
 
 from app.care.assignments.held import Held, holding, refuse_closed, refuse_unless_pending
 from app.care.assignments.homework import check_reminders
+from app.care.assignments.reading import get_my_assignments
 from app.care.bounds import check_moment
 from app.care.context import Context, Role
 from app.care.errors import Unreadable
 from app.care.sessions.opening import changed_session
 from app.db.entities import known_moment
-from app.db.reads import Row, get_rows
+from app.db.reads import Row
 from app.db.selection import Viewpoint, Wanted
 from app.db.statements import Operation
-from app.db.tables import Actor, Assignment, EventKind, ReminderState
+from app.db.tables import Actor, EventKind, ReminderState
 from app.db.writes.assignments import (
     DROP_SCHEDULED_REMINDERS,
     EXTEND,
@@ -30,14 +31,15 @@ async def extend_assignment(
 ) -> Row | None:
     viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
     check_moment("endDate", end_date)
-    extended = await ctx.write(extending(viewpoint, assignment_id, end_date))
+    extended = await ctx.write("extendAssignment", extending(viewpoint, assignment_id, end_date))
     return await changed_assignment(ctx, extended, wanted)
 
 
 async def withdraw_assignment(ctx: Context, assignment_id: int | None, wanted: Wanted | None) -> Row | None:
     """Returns the session, which counts it no more."""
     viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
-    return await changed_session(ctx, await ctx.write(withdrawing(viewpoint, assignment_id)), wanted)
+    withdrawn = await ctx.write("withdrawAssignment", withdrawing(viewpoint, assignment_id))
+    return await changed_session(ctx, withdrawn, wanted)
 
 
 async def set_reminders(
@@ -45,7 +47,7 @@ async def set_reminders(
 ) -> Row | None:
     """These instead of what was still to come."""
     viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
-    changed = await ctx.write(setting_reminders(viewpoint, assignment_id, moments))
+    changed = await ctx.write("setReminders", setting_reminders(viewpoint, assignment_id, moments))
     return await changed_assignment(ctx, changed, wanted)
 
 
@@ -53,7 +55,7 @@ async def changed_assignment(ctx: Context, assignment_id: int, wanted: Wanted | 
     """As it is when it is read: None where it was withdrawn as soon as it was changed."""
     if wanted is None:
         return None
-    rows = await ctx.db.read(get_rows(Assignment, ctx.viewpoint(), [assignment_id], wanted))
+    rows = await get_my_assignments(ctx, [assignment_id], wanted)
     return rows[0] if rows else None
 
 

@@ -150,9 +150,12 @@ async def list_my_assignments(ctx: Context, asked: AssignmentFilter, window: Win
         of_rows.append(Where(is_submitted_since))
         counted_by = None
     window = replace(window, where=tuple(of_rows), values=values)
-    return await ctx.db.read(list_rows(Assignment, ctx.viewpoint(), window, wanted, counted_by))
+    viewpoint = ctx.viewpoint()
+    operation = list_rows(Assignment, viewpoint, window, wanted, counted_by)
+    return await ctx.read("assignments", viewpoint, operation)
 
 
 async def get_my_assignments(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
     """Those of the assignments that are the viewer's."""
-    return await ctx.db.read(get_rows(Assignment, ctx.viewpoint(), ids, wanted))
+    viewpoint = ctx.viewpoint()
+    return await ctx.read("assignment", viewpoint, get_rows(Assignment, viewpoint, ids, wanted))

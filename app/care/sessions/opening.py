@@ -10,12 +10,12 @@ from app.care.assignments.homework import Homework, adding_homework, check_homew
 from app.care.bounds import LONGEST_TEXT, LONGEST_TITLE, check_moment, check_text
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable, WrongState
-from app.care.sessions.reading import time_state
+from app.care.sessions.reading import get_my_sessions, time_state
 from app.db.entities import known_moment
-from app.db.reads import Row, get_rows
+from app.db.reads import Row
 from app.db.selection import Viewpoint, Wanted
 from app.db.statements import Operation, Values
-from app.db.tables import Actor, EventKind, Session, TimeState
+from app.db.tables import Actor, EventKind, TimeState
 from app.db.writes.events import TELL_OF_SESSIONS
 from app.db.writes.sessions import (
     ADD_SESSION,
@@ -62,8 +62,8 @@ async def create_session(ctx: Context, asked: NewSession, wanted: Wanted | None)
     planned = repeated(asked, ZoneInfo(ctx.time_zone))
     for one in planned[1:]:
         check_window(one)
-    opened = await ctx.write(opening(viewpoint, planned))
-    return [] if wanted is None else await ctx.db.read(get_rows(Session, viewpoint, opened, wanted))
+    opened = await ctx.write("createSession", opening(viewpoint, planned))
+    return [] if wanted is None else await get_my_sessions(ctx, opened, wanted)
 
 
 def check_session(asked: NewSession) -> None:
@@ -189,19 +189,19 @@ async def update_session(ctx: Context, change: SessionChange, wanted: Wanted | N
         check_text("description", change.description, LONGEST_TEXT, is_required=False)
     if change.start_date is not None:
         check_moment("startDate", change.start_date)
-    return await changed_session(ctx, await ctx.write(updating(viewpoint, change)), wanted)
+    return await changed_session(ctx, await ctx.write("updateSession", updating(viewpoint, change)), wanted)
 
 
 async def close_session(ctx: Context, session_id: int | None, wanted: Wanted | None) -> Row | None:
     """For good: a closed session takes no homework, no answers, no feedback."""
     viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
-    return await changed_session(ctx, await ctx.write(closing(viewpoint, session_id)), wanted)
+    return await changed_session(ctx, await ctx.write("closeSession", closing(viewpoint, session_id)), wanted)
 
 
 async def changed_session(ctx: Context, session_id: int, wanted: Wanted | None) -> Row | None:
     if wanted is None:
         return None
-    rows = await ctx.db.read(get_rows(Session, ctx.viewpoint(), [session_id], wanted))
+    rows = await get_my_sessions(ctx, [session_id], wanted)
     return rows[0] if rows else None
 
 

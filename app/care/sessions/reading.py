@@ -45,9 +45,11 @@ IN_TIME_STATE = {
 
 async def list_my_sessions(ctx: Context, state: TimeState | None, window: Window, wanted: Wanted) -> Page:
     where = () if state is None else (Where(IN_TIME_STATE[state]),)
-    return await ctx.db.read(list_rows(Session, ctx.viewpoint(), replace(window, where=where), wanted))
+    window, viewpoint = replace(window, where=where), ctx.viewpoint()
+    return await ctx.read("sessions", viewpoint, list_rows(Session, viewpoint, window, wanted))
 
 
 async def get_my_sessions(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
     """Those of the sessions that are the viewer's."""
-    return await ctx.db.read(get_rows(Session, ctx.viewpoint(), ids, wanted))
+    viewpoint = ctx.viewpoint()
+    return await ctx.read("session", viewpoint, get_rows(Session, viewpoint, ids, wanted))

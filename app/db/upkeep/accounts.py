@@ -1,6 +1,7 @@
 """People and their accounts, as the operator keeps them: seldom written, so by SQLModel."""
 
-from sqlalchemy import update
+from typing import Any
+
 from sqlalchemy.exc import IntegrityError
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -30,7 +31,10 @@ async def list_people(tx: AsyncSession) -> list[Person]:
     return [*(await tx.exec(caregivers)).all(), *(await tx.exec(clients)).all()]
 
 
-async def set_disabled(tx: AsyncSession, table: type[Person], user: str, is_disabled: bool) -> None:
-    changed = await tx.exec(update(table).where(col(table.user_name) == user).values(is_disabled=is_disabled))
-    if changed.rowcount == 0:
+async def set_disabled(tx: AsyncSession, table: type[Person], user: str, is_disabled: bool) -> Person:
+    found: Any = await tx.exec(select(table).where(col(table.user_name) == user))
+    person: Person | None = found.one_or_none()
+    if person is None:
         raise AccountRefused("there is no such account in this role")
+    person.is_disabled = is_disabled
+    return person

@@ -40,8 +40,9 @@ WRITTEN = "client, session, reminder, answer_set, answer, feedback, delivery, ke
 
 @dataclass(frozen=True)
 class Erased:
-    """How much of what an erasing found."""
+    """How much of what an erasing found, and in whose care."""
 
+    caregivers: list[int]
     sessions: int
     drafts: int
     answers: int
@@ -95,7 +96,13 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
     for caregiver_id, of_caregiver in sessions.items():
         untold = [session_id for session_id in of_caregiver if session_id not in told]
         yield TELL_OF_SESSIONS, {**said, "caregiver": caregiver_id, "sessions": untold}
-    return Erased(sum(map(len, sessions.values())), len(drafts), len(answers), len(feedbacks))
+    return Erased(
+        values["caregivers"],
+        sum(map(len, sessions.values())),
+        len(drafts),
+        len(answers),
+        len(feedbacks),
+    )
 
 
 # --- the files under the tables -------------------------------------------------------------------

@@ -1,0 +1,112 @@
+"""The `audit` commands: what is on record, and whether it is what was recorded."""
+
+from collections.abc import AsyncIterator
+
+import click
+import orjson
+
+from app.auth.door import utc_now
+from app.care.audit import seal
+from app.cli.running import on_database, settings_or_warn
+from app.db.audit.reading import Recorded, listing_records
+from app.db.audit.sealing import Verdict, verifying
+from app.db.drivers import Database
+from app.db.tables import AuditActor, moment_as_text
+
+MOST_AT_ONCE = 1000
+ACTORS = click.Choice([actor.lower() for actor in AuditActor])
+NUMBER = click.IntRange(1, 2**63 - 2)
+
+
+class Noted(click.ParamType[tuple[int, str]]):
+    """A seal as `audit verify` prints it."""
+
+    name = "seal"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, str]:
+        number, _, hash = value.partition(":")
+        if not (number.isascii() and number.isdigit() and len(number) < 19 and len(hash) == 64):
+            self.fail("is no seal as `audit verify` prints them, N:HASH", param, ctx)
+        return int(number), hash
+
+
+@click.group()
+def audit() -> None:
+    """Look into the record of who saw and changed what."""
+
+
+@audit.command("list")
+@click.option("--client", type=NUMBER, metavar="N", help="Only what is about this client.")
+@click.option("--caregiver", type=NUMBER, metavar="N", help="Only what is about this caregiver's clients.")
+@click.option("--actor", type=ACTORS, help="Only what they did.")
+@click.option("--actor-id", type=NUMBER, metavar="N", help="Only what this caregiver or client did.")
+@click.option(
+    "--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Only from this day (UTC) on."
+)
+def list_audit(
+    client: int | None, caregiver: int | None, actor: str | None, actor_id: int | None, since: object
+) -> None:
+    """Print the records, oldest first: a JSON object each."""
+    first = "" if since is None else str(since)[:10]
+
+    def is_asked(one: Recorded) -> bool:
+        return (
+            moment_as_text(one.moment) >= first
+            and (actor is None or one.actor == actor.upper())
+            and (actor_id is None or one.actor_id == actor_id)
+            and (client is None or any(parties[1] == client for parties in one.about))
+            and (caregiver is None or any(parties[0] == caregiver for parties in one.about))
+        )
+
+    async def show(db: Database) -> None:
+        async for one in every_record(db):
+            if is_asked(one):
+                click.echo(line_of(one))
+
+    on_database(settings_or_warn(), show)
+
+
+async def every_record(db: Database) -> AsyncIterator[Recorded]:
+    after = 0
+    while page := await db.read(listing_records(after, MOST_AT_ONCE)):
+        for one in page:
+            yield one
+        after = page[-1].id
+
+
+def line_of(one: Recorded) -> str:
+    said = {
+        "id": one.id,
+        "moment": moment_as_text(one.moment),
+        "actor": one.actor,
+        "actorId": one.actor_id,
+        "contract": one.contract,
+        "operation": one.operation,
+        "outcome": one.outcome,
+        "about": [
+            {"caregiver": caregiver, "client": client, **rows} for caregiver, client, rows in one.about
+        ],
+        "requestId": one.request_id,
+    }
+    return orjson.dumps(said).decode()
+
+
+@audit.command("verify")
+@click.option("--noted", type=Noted(), multiple=True, metavar="N:HASH", help="A seal that was noted before.")
+def verify_audit(noted: tuple[tuple[int, str], ...]) -> None:
+    """Recompute the chain over all records; prints its last seal, to be noted elsewhere."""
+
+    async def verify(db: Database) -> Verdict:
+        await seal(db, utc_now())
+        return await db.read(verifying(dict(noted)))
+
+    verdict = on_database(settings_or_warn(), verify)
+    for fault in verdict.faults:
+        click.echo(fault)
+    click.echo(f"{verdict.records} records under {verdict.seals} seals, {len(verdict.faults)} faults")
+    if verdict.seals:
+        click.echo(f"{verdict.last.id}:{verdict.last.hash}")
+    if verdict.faults:
+        raise SystemExit(1)

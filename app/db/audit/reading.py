@@ -1,0 +1,122 @@
+"""What the audit trail tells: of one relationship to its caregiver, of everybody to the operator."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+from sqlalchemy import func, select
+from sqlalchemy.sql.elements import ClauseElement
+
+from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS, About
+from app.db.audit.sealing import ENTRY, FIND_RECORDS, RECORD
+from app.db.entities import Table, known_moment
+from app.db.reads import Page
+from app.db.selection import Window
+from app.db.statements import DatabaseKind, Operation, Statement, Values, count_parameter, id_parameter
+from app.db.tables import AuditActor, AuditRecord, Contract
+
+
+class Recorded(NamedTuple):
+    """A record as it was stored."""
+
+    id: int
+    moment: datetime
+    actor: AuditActor
+    actor_id: int | None
+    contract: Contract
+    operation: str
+    outcome: str
+    about: About
+    request_id: str
+
+
+def recorded_of(row: Any) -> Recorded:
+    id, moment, actor, actor_id, contract, operation, outcome, about, request_id = row
+    return Recorded(
+        id,
+        known_moment(moment),
+        AuditActor(actor),
+        actor_id,
+        Contract(contract),
+        operation,
+        outcome,
+        orjson.loads(about),
+        request_id,
+    )
+
+
+# --- for a caregiver ------------------------------------------------------------------------------
+
+
+class AuditEvent(NamedTuple):
+    """A record as far as it is about one relationship."""
+
+    id: int
+    moment: datetime
+    actor: AuditActor
+    actor_id: int | None
+    contract: Contract
+    operation: str
+    outcome: str
+    request_id: str
+    sessions: list[int]
+    assignments: list[int]
+    answer_sets: list[int]
+
+    @property
+    def table(self) -> Table:
+        return AuditRecord
+
+
+def is_about() -> list[Any]:
+    return [ENTRY.c.caregiver_id == id_parameter("caregiver"), ENTRY.c.client_id == id_parameter("client")]
+
+
+def find_events(kind: DatabaseKind) -> ClauseElement:
+    found = select(RECORD).join(ENTRY, ENTRY.c.record_id == RECORD.c.id)
+    found = found.where(*is_about(), ENTRY.c.record_id < id_parameter("before"))
+    return found.order_by(ENTRY.c.record_id.desc()).limit(count_parameter("limit"))
+
+
+def count_events(kind: DatabaseKind) -> ClauseElement:
+    return select(func.count()).select_from(ENTRY).where(*is_about())
+
+
+FIND_EVENTS = Statement(find_events)
+COUNT_EVENTS = Statement(count_events)
+
+
+def listing_events(caregiver: int, client: int, window: Window) -> Operation[Page]:
+    values: Values = {"caregiver": caregiver, "client": client}
+    total = (yield COUNT_EVENTS, values)[0][0] if window.with_total else None
+    rows: list[Any] = []
+    if window.with_rows:
+        rows = yield FIND_EVENTS, {**values, "before": window.before, "limit": window.first + 1}
+    events: Any = [event_of(recorded_of(row), caregiver, client) for row in rows]
+    has_previous = window.with_rows and window.before != Window().before
+    return Page(window.key, events[: window.first], len(events) > window.first, has_previous, total)
+
+
+def event_of(recorded: Recorded, caregiver: int, client: int) -> AuditEvent:
+    rows = next(rows for *parties, rows in recorded.about if parties == [caregiver, client])
+    return AuditEvent(
+        recorded.id,
+        recorded.moment,
+        recorded.actor,
+        recorded.actor_id,
+        recorded.contract,
+        recorded.operation,
+        recorded.outcome,
+        recorded.request_id,
+        rows.get(SESSIONS, []),
+        rows.get(ASSIGNMENTS, []),
+        rows.get(ANSWER_SETS, []),
+    )
+
+
+# --- for the operator -----------------------------------------------------------------------------
+
+
+def listing_records(after: int, most: int) -> Operation[list[Recorded]]:
+    """The records that follow upon one, oldest first, sealed or not."""
+    return [recorded_of(row) for row in (yield FIND_RECORDS, {"after": after, "most": most})]

@@ -1,0 +1,156 @@
+"""Records of the audit trail: what one says, and how it is written before the answer leaves."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, TypeVar
+
+import orjson
+
+from app.db.drivers import Database, DatabaseUnavailable
+from app.db.selection import Shown
+from app.db.statements import Bulk, Operation, Step, Values
+from app.db.tables import AuditActor, Contract
+from app.db.writes.events import TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS
+
+Result = TypeVar("Result")
+
+DONE = "DONE"  # the outcome of what was not refused
+
+# Of which relationships, each with its rows by the names below. What operators do may be about one person
+# alone, or about nobody.
+About = list[tuple[int | None, int | None, dict[str, list[int]]]]
+ANSWER_SETS, ASSIGNMENTS, SESSIONS, BOOKS = "answerSets", "assignments", "sessions", "books"
+
+
+class Record(NamedTuple):
+    """The columns of AuditRecord but its id, in their order."""
+
+    moment: datetime
+    actor: AuditActor
+    actor_id: int | None
+    contract: Contract
+    operation: str
+    outcome: str
+    about: str
+    request_id: str
+
+
+def about_answers(shown: Iterable[Shown]) -> About:
+    of: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for caregiver, client, answer_set in shown:
+        of[caregiver, client].append(answer_set)
+    return [(caregiver, client, {ANSWER_SETS: ids}) for (caregiver, client), ids in of.items()]
+
+
+def about_events(steps: Iterable[Values]) -> About:
+    """What the events of a change tell of: each of its relationships once."""
+    of: dict[tuple[int, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for values in steps:
+        rows = of[values["caregiver"], values["client"]]
+        for name, key in ((SESSIONS, "sessions"), (ASSIGNMENTS, "assignments")):
+            rows[name] += [id for id in values.get(key) or () if id not in rows[name]]
+    return [
+        (caregiver, client, {name: ids for name, ids in rows.items() if ids})
+        for (caregiver, client), rows in of.items()
+    ]
+
+
+def as_text(about: About) -> str:
+    return orjson.dumps(about).decode()
+
+
+def operator_record(now: datetime, what: str, about: About) -> Record:
+    """Which operator, the service does not know; no request belongs to it."""
+    return Record(now, AuditActor.OPERATOR, None, Contract.COMMAND, what, DONE, as_text(about), "")
+
+
+# --- writing them ---------------------------------------------------------------------------------
+
+
+def recording(records: list[Record]) -> Operation[None]:
+    yield Bulk("audit_record", Record._fields, records)
+
+
+def recorded(operation: Operation[Result], record_of: Callable[[About], Record]) -> Operation[Result]:
+    """A change and the record of it, in one transaction; what changed nothing leaves none.
+
+    What it is about is seen from the events that it tells of itself with.
+    """
+    told: list[Values] = []
+    try:
+        step = next(operation)
+        while True:
+            note(step, told)
+            try:
+                rows = yield step
+            except Exception as fault:
+                step = operation.throw(fault)
+            else:
+                step = operation.send(rows)
+    except StopIteration as done:
+        result: Result = done.value
+    finally:
+        operation.close()
+    if told:
+        yield from recording([record_of(about_events(told))])
+    return result
+
+
+def note(step: Step, told: list[Values]) -> None:
+    if not isinstance(step, Bulk) and step[0] in (TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS):
+        told.append(step[1])
+
+
+@dataclass
+class Recorder:
+    """Writes what is not part of a change. Those who wait at the same time share a commit."""
+
+    db: Database
+    waiting: list[tuple[Record, asyncio.Future[None]]] = field(default_factory=list)
+    work: asyncio.Task[None] | None = None
+
+    async def keep(self, record: Record) -> None:
+        """Returns when the record is stored for good; raises where it cannot be."""
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting.append((record, stored))
+        if self.work is None:
+            self.work = asyncio.create_task(self.write_on())
+        await stored
+
+    async def write_on(self) -> None:
+        try:
+            while self.waiting:
+                group, self.waiting = self.waiting, []
+                fault = await self.write([record for record, _ in group])
+                for _, stored in group:
+                    settle(stored, fault)
+        finally:
+            self.work = None
+
+    async def write(self, records: list[Record]) -> Exception | None:
+        try:
+            await self.db.write(recording(records))
+        except Exception as fault:
+            return fault
+        return None
+
+
+def settle(stored: asyncio.Future[None], fault: Exception | None) -> None:
+    if stored.done():  # nobody waits any more
+        return
+    if fault is None:
+        stored.set_result(None)
+    elif isinstance(fault, DatabaseUnavailable):
+        stored.set_exception(unavailable(fault))
+    else:
+        stored.set_exception(fault)
+
+
+def unavailable(fault: DatabaseUnavailable) -> DatabaseUnavailable:
+    """One for each who waits: an exception that several raise collects the tracebacks of all."""
+    own = DatabaseUnavailable(str(fault))
+    own.__cause__ = fault.__cause__
+    return own

@@ -1,0 +1,311 @@
+"""Promise: every access to a person's answers and every change is on record before its answer leaves."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
+
+from app.care.context import Context, Role, Viewer
+from app.care.watching import get_my_reminders
+from app.db.audit.records import Record, Recorder
+from app.db.drivers import open_database
+from app.db.selection import Link, Wanted
+from app.db.tables import AuditActor, Contract
+from app.main import create_app, schema_of_service
+from app.settings import Environment, Settings, SettingsError
+from tests import keys
+from tests.audit.questions import ANSWERS, CHANGES, OF_1, READS
+from tests.audit.trail import told, trail
+from tests.callers import Caller, Gateway, load, opened
+from tests.db import raw
+from tests.given import NOW, a_world
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
+from tests.together import Asked, ask_together
+
+SAID = "über Nacht"  # in every answer of the world
+ANSWERS_OF_IT = Wanted(
+    frozenset(),
+    (Link("answer_sets", Wanted(frozenset(), (Link("answers", Wanted(frozenset({"answer"}))),))),),
+)
+
+
+def as_one(gateway: Gateway, role: Role) -> Caller:
+    return gateway.as_caregiver(1) if role is Role.CAREGIVER else gateway.as_client(1)
+
+
+def leads_to_answers(kind: Any, seen: set[str]) -> bool:
+    kind = get_named_type(kind)
+    if kind.name in seen or not isinstance(kind, GraphQLObjectType | GraphQLInterfaceType):
+        return False
+    if kind.name == "Answer":
+        return True
+    seen.add(kind.name)
+    further = [field.type for field in kind.fields.values()]
+    if isinstance(kind, GraphQLInterfaceType):
+        further += schema_of_service(True)._schema.get_possible_types(kind)
+    return any(leads_to_answers(each, seen) for each in further)
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def test_every_field_that_leads_to_answers_is_asked_here() -> None:
+    schema = schema_of_service(True)._schema
+    roots = [schema.query_type, schema.mutation_type]
+
+    leading = {
+        name
+        for root in roots
+        if root
+        for name, field in root.fields.items()
+        if leads_to_answers(field.type, set())
+    }
+
+    assert leading == READS.keys() | CHANGES.keys()
+
+
+@pytest.mark.parametrize("field", READS)
+def test_answers_that_are_read_are_on_record(gateway: Gateway, field: str) -> None:
+    question, role, what, about = READS[field]
+    gateway.given(a_world())
+
+    answer = as_one(gateway, role).post_graphql(question)
+
+    assert SAID in answer.text
+    [one] = trail(gateway.settings.database)
+    assert one == (role, 1, "GRAPHQL", what, "DONE", about, answer.headers["x-request-id"])
+
+
+def test_what_shows_no_answers_leaves_no_record(gateway: Gateway) -> None:
+    gateway.given(a_world())
+
+    gateway.as_caregiver(1).data(
+        "{ assignments { nodes { score answerSets { score } client { progress { assignmentCount } } } } }"
+    )
+    gateway.as_caregiver(2).graphql(f"{{ assignment(id: 1) {{ {ANSWERS} }} }}")
+    gateway.as_client(1).get(SESSIONS, params={"time-state": "RUNNING"})
+
+    assert trail(gateway.settings.database) == []
+
+
+def test_a_legacy_path_is_on_record_as_such(gateway: Gateway) -> None:
+    gateway.given(a_world())
+    caregiver = gateway.as_caregiver(1)
+
+    one = caregiver.get(f"{ASSIGNMENTS}/1", headers={"x-request-id": "one"})
+    several = caregiver.get(
+        ASSIGNMENTS, params={"time-state": "RUNNING"}, headers={"x-request-id": "several"}
+    )
+    assigned = caregiver.put(ASSIGNMENTS, json=homework(), headers={"x-request-id": "put"})
+
+    assert (one.status_code, several.status_code, assigned.status_code) == (200, 200, 200)
+    assert trail(gateway.settings.database) == [
+        ("CAREGIVER", 1, "LEGACY", "assignment", "DONE", OF_1, "one"),
+        ("CAREGIVER", 1, "LEGACY", "assignments", "DONE", OF_1, "several"),
+        ("CAREGIVER", 1, "LEGACY", "assignHomework", "DONE", [[1, 1, {"assignments": [6, 7]}]], "put"),
+    ]
+
+
+def test_answers_of_several_clients_are_told_apart(gateway: Gateway) -> None:
+    gateway.given(a_world())
+
+    gateway.as_client(2).data(f"{{ assignments {{ nodes {{ {ANSWERS} }} }} }}")
+
+    assert told(gateway.settings.database) == [
+        ("CLIENT", 2, "assignments", "DONE", [[2, 2, {"answerSets": [3]}]])
+    ]
+
+
+def test_own_data_is_on_record_as_a_whole(gateway: Gateway) -> None:
+    gateway.given(a_world())
+
+    gateway.as_client(2).data("{ ownData }")
+
+    assert told(gateway.settings.database) == [("CLIENT", 2, "ownData", "DONE", [[1, 2, {}], [2, 2, {}]])]
+
+
+def test_answers_told_with_a_reminder_are_on_record(database_url: str) -> None:
+    load(database_url, a_world())
+    raw.run(database_url, "UPDATE reminder SET assignment_id = 1")
+
+    async def read() -> None:
+        db = await open_database(database_url)
+        viewer = Viewer(Role.CLIENT, 1)
+        ctx = Context(viewer, db, NOW, "request", "UTC", recorder=Recorder(db))
+        assert await get_my_reminders(ctx, [1], Wanted(frozenset(), (Link("assignment", ANSWERS_OF_IT),)))
+        await db.close()
+
+    asyncio.run(read())
+    assert told(database_url) == [("CLIENT", 1, "reminder", "DONE", OF_1)]
+
+
+@pytest.mark.parametrize("contract", ["GraphQL", "legacy"])
+def test_what_cannot_be_recorded_is_not_told(gateway: Gateway, contract: str) -> None:
+    gateway.given(a_world())
+    raw.run(gateway.settings.database, "ALTER TABLE audit_record RENAME TO gone")
+    caregiver = gateway.as_caregiver(1)
+
+    if contract == "legacy":
+        answer = caregiver.get(f"{ASSIGNMENTS}/1")
+        assert answer.status_code == 500
+    else:
+        answer = caregiver.post_graphql(f"{{ assignment(id: 1) {{ {ANSWERS} }} }}")
+        assert answer.json()["data"] == {"assignment": None}
+
+    assert "Internal error" in answer.text
+    assert SAID not in answer.text
+
+
+# --- changing -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", CHANGES)
+def test_a_change_is_on_record_and_so_is_what_its_answer_shows(gateway: Gateway, verb: str) -> None:
+    role, given, selection, changed, what, shown = CHANGES[verb]
+    gateway.given(a_world())
+    name = verb[0].upper() + verb[1:]
+    payload = f"{selection} userErrors {{ message }}"
+    document = f"mutation ($input: {name}Input!) {{ {verb}(input: $input) {{ {payload} }} }}"
+
+    answer = as_one(gateway, role).data(document, input=given)
+
+    assert answer[verb]["userErrors"] == []
+    assert told(gateway.settings.database) == [
+        (role, 1, verb, "DONE", changed),
+        (role, 1, what, "DONE", shown),
+    ]
+
+
+CLOSE = "mutation ($id: ID!) { closeSession(input: { sessionId: $id }) { userErrors { code } } }"
+
+
+def test_a_refused_change_is_on_record_with_its_code(gateway: Gateway) -> None:
+    gateway.given(a_world())
+
+    gateway.as_caregiver(1).data(CLOSE, id=3)
+    gateway.as_caregiver(2).data(CLOSE, id=1)
+
+    assert told(gateway.settings.database) == [
+        ("CAREGIVER", 1, "closeSession", "NOT_RUNNING", []),
+        ("CAREGIVER", 2, "closeSession", "NOT_FOUND", []),
+    ]
+
+
+def test_a_change_that_changes_nothing_leaves_no_record(gateway: Gateway) -> None:
+    gateway.given(a_world())
+    same = 'mutation { updateSession(input: { sessionId: 1, title: "Session 1" }) { userErrors { code } } }'
+
+    gateway.as_caregiver(1).data(same)
+
+    assert trail(gateway.settings.database) == []
+
+
+def test_a_repetition_is_no_second_change(gateway: Gateway) -> None:
+    gateway.given(a_world())
+    caregiver = gateway.as_caregiver(1)
+
+    for _ in range(2):
+        assert (
+            caregiver.put(ASSIGNMENTS, json=homework(), headers={"idempotency-key": "k"}).status_code == 200
+        )
+
+    assert [one.operation for one in trail(gateway.settings.database)] == ["assignHomework"]
+
+
+def test_a_change_and_its_record_are_one(gateway: Gateway) -> None:
+    """Where the record cannot be written the change is not made."""
+    gateway.given(a_world())
+    database = gateway.settings.database
+    raw.run(database, "ALTER TABLE audit_record RENAME TO gone")
+
+    assert gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework()).status_code == 500
+
+    assert raw.run(database, "SELECT count(*) FROM assignment") == [(5,)]
+    assert raw.run(database, "SELECT count(*) FROM event") == [(0,)]
+
+
+# --- at once --------------------------------------------------------------------------------------
+
+
+def a_record(number: int) -> Record:
+    return Record(NOW, AuditActor.CLIENT, number, Contract.GRAPHQL, "ownData", "DONE", "[]", "request")
+
+
+def test_all_that_ask_at_once_are_on_record(gateway: Gateway) -> None:
+    gateway.given(a_world())
+    caller = gateway.as_caregiver(1)
+    asked = [
+        Asked(caller, "GET", f"{ASSIGNMENTS}/1", None, {"x-request-id": f"request-{number}"})
+        for number in range(40)
+    ]
+
+    assert {one.status for one in ask_together(asked)} == {200}
+
+    assert sorted(one.request_id for one in trail(gateway.settings.database)) == sorted(
+        f"request-{number}" for number in range(40)
+    )
+
+
+def test_who_goes_away_takes_nobody_along(database_url: str) -> None:
+    async def keep() -> list[Any]:
+        db = await open_database(database_url)
+        recorder = Recorder(db)
+        waiting = [asyncio.create_task(recorder.keep(a_record(number))) for number in range(20)]
+        await asyncio.sleep(0)
+        for each in waiting[::2]:
+            each.cancel()
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        await db.close()
+        return outcomes
+
+    outcomes = asyncio.run(keep())
+
+    assert outcomes[1::2] == [None] * 10
+    assert {one.actor_id for one in trail(database_url)} >= set(range(1, 20, 2))
+
+
+def test_a_record_that_cannot_be_stored_is_a_fault_of_all_who_wait_for_it(database_url: str) -> None:
+    raw.run(database_url, "ALTER TABLE audit_record RENAME TO gone")
+
+    async def keep() -> list[Any]:
+        db = await open_database(database_url)
+        recorder = Recorder(db)
+        outcomes = await asyncio.gather(
+            *(recorder.keep(a_record(1)) for _ in range(3)), return_exceptions=True
+        )
+        raw_again = recorder.work
+        await db.close()
+        return [*outcomes, raw_again]
+
+    *outcomes, work = asyncio.run(keep())
+
+    assert all(isinstance(outcome, Exception) for outcome in outcomes)
+    assert work is None  # the next one begins anew
+
+
+# --- off ------------------------------------------------------------------------------------------
+
+
+def test_only_development_may_go_without(settings: Settings) -> None:
+    unaudited = settings.model_copy(update={"audit": False})
+    assert create_app(unaudited)
+
+    with pytest.raises(SettingsError) as refused:
+        create_app(
+            unaudited.model_copy(update={"env": Environment.PRODUCTION, "token_key": keys.public_pem()})
+        )
+
+    assert (
+        str(refused.value) == "CARE_AUDIT=off is for development only: every access to answers is on record"
+    )
+
+
+def test_without_it_nothing_is_recorded(database_url: str, settings: Settings) -> None:
+    with opened(create_app(settings.model_copy(update={"audit": False}), clock=lambda: NOW)) as client:
+        gateway = Gateway(client, settings)
+        gateway.given(a_world())
+        assert gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1").status_code == 200
+        assert gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework()).status_code == 200
+
+    assert trail(database_url) == []

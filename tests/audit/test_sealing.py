@@ -1,0 +1,213 @@
+"""Promise: records are only ever added, and a chain of hashes over them tells whether that is so."""
+
+import asyncio
+from datetime import datetime
+
+import pytest
+
+from app.care.audit import seal
+from app.db.audit.records import Record, recording
+from app.db.audit.sealing import MOST_SEALED, Verdict, verifying
+from app.db.drivers import DatabaseUnavailable, open_database
+from app.db.tables import AuditActor, Contract
+from tests.callers import run_read, run_write
+from tests.db import raw
+from tests.given import HOUR, NOW
+
+GUARDS = {
+    "sqlite": (
+        "DROP TRIGGER audit_record_update",
+        "DROP TRIGGER audit_record_delete",
+        "DROP TRIGGER audit_seal_delete",
+        "DROP TRIGGER audit_entry_delete",
+    ),
+    "postgresql": (
+        "DROP TRIGGER audit_record_change ON audit_record",
+        "DROP TRIGGER audit_seal_change ON audit_seal",
+        "DROP TRIGGER audit_entry_change ON audit_entry",
+    ),
+}
+# Of the chain over the records of `sealed`: were it made otherwise, no chain of before could be verified.
+HEAD = "8515a025482b0c4c7d0b4d11bef5c2bc456ce8917136d42d5918e144f9c7ca04"
+NOT_THOSE = "the records of seal 2 are not those that were sealed"
+
+
+def records(count: int, about: str = '[[1,1,{"answerSets":[1]}]]', moment: datetime = NOW) -> list[Record]:
+    return [
+        Record(
+            moment, AuditActor.CAREGIVER, 1, Contract.GRAPHQL, "assignment", "DONE", about, f"request-{one}"
+        )
+        for one in range(count)
+    ]
+
+
+def seal_all(database_url: str, now: datetime = NOW) -> None:
+    async def run() -> None:
+        db = await open_database(database_url)
+        try:
+            await seal(db, now)
+        finally:
+            await db.close()
+
+    asyncio.run(run())
+
+
+def verified(database_url: str, noted: dict[int, str] | None = None) -> Verdict:
+    return run_read(database_url, verifying(noted or {}))
+
+
+@pytest.fixture
+def sealed(database_url: str) -> str:
+    """Three seals over 2, 3 and 4 records."""
+    for count in (2, 3, 4):
+        run_write(database_url, recording(records(count)))
+        seal_all(database_url)
+    return database_url
+
+
+# --- the guard ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", ["audit_record", "audit_seal", "audit_entry"])
+@pytest.mark.parametrize("change", ["UPDATE {0} SET {1} = {1}", "DELETE FROM {0}"])
+def test_the_database_itself_refuses_a_change(sealed: str, table: str, change: str) -> None:
+    column = "record_id" if table == "audit_entry" else "id"
+    before = raw.run(sealed, f"SELECT * FROM {table}")
+
+    with pytest.raises(Exception, match="the audit trail is only added to"):
+        raw.run(sealed, change.format(table, column))
+
+    assert raw.run(sealed, f"SELECT * FROM {table}") == before
+
+
+# --- the chain ------------------------------------------------------------------------------------
+
+
+def test_records_are_sealed_in_their_order(sealed: str) -> None:
+    seals = raw.run(sealed, "SELECT id, last_record_id, record_count FROM audit_seal ORDER BY id")
+
+    assert seals == [(1, 2, 2), (2, 5, 3), (3, 9, 4)]
+    verdict = verified(sealed)
+    assert (verdict.seals, verdict.records, verdict.unsealed, verdict.faults) == (3, 9, 0, [])
+
+
+def test_nothing_new_is_not_sealed_again(sealed: str) -> None:
+    seal_all(sealed)
+
+    assert raw.run(sealed, "SELECT count(*) FROM audit_seal") == [(3,)]
+
+
+def test_what_is_not_sealed_yet_is_counted(sealed: str) -> None:
+    run_write(sealed, recording(records(2)))
+
+    verdict = verified(sealed)
+    assert (verdict.records, verdict.unsealed, verdict.faults) == (9, 2, [])
+
+
+def test_very_many_are_sealed_in_portions(database_url: str) -> None:
+    run_write(database_url, recording(records(MOST_SEALED + 1)))
+
+    seal_all(database_url)
+
+    assert raw.run(database_url, "SELECT record_count FROM audit_seal ORDER BY id") == [(MOST_SEALED,), (1,)]
+    assert verified(database_url).faults == []
+
+
+def test_equal_trails_have_equal_chains_whatever_the_database(sealed: str) -> None:
+    """The hash is of what was recorded, and not of how a database keeps it."""
+    head = raw.run(sealed, "SELECT hash FROM audit_seal ORDER BY id DESC LIMIT 1")
+
+    assert head == [(HEAD,)]
+
+
+@pytest.mark.parametrize(
+    ("tampering", "fault"),
+    [
+        ("UPDATE audit_record SET actor_id = 2 WHERE id = 4", NOT_THOSE),
+        ("UPDATE audit_record SET about = '[]' WHERE id = 4", NOT_THOSE),
+        ("DELETE FROM audit_record WHERE id = 4", "seal 2 is over 3 records, there are 2"),
+        ("DELETE FROM audit_seal WHERE id = 2", "seal 3 is over 4 records, there are 7"),
+    ],
+)  # fmt: skip
+def test_what_was_tampered_with_is_found(sealed: str, tampering: str, fault: str) -> None:
+    kind = "sqlite" if sealed.startswith("sqlite") else "postgresql"
+    raw.run(sealed, *GUARDS[kind], tampering)
+
+    assert fault in verified(sealed).faults
+
+
+def test_an_entry_that_is_missing_is_found(sealed: str) -> None:
+    guard = "audit_entry_delete" if sealed.startswith("sqlite") else "audit_entry_change ON audit_entry"
+    raw.run(sealed, f"DROP TRIGGER {guard}", "DELETE FROM audit_entry WHERE record_id = 4")
+
+    assert verified(sealed).faults == ["8 entries lead to the records, should be 9"]
+
+
+def test_a_chain_made_anew_is_found_by_what_was_noted_before(sealed: str) -> None:
+    [(before,)] = raw.run(sealed, "SELECT hash FROM audit_seal WHERE id = 3")
+    kind = "sqlite" if sealed.startswith("sqlite") else "postgresql"
+    raw.run(
+        sealed,
+        *GUARDS[kind],
+        "DELETE FROM audit_seal WHERE id = 3",
+        "DELETE FROM audit_entry WHERE record_id > 5",
+        "UPDATE audit_record SET actor_id = 2 WHERE id = 8",
+    )
+    seal_all(sealed)
+
+    [(id,)] = raw.run(sealed, "SELECT max(id) FROM audit_seal")
+    assert verified(sealed).faults == []
+    assert verified(sealed, {id: before}).faults == [f"seal {id} is not the one that was noted"]
+    assert verified(sealed, {id + 1: before}).faults == [f"seal {id + 1} is not there"]
+
+
+# --- records that are committed late --------------------------------------------------------------
+
+
+def test_a_record_that_is_committed_late_is_not_passed_over(database_url: str) -> None:
+    """On PostgreSQL it may have a smaller number than others that are there already."""
+    if database_url.startswith("sqlite"):
+        pytest.skip("one writer: what is recorded first is committed first")
+    import asyncpg
+
+    async def run() -> None:
+        db = await open_database(database_url)
+        late = await asyncpg.connect(database_url)
+        transaction = late.transaction()
+        await transaction.start()
+        await late.execute(INSERT)
+        await db.write(recording(records(1)))
+
+        with pytest.raises(DatabaseUnavailable):  # for a moment only: nobody is kept waiting behind it
+            await seal(db, NOW)
+        await db.write(recording(records(1)))
+
+        await transaction.commit()
+        await late.close()
+        await seal(db, NOW)
+        await db.close()
+
+    asyncio.run(run())
+    assert raw.run(database_url, "SELECT last_record_id, record_count FROM audit_seal") == [(3, 3)]
+    assert verified(database_url).faults == []
+
+
+INSERT = (
+    "INSERT INTO audit_record (moment, actor, actor_id, contract, operation, outcome, about, request_id)"
+    " VALUES (now(), 'CLIENT', 1, 'GRAPHQL', 'ownData', 'DONE', '[]', 'late')"
+)
+
+
+def test_two_who_seal_at_once_seal_each_record_once(database_url: str) -> None:
+    async def run() -> None:
+        databases = [await open_database(database_url) for _ in range(4)]
+        for count in range(1, 8):
+            writes = [databases[0].write(recording(records(count)))]
+            await asyncio.gather(*writes, *(seal(db, NOW + HOUR) for db in databases))
+        await seal(databases[0], NOW)
+        for db in databases:
+            await db.close()
+
+    asyncio.run(run())
+    verdict = verified(database_url)
+    assert (verdict.records, verdict.unsealed, verdict.faults) == (28, 0, [])

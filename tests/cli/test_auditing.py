@@ -1,0 +1,129 @@
+"""Promise: the operator can look into the audit trail, prove that it is whole, and is on record there too."""
+
+import orjson
+import pytest
+
+from app.db.audit.records import recording
+from app.settings import Settings
+from tests.audit.test_sealing import records
+from tests.audit.trail import told
+from tests.callers import load, run_write
+from tests.cli.conftest import Command
+from tests.db import raw
+from tests.given import DAY, NOW, a_world
+
+
+def test_records_are_printed_oldest_first(command: Command, settings: Settings) -> None:
+    run_write(settings.database, recording(records(2)))
+
+    said = command("audit", "list")
+
+    assert (said.exit_code, said.stderr) == (0, "")
+    first, second = map(orjson.loads, said.stdout.splitlines())
+    assert first == {
+        "id": 1,
+        "moment": "2026-11-21T09:00:00.000000Z",
+        "actor": "CAREGIVER",
+        "actorId": 1,
+        "contract": "GRAPHQL",
+        "operation": "assignment",
+        "outcome": "DONE",
+        "about": [{"caregiver": 1, "client": 1, "answerSets": [1]}],
+        "requestId": "request-0",
+    }
+    assert second["id"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ((), [1, 2, 3]),
+        (("--client", "1"), [1, 3]),
+        (("--client", "2"), [2]),
+        (("--caregiver", "1"), [1, 3]),
+        (("--client", "2", "--caregiver", "1"), []),
+        (("--actor", "caregiver"), [1, 2, 3]),
+        (("--actor", "operator"), []),
+        (("--actor-id", "1"), [1, 2, 3]),
+        (("--actor-id", "2"), []),
+        (("--since", "2026-11-22"), [3]),
+        (("--since", "2026-11-21"), [1, 2, 3]),
+    ],
+)
+def test_records_can_be_narrowed(
+    command: Command, settings: Settings, words: tuple[str, ...], found: list[int]
+) -> None:
+    run_write(settings.database, recording(records(1)))
+    run_write(settings.database, recording(records(1, about="[[2,2,{}]]")))
+    run_write(settings.database, recording(records(1, moment=NOW + DAY)))
+
+    said = command("audit", "list", *words)
+
+    assert [orjson.loads(line)["id"] for line in said.stdout.splitlines()] == found
+
+
+def test_a_whole_trail_is_verified_with_its_last_seal(command: Command, settings: Settings) -> None:
+    run_write(settings.database, recording(records(3)))
+
+    said = command("audit", "verify")
+
+    [(hash,)] = raw.run(settings.database, "SELECT hash FROM audit_seal")
+    assert (said.exit_code, said.stdout) == (0, f"3 records under 1 seals, 0 faults\n1:{hash}\n")
+    assert command("audit", "verify", "--noted", f"1:{hash}").exit_code == 0
+
+
+def test_what_is_not_as_it_was_noted_is_told(command: Command, settings: Settings) -> None:
+    run_write(settings.database, recording(records(3)))
+
+    said = command("audit", "verify", "--noted", f"1:{'0' * 64}")
+
+    assert said.exit_code == 1
+    assert said.stdout.splitlines()[:2] == [
+        "seal 1 is not the one that was noted",
+        "3 records under 1 seals, 1 faults",
+    ]
+
+
+@pytest.mark.parametrize("noted", ["1", "1:abc", f"x:{'0' * 64}", f"-1:{'0' * 64}"])
+def test_a_seal_that_cannot_be_one_is_refused(command: Command, noted: str) -> None:
+    said = command("audit", "verify", "--noted", noted)
+
+    assert said.exit_code == 2
+    assert "is no seal as `audit verify` prints them, N:HASH" in said.stderr
+
+
+def test_what_operators_do_is_on_record(command: Command, settings: Settings) -> None:
+    load(settings.database, a_world())
+    person = ("--role", "caregiver", "--user", "new@example.test")
+    for words in (
+        ("account", "add", *person, "--name", "New", "--position", "Psychologist"),
+        ("account", "disable", *person),
+        ("account", "enable", "--role", "client", "--user", "client-2"),
+        ("books", "retire", "1"),
+        ("books", "restore", "1"),
+        ("export", "--id", "2", "--format", "json"),
+        ("erase", "--id", "2", "--yes"),
+    ):
+        assert command(*words).exit_code == 0, words
+
+    assert told(settings.database) == [
+        ("OPERATOR", None, "account add", "DONE", [[3, None, {}]]),
+        ("OPERATOR", None, "account disable", "DONE", [[3, None, {}]]),
+        ("OPERATOR", None, "account enable", "DONE", [[None, 2, {}]]),
+        ("OPERATOR", None, "books retire", "DONE", [[None, None, {"books": [1]}]]),
+        ("OPERATOR", None, "books restore", "DONE", [[None, None, {"books": [1]}]]),
+        ("OPERATOR", None, "export", "DONE", [[1, 2, {}], [2, 2, {}]]),
+        ("OPERATOR", None, "erase", "DONE", [[1, 2, {}], [2, 2, {}]]),
+    ]
+    assert command("audit", "verify").exit_code == 0
+
+
+def test_a_command_that_is_refused_is_not_on_record(command: Command, settings: Settings) -> None:
+    load(settings.database, a_world())
+
+    assert command("books", "retire", "99").exit_code == 2
+    assert command("account", "disable", "--role", "client", "--user", "nobody").exit_code == 2
+    assert command("erase", "--id", "99", "--yes").exit_code == 2
+    assert command("export", "--id", "99", "--format", "json").exit_code == 2
+
+    assert told(settings.database) == []
