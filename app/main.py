@@ -31,6 +31,7 @@ from app.development import has_own_keys, mint_token, public_key
 from app.dispatch.dispatcher import dispatching
 from app.dispatch.webhook import open_webhook
 from app.feed import Feed, told_to_stop
+from app.quiet import keep_quiet
 from app.rest_compat.routes import build_legacy
 from app.schema.schema import Schema, build_schema
 from app.schema.transport.endpoint import Endpoint
@@ -45,6 +46,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
     """The ASGI application. Without settings it reads CARE_* from the environment."""
     settings = settings or read_settings()
     refuse_unaudited(settings)
+    keep_quiet(not settings.in_development)
     keys = keys_for(settings)
     webhook = open_webhook(settings)
     schema = schema_of_service(settings.engine)

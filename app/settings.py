@@ -38,6 +38,7 @@ class Settings(BaseSettings):
     database_url: str = Field(
         "",
         description="sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME; empty: care.db under CARE_VAR",
+        repr=False,  # an address may hold a password
     )
     var: str = Field("var", description="folder of the embedded database and of development keys")
     host: str = Field("127.0.0.1", description="address that `serve` listens on")
@@ -47,8 +48,12 @@ class Settings(BaseSettings):
     token_key: str = Field(
         "", description="public key that verifies tokens: PEM text or the path of a PEM file (RS256, ES256)"
     )
-    token_jwks: str = Field("", description="key set that verifies tokens: path or URL of a JWKS document")
-    token_secret: str = Field("", description="shared secret that verifies tokens (HS256); development only")
+    token_jwks: str = Field(
+        "", description="key set that verifies tokens: path or URL of a JWKS document", repr=False
+    )
+    token_secret: str = Field(
+        "", description="shared secret that verifies tokens (HS256); development only", repr=False
+    )
     token_issuer: str = Field("", description="required `iss` of a token; empty means any")
     token_audience: str = Field("", description="required `aud` of a token; empty means any")
     token_leeway: Annotated[int, Field(ge=0, le=300)] = Field(

@@ -20,7 +20,7 @@ ROOMS_BY_FLOOR = {
     3: ("auth", "engine", "feed", "development", "dispatch"),
     2: ("care",),
     1: ("db",),
-    0: ("settings",),
+    0: ("settings", "quiet"),
 }
 FLOORS = {room: floor for floor, rooms in ROOMS_BY_FLOOR.items() for room in rooms}
 WHERE_PARTS_MEET = 6  # these may know each other

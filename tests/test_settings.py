@@ -103,6 +103,22 @@ def test_the_tables_above_are_complete() -> None:
     assert list(GIVEN) == [variable(field) for field in Settings.model_fields]
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("database_url", "postgresql://care:hidden@db/care"),
+        ("token_jwks", "https://issuer.example.test/keys?code=hidden"),
+        ("token_secret", "hidden"),
+        ("webhook_url", "https://example.test/hidden"),
+        ("webhook_secret", "hidden"),
+    ],
+)
+def test_settings_that_are_printed_tell_no_secret(name: str, value: str) -> None:
+    settings = Settings.model_validate({name: value})
+
+    assert (value in repr(settings), "hidden" in f"{settings!r} {settings}") == (False, False)
+
+
 INTEGER = "Input should be a valid integer, unable to parse string as an integer"
 ZONE = "is not a known time zone such as Europe/Berlin"
 LEVEL = "must be debug, info, warning or error"

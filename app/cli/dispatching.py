@@ -13,6 +13,7 @@ from app.db.tables import DeliveryState, EventKind, moment_as_text
 from app.dispatch.dispatcher import dispatch
 from app.dispatch.upkeep import Listed, listing, retry_dead, retry_event
 from app.dispatch.webhook import TYPES, Webhook, open_webhook
+from app.quiet import keep_quiet
 from app.settings import Settings
 
 STATES = click.Choice([state.lower() for state in DeliveryState])
@@ -22,6 +23,7 @@ STATES = click.Choice([state.lower() for state in DeliveryState])
 def worker() -> None:
     """Dispatch without serving: reminders that are due, and what happened to the webhook."""
     settings = settings_or_warn()
+    keep_quiet(not settings.in_development)
     webhook = open_webhook(settings)
     on_database(settings, no_work)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s:     %(message)s")

@@ -1,0 +1,37 @@
+"""Promise: the log of a running service holds no token and no answer, however much is logged."""
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+import websockets
+
+from tests.live.processes import run, serving
+
+pytestmark = pytest.mark.live
+TOKEN_IN_ADDRESS, TOKEN_IN_MESSAGE, ANSWER = "token-in-the-address", "token-in-a-message", "an answer of mine"
+
+
+async def talk(url: str) -> None:
+    """As somebody does who puts the token everywhere, and is not let in."""
+    address = f"{url.replace('http', 'ws')}/graphql?access_token={TOKEN_IN_ADDRESS}"
+    async with websockets.connect(
+        address, subprotocols=[websockets.Subprotocol("graphql-transport-ws")]
+    ) as one:
+        said = {"authorization": f"bearer {TOKEN_IN_MESSAGE}", "note": ANSWER}
+        await one.send(json.dumps({"type": "connection_init", "payload": said}))
+        await one.wait_closed()
+
+
+def test_what_goes_over_a_websocket_is_not_logged(tmp_path: Path) -> None:
+    care = {"env": "development", "var": str(tmp_path), "log_level": "debug"}
+    assert run("migrate", **care).returncode == 0
+    with serving(tmp_path / "log", **care) as served:
+        asyncio.run(talk(served.url))
+        code, said = served.stop(signal.SIGTERM)
+
+    assert code == 0
+    assert "Application startup complete" in said
+    assert [word for word in (TOKEN_IN_ADDRESS, TOKEN_IN_MESSAGE, ANSWER) if word in said] == []
