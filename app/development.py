@@ -43,7 +43,7 @@ def private_key(settings: Settings) -> rsa.RSAPrivateKey:
 
 
 def make_key_file(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     new = path.with_suffix(f".{os.getpid()}")  # two that start at once end up with one key

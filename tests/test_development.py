@@ -27,6 +27,7 @@ def test_the_key_is_made_once_and_is_its_owners_only(tmp_path: Path) -> None:
     assert first == second
     assert [path.name for path in (tmp_path / "some/var").iterdir()] == [KEY_FILE]
     assert (tmp_path / "some/var" / KEY_FILE).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "some/var").stat().st_mode & 0o777 == 0o700
 
 
 def test_another_folder_has_another_key(tmp_path: Path) -> None:

@@ -75,7 +75,8 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
         return
     unfinished = path.with_name(f"{path.name}.part")
     try:
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        unfinished.unlink(missing_ok=True)  # of an export that broke off, or somebody else's
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             yield file
         unfinished.replace(path)
     except OSError as error:

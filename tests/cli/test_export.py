@@ -65,6 +65,20 @@ def test_a_file_is_private_and_replaces_what_was_there(
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_what_an_export_that_broke_off_left_behind_makes_none_readable(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    load(settings.database, a_world())
+    file, elsewhere = tmp_path / "own.json", tmp_path / "elsewhere"
+    elsewhere.touch(mode=0o644)
+    (tmp_path / "own.json.part").symlink_to(elsewhere)
+
+    exported(command, "--id", "1", "--format", "json", "--output", str(file))
+
+    assert (file.is_symlink(), file.stat().st_mode & 0o777) == (False, 0o600)
+    assert elsewhere.read_bytes() == b""
+
+
 def test_of_a_client_without_sessions_there_is_little_to_tell(command: Command, settings: Settings) -> None:
     load(settings.database, [a_client(7, userName=None)])
 

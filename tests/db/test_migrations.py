@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Inspector, create_engine, inspect
 from sqlmodel import SQLModel
 
 from app.db.entities import table_of
-from app.db.upkeep.migrate import config, migrate, newest_version, stored_version
+from app.db.upkeep.migrate import config, make_sqlite_file, migrate, newest_version, stored_version
 from app.db.upkeep.seldom import connected
 from tests.callers import load, run_read
 from tests.db import raw
@@ -149,6 +149,25 @@ def test_a_new_sqlite_file_is_the_operators_alone_and_written_ahead(tmp_path: Pa
     assert path.stat().st_mode & 0o777 == 0o600
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_nobody_else_may_look_into_a_new_folder_or_read_the_file_while_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "some/folder/care.db"
+    modes = []
+    connect = sqlite3.connect
+
+    def connect_and_look(file: Path) -> sqlite3.Connection:
+        connection = connect(file)
+        modes.append(path.stat().st_mode & 0o777)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connect_and_look)
+    make_sqlite_file(path)
+
+    assert modes == [0o600]
+    assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_every_model_is_a_table_of_the_migration() -> None:

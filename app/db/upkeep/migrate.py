@@ -46,7 +46,8 @@ async def migrate(url: str) -> None:
 def make_sqlite_file(path: Path) -> None:
     """Write-ahead logging is a property of the file: readers and the writer do not wait for each other."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
         connection = sqlite3.connect(path)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
