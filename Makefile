@@ -4,7 +4,7 @@ PYTHON ?= python3
 PORT ?= 8000
 PY := .venv/bin/python
 
-.PHONY: run test check schema bench lock clean
+.PHONY: run test check schema bench lock audit clean
 
 run: .venv/ready
 	@CARE_ENV=development CARE_PORT=$(PORT) $(PY) -m app demo
@@ -30,6 +30,11 @@ lock: .venv/ready  ## renews requirements.lock from pyproject.toml
 		| tr ' ' '\n' > .venv/build.in
 	$(PY) -m uv pip compile --quiet --universal --generate-hashes --no-header --upgrade --no-emit-index-url \
 		--all-extras --output-file requirements.lock pyproject.toml .venv/build.in
+	@$(MAKE) --no-print-directory .venv/ready
+	$(PY) -m supply.table
+
+audit: .venv/ready  ## known vulnerabilities, hashes and licences of requirements.lock: docs/dependencies.md
+	@$(PY) -m supply.audit
 
 clean:
 	rm -rf .venv var .mypy_cache .ruff_cache .pytest_cache .hypothesis

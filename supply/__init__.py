@@ -1,0 +1,1 @@
+"""What the project is built from: `python -m supply.audit`, `python -m supply.table`."""
