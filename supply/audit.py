@@ -81,7 +81,7 @@ def ask() -> Asked | None:
         program = auditor()
         given = ["--require-hashes", "--disable-pip", "--requirement", str(LOCK)]
         shown = ["--format", "json", "--progress-spinner", "off"]
-        said = subprocess.run([program, *given, *shown], capture_output=True, text=True, timeout=SECONDS)
+        said = subprocess.run([str(program), *given, *shown], capture_output=True, text=True, timeout=SECONDS)
     except (OSError, subprocess.SubprocessError):
         return None
     return read_answer(said.stdout)
@@ -94,7 +94,7 @@ def auditor() -> Path:
         print(f"installing {AUDITOR} into {FOLDER.relative_to(ROOT)}")
         venv.create(FOLDER, clear=True, with_pip=True)
         install = [
-            FOLDER / "bin" / "python",
+            str(FOLDER / "bin" / "python"),
             "-m",
             "pip",
             "install",

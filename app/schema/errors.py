@@ -1,5 +1,6 @@
 """How refusals and faults are said in GraphQL: in a payload's userErrors, or at the top level with a code."""
 
+import re
 from typing import Any
 
 import strawberry
@@ -10,6 +11,12 @@ from app.care.errors import CareError, Refused, WrongAnswer, WrongAnswers
 from app.db.drivers import DatabaseUnavailable
 from app.db.tables import Question
 from app.schema.types.node import global_id
+
+# Where graphql-core 3.3 goes on to quote what it was given, and where it quotes it in between.
+QUOTES = re.compile(
+    r"[,;] found: .*|(?<!invalid value)(?<= value): .*|(?<=String) ['\"].*|(?<=\?) Found: .*", re.DOTALL
+)
+QUOTE_BEFORE = re.compile(r"(?<=Value )'.*' (?=does not exist in '\w+' enum)", re.DOTALL)
 
 INTERNAL = "INTERNAL"
 OVERLOADED = "OVERLOADED"
@@ -64,10 +71,17 @@ def formatted(error: GraphQLError, request_id: str) -> dict[str, Any]:
     """An error as the response says it; of a fault it tells nothing but where to look it up."""
     code = code_of(error)
     said: dict[str, Any] = dict(error.formatted)
-    if code == INTERNAL:
-        said["message"] = "Internal error"
+    said["message"] = "Internal error" if code == INTERNAL else without_input(error.message)
     said["extensions"] = {"code": code, "requestId": request_id}
     return said
+
+
+def without_input(message: str) -> str:
+    """Clients hand messages on, to logs of their own: what somebody wrote must not go with them."""
+    quoting = QUOTES.search(cut := QUOTE_BEFORE.sub("", message, count=1))
+    if quoting is None:
+        return cut
+    return cut[: quoting.start()] + ("" if quoting[0].startswith(" Found") else ".")
 
 
 def as_response(result: ExecutionResult, request_id: str) -> dict[str, Any]:

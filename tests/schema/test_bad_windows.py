@@ -93,10 +93,10 @@ def test_the_cursor_of_one_list_of_assignments_serves_in_the_other(standing: Gat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     {
-        "first: 2147483648": "Int cannot represent non 32-bit signed integer value: 2147483648",
-        'first: "1"': 'Int cannot represent non-integer value: "1"',
-        "timeState: LATER": "Value 'LATER' does not exist in 'TimeState' enum.",
-        "timeState: running": "Value 'running' does not exist in 'TimeState' enum."
+        "first: 2147483648": "Int cannot represent non 32-bit signed integer value.",
+        'first: "1"': "Int cannot represent non-integer value.",
+        "timeState: LATER": "Value does not exist in 'TimeState' enum.",
+        "timeState: running": "Value does not exist in 'TimeState' enum."
         " Did you mean the enum value 'RUNNING'?",
     }.items(),
     ids=["an integer of 33 bits", "text", "an unknown time state", "a time state in lower case"],

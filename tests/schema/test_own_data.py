@@ -75,4 +75,4 @@ def test_another_format_is_refused(lived: Gateway, format: str) -> None:
     response = lived.as_client(1).post_graphql(f"{{ ownData(format: {format}) }}")
 
     (error,) = response.json()["errors"]
-    assert f"Value '{format}' does not exist in 'DataFormat' enum" in error["message"]
+    assert "Value does not exist in 'DataFormat' enum" in error["message"]

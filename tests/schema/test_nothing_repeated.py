@@ -1,0 +1,77 @@
+"""Promise: a message tells what is wrong with an input, and repeats nothing of what somebody wrote in it."""
+
+import pytest
+
+from tests.callers import Gateway
+from tests.given import a_world
+
+SECRET = "a secret 'found: it' value: \"x"
+LITERAL = '"a secret"'
+SUBMIT = "mutation ($input: SubmitAnswersInput!) { submitAnswers(input: $input) { userErrors { message } } }"
+GIVE = "mutation ($input: GiveFeedbackInput!) { giveFeedback(input: $input) { userErrors { message } } }"
+LIST = "query ($input: TimeState) { assignments(timeState: $input) { totalCount } }"
+DATES = "mutation ($input: SetRemindersInput!) { setReminders(input: $input) { userErrors { message } } }"
+AT = "Variable '$input' has invalid value"
+
+BY_VARIABLE = {
+    "no object": (SUBMIT, SECRET, f"{AT}: Expected value of type 'SubmitAnswersInput' to be an object."),
+    "no object within": (
+        SUBMIT,
+        {"assignmentId": 1, "answers": SECRET},
+        f"{AT} at .answers: Expected value of type 'AnswerInput' to be an object.",
+    ),
+    "unknown member": (
+        GIVE,
+        {"answerSetId": 1, "text": SECRET, "nothing": SECRET},
+        f"{AT}: Expected value of type 'GiveFeedbackInput' not to include unknown field 'nothing'.",
+    ),
+    "misspelt member": (
+        GIVE,
+        {"answerSetId": 1, "text": "", "scores": SECRET},
+        f"{AT}: Expected value of type 'GiveFeedbackInput' not to include unknown field 'scores'."
+        " Did you mean 'score'?",
+    ),
+    "no text": (
+        GIVE,
+        {"answerSetId": 1, "text": [SECRET]},
+        f"{AT} at .text: String cannot represent a non string value.",
+    ),
+    "no id": (
+        GIVE,
+        {"answerSetId": {"note": SECRET}, "text": ""},
+        f"{AT} at .answerSetId: ID cannot represent value.",
+    ),
+    "no word": (LIST, SECRET, f"{AT}: Value does not exist in 'TimeState' enum."),
+    "no moment": (
+        DATES,
+        {"assignmentId": 1, "remindDates": [SECRET]},
+        f"{AT} at .remindDates[0]: Expected value of type 'DateTime', but encountered error"
+        " 'a DateTime reads like 2026-11-21T09:00:00Z or 2026-11-21T10:00:00+01:00'.",
+    ),
+}  # fmt: skip
+
+IN_THE_DOCUMENT = {
+    f"{{ assignments(timeState: {LITERAL}) {{ totalCount }} }}": "Enum 'TimeState' cannot represent"
+    " non-enum value.",
+    f"{{ assignments(first: {LITERAL}) {{ totalCount }} }}": "Int cannot represent non-integer value.",
+    f"{{ books({LITERAL}) {{ totalCount }} }}": "Syntax Error: Expected Name, found String.",
+    f"{{ books(search: [{LITERAL}]) {{ totalCount }} }}": "String cannot represent a non string value.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "value", "message"), BY_VARIABLE.values(), ids=BY_VARIABLE)
+def test_a_variable_is_not_repeated(gateway: Gateway, query: str, value: object, message: str) -> None:
+    gateway.given(a_world())
+
+    answer = gateway.as_caregiver(1).graphql(query, input=value)
+
+    assert [error["message"] for error in answer["errors"]] == [message]
+
+
+@pytest.mark.parametrize("query", IN_THE_DOCUMENT)
+def test_what_is_written_in_the_document_is_not_repeated(gateway: Gateway, query: str) -> None:
+    gateway.given(a_world())
+
+    answer = gateway.as_caregiver(1).graphql(query)
+
+    assert [error["message"] for error in answer["errors"]] == [IN_THE_DOCUMENT[query]]
