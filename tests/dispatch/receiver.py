@@ -38,13 +38,14 @@ class Received:
 
 @dataclass
 class Receiver:
-    """Answers with `answers` one after the other, then with 200. Whoever is held gets none until let go."""
+    """Answers with `answers` one after the other, then with 200. What is held gets none until let go."""
 
     url: str = ""
     received: list[Received] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
     has_received: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     goes_on: threading.Event = field(default_factory=threading.Event)
+    held: str | None = None  # this kind of event alone
 
     def __post_init__(self) -> None:
         self.goes_on.set()
@@ -52,14 +53,16 @@ class Receiver:
     def ids(self) -> list[str]:
         return [one.id for one in self.received]
 
-    def hold(self) -> None:
+    def hold(self, kind: str | None = None) -> None:
+        self.held = kind
         self.goes_on.clear()
 
     def take(self, request: Received) -> int:
         self.received.append(request)
         answer = self.answers.pop(0) if self.answers else 200
         self.has_received.release()
-        self.goes_on.wait()
+        if self.held in (None, json.loads(request.body)["type"]):
+            self.goes_on.wait()
         return answer
 
 

@@ -77,7 +77,7 @@ def at_a_websocket(person: Person, query: str, **variables: Any) -> Iterator[Str
         try:
             yield Stream(asked_of(runner, answers))
         finally:
-            runner.run(left(session))
+            runner.run(left(session, answers))
 
 
 async def connected(person: Person) -> AsyncClientSession:
@@ -89,8 +89,9 @@ async def connected(person: Person) -> AsyncClientSession:
     return await Client(transport=transport, execute_timeout=PATIENCE).connect_async()
 
 
-async def left(session: AsyncClientSession) -> None:
+async def left(session: AsyncClientSession, answers: AsyncGenerator[dict[str, Any], None]) -> None:
     """Until nothing of it is left in the loop."""
+    await answers.aclose()  # the client waits ten seconds for those who still listen
     await session.client.close_async()
     others = asyncio.all_tasks() - {asyncio.current_task()}
     await asyncio.gather(*others, return_exceptions=True)
