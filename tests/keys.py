@@ -1,5 +1,6 @@
 """Keys and tokens made for the run: nothing that signs is committed."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -37,4 +38,16 @@ def claims(role: str, user: str, **changed: Any) -> dict[str, Any]:
 
 
 def token(role: str, user: str, **changed: Any) -> str:
-    return jwt.encode(claims(role, user, **changed), private_key(), algorithm="RS256")
+    if changed:
+        return signed(claims(role, user, **changed))
+    return usual_token(role, user, int(time.time()) // 600)
+
+
+@cache
+def usual_token(role: str, user: str, ten_minutes: int) -> str:
+    """Signed once and used for a while: signing takes longer than many a test."""
+    return signed(claims(role, user))
+
+
+def signed(said: dict[str, Any]) -> str:
+    return jwt.encode(said, private_key(), algorithm="RS256")
