@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from httpx2 import Response
 from starlette.applications import Starlette
-from starlette.testclient import TestClient
 
 from app.auth.door import Door
 from app.db.drivers import Database, open_database
@@ -17,16 +16,17 @@ from app.db.upkeep.importing import importing
 from app.engine.schema import PreparingSchema
 from app.settings import Settings
 from tests import keys
+from tests.client import Client, open_client
 from tests.given import Record, lines
 
 Result = TypeVar("Result")
 
 
 @contextmanager
-def opened(app: Starlette) -> Iterator[TestClient]:
+def opened(app: Starlette) -> Iterator[Client]:
     """The service as it answers what it knows: documents are prepared when they come the first time."""
     schema_of(app).operations.uses = 1
-    with TestClient(app, raise_server_exceptions=False, backend_options={"use_uvloop": True}) as client:
+    with open_client(app) as client:
         yield client
 
 
@@ -39,14 +39,14 @@ def schema_of(app: Starlette) -> PreparingSchema:
 class Caller:
     """Somebody with a token, or with none."""
 
-    client: TestClient
+    client: Client
     token: str | None
 
     def request(self, method: str, path: str, **options: Any) -> Response:
         headers = dict(options.pop("headers", {}))
         if self.token is not None:
             headers.setdefault("authorization", f"bearer {self.token}")
-        return self.client.request(method, path, headers=headers, **options)
+        return self.client.ask(method, path, headers=headers, **options)
 
     def get(self, path: str, **options: Any) -> Response:
         return self.request("GET", path, **options)
@@ -73,7 +73,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class Gateway:
-    client: TestClient
+    client: Client
     settings: Settings
 
     def given(self, records: Iterable[Record]) -> None:

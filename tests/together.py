@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import orjson
-from starlette.testclient import TestClient
 
 from app.auth.door import Door
 from app.db.drivers import Database, DatabaseUnavailable
 from app.db.statements import Operation
 from tests.callers import Caller, Gateway
+from tests.client import Client
 
 Result = TypeVar("Result")
 
@@ -38,7 +38,7 @@ class Answered(NamedTuple):
 
 def ask_together(asked: Sequence[Asked]) -> list[Answered]:
     """All begin before the first is answered; those of one client share its event loop."""
-    clients: dict[int, TestClient] = {id(one.caller.client): one.caller.client for one in asked}
+    clients: dict[int, Client] = {id(one.caller.client): one.caller.client for one in asked}
     of_each = [[one for one in asked if one.caller.client is client] for client in clients.values()]
     waiting = [
         client.portal.start_task_soon(gather, client, mine)
@@ -48,11 +48,11 @@ def ask_together(asked: Sequence[Asked]) -> list[Answered]:
     return [answered for future in waiting for answered in future.result()]
 
 
-async def gather(client: TestClient, asked: list[Asked]) -> list[Answered]:
+async def gather(client: Client, asked: list[Asked]) -> list[Answered]:
     return await asyncio.gather(*(ask(client, one) for one in asked))
 
 
-async def ask(client: TestClient, asked: Asked) -> Answered:
+async def ask(client: Client, asked: Asked) -> Answered:
     said = {
         "authorization": f"bearer {asked.caller.token}",
         "content-type": "application/json",

@@ -52,7 +52,7 @@ UNKNOWN_PATHS = [
 @pytest.mark.parametrize("path", UNKNOWN_PATHS)
 def test_an_unknown_path_is_not_found_by_anybody(standing: Gateway, path: str, method: str) -> None:
     for caller in (standing.as_nobody(), standing.as_caregiver(1), standing.with_token("no token")):
-        response = caller.request(method, f"{path}?time-state=RUNNING", follow_redirects=False)
+        response = caller.request(method, f"{path}?time-state=RUNNING")
 
         assert refusal_of(response) == (404, "no such path")
 
