@@ -62,7 +62,9 @@ class Child:
     level: Level
     is_single: bool
     count: Statement | None
-    shows: tuple[int, int] | None  # of answers: where the rows above hold the caregiver and the client
+    shows: (
+        tuple[int, int, int] | None
+    )  # of answers: where the rows above tell whose they are, and of which kind
 
 
 ValueAt = Callable[[int], Callable[[Any], Any]]  # how a row gives the value that stands at a place
@@ -246,14 +248,15 @@ def lay_out_child(
             ),
             is_single=isinstance(target, ToOne) or target.is_single,
             count=count_of_children(target, sketch.role, where) if counted else None,
-            shows=relationship_at(sketch, source) if target.target is Answer else None,
+            shows=whose_answers(sketch, source) if target.target is Answer else None,
         )
     )
     return value_at(-len(sketch.children))
 
 
-def relationship_at(sketch: Sketch, source: FromClause) -> tuple[int, int]:
-    return sketch.place(source, "caregiver_id"), sketch.place(source, "client_id")
+def whose_answers(sketch: Sketch, source: FromClause) -> tuple[int, int, int]:
+    caregiver, client = sketch.place(source, "caregiver_id"), sketch.place(source, "client_id")
+    return caregiver, client, sketch.place(source, "save_type")
 
 
 def place_of(sketch: Sketch, entity: Entity, source: FromClause, name: str) -> Place:

@@ -109,10 +109,9 @@ def linked_rows(child: Child, wanted: Wanted, above: list[Any], values: Values) 
     link = at_path(wanted, child.path)
     own: Values = {**values, "parents": parents}
     if child.shows is not None:
-        caregiver, client = child.shows
-        values[SHOWN] += {
-            row[at]: (row[caregiver], row[client], row[at]) for row in above if row[at]
-        }.values()
+        caregiver, client, kind = child.shows
+        shown = {row[at]: (row[caregiver], row[client], row[kind], row[at]) for row in above if row[at]}
+        values[SHOWN] += shown.values()
     window = link.window
     if window is not None:
         own |= {**window.values, "before": window.before, "limit": window.first + 1}

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement
 
 NEWEST = 2**63 - 1  # a keyset that starts before the newest row: first and later pages are one statement
 
-Shown = tuple[int, int, int]  # a caregiver, a client, and their answer set whose answers were read
+Shown = tuple[int, int, str, int]  # a caregiver, a client, and of which kind the answer set is that was read
 ViewerRole = Literal["caregiver", "client", "nobody"]
 
 

@@ -127,9 +127,9 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         Role.CLIENT,
         {"assignmentId": 2, "revision": 0, "answers": []},
         "draft { answers { answer } }",
-        [[1, 1, {"assignments": [2]}]],
+        [[1, 1, {"drafts": [2]}]],
         "answerSet",
-        [[1, 1, {"answerSets": [4]}]],
+        [[1, 1, {"drafts": [4]}]],
     ),
     "submitAnswers": (
         Role.CLIENT,

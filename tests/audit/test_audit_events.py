@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.audit.trail import trail
 from tests.callers import Gateway
 from tests.given import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
@@ -85,6 +86,27 @@ def test_each_caregiver_is_told_of_their_own_sessions(lived: Gateway) -> None:
     assert names(lived.as_caregiver(2).data(NAMES, client="2")) == [
         ("CAREGIVER", "closeSession"),
         ("CLIENT", "assignments"),
+    ]
+
+
+SAVE = """mutation { saveAnswers(input: { assignmentId: 2, revision: 0, answers: [] }) {
+  draft { answers { answer } }
+} }"""
+
+
+def test_of_drafts_no_caregiver_is_told(lived: Gateway) -> None:
+    """Neither what is in them, nor that there are any."""
+    client = lived.as_client(1)
+    client.data(SAVE)
+    client.data("{ assignment(id: 2) { draft { answers { answer } } answerSets { answers { answer } } } }")
+
+    told = names(lived.as_caregiver(1).data(NAMES, client="1"))
+
+    assert told == [("CLIENT", "assignments"), ("CAREGIVER", "assignHomework"), ("CAREGIVER", "assignment")]
+    assert [one.operation for one in trail(lived.settings.database)][-3:] == [
+        "saveAnswers",
+        "answerSet",
+        "assignment",
     ]
 
 

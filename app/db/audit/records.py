@@ -12,7 +12,7 @@ import orjson
 from app.db.drivers import Database, DatabaseUnavailable
 from app.db.selection import Shown
 from app.db.statements import Bulk, Operation, Step, Values
-from app.db.tables import AuditActor, Contract
+from app.db.tables import AuditActor, Contract, EventKind, SaveType
 from app.db.writes.events import TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS
 
 Result = TypeVar("Result")
@@ -21,8 +21,10 @@ DONE = "DONE"  # the outcome of what was not refused
 
 # Of which relationships, each with its rows by the names below. What operators do may be about one person
 # alone, or about nobody.
+Rows = dict[tuple[int, int], dict[str, list[int]]]
 About = list[tuple[int | None, int | None, dict[str, list[int]]]]
 ANSWER_SETS, ASSIGNMENTS, SESSIONS, BOOKS = "answerSets", "assignments", "sessions", "books"
+DRAFTS = "drafts"  # what a client looks at or saves before it is submitted: no caregiver is told of it
 
 
 class Record(NamedTuple):
@@ -39,18 +41,19 @@ class Record(NamedTuple):
 
 
 def about_answers(shown: Iterable[Shown]) -> About:
-    of: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for caregiver, client, answer_set in shown:
-        of[caregiver, client].append(answer_set)
-    return [(caregiver, client, {ANSWER_SETS: ids}) for (caregiver, client), ids in of.items()]
+    of: Rows = defaultdict(lambda: defaultdict(list))
+    for caregiver, client, kind, answer_set in shown:
+        of[caregiver, client][ANSWER_SETS if kind == SaveType.FINAL else DRAFTS].append(answer_set)
+    return [(caregiver, client, dict(rows)) for (caregiver, client), rows in of.items()]
 
 
 def about_events(steps: Iterable[Values]) -> About:
     """What the events of a change tell of: each of its relationships once."""
-    of: dict[tuple[int, int], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    of: Rows = defaultdict(lambda: defaultdict(list))
     for values in steps:
         rows = of[values["caregiver"], values["client"]]
-        for name, key in ((SESSIONS, "sessions"), (ASSIGNMENTS, "assignments")):
+        changed = DRAFTS if values["event"] == EventKind.DRAFT_SAVED else ASSIGNMENTS
+        for name, key in ((SESSIONS, "sessions"), (changed, "assignments")):
             rows[name] += [id for id in values.get(key) or () if id not in rows[name]]
     return [
         (caregiver, client, {name: ids for name, ids in rows.items() if ids})

@@ -10,6 +10,7 @@ import orjson
 from sqlalchemy import Select, func, insert, literal, select, text
 from sqlalchemy.sql.elements import ClauseElement
 
+from app.db.audit.records import DRAFTS
 from app.db.entities import known_moment, table_of
 from app.db.statements import (
     Bulk,
@@ -134,9 +135,10 @@ def sealing(now: datetime) -> Operation[bool]:
 
 
 def entries_of(records: Iterable[Any]) -> Iterator[tuple[int, int, int]]:
+    """Whom a record leads to; of drafts no caregiver learns, not even that there are any."""
     for record in records:
-        for caregiver, client, _ in orjson.loads(record[ABOUT]):
-            if caregiver is not None and client is not None:
+        for caregiver, client, rows in orjson.loads(record[ABOUT]):
+            if caregiver is not None and client is not None and list(rows) != [DRAFTS]:
                 yield caregiver, client, record[0]
 
 
