@@ -2,6 +2,7 @@
 
 import os
 import uuid
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -79,3 +80,13 @@ def mint_token(settings: Settings, role: str, user: str, now: datetime, hours: i
     raise SettingsError(
         "tokens are minted in development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS is set"
     )
+
+
+def refuse_own_key(settings: Settings, keys: Iterable[object]) -> None:
+    """Whoever has a copy of CARE_VAR could sign in as anybody; in production it opens nothing."""
+    path = Path(settings.var) / KEY_FILE
+    if settings.in_development or not path.exists():
+        return
+    own = private_key(settings).public_key()
+    if any(key == own for key in keys):
+        raise SettingsError(f"tokens cannot be verified with the development key at {path} in production")

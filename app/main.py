@@ -27,7 +27,7 @@ from app.db.following import following
 from app.db.sqlite import check_sqlite
 from app.db.upkeep.demo import CAREGIVER, CLIENT
 from app.db.upkeep.migrate import newest_version, stored_version
-from app.development import has_own_keys, mint_token, public_key
+from app.development import has_own_keys, mint_token, public_key, refuse_own_key
 from app.dispatch.dispatcher import dispatching
 from app.dispatch.webhook import open_webhook
 from app.feed import Feed, told_to_stop
@@ -123,7 +123,9 @@ def refuse_unaudited(settings: Settings) -> None:
 def keys_for(settings: Settings) -> KeySet:
     if has_own_keys(settings):
         return open_keys(settings.model_copy(update={"token_key": public_key(settings)}))
-    return open_keys(settings)
+    keys = open_keys(settings)
+    refuse_own_key(settings, (key.material for key in keys.keys))
+    return keys
 
 
 # --- health ---------------------------------------------------------------------------------------

@@ -1,14 +1,19 @@
-"""The keys that verify tokens: PEM, a key set that rotates, or a secret in development."""
+"""The keys that verify tokens: PEM, a key set, or a secret in development; read again while they rotate."""
 
 import json
+import logging
+import math
+import re
 import time
 import urllib.request
-from asyncio import Lock, to_thread
+from asyncio import CancelledError, Lock, to_thread
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
-from pathlib import Path
+from ipaddress import ip_address
 from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
 
 import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -18,9 +23,18 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from app.settings import Settings, SettingsError
 
 USABLE = "an RSA key of at least 2048 bits or an EC key on P-256"
+NO_PEM = "CARE_TOKEN_KEY is neither a public key in PEM nor the path of one"
+PRIVATE = "CARE_TOKEN_KEY holds a private key: that is the issuer's alone; give its public half"
+NO_KEY_SET = "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set"
+OPEN_ROAD = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
+PEM_BLOCK = re.compile(r"-----BEGIN ((?:RSA )?PUBLIC KEY)-----[^-]*-----END \1-----")
 SHORTEST_SECRET = 32
-KEY_SET_SECONDS = 300  # how long a key set is used before it is read again
+KEY_FILE_SECONDS = 5  # how long the keys of a file are used before it is looked at again
+KEY_SET_SECONDS = 300  # the same of a key set that an issuer serves
 KEY_SET_PAUSE = 10  # at least this long between two readings, whatever strangers send as `kid`
+LONGEST_DOCUMENT = 1_000_000
+
+logger = logging.getLogger("care.auth")
 
 
 @dataclass(frozen=True)
@@ -32,23 +46,39 @@ class Key:
     material: Any
 
 
-class KeySet:
-    """The keys that verify tokens. A JWKS is read again when it is old or an unknown `kid` appears."""
+@dataclass(frozen=True)
+class Source:
+    """Where keys come from, how they are taken out of what is found there, and for how long they are used."""
 
-    def __init__(self, read: Callable[[], list[Key]], is_renewable: bool) -> None:
-        self.read = read
-        self.is_renewable = is_renewable
+    load: Callable[[], bytes]
+    keys_in: Callable[[bytes], list[Key]]
+    seconds: float = math.inf
+
+
+class KeySet:
+    """The keys that verify tokens. They are looked for again when they are old or an unknown `kid` appears.
+
+    `keys` is another list exactly when they have changed: whoever remembers what they verified, compares it.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
         self.ticks = time.monotonic
-        self.keys = read()
+        self.text = source.load()
+        self.keys = source.keys_in(self.text)
         self.read_at = self.ticks()
+        self.is_failing = False
         self.lock = Lock()
 
+    async def refresh(self) -> None:
+        """Whoever comes first when the keys are old looks for new ones; the others need not wait."""
+        if self.ticks() - self.read_at > self.source.seconds:
+            await self.renew(self.source.seconds)
+
     async def fitting(self, kid: str | None, algorithm: str) -> list[Key]:
-        age = self.ticks() - self.read_at
-        if self.is_renewable and age > KEY_SET_SECONDS:
-            await self.renew(KEY_SET_SECONDS)
+        await self.refresh()
         found = self.matching(kid, algorithm)
-        if not found and self.is_renewable:
+        if not found and self.source.seconds < math.inf:
             await self.renew(KEY_SET_PAUSE)
             found = self.matching(kid, algorithm)
         return found
@@ -63,13 +93,24 @@ class KeySet:
 
     async def renew(self, pause: float) -> None:
         async with self.lock:
-            if self.ticks() - self.read_at < pause:
+            before = self.read_at
+            if self.ticks() - before < pause:
                 return
             self.read_at = self.ticks()
             try:
-                self.keys = await to_thread(self.read)
-            except SettingsError:
-                return  # an issuer that is away for a while does not take its keys with it
+                text = await to_thread(self.source.load)
+                if text != self.text:
+                    self.keys, self.text = self.source.keys_in(text), text
+                    logger.info("the keys that verify tokens have changed; there are %d now", len(self.keys))
+                self.is_failing = False
+            except SettingsError as refusal:
+                # An issuer that is away for a while, or a file half written, does not take the keys with it.
+                if not self.is_failing:
+                    logger.warning("%s; the keys that were read before stay in use", refusal)
+                self.is_failing = True
+            except CancelledError:
+                self.read_at = before  # somebody went away who should have looked: the next one does
+                raise
 
 
 def open_keys(settings: Settings) -> KeySet:
@@ -81,10 +122,31 @@ def open_keys(settings: Settings) -> KeySet:
     if len(given) > 1:
         names = " and ".join(f"CARE_{name.upper()}" for name in given)
         raise SettingsError(f"{names} are both set; tokens are verified in one way only")
-    if settings.token_jwks:
-        return KeySet(lambda: read_key_set(settings.token_jwks), is_renewable=True)
-    key = secret_key(settings) if settings.token_secret else pem_key(settings.token_key)
-    return KeySet(lambda: [key], is_renewable=False)
+    return KeySet(source_of(settings))
+
+
+def source_of(settings: Settings) -> Source:
+    if place := settings.token_jwks:
+        if not place.startswith(("http://", "https://")):
+            return Source(lambda: read_file(place, NO_KEY_SET), keys_of_set, KEY_FILE_SECONDS)
+        if not settings.in_development and is_open_road(place):
+            raise SettingsError(OPEN_ROAD)
+        return Source(lambda: fetch(place), keys_of_set, KEY_SET_SECONDS)
+    if settings.token_secret:
+        key = secret_key(settings)
+        return Source(lambda: b"", lambda _: [key])
+    given = settings.token_key
+    if "-----BEGIN" in given:
+        return Source(given.encode, pem_keys)
+    return Source(lambda: read_file(given, NO_PEM), pem_keys, KEY_FILE_SECONDS)
+
+
+def read_file(path: str, complaint: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(LONGEST_DOCUMENT)
+    except (OSError, ValueError):
+        raise SettingsError(complaint) from None
 
 
 def secret_key(settings: Settings) -> Key:
@@ -97,12 +159,22 @@ def secret_key(settings: Settings) -> Key:
     return Key(None, "HS256", settings.token_secret)
 
 
-def pem_key(text_or_path: str) -> Key:
+def pem_keys(pem: bytes) -> list[Key]:
+    """Several while they rotate: old and new ones side by side. What is said around them is passed over."""
+    text = pem.decode(errors="replace")
+    if "PRIVATE KEY-----" in text:
+        raise SettingsError(PRIVATE)
+    blocks = [found[0] for found in PEM_BLOCK.finditer(text)]
+    if not blocks or len(blocks) != text.count("-----BEGIN"):
+        raise SettingsError(NO_PEM)
+    return [pem_key(block) for block in blocks]
+
+
+def pem_key(pem: str) -> Key:
     try:
-        pem = text_or_path if "-----BEGIN" in text_or_path else Path(text_or_path).read_text()
         material = load_pem_public_key(pem.encode())
-    except (OSError, ValueError, UnsupportedAlgorithm):
-        raise SettingsError("CARE_TOKEN_KEY is neither a public key in PEM nor the path of one") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise SettingsError(NO_PEM) from None
     algorithm = algorithm_of(material)
     if algorithm is None:
         raise SettingsError(f"CARE_TOKEN_KEY must hold {USABLE}")
@@ -117,16 +189,43 @@ def algorithm_of(material: Any) -> str | None:
     return None
 
 
-def read_key_set(place: str) -> list[Key]:
+# --- key sets -------------------------------------------------------------------------------------
+
+
+def is_open_road(url: str) -> bool:
+    """Whoever stands on it could hand us a key of their own, and then sign for anybody."""
     try:
-        if place.startswith(("http://", "https://")):
-            with urllib.request.urlopen(place, timeout=5) as reply:
-                text = reply.read(1_000_000)
-        else:
-            text = Path(place).read_bytes()
+        address = urlsplit(url)
+        host = address.hostname or ""
+        return address.scheme == "http" and host != "localhost" and not ip_address(host).is_loopback
+    except ValueError:
+        return True
+
+
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Keys come from where the setting says, not from where somebody points to on the way."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def fetch(url: str) -> bytes:
+    try:
+        with urllib.request.build_opener(NoRedirects).open(url, timeout=5) as reply:
+            text: bytes = reply.read(LONGEST_DOCUMENT)
+            return text
+    except HTTPError as refusal:
+        refusal.close()
+        raise SettingsError(NO_KEY_SET) from None
+    except (OSError, HTTPException, ValueError):
+        raise SettingsError(NO_KEY_SET) from None
+
+
+def keys_of_set(text: bytes) -> list[Key]:
+    try:
         entries = [entry for entry in json.loads(text)["keys"] if entry.get("use", "sig") == "sig"]
-    except (OSError, HTTPException, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise SettingsError("CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise SettingsError(NO_KEY_SET) from None
     keys = [key for entry in entries if (key := key_of(entry)) is not None]
     if not keys:
         raise SettingsError(f"CARE_TOKEN_JWKS must hold {USABLE}")

@@ -34,6 +34,7 @@ class Issuer:
     def __init__(self, *entries: dict[str, Any]) -> None:
         self.status = 200
         self.body = key_set(*entries)
+        self.location = ""
         self.asked = 0
         self.url = ""
 
@@ -52,6 +53,8 @@ def issuing(*entries: dict[str, Any]) -> Iterator[Issuer]:
                 self.wfile.write(b"garbage\r\n\r\n")
                 return
             self.send_response(issuer.status)
+            if issuer.location:
+                self.send_header("location", issuer.location)
             self.send_header("content-length", str(len(issuer.body)))
             self.end_headers()
             self.wfile.write(issuer.body)

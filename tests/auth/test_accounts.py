@@ -89,12 +89,13 @@ def test_accounts_are_remembered_for_as_many_tokens_as_the_setting_says(settings
     with opened(create_app(settings.model_copy(update={"token_cache": 2}), clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
 
-        for number in range(4):
-            me(gateway, keys.token("CAREGIVER", "caregiver-1", jti=str(number)))
+        tokens = [keys.token("CAREGIVER", "caregiver-1", jti=str(number)) for number in range(4)]
+
+        for token in tokens:
+            me(gateway, token)
 
         door: Door = gateway.client.app_state["door"]
-        newest = [keys.token("CAREGIVER", "caregiver-1", jti=str(number)) for number in (2, 3)]
-        assert list(door.entered) == [f"bearer {token}" for token in newest]
+        assert list(door.entered) == [f"bearer {token}" for token in tokens[2:]]
 
 
 def after(gateway: Gateway, seconds: int) -> None:

@@ -67,6 +67,17 @@ def test_a_token_with_anything_around_it_is_refused(peopled: Gateway, written: s
     assert (answer.status_code, answer.json()["message"]) == (401, BAD)
 
 
+def test_two_headers_are_no_token_though_both_are_good(peopled: Gateway) -> None:
+    one, other = (("authorization", f"bearer {signed(caregiver(jti=jti))}") for jti in "ab")
+
+    for headers in ([one, other], [one, one], [one, ("authorization", "")]):
+        by_graphql = peopled.client.post("/graphql", json={"query": ME}, headers=headers)
+        by_legacy = peopled.client.get(PAGE, headers=headers)
+
+        assert (by_graphql.status_code, by_legacy.status_code) == (401, 401)
+        assert by_legacy.json()["message"] in (HEADER, BAD)
+
+
 @pytest.mark.parametrize("name", ["access_token", "token", "authorization", "bearer", "jwt"])
 def test_a_token_in_the_url_is_not_looked_at(peopled: Gateway, name: str) -> None:
     token = signed(caregiver())

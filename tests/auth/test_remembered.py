@@ -1,15 +1,17 @@
 """Promise: a verified token is not verified again for a while, and never past its end; a failure is always
 verified anew; what is remembered is bounded and goes when the keys change."""
 
-from asyncio import run
+from asyncio import create_task, run, sleep, wait
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import jwt
 import pytest
 
-from app.auth.keys import open_keys
+from app.auth.keys import KEY_FILE_SECONDS, open_keys
 from app.auth.tokens import REMEMBERED_SECONDS, Identity, Verifier
 from app.care.context import Role
 from app.care.errors import NotAllowed, NotSignedIn
@@ -141,4 +143,50 @@ def test_nothing_is_remembered_beyond_a_change_of_keys(tmp_path: Path, verified:
 
     assert run(verifier.identity(new, now())) == MARA
     run(refused(verifier, old, now()))
-    assert verifier.remembered == {}
+    assert list(verifier.remembered) == [new]
+
+
+def test_what_is_remembered_outlives_a_look_at_keys_that_are_the_same(
+    tmp_path: Path, verified: list[str]
+) -> None:
+    path = tmp_path / "issuer.pem"
+    path.write_text(keys.public_pem())
+    verifier, token, moment = a_verifier(token_key=str(path)), signed(caregiver()), now()
+    ticks = Ticks(verifier.keys)
+    known = verifier.keys.keys
+
+    for _ in range(3):
+        assert run(verifier.identity(token, moment)) == MARA
+        ticks.pass_(KEY_FILE_SECONDS + 1)
+
+    assert verified == [token]
+    assert verifier.keys.keys is known
+    assert verifier.keys.read_at == ticks.now - KEY_FILE_SECONDS - 1  # it was looked at
+
+
+def test_whoever_goes_away_while_looking_leaves_it_to_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "issuer.pem"
+    path.write_text(keys.public_pem())
+    verifier = a_verifier(token_key=str(path))
+    ticks, is_let_on = Ticks(verifier.keys), Event()
+
+    def load_slowly() -> bytes:
+        assert is_let_on.wait(30)
+        return path.read_bytes()
+
+    async def go_away() -> None:
+        looking = create_task(verifier.keys.refresh())
+        while not verifier.keys.lock.locked():
+            await sleep(0)
+        looking.cancel()
+        await wait({looking})
+        is_let_on.set()
+
+    verifier.keys.source = replace(verifier.keys.source, load=load_slowly)
+    path.write_text(keys.public_pem(keys.private_key("new")))
+    ticks.pass_(KEY_FILE_SECONDS + 1)
+
+    run(go_away())
+
+    run(refused(verifier, signed(caregiver()), now()))
+    assert run(verifier.identity(signed(caregiver(), keys.private_key("new")), now())) == MARA

@@ -4,13 +4,18 @@ Each is a 401 with a fixed phrase on both contracts, never a fault, and nothing 
 """
 
 import base64
+import logging
+import zlib
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests import keys
 from tests.auth.conftest import Opening
+from tests.auth.issuer import issuing, jwk
 from tests.auth.signing import (
     BAD,
     CAREGIVER_1,
@@ -27,6 +32,7 @@ from tests.auth.signing import (
     unsigned,
 )
 from tests.callers import Gateway
+from tests.schema.listening import connected
 
 HEAD = b'{"alg":"RS256","typ":"JWT"}'
 PERSON = b'"user_name":"caregiver-1","authorities":["CAREGIVER"]'
@@ -44,6 +50,22 @@ def with_header(header: bytes) -> str:
     return signed_bytes(header, in_json(caregiver()))
 
 
+def with_claims(said: bytes) -> str:
+    return signed_bytes(HEAD, b'{"exp":9999999999,' + said + b"}")
+
+
+def as_jwe() -> str:
+    """Five parts, as encrypted tokens have."""
+    header = as_base64(b'{"alg":"RSA-OAEP","enc":"A256GCM","cty":"JWT"}')
+    return ".".join((header, *(as_base64(part) for part in (b"key", b"iv", b"text", b"tag"))))
+
+
+def certificate_of_a_stranger() -> str:
+    stranger = keys.private_key("stranger")
+    der = stranger.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return signed(caregiver(), stranger, x5c=[base64.b64encode(der).decode()])
+
+
 def tampered() -> str:
     head, _, signature = signed(caregiver()).split(".")
     return f"{head}.{as_base64(in_json(keys.claims('CAREGIVER', 'caregiver-2')))}.{signature}"
@@ -52,6 +74,14 @@ def tampered() -> str:
 FORGED = {
     "alg none": lambda: unsigned(caregiver()),
     "alg None": lambda: unsigned(caregiver(), "None"),
+    "alg NONE": lambda: unsigned(caregiver(), "NONE"),
+    "alg nOnE": lambda: unsigned(caregiver(), "nOnE"),
+    "alg none and a space": lambda: unsigned(caregiver(), "none "),
+    "alg empty": lambda: unsigned(caregiver(), ""),
+    "alg none with a good signature": lambda: with_header(b'{"alg":"none"}'),
+    "alg none after another": lambda: with_header(b'{"alg":"RS256","alg":"none"}'),
+    "alg in small letters": lambda: with_header(b'{"alg":"rs256"}'),
+    "alg null": lambda: with_header(b'{"alg":null}'),
     "alg RS256 without signature": lambda: unsigned(caregiver(), "RS256"),
     "public key as secret": lambda: hmac_signed(keys.public_pem().encode(), caregiver()),
     "public key as secret, stripped": lambda: hmac_signed(keys.public_pem().strip().encode(), caregiver()),
@@ -75,8 +105,15 @@ FORGED = {
     "x5u of a stranger": lambda: signed(
         caregiver(), keys.private_key("stranger"), x5u="https://stranger.example.test/certificate"
     ),
+    "x5c of a stranger": certificate_of_a_stranger,
     "kid is a path": lambda: signed(caregiver(), keys.private_key("stranger"), "../../../../dev/null"),
     "kid is SQL": lambda: signed(caregiver(), keys.private_key("stranger"), "x' UNION SELECT 'key"),
+    "kid is control characters": lambda: signed(
+        caregiver(), keys.private_key("stranger"), "\0\r\nX-Kid: 1\x1b[2J"
+    ),
+    "kid is an address": lambda: signed(
+        caregiver(), keys.private_key("stranger"), "https://stranger.example.test/keys"
+    ),
     "kid is a path, empty secret": lambda: hmac_signed(b"", caregiver(), kid="/dev/null"),
 }
 
@@ -98,9 +135,14 @@ NOT_VALID = {
     "exp of 400 digits": lambda: with_exp(b"9" * 400),
     "exp of 5000 digits": lambda: with_exp(b"9" * 5000),
     "nbf text": lambda: signed(caregiver(nbf="now")),
+    "a claim said twice": lambda: with_claims(b'"user_name":"caregiver-2",' + PERSON),
+    "a role said twice": lambda: with_claims(b'"authorities":["CLIENT"],' + PERSON),
+    "exp said twice": lambda: with_exp(b'1,"exp":9999999999'),
+    "a name said twice in the depth": lambda: with_claims(PERSON + b',"more":[{"a":1,"a":2}]'),
     "refresh token": lambda: signed(caregiver(ati="f3c1")),
     "refresh token, ati empty": lambda: signed(caregiver(ati="")),
     "refresh token, ati false": lambda: signed(caregiver(ati=False)),
+    "refresh token, ati null": lambda: with_claims(PERSON + b',"ati":null'),
 }
 
 GARBAGE = {
@@ -119,6 +161,24 @@ GARBAGE = {
     "kid a list": lambda: with_header(b'{"alg":"RS256","kid":["a"]}'),
     "unknown crit": lambda: with_header(b'{"alg":"RS256","crit":["x"],"x":1}'),
     "detached payload": lambda: with_header(b'{"alg":"RS256","b64":false,"crit":["b64"]}'),
+    "b64 false": lambda: with_header(b'{"alg":"RS256","b64":false}'),
+    "crit empty": lambda: with_header(b'{"alg":"RS256","crit":[]}'),
+    "crit of what everybody knows": lambda: with_header(b'{"alg":"RS256","crit":["exp"],"exp":1}'),
+    "crit no list": lambda: with_header(b'{"alg":"RS256","crit":"exp"}'),
+    "a token in a token": lambda: signed_bytes(b'{"alg":"RS256","cty":"JWT"}', signed(caregiver()).encode()),
+    "a token in quotes in a token": lambda: signed_bytes(
+        b'{"alg":"RS256","cty":"JWT"}', f'"{signed(caregiver())}"'.encode()
+    ),
+    "an encrypted token": as_jwe,
+    "an encrypted token in three parts": lambda: with_header(b'{"alg":"RSA-OAEP","enc":"A256GCM"}'),
+    "a compressed token": lambda: signed_bytes(
+        b'{"alg":"RS256","zip":"DEF"}', zlib.compress(in_json(caregiver()))
+    ),
+    "a signature with more behind it": lambda: signed(caregiver()) + "!!!!",
+    "a signature with padding": lambda: signed(caregiver()) + "==",
+    "a token with a line break": lambda: signed(caregiver()).replace(".", ".\t", 1),
+    "a kid of a list of objects": lambda: with_header(b'{"alg":"RS256","kid":[{"a":"b"}]}'),
+    "kid null": lambda: with_header(b'{"alg":"RS256","kid":null}'),
     "a header in Latin-1": lambda: with_header(b'{"alg":"RS256","kid":"\xe9"}'),
     "a deep header": lambda: with_header(b'{"alg":' + b"[" * 3000 + b"]" * 3000 + b"}"),
     "a huge number in the header": lambda: with_header(b'{"alg":"RS256","n":' + b"9" * 5000 + b"}"),
@@ -137,10 +197,55 @@ REFUSED = {**FORGED, **NOT_VALID, **GARBAGE}
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_bad_token_opens_neither_contract(peopled: Gateway, name: str) -> None:
+def test_a_bad_token_opens_neither_contract(
+    peopled: Gateway, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     token = REFUSED[name]()
 
-    assert_refused(peopled, f"bearer {token}", 401, BAD)
+    with caplog.at_level(logging.DEBUG):
+        assert_refused(peopled, f"bearer {token}", 401, BAD)
+
+    assert_not_logged(token, caplog)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_bad_token_opens_no_websocket(
+    peopled: Gateway, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither in the first message nor in the request."""
+    token = REFUSED[name]()
+
+    with caplog.at_level(logging.DEBUG):
+        with connected(peopled.as_nobody()) as listener:
+            listener.say(type="connection_init", payload={"Authorization": f"bearer {token}"})
+            assert listener.hear_close() == (4403, "Forbidden")
+        with connected(peopled.with_token(token)) as listener:
+            listener.say(type="connection_init")
+            assert listener.hear_close() == (4403, "Forbidden")
+
+    assert_not_logged(token, caplog)
+
+
+def assert_not_logged(token: str, caplog: pytest.LogCaptureFixture) -> None:
+    for part in token.split("."):
+        assert len(part) < 8 or part not in caplog.text
+
+
+def test_where_a_token_says_that_its_key_lies_is_not_looked_at(peopled: Gateway, tmp_path: Path) -> None:
+    stranger = keys.private_key("stranger")
+    with issuing(jwk(stranger, "it")) as issuer:
+        (tmp_path / "issuer.pem").write_text(keys.public_pem(stranger))
+        places = (issuer.url, f"file://{tmp_path}/issuer.pem", str(tmp_path / "issuer.pem"))
+        for name in ("jku", "x5u", "iss", "kid"):
+            for place in places:
+                token = (
+                    signed(caregiver(iss=place), stranger)
+                    if name == "iss"
+                    else signed(caregiver(), stranger, **{name: place})
+                )
+                assert_refused(peopled, f"bearer {token}", 401, BAD)
+
+        assert issuer.asked == 0
 
 
 ACCEPTED = {

@@ -32,11 +32,9 @@ async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) ->
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    for key, value in scope["headers"]:
-        if key == name:
-            said: str = value.decode("latin-1")
-            return said
-    return None
+    """Sent twice, it is the list of both (RFC 9110, section 5.2): no token, no key, no type may be two."""
+    said = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+    return ", ".join(said) if said else None
 
 
 def request_id_of(scope: Scope) -> str:

@@ -1,0 +1,140 @@
+"""Promise: an issuer's keys in a file, PEM or key set, are replaced under the running service. Who holds a
+token of an old key is shut out within seconds, by every way in; a file that is wrong changes nothing."""
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.auth.door import ACCOUNT_SECONDS
+from app.auth.keys import KEY_FILE_SECONDS
+from tests import keys
+from tests.auth.conftest import Opening
+from tests.auth.issuer import jwk, key_set, ticks_of
+from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, me, signed
+from tests.auth.test_accounts import after
+from tests.callers import Gateway
+from tests.keys import Private
+from tests.schema.listening import happened, listening, wait_until_somebody_listens
+
+OLD, NEW, CURVE = keys.private_key("old"), keys.private_key("new"), ec_key()
+ANY_CHANGE = "subscription { assignmentChanged { what } }"
+
+
+def pem(*of: Private) -> bytes:
+    return "".join(keys.public_pem(key) for key in of).encode()
+
+
+def as_key_set(*of: Private) -> bytes:
+    return key_set(*(jwk(key) for key in of))
+
+
+@pytest.fixture(params=["pem", "key set"])
+def write(request: pytest.FixtureRequest) -> Callable[..., bytes]:
+    return pem if request.param == "pem" else as_key_set
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "issuer"
+
+
+@pytest.fixture
+def gateway(open_with: Opening, path: Path, write: Callable[..., bytes]) -> Gateway:
+    path.write_bytes(write(OLD))
+    if write is pem:
+        return open_with(token_key=str(path))
+    return open_with(token_key="", token_jwks=str(path))
+
+
+def replace(path: Path, content: bytes) -> None:
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    os.replace(new, path)
+
+
+def wait(gateway: Gateway) -> None:
+    """As long as the documentation says it takes at most."""
+    ticks_of(gateway).pass_(KEY_FILE_SECONDS + 1)
+    after(gateway, ACCOUNT_SECONDS)
+
+
+def test_a_replaced_key_opens_and_the_old_one_shuts_without_a_restart(
+    gateway: Gateway, path: Path, write: Callable[..., bytes]
+) -> None:
+    remembered, new = signed(caregiver(), OLD), signed(caregiver(), NEW)
+    assert me(gateway, remembered) == CAREGIVER_1
+    assert_refused(gateway, f"bearer {new}", 401, BAD)
+
+    replace(path, write(NEW))
+    wait(gateway)
+
+    assert_refused(gateway, f"bearer {remembered}", 401, BAD)
+    assert_refused(gateway, f"bearer {signed(caregiver(jti='other'), OLD)}", 401, BAD)
+    assert me(gateway, new) == CAREGIVER_1
+    assert gateway.with_token(new).get("/gateway/profile/caregiver/session/assignment/9").status_code == 404
+
+
+def test_old_and_new_keys_overlap_in_one_file(
+    gateway: Gateway, path: Path, write: Callable[..., bytes]
+) -> None:
+    replace(path, write(OLD, NEW, CURVE))
+    wait(gateway)
+
+    for key in (OLD, NEW, CURVE):
+        assert me(gateway, signed(caregiver(), key)) == CAREGIVER_1
+    assert_refused(gateway, f"bearer {signed(caregiver(), keys.private_key('stranger'))}", 401, BAD)
+
+
+def test_a_listener_with_a_token_of_the_old_key_hears_no_more(
+    gateway: Gateway, path: Path, write: Callable[..., bytes]
+) -> None:
+    with listening(gateway.with_token(signed(caregiver(), OLD))) as listener:
+        listener.ask(ANY_CHANGE)
+        wait_until_somebody_listens(gateway)
+
+        replace(path, write(NEW))
+        wait(gateway)
+        assert me(gateway, signed(caregiver(), NEW)) == CAREGIVER_1
+        happened(gateway.settings.database, "ASSIGNED")
+
+        assert listener.hear_close() == (4403, BAD)
+
+
+WRONG = {
+    "empty": b"",
+    "cut": pem(NEW)[:-30],
+    "cut after the first": pem(OLD, NEW)[:-30],
+    "a word": b"keys",
+    "no keys": b'{"keys": []}',
+    "no text": b"\xff\xfe\x00",
+    "gone": None,
+}
+
+
+def test_a_file_that_is_wrong_leaves_the_old_keys_and_is_told_once(
+    gateway: Gateway, path: Path, write: Callable[..., bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    name = "KEY" if write is pem else "JWKS"
+    for content in WRONG.values():
+        if content is None:
+            path.unlink()
+        else:
+            replace(path, content)
+        wait(gateway)
+        assert me(gateway, signed(caregiver(), OLD)) == CAREGIVER_1
+        assert_refused(gateway, f"bearer {signed(caregiver(), NEW)}", 401, BAD)
+
+    [told] = [record.getMessage() for record in caplog.records if record.name == "care.auth"]
+    assert told.startswith(f"CARE_TOKEN_{name} ")
+    assert told.endswith("; the keys that were read before stay in use")
+
+    with caplog.at_level(logging.INFO, "care.auth"):
+        replace(path, write(NEW))
+        wait(gateway)
+
+        assert me(gateway, signed(caregiver(), NEW)) == CAREGIVER_1
+        assert_refused(gateway, f"bearer {signed(caregiver(), OLD)}", 401, BAD)
+    assert caplog.messages[-1] == "the keys that verify tokens have changed; there are 1 now"
