@@ -1,0 +1,68 @@
+"""The world, planted once for all who only ask, and once more for those who change it."""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.main import create_app
+from app.settings import Environment, Settings
+from tests import keys
+from tests.access.world import plant
+from tests.callers import Gateway, opened
+from tests.given import NOW
+from tests.postgres import create_database, drop_database
+
+# What these ask, the other questions ask as well, by the same statements: on one database it is enough.
+ASKED_ONCE = {"session", "assignment", "book", "nodes", "viewer"}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    def is_asked(item: pytest.Item) -> bool:
+        if item.path.parent != Path(__file__).parent or not hasattr(item, "callspec"):
+            return True
+        chosen = item.callspec.params
+        return chosen.get("kind") != "postgresql" or chosen.get("root") not in ASKED_ONCE
+
+    config.hook.pytest_deselected(items=[item for item in items if not is_asked(item)])
+    items[:] = [item for item in items if is_asked(item)]
+
+
+@contextmanager
+def planted(kind: str, migrated: str, folder: Path, request: pytest.FixtureRequest) -> Iterator[Gateway]:
+    with ExitStack() as stack:
+        if kind == "sqlite":
+            copy = folder / "care.db"
+            shutil.copyfile(migrated.removeprefix("sqlite:///"), copy)
+            url = f"sqlite:///{copy}"
+        else:
+            server, name = request.getfixturevalue("postgres"), f"access_{uuid.uuid4().hex}"
+            url = create_database(server, name, template=migrated.rsplit("/", 1)[1])
+            stack.callback(drop_database, server, name)
+        plant(url)
+        settings = Settings(
+            env=Environment.DEVELOPMENT, database_url=url, token_key=keys.public_pem(), dispatcher=False
+        )
+        with opened(create_app(settings, clock=lambda: NOW)) as client:
+            yield Gateway(client, settings)
+
+
+@pytest.fixture(scope="package")
+def world(
+    kind: str, migrated: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Gateway]:
+    """For those who only ask."""
+    with planted(kind, migrated, tmp_path_factory.mktemp("access"), request) as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def changing(
+    kind: str, migrated: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Gateway]:
+    """For changes, each of an object of its own."""
+    with planted(kind, migrated, tmp_path_factory.mktemp("changing"), request) as gateway:
+        yield gateway

@@ -1,0 +1,154 @@
+"""What can be asked, read off the schema: rows that must be in the table, and documents that ask for them."""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from graphql import (
+    GraphQLInputObjectType,
+    GraphQLObjectType,
+    GraphQLSchema,
+    get_named_type,
+    is_composite_type,
+    is_interface_type,
+)
+
+from app.main import schema_of_service
+from tests.access.table import CHANGES, GIVEN, OBJECTS, QUESTIONS
+
+SCHEMA: GraphQLSchema = schema_of_service(True)._schema
+PARTS = ("Connection", "Edge")  # of the way to an object, and none themselves
+SAID = {root: "$id: ID!" for root in QUESTIONS} | {"nodes": "$ids: [ID!]!"}
+WALKS = 24
+STEPS = 5
+
+
+# --- rows -------------------------------------------------------------------------------------------
+
+
+def roots(schema: GraphQLSchema, operation: str) -> set[str]:
+    kind: Any = getattr(schema, f"{operation}_type")
+    return set(kind.fields)
+
+
+def kinds(schema: GraphQLSchema) -> Iterator[GraphQLObjectType]:
+    """What a person reads: neither roots nor parts, nor the outcome of a change, which is asked for whole."""
+    operations = (schema.query_type, schema.mutation_type, schema.subscription_type)
+    for name, kind in schema.type_map.items():
+        is_part = name.startswith("__") or name.endswith((*PARTS, "Payload"))
+        if isinstance(kind, GraphQLObjectType) and kind not in operations and not is_part:
+            yield kind
+
+
+def leaves(schema: GraphQLSchema) -> dict[str, set[str]]:
+    return {kind.name: set(leaves_of(kind)) for kind in kinds(schema)}
+
+
+def links(schema: GraphQLSchema) -> set[str]:
+    return {f"{kind.name}.{name}" for kind in kinds(schema) for name in links_of(kind)}
+
+
+def leaves_of(kind: Any) -> list[str]:
+    return [name for name, field in kind.fields.items() if not is_composite_type(get_named_type(field.type))]
+
+
+def links_of(kind: Any) -> list[str]:
+    return [name for name, field in kind.fields.items() if is_composite_type(get_named_type(field.type))]
+
+
+def ids(schema: GraphQLSchema) -> set[str]:
+    """Every argument and every member of an input that takes one id or several."""
+    found = set()
+    for kind in schema.type_map.values():
+        if isinstance(kind, GraphQLObjectType) and not kind.name.startswith("__"):
+            for name, field in kind.fields.items():
+                found |= {f"{kind.name}.{name}({each})" for each, given in field.args.items() if is_id(given)}
+        elif isinstance(kind, GraphQLInputObjectType):
+            found |= {f"{kind.name}.{each}" for each, given in kind.fields.items() if is_id(given)}
+    return found
+
+
+def is_id(given: Any) -> bool:
+    return get_named_type(given.type).name == "ID"
+
+
+# --- documents --------------------------------------------------------------------------------------
+
+
+def asked() -> Iterator[tuple[str, str, str]]:
+    """Root, kind of object and link: every link of every object that a root leads to."""
+    for root, question in QUESTIONS.items():
+        found = target(SCHEMA.query_type, root)
+        if question.shows:
+            yield root, "", ""
+            continue
+        for kind in [found.name] if not is_interface_type(found) else OBJECTS:
+            for link in links_of(SCHEMA.type_map[kind]) or [""]:
+                yield root, kind, link
+
+
+def target(kind: Any, name: str) -> Any:
+    """The objects that a field leads to, whatever parts lie between."""
+    found: Any = get_named_type(kind.fields[name].type)
+    return get_named_type(found.fields["nodes"].type.of_type) if found.name.endswith(PARTS) else found
+
+
+def document(root: str, kind: str, link: str) -> str:
+    """All of the objects at the root, of what the link leads to, and one step behind that."""
+    question = QUESTIONS[root]
+    head = f"query({SAID[root]}) " if question.ids else ""
+    if not kind:
+        return f"{{ {root} json: {root}(format: JSON) csv: {root}(format: CSV) }}"
+    found = SCHEMA.type_map[kind]
+    below = f"{plain(found)} {step(found, link, whole) if link else ''}"
+    if question.ids:
+        below = f"__typename ... on {kind} {{ {below} }}"
+    return f"{head}{{ {root}{question.given} {{ {through(SCHEMA.query_type, root, below)} }} }}"
+
+
+def step(kind: Any, link: str, below: Any) -> str:
+    given = GIVEN.get(f"{kind.name}.{link}", "")
+    return f"{link}{given} {{ {through(kind, link, below(target(kind, link)))} }}"
+
+
+def through(kind: Any, name: str, below: str) -> str:
+    found: Any = get_named_type(kind.fields[name].type)
+    if not found.name.endswith(PARTS):
+        return below
+    info = "pageInfo { endCursor startCursor hasNextPage } totalCount edges { cursor node { id legacyId } }"
+    return f"{info} nodes {{ {below} }}"
+
+
+def plain(kind: Any) -> str:
+    return " ".join(["__typename", *leaves_of(kind)])
+
+
+def whole(kind: Any) -> str:
+    return " ".join([plain(kind), *(step(kind, link, plain) for link in links_of(kind))])
+
+
+def outcome(change: str) -> str:
+    """A change with everything that its payload leads to."""
+    kind: Any = SCHEMA.mutation_type
+    payload = get_named_type(kind.fields[change].type)
+    assert change in CHANGES
+    below = " ".join([plain(payload), *(step(payload, link, whole) for link in links_of(payload))])
+    return (
+        f"mutation($input: {change[0].upper()}{change[1:]}Input!) {{ {change}(input: $input) {{ {below} }} }}"
+    )
+
+
+def walks() -> Iterator[tuple[str, str]]:
+    """Long ways from an object to others, by chance: a kind, and what is asked below it."""
+    rng = Random(7)
+    ways = [name for name in OBJECTS if links_of(SCHEMA.type_map[name])]
+    for _ in range(WALKS):
+        kind = rng.choice(ways)
+        yield kind, walk(rng, SCHEMA.type_map[kind], STEPS)
+
+
+def walk(rng: Random, kind: Any, steps: int) -> str:
+    if not steps or not links_of(kind):
+        return plain(kind)
+    link = rng.choice(links_of(kind))
+    return f"{plain(kind)} {step(kind, link, lambda found: walk(rng, found, steps - 1))}"

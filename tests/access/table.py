@@ -1,0 +1,264 @@
+"""Who is told what: a row for everything that can be asked, changed and listened to.
+
+A field, link, question, change, subscription or path of the service without a row here makes test_rows.py
+red. `{0}` in a row stands for two people, such as AX, whose it is; `{0.main}` for a number of theirs.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.schema.types.node import global_id
+from tests.access.world import Numbers
+
+BOTH = "caregiver and client"
+CLIENT = "client"
+CAREGIVER = "caregiver"
+ANYBODY = "anybody who is signed in"
+
+
+@dataclass(frozen=True)
+class Link:
+    """From an object to others: who finds something there, and what shows that it was found."""
+
+    who: str
+    shows: str
+
+
+# The fields that lead nowhere, of every type: each is asked for wherever the type can be reached.
+LEAVES = {
+    "Answer": "answer questionId questionText",
+    "AnswerSet": "attempt id legacyId revision saveType score submitDate",
+    "Assignment": """assignDate attempt endDate feedbackStatus feedbackSubmitDate id isTest legacyId name
+        score startDate status submitDate""",
+    "Book": "id isTest legacyId name",
+    "Caregiver": "id legacyId name position",
+    "Client": "id legacyId name opptId",
+    "CompletionPoint": "assigned completed week",
+    "Feedback": "id score submitDate text",
+    "Lateness": "seconds state",
+    "Module": "id legacyId name",
+    "PageInfo": "endCursor hasNextPage hasPreviousPage startCursor",
+    "Progress": """assignmentCount completedAssignmentCount lateAssignmentCount overdueAssignmentCount
+        pendingAssignmentCount""",
+    "Question": "id kind maximum minimum options position required text",
+    "Reminder": "id remindDate state",
+    "ScorePoint": "attempt score submitDate",
+    "Session": """assignmentCount chatId closeDate completedAssignmentCount createDate description id isClosed
+        lastAssignmentScore legacyId pendingAssignmentCount runningStatus startDate title""",
+    "UserError": "code field message",
+    "Viewer": "role timeZone",
+    "AssignmentChange": "assignmentId id moment sessionId what",
+    "ReminderDue": "id moment",
+}
+
+LINKS = {
+    "AnswerSet.answers": Link(BOTH, "zq-{0}-answer"),
+    "AnswerSet.assignment": Link(BOTH, "Assignment:{1.judged}"),
+    "AnswerSet.feedback": Link(BOTH, "zq-{0}-feedback"),
+    "Assignment.answerSets": Link(BOTH, "AnswerSet:{1.judged_set}"),
+    "Assignment.book": Link(BOTH, "Book:3"),
+    "Assignment.caregiver": Link(BOTH, "Caregiver:{caregiver}"),
+    "Assignment.client": Link(BOTH, "Client:{client}"),
+    "Assignment.draft": Link(CLIENT, "AnswerSet:{1.draft}"),
+    "Assignment.feedbacks": Link(BOTH, "Feedback:{1.feedback}"),
+    "Assignment.lateness": Link(BOTH, "ON_TIME"),
+    "Assignment.module": Link(BOTH, "Module:2"),
+    "Assignment.reminders": Link(BOTH, "Reminder:{1.reminder}"),
+    "Assignment.session": Link(BOTH, "Session:{1.main}"),
+    "Book.module": Link(ANYBODY, "Module:2"),
+    "Book.questions": Link(ANYBODY, "How was it?"),
+    "Client.progress": Link(BOTH, "assignmentCount"),
+    "Client.scoreHistory": Link(BOTH, "{1.judged_set}"),
+    "Feedback.answerSet": Link(BOTH, "AnswerSet:{1.judged_set}"),
+    "Feedback.author": Link(BOTH, "Caregiver:{caregiver}"),
+    "Progress.completion": Link(BOTH, "week"),
+    "ScorePoint.assignment": Link(BOTH, "Assignment:{1.judged}"),
+    "Session.assignments": Link(BOTH, "Assignment:{1.judged}"),
+    "Session.caregiver": Link(BOTH, "Caregiver:{caregiver}"),
+    "Session.client": Link(BOTH, "Client:{client}"),
+    "Session.latestAssignment": Link(BOTH, "Assignment:{1.drafted}"),
+    "Session.progress": Link(BOTH, "assignmentCount"),
+    "Session.scoreHistory": Link(BOTH, "{1.judged_set}"),
+    "Viewer.caregiver": Link(CAREGIVER, "Caregiver:{caregiver}"),
+    "Viewer.client": Link(CLIENT, "Client:{client}"),
+    "AssignmentChange.assignment": Link(BOTH, "Assignment:{1.to_extend}"),
+    "AssignmentChange.session": Link(BOTH, "Session:{1.main}"),
+    "ReminderDue.assignment": Link(CLIENT, "Assignment:{1.to_extend}"),
+    "ReminderDue.reminder": Link(CLIENT, "Reminder:{1.reminder}"),
+}
+# What has to be said for a field below a root to be asked at all.
+GIVEN = {"Client.scoreHistory": "(bookId: 3)", "Session.scoreHistory": "(bookId: 3)"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """A root field. One that takes an id is asked for an object of each kind that it finds."""
+
+    who: str
+    given: str = ""
+    ids: dict[str, str] = field(default_factory=dict)  # by kind of object: its number
+    shows: str = ""  # of one that is no object, has no links
+
+
+OBJECTS = {
+    "Session": "{1.main}",
+    "Assignment": "{1.judged}",
+    "AnswerSet": "{1.judged_set}",
+    "Caregiver": "{caregiver}",
+    "Client": "{client}",
+    "Book": "3",
+}
+# Links that only some objects have.
+OBJECT_WITH = {"Assignment.draft": "{1.drafted}", "Assignment.reminders": "{1.to_extend}"}
+
+QUESTIONS = {
+    "assignment": Question(BOTH, "(id: $id)", {"Assignment": "{1.judged}"}),
+    "assignments": Question(BOTH, "(first: 50)"),
+    "book": Question(ANYBODY, "(id: $id)", {"Book": "3"}),
+    "books": Question(ANYBODY),
+    "clients": Question(CAREGIVER),
+    "node": Question(BOTH, "(id: $id)", OBJECTS),
+    "nodes": Question(BOTH, "(ids: $ids)", OBJECTS),
+    "ownData": Question(CLIENT, shows="zq-{0}d-draft"),
+    "session": Question(BOTH, "(id: $id)", {"Session": "{1.main}"}),
+    "sessions": Question(BOTH, "(first: 50)"),
+    "submissions": Question(BOTH, "(first: 50)"),
+    "viewer": Question(ANYBODY),
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A mutation: who of the two may do it, with what, and what shows that it was done."""
+
+    who: str
+    given: dict[str, Any]
+    shows: str
+
+
+WINDOW = {"startDate": "2026-11-21T09:00:00Z", "endDate": "2026-11-28T09:00:00Z"}
+ANSWERS = [{"questionId": global_id("Question", 1), "answer": "zq-{0}-said"}]
+
+CHANGES = {
+    "assignHomework": Change(
+        CAREGIVER, {"sessionId": "{1.main}", "bookIds": ["1"], **WINDOW}, "Session:{1.main}"
+    ),
+    "closeSession": Change(CAREGIVER, {"sessionId": "{1.to_close}"}, "Session:{1.to_close}"),
+    "createSession": Change(
+        CAREGIVER,
+        {"clientId": "{client}", "title": "zq-{0}-new", "startDate": WINDOW["startDate"]},
+        "zq-{0}-new",
+    ),
+    "extendAssignment": Change(
+        CAREGIVER,
+        {"assignmentId": "{1.to_extend}", "endDate": "2026-12-31T09:00:00Z"},
+        "Assignment:{1.to_extend}",
+    ),
+    "giveFeedback": Change(
+        CAREGIVER, {"answerSetId": "{1.set_to_judge}", "text": "zq-{0}-judged"}, "zq-{0}-judged"
+    ),
+    "reopenAssignment": Change(CAREGIVER, {"assignmentId": "{1.submitted}"}, "Assignment:{1.submitted}"),
+    "saveAnswers": Change(
+        CLIENT, {"assignmentId": "{1.to_draft}", "answers": ANSWERS}, "Assignment:{1.to_draft}"
+    ),
+    "setReminders": Change(
+        CAREGIVER,
+        {"assignmentId": "{1.to_remind}", "remindDates": ["2026-11-23T09:00:00Z"]},
+        "Assignment:{1.to_remind}",
+    ),
+    "submitAnswers": Change(
+        CLIENT, {"assignmentId": "{1.to_submit}", "answers": ANSWERS}, "Assignment:{1.to_submit}"
+    ),
+    "updateSession": Change(
+        CAREGIVER, {"sessionId": "{1.to_update}", "title": "zq-{0}-renamed"}, "zq-{0}-renamed"
+    ),
+    "withdrawAssignment": Change(CAREGIVER, {"assignmentId": "{1.to_withdraw}"}, "Session:{1.main}"),
+}
+
+# Who hears what happens between two, from the event on that was seen last.
+SUBSCRIPTIONS = {
+    "assignmentChanged": Question(BOTH, "(after: $id)", {"Event": "{1.assigned_event}"}),
+    "reminderDue": Question(CLIENT, "(after: $id)", {"Event": "{1.due_event}"}),
+}
+
+
+@dataclass(frozen=True)
+class Path:
+    """A legacy path: its method, who of the two it answers, and what shows that it did."""
+
+    who: str
+    method: str
+    path: str
+    shows: str
+    body: dict[str, Any] | None = None
+
+
+HOMEWORK = {
+    "bookIds": [1],
+    "startDate": "2026/11/22",
+    "startTime": "08:00",
+    "endDate": "2026/11/29",
+    "endTime": "18:30",
+    "sessionId": "{1.main}",
+}
+SESSIONS = "/gateway/profile/client/session"
+ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+
+PATHS = {
+    "list sessions": Path(CLIENT, "GET", f"{SESSIONS}?time-state=RUNNING", "zq-{0}-title"),
+    "list assignments": Path(CAREGIVER, "GET", f"{ASSIGNMENTS}?time-state=RUNNING&size=100", "zq-{0}-answer"),
+    "get assignment": Path(CAREGIVER, "GET", f"{ASSIGNMENTS}/{{1.judged}}", "zq-{0}-answer"),
+    "assign homework": Path(CAREGIVER, "PUT", ASSIGNMENTS, "message", HOMEWORK),
+}
+
+# Where an id goes in, and of which kind the objects are that it can name there. Those of the catalogue are
+# nobody's.
+CATALOGUE = "nobody's"
+IDS = {
+    "Query.assignment(id)": "Assignment",
+    "Query.assignments(clientId)": "Client",
+    "Query.assignments(sessionId)": "Session",
+    "Query.book(id)": CATALOGUE,
+    "Query.books(moduleId)": CATALOGUE,
+    "Query.node(id)": "every kind",
+    "Query.nodes(ids)": "every kind",
+    "Query.session(id)": "Session",
+    "Query.submissions(clientId)": "Client",
+    "Client.scoreHistory(bookId)": CATALOGUE,
+    "Session.scoreHistory(bookId)": CATALOGUE,
+    "Subscription.assignmentChanged(after)": "Event",
+    "Subscription.assignmentChanged(sessionId)": "Session",
+    "Subscription.reminderDue(after)": "Event",
+    "AnswerInput.questionId": CATALOGUE,
+    "AssignHomeworkInput.bookIds": CATALOGUE,
+    "AssignHomeworkInput.sessionId": "Session",
+    "CloseSessionInput.sessionId": "Session",
+    "CreateSessionInput.clientId": "Client",
+    "ExtendAssignmentInput.assignmentId": "Assignment",
+    "GiveFeedbackInput.answerSetId": "AnswerSet",
+    "ReopenAssignmentInput.assignmentId": "Assignment",
+    "SaveAnswersInput.assignmentId": "Assignment",
+    "SessionHomeworkInput.bookIds": CATALOGUE,
+    "SetRemindersInput.assignmentId": "Assignment",
+    "SubmitAnswersInput.assignmentId": "Assignment",
+    "UpdateSessionInput.sessionId": "Session",
+    "WithdrawAssignmentInput.assignmentId": "Assignment",
+}
+
+
+def is_for(who: str, viewer: str) -> bool:
+    """Whether a row is for people of the viewer's role; whose things they are is another question."""
+    if who in (BOTH, ANYBODY):
+        return True
+    return (who == CAREGIVER) == (viewer in "AB")
+
+
+def filled(row: Any, shared: str, numbers: Numbers, **more: object) -> Any:
+    """A row with what it says of two people written in."""
+    if isinstance(row, str):
+        return row.format(shared, numbers, **more)
+    if isinstance(row, list):
+        return [filled(one, shared, numbers, **more) for one in row]
+    if isinstance(row, dict):
+        return {name: filled(one, shared, numbers, **more) for name, one in row.items()}
+    return row
