@@ -46,10 +46,14 @@ class Settings(BaseSettings):
     time_zone: str = Field("UTC", description="zone of the wall times on the legacy paths")
     log_level: str = Field("info", description="debug, info, warning or error")
     token_key: str = Field(
-        "", description="public key that verifies tokens: PEM text or the path of a PEM file (RS256, ES256)"
+        "",
+        description="public keys that verify tokens: PEM text, or the path of a PEM file, read again when it "
+        "changes (RS256, ES256)",
     )
     token_jwks: str = Field(
-        "", description="key set that verifies tokens: path or URL of a JWKS document", repr=False
+        "",
+        description="key set that verifies tokens: path or https:// URL of a JWKS document, read again",
+        repr=False,
     )
     token_secret: str = Field(
         "", description="shared secret that verifies tokens (HS256); development only", repr=False
