@@ -98,10 +98,10 @@ def document(root: str, kind: str, link: str) -> str:
     question = QUESTIONS[root]
     head = f"query({SAID[root]}) " if question.ids else ""
     if not kind:
-        return f"{{ {root} json: {root}(format: JSON) csv: {root}(format: CSV) }}"
+        return f"{{ {root}{question.given} }}"
     found = SCHEMA.type_map[kind]
     below = f"{plain(found)} {step(found, link, whole) if link else ''}"
-    if question.ids:
+    if is_interface_type(target(SCHEMA.query_type, root)):
         below = f"__typename ... on {kind} {{ {below} }}"
     return f"{head}{{ {root}{question.given} {{ {through(SCHEMA.query_type, root, below)} }} }}"
 

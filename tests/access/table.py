@@ -87,7 +87,11 @@ LINKS = {
     "ReminderDue.reminder": Link(CLIENT, "Reminder:{1.reminder}"),
 }
 # What has to be said for a field below a root to be asked at all.
-GIVEN = {"Client.scoreHistory": "(bookId: 3)", "Session.scoreHistory": "(bookId: 3)"}
+GIVEN = {
+    "Session.assignments": "(first: 9)",
+    "Client.scoreHistory": "(bookId: 3)",
+    "Session.scoreHistory": "(bookId: 3)",
+}
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class Question:
 
     who: str
     given: str = ""
-    ids: dict[str, str] = field(default_factory=dict)  # by kind of object: its number
+    ids: dict[str, str] = field(default_factory=dict)  # by kind of what it finds: the number to ask by
+    named: str = ""  # the kind that the number is of, where that is another
     shows: str = ""  # of one that is no object, has no links
 
 
@@ -113,16 +118,16 @@ OBJECT_WITH = {"Assignment.draft": "{1.drafted}", "Assignment.reminders": "{1.to
 
 QUESTIONS = {
     "assignment": Question(BOTH, "(id: $id)", {"Assignment": "{1.judged}"}),
-    "assignments": Question(BOTH, "(first: 50)"),
+    "assignments": Question(BOTH, "(first: 18)"),
     "book": Question(ANYBODY, "(id: $id)", {"Book": "3"}),
     "books": Question(ANYBODY),
     "clients": Question(CAREGIVER),
     "node": Question(BOTH, "(id: $id)", OBJECTS),
     "nodes": Question(BOTH, "(ids: $ids)", OBJECTS),
-    "ownData": Question(CLIENT, shows="zq-{0}d-draft"),
+    "ownData": Question(CLIENT, "(format: JSON)", shows="zq-{0}d-draft"),
     "session": Question(BOTH, "(id: $id)", {"Session": "{1.main}"}),
-    "sessions": Question(BOTH, "(first: 50)"),
-    "submissions": Question(BOTH, "(first: 50)"),
+    "sessions": Question(BOTH, "(first: 8)"),
+    "submissions": Question(BOTH, "(first: 6)"),
     "viewer": Question(ANYBODY),
 }
 
