@@ -12,16 +12,13 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
     PublicFormat,
-    load_pem_public_key,
 )
 
-from app.auth.keys import KEY_SET_SECONDS, open_keys, source_of
-from app.development import KEY_FILE, public_key
-from app.main import keys_for
+from app.auth.keys import open_keys
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.auth.conftest import Opening
-from tests.auth.issuer import issuing, jwk, key_set
+from tests.auth.issuer import jwk, key_set
 from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, hmac_signed, me, signed
 from tests.keys import Private
 
@@ -118,7 +115,6 @@ def private_pem() -> str:
 
 NO_PEM = "CARE_TOKEN_KEY is neither a public key in PEM nor the path of one"
 PRIVATE = "CARE_TOKEN_KEY holds a private key: that is the issuer's alone; give its public half"
-OPEN_ROAD = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
 WEAK = "CARE_TOKEN_KEY must hold an RSA key of at least 2048 bits or an EC key on P-256"
 NO_SET = "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set"
 NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (or CARE_ENV=development)"
@@ -211,60 +207,6 @@ def test_production_needs_a_key_and_takes_no_secret() -> None:
 
     assert why_not(env=Environment.PRODUCTION) == NO_KEY
     assert why_not(env=Environment.PRODUCTION, token_secret=SECRET) == only_in_development
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        "http://issuer.example.test/keys",
-        "http://192.0.2.1/keys",
-        "http://127.0.0.1.example.test/keys",
-        "http://localhost@192.0.2.1/keys",
-        "http://[/keys",
-    ],
-)
-def test_production_reads_no_key_set_over_an_open_road(place: str) -> None:
-    assert why_not(env=Environment.PRODUCTION, token_jwks=place) == OPEN_ROAD
-    assert source_of(Settings(env=Environment.DEVELOPMENT, token_jwks=place)).seconds == KEY_SET_SECONDS
-
-
-@pytest.mark.parametrize(
-    "place", ["http://localhost/keys", "http://127.0.0.1:9/keys", "http://[::1]/keys", "https://issuer/keys"]
-)
-def test_production_reads_a_key_set_over_a_safe_road(place: str) -> None:
-    settings = Settings(env=Environment.PRODUCTION, token_jwks=place)
-
-    assert source_of(settings).seconds == KEY_SET_SECONDS
-
-
-def test_a_key_set_is_not_looked_for_where_its_place_points_to() -> None:
-    with issuing(jwk(keys.private_key())) as stranger, issuing() as issuer:
-        issuer.status, issuer.location = 302, stranger.url
-
-        assert why_not(token_jwks=issuer.url) == NO_SET
-
-        assert (issuer.asked, stranger.asked) == (1, 0)
-
-
-def test_the_key_of_development_opens_nothing_in_production(tmp_path: Path) -> None:
-    own = public_key(Settings(env=Environment.DEVELOPMENT, var=str(tmp_path)))
-    key_set_of_own = tmp_path / "keys.json"
-    key = load_pem_public_key(own.encode())
-    assert isinstance(key, rsa.RSAPublicKey)
-    key_set_of_own.write_bytes(key_set(jwt.get_algorithm_by_name("RS256").to_jwk(key, as_dict=True)))
-    refusal = f"tokens cannot be verified with the development key at {tmp_path / KEY_FILE} in production"
-
-    for given in ({"token_key": own}, {"token_key": keys.public_pem() + own}):
-        assert why_not_served(tmp_path, **given) == refusal
-    assert why_not_served(tmp_path, token_jwks=str(key_set_of_own)) == refusal
-    assert why_not_served(tmp_path, token_key=str(tmp_path / KEY_FILE)) == PRIVATE
-    keys_for(Settings(env=Environment.PRODUCTION, var=str(tmp_path), token_key=keys.public_pem()))
-
-
-def why_not_served(var: Path, **given: str) -> str:
-    with pytest.raises(SettingsError) as refusal:
-        keys_for(Settings(env=Environment.PRODUCTION, var=str(var), **given))
-    return str(refusal.value)
 
 
 def test_a_secret_must_not_be_short() -> None:

@@ -1,0 +1,73 @@
+"""Promise: in production no key is taken that somebody else could have put there or could hold: none from
+an open road, none from where others point to, and not the key pair that development made."""
+
+from pathlib import Path
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+from app.auth.keys import KEY_SET_SECONDS, source_of
+from app.development import KEY_FILE, public_key
+from app.main import keys_for
+from app.settings import Environment, Settings, SettingsError
+from tests import keys
+from tests.auth.issuer import issuing, jwk, key_set
+from tests.auth.test_keys import NO_SET, PRIVATE, why_not
+
+OPEN_ROAD = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "http://issuer.example.test/keys",
+        "http://192.0.2.1/keys",
+        "http://127.0.0.1.example.test/keys",
+        "http://localhost@192.0.2.1/keys",
+        "http://[/keys",
+    ],
+)
+def test_production_reads_no_key_set_over_an_open_road(place: str) -> None:
+    assert why_not(env=Environment.PRODUCTION, token_jwks=place) == OPEN_ROAD
+    assert source_of(Settings(env=Environment.DEVELOPMENT, token_jwks=place)).seconds == KEY_SET_SECONDS
+
+
+@pytest.mark.parametrize(
+    "place", ["http://localhost/keys", "http://127.0.0.1:9/keys", "http://[::1]/keys", "https://issuer/keys"]
+)
+def test_production_reads_a_key_set_over_a_safe_road(place: str) -> None:
+    settings = Settings(env=Environment.PRODUCTION, token_jwks=place)
+
+    assert source_of(settings).seconds == KEY_SET_SECONDS
+
+
+def test_a_key_set_is_not_looked_for_where_its_place_points_to() -> None:
+    with issuing(jwk(keys.private_key())) as stranger, issuing() as issuer:
+        issuer.status, issuer.location = 302, stranger.url
+
+        assert why_not(token_jwks=issuer.url) == NO_SET
+
+        assert (issuer.asked, stranger.asked) == (1, 0)
+
+
+def test_the_key_of_development_opens_nothing_in_production(tmp_path: Path) -> None:
+    own = public_key(Settings(env=Environment.DEVELOPMENT, var=str(tmp_path)))
+    key_set_of_own = tmp_path / "keys.json"
+    key = load_pem_public_key(own.encode())
+    assert isinstance(key, rsa.RSAPublicKey)
+    key_set_of_own.write_bytes(key_set(jwt.get_algorithm_by_name("RS256").to_jwk(key, as_dict=True)))
+    refusal = f"tokens cannot be verified with the development key at {tmp_path / KEY_FILE} in production"
+
+    for given in ({"token_key": own}, {"token_key": keys.public_pem() + own}):
+        assert why_not_served(tmp_path, **given) == refusal
+    assert why_not_served(tmp_path, token_jwks=str(key_set_of_own)) == refusal
+    assert why_not_served(tmp_path, token_key=str(tmp_path / KEY_FILE)) == PRIVATE
+    keys_for(Settings(env=Environment.PRODUCTION, var=str(tmp_path), token_key=keys.public_pem()))
+
+
+def why_not_served(var: Path, **given: str) -> str:
+    with pytest.raises(SettingsError) as refusal:
+        keys_for(Settings(env=Environment.PRODUCTION, var=str(var), **given))
+    return str(refusal.value)
