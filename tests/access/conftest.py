@@ -11,10 +11,14 @@ import pytest
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
+from tests.access.visitors import PEOPLE_WITH_THINGS, come, post
 from tests.access.world import plant
 from tests.callers import Gateway, opened
 from tests.given import NOW
 from tests.postgres import create_database, drop_database
+
+READ = """{ submissions { nodes { answers { answer } } }
+    assignments(first: 18) { nodes { draft { answers { answer } } } } }"""
 
 # What these ask, the other questions ask as well, by the same statements: on one database it is enough.
 ASKED_ONCE = {"session", "assignment", "book", "nodes", "viewer"}
@@ -48,7 +52,10 @@ def planted(kind: str, migrated: str, folder: Path, request: pytest.FixtureReque
             env=Environment.DEVELOPMENT, database_url=url, token_key=keys.public_pem(), dispatcher=False
         )
         with opened(create_app(settings, clock=lambda: NOW)) as client:
-            yield Gateway(client, settings)
+            gateway = Gateway(client, settings)
+            for whose in PEOPLE_WITH_THINGS:  # on record: everybody has read what is theirs
+                post(come(gateway, whose), READ)
+            yield gateway
 
 
 @pytest.fixture(scope="package")

@@ -115,7 +115,7 @@ def through(kind: Any, name: str, below: str) -> str:
     found: Any = get_named_type(kind.fields[name].type)
     if not found.name.endswith(PARTS):
         return below
-    info = "pageInfo { endCursor startCursor hasNextPage } totalCount edges { cursor node { id legacyId } }"
+    info = "pageInfo { endCursor startCursor hasNextPage } totalCount edges { cursor node { id } }"
     return f"{info} nodes {{ {below} }}"
 
 

@@ -30,6 +30,8 @@ LEAVES = {
     "AnswerSet": "attempt id legacyId revision saveType score submitDate",
     "Assignment": """assignDate attempt endDate feedbackStatus feedbackSubmitDate id isTest legacyId name
         score startDate status submitDate""",
+    "AuditEvent": """actor actorId answerSetIds assignmentIds contract id moment operation outcome requestId
+        sessionIds""",
     "Book": "id isTest legacyId name",
     "Caregiver": "id legacyId name position",
     "Client": "id legacyId name opptId",
@@ -119,6 +121,7 @@ OBJECT_WITH = {"Assignment.draft": "{1.drafted}", "Assignment.reminders": "{1.to
 QUESTIONS = {
     "assignment": Question(BOTH, "(id: $id)", {"Assignment": "{1.judged}"}),
     "assignments": Question(BOTH, "(first: 18)"),
+    "auditEvents": Question(CAREGIVER, "(clientId: $id)", {"AuditEvent": "{client}"}, named="Client"),
     "book": Question(ANYBODY, "(id: $id)", {"Book": "3"}),
     "books": Question(ANYBODY),
     "clients": Question(CAREGIVER),
@@ -223,6 +226,7 @@ IDS = {
     "Query.assignment(id)": "Assignment",
     "Query.assignments(clientId)": "Client",
     "Query.assignments(sessionId)": "Session",
+    "Query.auditEvents(clientId)": "Client",
     "Query.book(id)": CATALOGUE,
     "Query.books(moduleId)": CATALOGUE,
     "Query.node(id)": "every kind",

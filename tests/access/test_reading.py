@@ -21,10 +21,14 @@ from tests.access.world import OF, PEOPLE, SHARED, Numbers
 from tests.callers import Gateway
 
 ASKED = list(asked())
+# The trail names a client's drafts to their caregiver, and when they were read or saved.
+TELLS_OF_DRAFTS = pytest.mark.xfail(strict=True, reason="auditEvents tells the caregiver of drafts")
 
 
 @pytest.mark.parametrize(
-    ("root", "name", "link"), ASKED, ids=[".".join(filter(None, each)) for each in ASKED]
+    ("root", "name", "link"),
+    [pytest.param(*each, marks=TELLS_OF_DRAFTS if each[0] == "auditEvents" else ()) for each in ASKED],
+    ids=[".".join(filter(None, each)) for each in ASKED],
 )
 def test_a_question_tells_its_viewers_own_and_nothing_else(
     world: Gateway, root: str, name: str, link: str
@@ -69,7 +73,8 @@ def check_objects(world: Gateway, root: str, kind: str, link: str, query: str) -
                 [found] = (answer.json()["data"] or {root: None}).values()
                 is_read = is_known(viewer, number) and is_for(question.who, viewer)
                 is_read = is_read and (text != number or root != "node")
-                assert (found is not None) == is_read, (viewer, shared, text)
+                is_found = found is not None and found.get("totalCount") != 0  # or an empty list
+                assert is_found == is_read, (viewer, shared, text)
                 if is_read and "Z" not in shared:
                     check_shown(said, viewer, shared_with(viewer, shared, number), kind, link)
 
