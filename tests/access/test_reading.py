@@ -21,13 +21,11 @@ from tests.access.world import OF, PEOPLE, SHARED, Numbers
 from tests.callers import Gateway
 
 ASKED = list(asked())
-# The trail names a client's drafts to their caregiver, and when they were read or saved.
-TELLS_OF_DRAFTS = pytest.mark.xfail(strict=True, reason="auditEvents tells the caregiver of drafts")
 
 
 @pytest.mark.parametrize(
     ("root", "name", "link"),
-    [pytest.param(*each, marks=TELLS_OF_DRAFTS if each[0] == "auditEvents" else ()) for each in ASKED],
+    ASKED,
     ids=[".".join(filter(None, each)) for each in ASKED],
 )
 def test_a_question_tells_its_viewers_own_and_nothing_else(
