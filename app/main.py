@@ -12,7 +12,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -34,12 +34,13 @@ from app.feed import Feed, told_to_stop
 from app.quiet import keep_quiet
 from app.rest_compat.routes import build_legacy
 from app.schema.schema import Schema, build_schema
+from app.schema.transport.browsers import AllowedOrigins, send_preflight, with_headers
 from app.schema.transport.endpoint import Endpoint
+from app.schema.transport.http import HEADERS, NO_STORE
+from app.schema.transport.manifests import open_documents
 from app.settings import Settings, SettingsError, read_settings
 
 logger = logging.getLogger("care")
-
-NO_STORE = {"cache-control": "no-store"}
 
 
 def create_app(settings: Settings | None = None, clock: Callable[[], datetime] = utc_now) -> Starlette:
@@ -50,6 +51,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
     keys = keys_for(settings)
     webhook = open_webhook(settings)
     schema = schema_of_service(settings.engine)
+    documents = open_documents(settings, schema)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
@@ -76,10 +78,16 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
         routes.append(Route("/graphql/ide/{name}", asset))
     contracts = Middleware(
         Contracts,
-        graphql=Endpoint(schema, is_open=settings.in_development, page=page),
+        graphql=Endpoint(schema, settings.in_development, page, documents, settings.origins),
         legacy=build_legacy(schema, settings.zone, settings.retry_window),
+        origins=AllowedOrigins(settings.origins),
     )
-    app = Starlette(routes=routes, middleware=[contracts], lifespan=lifespan)
+    app = Starlette(
+        routes=routes,
+        middleware=[contracts],
+        lifespan=lifespan,
+        exception_handlers={Exception: say_fault},
+    )
     app.router.redirect_slashes = False  # a POST that is redirected loses its body in many clients
     return app
 
@@ -87,19 +95,25 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
 class Contracts:
     """Both contracts stand before the router, which would try its routes one by one on every request."""
 
-    def __init__(self, app: ASGIApp, graphql: ASGIApp, legacy: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, graphql: ASGIApp, legacy: ASGIApp, origins: AllowedOrigins) -> None:
         self.app = app
         self.graphql = graphql
         self.legacy = legacy
+        self.origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"] if scope["type"] == "http" else ""
         if path == "/graphql" or (scope["type"] == "websocket" and scope["path"] == "/graphql"):
-            await self.graphql(scope, receive, send)
+            contract, methods = self.graphql, b"GET, POST"
         elif path == "/gateway" or path.startswith("/gateway/"):
-            await self.legacy(scope, receive, send)
+            contract, methods = self.legacy, b"GET, HEAD, PUT"
         else:
-            await self.app(scope, receive, send)
+            await self.app(scope, receive, with_headers(scope, send))
+            return
+        if path and self.origins.headers and self.origins.asked_first(scope):
+            await send_preflight(scope, send, methods)
+        else:
+            await contract(scope, receive, send)
 
 
 def settle() -> None:
@@ -128,12 +142,20 @@ def keys_for(settings: Settings) -> KeySet:
     return keys
 
 
+async def say_fault(request: Request, fault: Exception) -> Response:
+    """Whatever nobody caught. The server logs it."""
+    headers = [NO_STORE, *request.scope.get("state", {}).get("headers", HEADERS)]
+    response = PlainTextResponse("Internal error", 500)
+    response.raw_headers.extend(headers)
+    return response
+
+
 # --- health ---------------------------------------------------------------------------------------
 
 
 async def live(request: Request) -> Response:
     """The process answers."""
-    return JSONResponse({"status": "live"}, headers=NO_STORE)
+    return JSONResponse({"status": "live"})
 
 
 async def ready(request: Request) -> Response:
@@ -143,10 +165,10 @@ async def ready(request: Request) -> Response:
         version = await door.db.read(stored_version())
     except Exception as fault:
         logger.warning("not ready: %s", type(fault).__name__)
-        return JSONResponse({"status": "the database does not answer"}, 503, NO_STORE)
+        return JSONResponse({"status": "the database does not answer"}, 503)
     if version != newest_version():
-        return JSONResponse({"status": "the database is not migrated"}, 503, NO_STORE)
-    return JSONResponse({"status": "ready"}, headers=NO_STORE)
+        return JSONResponse({"status": "the database is not migrated"}, 503)
+    return JSONResponse({"status": "ready"})
 
 
 # --- the page for browsers, in development only ---------------------------------------------------
@@ -159,7 +181,7 @@ def page_maker(settings: Settings, clock: Callable[[], datetime]) -> Callable[[]
             for role, user in ((Role.CAREGIVER, CAREGIVER), (Role.CLIENT, CLIENT)):
                 tokens[role.lower()] = mint_token(settings, role, user, clock())
         config = ide.PageConfig("/graphql", "/graphql/ide", tokens, ide.EXAMPLES)
-        headers = {**NO_STORE, "content-security-policy": ide.CONTENT_SECURITY_POLICY}
+        headers = {"content-security-policy": ide.CONTENT_SECURITY_POLICY}
         return HTMLResponse(ide.page(config), headers=headers)
 
     return page
@@ -169,8 +191,7 @@ async def asset(request: Request) -> Response:
     found = ide.ASSETS.get(request.path_params["name"])
     if found is None:
         return Response(status_code=404)
-    headers = {"cache-control": "no-cache", "x-content-type-options": "nosniff"}
-    return Response(found[0], media_type=found[1], headers=headers)
+    return Response(found[0], media_type=found[1], headers={"cache-control": "no-cache"})
 
 
 # --- `uvicorn app.main:app` -----------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -22,6 +23,20 @@ class SettingsError(Exception):
 class Environment(StrEnum):
     DEVELOPMENT = "development"
     PRODUCTION = "production"
+
+
+class Trust(StrEnum):
+    """Of GraphQL documents: whether those that are not in the manifest run."""
+
+    OFF = "off"
+    AUDIT = "audit"
+    ENFORCE = "enforce"
+
+
+# As browsers send it: lower case, no path, and no port where it is the scheme's own.
+ORIGIN = re.compile(
+    r"(?!https://.*:443$|http://.*:80$)[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?"
+)
 
 
 class Settings(BaseSettings):
@@ -73,6 +88,16 @@ class Settings(BaseSettings):
         "authorities",
         description="claim that names the role; `role` and `roles` are taken where it is absent",
     )
+    cors_origins: str = Field(
+        "",
+        description="pages of other sites that may call from a browser, such as https://app.example.test; "
+        "several by spaces; empty: none",
+    )
+    trusted_documents: Trust = Field(
+        Trust.OFF,
+        description="off, audit: log GraphQL documents that are not in the manifest, or enforce: refuse them",
+    )
+    trusted_manifest: str = Field("", description="path of the manifest of trusted documents, a JSON file")
     engine: bool = Field(
         True, description="on, or off: every GraphQL operation then takes Strawberry's own, slower way"
     )
@@ -123,6 +148,19 @@ class Settings(BaseSettings):
             raise ValueError("must be debug, info, warning or error")
         return value
 
+    @field_validator("cors_origins")
+    @classmethod
+    def _exact_origins(cls, value: str) -> str:
+        for origin in value.split():
+            if "*" in origin:
+                raise ValueError("must name each origin; * is not accepted")
+            if ORIGIN.fullmatch(origin) is None:
+                raise ValueError(
+                    "must be origins as browsers send them, such as https://app.example.test: lower case, no "
+                    "path, no default port, spaces between"
+                )
+        return value
+
     @field_validator("database_url")
     @classmethod
     def _known_database(cls, value: str) -> str:
@@ -139,6 +177,10 @@ class Settings(BaseSettings):
     @property
     def database(self) -> str:
         return self.database_url or f"sqlite:///{os.path.abspath(self.var)}/care.db"
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        return tuple(self.cors_origins.split())
 
     @property
     def retry_window(self) -> timedelta | None:

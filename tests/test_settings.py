@@ -7,7 +7,15 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli import main
-from app.settings import Environment, Settings, SettingsError, read_settings, unknown_variables, variable
+from app.settings import (
+    Environment,
+    Settings,
+    SettingsError,
+    Trust,
+    read_settings,
+    unknown_variables,
+    variable,
+)
 
 DEFAULTS = {
     "env": Environment.PRODUCTION,
@@ -26,6 +34,9 @@ DEFAULTS = {
     "token_cache": 4096,
     "claim_user": "user_name",
     "claim_role": "authorities",
+    "cors_origins": "",
+    "trusted_documents": Trust.OFF,
+    "trusted_manifest": "",
     "engine": True,
     "dispatcher": True,
     "audit": True,
@@ -53,6 +64,9 @@ GIVEN = {
     "CARE_TOKEN_CACHE": ("0", 0),
     "CARE_CLAIM_USER": ("sub", "sub"),
     "CARE_CLAIM_ROLE": ("groups", "groups"),
+    "CARE_CORS_ORIGINS": ("https://a.test http://localhost:3000", "https://a.test http://localhost:3000"),
+    "CARE_TRUSTED_DOCUMENTS": ("audit", Trust.AUDIT),
+    "CARE_TRUSTED_MANIFEST": ("manifest.json", "manifest.json"),
     "CARE_ENGINE": ("off", False),
     "CARE_DISPATCHER": ("off", False),
     "CARE_AUDIT": ("off", False),
@@ -124,7 +138,24 @@ ZONE = "is not a known time zone such as Europe/Berlin"
 LEVEL = "must be debug, info, warning or error"
 DATABASE = "must begin with sqlite:/// or postgresql://"
 
+ANY_ORIGIN = "must name each origin; * is not accepted"
+ORIGINS = (
+    "must be origins as browsers send them, such as https://app.example.test: lower case, no path, no "
+    "default port, spaces between"
+)
+
 UNREADABLE = [
+    ("CARE_CORS_ORIGINS", "*", ANY_ORIGIN),
+    ("CARE_CORS_ORIGINS", "https://*.example.test", ANY_ORIGIN),
+    ("CARE_CORS_ORIGINS", "https://a.test,https://b.test", ORIGINS),
+    ("CARE_CORS_ORIGINS", "https://a.test https://B.test", ORIGINS),
+    ("CARE_CORS_ORIGINS", "https://a.test/", ORIGINS),
+    ("CARE_CORS_ORIGINS", "https://a.test:443", ORIGINS),
+    ("CARE_CORS_ORIGINS", "http://a.test:80", ORIGINS),
+    ("CARE_CORS_ORIGINS", "https://me@a.test", ORIGINS),
+    ("CARE_CORS_ORIGINS", "a.test", ORIGINS),
+    ("CARE_CORS_ORIGINS", "null", ORIGINS),
+    ("CARE_TRUSTED_DOCUMENTS", "on", "Input should be 'off', 'audit' or 'enforce'"),
     ("CARE_ENV", "staging", "Input should be 'development' or 'production'"),
     ("CARE_ENV", "Production", "Input should be 'development' or 'production'"),
     ("CARE_PORT", "http-alt", INTEGER),

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 
-from app.schema.transport.http import Reply
+from app.schema.transport.http import RETRY_AFTER, Reply
 
 STATUS = {
     "UNAUTHENTICATED": 401,
@@ -51,4 +51,6 @@ def error_reply(request: Request, error: LegacyError) -> Reply:
         headers.append((b"allow", error.allow.encode()))
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if error.status == 503:
+        headers.append(RETRY_AFTER)
     return Reply(orjson.dumps(body), error.status, tuple(headers))

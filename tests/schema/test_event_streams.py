@@ -59,7 +59,7 @@ def test_a_subscription_is_told_by_events(gateway: Gateway, caregiver: Caller, a
 
     assert (first, second) == (change(2, "EXTENDED"), change(3, "SUBMITTED"))
     assert stream.answer.headers["content-type"] == "text/event-stream"
-    assert stream.answer.headers["cache-control"] == "no-cache, no-transform"
+    assert stream.answer.headers["cache-control"] == "no-store, no-transform"
     assert stream.answer.headers["x-accel-buffering"] == "no"
 
 

@@ -34,7 +34,10 @@ BODIES: dict[str, tuple[bytes, str]] = {
     "an empty object": (b"{}", NO_QUERY),
     "query null": (b'{"query": null}', NO_QUERY),
     "query empty": (b'{"query": ""}', NO_QUERY),
-    "a document id": (b'{"documentId": "x"}', NO_QUERY),
+    "a document id that is a number": (
+        b'{"documentId": 1}',
+        "The member `documentId` must be a string or null.",
+    ),
     "query a number": (b'{"query": 1}', "The member `query` must be a string or null."),
     "query a list": (b'{"query": ["{ __typename }"]}', "The member `query` must be a string or null."),
     "variables a list": (

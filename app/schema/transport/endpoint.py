@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,10 +25,12 @@ from app.care.once import KeyScope
 from app.db.drivers import DatabaseUnavailable
 from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_door, request_error
 from app.schema.schema import Schema
+from app.schema.transport.browsers import with_headers
+from app.schema.transport.documents import DocumentRefused, Documents
 from app.schema.transport.event_stream import accepted, send_as_events, send_stream, takes_only_events
-from app.schema.transport.http import Reply, header, read_body, request_id_of, send_reply
+from app.schema.transport.http import RETRY_AFTER, Reply, header, read_body, request_id_of, send_reply
 from app.schema.transport.keyed import changes_in, once_for_operation, refuse_several
-from app.schema.transport.live import Entrance, is_subscription
+from app.schema.transport.live import Entrance, LiveContext, is_subscription
 from app.schema.transport.posted import JSON, LONGEST_BODY, Posted, read_at_once, read_whole
 from app.schema.transport.retries import HEADER, answer_once, read_key
 from app.schema.transport.websockets import Sockets
@@ -54,17 +57,32 @@ class LimitedRequest(StarletteRequestAdapter):
         return body
 
 
+@dataclass
+class Asked(GraphQLRequestData):
+    """Strawberry's request, with the id of its document where it does not hold it."""
+
+    document_id: str | None = None
+
+
 class Endpoint(GraphQL[Context, None]):
     """Strawberry's view with our door in front of it and our errors behind it."""
 
     request_adapter_class = LimitedRequest
     schema: Schema
 
-    def __init__(self, schema: Schema, is_open: bool, page: Callable[[], Response] | None) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        is_open: bool,
+        page: Callable[[], Response] | None,
+        documents: Documents,
+        origins: tuple[str, ...],
+    ) -> None:
         super().__init__(schema, graphql_ide=None, subscription_protocols=())
         self.is_open = is_open  # may introspection be asked without a token?
         self.page = page
-        self.sockets = Sockets(schema)
+        self.documents = documents
+        self.sockets = Sockets(schema, documents, origins)
         self.running: set[KeyScope] = set()  # the keys of requests that are being carried out
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,14 +93,14 @@ class Endpoint(GraphQL[Context, None]):
         has_key = header(scope, HEADER) is not None
         accept = accepted(scope)
         posted, receive = await (read_whole if has_key or accept else read_at_once)(scope, receive)
-        if posted is not None and accept and is_subscription(posted):
+        if posted is not None and accept and is_subscription(self.documents.meant(posted)):
             await self.listen(scope, receive, send, posted, request_id)
             return
         if posted is not None:
             run = partial(self.run_keyed, scope) if has_key else self.run_posted
             reply = await self.answer(scope, request_id, partial(run, posted))
             if reply.status == 200 and takes_only_events(accept):
-                await send_as_events(send, reply, request_id)
+                await send_as_events(scope, send, reply, request_id)
             else:
                 await send_reply(scope, send, reply, request_id)
             return
@@ -91,7 +109,7 @@ class Endpoint(GraphQL[Context, None]):
         if self.page is not None and wants_page(request):
             response = self.page()
             response.headers["x-request-id"] = request_id
-            await response(scope, receive, send)
+            await response(scope, receive, with_headers(scope, send))
             return
         reply = await self.answer(scope, request_id, lambda context: self.run_any(request, context))
         await send_reply(scope, send, reply, request_id)
@@ -100,11 +118,16 @@ class Endpoint(GraphQL[Context, None]):
         self, scope: Scope, receive: Receive, send: Send, posted: Posted, request_id: str
     ) -> None:
         """A subscription: who may not come in hears it as with a query, and who may is told by events."""
-        entered = await self.answer(scope, request_id, Entrance.of(scope, request_id).stay)
+
+        async def enter(context: Context) -> tuple[Posted, LiveContext]:
+            stays = await Entrance.of(scope, request_id).stay(context)
+            return self.documents.admitted(posted, request_id), stays
+
+        entered = await self.answer(scope, request_id, enter)
         if isinstance(entered, Reply):
             await send_reply(scope, send, entered, request_id)
         else:
-            await send_stream(receive, send, self.schema, posted, entered)
+            await send_stream(scope, receive, send, self.schema, *entered)
 
     async def answer(
         self, scope: Scope, request_id: str, run: Callable[[Context], Awaitable[Answer]]
@@ -117,13 +140,16 @@ class Endpoint(GraphQL[Context, None]):
             return await run(context)
         except CareError as refusal:
             return refused(refusal, request_id)
+        except DocumentRefused as refusal:
+            said = request_error(refusal.message, refusal.code, request_id)
+            return Reply(orjson.dumps(said), refusal.status)
         except HTTPException as refusal:
             body = orjson.dumps(request_error(refusal.reason, "BAD_REQUEST", request_id))
             allow = ((b"allow", b"GET, POST"),) if refusal.status_code == 405 else ()
             return Reply(body, refusal.status_code, allow)
         except DatabaseUnavailable as fault:
             logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
-            return Reply(orjson.dumps(request_error(str(fault), OVERLOADED, request_id)), 503)
+            return Reply(orjson.dumps(request_error(str(fault), OVERLOADED, request_id)), 503, (RETRY_AFTER,))
         except ClientDisconnect:
             return Reply(b"", 400)  # read by nobody
         except Exception:  # outside the execution, which says its faults itself
@@ -131,14 +157,15 @@ class Endpoint(GraphQL[Context, None]):
             return Reply(orjson.dumps(request_error("Internal error", INTERNAL, request_id)), 500)
 
     async def run_posted(self, posted: Posted, context: Context) -> Reply:
-        result = await self.execute(posted, context)
+        result = await self.execute(self.documents.admitted(posted, context.request_id), context)
         return as_reply(as_response(result, context.request_id))
 
     async def run_keyed(self, scope: Scope, posted: Posted, context: Context) -> Reply:
         """Once, if it changes something; nobody but the signed in may."""
+        posted = self.documents.admitted(posted, context.request_id)
         changes = changes_in(posted.query, posted.operation_name) if context.viewer else set()
         if not changes:
-            return await self.run_posted(posted, context)
+            return as_reply(as_response(await self.execute(posted, context), context.request_id))
         refuse_several(changes)
         key = read_key(scope)
         once = once_for_operation(context, key, posted.query, posted.operation_name, posted.variables)
@@ -174,15 +201,23 @@ class Endpoint(GraphQL[Context, None]):
         )
 
     async def execute_single(  # type: ignore[override]
-        self, request_adapter: AsyncHTTPRequestAdapter, request_data: GraphQLRequestData, **given: Any
+        self, request_adapter: AsyncHTTPRequestAdapter, request_data: Asked, **given: Any
     ) -> ExecutionResult:
         """The same for what came another way. The stock view would run a subscription like a query."""
-        if not request_data.query:
-            raise HTTPException(400, "No GraphQL query found in the request")
-        posted = Posted(
-            request_data.query, request_data.variables, request_data.operation_name, request_data.extensions
+        context: Context = given["context"]
+        posted = self.documents.admitted(
+            Posted(
+                request_data.query or "",
+                request_data.variables,
+                request_data.operation_name,
+                request_data.extensions,
+                request_data.document_id,
+            ),
+            context.request_id,
         )
-        return await self.execute(posted, given["context"], request_adapter.method)
+        if not posted.query:
+            raise HTTPException(400, "No GraphQL query found in the request")
+        return await self.execute(posted, context, request_adapter.method)
 
     def should_render_graphql_ide(self, request: BaseRequestProtocol) -> bool:
         return False  # the page is ours; the stock view would answer a GET without a query by a 404
@@ -197,11 +232,12 @@ class Endpoint(GraphQL[Context, None]):
             raise HTTPException(415, "The content type must be application/json.")
         if not isinstance(data, dict):
             raise HTTPException(400, "The request must be a JSON object.")
-        return GraphQLRequestData(
+        return Asked(
             query=member(data, "query", str),
             variables=member(data, "variables", dict),
             operation_name=member(data, "operationName", str),
             extensions=member(data, "extensions", dict),
+            document_id=member(data, "documentId", str),
         )
 
     def decode_json(self, data: str | bytes) -> object:
@@ -230,7 +266,9 @@ def as_reply(response: dict[str, Any]) -> Reply:
         return Reply(body, 401, BEARER)
     if KeyTaken.code in codes:  # another process was quicker
         return Reply(body, STATUS[KeyTaken])
-    return Reply(body, 503 if OVERLOADED in codes else 200)
+    if OVERLOADED in codes:
+        return Reply(body, 503, (RETRY_AFTER,))
+    return Reply(body)
 
 
 def member(data: dict[str, Any], name: str, kind: type) -> Any:

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.engine.schema import PreparingSchema
 from app.schema.errors import as_response
-from app.schema.transport.http import Reply, header
+from app.schema.transport.http import HEADERS, Reply, header
 from app.schema.transport.live import LiveContext, results_of
 from app.schema.transport.posted import Posted
 
@@ -37,27 +37,33 @@ def next_event(body: bytes) -> bytes:
     return b"event: next\ndata: %b\n\n" % body
 
 
-async def send_start(send: Send, request_id: str) -> None:
+async def send_start(scope: Scope, send: Send, request_id: str) -> None:
     headers = [
         (b"content-type", b"text/event-stream"),
-        (b"cache-control", b"no-cache, no-transform"),
+        (b"cache-control", b"no-store, no-transform"),
         (b"x-accel-buffering", b"no"),  # or a proxy would wait until there is more
         (b"x-request-id", request_id.encode()),
+        *scope["state"].get("headers", HEADERS),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
-async def send_as_events(send: Send, reply: Reply, request_id: str) -> None:
+async def send_as_events(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
     """The one answer to a query or a mutation, for who takes nothing but events."""
-    await send_start(send, request_id)
+    await send_start(scope, send, request_id)
     await send({"type": "http.response.body", "body": next_event(reply.body) + COMPLETE})
 
 
 async def send_stream(
-    receive: Receive, send: Send, schema: PreparingSchema, posted: Posted, context: LiveContext
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    schema: PreparingSchema,
+    posted: Posted,
+    context: LiveContext,
 ) -> None:
     """Until it ends, or nobody reads it any more."""
-    await send_start(send, context.request_id)
+    await send_start(scope, send, context.request_id)
     sending = asyncio.create_task(send_events(send, schema, posted, context))
     gone = asyncio.create_task(until_gone(receive))
     both = {sending, gone}

@@ -9,6 +9,15 @@ from starlette.types import Scope, Send
 
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 JSON = (b"content-type", b"application/json")
+NO_STORE = (b"cache-control", b"no-store")
+RETRY_AFTER = (b"retry-after", b"1")  # beside a 503
+HEADERS = (  # of every answer; why, docs/decisions/0023 says
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
 
 
 class Reply(NamedTuple):
@@ -23,8 +32,10 @@ async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) ->
     headers = [
         JSON,
         (b"content-length", b"%d" % len(reply.body)),
+        NO_STORE,
         *reply.headers,
         (b"x-request-id", request_id.encode()),
+        *scope["state"].get("headers", HEADERS),
     ]
     body = b"" if scope["method"] == "HEAD" else reply.body  # the headers are those of the GET
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})

@@ -1,4 +1,4 @@
-"""GraphQL requests like nearly all: a JSON object with a query, posted."""
+"""GraphQL requests like nearly all: a JSON object with a query, or the id of one, posted."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ class Posted:
     variables: dict[str, Any] | None
     operation_name: str | None
     extensions: dict[str, Any] | None
+    document_id: str | None = None
 
 
 async def read_at_once(scope: Scope, receive: Receive) -> tuple[Posted | None, Receive]:
@@ -64,11 +65,20 @@ def as_posted(body: bytes) -> Posted | None:
         return None
     query, name = data.get("query"), data.get("operationName")
     variables, extensions = data.get("variables"), data.get("extensions")
+    document_id = data.get("documentId")
     if (
-        (isinstance(query, str) and query)
+        ((isinstance(query, str) and query) or (query is None and is_named(document_id, extensions)))
         and (variables is None or isinstance(variables, dict))
         and (name is None or isinstance(name, str))
         and (extensions is None or isinstance(extensions, dict))
+        and (document_id is None or isinstance(document_id, str))
     ):
-        return Posted(query, variables, name, extensions)
+        return Posted(query or "", variables, name, extensions, document_id)
     return None
+
+
+def is_named(document_id: object, extensions: object) -> bool:
+    """Whether a document is named that is not there: app/schema/transport/documents.py finds it."""
+    if document_id is not None:
+        return True
+    return isinstance(extensions, dict) and extensions.get("persistedQuery") is not None

@@ -31,9 +31,10 @@ from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.db.drivers import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
 from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_door, request_error
+from app.schema.transport.documents import DocumentRefused, Documents
 from app.schema.transport.http import request_id_of
 from app.schema.transport.live import Entrance, results_of
-from app.schema.transport.posted import LONGEST_BODY, Posted
+from app.schema.transport.posted import LONGEST_BODY, Posted, is_named
 
 logger = logging.getLogger("care.graphql")
 
@@ -85,6 +86,7 @@ class Socket(ASGIWebSocketAdapter):
 
 class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
     schema: PreparingSchema
+    view: "Sockets"
 
     async def handle_message(self, message: Any) -> None:
         if not is_message(message):
@@ -97,6 +99,18 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
         except DatabaseUnavailable as fault:
             logger.error("request %s: %s (%s)", self.request_id, fault, fault.__cause__)
             await self.websocket.close(TRY_AGAIN_LATER, str(fault))
+
+    async def handle_subscribe(self, message: Any) -> None:
+        """Only the document of those who came in is looked for; the others are shown out."""
+        payload = message["payload"]
+        if self.connection_acknowledged and ("query" in payload or is_named_in(payload)):
+            try:
+                payload["query"] = self.view.documents.admitted(as_asked(payload), self.request_id).query
+            except DocumentRefused as refusal:
+                said = request_error(refusal.message, refusal.code, self.request_id)
+                await self.send_message({"id": message["id"], "type": "error", "payload": said["errors"]})
+                return
+        await super().handle_subscribe(message)
 
     async def run_operation(self, operation: Operation[Connection, None]) -> None:
         """Every operation comes in by the door: at a moment of its own, and while the token is good."""
@@ -166,7 +180,19 @@ def is_message(message: object) -> bool:
         and isinstance(payload.get("query", ""), str)
         and isinstance(payload.get("variables"), dict | None)
         and isinstance(payload.get("operationName"), str | None)
+        and isinstance(payload.get("extensions"), dict | None)
+        and isinstance(payload.get("documentId"), str | None)
     )
+
+
+def is_named_in(payload: dict[str, Any]) -> bool:
+    return is_named(payload.get("documentId"), payload.get("extensions"))
+
+
+def as_asked(payload: dict[str, Any]) -> Posted:
+    query, name = payload.get("query", ""), payload.get("operationName")
+    variables, extensions = payload.get("variables"), payload.get("extensions")
+    return Posted(query, variables, name, extensions, payload.get("documentId"))
 
 
 def refusal_of(result: ExecutionResult) -> CareError | None:
@@ -178,18 +204,21 @@ def refusal_of(result: ExecutionResult) -> CareError | None:
 
 
 class Sockets(GraphQL[Connection, None]):
-    """Strawberry's view, for websockets alone. It refuses browsers that come from another site's page."""
+    """Strawberry's view, for websockets alone. It refuses browsers that come from another site's page, unless
+    that is an allowed origin."""
 
     websocket_adapter_class = Socket
     graphql_transport_ws_handler_class = Handler
 
-    def __init__(self, schema: PreparingSchema) -> None:
+    def __init__(self, schema: PreparingSchema, documents: Documents, origins: tuple[str, ...]) -> None:
         super().__init__(
             schema,
             graphql_ide=None,
             subscription_protocols=(GRAPHQL_TRANSPORT_WS_PROTOCOL,),
             connection_init_wait_timeout=timedelta(seconds=INIT_SECONDS),
+            allowed_origins=origins,
         )
+        self.documents = documents
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Connection:
         return Connection(Entrance.of(request.scope, request_id_of(request.scope)))

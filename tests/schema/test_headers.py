@@ -1,0 +1,164 @@
+"""Promise: whatever the service answers, and wherever, a browser is told not to keep, guess, embed or pass it
+on; and nobody is told what the service is made of."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from httpx2 import Response
+
+from app.ide import CONTENT_SECURITY_POLICY
+from app.main import create_app
+from app.settings import Environment, Settings
+from tests.callers import Gateway, opened
+from tests.db import raw
+from tests.given import NOW, a_world
+from tests.schema.listening import streaming
+from tests.test_main import UNAVAILABLE, take_away
+
+OF_BROWSERS = {
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+OF_EVERY = {"content-type", "content-length"}
+JSON = {"content-type": "application/json"}
+QUERY = b'{"query": "{ viewer { role } }"}'
+LONG = b'{"query": "#' + b"x" * (256 * 1024) + b'"}'
+
+# What is sent to /graphql, with which status it is answered, and which other headers that answer has.
+ANSWERS: dict[str, tuple[str, dict[str, Any], int, set[str]]] = {
+    "an answer": ("POST", {"content": QUERY, "headers": JSON}, 200, set()),
+    "an answer by GET": ("GET", {"params": {"query": "{ viewer { role } }"}}, 200, set()),
+    "errors": ("POST", {"json": {"query": "{ nope }"}}, 200, set()),
+    "no JSON": ("POST", {"content": b"{", "headers": JSON}, 400, set()),
+    "text": ("POST", {"content": QUERY, "headers": {"content-type": "text/plain"}}, 415, set()),
+    "too long": ("POST", {"content": LONG, "headers": JSON}, 413, set()),
+    "another method": ("DELETE", {}, 405, {"allow"}),
+    "a question whether one may ask": (
+        "OPTIONS",
+        {"headers": {"origin": "https://app.test", "access-control-request-method": "POST"}},
+        405,
+        {"allow"},
+    ),
+    "a bad token": (
+        "POST",
+        {"content": QUERY, "headers": {**JSON, "authorization": "x"}},
+        401,
+        {"www-authenticate"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_answer_of_graphql_has_the_headers_once(standing: Gateway, name: str) -> None:
+    method, request, status, others = ANSWERS[name]
+
+    response = standing.as_client(1).request(method, "/graphql", **request)
+
+    assert response.status_code == status
+    has_headers(response, OF_BROWSERS, OF_EVERY | others | {"x-request-id"})
+
+
+ELSEWHERE = {"/livez": 200, "/readyz": 200, "/": 404, "/graphql/": 404, "/graphql/ide/none.js": 404}
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+def test_so_have_health_and_unknown_paths(standing: Gateway, path: str) -> None:
+    response = standing.as_nobody().get(path)
+
+    assert response.status_code == ELSEWHERE[path]
+    has_headers(response, OF_BROWSERS, {*OF_EVERY, "content-type"} & set(response.headers))
+
+
+def test_the_page_has_a_policy_of_its_own(standing: Gateway) -> None:
+    """It loads its own script and style, talks to its own host, and stands in no other page."""
+    page = standing.as_nobody().get("/graphql", headers={"accept": "text/html"})
+
+    own = {**OF_BROWSERS, "content-security-policy": CONTENT_SECURITY_POLICY}
+    has_headers(page, own, {*OF_EVERY, "x-request-id"})
+    said = dict(part.strip().split(" ", 1) for part in CONTENT_SECURITY_POLICY.split(";"))
+    assert {said[name] for name in ("default-src", "frame-ancestors", "base-uri", "form-action")} == {
+        "'none'"
+    }
+
+
+def test_an_asset_may_be_kept_and_asked_for_again(standing: Gateway) -> None:
+    asset = standing.as_nobody().get("/graphql/ide/page.js")
+
+    has_headers(asset, {**OF_BROWSERS, "cache-control": "no-cache"}, OF_EVERY)
+
+
+def test_an_event_stream_is_not_kept_either(standing: Gateway) -> None:
+    with streaming(standing.as_client(1), "{ viewer { role } }") as stream:
+        has_headers(
+            stream.answer,
+            {**OF_BROWSERS, "cache-control": "no-store, no-transform"},
+            {"content-type", "x-accel-buffering", "x-request-id"},
+        )
+
+
+def has_headers(response: Response, wanted: dict[str, str], others: set[str]) -> None:
+    """These, each once, beside others of which only the names matter; so nothing tells what is behind."""
+    names = [name for name, _ in response.headers.multi_items()]
+    assert sorted(names) == sorted({*wanted, *others})
+    assert {name: response.headers[name] for name in wanted} == wanted
+
+
+# --- when to come again ----------------------------------------------------------------------------
+
+
+def test_who_is_turned_away_by_the_database_is_told_when_to_come_again(gateway: Gateway) -> None:
+    take_away(gateway.settings.database)
+
+    response = gateway.as_caregiver(1).post_graphql("{ viewer { role } }")
+
+    assert response.status_code == 503
+    has_headers(response, {**OF_BROWSERS, "retry-after": "1"}, OF_EVERY | {"x-request-id"})
+    assert response.json()["errors"][0]["message"] == UNAVAILABLE
+
+
+# --- production ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def production(settings: Settings) -> Iterator[Gateway]:
+    own = settings.model_copy(update={"env": Environment.PRODUCTION})
+    with opened(create_app(own, clock=lambda: NOW)) as client:
+        gateway = Gateway(client, own)
+        gateway.given(a_world())
+        yield gateway
+
+
+@pytest.mark.parametrize("method", ["TRACE", "CONNECT", "BREW", "HEAD", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("path", ["/graphql", "/", "/livez"])
+def test_an_odd_method_gets_a_plain_refusal(production: Gateway, method: str, path: str) -> None:
+    said = {"cookie": "x=1", "x-secret": "what-nobody-echoes"}
+
+    response = production.as_caregiver(1).request(method, path, headers=said)
+
+    status = 404 if path == "/" else 200 if (path, method) == ("/livez", "HEAD") else 405
+    assert response.status_code == status
+    assert "what-nobody-echoes" not in response.text + str(response.headers)
+
+
+def test_of_a_fault_nobody_learns_more_than_its_id(production: Gateway) -> None:
+    raw.run(production.settings.database, "ALTER TABLE session RENAME TO elsewhere")
+
+    answers = [production.as_caregiver(1).post_graphql("{ sessions { nodes { title } } }") for _ in range(2)]
+
+    for answer in answers:
+        assert answer.json() == {
+            "data": None,
+            "errors": [
+                {
+                    "message": "Internal error",
+                    "locations": [{"line": 1, "column": 3}],
+                    "path": ["sessions"],
+                    "extensions": {"code": "INTERNAL", "requestId": answer.headers["x-request-id"]},
+                }
+            ],
+        }
