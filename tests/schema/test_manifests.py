@@ -1,0 +1,120 @@
+"""A manifest of trusted documents is read as the tools of clients write it; one that cannot be used, or holds
+a document that could not run, ends the start in one sentence that names the entry."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.main import create_app
+from app.schema.transport.manifests import read_manifest
+from app.settings import Environment, Settings, SettingsError, Trust
+from tests import keys
+from tests.schema.trusting import OTHER, ROLE
+
+APOLLO = {
+    "format": "apollo-persisted-query-manifest",
+    "version": 1,
+    "operations": [
+        {"id": "a", "name": "Role", "type": "query", "body": ROLE},
+        {"id": "b", "name": "Other", "type": "query", "body": OTHER},
+    ],
+}
+NAME = "CARE_TRUSTED_MANIFEST"
+FORMS = (
+    f"{NAME} is no manifest: it must be a JSON object of ids and documents, or have the format "
+    "apollo-persisted-query-manifest"
+)
+
+
+def start(tmp_path: Path, content: bytes | None, trust: Trust = Trust.ENFORCE) -> None:
+    path = tmp_path / "manifest.json"
+    if content is not None:
+        path.write_bytes(content)
+    create_app(
+        Settings(
+            env=Environment.PRODUCTION,
+            token_key=keys.public_pem(),
+            trusted_documents=trust,
+            trusted_manifest=str(path),
+        )
+    )
+
+
+@pytest.mark.parametrize("said", [{"a": ROLE, "b": OTHER}, APOLLO])
+def test_both_forms_are_read(tmp_path: Path, said: Any) -> None:
+    content = json.dumps(said).encode()
+
+    assert read_manifest(content) == {"a": ROLE, "b": OTHER}
+    start(tmp_path, content)
+
+
+def entries(*bodies: Any) -> dict[str, Any]:
+    return {**APOLLO, "operations": [{"id": "a", "body": body} for body in bodies]}
+
+
+UNUSABLE: dict[str, tuple[Any, str]] = {
+    "a list": ([], FORMS),
+    "a text": ("x", FORMS),
+    "a number for a document": ({"a": 1}, FORMS),
+    "no id": ({"": ROLE}, FORMS),
+    "nothing in it": ({}, f"{NAME} holds no document"),
+    "no operations": ({**APOLLO, "operations": []}, f"{NAME} holds no document"),
+    "another format": ({**APOLLO, "format": "x"}, FORMS),
+    "another version": ({**APOLLO, "version": 2}, FORMS),
+    "an operation that is none": ({**APOLLO, "operations": [1]}, FORMS),
+    "an operation without a body": ({**APOLLO, "operations": [{"id": "a"}]}, FORMS),
+    "an id that means two": (entries(ROLE, OTHER), f"{NAME}: the entry a is there twice"),
+    "no document": (
+        {"a": ROLE, "b": "{ viewer"},
+        f"{NAME}: the entry b cannot be read: Syntax Error: Expected Name, found <EOF>.",
+    ),
+    "an empty document": (
+        entries(""),
+        f"{NAME}: the entry a cannot be read: Syntax Error: Unexpected <EOF>.",
+    ),
+    "too deep a document": (
+        {"a": "{a" * 100_000},
+        f"{NAME}: the entry a cannot be read: Syntax Error: Document is nested too deeply. Parsing aborted.",
+    ),
+    "a document of another schema": (
+        {"a": ROLE, "b": "{ viewer { shoeSize } }"},
+        f"{NAME}: the entry b does not fit the schema: Cannot query field 'shoeSize' on type 'Viewer'.",
+    ),
+    "a fragment alone": (
+        {"a": "fragment A on Viewer { role }"},
+        f"{NAME}: the entry a holds no operation",
+    ),
+    "a type": ({"a": "type A { a: Int }"}, f"{NAME}: the entry a holds no operation"),
+}
+
+
+@pytest.mark.parametrize("trust", list(Trust))
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_what_is_no_manifest_ends_the_start(tmp_path: Path, name: str, trust: Trust) -> None:
+    said, message = UNUSABLE[name]
+
+    with pytest.raises(SettingsError) as refused:
+        start(tmp_path, json.dumps(said).encode(), trust)
+
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"{'a': 1}"])
+def test_so_does_what_is_not_json(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(SettingsError, match=f"^{NAME} is not JSON$"):
+        start(tmp_path, content)
+
+
+def test_so_does_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=f"^{NAME} cannot be read: No such file or directory$"):
+        start(tmp_path, None)
+
+
+@pytest.mark.parametrize("trust", [Trust.AUDIT, Trust.ENFORCE])
+def test_there_is_nothing_to_trust_without_a_manifest(trust: Trust) -> None:
+    settings = Settings(env=Environment.PRODUCTION, token_key=keys.public_pem(), trusted_documents=trust)
+
+    with pytest.raises(SettingsError, match=f"^CARE_TRUSTED_DOCUMENTS={trust} needs {NAME}$"):
+        create_app(settings)

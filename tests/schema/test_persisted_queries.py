@@ -1,0 +1,246 @@
+"""A document may be named by its hash, once it came with it: Apollo's automatic persisted queries.
+
+Contract: an unknown hash is answered as Apollo's clients expect it, with a 200; a hash that is not that of
+the text is refused; what is remembered has bounds; and nobody who may not come in has anything remembered.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import app.schema.transport.documents
+from app.main import create_app
+from app.schema.transport.documents import Documents
+from app.schema.transport.posted import Posted
+from app.settings import Trust
+from tests.callers import Gateway, opened
+from tests.given import NOW, a_world
+from tests.schema.keyed import again, whole
+from tests.schema.listening import connected, listening, streaming
+from tests.schema.test_assign_homework import ASSIGN, homework
+from tests.schema.trusting import (
+    A_CLIENT,
+    BOTH,
+    NOT_FOUND,
+    NOT_KNOWN,
+    OTHER,
+    ROLE,
+    WRONG_FORM,
+    WRONG_HASH,
+    get,
+    hashed,
+    post,
+    refusal,
+    sha256,
+)
+from tests.stored import stored
+
+
+@pytest.fixture
+def fresh(standing: Gateway) -> Iterator[Gateway]:
+    """A service that remembers nothing yet."""
+    with opened(create_app(standing.settings, clock=lambda: NOW)) as client:
+        yield Gateway(client, standing.settings)
+
+
+@pytest.mark.parametrize("ask", [post, get])
+def test_a_hash_is_unknown_until_its_document_came(fresh: Gateway, ask: Any) -> None:
+    client, extensions = fresh.as_client(1), hashed(sha256(ROLE))
+
+    before = ask(client, extensions=extensions)
+    brought = ask(client, query=ROLE, extensions=extensions)
+    after = [one(client, extensions=extensions) for one in (post, get)]
+    named = [post(client, documentId=f"{prefix}{sha256(ROLE)}") for prefix in ("sha256:", "")]
+
+    assert refusal(before) == NOT_FOUND
+    assert [(one.status_code, one.json()) for one in (brought, *after, *named)] == [(200, A_CLIENT)] * 5
+
+
+def test_variables_and_the_name_of_the_operation_count_as_ever(fresh: Gateway) -> None:
+    client = fresh.as_client(1)
+    extensions = {**hashed(sha256(OTHER)), "clientLibrary": {"name": "x"}}
+
+    post(client, query=OTHER, extensions=extensions)
+    answers = [
+        post(client, extensions=extensions, variables={"n": n}, operationName=name).json()
+        for n, name in ((1, "Other"), (1, None), ("x", "Other"), (1, "Nope"))
+    ]
+
+    data = {"viewer": {"role": "CLIENT"}, "sessions": answers[0]["data"]["sessions"]}
+    assert answers[:2] == [{"data": data}] * 2
+    assert [one["errors"][0]["message"][:8] for one in answers[2:]] == ["Variable", "Unknown "]
+
+
+@pytest.mark.parametrize("ask", [post, get])
+def test_a_mutation_by_its_hash_is_posted(gateway: Gateway, ask: Any) -> None:
+    gateway.given(a_world())
+    caregiver, before = gateway.as_caregiver(1), stored(gateway)
+    extensions, variables = hashed(sha256(ASSIGN)), {"input": homework(sessionId="77")}
+    post(caregiver, query=ASSIGN, extensions=extensions, variables=variables)
+
+    response = ask(caregiver, extensions=extensions, variables={"input": homework()})
+
+    by_get = "mutations are not allowed when using GET"
+    assert (response.status_code, stored(gateway) == before) == ((200, False) if ask is post else (400, True))
+    assert ask is post or refusal(response) == (400, "BAD_REQUEST", by_get)
+
+
+def test_it_is_the_same_request_whether_its_document_came_or_was_named(gateway: Gateway) -> None:
+    gateway.given(a_world())
+    said = {"variables": {"input": homework()}, "extensions": hashed(sha256(ASSIGN))}
+    key = {"idempotency-key": "k"}
+
+    first, second = (
+        gateway.as_caregiver(1).request("POST", "/graphql", json={**said, **more}, headers=key)
+        for more in ({"query": ASSIGN}, {})
+    )
+
+    assert whole(second) == again(first)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
+    "another hash": ({"query": ROLE, "extensions": hashed(sha256(OTHER))}, WRONG_HASH),
+    "half a hash": ({"query": ROLE, "extensions": hashed(sha256(ROLE)[:32])}, WRONG_HASH),
+    "in capitals": ({"query": ROLE, "extensions": hashed(sha256(ROLE).upper())}, WRONG_HASH),
+    "another version": ({"query": ROLE, "extensions": hashed(sha256(ROLE), 2)}, WRONG_FORM),
+    "another version, alone": ({"extensions": hashed(sha256(ROLE), 2)}, WRONG_FORM),
+    "no version": ({"extensions": {"persistedQuery": {"sha256Hash": sha256(ROLE)}}}, WRONG_FORM),
+    "no hash": ({"extensions": {"persistedQuery": {"version": 1}}}, WRONG_FORM),
+    "a number for a hash": ({"extensions": {"persistedQuery": {"version": 1, "sha256Hash": 1}}}, WRONG_FORM),
+    "a list": ({"extensions": {"persistedQuery": []}}, WRONG_FORM),
+    "a text": ({"extensions": {"persistedQuery": "x"}}, WRONG_FORM),
+    "a hash of nothing": ({"extensions": hashed("")}, NOT_FOUND),
+    "an unknown id": ({"documentId": "x"}, NOT_KNOWN),
+    "an empty id": ({"documentId": ""}, NOT_KNOWN),
+    "an unknown hash as id": ({"documentId": f"sha256:{sha256(ROLE)}"}, NOT_KNOWN),
+    "an id and a document": ({"documentId": f"sha256:{sha256(ROLE)}", "query": ROLE}, BOTH),
+    "nothing at all": (
+        {"extensions": {"persistedQuery": None}},
+        (400, "BAD_REQUEST", "No GraphQL query found in the request"),
+    ),
+}
+
+
+@pytest.mark.parametrize("ask", [post, get])
+def test_what_names_no_document_is_refused_and_not_remembered(fresh: Gateway, ask: Any) -> None:
+    for name, (members, wanted) in REFUSED.items():
+        assert refusal(ask(fresh.as_client(1), **members)) == wanted, name
+
+    assert refusal(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
+
+
+def test_also_where_events_are_taken(fresh: Gateway) -> None:
+    for name, (members, wanted) in REFUSED.items():
+        response = fresh.as_client(1).request(
+            "POST", "/graphql", json=members, headers={"accept": "text/event-stream, application/json"}
+        )
+        assert refusal(response) == wanted, name
+
+
+def test_who_may_not_come_in_has_nothing_remembered_and_learns_nothing(fresh: Gateway) -> None:
+    extensions = hashed(sha256(ROLE))
+    nobody, stranger = fresh.with_token("x"), fresh.as_client(77)
+
+    for caller, status in ((nobody, 401), (stranger, 403)):
+        for ask in (post, get):
+            assert ask(caller, query=ROLE, extensions=extensions).status_code == status
+            assert ask(caller, extensions=extensions).status_code == status
+
+    assert refusal(post(fresh.as_client(1), extensions=extensions)) == NOT_FOUND
+
+
+def test_a_subscription_is_named_by_its_hash_too(fresh: Gateway) -> None:
+    """With a place that is not there, it ends at once, by saying so."""
+    text = 'subscription { assignmentChanged(after: "77") { what } }'
+    caller, extensions = fresh.as_client(1), hashed(sha256(text))
+    takes_events = {"accept": "text/event-stream"}
+
+    unknown = caller.request("POST", "/graphql", json={"extensions": extensions}, headers=takes_events)
+    with streaming(caller, text) as stream:
+        wanted = [kind for kind, _ in stream.events]
+    said = {"query": text, "extensions": extensions}
+    kinds = []
+    for members in (said, {"extensions": extensions}):
+        answer = caller.request("POST", "/graphql", json=members, headers=takes_events)
+        kinds.append([line for line in answer.text.splitlines() if line.startswith("event: ")])
+
+    assert unknown.headers["content-type"] == "text/event-stream"
+    assert NOT_FOUND[2] in unknown.text
+    assert kinds == [[f"event: {kind}" for kind in wanted]] * 2
+
+
+def test_by_websocket_as_well(fresh: Gateway) -> None:
+    def ask(**payload: Any) -> list[Any]:
+        listener.say(type="subscribe", id="1", payload=payload)
+        first = listener.hear()
+        return [first["payload"]] if first["type"] == "error" else [first["payload"], listener.hear()["type"]]
+
+    extensions, sha = hashed(sha256(ROLE)), sha256(ROLE)
+    with listening(fresh.as_client(1)) as listener:
+        unknown = ask(extensions=extensions)
+        wrong = ask(query=OTHER, extensions=extensions)
+        both = ask(query=ROLE, documentId="x")
+        answers = [
+            ask(query=ROLE, extensions=extensions),
+            ask(extensions=extensions),
+            ask(documentId=f"sha256:{sha}"),
+            ask(documentId=sha, variables={}, operationName="Role"),
+        ]
+
+    said = [(one["extensions"]["code"], one["message"]) for [[one]] in (unknown, wrong, both)]
+    assert said == [NOT_FOUND[1:], WRONG_HASH[1:], BOTH[1:]]
+    assert answers == [[A_CLIENT, "complete"]] * 4
+
+
+@pytest.mark.parametrize("payload", ['{"documentId": 1}', '{"extensions": []}', '{"documentId": {}}'])
+def test_an_id_that_is_none_is_no_message(fresh: Gateway, payload: str) -> None:
+    with listening(fresh.as_client(1)) as listener:
+        listener.session.send_text(f'{{"type": "subscribe", "id": "1", "payload": {payload}}}')
+
+        assert listener.hear_close() == (4400, "This is no message of the protocol")
+
+
+def test_before_anybody_came_in_no_document_is_looked_for(fresh: Gateway) -> None:
+    with connected(fresh.as_client(1)) as listener:
+        listener.say(type="subscribe", id="1", payload={"query": ROLE, "extensions": hashed(sha256(ROLE))})
+        assert listener.hear_close() == (4401, "Unauthorized")
+
+    assert refusal(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
+
+
+# --- bounds ------------------------------------------------------------------------------------------
+
+
+def test_those_that_were_not_asked_for_longest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app.schema.transport.documents, "MOST_REMEMBERED", 3)
+    documents = Documents(Trust.OFF, {})
+    texts = [f"{{ a{number} }}" for number in range(4)]
+
+    for text in texts[:3]:
+        bring(documents, text)
+    documents.admitted(named(texts[0]), "r")
+    bring(documents, texts[3])
+
+    assert list(documents.remembered.values()) == [texts[2], texts[0], texts[3]]
+
+
+def test_no_more_text_is_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app.schema.transport.documents, "MOST_TEXT", 100)
+    documents = Documents(Trust.OFF, {})
+
+    for number in range(50):
+        bring(documents, f"{{ a{number} }}" + " " * 20)
+        bring(documents, f"{{ a{number} }}" + " " * 20)  # twice is once
+        assert documents.length == sum(map(len, documents.remembered.values())) <= 100
+    assert len(documents.remembered) == 3
+    bring(documents, "{ a }" + " " * 200)
+    assert (len(documents.remembered), documents.length) == (0, 0)
+
+
+def bring(documents: Documents, text: str) -> None:
+    documents.admitted(Posted(text, None, None, hashed(sha256(text))), "r")
+
+
+def named(text: str) -> Posted:
+    return Posted("", None, None, hashed(sha256(text)))

@@ -1,0 +1,279 @@
+"""Promise: where trusted documents are enforced nothing else runs, whichever way it comes in; where they are
+audited, everything runs, and the operator learns what would not, once."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx2 import Response
+
+import app.schema.transport.documents
+from app.settings import Trust
+from tests.callers import Gateway
+from tests.given import a_world
+from tests.rest_compat.legacy import ASSIGNMENTS
+from tests.rest_compat.legacy import homework as legacy_homework
+from tests.schema.listening import listening, streaming
+from tests.schema.test_assign_homework import ASSIGN, homework
+from tests.schema.trusting import (
+    A_CLIENT,
+    CHANGES,
+    NOT_FOUND,
+    NOT_KNOWN,
+    NOT_SUPPORTED,
+    NOT_TRUSTED,
+    OTHER,
+    ROLE,
+    get,
+    hashed,
+    post,
+    refusal,
+    sha256,
+    trusting,
+)
+from tests.stored import stored
+
+
+@pytest.fixture(scope="module")
+def enforcing(standing: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with trusting(standing.settings, Trust.ENFORCE, tmp_path_factory.mktemp("manifest")) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def auditing(standing: Gateway, tmp_path: Path) -> Iterator[Gateway]:
+    with trusting(standing.settings, Trust.AUDIT, tmp_path) as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def off(standing: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with trusting(standing.settings, Trust.OFF, tmp_path_factory.mktemp("manifest")) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.INFO, logger="care"):
+        yield caplog
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "its text": {"query": ROLE},
+    "its id": {"documentId": "role-1"},
+    "its hash, with the prefix": {"documentId": f"sha256:{sha256(ROLE)}"},
+    "its hash": {"documentId": sha256(ROLE)},
+    "its id, as Apollo's clients send it": {"extensions": hashed("role-1")},
+    "its hash, as Apollo's clients send it": {"extensions": hashed(sha256(ROLE))},
+    "its hash and its text": {"query": ROLE, "extensions": hashed(sha256(ROLE))},
+    "its id and its text": {"query": ROLE, "extensions": hashed("role-1")},
+    "its id and a name": {"documentId": "role-1", "operationName": "Role", "variables": {}},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("ask", [post, get])
+def test_a_document_of_the_manifest_runs_however_it_is_named(
+    enforcing: Gateway, off: Gateway, ask: Any, way: str
+) -> None:
+    for gateway in (enforcing, off):
+        response = ask(gateway.as_client(1), **WAYS[way])
+
+        assert (response.status_code, response.json()) == (200, A_CLIENT)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
+    "another document": ({"query": OTHER}, NOT_TRUSTED),
+    "one with a blank more": ({"query": f"{ROLE} "}, NOT_TRUSTED),
+    "one more operation": ({"query": f"{ROLE} {OTHER}", "operationName": "Role"}, NOT_TRUSTED),
+    "introspection": ({"query": "{ __schema { queryType { name } } }"}, NOT_TRUSTED),
+    "the shortest": ({"query": "{ __typename }"}, NOT_TRUSTED),
+    "what cannot be read": ({"query": "{ nope"}, NOT_TRUSTED),
+    "a mutation": ({"query": ASSIGN}, NOT_TRUSTED),
+    "another with its hash": ({"query": OTHER, "extensions": hashed(sha256(OTHER))}, NOT_TRUSTED),
+    "another with a trusted hash": ({"query": OTHER, "extensions": hashed(sha256(ROLE))}, NOT_TRUSTED),
+    "another with a trusted id": ({"query": OTHER, "extensions": hashed("role-1")}, NOT_TRUSTED),
+    "an unknown hash": ({"extensions": hashed(sha256(OTHER))}, NOT_SUPPORTED),
+    "an unknown id": ({"documentId": "role-2"}, NOT_KNOWN),
+    "no document": ({"variables": {}}, (400, "BAD_REQUEST", "No GraphQL query found in the request")),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_everything_else_is_refused_whichever_way_it_comes(enforcing: Gateway, name: str) -> None:
+    members, wanted = REFUSED[name]
+    client = enforcing.as_client(1)
+    kinds: list[dict[str, str]] = [
+        {"accept": "text/event-stream, */*"},
+        {"idempotency-key": "k"},
+        {"content-type": "application/json; charset=utf-8"},
+    ]
+
+    for _ in range(2):  # also when it comes again
+        answers = [
+            post(client, **members),
+            get(client, **members),
+            *(client.request("POST", "/graphql", json=members, headers=headers) for headers in kinds),
+        ]
+        assert [refusal(one) for one in answers] == [wanted] * 5
+
+
+def test_a_mutation_that_is_not_trusted_changes_nothing_and_a_trusted_one_is_made(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    gateway.given(a_world())
+    variables = {"input": homework()}
+    with trusting(gateway.settings, Trust.ENFORCE, tmp_path, {"assign": ASSIGN}) as enforcing:
+        caregiver, before = enforcing.as_caregiver(1), stored(enforcing)
+
+        refused = post(caregiver, query=f"{ASSIGN}#", variables=variables)
+        by_get = get(caregiver, documentId="assign", variables=variables)
+        unchanged = stored(enforcing) == before
+        made = post(caregiver, documentId="assign", variables=variables)
+
+        assert (refusal(refused), by_get.status_code, unchanged) == (NOT_TRUSTED, 400, True)
+        assert made.json()["data"]["assignHomework"]["userErrors"] == []
+        assert stored(enforcing) != before
+
+
+def test_the_legacy_paths_documents_are_always_trusted(gateway: Gateway, tmp_path: Path) -> None:
+    gateway.given(a_world())
+    with trusting(gateway.settings, Trust.ENFORCE, tmp_path) as enforcing:
+        caregiver = enforcing.as_caregiver(1)
+
+        answers = [
+            enforcing.as_client(1).get("/gateway/profile/client/session?time-state=RUNNING"),
+            caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING"),
+            caregiver.get(f"{ASSIGNMENTS}/1"),
+            caregiver.put(ASSIGNMENTS, json=legacy_homework()),
+        ]
+
+    assert [one.status_code for one in answers] == [200] * 4
+
+
+def test_nobody_learns_what_is_trusted_without_coming_in(enforcing: Gateway) -> None:
+    for members in ({"query": ROLE}, {"query": OTHER}, {"documentId": "role-1"}, {"documentId": "x"}):
+        response = post(enforcing.with_token("x"), **members)
+        assert (response.status_code, refusal(response)[1]) == (401, "UNAUTHENTICATED")
+
+
+def test_a_websocket_carries_trusted_documents_alone(enforcing: Gateway) -> None:
+    with listening(enforcing.as_client(1)) as listener:
+
+        def ask(**payload: Any) -> Any:
+            listener.say(type="subscribe", id="1", payload=payload)
+            message = listener.hear()
+            if message["type"] == "next":
+                assert listener.hear() == {"id": "1", "type": "complete"}
+                return message["payload"]
+            [error] = message["payload"]
+            return message["type"], error["extensions"]["code"], error["message"]
+
+        good = [ask(**members) for members in WAYS.values()]
+        bad = [ask(**members) for members, _ in REFUSED.values() if members != {"variables": {}}]
+        subscription = ask(query="subscription { assignmentChanged { id } }")
+
+    assert good == [A_CLIENT] * len(WAYS)
+    assert bad == [
+        ("error", *wanted[1:]) for members, wanted in REFUSED.values() if members != {"variables": {}}
+    ]
+    assert subscription == ("error", *NOT_TRUSTED[1:])
+
+
+def test_so_does_an_event_stream(enforcing: Gateway) -> None:
+    """A subscription behind a place that is not there ends at once, and says so."""
+    client = enforcing.as_client(1)
+
+    def listen(**members: Any) -> Response:
+        headers = {"accept": "text/event-stream"}
+        return client.request("POST", "/graphql", json=members, headers=headers)
+
+    by_id, by_text = (listen(variables={"after": "77"}, **members) for members in CHANGES_NAMED)
+    refused = listen(query="subscription { assignmentChanged { id } }")
+
+    assert by_id.headers["content-type"] == by_text.headers["content-type"] == "text/event-stream"
+    assert "NOT_FOUND" in by_id.text and "NOT_FOUND" in by_text.text
+    assert refusal(refused) == NOT_TRUSTED
+
+
+CHANGES_NAMED: list[dict[str, Any]] = [{"documentId": "changes-1"}, {"query": CHANGES}]
+
+
+# --- audit -------------------------------------------------------------------------------------------
+
+
+def said(logged: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in logged.records if "trusted" in record.getMessage()]
+
+
+def test_an_audit_lets_everything_run_and_notes_once_what_is_not_trusted(
+    auditing: Gateway, logged: pytest.LogCaptureFixture
+) -> None:
+    client = auditing.as_client(1)
+    headers = {"x-request-id": "first"}
+    secret = 'query Told { session(id: "secret-7") { title } }'
+
+    asked = client.request("POST", "/graphql", json={"query": secret, "variables": {}}, headers=headers)
+    for ask in (post, get):
+        for _ in range(2):
+            assert "errors" in ask(client, query=secret).json()
+            assert ask(client, **WAYS["its text"]).json() == A_CLIENT
+            assert ask(client, **WAYS["its id"]).json() == A_CLIENT
+    with listening(client) as listener:
+        listener.told("{ viewer { role } }")
+    with streaming(client, "{ viewer { id } }"):
+        pass
+
+    assert asked.status_code == 200
+    others = [sha256(text) for text in ("{ viewer { role } }", "{ viewer { id } }")]
+    first, *more = said(logged)
+    assert first == f"request first: document {sha256(secret)} (Told) is not trusted"
+    assert [line.partition(": ")[2] for line in more] == [
+        f"document {each} (-) is not trusted" for each in others
+    ]
+    assert "secret-7" not in logged.text
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("Told", "Told"), ("B\nforged", "-"), ("", "-"), ("x" * 65, "-"), ("ü", "-")]
+)
+def test_only_a_name_is_logged_as_a_name(
+    auditing: Gateway, logged: pytest.LogCaptureFixture, name: str, told: str
+) -> None:
+    post(auditing.as_client(1), query="query Told { __typename }", operationName=name)
+
+    assert [line.partition(": ")[2] for line in said(logged)] == [
+        f"document {sha256('query Told { __typename }')} ({told}) is not trusted"
+    ]
+
+
+def test_an_audit_notes_what_is_brought_with_its_hash_and_remembers_it(
+    auditing: Gateway, logged: pytest.LogCaptureFixture
+) -> None:
+    client, extensions = auditing.as_client(1), hashed(sha256(OTHER))
+
+    before = post(client, extensions=extensions)
+    answers = [post(client, query=OTHER, extensions=extensions), post(client, extensions=extensions)]
+
+    assert refusal(before) == NOT_FOUND
+    assert [one.status_code for one in answers] == [200, 200]
+    assert len(said(logged)) == 1
+
+
+def test_the_log_has_an_end_to_what_it_notes(
+    auditing: Gateway, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.schema.transport.documents, "MOST_LOGGED", 3)
+
+    for number in range(6):
+        post(auditing.as_client(1), query=f"{{ a{number}: __typename }}")
+
+    assert len(said(logged)) == 4
+    assert said(logged)[-1] == "more documents are not trusted; they are not logged any more"
+
+
+def test_off_nothing_is_noted(off: Gateway, logged: pytest.LogCaptureFixture) -> None:
+    assert post(off.as_client(1), query=OTHER).status_code == 200
+    assert said(logged) == []
