@@ -2,6 +2,7 @@
 a document that could not run, ends the start in one sentence that names the entry."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,13 @@ def start(tmp_path: Path, content: bytes | None, trust: Trust = Trust.ENFORCE) -
             trusted_manifest=str(path),
         )
     )
+
+
+def test_the_manifests_that_the_page_shows_are_read() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "trusted-documents.md").read_text()
+    as_object, as_apollo, _ = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+
+    assert read_manifest(as_object.encode()) == read_manifest(as_apollo.encode()) == {"role-1": ROLE}
 
 
 @pytest.mark.parametrize("said", [{"a": ROLE, "b": OTHER}, APOLLO])
