@@ -7,6 +7,7 @@ from httpx2 import Response
 from tests.callers import Gateway
 from tests.db import raw
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
+from tests.schema.test_headers import OF_BROWSERS
 from tests.stored import stored
 
 KEY = "6f1b2d1c-8c1e-4a55-9f0e-3b0f5a0f3c11"
@@ -31,7 +32,8 @@ def whole(response: Response) -> tuple[int, dict[str, str], bytes]:
 
 
 def answer(*more: tuple[str, str]) -> tuple[int, dict[str, str], bytes]:
-    headers = {"content-type": "application/json", "content-length": str(len(ASSIGNED)), **dict(more)}
+    said = {"content-type": "application/json", "content-length": str(len(ASSIGNED))}
+    headers = {**OF_BROWSERS, **said, **dict(more)}
     return 200, headers, ASSIGNED
 
 
