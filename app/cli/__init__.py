@@ -8,6 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.care.errors import CareError
 from app.cli.accounts import account
 from app.cli.auditing import audit
+from app.cli.backup import backup
 from app.cli.books import books
 from app.cli.database import import_command, migrate_command, verify
 from app.cli.dispatching import deliveries, worker
@@ -60,6 +61,7 @@ for each in (
     migrate_command,
     import_command,
     verify,
+    backup,
     account,
     audit,
     books,

@@ -1,0 +1,223 @@
+"""A service that is killed, again and again, while people write and while it starts."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from pathlib import Path
+from random import Random
+from threading import Semaphore
+from typing import Any
+
+from app.db.drivers import sqlite_path
+from app.db.kept import differences
+from tests.callers import run_read
+from tests.crash.asked import Asked, Homework, compare, effects, is_sound
+from tests.crash.writers import GONE, SESSIONS_PATH, Writer, signed_in, tried
+from tests.db import raw
+from tests.live.processes import PATIENCE, ROOT, environment, free_port
+
+AT_ONCE = 16
+
+
+@dataclass
+class Crashes:
+    care: dict[str, str]  # the settings of the service
+    folder: Path
+    writers: list[Writer]
+    acknowledged: Semaphore
+    chance: Random
+    seconds_until_ready: list[float] = field(default_factory=list)
+    began: float = 0  # when the process was started
+
+    @property
+    def url(self) -> str:
+        return self.care["database_url"]
+
+    @property
+    def asked(self) -> list[Asked]:
+        return [one for writer in self.writers for one in writer.asked]
+
+    @property
+    def acknowledgements(self) -> int:
+        return sum(one.answer is not None for one in self.asked)
+
+    @property
+    def cut(self) -> int:
+        """How many were never answered, not even when they were repeated."""
+        return len(self.asked) - self.acknowledgements
+
+    def live_and_die(self, acknowledgements: int) -> None:
+        """One life of the service, until about so many requests more are answered."""
+        with self.living() as (_, lives):
+            self.wait_for(acknowledgements, lives)
+            time.sleep(self.chance.random() / 100)  # no answer has just come: any moment is as good
+        self.check()
+
+    @contextmanager
+    def living(self) -> Iterator[tuple[int, list[Future[None]]]]:
+        """People write to a service on this port, which is killed at the end of the block."""
+        with self.started() as (process, port), ThreadPoolExecutor(len(self.writers)) as pool:
+            try:
+                self.wait_until_ready(process, port)
+                self.tells_what_is_there(port)
+                self.answers_once(port)
+                lives = [pool.submit(writer.write, port) for writer in self.writers]
+                yield port, lives
+            finally:
+                process.kill()
+        for one in lives:
+            one.result()
+
+    def wait_for(self, acknowledgements: int, lives: list[Future[None]]) -> None:
+        for _ in range(acknowledgements):
+            while not self.acknowledged.acquire(timeout=1):
+                if any(one.done() for one in lives):
+                    return  # what happened to them is told at their end
+
+    def die_early(self) -> None:
+        """Killed at any moment of its start, as often as not just when it reads what the last one left."""
+        moment = time.monotonic() + self.chance.random() * 1.5
+        is_hasty = self.can_be_watched and self.chance.random() < 0.7
+        with self.started() as (process, _):
+            if is_hasty:
+                while process.poll() is None and not has_database_open(process):
+                    pass
+                moment = time.monotonic() + self.chance.random() / 200
+            time.sleep(max(0, moment - time.monotonic()))
+            assert process.poll() is None, self.log.read_text()
+        self.check()
+
+    @property
+    def can_be_watched(self) -> bool:
+        """Linux tells which files a process has open."""
+        return self.url.startswith("sqlite:") and Path("/proc/self/fd").is_dir()
+
+    # --- the process ---
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log"
+
+    @contextmanager
+    def started(self) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+        """Killed at the end of the block, however that comes."""
+        port = free_port()
+        command = [sys.executable, "-m", "app", "serve"]
+        self.began = time.monotonic()
+        with self.log.open("w") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment(**self.care, port=str(port)),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            yield process, port
+        finally:
+            process.kill()
+            process.wait()
+
+    def wait_until_ready(self, process: "subprocess.Popen[bytes]", port: int) -> None:
+        while process.poll() is None and time.monotonic() < self.began + PATIENCE:
+            connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+            try:
+                connection.request("GET", "/readyz")
+                if connection.getresponse().status == 200:
+                    self.seconds_until_ready.append(time.monotonic() - self.began)
+                    return
+            except GONE:
+                time.sleep(0.005)  # between two questions; readiness itself is what is waited for
+            finally:
+                connection.close()
+        raise AssertionError(f"not ready:\n{self.log.read_text()}")
+
+    # --- what it left behind ---
+
+    def check(self) -> None:
+        """The files as the dead process left them are copied: the next one has to mend its own."""
+        url = self.url
+        if url.startswith("sqlite:"):
+            url = self.copied()
+            assert is_sound(sqlite_path(url)), "damaged"
+        else:
+            self.wait_until_alone()
+        wrong = [*compare(self.asked, effects(url)), *run_read(url, differences())]
+        assert wrong == [], wrong
+
+    def copied(self) -> str:
+        path, copy = sqlite_path(self.url), self.folder / "copy" / "care.db"
+        copy.parent.mkdir(exist_ok=True)
+        copy.with_name("care.db-shm").unlink(missing_ok=True)
+        for name in ("care.db", "care.db-wal"):
+            copy.with_name(name).unlink(missing_ok=True)
+            if path.with_name(name).exists():
+                shutil.copyfile(path.with_name(name), copy.with_name(name))
+        return f"sqlite:///{copy}"
+
+    def wait_until_alone(self) -> None:
+        """The server may still be committing what the dead process sent last."""
+        until = time.monotonic() + PATIENCE
+        while raw.run(self.url, OTHERS) != [(0,)]:
+            assert time.monotonic() < until, "the server keeps the connections of a dead process"
+
+    # --- through the service ---
+
+    def tells_what_is_there(self, port: int) -> None:
+        counted = dict(raw.run(self.url, "SELECT session_id, count(*) FROM assignment GROUP BY session_id"))
+        connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        for session in sorted({writer.session for writer in self.writers}):
+            connection.request("GET", SESSIONS_PATH, headers=signed_in("CLIENT", f"client-{session}"))
+            response = connection.getresponse()
+            [told] = json_of(response.read())["content"]
+            seen = (response.status, told["assignmentCount"])
+            assert seen == (200, counted.get(session, 0)), (session, seen, counted)
+        connection.close()
+
+    def answers_once(self, port: int) -> None:
+        """One request that was cut off is repeated by many at the same time: one of them is carried out."""
+        cut = [one.cut for one in self.writers if one.cut is not None and one.cut.key is not None]
+        if not cut:
+            return
+        one = self.chance.choice(cut)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            answers = list(pool.map(lambda _: tried_alone(port, one), range(AT_ONCE)))
+        assert {status for status, _, _ in answers} <= {200, 409}, answers
+        done = {answer for status, answer, _ in answers if status == 200}
+        status, again, is_again = tried_alone(port, one)
+        assert (status, is_again, done) == (200, True, {again}), (answers, status, again, is_again)
+        if isinstance(one.effect, Homework):
+            found = [each for each in effects(self.url) if isinstance(each, Homework)]
+            assert found.count(one.effect) == 1, (one.effect, found)
+
+
+def has_database_open(process: "subprocess.Popen[bytes]") -> bool:
+    names = []
+    for each in Path(f"/proc/{process.pid}/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            names.append(os.readlink(each))
+    return any(name.endswith("care.db-shm") for name in names)
+
+
+OTHERS = """SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
+
+
+def tried_alone(port: int, asked: Asked) -> tuple[int, bytes, bool]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        return tried(connection, asked)
+    finally:
+        connection.close()
+
+
+def json_of(body: bytes) -> dict[str, Any]:
+    return dict(json.loads(body))
