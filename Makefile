@@ -4,7 +4,7 @@ PYTHON ?= python3
 PORT ?= 8000
 PY := .venv/bin/python
 
-.PHONY: run test check schema bench lock audit clean
+.PHONY: run test soak check schema bench lock audit clean
 
 run: .venv/ready
 	@CARE_ENV=development CARE_PORT=$(PORT) $(PY) -m app demo
@@ -12,6 +12,9 @@ run: .venv/ready
 
 test: .venv/ready
 	$(PY) -m pytest -n auto --dist loadfile
+
+soak: .venv/ready  ## what takes long: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000 on each database, and fuzzing
+	$(PY) -m pytest -m soak -s -rs
 
 check: .venv/ready
 	$(PY) -m ruff format --check .
