@@ -25,6 +25,7 @@ UNAVAILABLE = (
     asyncpg.OperatorInterventionError,  # it is being stopped or started
     asyncpg.PostgresSystemError,  # an I/O error
     asyncpg.TransactionRollbackError,  # a deadlock, of which this one was to give way
+    asyncpg.InternalClientError,  # "cannot switch to state": the server died in the middle of an answer
 )
 
 
@@ -58,7 +59,8 @@ class PostgresDatabase:
                 await transaction.commit()
             return result
         finally:
-            await self.pool.release(connection)
+            with suppress(Exception):  # it has been closed then, and what was done on it stays done
+                await self.pool.release(connection)
 
     async def close(self) -> None:
         await self.pool.close()

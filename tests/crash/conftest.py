@@ -16,6 +16,10 @@ SESSIONS = 8
 
 @pytest.fixture
 def crashes(database_url: str, tmp_path: Path) -> Crashes:
+    return made(database_url, tmp_path)
+
+
+def made(database_url: str, tmp_path: Path) -> Crashes:
     load(database_url, a_world(SESSIONS))
     care = {
         "env": "development",

@@ -42,6 +42,10 @@ def a_world(sessions: int) -> list[Record]:
     return [*people, a_module(1), *map(a_book, BOOKS), *begun]
 
 
+class Unavailable(Exception):
+    """The service is there, and its database is not."""
+
+
 @dataclass
 class Writer:
     session: int
@@ -175,6 +179,8 @@ def writers(sessions: int, chance: Random, acknowledged: Semaphore) -> list[Writ
 def send(connection: HTTPConnection, asked: Asked) -> tuple[bytes, bool]:
     """The answer, which says that it was done, and whether it is that of an earlier request."""
     status, answer, is_again = tried(connection, asked)
+    if status == 503:
+        raise Unavailable(answer)
     assert status == 200, (status, answer)
     return answer, is_again
 
