@@ -53,7 +53,7 @@ def refuse_to_replace(file: Path, database: Path, force: bool) -> None:
 def unfinished(file: Path) -> Iterator[Path]:
     """An empty file that nobody else may read, beside the one that it becomes; a dead command leaves one."""
     part = file.with_name(f"{file.name}.part")
-    held = os.open(part, os.O_RDWR | os.O_CREAT, 0o600)
+    held = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

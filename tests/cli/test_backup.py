@@ -117,6 +117,21 @@ def test_what_a_dead_command_left_is_written_over(command: Command, file: Path) 
 
 
 @embedded
+def test_a_link_at_the_unfinished_name_is_not_gone_through(
+    command: Command, file: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "letter.txt"
+    target.write_text("Dear all")
+    file.with_name(f"{file.name}.part").symlink_to(target)
+
+    refused = command("backup", str(file))
+
+    sentence = f"the backup at {file} cannot be written: Too many levels of symbolic links"
+    assert_sentence(refused, sentence)
+    assert target.read_text() == "Dear all"
+
+
+@embedded
 def test_two_commands_do_not_write_to_one_file(command: Command, file: Path) -> None:
     with file.with_name(f"{file.name}.part").open("w") as part:
         fcntl.flock(part, fcntl.LOCK_EX)

