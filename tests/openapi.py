@@ -1,0 +1,105 @@
+"""openapi.yaml as a judge of requests and answers."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import yaml
+
+PATH = Path(__file__).parent.parent / "openapi.yaml"
+DOCUMENT: dict[str, Any] = yaml.safe_load(PATH.read_text(encoding="utf-8"))
+PATHS: dict[str, dict[str, Any]] = DOCUMENT["paths"]
+SCHEMAS: dict[str, dict[str, Any]] = DOCUMENT["components"]["schemas"]
+METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
+
+
+def resolved(part: dict[str, Any]) -> dict[str, Any]:
+    """What a reference points to."""
+    while "$ref" in part:
+        found: Any = DOCUMENT
+        for name in part["$ref"].removeprefix("#/").split("/"):
+            found = found[name]
+        part = found
+    return part
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in PATHS.items():
+        for method in METHODS:
+            if method in item:
+                yield path, method.upper(), item[method]
+
+
+def template_of(path: str) -> str | None:
+    """Which of the paths this is."""
+    for template in PATHS:
+        if re.fullmatch(re.sub(r"\{[^}]*\}", "[^/\n]+", template), path):
+            return template
+    return None
+
+
+def operation_of(method: str, path: str) -> dict[str, Any] | None:
+    template = template_of(path)
+    if template is None or method != method.upper():  # methods have a case
+        return None
+    found: dict[str, Any] | None = PATHS[template].get("get" if method == "HEAD" else method.lower())
+    return found
+
+
+def response_of(method: str, path: str, status: int) -> dict[str, Any] | None:
+    """How this answer is documented; that of an unknown path is the one body of every refusal."""
+    operation = operation_of(method, path)
+    if operation is None:
+        template = template_of(path)
+        if template is None:
+            return UNKNOWN_PATH if status == 404 else None
+        return resolved(PATHS[template]["x-other-methods"]) if status == 405 else None
+    said = operation["responses"].get(str(status))
+    return None if said is None else resolved(said)
+
+
+UNKNOWN_PATH: dict[str, Any] = {
+    "headers": {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}},
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+}
+
+
+@cache
+def validator(reference: str) -> Any:
+    components = {"components": DOCUMENT["components"]}
+    return jsonschema_rs.Draft202012Validator({"$ref": reference, **components}, validate_formats=True)
+
+
+def assert_documented(method: str, path: str, status: int, headers: dict[str, str], body: Any) -> None:
+    """`path` is unquoted; the body of a HEAD is None."""
+    response = response_of(method, path, status)
+    assert response is not None, f"{status} is not documented for {method} {path}"
+    for name, header in response.get("headers", {}).items():
+        value = headers.get(name.lower())
+        header = resolved(header)
+        assert value is not None or not header.get("required"), name
+        assert value is None or jsonschema_rs.is_valid(header["schema"], value), (name, value)
+    if method == "HEAD":
+        return
+    schema = response["content"]["application/json"]["schema"]
+    for error in validator(schema["$ref"]).iter_errors(body):
+        raise AssertionError(f"{status} of {method} {path}: {error}")
+    assert_order(body, schema)
+    if status != 200:
+        assert (body["status"], body["error"], body["path"]) == (status, HTTPStatus(status).phrase, path)
+
+
+def assert_order(value: Any, schema: dict[str, Any]) -> None:
+    """Members in the order in which they are documented, all the way down."""
+    schema = resolved(schema)
+    if isinstance(value, dict):
+        assert list(value) == list(schema["properties"])
+        for name, each in value.items():
+            assert_order(each, schema["properties"][name])
+    elif isinstance(value, list):
+        for each in value:
+            assert_order(each, schema["items"])

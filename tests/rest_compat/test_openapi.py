@@ -1,0 +1,277 @@
+"""openapi.yaml says what the service does: paths and methods, members and their order, every status, and
+examples that are the very answers of the demo world."""
+
+import json
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import schemathesis
+
+from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
+from app.db.upkeep.importing import importing
+from app.rest_compat import routes, shapes
+from app.rest_compat.errors import STATUS
+from app.rest_compat.homework import REQUIRED
+from tests import keys, openapi
+from tests.callers import Caller, Gateway, run_write
+from tests.given import NOW
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, TIMESTAMP
+from tests.rest_compat.test_failures import DECIDED
+
+BEFORE_THE_CODES = {404, 405, 413, 415}  # refused by the path, the method or the length and type of the body
+UTC = ZoneInfo("UTC")
+
+
+def test_it_is_a_valid_document() -> None:
+    schema = schemathesis.openapi.from_path(openapi.PATH)
+
+    schema.validate()
+
+    assert openapi.DOCUMENT["openapi"] == "3.1.0"
+    assert all(found.ok() for found in schema.get_all_operations())
+
+
+# --- paths, methods, statuses ----------------------------------------------------------------------
+
+
+def test_it_has_the_paths_and_methods_of_the_service(standing: Gateway) -> None:
+    """Each path is asked with every method; what the service allows is what is documented."""
+    for template, item in openapi.PATHS.items():
+        documented = sorted(method.upper() for method in openapi.METHODS if method in item)
+        refused = standing.as_caregiver(1).request("REPORT", template.replace("{id}", "1"))
+
+        assert refused.status_code == 405
+        assert refused.headers["allow"] == ", ".join(sorted([*documented, "HEAD"]))
+
+
+def test_it_has_every_path(standing: Gateway) -> None:
+    assert sorted(openapi.PATHS) == [ASSIGNMENTS, f"{ASSIGNMENTS}/{{id}}", SESSIONS]
+    assert all(path.startswith(routes.ROOT) for path in openapi.PATHS)
+
+
+def test_it_has_every_status_and_no_others() -> None:
+    documented = {int(status) for *_, operation in openapi.operations() for status in operation["responses"]}
+    of_other_methods = {
+        response["content"]["application/json"]["examples"]["delete"]["value"]["status"]
+        for item in openapi.PATHS.values()
+        for response in [openapi.resolved(item["x-other-methods"])]
+    }
+
+    assert documented | of_other_methods == {200, *DECIDED.values(), *BEFORE_THE_CODES}
+    assert set(STATUS.values()) < documented
+
+
+EVERYWHERE = {"200", "400", "401", "403", "429", "500", "503"}
+STATUSES = {
+    ("GET", SESSIONS): EVERYWHERE,
+    ("GET", ASSIGNMENTS): EVERYWHERE,
+    ("GET", f"{ASSIGNMENTS}/{{id}}"): EVERYWHERE | {"404"},
+    ("PUT", ASSIGNMENTS): EVERYWHERE | {"404", "409", "413", "415", "422"},
+}
+
+
+def test_every_operation_has_the_statuses_of_its_checks() -> None:
+    """The order of checks is that of docs/legacy-contract.md; a GET has no body, key or session to refuse."""
+    documented = {(method, path): set(said["responses"]) for path, method, said in openapi.operations()}
+
+    assert documented == STATUSES
+
+
+def test_a_refusal_has_one_body_everywhere() -> None:
+    for *_, operation in openapi.operations():
+        for status, response in operation["responses"].items():
+            schema = openapi.resolved(response)["content"]["application/json"]["schema"]
+            assert (schema["$ref"] == "#/components/schemas/Error") == (status != "200")
+
+
+# --- members ---------------------------------------------------------------------------------------
+
+
+class Anything(dict[str, Any]):
+    """A node that has whatever a shape reads of it."""
+
+    def __missing__(self, name: str) -> Any:
+        if name.endswith("Id") or name == "attempt":
+            return "1"
+        return "2026-11-21T09:00:00Z" if name.endswith("Date") else Anything()
+
+
+def shape_of(name: str) -> list[str]:
+    """The members that the service writes, in its order."""
+    node = Anything()
+    shaped: dict[str, dict[str, Any]] = {
+        "PageOfSessions": shapes.page([], 0, 0, 20),
+        "PageOfAssignments": shapes.page([], 0, 0, 20),
+        "Session": shapes.session(node, UTC),
+        "Assignment": shapes.assignment(node, UTC),
+        "AnswerSet": shapes.answer_set(Anything(answers=[]), node, UTC),
+        "Answer": shapes.answer(node),
+        "Assigned": {"message": ""},
+    }
+    return list(shaped[name])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PageOfSessions", "PageOfAssignments", "Session", "Assignment", "AnswerSet", "Answer", "Assigned"],
+)
+def test_an_answer_has_exactly_the_members_of_its_shape_in_its_order(name: str) -> None:
+    schema = openapi.SCHEMAS[name]
+
+    assert list(schema["properties"]) == shape_of(name)
+    assert schema["required"] == shape_of(name)
+    assert schema["additionalProperties"] is False
+
+
+def test_a_refusal_has_exactly_the_members_of_its_body(standing: Gateway) -> None:
+    said = standing.as_nobody().get(SESSIONS).json()
+
+    assert list(openapi.SCHEMAS["Error"]["properties"]) == list(said)
+    assert openapi.SCHEMAS["Error"]["required"] == list(said)
+
+
+def test_the_request_to_assign_requires_what_the_service_requires() -> None:
+    assert tuple(openapi.SCHEMAS["Homework"]["required"]) == REQUIRED
+    assert set(openapi.SCHEMAS["Homework"]["properties"]) == {*REQUIRED, "remindDates"}
+
+
+# --- examples --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def demo(gateway: Gateway) -> Gateway:
+    run_write(gateway.settings.database, importing(demo_lines(NOW)))
+    return gateway
+
+
+PUT = openapi.PATHS[ASSIGNMENTS]["put"]
+HOMEWORK = PUT["requestBody"]["content"]["application/json"]["examples"]
+TWO_BOOKS, ONE_BOOK = (HOMEWORK[name]["value"] for name in ("twoBooks", "oneBook"))
+KEY = {"idempotency-key": "a-key"}
+
+# The request behind every example: who asks, method, path, and what else it says.
+REQUESTS: dict[tuple[str, str, str, str], tuple[str, str, dict[str, Any]]] = {
+    ("GET", SESSIONS, "200", "future"): ("client", "?time-state=FUTURE", {}),
+    ("GET", SESSIONS, "200", "running"): ("client", "?time-state=RUNNING&size=1", {}),
+    ("GET", SESSIONS, "200", "none"): ("client", "?time-state=COMPLETED", {}),
+    ("GET", SESSIONS, "400", "timeState"): ("client", "?time-state=running", {}),
+    ("GET", ASSIGNMENTS, "200", "completed"): ("caregiver", "?time-state=COMPLETED", {}),
+    ("GET", ASSIGNMENTS, "200", "none"): ("caregiver", "?time-state=FUTURE", {}),
+    ("GET", ASSIGNMENTS, "400", "timeState"): ("caregiver", "", {}),
+    ("GET", ASSIGNMENTS, "401", "noToken"): ("nobody", "", {}),
+    ("GET", ASSIGNMENTS, "403", "aClient"): ("client", "", {}),
+    ("GET", f"{ASSIGNMENTS}/{{id}}", "200", "complete"): ("caregiver", "/1", {}),
+    ("GET", f"{ASSIGNMENTS}/{{id}}", "200", "pending"): ("caregiver", "/3", {}),
+    ("GET", f"{ASSIGNMENTS}/{{id}}", "400", "noNumber"): ("caregiver", "/first", {}),
+    ("GET", f"{ASSIGNMENTS}/{{id}}", "404", "notThere"): ("caregiver", "/999", {}),
+    ("PUT", ASSIGNMENTS, "200", "assigned"): ("caregiver", "", {"json": TWO_BOOKS}),
+    ("PUT", ASSIGNMENTS, "400", "notInTheCalendar"): (
+        "caregiver",
+        "",
+        {"json": TWO_BOOKS | {"startDate": "2026/02/30"}},
+    ),
+    ("PUT", ASSIGNMENTS, "400", "noObject"): ("caregiver", "", {"content": b""}),
+    ("PUT", ASSIGNMENTS, "404", "incomplete"): ("caregiver", "", {"json": {}}),
+    ("PUT", ASSIGNMENTS, "404", "noSession"): ("caregiver", "", {"json": TWO_BOOKS | {"sessionId": 999}}),
+    ("PUT", ASSIGNMENTS, "409", "notRunning"): ("caregiver", "", {"json": TWO_BOOKS | {"sessionId": 3}}),
+    ("PUT", ASSIGNMENTS, "413", "tooLong"): ("caregiver", "", {"content": b" " * (64 * 1024 + 1)}),
+    ("PUT", ASSIGNMENTS, "415", "text"): ("caregiver", "", {"headers": {"content-type": "text/plain"}}),
+    ("PUT", ASSIGNMENTS, "422", "keyTaken"): ("caregiver", "", {"json": ONE_BOOK, "headers": KEY}),
+    ("DELETE", SESSIONS, "405", "delete"): ("client", "", {}),
+}
+
+
+def examples() -> Iterator[tuple[tuple[str, str, str, str], Any]]:
+    """Those of responses that operations share stand once, for the operation that has a request."""
+    for path, method, operation in openapi.operations():
+        for status, response in operation["responses"].items():
+            content = openapi.resolved(response)["content"]["application/json"]
+            for name, example in content.get("examples", {}).items():
+                key = (method, path, status, name)
+                if "$ref" not in response or key in REQUESTS:
+                    yield key, example["value"]
+    other = openapi.DOCUMENT["components"]["responses"]["WrongMethod"]["content"]["application/json"]
+    yield ("DELETE", SESSIONS, "405", "delete"), other["examples"]["delete"]["value"]
+
+
+EXAMPLES = dict(examples())
+
+
+def test_every_example_has_its_request() -> None:
+    assert EXAMPLES.keys() == REQUESTS.keys()
+    shared = {
+        name
+        for response in openapi.DOCUMENT["components"]["responses"].values()
+        for name in response["content"]["application/json"].get("examples", {})
+    }
+    assert shared - {name for *_, name in REQUESTS} == {"fault"}  # test_failures.py provokes some
+
+
+def test_an_example_is_what_the_service_answers(demo: Gateway) -> None:
+    """To the byte, but for the moment of a refusal; what a status is called is Python's to say."""
+    callers = {
+        "caregiver": demo.with_token(keys.token("CAREGIVER", CAREGIVER)),
+        "client": demo.with_token(keys.token("CLIENT", CLIENT)),
+        "nobody": demo.as_nobody(),
+    }
+    unlike = {}
+
+    for key, example in EXAMPLES.items():
+        method, path, status, name = key
+        who, more, options = REQUESTS[key]
+        if name == "keyTaken":
+            callers[who].put(path, json=TWO_BOOKS, headers=KEY)
+        answered = callers[who].request(method, path.removesuffix("/{id}") + more, **options)
+        if (answered.status_code, answered.text) != (int(status), as_written(example, answered.text)):
+            unlike[key] = answered.text
+
+    assert unlike == {}
+
+
+def as_written(example: dict[str, Any], answered: str) -> str:
+    if "timestamp" in example:
+        assert TIMESTAMP.fullmatch(example["timestamp"])
+        moment = json.loads(answered).get("timestamp")
+        example = example | {"timestamp": moment, "error": HTTPStatus(example["status"]).phrase}
+    return json.dumps(example, ensure_ascii=False, separators=(",", ":"))
+
+
+def test_both_requests_that_are_shown_are_carried_out(demo: Gateway) -> None:
+    caregiver = demo.with_token(keys.token("CAREGIVER", CAREGIVER))
+
+    answers = [caregiver.put(ASSIGNMENTS, json=example["value"]) for example in HOMEWORK.values()]
+
+    assert [answer.status_code for answer in answers] == [200, 200]
+
+
+def test_every_example_is_valid() -> None:
+    for (method, path, status, _), example in EXAMPLES.items():
+        response = openapi.response_of(method, path, int(status))
+        assert response is not None
+        reference = response["content"]["application/json"]["schema"]["$ref"]
+        assert list(openapi.validator(reference).iter_errors(example)) == []
+    homework = openapi.validator("#/components/schemas/Homework")
+    assert all(homework.is_valid(example["value"]) for example in HOMEWORK.values())
+
+
+# --- headers ---------------------------------------------------------------------------------------
+
+
+def headers_of(caller: Caller, method: str, path: str, **options: Any) -> set[str]:
+    found = caller.request(method, path, **options)
+    openapi.assert_documented(method, path.partition("?")[0], found.status_code, found.headers, found.json())
+    return set(found.headers) - {"content-type", "content-length"}
+
+
+def test_an_answer_has_the_headers_that_are_documented(demo: Gateway) -> None:
+    caregiver = demo.with_token(keys.token("CAREGIVER", CAREGIVER))
+
+    assert headers_of(caregiver, "GET", f"{ASSIGNMENTS}/1") >= {"x-request-id"}
+    assert headers_of(demo.as_nobody(), "GET", f"{ASSIGNMENTS}/1") >= {"x-request-id", "www-authenticate"}
+    assert headers_of(caregiver, "DELETE", ASSIGNMENTS) >= {"x-request-id", "allow"}
+    first = headers_of(caregiver, "PUT", ASSIGNMENTS, json=TWO_BOOKS, headers=KEY)
+    again = headers_of(caregiver, "PUT", ASSIGNMENTS, json=TWO_BOOKS, headers=KEY)
+    assert again - first == {"idempotency-replayed"}
