@@ -1,0 +1,69 @@
+"""The service in this thread, over a world wide enough that thousands of changes do not use it up."""
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.db.upkeep.migrate import migrate
+from app.main import create_app
+from app.settings import Environment, Settings
+from tests import keys
+from tests.callers import load
+from tests.fuzz.asking import Direct, direct
+from tests.fuzz.world import a_wide_world
+from tests.given import NOW
+
+
+@pytest.fixture(scope="session")
+def wide_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database that every test's own is a copy of."""
+    path = tmp_path_factory.mktemp("wide") / "care.db"
+    asyncio.run(migrate(f"sqlite:///{path}"))
+    load(f"sqlite:///{path}", a_wide_world())
+    return path
+
+
+@contextmanager
+def served(world: Path, folder: Path) -> Iterator[Direct]:
+    copy = folder / "care.db"
+    shutil.copyfile(world, copy)
+    settings = Settings(
+        env=Environment.DEVELOPMENT,
+        database_url=f"sqlite:///{copy}",
+        token_key=keys.public_pem(),
+        var=str(folder),
+        dispatcher=False,
+    )
+    with direct(create_app(settings, clock=lambda: NOW)) as service:
+        yield service
+
+
+@pytest.fixture
+def service(wide_world: Path, tmp_path: Path) -> Iterator[Direct]:
+    with served(wide_world, tmp_path) as one:
+        yield one
+
+
+class Complaints(logging.Handler):
+    """What the service said of itself that an operator would have to look into."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(self.format(record))
+
+
+@pytest.fixture
+def complaints() -> Iterator[list[str]]:
+    """Errors that were logged, whoever logged them."""
+    handler = Complaints()
+    logging.getLogger().addHandler(handler)
+    yield handler.said
+    logging.getLogger().removeHandler(handler)

@@ -1,0 +1,167 @@
+"""Promise: GraphQL takes any document. Right and wrong ones over the real schema, questions, changes and
+subscriptions, with ids that hit: none is a fault, and every error has its code and its request id."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from app.schema.errors import INTERNAL, OVERLOADED
+from tests import keys
+from tests.fuzz.asking import Answered, Asked, Direct
+from tests.fuzz.counts import SOAK_GRAPHQL, short, soak
+from tests.fuzz.documents import BODIES
+
+TOKENS = [
+    f"bearer {keys.token(role, user)}".encode()
+    for role, user in (("CAREGIVER", "caregiver-1"), ("CLIENT", "client-1"))
+]
+JSON = b"application/json"
+EVENTS = b"text/event-stream"
+TYPES = [
+    *[JSON] * 36,
+    b"application/json; charset=utf-8",
+    b"APPLICATION/JSON",
+    b"text/plain",
+    b"",
+    b"multipart/form-data",
+]
+ACCEPTS = [
+    *[JSON] * 8,
+    EVENTS,
+    EVENTS,
+    b"application/graphql-response+json, text/event-stream",
+    b"text/html",
+    b"*/*",
+    b"",
+]
+HEADERS = st.lists(
+    st.sampled_from(
+        [(b"idempotency-key", b"one"), (b"idempotency-key", b"a key"), (b"x-request-id", b"\xff\x00")]
+    ),
+    max_size=1,
+)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> list[Asked]:
+    """The same by a caregiver and by a client: the second time it is known, and goes another way."""
+    body = draw(BODIES)
+    more = (
+        (b"content-type", draw(st.sampled_from(TYPES))),
+        (b"accept", draw(st.sampled_from(ACCEPTS))),
+        *(draw(HEADERS) if draw(st.integers(0, 5)) == 0 else ()),
+    )
+    if draw(st.integers(0, 19)) == 19:
+        return [
+            Asked("GET", "/graphql", in_the_address(body), ((b"authorization", token), *more))
+            for token in TOKENS
+        ]
+    method = draw(st.sampled_from(["POST"] * 60 + ["PUT", "HEAD", "OPTIONS"]))
+    return [Asked(method, "/graphql", "", ((b"authorization", token), *more), body) for token in TOKENS]
+
+
+def in_the_address(body: bytes) -> str:
+    """A posted request as a GET would say it."""
+    try:
+        said = json.loads(body)
+    except ValueError:
+        said = {}
+    members = said.items() if isinstance(said, dict) else ()
+    return urlencode(
+        {name: each if isinstance(each, str) else json.dumps(each) for name, each in members},
+        errors="replace",
+    )
+
+
+def judge(asked: Asked, answered: Answered) -> list[str]:
+    """The codes of its errors, once the answer is what every answer is."""
+    assert 200 <= answered.status < 500, answered
+    request_id = answered.header(b"x-request-id")
+    assert request_id
+    assert (answered.header(b"www-authenticate") == "Bearer") == (answered.status == 401)
+    kind = answered.header(b"content-type") or ""
+    if kind.startswith("text/html"):  # the page, for browsers
+        assert (asked.method, asked.all_of(b"accept")) == ("GET", [b"text/html"])
+        return []
+    assert kind in ("application/json", "text/event-stream")
+    said = (
+        events_in(answered.body.decode())
+        if kind == "text/event-stream"
+        else [json.loads(answered.body or b"{}")]
+    )
+    assert answered.body or asked.method == "HEAD"
+    return [code_of(error, request_id) for one in said for error in errors_of(one)]
+
+
+def events_in(text: str) -> list[Any]:
+    parts = (part.split("\n") for part in text.split("\n\n") if part.startswith("event: next"))
+    return [json.loads(line.removeprefix("data: ")) for _, line in parts]
+
+
+def errors_of(said: dict[str, Any]) -> list[dict[str, Any]]:
+    assert set(said) <= {"data", "errors", "extensions"}
+    errors = said.get("errors", [])
+    assert errors or "errors" not in said
+    return list(errors)
+
+
+def code_of(error: dict[str, Any], request_id: str) -> str:
+    assert set(error) <= {"message", "locations", "path", "extensions"}
+    assert isinstance(error["message"], str)
+    assert error["extensions"]["requestId"] == request_id
+    code: str = error["extensions"]["code"]
+    assert code not in (INTERNAL, OVERLOADED), error
+    return code
+
+
+Seen = Counter[str]
+
+
+def fuzz(service: Direct) -> tuple[Callable[[list[Asked]], None], Seen]:
+    seen: Seen = Counter()
+
+    def check(requests: list[Asked]) -> None:
+        seen["documents"] += 1
+        for asked in requests:
+            note(str(asked))
+            answered = service.ask(asked)
+            codes = judge(asked, answered)
+            seen.update([str(answered.status), *codes, *([] if codes else ["without errors"])])
+
+    return check, seen
+
+
+def assert_reached(seen: Seen, complaints: list[str]) -> None:
+    """That it was no hail of refusals, and that all kinds of those were there."""
+    assert complaints == []
+    assert seen["without errors"] > seen["documents"] / 5
+    assert (
+        seen["GRAPHQL_VALIDATION_FAILED"]
+        and seen["GRAPHQL_PARSE_FAILED"]
+        and seen["NOT_FOUND"]
+        and seen["400"]
+    )
+
+
+def test_no_document_is_a_fault(service: Direct, complaints: list[str]) -> None:
+    check, seen = fuzz(service)
+
+    short(150)(given(requests())(check))()
+
+    assert_reached(seen, complaints)
+
+
+@pytest.mark.soak
+def test_none_of_five_thousand_documents_is_a_fault(service: Direct, complaints: list[str]) -> None:
+    check, seen = fuzz(service)
+
+    soak(SOAK_GRAPHQL)(given(requests())(check))()
+
+    assert_reached(seen, complaints)
+    print(f"{seen['documents']} documents, each sent twice: {seen.most_common()}")

@@ -1,0 +1,65 @@
+"""Promise: the four legacy paths take any input: what is wrong is refused as documented, and never a 200."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.asking import Asked, Direct
+from tests.fuzz.by_hand import AS_CLIENT, BAD_TOKENS, ENTRANCES, ODD, WRONG
+from tests.fuzz.conftest import served
+from tests.fuzz.verdict import judge
+from tests.rest_compat.legacy import SESSIONS
+
+CAREGIVER = frozenset({"CAREGIVER"})
+CLIENT = frozenset({"CLIENT"})
+
+
+@pytest.fixture(scope="module")
+def standing(wide_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Direct]:
+    with served(wide_world, tmp_path_factory.mktemp("by-hand")) as one:
+        yield one
+
+
+def test_what_is_wrong_is_refused_as_documented(standing: Direct, complaints: list[str]) -> None:
+    let_in = []
+
+    for asked in WRONG:
+        answered = standing.ask(asked)
+        judge(asked, answered, CAREGIVER)
+        if answered.status == 200:
+            let_in.append(asked)
+
+    assert let_in == []
+    assert complaints == []
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES, ids=["a list", "an assignment", "assigning"])
+def test_nobody_comes_in_by_a_bad_token(standing: Direct, complaints: list[str], entrance: Asked) -> None:
+    for token in BAD_TOKENS:
+        asked = entrance.saying((b"authorization", token))
+        answered = standing.ask(asked)
+        judge(asked, answered, frozenset())
+        assert answered.status in (401, 403), token
+    assert complaints == []
+
+
+def test_what_is_odd_and_right_is_answered(standing: Direct, complaints: list[str]) -> None:
+    refused = []
+
+    for asked in ODD:
+        answered = standing.ask(asked)
+        judge(asked, answered, CAREGIVER)
+        if answered.status != 200:
+            refused.append((asked, answered.body))
+
+    assert refused == []
+    assert complaints == []
+
+
+def test_no_answer_repeats_a_header_that_could_be_two(standing: Direct) -> None:
+    for value in (b"a\r\nset-cookie: b", b"a\nb", b"\x00", b"x" * 65, "é".encode(), b"", b"a b", b"<script>"):
+        asked = Asked("GET", SESSIONS, "time-state=RUNNING", (AS_CLIENT, (b"x-request-id", value)))
+        answered = standing.ask(asked)
+        judge(asked, answered, CLIENT)
+        assert (answered.header(b"x-request-id") or "").encode("latin-1") != value

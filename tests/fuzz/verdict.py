@@ -1,0 +1,60 @@
+"""What has to be so of every answer of the legacy paths, whatever was asked."""
+
+import json
+import re
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from tests import openapi
+from tests.fuzz.asking import Answered, Asked
+
+JSON = "application/json"
+
+
+def judge(asked: Asked, answered: Answered, may: frozenset[str]) -> None:
+    """`may` are the roles whose token came along, if it was one that is taken."""
+    path = unquote(asked.path)
+    assert answered.status < 500, answered
+    assert answered.header(b"content-type") == JSON
+    body: Any = None
+    if asked.method == "HEAD":
+        assert answered.body == b""
+    else:
+        assert answered.header(b"content-length") == str(len(answered.body))
+        body = json.loads(answered.body.decode())
+    headers = {name.decode(): value.decode("latin-1") for name, value in answered.headers}
+    openapi.assert_documented(asked.method, path, answered.status, headers, body)
+    if answered.status == HTTPStatus.OK:
+        assert_right(asked, path, may)
+
+
+def assert_right(asked: Asked, path: str, may: frozenset[str]) -> None:
+    """That this request deserved its 200: everything about it is as openapi.yaml demands."""
+    operation = openapi.operation_of(asked.method, path)
+    assert operation is not None
+    assert operation["tags"][0].upper() in may
+    given = parse_qs(asked.query, keep_blank_values=True)
+    for parameter in map(openapi.resolved, operation["parameters"]):
+        if parameter["required"] and parameter["in"] == "query":
+            values = given.get(parameter["name"], [])
+            assert len(values) == 1, values
+            assert is_valid(parameter["schema"], values[0])
+        if parameter["in"] == "path":
+            last = path.rpartition("/")[2]
+            assert re.fullmatch("[0-9]{1,19}", last)
+            assert is_valid(parameter["schema"], int(last))
+        if parameter["name"] == "Idempotency-Key":
+            keys = asked.all_of(b"idempotency-key")
+            assert keys == [] or (len(keys) == 1 and re.fullmatch(rb"[!-~]{1,255}", keys[0]))
+    if "requestBody" in operation:
+        kinds = asked.all_of(b"content-type")[:1] or [JSON.encode()]
+        assert kinds[0].decode("latin-1").partition(";")[0].strip().lower() == JSON
+        homework = json.loads(asked.body.decode())
+        schema = openapi.validator("#/components/schemas/Homework")
+        assert list(schema.iter_errors(homework)) == []
+        assert all(type(each) is int for each in (*homework["bookIds"], homework["sessionId"]))
+
+
+def is_valid(schema: dict[str, Any], value: Any) -> bool:
+    return bool(openapi.validator(schema["$ref"]).is_valid(value))
