@@ -31,6 +31,7 @@ from app.development import has_own_keys, mint_token, public_key, refuse_own_key
 from app.dispatch.dispatcher import dispatching
 from app.dispatch.webhook import open_webhook
 from app.feed import Feed, told_to_stop
+from app.load import Load
 from app.quiet import keep_quiet
 from app.rest_compat.routes import build_legacy
 from app.schema.schema import Schema, build_schema
@@ -59,13 +60,15 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
         db = await open_database(settings.database, settings.read_threads, loop_read_ms=settings.loop_read_ms)
         recorder = Recorder(db) if settings.audit else None
         feed = Feed(following(settings.database, db))
+        load = Load(settings)
         dispatches = dispatching(db, webhook, clock) if settings.dispatcher else nullcontext()
         try:
             async with dispatches:
-                with told_to_stop(feed.stop):
+                with told_to_stop(load.leave, feed.stop, settings.drain_seconds):
                     yield {
                         "door": Door(db, recorder, verifier, settings.time_zone, clock),
                         "feed": feed,
+                        "load": load,
                     }
         finally:
             await feed.close()
@@ -78,8 +81,15 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
         routes.append(Route("/graphql/ide/{name}", asset))
     contracts = Middleware(
         Contracts,
-        graphql=Endpoint(schema, settings.in_development, page, documents, settings.origins),
-        legacy=build_legacy(schema, settings.zone, settings.retry_window),
+        graphql=Endpoint(
+            schema,
+            settings.in_development,
+            page,
+            documents,
+            settings.origins,
+            settings.graphql_body_limit,
+        ),
+        legacy=build_legacy(schema, settings.zone, settings.retry_window, settings.legacy_body_limit),
         origins=AllowedOrigins(settings.origins),
     )
     app = Starlette(
@@ -159,7 +169,9 @@ async def live(request: Request) -> Response:
 
 
 async def ready(request: Request) -> Response:
-    """The database answers and has the tables that this version needs."""
+    """The database answers and has the tables that this version needs, and the process stays."""
+    if request.state.load.is_leaving:
+        return JSONResponse({"status": "leaving"}, 503, NO_STORE)
     door: Door = request.state.door
     try:
         version = await door.db.read(stored_version())

@@ -131,6 +131,21 @@ class Settings(BaseSettings):
         description="seconds for which a legacy PUT that assigns the same homework again is a repetition; "
         "0: never",
     )
+    legacy_body_limit: Annotated[int, Field(ge=1024, le=16_777_216)] = Field(
+        65_536, description="bytes that the body of a legacy request may have"
+    )
+    graphql_body_limit: Annotated[int, Field(ge=1024, le=16_777_216)] = Field(
+        262_144, description="bytes that a GraphQL request, or a message at a websocket, may have"
+    )
+    most_requests: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        256,
+        description="requests that a process of `serve` carries out at once; the others get a 503 at once",
+    )
+    drain_seconds: Annotated[int, Field(ge=0, le=300)] = Field(
+        2,
+        description="seconds between being told to end (SIGTERM) and taking no more connections; "
+        "meanwhile /readyz says 503",
+    )
 
     @field_validator("time_zone")
     @classmethod

@@ -14,10 +14,10 @@ from app.settings import KNOWN
 
 ROOT = Path(__file__).parent.parent
 ROOMS_BY_FLOOR = {
-    6: ("__main__", "main", "cli"),
+    6: ("__main__", "main", "cli", "server"),
     5: ("rest_compat", "first_minute"),
     4: ("schema", "ide"),
-    3: ("auth", "engine", "feed", "development", "dispatch"),
+    3: ("auth", "engine", "feed", "load", "development", "dispatch"),
     2: ("care",),
     1: ("db",),
     0: ("settings", "quiet"),

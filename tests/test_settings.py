@@ -45,6 +45,10 @@ DEFAULTS = {
     "read_threads": 4,
     "loop_read_ms": 5,
     "legacy_retry_window": 60,
+    "legacy_body_limit": 65_536,
+    "graphql_body_limit": 262_144,
+    "most_requests": 256,
+    "drain_seconds": 2,
 }
 
 GIVEN = {
@@ -75,6 +79,10 @@ GIVEN = {
     "CARE_READ_THREADS": ("64", 64),
     "CARE_LOOP_READ_MS": ("0", 0),
     "CARE_LEGACY_RETRY_WINDOW": ("0", 0),
+    "CARE_LEGACY_BODY_LIMIT": ("1024", 1024),
+    "CARE_GRAPHQL_BODY_LIMIT": ("1048576", 1_048_576),
+    "CARE_MOST_REQUESTS": ("1", 1),
+    "CARE_DRAIN_SECONDS": ("0", 0),
 }
 
 

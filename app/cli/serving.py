@@ -17,10 +17,9 @@ from app.db.upkeep.migrate import migrate
 from app.development import mint_token
 from app.first_minute import what_to_paste
 from app.main import create_app, settle
-from app.schema.transport.posted import LONGEST_BODY
 from app.settings import SettingsError
 
-STOP_SECONDS = 30  # for answers that are under way; somebody may listen and never read
+STOP_SECONDS = 6  # for answers that are under way; somebody may listen and never read
 
 
 @click.command()
@@ -42,11 +41,13 @@ def serve(host: str | None, port: int | None, workers: int) -> None:
         workers=workers,
         host=host,
         port=port,
+        http="app.server.protocol:EdgeProtocol",  # by name: worker processes load it when they answer already
+        ws="app.server.sockets:EdgeSocket",
         log_level=settings.log_level,
         access_log=False,  # paths and queries name people's records
         server_header=False,
         timeout_graceful_shutdown=STOP_SECONDS,
-        ws_max_size=LONGEST_BODY,  # of a message; uvicorn would gather 16 MiB, before anybody is let in
+        ws_max_size=settings.graphql_body_limit,  # uvicorn would gather 16 MiB, before anybody is let in
     )
 
 

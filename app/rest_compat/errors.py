@@ -38,14 +38,18 @@ def refusal(code: str, message: str) -> LegacyError:
     return LegacyError(STATUS[code], message)
 
 
-def error_reply(request: Request, error: LegacyError) -> Reply:
-    body: dict[str, Any] = {
+def error_body(status: int, message: str, path: str) -> dict[str, Any]:
+    return {
         "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "status": error.status,
-        "error": HTTPStatus(error.status).phrase,
-        "message": error.message,
-        "path": request.scope["path"],
+        "status": status,
+        "error": HTTPStatus(status).phrase,
+        "message": message,
+        "path": path,
     }
+
+
+def error_reply(request: Request, error: LegacyError) -> Reply:
+    body = error_body(error.status, error.message, request.scope["path"])
     headers = []
     if error.allow is not None:
         headers.append((b"allow", error.allow.encode()))

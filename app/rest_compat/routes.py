@@ -40,7 +40,6 @@ ONE_ASSIGNMENT = re.compile(rf"{ROOT}/profile/caregiver/session/assignment/[^/\n
 PATH_ID = re.compile(r"[0-9]{1,19}")
 PAGE_SIZE = 20
 LARGEST_PAGE = 100
-LONGEST_BODY = 64 * 1024
 MOST_DIGITS = 18
 
 logger = logging.getLogger("care.legacy")
@@ -49,7 +48,9 @@ Handler = Callable[[Request], Awaitable[Said]]
 Handlers = Mapping[str, Handler]
 
 
-def build_legacy(schema: Schema, zone: ZoneInfo, repeats_within: timedelta | None) -> ASGIApp:
+def build_legacy(
+    schema: Schema, zone: ZoneInfo, repeats_within: timedelta | None, longest_body: int
+) -> ASGIApp:
     running: set[KeyScope] = set()  # the keys of requests that are being carried out
     for document in (CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK):
         schema.pin(document)
@@ -69,7 +70,7 @@ def build_legacy(schema: Schema, zone: ZoneInfo, repeats_within: timedelta | Non
 
     async def assign_homework(request: Request) -> Said:
         ctx = await enter(request, Role.CAREGIVER)
-        body = await read_json_body(request)
+        body = await read_json_body(request, longest_body)
         if header(request.scope, HEADER) is None:
             return await assign(replace(ctx, repeats_within=repeats_within) if repeats_within else ctx, body)
         target = (request.method.encode(), request.scope["path"].encode())
@@ -197,11 +198,11 @@ def read_path_id(text: str) -> str:
     return text
 
 
-async def read_json_body(request: Request) -> bytes:
+async def read_json_body(request: Request, most: int) -> bytes:
     """The body: refused when it is too long, without being read whole, or when it says it is no JSON."""
-    body = await read_body(request, LONGEST_BODY)
+    body = await read_body(request, most)
     if body is None:
-        raise LegacyError(413, f"the body may have at most {LONGEST_BODY} bytes")
+        raise LegacyError(413, f"the body may have at most {most} bytes")
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise LegacyError(415, "the content type must be application/json")

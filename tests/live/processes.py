@@ -60,7 +60,7 @@ class Served:
 @contextmanager
 def serving(log: Path, *words: str, **care: str) -> Iterator[Served]:
     """`serve` on a free port, from when it is ready; gone at the end of the block however that comes."""
-    given = {"port": str(free_port())} | care
+    given = {"port": str(free_port()), "drain_seconds": "0"} | care
     with log.open("w+") as said:
         process = subprocess.Popen(
             [sys.executable, "-m", "app", "serve", *words],

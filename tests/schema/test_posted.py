@@ -6,8 +6,9 @@ from collections import deque
 import pytest
 from starlette.types import Message, Scope
 
-from app.schema.transport.posted import LONGEST_BODY, read_whole
+from app.schema.transport.posted import read_whole
 
+LONGEST_BODY = 4096
 SCOPE: Scope = {"method": "POST", "headers": [(b"content-type", b"application/json")]}
 
 
@@ -19,7 +20,7 @@ def handed_on(*pieces: bytes) -> Message:
         return messages.popleft() if messages else {"type": "http.disconnect"}
 
     async def read() -> Message:
-        posted, again = await read_whole(SCOPE, receive)
+        posted, again = await read_whole(SCOPE, receive, LONGEST_BODY)
         assert posted is None
         return await again()
 

@@ -31,7 +31,7 @@ from app.schema.transport.event_stream import accepted, send_as_events, send_str
 from app.schema.transport.http import RETRY_AFTER, Reply, header, read_body, request_id_of, send_reply
 from app.schema.transport.keyed import changes_in, once_for_operation, refuse_several
 from app.schema.transport.live import Entrance, LiveContext, is_subscription
-from app.schema.transport.posted import JSON, LONGEST_BODY, Posted, read_at_once, read_whole
+from app.schema.transport.posted import JSON, Posted, read_at_once, read_whole
 from app.schema.transport.retries import HEADER, answer_once, read_key
 from app.schema.transport.websockets import Sockets
 
@@ -47,16 +47,6 @@ BEARER = ((b"www-authenticate", b"Bearer"),)
 STATUS: dict[type[CareError], int] = {NotSignedIn: 401, NotAllowed: 403, KeyInUse: 409, KeyTaken: 422}
 
 
-class LimitedRequest(StarletteRequestAdapter):
-    """A request whose body is given up when it is too long."""
-
-    async def get_body(self) -> bytes:
-        body = await read_body(self._request, LONGEST_BODY)
-        if body is None:
-            raise HTTPException(413, f"The request may have at most {LONGEST_BODY} bytes.")
-        return body
-
-
 @dataclass
 class Asked(GraphQLRequestData):
     """Strawberry's request, with the id of its document where it does not hold it."""
@@ -67,7 +57,6 @@ class Asked(GraphQLRequestData):
 class Endpoint(GraphQL[Context, None]):
     """Strawberry's view with our door in front of it and our errors behind it."""
 
-    request_adapter_class = LimitedRequest
     schema: Schema
 
     def __init__(
@@ -77,12 +66,14 @@ class Endpoint(GraphQL[Context, None]):
         page: Callable[[], Response] | None,
         documents: Documents,
         origins: tuple[str, ...],
+        longest_body: int,
     ) -> None:
         super().__init__(schema, graphql_ide=None, subscription_protocols=())
         self.is_open = is_open  # may introspection be asked without a token?
         self.page = page
         self.documents = documents
-        self.sockets = Sockets(schema, documents, origins)
+        self.longest_body = longest_body
+        self.sockets = Sockets(schema, documents, origins, longest_body)
         self.running: set[KeyScope] = set()  # the keys of requests that are being carried out
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,7 +83,8 @@ class Endpoint(GraphQL[Context, None]):
         request_id = request_id_of(scope)
         has_key = header(scope, HEADER) is not None
         accept = accepted(scope)
-        posted, receive = await (read_whole if has_key or accept else read_at_once)(scope, receive)
+        read = read_whole if has_key or accept else read_at_once
+        posted, receive = await read(scope, receive, self.longest_body)
         if posted is not None and accept and is_subscription(self.documents.meant(posted)):
             await self.listen(scope, receive, send, posted, request_id)
             return
@@ -227,7 +219,7 @@ class Endpoint(GraphQL[Context, None]):
         if request.method == "GET":
             data = self.parse_query_params(request.query_params)
         elif (request.content_type or "").partition(";")[0].strip().lower() == JSON:
-            data = self.parse_json(await request.get_body())
+            data = self.parse_json(await self.body_of(request))
         else:
             raise HTTPException(415, "The content type must be application/json.")
         if not isinstance(data, dict):
@@ -239,6 +231,14 @@ class Endpoint(GraphQL[Context, None]):
             extensions=member(data, "extensions", dict),
             document_id=member(data, "documentId", str),
         )
+
+    async def body_of(self, request: AsyncHTTPRequestAdapter) -> bytes:
+        """Given up when it is too long."""
+        assert isinstance(request, StarletteRequestAdapter)
+        body = await read_body(request._request, self.longest_body)
+        if body is None:
+            raise HTTPException(413, f"The request may have at most {self.longest_body} bytes.")
+        return body
 
     def decode_json(self, data: str | bytes) -> object:
         return orjson.loads(data)

@@ -8,6 +8,7 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from app.engine.schema import PreparingSchema
+from app.load import Load
 from app.schema.errors import as_response
 from app.schema.transport.http import HEADERS, Reply, header
 from app.schema.transport.live import LiveContext, results_of
@@ -63,6 +64,8 @@ async def send_stream(
     context: LiveContext,
 ) -> None:
     """Until it ends, or nobody reads it any more."""
+    load: Load = scope["state"]["load"]
+    load.lasts()
     await send_start(scope, send, context.request_id)
     sending = asyncio.create_task(send_events(send, schema, posted, context))
     gone = asyncio.create_task(until_gone(receive))

@@ -9,7 +9,6 @@ from starlette.types import Message, Receive, Scope
 from app.schema.transport.http import header
 
 JSON = "application/json"
-LONGEST_BODY = 256 * 1024
 
 
 @dataclass
@@ -21,7 +20,7 @@ class Posted:
     document_id: str | None = None
 
 
-async def read_at_once(scope: Scope, receive: Receive) -> tuple[Posted | None, Receive]:
+async def read_at_once(scope: Scope, receive: Receive, most: int) -> tuple[Posted | None, Receive]:
     """The request if it came in one piece; whatever else it is, its body is handed on to be read again."""
     if scope["method"] != "POST" or header(scope, b"content-type") != JSON:
         return None, receive
@@ -32,19 +31,19 @@ async def read_at_once(scope: Scope, receive: Receive) -> tuple[Posted | None, R
         return waiting.pop() if waiting else await receive()
 
     body = message.get("body", b"")
-    if message.get("more_body") or len(body) > LONGEST_BODY:
+    if message.get("more_body") or len(body) > most:
         return None, receive_again
     return as_posted(body), receive_again
 
 
-async def read_whole(scope: Scope, receive: Receive) -> tuple[Posted | None, Receive]:
+async def read_whole(scope: Scope, receive: Receive, most: int) -> tuple[Posted | None, Receive]:
     """The same in any number of pieces, and however the content type is written."""
     kind = (header(scope, b"content-type") or "").partition(";")[0].strip().lower()
     if scope["method"] != "POST" or kind != JSON:
         return None, receive
     message: Message = {"more_body": True}
     body = bytearray()
-    while message.get("more_body") and len(body) <= LONGEST_BODY:
+    while message.get("more_body") and len(body) <= most:
         message = await receive()
         body += message.get("body", b"")
     waiting = [{**message, "body": bytes(body)}]  # in one piece: many small ones would take up far more room
@@ -52,7 +51,7 @@ async def read_whole(scope: Scope, receive: Receive) -> tuple[Posted | None, Rec
     async def receive_again() -> Message:
         return waiting.pop() if waiting else await receive()
 
-    return None if len(body) > LONGEST_BODY else as_posted(bytes(body)), receive_again
+    return None if len(body) > most else as_posted(bytes(body)), receive_again
 
 
 def as_posted(body: bytes) -> Posted | None:

@@ -34,7 +34,7 @@ from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_
 from app.schema.transport.documents import DocumentRefused, Documents
 from app.schema.transport.http import request_id_of
 from app.schema.transport.live import Entrance, results_of
-from app.schema.transport.posted import LONGEST_BODY, Posted, is_named
+from app.schema.transport.posted import Posted, is_named
 
 logger = logging.getLogger("care.graphql")
 
@@ -210,7 +210,10 @@ class Sockets(GraphQL[Connection, None]):
     websocket_adapter_class = Socket
     graphql_transport_ws_handler_class = Handler
 
-    def __init__(self, schema: PreparingSchema, documents: Documents, origins: tuple[str, ...]) -> None:
+    def __init__(
+        self, schema: PreparingSchema, documents: Documents, origins: tuple[str, ...], longest_body: int
+    ) -> None:
+        self.longest_body = longest_body
         super().__init__(
             schema,
             graphql_ide=None,
@@ -232,4 +235,4 @@ class Sockets(GraphQL[Connection, None]):
 
     def decode_json(self, data: str | bytes) -> object:
         """What is longer than a body by HTTP may be is no message, and is not taken apart."""
-        return orjson.loads(data) if len(data) <= LONGEST_BODY else None
+        return orjson.loads(data) if len(data) <= self.longest_body else None

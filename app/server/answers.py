@@ -1,0 +1,68 @@
+"""Answers that are written before the application is asked, in the shape of the contract they belong to."""
+
+import re
+from http import HTTPStatus
+from secrets import token_hex
+from urllib.parse import unquote
+
+import httptools
+import orjson
+
+from app.rest_compat.errors import error_body
+from app.rest_compat.routes import ROOT
+from app.schema.errors import OVERLOADED, request_error
+from app.schema.transport.http import SAFE_REQUEST_ID
+
+Headers = list[tuple[bytes, bytes]]
+LEGACY = re.compile(rb"%b(?![^/?])" % ROOT.encode())
+LONGEST_PATH = 2048  # that is said again
+TOO_BUSY = "the service has too much to do"
+TOO_LONG = "the headers are too long"
+TOO_SLOW = "the request did not arrive in time"
+START = {
+    status: b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode()) for status in (408, 431, 503)
+}
+HEADERS = b"content-type: application/json\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n"
+WAIT = b"retry-after: 1\r\n"
+CLOSE = b"connection: close\r\n"
+
+
+def is_legacy(target: bytes) -> bool:
+    return LEGACY.match(target) is not None
+
+
+def refused(
+    status: int, message: str, target: bytes, headers: Headers, is_head: bool, date: Headers, closes: bool
+) -> bytes:
+    """The whole answer, for as much of a request as is known. GraphQL's shape is that of every other path."""
+    request_id = id_of(headers)
+    if is_legacy(target):
+        body = orjson.dumps(error_body(status, message, path_of(target)))
+    else:
+        code = OVERLOADED if status == 503 else "BAD_REQUEST"
+        body = orjson.dumps(request_error(message, code, request_id))
+    said = [START[status], HEADERS]
+    said += [b"%b: %b\r\n" % each for each in date]
+    if status == 503:
+        said.append(WAIT)
+    if closes:
+        said.append(CLOSE)
+    said.append(b"x-request-id: %b\r\ncontent-length: %d\r\n\r\n" % (request_id.encode(), len(body)))
+    if not is_head:
+        said.append(body)
+    return b"".join(said)
+
+
+def id_of(headers: Headers) -> str:
+    for name, value in headers:
+        if name == b"x-request-id" and SAFE_REQUEST_ID.fullmatch(given := value.decode("latin-1")):
+            return given
+    return token_hex(16)
+
+
+def path_of(target: bytes) -> str:
+    try:
+        path: bytes = httptools.parse_url(target[:LONGEST_PATH]).path
+    except httptools.HttpParserError:
+        return ROOT
+    return unquote(path.decode("latin-1"))

@@ -1,0 +1,336 @@
+"""HTTP behind `serve`: uvicorn's own protocol, with bounds on time, on bodies and on what is done at once.
+
+A request is handed to the application when it has come in whole. So whoever sends slowly takes up none of the
+places that there are for requests, and what is too much is refused before anything was begun.
+"""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from app.load import Load
+from app.server.answers import TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
+
+LONGEST_HEADERS = 64 * 1024
+MOST_HELD = 64 * 1024 * 1024  # bytes of bodies that are still coming in, on all connections
+MOST_PIPELINED = 16
+GRACE_SECONDS = 0.5  # when the process ends: for a request that is on its way on a connection that was idle
+LINGER_SECONDS = 2  # for a client that still sends what nobody reads, to see the answer
+ENOUGH = 64 * 1024  # bytes that a slow client takes meanwhile
+MOMENT = 0.002  # by which the event loop's timers come early
+HEALTH = (b"/livez", b"/readyz")
+IDLE, HEADERS, BODY, ANSWER = "idle", "headers", "body", "answer"
+
+
+class EdgeProtocol(HttpToolsProtocol):
+    seconds = 15.0  # for the headers to come, for the body to come, for the client to take what it is sent
+
+    def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.load: Load = app_state["load"]
+        self.now = self.loop.time
+        self.phase = HEADERS  # what is waited for; a new connection has as long as a new request
+        self.since = self.now()
+        self.unsent, self.unsent_since = 0, self.since  # bytes that the client had not taken then
+        self.watch: asyncio.TimerHandle | None = None
+        self.answering: RequestResponseCycle | None = None
+        self.fed = 0  # bytes of this turn
+        self.header_bytes = 0  # of headers that began in turns before
+        self.held = 0  # bytes of a body that is not complete
+        self.is_announced = False  # whether it was looked at what the headers say of the body
+        self.is_shed = False  # the request that is coming in is refused when it is there
+        self.is_deaf = False  # whatever still comes is thrown away
+        self.is_ending = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.is_deaf = True
+        self.let_go()
+        self.stop_watching()
+        self.disconnect()
+
+    # --- what comes in --------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if self.is_deaf:
+            return
+        self.fed = len(data)
+        super().data_received(data)
+        if self.phase is HEADERS:
+            self.header_bytes += self.fed
+            if self.header_bytes > LONGEST_HEADERS and not self.is_deaf:
+                self.refuse(431, TOO_LONG)
+        elif self.phase is BODY and not self.is_deaf:
+            self.await_body()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.phase, self.since = HEADERS, self.now()
+        self.is_shed = self.is_announced = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.phase is HEADERS:  # else it is a trailer, and nobody asks for those
+            self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        if self.is_deaf:
+            return
+        if self.header_bytes + self.fed > LONGEST_HEADERS and self.length_of_headers() > LONGEST_HEADERS:
+            self.refuse(431, TOO_LONG)
+            return
+        self.phase, self.since, self.header_bytes = BODY, self.now(), 0
+        if self.is_too_much() and self.is_free():
+            self.is_shed = True
+        elif len(self.pipeline) >= MOST_PIPELINED:
+            self.give_up()
+        else:
+            super().on_headers_complete()
+            if self.is_ending or self.load.is_leaving:
+                self.close_after_answer()
+
+    def on_body(self, body: bytes) -> None:
+        if self.is_deaf or self.is_shed or self.cycle.response_complete:
+            return
+        self.cycle.body += body
+        if len(self.cycle.body) > self.longest_body():
+            self.hand_over_unread()
+
+    def on_message_complete(self) -> None:
+        if self.is_deaf:
+            return
+        self.phase = ANSWER
+        self.let_go()
+        if self.is_shed:
+            self.shed()
+        elif not (self.parser.should_upgrade() and self._should_upgrade()):
+            self.hand_over(self.cycle)
+
+    def handle_websocket_upgrade(self) -> None:
+        if self.is_deaf or self.is_shed:
+            return
+        if not self.is_free():
+            self.give_up()
+            return
+        self.stop_watching()
+        super().handle_websocket_upgrade()
+
+    def await_body(self) -> None:
+        """What has not come in one go: is it awaited at all, and how much is held by now of all that come?"""
+        if not self.is_announced:
+            self.is_announced = True
+            said = dict(self.headers)
+            is_asked_for = said.get(b"expect", b"").lower() == b"100-continue"
+            if self.is_shed and is_asked_for:
+                self.refuse(503, TOO_BUSY)
+            elif not self.is_shed and int(said.get(b"content-length", 0)) > self.longest_body():
+                self.cycle.body.clear()  # a part of it might be readable
+                self.hand_over_unread()
+            elif is_asked_for and self.is_free():
+                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if self.is_deaf or self.is_shed:
+            return
+        held = len(self.cycle.body)
+        self.load.held += held - self.held
+        self.held = held
+        if self.load.held > MOST_HELD:
+            self.refuse(503, TOO_BUSY)
+
+    # --- what is asked about it -----------------------------------------------------------------------
+
+    def is_free(self) -> bool:
+        """Whether no earlier request on this connection is still to be answered."""
+        if self.phase is BODY and not self.is_shed and self.is_announced:
+            return not self.pipeline  # the newest cycle is that of the request itself
+        return self.cycle is None or self.cycle.response_complete
+
+    def is_too_much(self) -> bool:
+        return len(self.load.running) >= self.load.most and self.url not in HEALTH
+
+    def longest_body(self) -> int:
+        return self.load.legacy_body if is_legacy(self.url) else self.load.graphql_body
+
+    def length_of_headers(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    # --- what is done with it -------------------------------------------------------------------------
+
+    def hand_over(self, cycle: RequestResponseCycle) -> None:
+        cycle.more_body = False
+        cycle.message_event.set()
+        if self.pipeline:
+            return  # it is its turn when those before are answered
+        if self.is_too_much():  # meanwhile
+            cycle.response_complete = True
+            self.shed()
+        else:
+            self._start_asgi_task(cycle, self.app)
+
+    def hand_over_unread(self) -> None:
+        """The application says that the body is too long, in its own words and after its own checks."""
+        self.is_deaf = True
+        self.phase = ANSWER
+        self.let_go()
+        self.cycle.transport = LastAnswer(self)  # type: ignore[assignment]
+        self.cycle.keep_alive = False
+        self.hand_over(self.cycle)
+        self.flow.resume_reading()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if cycle.more_body:
+            return  # uvicorn would begin when the headers are there
+        self.answering = cycle
+        task = self.loop.create_task(cycle.run_asgi(app))
+        self.tasks.add(task)
+        self.load.running.add(task)
+        task.add_done_callback(self.ended)
+
+    def ended(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        self.load.running.discard(task)
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        self.since = self.now()
+        if not self.flow.write_paused:
+            self.note_unsent()
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self.phase is ANSWER:
+            self.phase = IDLE
+
+    def close_after_answer(self) -> None:
+        if self.cycle is not None:
+            self.cycle.keep_alive = False
+
+    # --- refusing -------------------------------------------------------------------------------------
+
+    def shed(self) -> None:
+        """The connection stays: to come again on a new one would cost more than this answer."""
+        stays = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
+        if (
+            self.is_ending
+            or self.load.is_leaving
+            or self.is_deaf
+            or self.parser.should_upgrade()
+            or not stays
+        ):
+            self.refuse(503, TOO_BUSY)
+            return
+        self.phase, self.since = IDLE, self.now()
+        self.transport.write(self.refusal(503, TOO_BUSY, closes=False))
+
+    def refuse(self, status: int, message: str) -> None:
+        """Whatever else comes on this connection is not read."""
+        self.is_deaf = True
+        self.let_go()
+        if not self.is_free():
+            self.give_up()
+            return
+        self.transport.write(self.refusal(status, message, closes=True))
+        self.linger()
+
+    def refusal(self, status: int, message: str, closes: bool) -> bytes:
+        is_head = self.parser.get_method() == b"HEAD"
+        date = self.server_state.default_headers
+        return refused(status, message, self.url, self.headers, is_head, date, closes)
+
+    def linger(self) -> None:
+        """A connection that is closed with something unread in it is reset: the answer might be lost."""
+        self.stop_watching()
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        self.transport.write_eof()
+        self.watch = self.loop.call_later(min(LINGER_SECONDS, self.seconds), self.transport.abort)
+
+    def give_up(self) -> None:
+        self.is_deaf = True
+        self.let_go()
+        self.disconnect()
+        self.transport.abort()
+
+    def disconnect(self) -> None:
+        """uvicorn tells the newest request alone, and one before it would write to what is closed."""
+        self.pipeline.clear()
+        if self.answering is not None:
+            self.answering.disconnected = True
+            self.answering.message_event.set()
+            self.flow.resume_writing()
+
+    def let_go(self) -> None:
+        self.load.held -= self.held
+        self.held = 0
+
+    # --- time -----------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """One timer for each connection, which seldom fires: requests only note down when they began."""
+        now = self.now()
+        due = self.due(now)
+        if due <= now + MOMENT:
+            self.cut()
+        else:
+            self.watch = self.loop.call_later(due - now, self.look)
+
+    def due(self, now: float) -> float:
+        due = now + min(self.seconds, self.timeout_keep_alive)
+        if unsent := self.transport.get_write_buffer_size():
+            if unsent <= self.unsent - ENOUGH:  # slow, but it reads
+                self.note_unsent()
+            return min(due, self.unsent_since + self.seconds)
+        if self.phase is IDLE:
+            return min(due, self.since + self.timeout_keep_alive)
+        if self.phase is not ANSWER and not self.flow.read_paused:
+            return min(due, self.since + self.seconds)
+        return due
+
+    def cut(self) -> None:
+        if self.transport.get_write_buffer_size() or self.transport.is_closing():
+            self.give_up()
+        elif self.phase is IDLE or not (self.header_bytes or self.phase is BODY):
+            self.transport.close()  # nothing was said
+        else:
+            self.refuse(408, TOO_SLOW)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.note_unsent()
+
+    def note_unsent(self) -> None:
+        self.unsent, self.unsent_since = self.transport.get_write_buffer_size(), self.now()
+
+    def stop_watching(self) -> None:
+        if self.watch is not None:
+            self.watch.cancel()
+            self.watch = None
+
+    def shutdown(self) -> None:
+        self.is_ending = True
+        if self.phase is IDLE or (self.phase is HEADERS and not self.header_bytes):
+            self.stop_watching()
+            self.watch = self.loop.call_later(GRACE_SECONDS, self.close_if_silent)
+        elif self.phase is not HEADERS:
+            self.close_after_answer()
+
+    def close_if_silent(self) -> None:
+        if self.phase is IDLE or (self.phase is HEADERS and not self.header_bytes):
+            self.transport.close()
+        else:
+            self.look()
+
+
+class LastAnswer:
+    """The transport for a request whose body is not read to its end: the connection ends with its answer."""
+
+    def __init__(self, protocol: EdgeProtocol) -> None:
+        self.write = protocol.transport.write
+        self.is_closing = protocol.transport.is_closing
+        self.close = protocol.linger

@@ -1,0 +1,170 @@
+"""The service behind its own protocols in this process, and clients that behave as no library would."""
+
+import asyncio
+import json
+import select
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPResponse
+from typing import Any
+
+import uvicorn
+
+from app.db.upkeep.migrate import migrate
+from app.main import create_app
+from app.server.protocol import EdgeProtocol
+from app.server.sockets import EdgeSocket
+from app.settings import Environment, Settings
+from tests import keys
+from tests.callers import load
+from tests.given import a_world
+from tests.live.processes import PATIENCE
+
+JSON = b"content-type: application/json\r\n"
+BEARER = f"bearer {keys.token('caregiver', 'caregiver-1')}"
+MAY = f"authorization: {BEARER}\r\n".encode()
+ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+HOMEWORK = {
+    "sessionId": 1,
+    "bookIds": [1],
+    "startDate": "2026/11/22",
+    "startTime": "08:00",
+    "endDate": "2026/11/29",
+    "endTime": "20:00",
+}
+
+
+@dataclass
+class Edge:
+    host: str
+    port: int
+    database: str
+
+    @contextmanager
+    def line(self, room: int = 0) -> Iterator["Line"]:
+        """A connection; with little room for what is not read, if that is said."""
+        with socket.socket() as one:
+            one.settimeout(PATIENCE)
+            if room:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+            one.connect((self.host, self.port))
+            yield Line(one)
+
+    def ask(self, said: bytes) -> "Answer":
+        with self.line() as line:
+            return line.ask(said)
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def message(self) -> str:
+        """What is wrong, in the shape of either contract."""
+        said = json.loads(self.body)
+        if "errors" in said:
+            [error] = said["errors"]
+            assert error["extensions"].keys() == {"code", "requestId"}
+            return str(error["message"])
+        assert list(said) == ["timestamp", "status", "error", "message", "path"]
+        assert said["status"] == self.status
+        return str(said["message"])
+
+
+@dataclass
+class Line:
+    socket: socket.socket
+
+    def say(self, *said: bytes) -> None:
+        for each in said:
+            self.socket.sendall(each)
+
+    def ask(self, said: bytes) -> Answer:
+        self.say(said)
+        return self.hear(is_head=said.startswith(b"HEAD"))
+
+    def hear(self, is_head: bool = False) -> Answer:
+        with HTTPResponse(self.socket, method="HEAD" if is_head else "GET") as response:
+            response.begin()
+            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+
+    def wait(self) -> None:
+        """For a moment, or until the connection is lost."""
+        poll = select.poll()
+        poll.register(self.socket, 0)
+        poll.poll(10)
+
+    def rest(self) -> bytes:
+        """All that still comes until the other side closes the connection."""
+        heard = b""
+        while piece := self.socket.recv(65536):
+            heard += piece
+        return heard
+
+
+def request(method: str, path: str, *headers: bytes, body: bytes | None = None) -> bytes:
+    length = b"" if body is None else b"content-length: %d\r\n" % len(body)
+    return (
+        f"{method} {path} HTTP/1.1\r\nhost: care\r\n".encode()
+        + b"".join(headers)
+        + length
+        + b"\r\n"
+        + (body or b"")
+    )
+
+
+def graphql(query: str, *headers: bytes) -> bytes:
+    return request("POST", "/graphql", JSON, MAY, *headers, body=json.dumps({"query": query}).encode())
+
+
+def homework() -> bytes:
+    return request("PUT", ASSIGNMENTS, JSON, MAY, body=json.dumps(HOMEWORK).encode())
+
+
+@contextmanager
+def at_the_edge(folder: Any, seconds: float = EdgeProtocol.seconds, **changed: Any) -> Iterator[Edge]:
+    class Protocol(EdgeProtocol):
+        pass
+
+    class Socket(EdgeSocket):
+        pass
+
+    Protocol.seconds = Socket.seconds = seconds
+    database = f"sqlite:///{folder}/care.db"
+    asyncio.run(migrate(database))
+    load(database, a_world())
+    settings = Settings(
+        env=Environment.DEVELOPMENT,
+        database_url=database,
+        token_key=keys.public_pem(),
+        dispatcher=False,
+        **changed,
+    )
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_app(settings),
+            http=Protocol,
+            ws=Socket,
+            log_config=None,
+            timeout_keep_alive=1,
+            timeout_graceful_shutdown=1,
+        )
+    )
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.01)  # between two looks
+        yield Edge(*listener.getsockname(), database)
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE)

@@ -1,0 +1,314 @@
+"""Promise: whoever sends slowly, or does not read, is cut off; what is too long is refused before it is read,
+and the client sees it; what is too much at once is refused in the contract's own shape, health never."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from itertools import count
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from tests.live.edge import (
+    ASSIGNMENTS,
+    BEARER,
+    HOMEWORK,
+    JSON,
+    MAY,
+    Edge,
+    at_the_edge,
+    graphql,
+    homework,
+    request,
+)
+
+pytestmark = pytest.mark.live
+
+LIVE = request("GET", "/livez")
+READY = request("GET", "/readyz")
+BODY = json.dumps(HOMEWORK).encode()
+NAME = '{ __type(name: "Query") { name } }'
+LATE = "the request did not arrive in time"
+BUSY = "the service has too much to do"
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    with at_the_edge(tmp_path_factory.mktemp("edge")) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    with at_the_edge(tmp_path_factory.mktemp("hasty"), seconds=0.2) as one:
+        yield one
+
+
+# --- slow clients ---------------------------------------------------------------------------------
+
+
+def test_who_never_says_a_word_is_left(hasty: Edge) -> None:
+    with hasty.line() as line:
+        assert line.rest() == b""
+
+
+HALF = {
+    "headers": (b"GET /livez HTTP/1.1\r\nhost: care\r\n",),
+    "first line": (b"GET /gateway/prof",),
+    "body": (request("POST", "/graphql", JSON, b"content-length: 10\r\n"), b"{"),
+    "legacy body": (request("PUT", ASSIGNMENTS, JSON, b"content-length: 10\r\n"),),
+    "chunk": (request("PUT", ASSIGNMENTS, JSON, b"transfer-encoding: chunked\r\n"), b"5\r\nab"),
+    "body after it was asked for": (
+        request("POST", "/graphql", JSON, b"expect: 100-continue\r\ncontent-length: 9\r\n"),
+    ),
+}
+
+
+@pytest.mark.parametrize("said", HALF.values(), ids=list(HALF))
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
+def test_a_request_that_does_not_come_to_its_end_is_cut(
+    hasty: Edge, said: tuple[bytes, ...], is_first: bool
+) -> None:
+    with hasty.line() as line:
+        if not is_first:
+            assert line.ask(LIVE).status == 200
+        line.say(*said)
+        heard = line.hear()
+        if heard.status == 100:
+            heard = line.hear()
+
+        assert (heard.status, heard.message, heard.headers["connection"]) == (408, LATE, "close")
+        assert line.rest() == b""
+
+
+def test_empty_lines_keep_no_connection(hasty: Edge) -> None:
+    with hasty.line() as line:
+        assert line.ask(LIVE).status == 200
+        line.say(b"\r\n")
+
+        assert line.rest() == b""
+
+
+ALL = "{ __schema { types { name description fields { name description args { name description } } } } }"
+
+
+def test_who_does_not_read_the_answers_is_cut(hasty: Edge) -> None:
+    with hasty.line(room=4096) as line, pytest.raises(ConnectionError):
+        line.say(graphql(ALL) * 12)
+        while True:
+            line.say(b"\r\n")
+            line.wait()
+
+
+def test_who_does_not_read_at_a_websocket_is_cut(hasty: Edge) -> None:
+    url = f"ws://{hasty.host}:{hasty.port}/graphql"
+    protocol = Subprotocol("graphql-transport-ws")
+
+    with (
+        connect(url, subprotocols=[protocol], additional_headers={"authorization": BEARER}) as one,
+        pytest.raises(ConnectionClosed),
+    ):
+        one.send(json.dumps({"type": "connection_init"}))
+        for number in count():
+            one.send(json.dumps({"type": "subscribe", "id": str(number), "payload": {"query": ALL}}))
+
+
+def test_who_sends_in_pieces_and_is_not_too_slow_is_answered(edge: Edge) -> None:
+    whole = homework()
+    asks_first = request(
+        "PUT", ASSIGNMENTS, JSON, MAY, b"expect: 100-continue\r\ncontent-length: %d\r\n" % len(BODY)
+    )
+    chunked = request("PUT", ASSIGNMENTS, JSON, MAY, b"transfer-encoding: chunked\r\n")
+
+    with edge.line() as line:
+        line.say(*(whole[at : at + 1] for at in range(len(whole))))
+        one = line.hear()
+        more = line.ask(asks_first)
+        asked_first = line.ask(BODY)
+        in_chunks = line.ask(
+            chunked + b"5\r\n%b\r\n%x\r\n%b\r\n0\r\nx-late: 1\r\n\r\n" % (BODY[:5], len(BODY) - 5, BODY[5:])
+        )
+
+    assert (more.status, one.status, one.body) == (100, 200, b'{"message":"Assigned book"}')
+    assert (asked_first.body, in_chunks.body) == (one.body, one.body)
+
+
+# --- what is too long -----------------------------------------------------------------------------
+
+LONG_LEGACY = "the body may have at most 65536 bytes"
+LONG_GRAPHQL = "The request may have at most 262144 bytes."
+CONTRACTS = {"legacy": ("PUT", ASSIGNMENTS, LONG_LEGACY), "GraphQL": ("POST", "/graphql", LONG_GRAPHQL)}
+
+
+@pytest.mark.parametrize(("method", "path", "message"), CONTRACTS.values(), ids=list(CONTRACTS))
+@pytest.mark.parametrize("is_chunked", [False, True], ids=["declared", "in chunks"])
+def test_a_body_that_is_too_long_is_refused_and_who_sends_it_all_the_same_sees_why(
+    edge: Edge, method: str, path: str, message: str, is_chunked: bool
+) -> None:
+    length = b"transfer-encoding: chunked\r\n" if is_chunked else b"content-length: %d\r\n" % (8 * MIB)
+    piece = b"10000\r\n%b\r\n" % (b" " * 65536) if is_chunked else b" " * 65536
+
+    with edge.line() as line:
+        line.say(request(method, path, JSON, MAY, length), *[piece] * 128)
+        heard = line.hear()
+
+        assert (heard.status, heard.message, heard.headers["connection"]) == (413, message, "close")
+        assert line.rest() == b""
+
+
+@pytest.mark.parametrize(("method", "path", "message"), CONTRACTS.values(), ids=list(CONTRACTS))
+@pytest.mark.parametrize("asks", [b"", b"expect: 100-continue\r\n"], ids=["silently", "asked"])
+def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(
+    edge: Edge, method: str, path: str, message: str, asks: bytes
+) -> None:
+    heard = edge.ask(request(method, path, JSON, MAY, asks, b"content-length: 67108864\r\n"))
+
+    assert (heard.status, heard.message, heard.headers["connection"]) == (413, message, "close")
+
+
+def test_what_comes_before_the_length_is_said_first(edge: Edge) -> None:
+    heard = edge.ask(request("PUT", ASSIGNMENTS, JSON, b"content-length: 67108864\r\n"))
+
+    assert (heard.status, heard.message) == (401, "sign in with a valid bearer token")
+
+
+def test_the_beginning_of_a_body_that_is_too_long_is_not_taken_for_the_body(edge: Edge) -> None:
+    whole = graphql(NAME).partition(b"\r\n\r\n")[2]
+
+    heard = edge.ask(request("POST", "/graphql", JSON, MAY, b"content-length: 300000\r\n") + whole)
+
+    assert (heard.status, heard.message) == (413, LONG_GRAPHQL)
+
+
+HEADS = {
+    "one": b"x-long: %b\r\n" % (b"y" * 70_000),
+    "many": b"".join(b"x-%d: y\r\n" % number for number in range(10_000)),
+    "without end": b"x-long: " + b"y" * 400_000,
+}
+
+
+@pytest.mark.parametrize("headers", HEADS.values(), ids=list(HEADS))
+@pytest.mark.parametrize("path", ["/graphql", "/gateway/nowhere"])
+def test_headers_that_are_too_long_are_refused(edge: Edge, headers: bytes, path: str) -> None:
+    with edge.line() as line:
+        heard = line.ask(request("GET", path, headers))
+
+        assert (heard.status, heard.message) == (431, "the headers are too long")
+        assert line.rest() == b""
+
+
+def test_headers_may_be_long(edge: Edge) -> None:
+    assert edge.ask(request("GET", "/livez", b"x-long: %b\r\n" % (b"y" * 60_000))).status == 200
+
+
+# --- what is too much -----------------------------------------------------------------------------
+
+
+@contextmanager
+def nobody_else_may_write(edge: Edge) -> Iterator[None]:
+    with closing(sqlite3.connect(edge.database.removeprefix("sqlite:///"), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def until_busy(edge: Edge) -> None:
+    while edge.ask(READY_OR_BUSY).status != 503:
+        pass
+
+
+READY_OR_BUSY = request("GET", "/gateway/nowhere")
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    with at_the_edge(tmp_path_factory.mktemp("narrow"), most_requests=1) as one:
+        yield one
+
+
+def test_what_is_too_much_is_refused_at_once_and_what_was_begun_is_answered(narrow: Edge) -> None:
+    with ExitStack() as stack:
+        first, second, third = (stack.enter_context(narrow.line()) for _ in range(3))
+        with nobody_else_may_write(narrow):
+            first.say(homework())
+            until_busy(narrow)
+            refused = [second.ask(graphql(NAME, b"x-request-id: mine\r\n")), second.ask(homework())]
+            head = second.ask(request("HEAD", ASSIGNMENTS, MAY))
+            health = [third.ask(LIVE).status, third.ask(READY).status]
+        begun = first.hear()
+        again = second.ask(homework())  # on the same connection
+
+    assert [(each.status, each.message, each.headers["retry-after"]) for each in refused] == [
+        (503, BUSY, "1")
+    ] * 2
+    assert json.loads(refused[0].body)["errors"][0]["extensions"] == {
+        "code": "OVERLOADED",
+        "requestId": "mine",
+    }
+    assert (refused[0].headers["x-request-id"], json.loads(refused[1].body)["path"]) == ("mine", ASSIGNMENTS)
+    assert (head.status, head.body, head.headers["content-length"] > "100") == (503, b"", True)
+    assert (health, begun.status, again.status) == ([200, 200], 200, 200)
+
+
+def test_a_handshake_is_refused_too_while_there_is_too_much(narrow: Edge) -> None:
+    upgrade = (
+        b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+        b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-protocol: graphql-transport-ws\r\n"
+    )
+
+    with narrow.line() as first:
+        with nobody_else_may_write(narrow):
+            first.say(homework())
+            until_busy(narrow)
+            refused = narrow.ask(request("GET", "/graphql", upgrade))
+        assert first.hear().status == 200
+
+    assert (refused.status, refused.message) == (503, BUSY)
+    assert narrow.ask(request("GET", "/graphql", upgrade)).status == 101
+
+
+def test_those_who_send_slowly_or_listen_take_up_no_place(narrow: Edge) -> None:
+    listen = graphql("subscription { assignmentChanged { id } }", b"accept: text/event-stream\r\n")
+
+    with ExitStack() as stack:
+        for each in (*HALF.values(), (listen,)):
+            stack.enter_context(narrow.line()).say(*each)
+        listener = stack.enter_context(narrow.line())
+        listener.say(listen)
+        assert listener.socket.recv(15) == b"HTTP/1.1 200 OK"
+
+        assert narrow.ask(graphql(NAME)).status == 200
+
+
+def test_a_slow_request_is_refused_when_it_is_there_and_there_is_too_much(narrow: Edge) -> None:
+    whole = homework()
+
+    with narrow.line() as first, narrow.line() as slow:
+        slow.say(whole[:-1])
+        with nobody_else_may_write(narrow):
+            first.say(whole)
+            until_busy(narrow)
+            refused = slow.ask(whole[-1:])
+        assert first.hear().status == 200
+
+        assert (refused.status, refused.message) == (503, BUSY)
+        assert slow.ask(whole).status == 200
+
+
+def test_requests_that_come_one_behind_the_other_are_answered_in_turn_and_not_too_many(edge: Edge) -> None:
+    nowhere = request("GET", "/gateway/nowhere")
+    last = request("GET", "/livez", b"connection: close\r\n")
+
+    with edge.line() as line:
+        line.say((LIVE + homework() + nowhere) * 3 + last)
+        heard = line.rest()
+    with edge.line() as line, pytest.raises(ConnectionError):
+        line.say(LIVE * 100)
+        line.rest()
+
+    statuses = [int(each[:3]) for each in heard.split(b"HTTP/1.1 ")[1:]]
+    assert statuses == [200, 200, 404] * 3 + [200]
