@@ -35,6 +35,7 @@ class EdgeProtocol(HttpToolsProtocol):
         self.unsent, self.unsent_since = 0, self.since  # bytes that the client had not taken then
         self.watch: asyncio.TimerHandle | None = None
         self.answering: RequestResponseCycle | None = None
+        self.task: asyncio.Task[None]  # of it
         self.fed = 0  # bytes of this turn
         self.header_bytes = 0  # of headers that began in turns before
         self.held = 0  # bytes of a body that is not complete
@@ -90,8 +91,6 @@ class EdgeProtocol(HttpToolsProtocol):
             self.give_up()
         else:
             super().on_headers_complete()
-            if self.is_ending or self.load.is_leaving:
-                self.close_after_answer()
 
     def on_body(self, body: bytes) -> None:
         if self.is_deaf or self.is_shed or self.cycle.response_complete:
@@ -183,8 +182,10 @@ class EdgeProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         if cycle.more_body:
             return  # uvicorn would begin when the headers are there
+        if self.is_ending or self.load.is_leaving:
+            cycle.keep_alive = False
         self.answering = cycle
-        task = self.loop.create_task(cycle.run_asgi(app))
+        self.task = task = self.loop.create_task(cycle.run_asgi(app))
         self.tasks.add(task)
         self.load.running.add(task)
         task.add_done_callback(self.ended)
@@ -195,6 +196,7 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
+        self.load.running.discard(self.task)
         self.since = self.now()
         if not self.flow.write_paused:
             self.note_unsent()
@@ -205,10 +207,6 @@ class EdgeProtocol(HttpToolsProtocol):
             self._start_asgi_task(*self.pipeline.pop())
         elif self.phase is ANSWER:
             self.phase = IDLE
-
-    def close_after_answer(self) -> None:
-        if self.cycle is not None:
-            self.cycle.keep_alive = False
 
     # --- refusing -------------------------------------------------------------------------------------
 
@@ -317,8 +315,8 @@ class EdgeProtocol(HttpToolsProtocol):
         if self.phase is IDLE or (self.phase is HEADERS and not self.header_bytes):
             self.stop_watching()
             self.watch = self.loop.call_later(GRACE_SECONDS, self.close_if_silent)
-        elif self.phase is not HEADERS:
-            self.close_after_answer()
+        elif self.answering is not None:
+            self.answering.keep_alive = self.answering.keep_alive and bool(self.pipeline)
 
     def close_if_silent(self) -> None:
         if self.phase is IDLE or (self.phase is HEADERS and not self.header_bytes):

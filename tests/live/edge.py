@@ -4,12 +4,12 @@ import asyncio
 import json
 import select
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from http.client import HTTPResponse
 from typing import Any
 
 import uvicorn
@@ -25,8 +25,7 @@ from tests.given import a_world
 from tests.live.processes import PATIENCE
 
 JSON = b"content-type: application/json\r\n"
-BEARER = f"bearer {keys.token('caregiver', 'caregiver-1')}"
-MAY = f"authorization: {BEARER}\r\n".encode()
+MAY = f"authorization: bearer {keys.token('CAREGIVER', 'caregiver-1')}\r\n".encode()
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
 HOMEWORK = {
     "sessionId": 1,
@@ -91,9 +90,20 @@ class Line:
         return self.hear(is_head=said.startswith(b"HEAD"))
 
     def hear(self, is_head: bool = False) -> Answer:
-        with HTTPResponse(self.socket, method="HEAD" if is_head else "GET") as response:
-            response.begin()
-            return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        """The next answer, of those that say how long they are; a 100 is one too."""
+        start, *lines = self.read(until=b"\r\n\r\n").decode().split("\r\n")
+        headers = dict(line.split(": ", 1) for line in lines)
+        length = 0 if is_head else int(headers.get("content-length", 0))
+        return Answer(int(start.split()[1]), headers, self.read(length))
+
+    def read(self, length: int = -1, until: bytes = b"") -> bytes:
+        heard = b""
+        while len(heard) != length and not (until and heard.endswith(until)):
+            piece = self.socket.recv(1 if until else length - len(heard))
+            if not piece:
+                raise ConnectionError("closed before the end of an answer")
+            heard += piece
+        return heard.removesuffix(until)
 
     def wait(self) -> None:
         """For a moment, or until the connection is lost."""
@@ -168,3 +178,11 @@ def at_the_edge(folder: Any, seconds: float = EdgeProtocol.seconds, **changed: A
     finally:
         server.should_exit = True
         thread.join(PATIENCE)
+
+
+@contextmanager
+def nobody_else_may_write(database: str) -> Iterator[None]:
+    with closing(sqlite3.connect(database.removeprefix("sqlite:///"), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
