@@ -1,6 +1,7 @@
 """Answers that are written before the application is asked, in the shape of the contract they belong to."""
 
 import re
+from functools import lru_cache
 from http import HTTPStatus
 from secrets import token_hex
 from urllib.parse import unquote
@@ -13,6 +14,7 @@ from app.rest_compat.routes import ROOT
 from app.schema.errors import OVERLOADED, request_error
 from app.schema.transport.http import SAFE_REQUEST_ID
 
+PLACE = b"<request id>"  # where the id will stand
 Headers = list[tuple[bytes, bytes]]
 LEGACY = re.compile(rb"%b(?![^/?])" % ROOT.encode())
 LONGEST_PATH = 2048  # that is said again
@@ -36,28 +38,36 @@ def refused(
 ) -> bytes:
     """The whole answer, for as much of a request as is known. GraphQL's shape is that of every other path."""
     request_id = id_of(headers)
-    if is_legacy(target):
-        body = orjson.dumps(error_body(status, message, path_of(target)))
+    head, body = all_but_the_id(status, message, target.partition(b"?")[0], tuple(date), closes)
+    body = body.replace(PLACE, request_id)
+    said = b"%bx-request-id: %b\r\ncontent-length: %d\r\n\r\n" % (head, request_id, len(body))
+    return said if is_head else said + body
+
+
+@lru_cache(256)
+def all_but_the_id(
+    status: int, message: str, path: bytes, date: tuple[tuple[bytes, bytes], ...], closes: bool
+) -> tuple[bytes, bytes]:
+    """Head and body. The date changes every second, and the time in the body with it: those who are many ask
+    for the same, and it is when there is too much to do that an answer must cost little."""
+    if is_legacy(path):
+        body = orjson.dumps(error_body(status, message, path_of(path)))
     else:
         code = OVERLOADED if status == 503 else "BAD_REQUEST"
-        body = orjson.dumps(request_error(message, code, request_id))
-    said = [START[status], HEADERS]
-    said += [b"%b: %b\r\n" % each for each in date]
+        body = orjson.dumps(request_error(message, code, PLACE.decode()))
+    said = [START[status], HEADERS, *(b"%b: %b\r\n" % each for each in date)]
     if status == 503:
         said.append(WAIT)
     if closes:
         said.append(CLOSE)
-    said.append(b"x-request-id: %b\r\ncontent-length: %d\r\n\r\n" % (request_id.encode(), len(body)))
-    if not is_head:
-        said.append(body)
-    return b"".join(said)
+    return b"".join(said), body
 
 
-def id_of(headers: Headers) -> str:
-    for name, value in headers:
-        if name == b"x-request-id" and SAFE_REQUEST_ID.fullmatch(given := value.decode("latin-1")):
-            return given
-    return token_hex(16)
+def id_of(headers: Headers) -> bytes:
+    given = dict(headers).get(b"x-request-id")
+    if given is not None and SAFE_REQUEST_ID.fullmatch(given.decode("latin-1")):
+        return given
+    return token_hex(16).encode()
 
 
 def path_of(target: bytes) -> str:
