@@ -19,7 +19,7 @@ from app.first_minute import what_to_paste
 from app.main import create_app, settle
 from app.settings import SettingsError
 
-STOP_SECONDS = 6  # for answers that are under way; somebody may listen and never read
+STOP_SECONDS = 5  # for answers that are under way; somebody may listen and never read
 
 
 @click.command()
