@@ -171,7 +171,7 @@ async def live(request: Request) -> Response:
 async def ready(request: Request) -> Response:
     """The database answers and has the tables that this version needs, and the process stays."""
     if request.state.load.is_leaving:
-        return JSONResponse({"status": "leaving"}, 503, NO_STORE)
+        return JSONResponse({"status": "leaving"}, 503)
     door: Door = request.state.door
     try:
         version = await door.db.read(stored_version())

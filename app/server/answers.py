@@ -12,7 +12,7 @@ import orjson
 from app.rest_compat.errors import error_body
 from app.rest_compat.routes import ROOT
 from app.schema.errors import OVERLOADED, request_error
-from app.schema.transport.http import SAFE_REQUEST_ID
+from app.schema.transport.http import HEADERS, JSON, NO_STORE, RETRY_AFTER, SAFE_REQUEST_ID
 
 PLACE = b"<request id>"  # where the id will stand
 Headers = list[tuple[bytes, bytes]]
@@ -24,8 +24,8 @@ TOO_SLOW = "the request did not arrive in time"
 START = {
     status: b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode()) for status in (408, 431, 503)
 }
-HEADERS = b"content-type: application/json\r\ncache-control: no-store\r\nx-content-type-options: nosniff\r\n"
-WAIT = b"retry-after: 1\r\n"
+EVERYWHERE = b"".join(b"%b: %b\r\n" % each for each in (JSON, NO_STORE, *HEADERS))
+WAIT = b"%b: %b\r\n" % RETRY_AFTER
 CLOSE = b"connection: close\r\n"
 
 
@@ -55,7 +55,7 @@ def all_but_the_id(
     else:
         code = OVERLOADED if status == 503 else "BAD_REQUEST"
         body = orjson.dumps(request_error(message, code, PLACE.decode()))
-    said = [START[status], HEADERS, *(b"%b: %b\r\n" % each for each in date)]
+    said = [START[status], EVERYWHERE, *(b"%b: %b\r\n" % each for each in date)]
     if status == 503:
         said.append(WAIT)
     if closes:
