@@ -154,7 +154,8 @@ def test_no_document_is_a_fault(service: Direct, complaints: list[str]) -> None:
 
     short(150)(given(requests())(check))()
 
-    assert_reached(seen, complaints)
+    assert complaints == []
+    assert seen["without errors"] and seen["GRAPHQL_VALIDATION_FAILED"]  # few need not reach everything
 
 
 @pytest.mark.soak
