@@ -249,6 +249,12 @@ class EdgeProtocol(HttpToolsProtocol):
         self.transport.write_eof()
         self.watch = self.loop.call_later(min(LINGER_SECONDS, self.seconds), self.transport.abort)
 
+    def send_400_response(self, msg: str) -> None:
+        """uvicorn's, for what is no HTTP: nothing more is made of what comes on this connection."""
+        self.is_deaf = True
+        self.let_go()
+        super().send_400_response(msg)
+
     def give_up(self) -> None:
         self.is_deaf = True
         self.let_go()
