@@ -44,6 +44,14 @@ class StreamingExecutor(StrawberryGraphQLCoreExecutionContext):
         return executor
 
 
+class DiscreetExecutor(StreamingExecutor):
+    """The same, which does not tell what somebody may have meant."""
+
+    @classmethod
+    def build(cls, *args: Any, **given: Any) -> Any:
+        return super().build(*args, **{**given, "hide_suggestions": True})
+
+
 class ShapingExecutor(StrawberryGraphQLCoreExecutionContext):
     def __init__(self, *args: Any, bound: Bound, **given: Any) -> None:
         super().__init__(*args, **given)

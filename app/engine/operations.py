@@ -67,6 +67,7 @@ class Operations:
             return
         prepared = self.make(text, None)
         assert prepared is not None, "the service's own documents are right"
+        prepared.is_own = True
         self.pinned[text, None] = prepared
 
     def find(self, text: str, name: str | None) -> Prepared | None:

@@ -27,6 +27,7 @@ from strawberry.types.field import StrawberryField
 from strawberry.types.graphql import OperationType as StrawberryOperationType
 
 from app.engine.arguments import Call, Variables, root_call
+from app.engine.costs import Cost
 from app.engine.documents import arguments_below, names_of_variables, nodes_of
 from app.engine.shapes import Completed, Fields, Shapes
 
@@ -46,6 +47,8 @@ class Prepared:
     deciding: tuple[str, ...]  # the variables in directives
     asking: tuple[str, ...]  # the variables in arguments below the root
     kind: StrawberryOperationType
+    cost: Cost | None = None
+    is_own: bool = False  # the service's own: it meets no limit
 
 
 @dataclass(frozen=True)

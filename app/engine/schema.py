@@ -2,30 +2,52 @@
 
 from asyncio import Future, ensure_future
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import strawberry
-from graphql import GraphQLError, GraphQLResolveInfo, execute, parse
+from graphql import GraphQLError, GraphQLResolveInfo, NoSchemaIntrospectionCustomRule, execute
+from graphql import OperationType as Kind
 from graphql.execution.values import VariableValues
 from graphql.pyutils import gather_with_cancel
 from graphql.type import GraphQLResolveInfoHelpers
+from graphql.validation import MaxIntrospectionDepthRule
 from strawberry.execution import optimized_is_awaitable
-from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext, validate_document
+from strawberry.extensions.runner import SchemaExtensionsRunner
+from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
+from strawberry.schema.validation_rules.maybe_null import MaybeNullValidationRule
+from strawberry.schema.validation_rules.one_of import OneOfInputValidationRule
 from strawberry.types import ExecutionContext, ExecutionResult
+from strawberry.types.execution import PreExecutionError
 from strawberry.types.graphql import OperationType
 
-from app.engine.executor import ShapingExecutor, StreamingExecutor, with_notes
+from app.engine.executor import DiscreetExecutor, ShapingExecutor, StreamingExecutor, with_notes
+from app.engine.limits import Limits, TooCostly, count_values
 from app.engine.operations import Operations
 from app.engine.prepared import Bound, Prepared, RootField, prepare
+from app.engine.reading import Document, Documents, Rules
 
 IS_AWAITABLE: Any = optimized_is_awaitable  # its declared type is narrower than what graphql-core takes
 
 
-class PreparingSchema(strawberry.Schema):
-    """`execute` answers as Strawberry's does. With `prepares=False` it is Strawberry's."""
+@dataclass(frozen=True)
+class Manner:
+    """How much may be asked at once, and what is told beside the answers."""
 
-    def __init__(self, *args: Any, prepares: bool = True, **given: Any) -> None:
+    limits: Limits | None = None
+    introspection: bool = True
+    suggestions: bool = True
+    tells_cost: bool = False
+
+
+class PreparingSchema(strawberry.Schema):
+    """`execute` answers as Strawberry's does, within limits. With `prepares=False` it is Strawberry's."""
+
+    def __init__(self, *args: Any, prepares: bool = True, manner: Manner | None = None, **given: Any) -> None:
         super().__init__(*args, **given)
+        self.manner = manner or Manner()
+        self.documents = Documents(self._schema, self.manner.limits)
+        self.own: set[str] = set()  # the service's own documents, which meet no limit
         self.operations = Operations(self.make)
         # What may change the meaning of every field leaves only the long way.
         is_usual = self.execution_context_class is StrawberryGraphQLCoreExecutionContext
@@ -33,19 +55,84 @@ class PreparingSchema(strawberry.Schema):
 
     def pin(self, text: str) -> None:
         """Prepare a document of the service's own before anybody asks."""
+        self.own.add(text)
         if self.prepares:
             self.operations.pin(text)
+
+    def read(self, text: str) -> Document:
+        """A document, parsed once however often it is looked at; refused where it is over a limit."""
+        return self.documents.read(text, text in self.own)
 
     def make(self, text: str, name: str | None) -> Prepared | None:
         """The prepared operation; None for a document that is not valid or nests too deeply to be walked."""
         rules = self.context_of(text, None, None, name).validation_rules
         try:
-            document = parse(text)
-            if validate_document(self._schema, document, rules):
+            document = self.read(text)
+            if self.errors_in(document, rules):
                 return None
-            return prepare(self._schema, self.schema_converter, document, name)
+            prepared = prepare(self._schema, self.schema_converter, document.ast, name)
         except (GraphQLError, RecursionError):
             return None
+        if prepared is not None and self.manner.limits is not None:
+            prepared.cost = document.cost(name)
+        return prepared
+
+    def errors_in(self, document: Document, rules: Rules) -> list[GraphQLError]:
+        rules = (*rules, MaybeNullValidationRule, OneOfInputValidationRule)
+        if self.manner.limits is not None:
+            rules = (*rules, MaxIntrospectionDepthRule)
+        if not self.manner.introspection:
+            rules = (*rules, NoSchemaIntrospectionCustomRule)
+        return document.errors(rules, not self.manner.suggestions)
+
+    # --- what it costs ----------------------------------------------------------------------------
+
+    def refusal_of(
+        self, cost: int, variables: dict[str, Any] | None, is_own: bool, context: Any
+    ) -> GraphQLError | None:
+        """Why an operation is not carried out, of which it is known what it costs."""
+        limits = self.manner.limits
+        if limits is not None and not is_own:
+            if variables and (values := count_values(variables)) > limits.values:
+                return TooCostly(values, "values in the variables", limits.values)
+            if cost > limits.cost:
+                return TooCostly(cost, "points of cost", limits.cost)
+        return self.charge(context, cost)
+
+    def charge(self, context: Any, cost: int) -> GraphQLError | None:
+        """Where somebody counts what is asked for: a refusal, if it has become too much."""
+        return None
+
+    def told(self, cost: int) -> dict[str, Any]:
+        limits = self.manner.limits
+        if not self.manner.tells_cost or limits is None:
+            return {}
+        return {"cost": {"cost": cost, "limit": limits.cost}}
+
+    async def _prepare_operation_async(
+        self, context: ExecutionContext, extensions_runner: SchemaExtensionsRunner
+    ) -> PreExecutionError | None:
+        """The long way, for what is not prepared and for subscriptions; Strawberry finds the work done."""
+        if self.manner.limits is not None and context.query and context.graphql_document is None:
+            refusal = self.look_at(context, context.query)
+            if refusal is not None:
+                return PreExecutionError(data=None, errors=[refusal])
+        return await super()._prepare_operation_async(context, extensions_runner)
+
+    def look_at(self, context: ExecutionContext, text: str) -> GraphQLError | None:
+        try:
+            document = self.read(text)
+            context.graphql_document = document.ast
+            if cost := document.cost(context.operation_name):
+                points = cost(context.variables)
+                if document.kind(context.operation_name) is not Kind.SUBSCRIPTION:  # not with every event
+                    context.extensions_results.update(self.told(points))
+                if refusal := self.refusal_of(points, context.variables, text in self.own, context.context):
+                    return refusal
+            context.pre_execution_errors = self.errors_in(document, context.validation_rules)
+        except GraphQLError as refusal:
+            return refusal
+        return None
 
     async def execute(
         self,
@@ -69,6 +156,11 @@ class PreparingSchema(strawberry.Schema):
                 allowed,
                 operation_extensions,
             )
+        points = 0
+        if prepared.cost is not None:
+            points = prepared.cost(variable_values)
+            if refusal := self.refusal_of(points, variable_values, prepared.is_own, context_value):
+                return PreExecutionError(None, [refusal], extensions=self.told(points))
         bound = outcome = None
         variables = prepared.variables.values(variable_values)
         if variables is not None:
@@ -78,16 +170,24 @@ class PreparingSchema(strawberry.Schema):
                 outcome = await resolve(bound, root, variables, context_value, operation_extensions)
                 if outcome.error is None:
                     try:
-                        return ExecutionResult({root.key: complete(outcome.value)}, None, extensions={})
+                        answer = {root.key: complete(outcome.value)}
+                        return ExecutionResult(answer, None, extensions=self.told(points))
                     except Exception:
                         pass  # graphql-core comes upon it again and says it in its own way
         context = self.context_of(query, variable_values, context_value, operation_name)
-        return await self.execute_by_core(prepared, context, bound, outcome, operation_extensions)
+        result = await self.execute_by_core(prepared, context, bound, outcome, operation_extensions)
+        result.extensions = self.told(points)
+        return result
 
     def _stream(self, *given: Any, **named: Any) -> Any:
         if self.execution_context_class is StrawberryGraphQLCoreExecutionContext:
-            named["execution_context_class"] = StreamingExecutor
+            is_open = self.manner.suggestions
+            named["execution_context_class"] = StreamingExecutor if is_open else DiscreetExecutor
         return super()._stream(*given, **named)
+
+    def _get_custom_context_kwargs(self, *given: Any, **named: Any) -> dict[str, Any]:
+        handed = super()._get_custom_context_kwargs(*given, **named)
+        return handed if self.manner.suggestions else {**handed, "hide_suggestions": True}
 
     async def execute_by_core(
         self,
@@ -110,6 +210,7 @@ class PreparingSchema(strawberry.Schema):
             is_awaitable=IS_AWAITABLE,
             middleware=[outcome] if outcome else None,
             operation_extensions=operation_extensions,
+            hide_suggestions=not self.manner.suggestions,
             **executor,
         )
         if optimized_is_awaitable(result):

@@ -24,8 +24,9 @@ from strawberry.types import ExecutionContext, ExecutionResult, arguments
 from strawberry.types.field import StrawberryField
 from strawberry.types.fields import resolver as resolvers
 
-EXECUTOR, OPERATIONS, SHAPES, SCHEMA, ARGUMENTS = (
-    f"app/engine/{name}.py" for name in ("executor", "operations", "shapes", "schema", "arguments")
+EXECUTOR, OPERATIONS, SHAPES, SCHEMA, ARGUMENTS, LIMITS, READING = (
+    f"app/engine/{name}.py"
+    for name in ("executor", "operations", "shapes", "schema", "arguments", "limits", "reading")
 )
 
 COMPLETE = "self return_type field_details_list info path result position_context"
@@ -91,11 +92,21 @@ CALLED: dict[str, tuple[Callable[..., Any], str, str]] = {
         graphql.parse,
         "source no_location max_tokens experimental_fragment_arguments allow_empty_selection_sets"
         " max_lexical_tokens max_comments max_source_length",
+        LIMITS,
+    ),
+    "validate": (
+        graphql.validate,
+        "schema document_ast rules max_errors hide_suggestions allow_empty_selection_sets",
+        READING,
+    ),
+    "Schema._prepare_operation_async": (
+        strawberry.Schema._prepare_operation_async,
+        "self context extensions_runner",
         SCHEMA,
     ),
-    "validate_document": (
-        strawberry_schema.validate_document,
-        "schema document validation_rules",
+    "Schema._get_custom_context_kwargs": (
+        strawberry.Schema._get_custom_context_kwargs,
+        "self operation_extensions sync",
         SCHEMA,
     ),
     "convert_arguments": (
@@ -275,6 +286,28 @@ def test_strawberry_executes_by_the_executor_that_the_engine_extends() -> None:
     assert schema.get_extensions() == [], told
     assert schema.exception_handlers == (), told
     assert schema.directives == (), told
+
+
+def test_strawberry_validates_by_the_rules_that_the_engine_validates_by() -> None:
+    """The engine does it first, and Strawberry then finds it done."""
+    source = inspect.getsource(strawberry_schema.validate_document)
+    done = inspect.getsource(strawberry_schema._run_validation)
+
+    told = f"validation has changed: look at {SCHEMA}"
+    assert "MaybeNullValidationRule,\n        OneOfInputValidationRule,\n    )" in source, told
+    assert "execution_context.pre_execution_errors is None" in done, told
+
+
+def test_the_parser_says_what_there_was_too_much_of() -> None:
+    told = f"the parser has changed: look at {LIMITS}"
+    for text, limits, said in (
+        ("{ a b }", {"max_lexical_tokens": 2}, "Document contains more than 2 tokens."),
+        ("#\n#\n{ a }", {"max_comments": 1}, "Document contains more than 1 comments."),
+        ("{ a " * 5000, {}, "Document is nested too deeply."),
+    ):
+        with pytest.raises(graphql.GraphQLSyntaxError) as refusal:
+            graphql.parse(text, **limits)
+        assert said in refusal.value.message, told
 
 
 def test_a_type_leads_back_to_what_strawberry_made_it_of() -> None:

@@ -1,0 +1,92 @@
+"""Documents as they come in: parsed once, counted, and found within their limits or refused."""
+
+from dataclasses import dataclass, field
+
+from graphql import (
+    DocumentNode,
+    FragmentDefinitionNode,
+    GraphQLError,
+    GraphQLSchema,
+    NoFragmentCyclesRule,
+    OperationDefinitionNode,
+    OperationType,
+    get_operation_ast,
+    validate,
+)
+from graphql.validation import ASTValidationRule
+
+from app.engine.costs import Cost, cost_of
+from app.engine.limits import Limits, count_within, parse_within
+from app.engine.operations import Recent
+
+MOST_DOCUMENTS = 64
+MOST_TEXT = 32 * 1024  # of all remembered documents
+MOST_ERRORS = 10  # in one answer: each may write out a large part of the document
+
+Rules = tuple[type[ASTValidationRule], ...]
+
+
+@dataclass(eq=False)
+class Document:
+    schema: GraphQLSchema
+    ast: DocumentNode
+    is_circular: bool = False
+    is_valid: bool = False
+    costs: dict[str | None, Cost] = field(default_factory=dict)
+
+    def errors(self, rules: Rules, hides_suggestions: bool) -> list[GraphQLError]:
+        """What is wrong with it. Where fragments go round in circles that alone: others would follow them."""
+        if self.is_valid:
+            return []
+        if self.is_circular:
+            rules = (NoFragmentCyclesRule,)
+        errors = validate(self.schema, self.ast, rules, MOST_ERRORS, hides_suggestions)
+        self.is_valid = not errors
+        for error in errors if hides_suggestions else ():
+            error.message = error.message.partition(" Did you mean ")[
+                0
+            ]  # one rule suggests braces all the same
+        return errors
+
+    def cost(self, name: str | None) -> Cost | None:
+        """That of an operation; None where it is not clear which is meant, or what it comes to."""
+        operation = self.operation(name)
+        if operation is None or self.is_circular:
+            return None
+        if name not in self.costs:
+            self.costs[name] = cost_of(self.schema, operation, self.fragments())
+        return self.costs[name]
+
+    def operation(self, name: str | None) -> OperationDefinitionNode | None:
+        return get_operation_ast(self.ast, name)
+
+    def kind(self, name: str | None) -> OperationType | None:
+        operation = self.operation(name)
+        return None if operation is None else operation.operation
+
+    def fragments(self) -> dict[str, FragmentDefinitionNode]:
+        definitions = self.ast.definitions
+        return {each.name.value: each for each in definitions if isinstance(each, FragmentDefinitionNode)}
+
+
+class Documents:
+    """Those that came in last: one request looks at its document several times."""
+
+    def __init__(self, schema: GraphQLSchema, limits: Limits | None) -> None:
+        self.schema = schema
+        self.limits = limits
+        self.recent: Recent[Document] = Recent(MOST_DOCUMENTS)
+
+    def read(self, text: str, is_own: bool = False) -> Document:
+        known = self.recent.get(text)
+        if known is not None:
+            return known
+        limits = None if is_own else self.limits
+        document = Document(self.schema, parse_within(text, limits))
+        if limits is not None:
+            document.is_circular = count_within(document.ast, limits).is_circular
+        self.recent.keep(text, document)
+        kept = self.recent.values
+        while len(kept) > 1 and sum(map(len, kept)) > MOST_TEXT:
+            kept.popitem(last=False)
+        return document

@@ -1,0 +1,178 @@
+"""Promise: a document is counted in one pass, each fragment once; what is over a limit goes no further."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from graphql import FieldNode, FragmentSpreadNode, InlineFragmentNode, SelectionSetNode, parse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.engine.limits import Counting, Limits, TooCostly, count_values, count_within, parse_within
+
+WIDE = Limits(*[10**9] * 11)
+
+
+def refused(text: str, **limits: int) -> str:
+    with pytest.raises(TooCostly) as refusal:
+        count_within(parse_within(text, replace(WIDE, **limits)), replace(WIDE, **limits))
+    return refusal.value.message
+
+
+def is_taken(text: str, **limits: int) -> bool:
+    count_within(parse_within(text, replace(WIDE, **limits)), replace(WIDE, **limits))
+    return True
+
+
+CASES: dict[str, tuple[str, dict[str, int], str]] = {
+    "tokens": ("{ a b c }", {"tokens": 4}, "more than 4 tokens"),
+    "comments": ("#\n#\n#\n{ a }", {"tokens": 2}, "more than 2 comments"),
+    "fragments": (
+        "{ ...F ...G } fragment F on Q { a } fragment G on Q { a }",
+        {"fragments": 1},
+        "2 fragments",
+    ),
+    "levels": ("{ a { ... { ... { b } } } }", {"levels": 3}, "more than 3 levels"),
+    "depth": ("{ a { b { c } } }", {"depth": 2}, "3 levels of fields"),
+    "depth in fragments": (
+        "{ a { ...F } } fragment F on Q { b { ...G } } fragment G on Q { c }",
+        {"depth": 2},
+        "3 levels of fields",
+    ),
+    "selections": ("{ a b ... { c } }", {"selections": 3}, "4 selections"),
+    "aliases": ("{ x: a y: a ... { z: a } }", {"aliases": 2}, "3 aliases"),
+    "root fields": (
+        "{ a ...F ... { b } } fragment F on Q { c { d e } }",
+        {"root_fields": 2},
+        "3 root fields",
+    ),
+    "directives": (
+        "query($v: Int @a) @b { c @d ...F @e } fragment F on Q @f { g }",
+        {"directives": 4},
+        "5 directives",
+    ),
+    "comparisons": ("{ a(b: 1) a(b: 1) a(b: 1) }", {"comparisons": 23}, "24 comparisons"),
+    "comparisons below": ("{ a { b b } ... { a { b } } }", {"comparisons": 7}, "8 comparisons"),
+}
+PLURAL = {"comparisons": " of fields under one name"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_over_a_limit_is_refused_and_what_meets_it_is_taken(name: str) -> None:
+    text, limits, counted = CASES[name]
+    [(limit, allowed)] = limits.items()
+
+    said = refused(text, **limits)
+
+    assert said == f"Too costly: {counted}{PLURAL.get(limit, '')}, and {allowed} are allowed."
+    assert is_taken(text, **{limit: allowed + 1})
+
+
+def fanning_out(number: int) -> str:
+    fragments = [f"fragment F{n} on Q {{ ...F{n + 1} ...F{n + 1} }}" for n in range(number)]
+    return f"{{ ...F0 }} {' '.join(fragments)} fragment F{number} on Q {{ a }}"
+
+
+def test_fragments_that_fan_out_are_counted_though_nobody_could_spread_them_out() -> None:
+    # 1 spread, then 2, 4, ... and as many fields as there are spreads at last
+    assert refused(fanning_out(60), selections=1000) == (
+        f"Too costly: {2**61 - 1 + 2**60} selections, and 1000 are allowed."
+    )
+
+
+ROUND = [
+    "{ ...A } fragment A on Q { a ...A }",
+    "{ ...A } fragment A on Q { a { ...B } } fragment B on Q { b { ...A } }",
+    "{ a } fragment A on Q { a ...B ...B } fragment B on Q { ...A b }",
+]
+
+
+@pytest.mark.parametrize("text", ROUND)
+def test_fragments_that_go_round_in_circles_are_counted_once_round(text: str) -> None:
+    counting = count_within(parse(text), WIDE)
+
+    assert counting.is_circular
+    assert counting.whole().selections <= 8
+    assert "selections" in refused(text, selections=1)
+
+
+def test_circles_that_fan_out_are_refused() -> None:
+    every = " ".join(f"...F{n}" for n in range(20))
+    fragments = " ".join(f"fragment F{n} on Q {{ {every} }}" for n in range(20))
+
+    assert "selections, and 1000 are allowed." in refused(f"{{ {every} }} {fragments}", selections=1000)
+
+
+def test_what_no_operation_uses_is_counted_too() -> None:
+    assert refused("{ a } fragment F on Q { b { c { d } } }", depth=2) == (
+        "Too costly: 3 levels of fields, and 2 are allowed."
+    )
+
+
+@pytest.mark.parametrize("nested", ["{a" * 900 + "}" * 900, "{a(b:" + "[" * 900 + "]" * 900 + ")}"])
+def test_what_nests_too_deeply_to_be_read_is_refused(nested: str) -> None:
+    assert refused(nested, levels=64) == "Too costly: more than 64 levels, and 64 are allowed."
+
+
+@pytest.mark.parametrize(
+    ("variables", "counted"),
+    [({}, 0), ({"a": 1, "b": None}, 2), ({"a": [1, 2]}, 3), ({"a": {"b": [{"c": 1}, {"c": 2}]}}, 6)],
+)
+def test_values_in_variables_are_counted_at_every_level(variables: dict[str, Any], counted: int) -> None:
+    assert count_values(variables) == counted
+
+
+# --- the count of each fragment once is that of everything spread out ------------------------------
+
+NAMES = ["F0", "F1", "F2", "F3"]
+FIELDS = ["a", "x: a", "a @d", "b @d @d"]
+OPENINGS = ["a", "x: b @d", "...", "... on Q"]
+
+
+@st.composite
+def selections(draw: st.DrawFn, later: list[str], nesting: int = 2) -> str:
+    """Fields, what nests, and spreads of fragments that come later: nothing goes round."""
+    spreads = [f"...{name}" for name in later] + [f"...{name} @d" for name in later]
+    parts = draw(st.lists(st.sampled_from(FIELDS + spreads), min_size=1, max_size=3))
+    if nesting and draw(st.booleans()):
+        inner = draw(selections(later, nesting - 1))
+        parts.append(f"{draw(st.sampled_from(OPENINGS))} {{ {inner} }}")
+    return " ".join(parts)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> str:
+    parts = [f"{{ {draw(selections(NAMES))} }}"]
+    for number, name in enumerate(NAMES):
+        parts.append(f"fragment {name} on Q {{ {draw(selections(NAMES[number + 1 :]))} }}")
+    return " ".join(parts)
+
+
+def naive(selection_set: SelectionSetNode, fragments: dict[str, SelectionSetNode]) -> tuple[int, ...]:
+    """Levels, depth, selections, aliases, root fields and directives, by walking every path."""
+    levels = depth = number = aliases = roots = directives = 0
+    for each in selection_set.selections:
+        below = (0, 0, 0, 0, 0, 0)
+        if isinstance(each, FragmentSpreadNode):
+            below = naive(fragments[each.name.value], fragments)  # type: ignore[assignment]
+        elif isinstance(each, FieldNode | InlineFragmentNode) and each.selection_set:
+            below = naive(each.selection_set, fragments)  # type: ignore[assignment]
+        is_field = isinstance(each, FieldNode)
+        levels = max(levels, below[0])
+        depth = max(depth, below[1] + is_field)
+        number += 1 + below[2]
+        aliases += below[3] + (isinstance(each, FieldNode) and each.alias is not None)
+        roots += 1 if is_field else below[4]
+        directives += len(each.directives or ()) + below[5]
+    return levels + 1, depth, number, aliases, roots, directives
+
+
+@given(documents())
+def test_the_count_is_that_of_the_document_spread_out(text: str) -> None:
+    document = parse(text)
+    counting = Counting(document, 10**9)
+    fragments = {name: each.selection_set for name, each in counting.fragments.items()}
+
+    assert not counting.is_circular
+    for root, counts in counting.roots:
+        assert tuple(counts) == naive(root.selection_set, fragments)
