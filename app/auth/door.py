@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from app.auth.keys import Key
 from app.auth.tokens import Identity, Verifier
+from app.care.allowance import Allowances
 from app.care.context import Context, Role, Viewer
 from app.care.errors import NotAllowed, NotSignedIn
 from app.db.audit.records import Recorder
@@ -70,6 +71,7 @@ class Door:
     verifier: Verifier
     time_zone: str
     clock: Callable[[], datetime] = utc_now
+    allowances: Allowances | None = None
     entered: dict[str, Entered] = field(default_factory=dict, compare=False)
 
     async def open(
@@ -86,6 +88,7 @@ class Door:
             self.time_zone,
             contract=contract,
             recorder=self.recorder,
+            allowance=self.allowances.of(viewer, now) if self.allowances and viewer else None,
         )
 
     async def viewer(self, authorization: str, now: datetime) -> Viewer:

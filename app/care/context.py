@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
+from app.care.allowance import Allowance
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.once import Once, making_once
 from app.db.audit.records import DONE, About, Record, Recorder, about_answers, as_text, recorded
@@ -39,6 +40,7 @@ class Context:
     repeats_within: timedelta | None = None  # how soon the same homework is taken for a repetition
     contract: Contract = Contract.GRAPHQL
     recorder: Recorder | None = None  # of the audit trail; none where nothing is recorded
+    allowance: Allowance | None = None  # how much the viewer may still ask for; None: any number
 
     async def read(self, what: str, viewpoint: Viewpoint, operation: Operation[Result]) -> Result:
         """What may show a person's answers. If it did, that is on record before anybody hears of them."""
@@ -75,6 +77,11 @@ class Context:
         return Record(
             self.now, actor, viewer.id, self.contract, what, outcome, as_text(about), self.request_id
         )
+
+    def spend(self, cost: int) -> None:
+        """Count what is asked for; refused where it has become too much."""
+        if self.allowance is not None:
+            self.allowance.spend(cost, self.now)
 
     def signed_in(self) -> Viewer:
         if self.viewer is None:

@@ -5,6 +5,7 @@ CareError
 ├── NotAllowed      signed in, but not in the role or with the account that this needs
 ├── KeyTaken        an Idempotency-Key that was given to another request
 ├── KeyInUse        ... or to this one, which is still being carried out
+├── RateLimited     the viewer has asked for too much within a minute; says how soon there is room again
 └── Refused         something a person can mend; names the members it is about
     ├── Incomplete  a required member is missing
     ├── Unreadable  a value that cannot be read or is out of bounds
@@ -50,6 +51,14 @@ class KeyInUse(CareError):
 
     def __init__(self) -> None:
         super().__init__("a request with this Idempotency-Key is still being carried out")
+
+
+class RateLimited(CareError):
+    code = "RATE_LIMITED"
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__("too much was asked for within a minute")
+        self.seconds = seconds
 
 
 class Refused(CareError):

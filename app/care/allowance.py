@@ -1,0 +1,65 @@
+"""How much a viewer may ask for in a minute, in points of cost, as one process counts them.
+
+The allowance grows steadily and is never more than that of a minute. An operation that costs more than a
+whole minute's has to wait until the allowance is full, and leaves a debt.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from datetime import datetime
+from math import ceil
+
+from app.care.errors import RateLimited
+
+MINUTE = 60
+MOST_VIEWERS = 10_000
+
+
+class Allowance:
+    """Of one viewer."""
+
+    __slots__ = ("left", "moment", "points", "wait")
+
+    def __init__(self, points: int, now: datetime) -> None:
+        self.points = points
+        self.left = float(points)
+        self.moment = now.timestamp()
+        self.wait = 0  # seconds until what was refused last would be granted
+
+    def grow(self, now: datetime) -> None:
+        moment = now.timestamp()
+        grown = max(0.0, moment - self.moment) * self.points / MINUTE
+        self.left = min(self.points, self.left + grown)
+        self.moment = moment
+
+    def spend(self, cost: int, now: datetime) -> None:
+        self.grow(now)
+        needed = min(cost, self.points)
+        if self.left < needed:
+            self.wait = self.seconds_for(needed - self.left)
+            raise RateLimited(self.wait)
+        self.left -= cost
+
+    def seconds_for(self, points: float) -> int:
+        return max(1, ceil(points * MINUTE / self.points))
+
+    def seconds_until_full(self) -> int:
+        return ceil((self.points - self.left) * MINUTE / self.points)
+
+
+class Allowances:
+    """Of the viewers that were here last: who was not for long has a full one again."""
+
+    def __init__(self, points: int) -> None:
+        self.points = points
+        self.known: OrderedDict[Hashable, Allowance] = OrderedDict()
+
+    def of(self, viewer: Hashable, now: datetime) -> Allowance:
+        found = self.known.get(viewer)
+        if found is None:
+            found = self.known[viewer] = Allowance(self.points, now)
+            if len(self.known) > MOST_VIEWERS:
+                self.known.popitem(last=False)
+        else:
+            self.known.move_to_end(viewer)
+        return found
