@@ -20,6 +20,7 @@ from app import ide
 from app.auth.door import Door, utc_now
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
+from app.care.allowance import Allowances
 from app.care.context import Role
 from app.db.audit.records import Recorder
 from app.db.drivers import DatabaseError, open_database, sqlite_path
@@ -30,10 +31,12 @@ from app.db.upkeep.migrate import newest_version, stored_version
 from app.development import has_own_keys, mint_token, public_key, refuse_own_key
 from app.dispatch.dispatcher import dispatching
 from app.dispatch.webhook import open_webhook
+from app.engine.schema import Manner
 from app.feed import Feed, told_to_stop
 from app.load import Load
 from app.quiet import keep_quiet
 from app.rest_compat.routes import build_legacy
+from app.schema.limits import manner_of
 from app.schema.schema import Schema, build_schema
 from app.schema.transport.browsers import AllowedOrigins, send_preflight, with_headers
 from app.schema.transport.endpoint import Endpoint
@@ -51,7 +54,8 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
     keep_quiet(not settings.in_development)
     keys = keys_for(settings)
     webhook = open_webhook(settings)
-    schema = schema_of_service(settings.engine)
+    schema = schema_of_service(settings.engine, manner_of(settings))
+    points = settings.points_per_minute
     documents = open_documents(settings, schema)
 
     @asynccontextmanager
@@ -66,7 +70,14 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
             async with dispatches:
                 with told_to_stop(load.leave, feed.stop, settings.drain_seconds):
                     yield {
-                        "door": Door(db, recorder, verifier, settings.time_zone, clock),
+                        "door": Door(
+                            db,
+                            recorder,
+                            verifier,
+                            settings.time_zone,
+                            clock,
+                            Allowances(points) if points else None,
+                        ),
                         "feed": feed,
                         "load": load,
                     }
@@ -134,9 +145,9 @@ def settle() -> None:
 
 
 @cache
-def schema_of_service(prepares: bool) -> Schema:
-    """Some work to make, and the same for every application of a process."""
-    return build_schema(prepares)
+def schema_of_service(prepares: bool, manner: Manner | None = None) -> Schema:
+    """Some work to make, and the same for every application of a process that is set alike."""
+    return build_schema(prepares, manner)
 
 
 def refuse_unaudited(settings: Settings) -> None:

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "CARE_"
+USUAL_RATE = 300_000  # points in a minute
 
 
 class SettingsError(Exception):
@@ -147,6 +148,24 @@ class Settings(BaseSettings):
         "meanwhile /readyz says 503",
     )
 
+    token_limit: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        2000, description="tokens that a GraphQL document may have"
+    )
+    depth_limit: Annotated[int, Field(ge=1, le=64)] = Field(
+        15, description="fields within fields that a GraphQL document may have"
+    )
+    cost_limit: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
+        15_000, description="points that a GraphQL operation may cost (docs/limits.md)"
+    )
+    rate_limit: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = Field(
+        None,
+        description="points that a viewer may spend in a minute, in one process; 0: any number; unset: "
+        "300,000 in production, any number in development",
+    )
+    introspection: bool | None = Field(
+        None, description="on or off: whether the schema may be asked for; unset: in development only"
+    )
+
     @field_validator("time_zone")
     @classmethod
     def _known_zone(cls, value: str) -> str:
@@ -188,6 +207,16 @@ class Settings(BaseSettings):
     @property
     def in_development(self) -> bool:
         return self.env is Environment.DEVELOPMENT
+
+    @property
+    def points_per_minute(self) -> int:
+        if self.rate_limit is None:
+            return 0 if self.in_development else USUAL_RATE
+        return self.rate_limit
+
+    @property
+    def introspects(self) -> bool:
+        return self.in_development if self.introspection is None else self.introspection
 
     @property
     def database(self) -> str:

@@ -21,11 +21,19 @@ from tests.given import Record, lines
 
 Result = TypeVar("Result")
 
+# Tests ask for far more at once than anybody else does; those of the limits set their own.
+WIDE: dict[str, Any] = {"token_limit": 100_000, "depth_limit": 64, "cost_limit": 10_000_000}
+
 
 @contextmanager
-def opened(app: Starlette) -> Iterator[Client]:
-    """The service as it answers what it knows: documents are prepared when they come the first time."""
-    schema_of(app).operations.uses = 1
+def opened(app: Starlette, tells_cost: bool = False) -> Iterator[Client]:
+    """The service as it answers what it knows: documents are prepared when they come the first time.
+
+    What an answer cost is left out, though it is told in development: it is not what most tests are about.
+    """
+    schema = schema_of(app)
+    schema.operations.uses = 1
+    schema.manner = replace(schema.manner, tells_cost=tells_cost)
     with open_client(app) as client:
         yield client
 

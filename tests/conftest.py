@@ -14,7 +14,7 @@ from app.db.upkeep.migrate import migrate
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
-from tests.callers import Gateway, opened
+from tests.callers import WIDE, Gateway, opened
 from tests.client import LOOPS
 from tests.given import NOW
 from tests.postgres import Copies, create_database, folder_in_memory, running_postgres, url_of
@@ -86,6 +86,7 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
         token_key=keys.public_pem(),
         var=str(tmp_path),
         dispatcher=False,  # who tests it does one round at a time
+        **WIDE,
     )
 
 

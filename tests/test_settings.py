@@ -49,6 +49,11 @@ DEFAULTS = {
     "graphql_body_limit": 262_144,
     "most_requests": 256,
     "drain_seconds": 2,
+    "token_limit": 2000,
+    "depth_limit": 15,
+    "cost_limit": 15_000,
+    "rate_limit": None,
+    "introspection": None,
 }
 
 GIVEN = {
@@ -83,6 +88,11 @@ GIVEN = {
     "CARE_GRAPHQL_BODY_LIMIT": ("1048576", 1_048_576),
     "CARE_MOST_REQUESTS": ("1", 1),
     "CARE_DRAIN_SECONDS": ("0", 0),
+    "CARE_TOKEN_LIMIT": ("500", 500),
+    "CARE_DEPTH_LIMIT": ("10", 10),
+    "CARE_COST_LIMIT": ("1000", 1000),
+    "CARE_RATE_LIMIT": ("0", 0),
+    "CARE_INTROSPECTION": ("on", True),
 }
 
 
@@ -190,6 +200,11 @@ UNREADABLE = [
     ("CARE_LEGACY_RETRY_WINDOW", "-1", "Input should be greater than or equal to 0"),
     ("CARE_LEGACY_RETRY_WINDOW", "86401", "Input should be less than or equal to 86400"),
     ("CARE_LEGACY_RETRY_WINDOW", "a minute", INTEGER),
+    ("CARE_TOKEN_LIMIT", "0", "Input should be greater than or equal to 1"),
+    ("CARE_TOKEN_LIMIT", "100001", "Input should be less than or equal to 100000"),
+    ("CARE_DEPTH_LIMIT", "65", "Input should be less than or equal to 64"),
+    ("CARE_COST_LIMIT", "none", INTEGER),
+    ("CARE_RATE_LIMIT", "-1", "Input should be greater than or equal to 0"),
 ]
 
 
@@ -256,7 +271,7 @@ def test_names_that_a_platform_injects_are_only_pointed_out(monkeypatch: pytest.
     assert said.stderr.splitlines()[:-1] == warnings
 
 
-WRITTEN = {"True": "on", "False": "off", "''": "empty"}
+WRITTEN = {"True": "on", "False": "off", "''": "empty", "None": "unset"}
 
 
 def test_the_command_settings_lists_every_variable_with_its_default_and_meaning() -> None:

@@ -19,4 +19,6 @@ def list_settings() -> None:
         default = str(field.default)
         if isinstance(field.default, bool):
             default = "on" if field.default else "off"
+        if field.default is None:
+            default = "unset"
         click.echo(f"{variable(name)} (default: {default or 'empty'})\n    {field.description}")

@@ -19,6 +19,7 @@ STATUS = {
     "WRONG_STATE": 409,
     "DRAFT_CONFLICT": 409,
     "IDEMPOTENCY_CONFLICT": 422,  # 409 where it is only still running
+    "RATE_LIMITED": 429,
     "OVERLOADED": 503,
     "INTERNAL": 500,
 }

@@ -164,6 +164,7 @@ async def enter(request: Request, role: Role) -> Context:
     state = request.scope["state"]
     door: Door = state["door"]
     ctx = await door.open(header(request.scope, b"authorization"), state["request_id"], Contract.LEGACY)
+    state["allowance"] = ctx.allowance
     ctx.signed_in_as(role)
     return ctx
 

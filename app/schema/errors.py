@@ -10,6 +10,7 @@ from strawberry.types import ExecutionResult
 from app.care.errors import CareError, Refused, WrongAnswer, WrongAnswers
 from app.db.drivers import DatabaseUnavailable
 from app.db.tables import Question
+from app.engine.limits import TooCostly
 from app.schema.types.node import global_id
 
 # Where graphql-core 3.3 goes on to quote what it was given, and where it quotes it in between.
@@ -20,6 +21,7 @@ QUOTE_BEFORE = re.compile(r"(?<=Value )'.*' (?=does not exist in '\w+' enum)", r
 
 INTERNAL = "INTERNAL"
 OVERLOADED = "OVERLOADED"
+TOO_COSTLY = "TOO_COSTLY"
 
 
 @strawberry.type(description="Something about the input that a person can mend.")
@@ -52,6 +54,8 @@ def path_of_answer(wrong: WrongAnswer) -> list[str]:
 
 def code_of(error: GraphQLError) -> str:
     """The code of an error: ours, GraphQL's own, or INTERNAL for what nobody expected."""
+    if isinstance(error, TooCostly):
+        return TOO_COSTLY
     original = error.original_error
     if isinstance(original, CareError):
         return original.code
@@ -88,6 +92,8 @@ def as_response(result: ExecutionResult, request_id: str) -> dict[str, Any]:
     response: dict[str, Any] = {"data": result.data}
     if result.errors:
         response["errors"] = [formatted(error, request_id) for error in result.errors]
+    if result.extensions:
+        response["extensions"] = result.extensions
     return response
 
 

@@ -8,7 +8,8 @@ from graphql import GraphQLError, GraphQLObjectType, lexicographic_sort_schema, 
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types import ExecutionContext
 
-from app.engine.schema import PreparingSchema
+from app.care.errors import RateLimited
+from app.engine.schema import Manner, PreparingSchema
 from app.schema.errors import INTERNAL, OVERLOADED, code_of
 from app.schema.mutation import Mutation
 from app.schema.query import Query
@@ -19,6 +20,7 @@ from app.schema.types.books import Book
 from app.schema.types.people import Caregiver, Client
 from app.schema.types.scalars import DATE, DATE_TIME
 from app.schema.types.sessions import Session
+from app.schema.weights import weigh
 
 logger = logging.getLogger("care.graphql")
 
@@ -44,6 +46,14 @@ class Schema(PreparingSchema):
             operation_extensions=given["operation_extensions"],
         )
 
+    def charge(self, context: Any, cost: int) -> GraphQLError | None:
+        """What the viewer asks for is counted, over everything they ask."""
+        try:
+            context.spend(cost)
+        except RateLimited as refusal:
+            return GraphQLError(refusal.message, original_error=refusal)
+        return None
+
     def process_errors(
         self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
     ) -> None:
@@ -58,10 +68,11 @@ class Schema(PreparingSchema):
                 logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
 
 
-def build_schema(prepares: bool = True) -> Schema:
+def build_schema(prepares: bool = True, manner: Manner | None = None) -> Schema:
     """The schema; with `prepares=False` every operation takes Strawberry's own way."""
     schema = Schema(
         prepares=prepares,
+        manner=manner,
         query=Query,
         mutation=Mutation,
         subscription=Subscription,
@@ -73,6 +84,7 @@ def build_schema(prepares: bool = True) -> Schema:
     for graphql_type in schema._schema.type_map.values():
         if isinstance(graphql_type, GraphQLObjectType) and graphql_type.interfaces:
             graphql_type.is_type_of = None
+    weigh(schema._schema)
     return schema
 
 

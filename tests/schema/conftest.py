@@ -9,7 +9,7 @@ import pytest
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
-from tests.callers import Gateway, opened
+from tests.callers import WIDE, Gateway, opened
 from tests.given import NOW
 from tests.postgres import create_database, drop_database
 from tests.schema.worlds import a_full_world, given_feedback
@@ -45,6 +45,7 @@ def standing(
         var=str(tmp_path_factory.mktemp("var")),
         engine=engine,
         dispatcher=False,
+        **WIDE,
     )
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)

@@ -83,8 +83,11 @@ def test_every_combination_of_filters_is_a_naive_count(
     ]
     expected = [naive_assignments(viewer, asked | {"since": since}) for asked in asked_for]
 
-    fields = (field_of(number, {**asked, "since": since}) for number, asked in enumerate(asked_for))
-    answer = caller.data(f"{{ {' '.join(fields)} }}")
+    fields = [field_of(number, {**asked, "since": since}) for number, asked in enumerate(asked_for)]
+    halves = (fields[:48], fields[48:])
+    answer = {
+        name: found for half in halves for name, found in caller.data(f"{{ {' '.join(half)} }}").items()
+    }
 
     found = [answer[f"list{number}"] for number in range(len(asked_for))]
     assert [(numbers(each), each["totalCount"]) for each in found] == [(each, len(each)) for each in expected]

@@ -20,10 +20,17 @@ from strawberry.types.graphql import OperationType
 
 from app.auth.door import Door
 from app.care.context import Context
-from app.care.errors import CareError, KeyInUse, KeyTaken, NotAllowed, NotSignedIn
+from app.care.errors import CareError, KeyInUse, KeyTaken, NotAllowed, NotSignedIn, RateLimited
 from app.care.once import KeyScope
 from app.db.drivers import DatabaseUnavailable
-from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_door, request_error
+from app.schema.errors import (
+    INTERNAL,
+    OVERLOADED,
+    TOO_COSTLY,
+    as_response,
+    refusal_at_the_door,
+    request_error,
+)
 from app.schema.schema import Schema
 from app.schema.transport.browsers import with_headers
 from app.schema.transport.documents import DocumentRefused, Documents
@@ -44,6 +51,7 @@ ONE_ANSWER = {
 }
 LISTEN = "A subscription is posted with `Accept: text/event-stream`, or goes over a websocket."
 BEARER = ((b"www-authenticate", b"Bearer"),)
+STATUS_OF_CODE = {TOO_COSTLY: 400, RateLimited.code: 429}
 STATUS: dict[type[CareError], int] = {NotSignedIn: 401, NotAllowed: 403, KeyInUse: 409, KeyTaken: 422}
 
 
@@ -85,7 +93,7 @@ class Endpoint(GraphQL[Context, None]):
         accept = accepted(scope)
         read = read_whole if has_key or accept else read_at_once
         posted, receive = await read(scope, receive, self.longest_body)
-        if posted is not None and accept and is_subscription(self.documents.meant(posted)):
+        if posted is not None and accept and is_subscription(self.schema, self.documents.meant(posted)):
             await self.listen(scope, receive, send, posted, request_id)
             return
         if posted is not None:
@@ -127,6 +135,7 @@ class Endpoint(GraphQL[Context, None]):
         door: Door = scope["state"]["door"]
         try:
             context = await door.open(header(scope, b"authorization"), request_id)
+            scope["state"]["allowance"] = context.allowance
             if context.viewer is None and not self.is_open:
                 context.signed_in()
             return await run(context)
@@ -155,7 +164,7 @@ class Endpoint(GraphQL[Context, None]):
     async def run_keyed(self, scope: Scope, posted: Posted, context: Context) -> Reply:
         """Once, if it changes something; nobody but the signed in may."""
         posted = self.documents.admitted(posted, context.request_id)
-        changes = changes_in(posted.query, posted.operation_name) if context.viewer else set()
+        changes = changes_in(self.schema, posted.query, posted.operation_name) if context.viewer else set()
         if not changes:
             return as_reply(as_response(await self.execute(posted, context), context.request_id))
         refuse_several(changes)
@@ -268,6 +277,9 @@ def as_reply(response: dict[str, Any]) -> Reply:
         return Reply(body, STATUS[KeyTaken])
     if OVERLOADED in codes:
         return Reply(body, 503, (RETRY_AFTER,))
+    for code, status in STATUS_OF_CODE.items():
+        if code in codes:
+            return Reply(body, status)
     return Reply(body)
 
 

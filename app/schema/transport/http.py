@@ -7,6 +7,8 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.types import Scope, Send
 
+from app.care.allowance import MINUTE, Allowance
+
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
@@ -37,9 +39,22 @@ async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) ->
         (b"x-request-id", request_id.encode()),
         *scope["state"].get("headers", HEADERS),
     ]
+    allowance = scope["state"].get("allowance")
+    if allowance is not None:
+        headers += rate_headers(allowance, reply.status)
     body = b"" if scope["method"] == "HEAD" else reply.body  # the headers are those of the GET
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def rate_headers(allowance: Allowance, status: int) -> list[tuple[bytes, bytes]]:
+    """draft-ietf-httpapi-ratelimit-headers: the quota, what is left of it, and when it is whole again."""
+    left, seconds = max(0, int(allowance.left)), allowance.seconds_until_full()
+    headers = [
+        (b"ratelimit-policy", b'"default";q=%d;w=%d' % (allowance.points, MINUTE)),
+        (b"ratelimit", b'"default";r=%d;t=%d' % (left, seconds)),
+    ]
+    return [*headers, (b"retry-after", b"%d" % allowance.wait)] if status == 429 else headers
 
 
 def header(scope: Scope, name: bytes) -> str | None:

@@ -5,41 +5,35 @@ from typing import Any
 import orjson
 from graphql import (
     FieldNode,
-    FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLError,
     InlineFragmentNode,
     OperationType,
     SelectionSetNode,
-    get_operation_ast,
-    parse,
 )
 
 from app.care.context import Context
 from app.care.errors import Unreadable
 from app.care.once import Once
+from app.engine.schema import PreparingSchema
 from app.schema.transport.retries import once_for
 
 CONTRACT = "graphql"
 
 
-def changes_in(query: str, operation_name: str | None) -> set[str]:
+def changes_in(schema: PreparingSchema, query: str, operation_name: str | None) -> set[str]:
     """The names under which the operation answers its mutations; none where it has none, or is none.
 
     Directives are left aside: what may be skipped counts too.
     """
     try:
-        document = parse(query, no_location=True)
-    except (GraphQLError, RecursionError):
+        document = schema.read(query)
+    except GraphQLError:
         return set()
-    operation = get_operation_ast(document, operation_name)
+    operation = document.operation(operation_name)
     if operation is None or operation.operation is not OperationType.MUTATION:
         return set()
-    fragments = {
-        each.name.value: each.selection_set
-        for each in document.definitions
-        if isinstance(each, FragmentDefinitionNode)
-    }
+    fragments = {name: each.selection_set for name, each in document.fragments().items()}
     return names_in(operation.selection_set, fragments)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from graphql import GraphQLError, get_operation_ast, parse
+from graphql import GraphQLError
 from graphql import OperationType as Operation
 from starlette.types import Scope
 from strawberry.types import ExecutionResult
@@ -81,16 +81,14 @@ class Entrance:
 # --- results --------------------------------------------------------------------------------------
 
 
-def is_subscription(posted: Posted) -> bool:
+def is_subscription(schema: PreparingSchema, posted: Posted) -> bool:
     """Whether the operation is one. What cannot be read is none: it is answered once, by what is wrong."""
     if "subscription" not in posted.query:
         return False
     try:
-        document = parse(posted.query, no_location=True)
-    except (GraphQLError, RecursionError):
+        return schema.read(posted.query).kind(posted.operation_name) is Operation.SUBSCRIPTION
+    except GraphQLError:
         return False
-    operation = get_operation_ast(document, posted.operation_name)
-    return operation is not None and operation.operation is Operation.SUBSCRIPTION
 
 
 async def results_of(
@@ -98,7 +96,7 @@ async def results_of(
 ) -> AsyncGenerator[ExecutionResult, None]:
     """One of a query or a mutation, any number of a subscription."""
     asked = (posted.query, posted.variables, context, None, posted.operation_name)
-    if not is_subscription(posted):
+    if not is_subscription(schema, posted):
         yield await schema.execute(*asked, ONE_ANSWER, posted.extensions)
         return
     async with aclosing(await schema.stream(*asked, posted.extensions, MANY_ANSWERS)) as results:

@@ -1,0 +1,162 @@
+"""Promise: an operation costs what its pages say, whether they are written in it or come as variables. Ours
+and those of usual clients stay below every limit."""
+
+import json
+from typing import Any
+
+import pytest
+from graphql import get_introspection_query
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.ide.examples import EXAMPLES
+from app.main import schema_of_service
+from app.rest_compat import routes
+from app.schema.limits import manner_of
+from app.schema.schema import Schema
+from app.schema.weights import WEIGHTS
+from app.settings import Environment, Settings
+
+SCHEMA: Schema = schema_of_service(True, manner_of(Settings(env=Environment.DEVELOPMENT)))
+
+
+def cost(text: str, name: str | None = None, **variables: Any) -> int:
+    """The document is within all limits, and valid."""
+    document = SCHEMA.read(text)
+    rules = SCHEMA.context_of(text, None, None, None).validation_rules
+    assert SCHEMA.errors_in(document, rules) == []
+    found = document.cost(name)
+    assert found is not None
+    return found(variables)
+
+
+COSTS = {
+    # every field is a point
+    "{ viewer { role timeZone } }": 3,
+    # 10 for a list, and its rows
+    "{ sessions { nodes { id } } }": 10 + 1 + 20,
+    "{ sessions(first: 5) { nodes { id title } } }": 10 + 1 + 5 * 2,
+    "{ sessions(first: 5) { edges { cursor node { id } } } }": 10 + 1 + 5 * (1 + 2),
+    "{ sessions(first: 5) { totalCount pageInfo { endCursor } } }": 10 + 10 + 2,
+    "{ sessions(first: null) { nodes { id } } }": 10 + 1 + 20,
+    "{ sessions(first: 100000) { nodes { id } } }": 10 + 1 + 100,
+    "{ sessions(first: -1) { nodes { id } } }": 10 + 1 + 1,
+    "{ sessions(first: 4) { nodes { assignments(first: 3) { nodes { id } } } } }": 11 + 4 * (11 + 3),
+    # lists without pages
+    "{ assignment(id: 1) { answerSets { answers { answer } } } }": 5 + 1 + 2 * (1 + 10),
+    '{ nodes(ids: ["1", "2", "3"]) { id } }': 10 + 3,
+    # what is asked for twice is one
+    "{ viewer { role role } ...F } fragment F on Query { viewer { role timeZone } }": 3,
+    "{ viewer { role } again: viewer { role } }": 4,
+    # what may be left out counts
+    "query($a: Boolean!) { viewer { role @include(if: $a) } }": 2,
+    "{ node(id: 1) { ... on Session { title } ... on Book { name } } }": 5 + 2,
+    "{ ownData }": 10_000,
+    "mutation { closeSession(input: {sessionId: 1}) { session { id } userErrors { code } } }": 50 + 2 + 2,
+    "subscription { assignmentChanged { id } }": 10 + 1,
+}
+
+
+@pytest.mark.parametrize("text", COSTS)
+def test_an_operation_costs(text: str) -> None:
+    assert cost(text) == COSTS[text]
+
+
+sizes = st.one_of(st.none(), st.integers(-5, 150))
+
+
+@given(outer=sizes, inner=sizes)
+def test_pages_cost_the_same_written_and_as_variables(outer: int | None, inner: int | None) -> None:
+    text = "{ sessions(first: %s) { nodes { id assignments(first: %s) { totalCount nodes { id name } } } } }"
+    asked = "query($outer: Int, $inner: Int) " + text % ("$outer", "$inner")
+
+    assert cost(asked, outer=outer, inner=inner) == cost(text % (json.dumps(outer), json.dumps(inner)))
+
+
+@given(st.one_of(sizes, st.just("absent")))
+def test_a_variable_that_is_not_given_has_its_default(size: int | str | None) -> None:
+    variables = {} if size == "absent" else {"n": size}
+    written = 7 if size == "absent" else size
+
+    assert cost("query($n: Int = 7) { clients(first: $n) { nodes { id } } }", **variables) == cost(
+        f"{{ clients(first: {json.dumps(written)}) {{ nodes {{ id }} }} }}"
+    )
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 100, 101])
+def test_ids_cost_the_same_written_and_as_a_variable(number: int) -> None:
+    ids = [str(each) for each in range(number)]
+
+    assert cost("query($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=ids) == cost(
+        f"{{ nodes(ids: {json.dumps(ids)}) {{ id }} }}"
+    )
+
+
+@pytest.mark.parametrize("value", ["20", True, {}, 1e300, float("nan"), [[]]])
+def test_a_variable_of_a_wrong_kind_costs_something(value: Any) -> None:
+    """It is refused when it is coerced, which comes later."""
+    assert cost("query($n: Int) { clients(first: $n) { nodes { id } } }", n=value) > 10
+
+
+def test_each_operation_of_a_document_has_its_own_cost() -> None:
+    text = "query A { viewer { role } } query B { viewer { role timeZone } }"
+
+    assert [cost(text, "A"), cost(text, "B")] == [2, 3]
+
+
+def test_every_weight_is_that_of_a_field() -> None:
+    types: Any = SCHEMA._schema.type_map
+
+    for name, weight in WEIGHTS.items():
+        kind, field = name.split(".")
+        assert types[kind].fields[field].extensions["cost"] is weight
+
+
+# --- what never meets a limit ----------------------------------------------------------------------
+
+OWN = [(each.query, json.loads(each.variables or "{}")) for each in EXAMPLES] + [
+    (document, {"first": 100})
+    for document in (
+        routes.CLIENT_SESSIONS,
+        routes.CAREGIVER_ASSIGNMENTS,
+        routes.CAREGIVER_ASSIGNMENT,
+        routes.ASSIGN_HOMEWORK,
+    )
+]
+INTROSPECTION = [
+    get_introspection_query(),
+    get_introspection_query(descriptions=False),
+    get_introspection_query(
+        specified_by_url=True,
+        directive_is_repeatable=True,
+        schema_description=True,
+        input_value_deprecation=True,
+    ),
+]
+PARTS = 30
+OF_COMPONENTS = (
+    "query Page($first: Int) { sessions(first: $first) { edges { cursor node { __typename id "
+    + " ".join(f"...Part{number}" for number in range(PARTS))
+    + " } } pageInfo { hasNextPage endCursor } } } "
+    + " ".join(
+        f"fragment Part{number} on Session {{ __typename id title client {{ __typename id name }} }}"
+        for number in range(PARTS)
+    )
+)
+COUNTED = " ".join(
+    f"c{number}: assignments(clientId: {number}, first: 1) {{ totalCount nodes {{ id name status }} }}"
+    for number in range(40)
+)
+DASHBOARD = f"{{ {COUNTED} }}"
+
+
+def operation_name(text: str) -> str | None:
+    [operation] = [each for each in SCHEMA.read(text).ast.definitions if hasattr(each, "operation")]
+    return operation.name.value if operation.name else None
+
+
+@pytest.mark.parametrize("text", [*INTROSPECTION, OF_COMPONENTS, DASHBOARD, *(text for text, _ in OWN)])
+def test_usual_documents_are_far_from_the_limit_of_cost(text: str) -> None:
+    variables = dict(OWN).get(text, {})
+
+    assert cost(text, operation_name(text), **variables) < 10_000

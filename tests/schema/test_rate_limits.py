@@ -1,0 +1,178 @@
+"""Promise: nobody gets more points of cost in a minute than there are for one viewer, over both contracts and
+websockets; who is refused hears when to come again, and nothing was done."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import pytest
+
+from app.care.allowance import MOST_VIEWERS, Allowance, Allowances
+from app.care.errors import RateLimited
+from app.main import create_app
+from app.settings import Environment, Settings
+from tests.callers import Caller, Gateway, opened
+from tests.given import NOW, a_world
+from tests.schema.listening import listening
+
+VIEWER = "{ viewer { role } }"  # 2 points
+SESSIONS = "{ sessions { nodes { id } } }"  # 31 points
+REFUSAL = {"message": "too much was asked for within a minute", "extensions": {"code": "RATE_LIMITED"}}
+
+
+class Clock:
+    now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def limited(settings: Settings, engine: bool, clock: Clock) -> Iterator[Gateway]:
+    """120 points in a minute are two in a second."""
+    settings = settings.model_copy(update={"engine": engine, "rate_limit": 120})
+    with opened(create_app(settings, clock=clock)) as client:
+        gateway = Gateway(client, settings)
+        gateway.given(a_world())
+        yield gateway
+
+
+def spend(caller: Caller, times: int) -> None:
+    for _ in range(times):
+        assert caller.post_graphql(SESSIONS).status_code == 200
+
+
+def rates(caller: Caller, query: str = VIEWER) -> tuple[int, str | None, str | None, str | None]:
+    answer = caller.post_graphql(query)
+    names = ("ratelimit-policy", "ratelimit", "retry-after")
+    return (answer.status_code, *[answer.headers.get(name) for name in names])  # type: ignore[return-value]
+
+
+def test_every_answer_tells_what_is_left_and_when_it_is_whole_again(limited: Gateway, clock: Clock) -> None:
+    caller = limited.as_caregiver(1)
+
+    assert rates(caller) == (200, '"default";q=120;w=60', '"default";r=118;t=1', None)
+    assert rates(caller, SESSIONS) == (200, '"default";q=120;w=60', '"default";r=87;t=17', None)
+    clock.wait(10)
+    assert rates(caller) == (200, '"default";q=120;w=60', '"default";r=105;t=8', None)
+    assert limited.as_nobody().post_graphql("{ __typename }").headers.get("ratelimit") is None
+
+
+def test_who_has_spent_it_is_refused_until_there_is_enough_again(limited: Gateway, clock: Clock) -> None:
+    caller = limited.as_caregiver(1)
+    spend(caller, 3)
+
+    assert rates(caller, SESSIONS) == (429, '"default";q=120;w=60', '"default";r=27;t=47', "2")
+    assert caller.graphql(SESSIONS) == {"data": None, "errors": [REFUSAL]}
+    assert rates(caller) == (200, '"default";q=120;w=60', '"default";r=25;t=48', None)
+    clock.wait(3)
+    assert rates(caller, SESSIONS)[0] == 200
+
+
+def test_each_viewer_has_their_own(limited: Gateway) -> None:
+    spend(limited.as_caregiver(1), 3)
+
+    assert rates(limited.as_caregiver(1), SESSIONS)[0] == 429
+    assert rates(limited.as_caregiver(2), SESSIONS)[0] == 200
+    assert rates(limited.as_client(1), SESSIONS)[0] == 200
+
+
+def test_the_legacy_paths_spend_the_same(limited: Gateway) -> None:
+    caller = limited.as_client(1)
+    path = "/gateway/profile/client/session?time-state=RUNNING"
+
+    first, second = caller.get(path), caller.get(path)
+
+    assert (first.status_code, second.status_code) == (200, 429)
+    assert first.headers["ratelimit-policy"] == '"default";q=120;w=60'
+    assert int(second.headers["retry-after"]) > 60
+    body = second.json()
+    assert body.pop("timestamp")
+    assert body == {
+        "status": 429,
+        "error": "Too Many Requests",
+        "message": "too much was asked for within a minute",
+        "path": "/gateway/profile/client/session",
+    }
+    assert rates(caller)[0] == 429
+
+
+def test_so_do_operations_at_a_websocket(limited: Gateway) -> None:
+    caller = limited.as_caregiver(1)
+    with listening(caller) as listener:
+        for _ in range(3):
+            listener.told(SESSIONS)
+        listener.ask(SESSIONS)
+        refused = listener.hear()
+        listener.ask("subscription { assignmentChanged { session { id title description chatId } } }")
+
+    assert refused == {"type": "error", "id": "1", "payload": [REFUSAL]}
+    assert rates(caller)[0] == 200
+
+
+def test_nothing_is_changed_by_what_is_refused(limited: Gateway) -> None:
+    caller = limited.as_caregiver(1)
+    spend(caller, 3)
+
+    close = "mutation { closeSession(input: {sessionId: 1}) { session { isClosed } userErrors { code } } }"
+    assert caller.graphql(close) == {"data": None, "errors": [REFUSAL]}
+    assert caller.data("{ session(id: 1) { isClosed } }") == {"session": {"isClosed": False}}
+
+
+def test_it_is_on_in_production_and_off_in_development() -> None:
+    assert Settings().points_per_minute == 300_000
+    assert Settings(rate_limit=0).points_per_minute == 0
+    assert Settings(env=Environment.DEVELOPMENT).points_per_minute == 0
+    assert Settings(env=Environment.DEVELOPMENT, rate_limit=7).points_per_minute == 7
+
+
+def test_without_a_limit_no_answer_speaks_of_one(gateway: Gateway) -> None:
+    gateway.given(a_world())
+
+    assert rates(gateway.as_caregiver(1)) == (200, None, None, None)
+
+
+# --- the allowance itself --------------------------------------------------------------------------
+
+
+def test_what_costs_more_than_a_minute_waits_for_a_full_allowance_and_leaves_a_debt() -> None:
+    allowance = Allowance(60, NOW)
+
+    allowance.spend(180, NOW)
+    with pytest.raises(RateLimited) as refusal:
+        allowance.spend(1, NOW + timedelta(seconds=120))
+    assert refusal.value.seconds == 1
+    with pytest.raises(RateLimited) as refusal:
+        allowance.spend(1000, NOW + timedelta(seconds=121))
+    assert refusal.value.seconds == 59
+    allowance.spend(1000, NOW + timedelta(seconds=180))
+
+
+def test_a_clock_that_goes_back_takes_nothing_and_gives_nothing() -> None:
+    allowance = Allowance(60, NOW)
+    allowance.spend(60, NOW)
+
+    with pytest.raises(RateLimited):
+        allowance.spend(1, NOW - timedelta(hours=1))
+    assert allowance.left == 0
+
+
+def test_only_so_many_viewers_are_remembered() -> None:
+    allowances = Allowances(60)
+    first = allowances.of(0, NOW)
+    for viewer in range(1, MOST_VIEWERS):
+        allowances.of(viewer, NOW)
+    assert allowances.of(0, NOW) is first
+
+    allowances.of(MOST_VIEWERS, NOW)
+
+    assert len(allowances.known) == MOST_VIEWERS
+    assert 1 not in allowances.known
+    assert allowances.of(0, NOW) is first

@@ -1,0 +1,317 @@
+"""Promise: whatever is over a limit is refused before it is executed, however it comes in; and in production
+nothing is told of the schema that was not asked for in order."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from app.engine.schema import Manner
+from app.main import create_app
+from app.schema.limits import manner_of
+from app.settings import Environment, Settings
+from tests.callers import Caller, Gateway, opened
+from tests.given import NOW
+from tests.schema.keyed import KEY, post
+from tests.schema.listening import listening, streaming
+
+USUAL = {name: Settings.model_fields[name].default for name in ("token_limit", "depth_limit", "cost_limit")}
+DEEP = "{ session(id: 1) " + "{ latestAssignment { session " * 8 + "{ id }" + " } }" * 8 + " }"
+WIDE_LISTS = "{ sessions(first: 100) { nodes { assignments(first: 100) { nodes { id name } } } } }"
+FANNING_OUT = (
+    "{ ...F0 } "
+    + " ".join(f"fragment F{n} on Query {{ ...F{n + 1} ...F{n + 1} }}" for n in range(40))
+    + " fragment F40 on Query { viewer { role } }"
+)
+EQUAL = "{ viewer { " + "role " * 500 + "} }"
+ALIASES = "{ viewer { " + " ".join(f"a{n}: role" for n in range(101)) + " } }"
+ROOTS = "{ " + "viewer { role } " * 51 + "}"
+DIRECTIVES = "{ viewer { role " + "@skip(if: false) " * 101 + "} }"
+TOKENS = "{ viewer { " + "role " * 2000 + "} }"
+COMMENTS = "#\n" * 2001 + "{ viewer { role } }"
+FRAGMENTS = "{ viewer { role } } " + "".join(f"fragment F{n} on Viewer {{ role }} " for n in range(101))
+SPREAD = f"{2**41 - 1 + 2**40 + 2**40}"
+
+REFUSED = {
+    TOKENS: "more than 2000 tokens, and 2000",
+    COMMENTS: "more than 2000 comments, and 2000",
+    FRAGMENTS: "101 fragments, and 100",
+    DEEP: "18 levels of fields, and 15",
+    FANNING_OUT: f"{SPREAD} selections, and 1000",
+    ALIASES: "101 aliases, and 100",
+    ROOTS: "51 root fields, and 50",
+    DIRECTIVES: "101 directives, and 100",
+    EQUAL: "249500 comparisons of fields under one name, and 10000",
+    WIDE_LISTS: "21111 points of cost, and 15000",
+    "{ a " * 600 + "}" * 600: "more than 64 levels, and 64",
+}
+COST = {WIDE_LISTS: 21111}
+
+
+def refusal(text: str) -> dict[str, Any]:
+    """The whole answer, less the request id; what it would cost is told where it is known."""
+    message = f"Too costly: {REFUSED[text]} are allowed."
+    told = {"extensions": {"cost": {"cost": COST[text], "limit": 15000}}} if text in COST else {}
+    return {"data": None, "errors": [{"message": message, "extensions": {"code": "TOO_COSTLY"}}], **told}
+
+
+@pytest.fixture(scope="module")
+def usual(standing: Gateway) -> Iterator[Gateway]:
+    """With the limits that everybody has who sets none, as it is in development."""
+    settings = standing.settings.model_copy(update=USUAL)
+    with opened(create_app(settings, clock=lambda: NOW), tells_cost=True) as client:
+        yield Gateway(client, settings)
+
+
+@pytest.fixture
+def caregiver(usual: Gateway) -> Caller:
+    return usual.as_caregiver(1)
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=[each.partition(",")[0] for each in REFUSED.values()])
+def test_what_is_over_a_limit_is_refused_every_time(caregiver: Caller, text: str) -> None:
+    for _ in range(3):
+        assert caregiver.post_graphql(text).status_code == 400
+        assert caregiver.graphql(text) == refusal(text)
+
+
+def test_what_meets_the_limits_is_answered(caregiver: Caller) -> None:
+    text = "{ viewer { " + " ".join(f"a{n}: role" for n in range(100)) + " } }"
+
+    assert caregiver.data(text) == {"viewer": {f"a{n}": "CAREGIVER" for n in range(100)}}
+
+
+def by_get(caller: Caller, text: str) -> Any:
+    return caller.get("/graphql", params={"query": text})
+
+
+def with_a_key(caller: Caller, text: str) -> Any:
+    return post(caller, {"query": text}, KEY)
+
+
+def in_pieces(caller: Caller, text: str) -> Any:
+    headers = {"content-type": "application/json; charset=utf-8"}
+    return caller.request("POST", "/graphql", json={"query": text}, headers=headers)
+
+
+@pytest.mark.parametrize("ask", [by_get, with_a_key, in_pieces])
+@pytest.mark.parametrize(
+    "text", [WIDE_LISTS, DEEP, FANNING_OUT, TOKENS], ids=["cost", "depth", "spread", "tokens"]
+)
+def test_it_is_refused_however_it_comes(
+    caregiver: Caller, ask: Callable[[Caller, str], Any], text: str
+) -> None:
+    answer = ask(caregiver, text)
+    said = answer.json()
+    assert said["errors"][0]["extensions"].pop("requestId")
+
+    assert (answer.status_code, said) == (400, refusal(text))
+
+
+@pytest.mark.parametrize(
+    "text", [WIDE_LISTS, DEEP, FANNING_OUT, TOKENS], ids=["cost", "depth", "spread", "tokens"]
+)
+def test_it_is_refused_at_a_websocket(caregiver: Caller, text: str) -> None:
+    with listening(caregiver) as listener:
+        listener.ask(text)
+
+        assert listener.hear() == {"type": "error", "id": "1", "payload": refusal(text)["errors"]}
+
+
+SUBSCRIPTION = (
+    "subscription { assignmentChanged { assignment " + "{ session { latestAssignment " * 8 + "{ id }"
+)
+SUBSCRIPTION += " } }" * 8 + " } }"
+SUBSCRIBED = {
+    "data": None,
+    "errors": [
+        {
+            "message": "Too costly: 19 levels of fields, and 15 are allowed.",
+            "extensions": {"code": "TOO_COSTLY"},
+        }
+    ],
+}
+
+
+def test_a_subscription_that_is_too_large_is_refused_before_anything_is_streamed(caregiver: Caller) -> None:
+    headers = {"accept": "text/event-stream"}
+    answer = caregiver.request("POST", "/graphql", json={"query": SUBSCRIPTION}, headers=headers)
+    said = answer.json()
+    assert said["errors"][0]["extensions"].pop("requestId")
+
+    assert (answer.status_code, said) == (400, SUBSCRIBED)
+
+
+def test_a_subscription_that_costs_too_much_is_refused_as_an_event(caregiver: Caller) -> None:
+    text = "subscription($n: Int) { assignmentChanged { session { assignments(first: $n) { nodes { session {"
+    text += " assignments(first: 100) { nodes { id name } } } } } } } }"
+
+    with streaming(caregiver, text, n=100) as stream:
+        [(kind, said), end] = list(stream.events)
+    [error] = said["errors"]
+
+    assert (kind, end) == ("next", ("complete", None))
+    assert error["message"] == "Too costly: 21222 points of cost, and 15000 are allowed."
+    assert error["extensions"]["code"] == "TOO_COSTLY"
+
+
+def test_a_subscription_is_refused_at_a_websocket(caregiver: Caller) -> None:
+    with listening(caregiver) as listener:
+        listener.ask(SUBSCRIPTION)
+
+        assert listener.hear() == {"type": "error", "id": "1", "payload": SUBSCRIBED["errors"]}
+
+
+def test_a_page_in_a_variable_costs_what_it_says(caregiver: Caller) -> None:
+    text = "query($n: Int) { sessions(first: 50) { nodes { assignments(first: $n) {"
+    text += " nodes { id name score } } } } }"
+
+    assert "errors" not in caregiver.graphql(text, n=1)
+    assert caregiver.graphql(text, n=100)["errors"] == [
+        {
+            "message": "Too costly: 15561 points of cost, and 15000 are allowed.",
+            "extensions": {"code": "TOO_COSTLY"},
+        }
+    ]
+
+
+def test_too_many_values_in_variables_are_refused(caregiver: Caller) -> None:
+    text = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
+
+    for _ in range(2):
+        assert caregiver.graphql(text, ids=[1.5] * 2000)["errors"] == [
+            {
+                "message": "Too costly: 2001 values in the variables, and 2000 are allowed.",
+                "extensions": {"code": "TOO_COSTLY"},
+            }
+        ]
+
+
+@pytest.mark.parametrize(
+    "text", ["{ ...A } fragment A on Query { ...A }", "{ ...A } fragment A on Query { node(id: 1) { ...B } }"
+             " fragment B on Query { ...A }"],
+)  # fmt: skip
+def test_fragments_that_go_round_in_circles_are_named(caregiver: Caller, text: str) -> None:
+    [error] = caregiver.graphql(text)["errors"]
+
+    assert error["message"].startswith("Cannot spread fragment 'A' within itself")
+    assert error["extensions"] == {"code": "GRAPHQL_VALIDATION_FAILED"}
+
+
+def test_of_many_mistakes_the_first_are_told(caregiver: Caller) -> None:
+    text = "{ viewer { " + " ".join(f"x{n}" for n in range(50)) + " } }"
+
+    errors = caregiver.graphql(text)["errors"]
+
+    assert len(errors) == 11
+    assert errors[-1]["message"] == "Too many validation errors, error limit reached. Validation aborted."
+
+
+# --- what an operation cost ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("{ viewer { role } }", 2),
+        ("{ viewer { role } session(id: 1) { id } }", 8),
+        ("{ nothing }", 1),
+        ("{ session(id: 99) { id } }", 6),
+    ],
+    ids=["answered", "with two roots", "invalid", "with an error"],
+)
+def test_in_development_the_cost_is_told(caregiver: Caller, text: str, cost: int) -> None:
+    for _ in range(3):
+        assert caregiver.graphql(text)["extensions"] == {"cost": {"cost": cost, "limit": 15000}}
+
+
+def test_at_a_websocket_too(caregiver: Caller) -> None:
+    with listening(caregiver) as listener:
+        listener.ask("{ viewer { role } }")
+
+        assert listener.hear()["payload"]["extensions"] == {"cost": {"cost": 2, "limit": 15000}}
+
+
+def test_in_production_nothing_is_told_and_the_schema_is_not_to_be_asked_for() -> None:
+    found = manner_of(Settings())
+
+    assert found == Manner(found.limits, introspection=False, suggestions=False, tells_cost=False)
+    assert found.limits is not None
+
+
+# --- what production does not tell -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def production(standing: Gateway) -> Iterator[Gateway]:
+    settings = standing.settings.model_copy(update={**USUAL, "env": Environment.PRODUCTION})
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        yield Gateway(client, settings)
+
+
+def test_the_schema_cannot_be_asked_for_in_production(production: Gateway) -> None:
+    for field in ("__schema { queryType { name } }", '__type(name: "Query") { name }'):
+        error = production.as_client(1).graphql(f"{{ {field} }}")["errors"][0]
+
+        name = field.partition(" ")[0].partition("(")[0]
+        assert error["message"] == (
+            f"GraphQL introspection has been disabled, but the requested query contained the field '{name}'."
+        )
+    assert production.as_client(1).data("{ __typename viewer { __typename } }") == {
+        "__typename": "Query",
+        "viewer": {"__typename": "Viewer"},
+    }
+
+
+def test_unless_it_is_set(production: Gateway) -> None:
+    settings = production.settings.model_copy(update={"introspection": True})
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        gateway = Gateway(client, settings)
+
+        assert gateway.as_client(1).data("{ __schema { queryType { name } } }") == {
+            "__schema": {"queryType": {"name": "Query"}}
+        }
+        assert gateway.as_nobody().post_graphql("{ __schema { queryType { name } } }").status_code == 401
+
+
+CLOSING = {"i": {"sesionId": "1"}}
+MISTAKES: list[tuple[str, dict[str, Any]]] = [
+    ("{ viewr { role } }", {}),
+    ("{ viewer { rol } }", {}),
+    ("{ sessions(frst: 1) { totalCount } }", {}),
+    ("{ sessions(timeState: RUNING) { totalCount } }", {}),
+    ("{ viewer { ... on Viewr { role } } }", {}),
+    ("{ viewer }", {}),
+    ("query($s: TimeStat) { sessions(timeState: $s) { totalCount } }", {}),
+    ("query($s: TimeState) { sessions(timeState: $s) { totalCount } }", {"s": "RUNING"}),
+    ("mutation($i: CloseSessionInput!) { closeSession(input: $i) { session { id } } }", CLOSING),
+    ("query($s: TimeState) { viewer { role } sessions(timeState: $s) { totalCount } }", {"s": "FUTUR"}),
+    ("mutation { closeSession(input: {sesionId: 1}) { userErrors { code } } }", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "variables"), MISTAKES, ids=[text for text, _ in MISTAKES])
+def test_nobody_is_told_what_they_may_have_meant_in_production(
+    usual: Gateway, production: Gateway, text: str, variables: dict[str, Any]
+) -> None:
+    told = usual.as_client(1).graphql(text, **variables)["errors"]
+    for _ in range(2):
+        untold = production.as_client(1).graphql(text, **variables)["errors"]
+
+        assert "Did you mean" in str(told)
+        assert "Did you mean" not in str(untold)
+        assert [each["extensions"] for each in untold] == [each["extensions"] for each in told]
+
+
+@pytest.mark.parametrize(
+    ("text", "variables"),
+    [("subscription { assignmentChanged { idd } }", {}),
+     ("subscription($s: ID) { assignmentChanged(sesionId: $s) { id } }", {"s": "1"})],
+)  # fmt: skip
+def test_nor_at_a_websocket(production: Gateway, text: str, variables: dict[str, Any]) -> None:
+    with listening(production.as_caregiver(1)) as listener:
+        listener.ask(text, **variables)
+
+        said = listener.hear()
+    assert said["type"] == "error"
+    assert "Did you mean" not in str(said)
