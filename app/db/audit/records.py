@@ -8,16 +8,20 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 import orjson
+from sqlalchemy import Text, bindparam, text
+from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.drivers import Database, DatabaseUnavailable
 from app.db.selection import Shown
-from app.db.statements import Bulk, Operation, Step, Values
-from app.db.tables import AuditActor, Contract, EventKind, SaveType
+from app.db.statements import Bulk, DatabaseKind, Operation, Statement, Step, Values
+from app.db.tables import AuditActor, Contract, EventKind, SaveType, moment_as_text
 from app.db.writes.events import TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS
 
 Result = TypeVar("Result")
 
 DONE = "DONE"  # the outcome of what was not refused
+
+GATHERING_SECONDS = 0.002  # while several ask: a commit costs far more than a record
 
 # Of which relationships, each with its rows by the names below. What operators do may be about one person
 # alone, or about nobody.
@@ -73,8 +77,27 @@ def operator_record(now: datetime, what: str, about: About) -> Record:
 # --- writing them ---------------------------------------------------------------------------------
 
 
-def recording(records: list[Record]) -> Operation[None]:
-    yield Bulk("audit_record", Record._fields, records)
+def add_records(kind: DatabaseKind) -> ClauseElement:
+    """All of them in one statement: row by row, the thread that writes would give way to the event loop each
+    time, and wait for its turn."""
+    return text(ADD[kind]).bindparams(bindparam("records", type_=Text))
+
+
+ADD: dict[DatabaseKind, str] = {
+    "sqlite": f"INSERT INTO audit_record ({', '.join(Record._fields)})"
+    " SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7"
+    " FROM json_each(:records) ORDER BY key",
+    "postgresql": f"INSERT INTO audit_record ({', '.join(Record._fields)})"
+    " SELECT CAST(value->>0 AS timestamptz), value->>1, CAST(value->>2 AS bigint), value->>3, value->>4,"
+    " value->>5, value->>6, value->>7"
+    " FROM json_array_elements(CAST(:records AS json)) WITH ORDINALITY AS one (value, place) ORDER BY place",
+}
+ADD_RECORDS = Statement(add_records)
+
+
+def recording(records: Iterable[Record]) -> Operation[None]:
+    rows = [(moment_as_text(moment), *others) for moment, *others in records]
+    yield ADD_RECORDS, {"records": orjson.dumps(rows).decode()}
 
 
 def recorded(operation: Operation[Result], record_of: Callable[[About], Record]) -> Operation[Result]:
@@ -114,6 +137,7 @@ class Recorder:
     db: Database
     waiting: list[tuple[Record, asyncio.Future[None]]] = field(default_factory=list)
     work: asyncio.Task[None] | None = None
+    has_company: bool = False  # were there several in the last group?
 
     async def keep(self, record: Record) -> None:
         """Returns when the record is stored for good; raises where it cannot be."""
@@ -126,7 +150,10 @@ class Recorder:
     async def write_on(self) -> None:
         try:
             while self.waiting:
+                if self.has_company:
+                    await asyncio.sleep(GATHERING_SECONDS)
                 group, self.waiting = self.waiting, []
+                self.has_company = len(group) > 1
                 fault = await self.write([record for record, _ in group])
                 for _, stored in group:
                     settle(stored, fault)

@@ -7,13 +7,12 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Select, func, insert, literal, select, text
+from sqlalchemy import Select, Text, bindparam, func, insert, literal, select, text
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import DRAFTS
-from app.db.entities import known_moment, table_of
+from app.db.entities import table_of
 from app.db.statements import (
-    Bulk,
     DatabaseKind,
     Operation,
     Statement,
@@ -24,7 +23,8 @@ from app.db.statements import (
 )
 from app.db.tables import AuditEntry, AuditRecord, AuditSeal, moment_as_text
 
-MOST_SEALED = 1000  # records in one transaction
+MOST_SEALED = 250  # records in one transaction: nobody else writes meanwhile
+MOST_READ = 1000
 NO_HASH = ""  # before the first seal
 
 ABOUT = 7  # where a record holds it
@@ -88,6 +88,18 @@ def count_entries(kind: DatabaseKind) -> ClauseElement:
     return select(func.count()).select_from(ENTRY)
 
 
+def add_entries(kind: DatabaseKind) -> ClauseElement:
+    return text(ADD[kind]).bindparams(bindparam("entries", type_=Text))
+
+
+ADD: dict[DatabaseKind, str] = {
+    "sqlite": "INSERT INTO audit_entry (caregiver_id, client_id, record_id)"
+    " SELECT value->>0, value->>1, value->>2 FROM json_each(:entries)",
+    "postgresql": "INSERT INTO audit_entry (caregiver_id, client_id, record_id)"
+    " SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint), CAST(value->>2 AS bigint)"
+    " FROM json_array_elements(CAST(:entries AS json)) AS one (value)",
+}
+ADD_ENTRIES = Statement(add_entries)
 HOLD_RECORDS = Statement(hold_records)
 WAIT_SHORTLY = Statement(wait_shortly)
 FIND_LAST_SEAL = Statement(find_last_seal)
@@ -128,7 +140,7 @@ def sealing(now: datetime) -> Operation[bool]:
     if records:
         entries = sorted(entries_of(records))
         if entries:
-            yield Bulk("audit_entry", ("caregiver_id", "client_id", "record_id"), entries)
+            yield ADD_ENTRIES, {"entries": orjson.dumps(entries).decode()}
         hash = chained(last.hash, records)
         yield ADD_SEAL, {"last": records[-1][0], "count": len(records), "now": now, "hash": hash}
     return len(records) == MOST_SEALED
@@ -147,7 +159,7 @@ def chained(before: str, records: Iterable[Any]) -> str:
     series of records are the same bytes."""
     digest = sha256(before.encode())
     for id, moment, *others in records:
-        said = orjson.dumps([id, moment_as_text(known_moment(moment)), *others])
+        said = orjson.dumps([id, moment if isinstance(moment, str) else moment_as_text(moment), *others])
         digest.update(b"%d:%b" % (len(said), said))
     return digest.hexdigest()
 
@@ -171,7 +183,7 @@ def verifying(noted: dict[int, str]) -> Operation[Verdict]:
     """From the first record to the last; `noted` are hashes of seals that were kept elsewhere."""
     verdict = Verdict()
     left = dict(noted)
-    while seals := (yield FIND_SEALS, {"after": verdict.last.id, "most": MOST_SEALED}):
+    while seals := (yield FIND_SEALS, {"after": verdict.last.id, "most": MOST_READ}):
         for seal in (Seal(*one) for one in seals):
             if left.pop(seal.id, seal.hash) != seal.hash:
                 verdict.faults.append(f"seal {seal.id} is not the one that was noted")
