@@ -89,7 +89,7 @@ def judge(asked: Asked, answered: Answered) -> list[str]:
     if kind.startswith("text/html"):  # the page, for browsers
         assert (asked.method, asked.all_of(b"accept")) == ("GET", [b"text/html"])
         return []
-    assert kind in ("application/json", "text/event-stream")
+    assert kind in ("application/json", "application/graphql-response+json", "text/event-stream")
     said = (
         events_in(answered.body.decode())
         if kind == "text/event-stream"

@@ -129,7 +129,6 @@ def test_json_may_be_named_in_any_form(standing: Gateway, content_type: str) -> 
     [
         "*/*",
         "application/json",
-        "application/graphql-response+json, */*",
         "text/event-stream, application/json",
         "text/html",
     ],

@@ -37,6 +37,7 @@ from app.schema.transport.documents import DocumentRefused, Documents
 from app.schema.transport.event_stream import accepted, send_as_events, send_stream, takes_only_events
 from app.schema.transport.http import RETRY_AFTER, Reply, header, read_body, request_id_of, send_reply
 from app.schema.transport.keyed import changes_in, once_for_operation, refuse_several
+from app.schema.transport.kinds import as_preferred
 from app.schema.transport.live import Entrance, LiveContext, is_subscription
 from app.schema.transport.posted import JSON, Posted, read_at_once, read_whole
 from app.schema.transport.retries import HEADER, answer_once, read_key
@@ -102,7 +103,7 @@ class Endpoint(GraphQL[Context, None]):
             if reply.status == 200 and takes_only_events(accept):
                 await send_as_events(scope, send, reply, request_id)
             else:
-                await send_reply(scope, send, reply, request_id)
+                await send_reply(scope, send, as_preferred(scope, reply), request_id)
             return
         request = Request(scope, receive)
         request.state.request_id = request_id
@@ -112,7 +113,7 @@ class Endpoint(GraphQL[Context, None]):
             await response(scope, receive, with_headers(scope, send))
             return
         reply = await self.answer(scope, request_id, lambda context: self.run_any(request, context))
-        await send_reply(scope, send, reply, request_id)
+        await send_reply(scope, send, as_preferred(scope, reply), request_id)
 
     async def listen(
         self, scope: Scope, receive: Receive, send: Send, posted: Posted, request_id: str

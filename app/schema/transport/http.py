@@ -28,11 +28,12 @@ class Reply(NamedTuple):
     body: bytes
     status: int = 200
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    kind: tuple[bytes, bytes] = JSON
 
 
 async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
     headers = [
-        JSON,
+        reply.kind,
         (b"content-length", b"%d" % len(reply.body)),
         NO_STORE,
         *reply.headers,

@@ -1,0 +1,76 @@
+"""An answer is of the media type that the caller prefers; the newer one tells by its status what failed."""
+
+from typing import Any
+
+import pytest
+
+from tests.callers import Gateway
+
+NEWER = "application/graphql-response+json"
+JSON = "application/json"
+RIGHT = {"query": "{ __typename }"}
+NOT_EXECUTED = {
+    "a document that cannot be parsed": {"query": "{"},
+    "one that is not valid": {"query": "{ nonsense }"},
+    "a variable of the wrong kind": {
+        "query": "query ($id: ID!) { session(id: $id) { id } }",
+        "variables": {"id": [1]},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("accept", "given"),
+    [
+        (None, JSON),
+        ("*/*", JSON),
+        (JSON, JSON),
+        (NEWER, NEWER),
+        (f"{NEWER}; charset=utf-8, {JSON}; charset=utf-8", NEWER),
+        (f"{JSON}, {NEWER}", NEWER),
+        (f"{NEWER},{JSON};q=0.9", NEWER),
+        (f"{JSON}, {NEWER};q=0.5", JSON),
+        (f"{NEWER};q=0", JSON),
+        (f"text/event-stream, {NEWER}", NEWER),
+        (NEWER.upper(), NEWER),
+        (f"{NEWER}x", JSON),
+    ],
+)
+def test_the_type_is_what_is_preferred(standing: Gateway, accept: str | None, given: str) -> None:
+    headers = {} if accept is None else {"accept": accept}
+
+    answer = standing.as_client(1).request("POST", "/graphql", json=RIGHT, headers=headers)
+
+    assert (answer.status_code, answer.headers["content-type"]) == (200, given)
+    assert answer.json() == {"data": {"__typename": "Query"}}
+
+
+@pytest.mark.parametrize("asked", NOT_EXECUTED.values(), ids=NOT_EXECUTED)
+def test_what_is_not_executed_has_no_data_and_is_a_400(standing: Gateway, asked: dict[str, Any]) -> None:
+    client = standing.as_client(1)
+
+    newer = client.request("POST", "/graphql", json=asked, headers={"accept": NEWER})
+    older = client.request("POST", "/graphql", json=asked, headers={"accept": JSON})
+
+    assert (newer.status_code, list(newer.json())) == (400, ["errors"])
+    assert (older.status_code, older.json()["data"]) == (200, None)
+    assert [error["message"] for error in newer.json()["errors"]] == [
+        error["message"] for error in older.json()["errors"]
+    ]
+
+
+def test_what_is_refused_while_it_is_executed_stays_a_200_with_its_data(standing: Gateway) -> None:
+    for query in ('{ session(id: "99") { id } }', "{ clients { totalCount } }"):
+        answer = standing.as_client(1).request(
+            "POST", "/graphql", json={"query": query}, headers={"accept": NEWER}
+        )
+
+        assert (answer.status_code, "data" in answer.json()) == (200, True)
+
+
+def test_other_refusals_keep_their_status(standing: Gateway) -> None:
+    answer = standing.as_nobody().request(
+        "GET", "/graphql?query={sessions{totalCount}}", headers={"accept": NEWER}
+    )
+
+    assert (answer.status_code, answer.headers["content-type"]) == (401, NEWER)
