@@ -1,7 +1,6 @@
 """How refusals are said on the legacy paths: a status for every code, and the one error body."""
 
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -25,6 +24,25 @@ STATUS = {
 }
 
 
+# Written out: Python's own phrases are others in its newer versions, and old clients compare them.
+PHRASES = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    409: "Conflict",
+    413: "Request Entity Too Large",
+    415: "Unsupported Media Type",
+    422: "Unprocessable Entity",
+    429: "Too Many Requests",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+
+
 class LegacyError(Exception):
     """A refusal with its status: what the request itself got wrong, or what the schema refused."""
 
@@ -43,7 +61,7 @@ def error_body(status: int, message: str, path: str) -> dict[str, Any]:
     return {
         "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "status": status,
-        "error": HTTPStatus(status).phrase,
+        "error": PHRASES[status],
         "message": message,
         "path": path,
     }

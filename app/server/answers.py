@@ -2,14 +2,13 @@
 
 import re
 from functools import lru_cache
-from http import HTTPStatus
 from secrets import token_hex
 from urllib.parse import unquote
 
 import httptools
 import orjson
 
-from app.rest_compat.errors import error_body
+from app.rest_compat.errors import PHRASES, error_body
 from app.rest_compat.routes import ROOT
 from app.schema.errors import OVERLOADED, request_error
 from app.schema.transport.http import HEADERS, JSON, NO_STORE, RETRY_AFTER, SAFE_REQUEST_ID
@@ -21,9 +20,7 @@ LONGEST_PATH = 2048  # that is said again
 TOO_BUSY = "the service has too much to do"
 TOO_LONG = "the headers are too long"
 TOO_SLOW = "the request did not arrive in time"
-START = {
-    status: b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode()) for status in (408, 431, 503)
-}
+START = {status: b"HTTP/1.1 %d %b\r\n" % (status, PHRASES[status].encode()) for status in (408, 431, 503)}
 EVERYWHERE = b"".join(b"%b: %b\r\n" % each for each in (JSON, NO_STORE, *HEADERS))
 WAIT = b"%b: %b\r\n" % RETRY_AFTER
 CLOSE = b"connection: close\r\n"
