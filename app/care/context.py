@@ -46,6 +46,8 @@ class Context:
         """What may show a person's answers. If it did, that is on record before anybody hears of them."""
         result = await self.db.read(operation)
         if viewpoint.shown:
+            if self.once is not None:
+                self.once.shows_answers = True
             await self.record(what, about_answers(viewpoint.shown))
         return result
 

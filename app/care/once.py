@@ -35,6 +35,7 @@ class Once:
     scope: KeyScope
     fingerprint: str
     outcome: Outcome | None = None
+    shows_answers: bool = False  # the reply to it does, and must not be given again without a read
 
     def values(self) -> Values:
         return {**self.scope._asdict(), "fingerprint": self.fingerprint}

@@ -177,6 +177,32 @@ def test_a_change_is_on_record_and_so_is_what_its_answer_shows(gateway: Gateway,
     ]
 
 
+@pytest.mark.parametrize("verb", CHANGES)
+def test_what_is_shown_once_more_for_its_key_is_on_record_once_more(gateway: Gateway, verb: str) -> None:
+    """So it is not kept as bytes: no answer leaves without a read, and none is copied."""
+    role, given, selection, changed, what, shown = CHANGES[verb]
+    gateway.given(a_world())
+    payload = f"{selection} userErrors {{ message }}"
+    name = verb[0].upper() + verb[1:]
+    document = f"mutation ($input: {name}Input!) {{ {verb}(input: $input) {{ {payload} }} }}"
+    asked = {"json": {"query": document, "variables": {"input": given}}, "headers": {"idempotency-key": "k"}}
+
+    first, second, third = (as_one(gateway, role).request("POST", "/graphql", **asked) for _ in range(3))
+
+    assert first.json()["data"][verb]["userErrors"] == []
+    assert [each.content for each in (second, third)] == [first.content] * 2
+    assert [each.headers.get("idempotency-replayed") for each in (first, second, third)] == [
+        None,
+        "true",
+        "true",
+    ]
+    assert told(gateway.settings.database) == [
+        (role, 1, verb, "DONE", changed),
+        *[(role, 1, what, "DONE", shown)] * 3,
+    ]
+    assert raw.run(gateway.settings.database, "SELECT status, body FROM kept_answer") == [(None, None)]
+
+
 CLOSE = "mutation ($id: ID!) { closeSession(input: { sessionId: $id }) { userErrors { code } } }"
 
 

@@ -50,7 +50,7 @@ async def answer_once(running: set[KeyScope], ctx: Context, once: Once, run: Run
         if kept is not None and kept.body is not None and kept.status is not None:
             return Reply(kept.body.encode(), kept.status, (REPLAYED,))
         reply, is_final = await run(replace(ctx, once=once))
-        if once.outcome is not None and is_final:
+        if once.outcome is not None and is_final and not once.shows_answers:
             await keep(ctx, once, reply)
         return reply if once.outcome is not Outcome.RECALLED else as_replayed(reply)
     finally:
