@@ -5,8 +5,10 @@ places that there are for requests, and what is too much is refused before anyth
 """
 
 import asyncio
+import sys
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.load import Load
@@ -36,11 +38,12 @@ class EdgeProtocol(HttpToolsProtocol):
         self.watch: asyncio.TimerHandle | None = None
         self.answering: RequestResponseCycle | None = None
         self.task: asyncio.Task[None]  # of it
-        self.fed = 0  # bytes of this turn
+        self.fed, self.coming = 0, b""  # bytes of this turn: how many, and which
         self.header_bytes = 0  # of headers that began in turns before
         self.held = 0  # bytes of a body that is not complete
         self.is_announced = False  # whether it was looked at what the headers say of the body
         self.is_shed = False  # the request that is coming in is refused when it is there
+        self.rest = b""  # of what came in, to be read once more
         self.is_deaf = False  # whatever still comes is thrown away
         self.is_ending = False
 
@@ -58,10 +61,10 @@ class EdgeProtocol(HttpToolsProtocol):
     # --- what comes in --------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self.is_deaf:
-            return
-        self.fed = len(data)
-        super().data_received(data)
+        while data and not self.is_deaf:
+            self.fed, self.coming, self.rest = len(data), data, b""
+            super().data_received(data)
+            self.coming, data = b"", self.rest
         if self.phase is HEADERS:
             self.header_bytes += self.fed
             if self.header_bytes > LONGEST_HEADERS and not self.is_deaf:
@@ -84,6 +87,8 @@ class EdgeProtocol(HttpToolsProtocol):
         if self.header_bytes + self.fed > LONGEST_HEADERS and self.length_of_headers() > LONGEST_HEADERS:
             self.refuse(431, TOO_LONG)
             return
+        if self.is_passed_over():
+            return
         self.phase, self.since, self.header_bytes = BODY, self.now(), 0
         if self.is_too_much() and self.is_free():
             self.is_shed = True
@@ -100,7 +105,7 @@ class EdgeProtocol(HttpToolsProtocol):
             self.hand_over_unread()
 
     def on_message_complete(self) -> None:
-        if self.is_deaf:
+        if self.is_deaf or self.is_passed_over():
             return
         self.phase = ANSWER
         self.let_go()
@@ -108,6 +113,22 @@ class EdgeProtocol(HttpToolsProtocol):
             self.shed()
         elif not (self.parser.should_upgrade() and self._should_upgrade()):
             self.hand_over(self.cycle)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nobody need heed a wish for another protocol. The parser then leaves the body alone, and uvicorn would
+        take it for the next request: it is read once more, without the wish."""
+        fault = sys.exception()
+        method = self.parser.get_method()
+        if not isinstance(fault, httptools.HttpParserUpgrade) or method == b"CONNECT":
+            self.send_400_response("Invalid HTTP request received.")
+            return
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
+        lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
+        self.header_bytes = 0
+        self.rest = b"\r\n".join([*lines, b"", self.coming[fault.args[0] :]])
 
     def handle_websocket_upgrade(self) -> None:
         if self.is_deaf or self.is_shed:
@@ -146,6 +167,10 @@ class EdgeProtocol(HttpToolsProtocol):
         if self.phase is BODY and not self.is_shed and self.is_announced:
             return not self.pipeline  # the newest cycle is that of the request itself
         return self.cycle is None or self.cycle.response_complete
+
+    def is_passed_over(self) -> bool:
+        """Whether the request wishes for a protocol that is not spoken here: it comes once more."""
+        return self.parser.should_upgrade() and not self._should_upgrade()
 
     def is_too_much(self) -> bool:
         return len(self.load.running) >= self.load.most and self.url not in HEALTH

@@ -9,6 +9,18 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     seconds = 15.0  # for the client to take what it is sent, the closing included
     stalled: asyncio.TimerHandle | None = None
 
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if (
+            not self.handshake_initiated
+        ):  # the request is whole: what is wrong with it was found, and not said
+            said = b"".join(self.conn.data_to_send())
+            self.transport.write(
+                said or b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            )
+            self.transport.close()
+            self.end_at_last()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self.stalled = self.loop.call_later(self.seconds, self.transport.abort)

@@ -306,3 +306,62 @@ def test_requests_that_come_one_behind_the_other_are_answered_in_turn_and_not_to
 
     statuses = [int(each[:3]) for each in heard.split(b"HTTP/1.1 ")[1:]]
     assert statuses == [200, 200, 404] * 3 + [200]
+
+
+# --- other protocols ------------------------------------------------------------------------------
+
+WISHES = {
+    "h2c": b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAoAAA\r\n",
+    "something else": b"connection: upgrade\r\nupgrade: something/1\r\n",
+}
+
+
+@pytest.mark.parametrize("wish", WISHES.values(), ids=WISHES)
+@pytest.mark.parametrize("is_whole", [True, False], ids=["at once", "in pieces"])
+def test_a_wish_for_another_protocol_is_passed_over(edge: Edge, wish: bytes, is_whole: bool) -> None:
+    """And no body is taken for a request: a proxy in front would not know of it, nor whose answer that is."""
+    inner = b"GET /livez HTTP/1.1\r\nhost: care\r\n\r\n"
+    sized = graphql(NAME, wish)
+    chunked = request("PUT", ASSIGNMENTS, JSON, MAY, wish, b"transfer-encoding: chunked\r\n")
+    said = [
+        request("POST", "/nowhere", wish, body=inner),
+        request("GET", "/readyz", wish),
+        sized,
+        chunked + b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY),
+        request("GET", "/livez", b"connection: close\r\n"),
+    ]
+
+    with edge.line() as line:
+        if is_whole:
+            line.say(b"".join(said))
+            heard = line.rest()
+        else:
+            heard = b""
+            for each in said[:-1]:
+                head, _, body = each.partition(b"\r\n\r\n")
+                line.say(head + b"\r\n\r\n")
+                line.wait()
+                line.say(body)
+                answer = line.hear()
+                heard += b"HTTP/1.1 %d" % answer.status
+            line.say(said[-1])
+            heard += line.rest()
+
+    statuses = [int(each[:3]) for each in heard.split(b"HTTP/1.1 ")[1:]]
+    assert statuses == [404, 200, 200, 200, 200]
+
+
+NO_HANDSHAKES = {
+    "many headers": (b"a: b\r\n" * 200, 431),
+    "a long header": (b"a: " + b"b" * 10_000 + b"\r\n", 431),
+    "a body": (b"content-length: 5\r\n", 400),
+}
+
+
+@pytest.mark.parametrize(("headers", "status"), NO_HANDSHAKES.values(), ids=NO_HANDSHAKES)
+def test_a_handshake_that_is_none_is_refused(edge: Edge, headers: bytes, status: int) -> None:
+    with edge.line() as line:
+        line.say(request("GET", "/graphql", UPGRADE, headers))
+        heard = line.rest()
+
+    assert heard.startswith(b"HTTP/1.1 %d " % status)
