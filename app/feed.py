@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from app.care.context import Role, Viewer
+from app.care.errors import TooManyListening
 from app.db.following import Follow, Parties
 
 logger = logging.getLogger("care.feed")
 
 PAUSE_SECONDS = 5  # until what could not be followed is tried again
+MOST_LISTENING = 100  # subscriptions of one viewer, in one process
 
 
 class Feed:
@@ -31,6 +33,8 @@ class Feed:
     @contextmanager
     def bell(self, viewer: Viewer) -> Iterator[asyncio.Event]:
         """Rings when there may be something new for the viewer, and when the process is told to stop."""
+        if len(self.bells.get(viewer, ())) >= MOST_LISTENING:
+            raise TooManyListening(MOST_LISTENING)
         bell = asyncio.Event()
         self.bells.setdefault(viewer, set()).add(bell)
         if self.following is None:

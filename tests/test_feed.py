@@ -9,6 +9,7 @@ import pytest
 
 import app.feed
 from app.care.context import Role, Viewer
+from app.care.errors import TooManyListening
 from app.db.following import Parties, Tell
 from app.feed import Feed
 
@@ -72,6 +73,25 @@ def test_it_follows_while_somebody_waits() -> None:
         return [before, meanwhile is not None, after, again is not None, feed.bells]
 
     assert run_soon(run()) == [None, True, None, True, {}]
+
+
+def test_nobody_listens_to_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app.feed, "MOST_LISTENING", 2)
+
+    async def run() -> list[Any]:
+        feed = Feed(follow_nothing)
+        with feed.bell(CAREGIVER):
+            with feed.bell(CAREGIVER), feed.bell(CLIENT):
+                with pytest.raises(TooManyListening) as refused, feed.bell(CAREGIVER):
+                    pass
+                meanwhile = {viewer: len(bells) for viewer, bells in feed.bells.items()}
+            with feed.bell(CAREGIVER):
+                return [refused.value.message, meanwhile]
+
+    assert run_soon(run()) == [
+        "there are 2 subscriptions already, and no more are allowed",
+        {CAREGIVER: 2, CLIENT: 1},
+    ]
 
 
 def test_what_is_lost_is_followed_anew(

@@ -6,6 +6,7 @@ CareError
 ├── KeyTaken        an Idempotency-Key that was given to another request
 ├── KeyInUse        ... or to this one, which is still being carried out
 ├── RateLimited     the viewer has asked for too much within a minute; says how soon there is room again
+├── TooManyListening  ... or listens to as much as one may already
 └── Refused         something a person can mend; names the members it is about
     ├── Incomplete  a required member is missing
     ├── Unreadable  a value that cannot be read or is out of bounds
@@ -59,6 +60,13 @@ class RateLimited(CareError):
     def __init__(self, seconds: int) -> None:
         super().__init__("too much was asked for within a minute")
         self.seconds = seconds
+
+
+class TooManyListening(CareError):
+    code = RateLimited.code
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"there are {most} subscriptions already, and no more are allowed")
 
 
 class Refused(CareError):

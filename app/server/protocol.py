@@ -115,8 +115,8 @@ class EdgeProtocol(HttpToolsProtocol):
             self.hand_over(self.cycle)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Nobody need heed a wish for another protocol. The parser then leaves the body alone, and uvicorn would
-        take it for the next request: it is read once more, without the wish."""
+        """Nobody need heed a wish for another protocol. The parser then leaves the body alone, and uvicorn
+        would take it for the next request: it is read once more, without the wish."""
         fault = sys.exception()
         method = self.parser.get_method()
         if not isinstance(fault, httptools.HttpParserUpgrade) or method == b"CONNECT":

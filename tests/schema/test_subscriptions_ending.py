@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import app.feed
 import app.schema.transport.live
 from app.db.drivers import Database, DatabaseUnavailable
 from app.db.statements import Operation
@@ -174,3 +175,39 @@ def test_a_database_that_is_gone_for_a_while_ends_nothing(
         ],
     }
     assert heard == {"id": global_id("Event", 2)}
+
+
+# --- too many ---
+
+
+ONE_MORE = {
+    "message": "there are 2 subscriptions already, and no more are allowed",
+    "extensions": {"code": "RATE_LIMITED"},
+}
+
+
+def test_who_listens_too_often_is_refused_and_hears_the_others(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.feed, "MOST_LISTENING", 2)
+    gateway.given(a_world())
+    caregiver = gateway.as_caregiver(1)
+    bells = gateway.client.app_state["feed"].bells
+
+    with listening(caregiver) as listener:
+        listener.ask(CHANGES, "a")
+        listener.ask(CHANGES, "b")
+        wait_for(lambda: [len(each) for each in bells.values()] == [2])
+        listener.ask(CHANGES, "c")
+        assert listener.hear() == {"id": "c", "type": "error", "payload": [ONE_MORE]}
+        with streaming(caregiver, CHANGES) as stream:
+            kind, said = stream.hear()
+            assert said["errors"][0]["extensions"].pop("requestId")
+            assert [(kind, said), *stream.events] == [
+                ("next", {"data": None, "errors": [ONE_MORE]}),
+                ("complete", None),
+            ]
+        listener.say(type="complete", id="a")
+        wait_for(lambda: [len(each) for each in bells.values()] == [1])
+        with streaming(caregiver, CHANGES):
+            wait_for(lambda: [len(each) for each in bells.values()] == [2])

@@ -27,7 +27,7 @@ from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import (
 from strawberry.types import ExecutionResult
 from strawberry.types.execution import PreExecutionError
 
-from app.care.errors import CareError, NotAllowed, NotSignedIn
+from app.care.errors import CareError, NotAllowed, NotSignedIn, TooManyListening
 from app.db.drivers import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
 from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_door, request_error
@@ -196,9 +196,12 @@ def as_asked(payload: dict[str, Any]) -> Posted:
 
 
 def refusal_of(result: ExecutionResult) -> CareError | None:
-    """Why a subscription was ended from within: nobody is told at a field that they may stay no longer."""
+    """Why a subscription was ended from within: nobody is told at a field that they may stay no longer, or
+    that they were not let in."""
     for error in result.errors or ():
-        if error.path is None and isinstance(error.original_error, NotSignedIn | NotAllowed):
+        if error.path is None and isinstance(
+            error.original_error, NotSignedIn | NotAllowed | TooManyListening
+        ):
             return error.original_error
     return None
 
