@@ -2,11 +2,13 @@
 
 import gc
 import logging
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import cache
+from ipaddress import ip_address
 from typing import Any
 
 from starlette.applications import Starlette
@@ -40,9 +42,11 @@ from app.schema.limits import manner_of
 from app.schema.schema import Schema, build_schema
 from app.schema.transport.browsers import AllowedOrigins, send_preflight, with_headers
 from app.schema.transport.endpoint import Endpoint
-from app.schema.transport.http import HEADERS, NO_STORE
+from app.schema.transport.http import HEADERS, NO_STORE, header
 from app.schema.transport.manifests import open_documents
 from app.settings import Settings, SettingsError, read_settings
+
+LOCAL = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
 logger = logging.getLogger("care")
 
@@ -197,10 +201,10 @@ async def ready(request: Request) -> Response:
 # --- the page for browsers, in development only ---------------------------------------------------
 
 
-def page_maker(settings: Settings, clock: Callable[[], datetime]) -> Callable[[], HTMLResponse]:
-    def page() -> HTMLResponse:
+def page_maker(settings: Settings, clock: Callable[[], datetime]) -> Callable[[Scope], HTMLResponse]:
+    def page(scope: Scope) -> HTMLResponse:
         tokens = {}
-        if has_own_keys(settings):
+        if has_own_keys(settings) and is_local(scope):
             for role, user in ((Role.CAREGIVER, CAREGIVER), (Role.CLIENT, CLIENT)):
                 tokens[role.lower()] = mint_token(settings, role, user, clock())
         config = ide.PageConfig("/graphql", "/graphql/ide", tokens, ide.EXAMPLES)
@@ -208,6 +212,17 @@ def page_maker(settings: Settings, clock: Callable[[], datetime]) -> Callable[[]
         return HTMLResponse(ide.page(config), headers=headers)
 
     return page
+
+
+def is_local(scope: Scope) -> bool:
+    """Whether a browser on this machine asks under this machine's own name. Any other name may be one that a
+    page of another site has made to lead here, to read what only this machine may."""
+    client = scope.get("client")
+    try:
+        is_near = client is not None and ip_address(client[0]).is_loopback
+    except ValueError:
+        return False
+    return is_near and LOCAL.fullmatch(header(scope, b"host") or "") is not None
 
 
 async def asset(request: Request) -> Response:

@@ -46,6 +46,8 @@ LOOPS = Loops()
 class Client(TestClient):
     """Knows the application while it is open."""
 
+    comes_from = "127.0.0.1"
+
     def __init__(self, app: Starlette, portal: BlockingPortal, state: dict[str, Any]) -> None:
         super().__init__(app, raise_server_exceptions=False)
         self.portal = portal
@@ -71,7 +73,7 @@ class Client(TestClient):
             "query_string": url.query,
             "root_path": "",
             "headers": [(name.lower(), value) for name, value in request.headers.raw],
-            "client": ("testclient", 50000),
+            "client": (self.comes_from, 50000),
             "server": (url.host, url.port or 80),
             "state": self.app_state.copy(),
         }

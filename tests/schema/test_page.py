@@ -7,6 +7,8 @@ without errors on the demo world, and says which legacy call it replaces.
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from graphql import parse, validate
@@ -62,16 +64,56 @@ def test_the_page_holds_no_token_where_tokens_come_from_elsewhere(standing: Gate
     assert '"tokens": {}' in standing.as_nobody().get("/graphql", headers=BROWSER).text
 
 
-def test_the_tokens_of_the_page_open_the_demo_world(standing: Gateway) -> None:
-    """With keys of its own the service mints a token for each role."""
+@contextmanager
+def with_own_keys(standing: Gateway) -> Iterator[Caller]:
     settings = standing.settings.model_copy(update={"token_key": ""})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
-        page = Caller(client, None).get("/graphql", headers=BROWSER).text
+        yield Caller(client, None)
 
-    config = json.loads(page.split('type="application/json"')[1].split(">", 1)[1].split("</script>")[0])
+
+def config_in(page: str) -> dict[str, Any]:
+    config = page.split('type="application/json"')[1].split(">", 1)[1].split("</script>")[0]
+    return dict(json.loads(config))
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST"])
+def test_the_tokens_of_the_page_open_the_demo_world(standing: Gateway, host: str) -> None:
+    """With keys of its own the service mints a token for each role."""
+    with with_own_keys(standing) as caller:
+        page = caller.get("/graphql", headers={**BROWSER, "host": host}).text
+
+    config = config_in(page)
     assert config["tokens"].keys() == {"caregiver", "client"}
     assert config["endpoint"] == "/graphql"
     assert [example["title"] for example in config["examples"]] == TITLES
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "care.example.test",
+        "192.168.0.7:8000",
+        "localhost.example.test",
+        "127.0.0.1.example.test:8000",
+        "x@localhost",
+    ],
+)
+def test_a_page_under_another_name_holds_no_token(standing: Gateway, host: str) -> None:
+    """Any page may have its name lead to this machine, and then read what is here."""
+    with with_own_keys(standing) as caller:
+        page = caller.get("/graphql", headers={**BROWSER, "host": host})
+
+    assert page.status_code == 200
+    assert config_in(page.text)["tokens"] == {}
+
+
+def test_a_page_for_another_machine_holds_no_token(standing: Gateway) -> None:
+    """Whatever name it says it came for."""
+    with with_own_keys(standing) as caller:
+        caller.client.comes_from = "192.168.0.8"
+        page = caller.get("/graphql", headers={**BROWSER, "host": "localhost:8000"}).text
+
+    assert config_in(page)["tokens"] == {}
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", ""])

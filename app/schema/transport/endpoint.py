@@ -72,7 +72,7 @@ class Endpoint(GraphQL[Context, None]):
         self,
         schema: Schema,
         is_open: bool,
-        page: Callable[[], Response] | None,
+        page: Callable[[Scope], Response] | None,
         documents: Documents,
         origins: tuple[str, ...],
         longest_body: int,
@@ -108,7 +108,7 @@ class Endpoint(GraphQL[Context, None]):
         request = Request(scope, receive)
         request.state.request_id = request_id
         if self.page is not None and wants_page(request):
-            response = self.page()
+            response = self.page(scope)
             response.headers["x-request-id"] = request_id
             await response(scope, receive, with_headers(scope, send))
             return
