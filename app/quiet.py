@@ -17,8 +17,10 @@ def keep_quiet(is_production: bool) -> None:
 
 def is_harmless(record: logging.LogRecord) -> bool:
     """The server tells of every websocket with its address, which may hold a token that somebody put there;
-    and when it is debugged, every message that goes over one."""
-    return record.levelno > logging.DEBUG and '"WebSocket ' not in str(record.msg)
+    when it is debugged, every message that goes over one; and when a message is no text, a traceback, which
+    anybody can have it write."""
+    said = str(record.msg)
+    return record.levelno > logging.DEBUG and '"WebSocket ' not in said and "Invalid UTF-8" not in said
 
 
 def record_without_words(*given: Any, **named: Any) -> logging.LogRecord:

@@ -92,3 +92,15 @@ def test_a_fault_that_nobody_waits_for_is_told_without_its_words(caplog: pytest.
 
     assert SECRET not in caplog.text
     assert [record.getMessage() for record in caplog.records] == ["Task exception was never retrieved"]
+
+
+def test_who_sends_what_is_no_text_writes_nothing_into_the_log(
+    quiet: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server would tell of it with a traceback, as often as anybody likes."""
+    server = logging.getLogger("uvicorn.error")
+
+    server.error("Invalid UTF-8 sequence received from client.")
+    server.error("something else")
+
+    assert caplog.messages == ["something else"]

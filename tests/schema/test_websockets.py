@@ -258,9 +258,11 @@ def test_there_is_an_end_to_what_one_socket_carries(caregivers: Gateway) -> None
     with listening(caregivers.as_caregiver(1)) as listener:
         for number in range(101):
             listener.ask(FOREVER, id=str(number))
-        said = listener.session.receive_json()
+        said = listener.hear()
 
-    assert said == {"id": "100", "type": "error", "payload": [{"message": "Subscription limit reached"}]}
+    message = "there are 100 operations already on this connection, and no more are allowed"
+    refused = {"message": message, "extensions": {"code": "RATE_LIMITED"}}
+    assert said == {"id": "100", "type": "error", "payload": [refused]}
 
 
 # --- garbage ---

@@ -27,7 +27,7 @@ from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import (
 from strawberry.types import ExecutionResult
 from strawberry.types.execution import PreExecutionError
 
-from app.care.errors import CareError, NotAllowed, NotSignedIn, TooManyListening
+from app.care.errors import CareError, NotAllowed, NotSignedIn, RateLimited, TooManyListening
 from app.db.drivers import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
 from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_door, request_error
@@ -103,6 +103,16 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
     async def handle_subscribe(self, message: Any) -> None:
         """Only the document of those who came in is looked for; the others are shown out."""
         payload = message["payload"]
+        most = self.max_subscriptions_per_connection or 0
+        if (
+            self.connection_acknowledged
+            and message["id"] not in self.operations
+            and len(self.operations) >= most
+        ):
+            text = f"there are {most} operations already on this connection, and no more are allowed"
+            said = request_error(text, RateLimited.code, self.request_id)
+            await self.send_message({"id": message["id"], "type": "error", "payload": said["errors"]})
+            return
         if self.connection_acknowledged and ("query" in payload or is_named_in(payload)):
             try:
                 payload["query"] = self.view.documents.admitted(as_asked(payload), self.request_id).query
