@@ -1,7 +1,9 @@
 """Reads as operations: a page, rows by id, one row, each with everything linked that was wanted."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import select
@@ -68,7 +70,7 @@ def list_rows(
         return as_page([], window, total)
     level = level_for(table, wanted, viewpoint.role, "page", window.where)
     values |= {"before": window.before, "limit": window.first + 1, "offset": window.offset}
-    return as_page((yield from rows_of(level, wanted, values)), window, total)
+    return as_page((yield from rows_of(level, wanted, values, window)), window, total)
 
 
 def get_rows(
@@ -89,17 +91,39 @@ def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
 # --- running the levels of a plan -----------------------------------------------------------------
 
 
-def rows_of(level: Level, wanted: Wanted, values: Values) -> Operation[list[Row]]:
+def rows_of(
+    level: Level,
+    wanted: Wanted,
+    values: Values,
+    window: Window | None = None,
+    parent_of: Callable[[Any], Any] = lambda row: None,
+) -> Operation[list[Row]]:
     found = yield level.statement, values
     if not level.children or not found:
         return list(map(level.make, found))
+    beyond: list[Any] = []
+    if window is not None:
+        found, beyond = apart(found, window.first, parent_of)
     linked = []
     for child in level.children:
         linked.append((yield from linked_rows(child, wanted, found, values)))
     linked.reverse()  # as lay_out_child wants it
-    return [
+    rows = [
         level.make((*one, *children)) for one, children in zip(found, zip(*linked, strict=True), strict=True)
     ]
+    return rows + list(map(level.make, beyond))
+
+
+def apart(found: list[Any], first: int, parent_of: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
+    """What is on the pages, and what is beyond them: nothing linked to that is shown, so it is not read."""
+    counts: Counter[Any] = Counter()
+    on_page: list[Any] = []
+    beyond: list[Any] = []
+    for row in found:
+        parent = parent_of(row)
+        counts[parent] += 1
+        (on_page if counts[parent] <= first else beyond).append(row)
+    return on_page, beyond
 
 
 def linked_rows(child: Child, wanted: Wanted, above: list[Any], values: Values) -> Operation[list[Any]]:
@@ -117,7 +141,7 @@ def linked_rows(child: Child, wanted: Wanted, above: list[Any], values: Values) 
         own |= {**window.values, "before": window.before, "limit": window.first + 1}
     groups: dict[Any, list[Row]] = defaultdict(list)
     if window is None or window.with_rows:
-        for row in (yield from rows_of(child.level, link.wanted, own)):
+        for row in (yield from rows_of(child.level, link.wanted, own, window, itemgetter(0))):
             groups[row[0]].append(row)
     if window is None:
         if child.is_single:

@@ -15,7 +15,7 @@ from app.db.tables import AuditActor, Contract
 from app.main import create_app, schema_of_service
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
-from tests.audit.questions import ANSWERS, CHANGES, OF_1, READS
+from tests.audit.questions import ANSWERS, CHANGES, OF_1, OF_2, READS, SCORES
 from tests.audit.trail import told, trail
 from tests.callers import Caller, Gateway, load, opened
 from tests.db import raw
@@ -115,6 +115,23 @@ def test_answers_of_several_clients_are_told_apart(gateway: Gateway) -> None:
     assert told(gateway.settings.database) == [
         ("CLIENT", 2, "assignments", "DONE", [[2, 2, {"answerSets": [3]}]])
     ]
+
+
+@pytest.mark.parametrize(
+    ("question", "about"),
+    [
+        (f"{{ assignments(first: 1) {{ nodes {{ {ANSWERS} }} }} }}", []),
+        (f"{{ sessions {{ nodes {{ assignments(first: 1) {{ nodes {{ {ANSWERS} }} }} }} }} }}", [OF_2]),
+        (f"{{ clients(first: 1) {{ nodes {{ {SCORES} }} }} }}", []),
+    ],
+)
+def test_only_what_is_on_the_page_is_on_record(gateway: Gateway, question: str, about: list[Any]) -> None:
+    """One row more is read than is shown, to know whether there are further ones."""
+    gateway.given(a_world())
+
+    gateway.as_caregiver(1).data(question)
+
+    assert [one.about for one in trail(gateway.settings.database)] == about
 
 
 def test_own_data_is_on_record_as_a_whole(gateway: Gateway) -> None:

@@ -118,7 +118,7 @@ def test_a_book_id_that_names_nothing_has_no_scores(gateway: Gateway, book: str)
 
 def test_one_book_in_both_forms_and_under_many_names_is_one_history(gateway: Gateway) -> None:
     given_a_rich_world(gateway)
-    query = """query($number: ID!, $global: ID!) { clients(first: 1) { nodes {
+    query = """query($number: ID!, $global: ID!) { clients { nodes {
         a: scoreHistory(bookId: $number) { score } b: scoreHistory(bookId: $global) { score attempt }
         ... on Node { ... on Client { c: scoreHistory(bookId: 1) { ...point } } } } } }
         fragment point on ScorePoint { __typename assignment { session { client { legacyId } } } }"""
@@ -126,17 +126,19 @@ def test_one_book_in_both_forms_and_under_many_names_is_one_history(gateway: Gat
     with gateway.watched() as seen:
         found = gateway.as_caregiver(1).data(query, number="1", **{"global": global_id("Book", 1)})
 
-    (client,) = found["clients"]["nodes"]
-    number = clients_of(1)[0]
-    expected = naive("clientId", number, caregiverId=1)["one"]
-    assert client == {
-        "a": [{"score": each["score"]} for each in expected],
-        "b": [{"score": each["score"], "attempt": each["attempt"]} for each in expected],
-        "c": [
-            {"__typename": "ScorePoint", "assignment": {"session": {"client": {"legacyId": str(number)}}}}
-            for _ in expected
-        ],
-    }
+    histories = {number: naive("clientId", number, caregiverId=1)["one"] for number in clients_of(1)}
+    assert any(histories.values())
+    assert found["clients"]["nodes"] == [
+        {
+            "a": [{"score": each["score"]} for each in expected],
+            "b": [{"score": each["score"], "attempt": each["attempt"]} for each in expected],
+            "c": [
+                {"__typename": "ScorePoint", "assignment": {"session": {"client": {"legacyId": str(number)}}}}
+                for _ in expected
+            ],
+        }
+        for number, expected in histories.items()
+    ]
     assert len(seen) == 3
 
 
