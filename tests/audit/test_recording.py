@@ -256,6 +256,28 @@ def test_a_repetition_is_no_second_change(gateway: Gateway) -> None:
     assert [one.operation for one in trail(gateway.settings.database)] == ["assignHomework"]
 
 
+def test_answers_that_a_repetition_shows_are_on_record_again(gateway: Gateway) -> None:
+    """What shows answers is not kept under the key, but read again."""
+    gateway.given(a_world())
+    document = (
+        f"mutation {{ reopenAssignment(input: {{ assignmentId: 1 }}) {{ assignment {{ {ANSWERS} }} }} }}"
+    )
+
+    caller, key = gateway.as_caregiver(1), {"idempotency-key": "k"}
+
+    answers = [caller.request("POST", "/graphql", json={"query": document}, headers=key) for _ in range(2)]
+
+    assert SAID in answers[0].text
+    assert answers[1].text == answers[0].text
+    assert answers[1].headers["idempotency-replayed"] == "true"
+    assert told(gateway.settings.database) == [
+        ("CAREGIVER", 1, "reopenAssignment", "DONE", [[1, 1, {"assignments": [1]}]]),
+        ("CAREGIVER", 1, "assignment", "DONE", OF_1),
+        ("CAREGIVER", 1, "assignment", "DONE", OF_1),
+    ]
+    assert raw.run(gateway.settings.database, "SELECT body FROM kept_answer") == [(None,)]
+
+
 def test_a_change_and_its_record_are_one(gateway: Gateway) -> None:
     """Where the record cannot be written the change is not made."""
     gateway.given(a_world())
