@@ -127,7 +127,7 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         Role.CLIENT,
         {"assignmentId": 2, "revision": 0, "answers": []},
         "draft { answers { answer } }",
-        [[1, 1, {"drafts": [2]}]],
+        [[1, 1, {"drafts": [4]}]],
         "answerSet",
         [[1, 1, {"drafts": [4]}]],
     ),

@@ -9,7 +9,7 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 from app.care.context import Context, Role, Viewer
 from app.care.watching import get_my_reminders
 from app.db.audit.records import Record, Recorder
-from app.db.drivers import open_database
+from app.db.drivers import DatabaseUnavailable, open_database
 from app.db.selection import Link, Wanted
 from app.db.tables import AuditActor, Contract
 from app.main import create_app, schema_of_service
@@ -328,6 +328,25 @@ def test_who_goes_away_takes_nobody_along(database_url: str) -> None:
 
     assert outcomes[1::2] == [None] * 10
     assert {one.actor_id for one in trail(database_url)} >= set(range(1, 20, 2))
+
+
+def test_nobody_waits_for_a_recorder_that_was_stopped(database_url: str) -> None:
+    async def keep() -> list[Any]:
+        db = await open_database(database_url)
+        recorder = Recorder(db)
+        waiting = [asyncio.create_task(recorder.keep(a_record(number))) for number in range(2)]
+        await asyncio.sleep(0)
+        late = asyncio.create_task(recorder.keep(a_record(2)))
+        await asyncio.sleep(0)  # the others are being written, it is not
+        assert recorder.work
+        recorder.work.cancel()
+        done, _ = await asyncio.wait([*waiting, late], timeout=5)
+        await db.close()
+        return [each.exception() for each in done]
+
+    outcomes = asyncio.run(keep())
+
+    assert [type(one) for one in outcomes] == [DatabaseUnavailable] * 3
 
 
 def test_a_record_that_cannot_be_stored_is_a_fault_of_all_who_wait_for_it(database_url: str) -> None:

@@ -143,6 +143,13 @@ def test_an_entry_that_is_missing_is_found(sealed: str) -> None:
     assert verified(sealed).faults == ["8 entries lead to the records, should be 9"]
 
 
+def test_an_entry_that_leads_elsewhere_is_found(sealed: str) -> None:
+    guard = "audit_entry_update" if sealed.startswith("sqlite") else "audit_entry_change ON audit_entry"
+    raw.run(sealed, f"DROP TRIGGER {guard}", "UPDATE audit_entry SET client_id = 2 WHERE record_id = 4")
+
+    assert verified(sealed).faults == ["the entries lead to other records than they should"]
+
+
 def test_a_chain_made_anew_is_found_by_what_was_noted_before(sealed: str) -> None:
     [(before,)] = raw.run(sealed, "SELECT hash FROM audit_seal WHERE id = 3")
     kind = "sqlite" if sealed.startswith("sqlite") else "postgresql"

@@ -8,6 +8,7 @@ from app.care.answers.reading import get_my_answer_sets
 from app.care.assignments.held import Held, holding, refuse_unless_pending, refuse_unless_running
 from app.care.context import Context, Role
 from app.care.errors import DraftConflict, WrongState
+from app.db.audit.records import DRAFTS
 from app.db.reads import Row
 from app.db.selection import Viewpoint, Wanted
 from app.db.statements import Bulk, Operation
@@ -75,7 +76,8 @@ def saving(viewpoint: Viewpoint, answers: Answers, save_type: SaveType) -> Opera
         yield SAVE_DRAFT, {**values, "answer_set": draft_id}
         yield DROP_ANSWERS, {**values, "sets": [draft_id]}
     yield from adding_answers(held, draft_id, questions, given)
-    yield TELL_OF_ASSIGNMENTS, {**held.values, "event": EventKind.DRAFT_SAVED, "actor": Actor.CLIENT}
+    told = {"event": EventKind.DRAFT_SAVED, "actor": Actor.CLIENT, DRAFTS: [draft_id]}
+    yield TELL_OF_ASSIGNMENTS, {**held.values, **told}
     return int(draft_id)
 
 

@@ -28,7 +28,7 @@ GATHERING_SECONDS = 0.002  # while several ask: a commit costs far more than a r
 Rows = dict[tuple[int, int], dict[str, list[int]]]
 About = list[tuple[int | None, int | None, dict[str, list[int]]]]
 ANSWER_SETS, ASSIGNMENTS, SESSIONS, BOOKS = "answerSets", "assignments", "sessions", "books"
-DRAFTS = "drafts"  # what a client looks at or saves before it is submitted: no caregiver is told of it
+DRAFTS = "drafts"  # answer sets that a client looks at or saves before submitting: no caregiver is told of it
 
 
 class Record(NamedTuple):
@@ -57,8 +57,8 @@ def about_events(steps: Iterable[Values]) -> About:
     for values in steps:
         rows = of[values["caregiver"], values["client"]]
         changed = DRAFTS if values["event"] == EventKind.DRAFT_SAVED else ASSIGNMENTS
-        for name, key in ((SESSIONS, "sessions"), (changed, "assignments")):
-            rows[name] += [id for id in values.get(key) or () if id not in rows[name]]
+        for name in (SESSIONS, changed):
+            rows[name] += [id for id in values.get(name) or () if id not in rows[name]]
     return [
         (caregiver, client, {name: ids for name, ids in rows.items() if ids})
         for (caregiver, client), rows in of.items()
@@ -148,6 +148,7 @@ class Recorder:
         await stored
 
     async def write_on(self) -> None:
+        group: list[tuple[Record, asyncio.Future[None]]] = []
         try:
             while self.waiting:
                 if self.has_company:
@@ -159,6 +160,9 @@ class Recorder:
                     settle(stored, fault)
         finally:
             self.work = None
+            left, self.waiting = [*group, *self.waiting], []
+            for _, stored in left:  # somebody only where this was stopped: their answers must not leave
+                settle(stored, DatabaseUnavailable())
 
     async def write(self, records: list[Record]) -> Exception | None:
         try:

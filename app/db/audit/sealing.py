@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Select, Text, bindparam, func, insert, literal, select, text
+from sqlalchemy import Select, Text, bindparam, func, insert, literal, select, text, tuple_
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import DRAFTS
@@ -16,6 +16,7 @@ from app.db.statements import (
     DatabaseKind,
     Operation,
     Statement,
+    Values,
     count_parameter,
     id_parameter,
     moment_parameter,
@@ -28,6 +29,8 @@ MOST_READ = 1000
 NO_HASH = ""  # before the first seal
 
 ABOUT = 7  # where a record holds it
+
+Entry = tuple[int, int, int]  # a caregiver, a client, and a record about both
 
 RECORD, SEAL, ENTRY = table_of(AuditRecord), table_of(AuditSeal), table_of(AuditEntry)
 
@@ -45,7 +48,7 @@ def hold_records(kind: DatabaseKind) -> ClauseElement:
 
 def wait_shortly(kind: DatabaseKind) -> ClauseElement:
     """Whoever records queues up behind the lock, so that nobody must wait for it long."""
-    return select(literal(1)) if kind == "sqlite" else text("SET LOCAL lock_timeout = '1s'")
+    return select(literal(1)) if kind == "sqlite" else text("SET LOCAL lock_timeout = '200ms'")
 
 
 def seals() -> Select[Any]:
@@ -84,8 +87,11 @@ def find_seals(kind: DatabaseKind) -> ClauseElement:
     return later.order_by(SEAL.c.id).limit(count_parameter("most"))
 
 
-def count_entries(kind: DatabaseKind) -> ClauseElement:
-    return select(func.count()).select_from(ENTRY)
+def find_entries(kind: DatabaseKind) -> ClauseElement:
+    key = tuple_(ENTRY.c.caregiver_id, ENTRY.c.client_id, ENTRY.c.record_id)
+    after = tuple_(id_parameter("caregiver"), id_parameter("client"), id_parameter("record"))
+    entries = select(ENTRY.c.caregiver_id, ENTRY.c.client_id, ENTRY.c.record_id).where(key > after)
+    return entries.order_by(*key).limit(count_parameter("most"))
 
 
 def add_entries(kind: DatabaseKind) -> ClauseElement:
@@ -108,7 +114,7 @@ ADD_SEAL = Statement(add_seal)
 FIND_SEALED = Statement(find_sealed)
 COUNT_RECORDS = Statement(count_records)
 FIND_SEALS = Statement(find_seals)
-COUNT_ENTRIES = Statement(count_entries)
+FIND_ENTRIES = Statement(find_entries)
 
 
 # --- sealing --------------------------------------------------------------------------------------
@@ -146,7 +152,7 @@ def sealing(now: datetime) -> Operation[bool]:
     return len(records) == MOST_SEALED
 
 
-def entries_of(records: Iterable[Any]) -> Iterator[tuple[int, int, int]]:
+def entries_of(records: Iterable[Any]) -> Iterator[Entry]:
     """Whom a record leads to; of drafts no caregiver learns, not even that there are any."""
     for record in records:
         for caregiver, client, rows in orjson.loads(record[ABOUT]):
@@ -168,6 +174,19 @@ def chained(before: str, records: Iterable[Any]) -> str:
 
 
 @dataclass
+class Entries:
+    """Some entries, whatever their order: two of these are equal if the entries are."""
+
+    count: int = 0
+    sum: int = 0  # of their hashes
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self.count += 1
+            self.sum += int.from_bytes(sha256(b"%d %d %d" % entry).digest())
+
+
+@dataclass
 class Verdict:
     """What verifying the chain found."""
 
@@ -175,7 +194,7 @@ class Verdict:
     seals: int = 0
     records: int = 0
     unsealed: int = 0
-    entries: int = 0
+    entries: Entries = field(default_factory=Entries)  # that should be there
     faults: list[str] = field(default_factory=list)
 
 
@@ -190,10 +209,27 @@ def verifying(noted: dict[int, str]) -> Operation[Verdict]:
             yield from verifying_seal(verdict, seal)
     verdict.faults += [f"seal {id} is not there" for id in left]
     verdict.unsealed = (yield COUNT_RECORDS, {"after": verdict.last.last_record_id})[0][0]
-    entries = (yield COUNT_ENTRIES, {})[0][0]
-    if entries != verdict.entries:
-        verdict.faults.append(f"{entries} entries lead to the records, should be {verdict.entries}")
+    there = yield from all_entries()
+    if there.count != verdict.entries.count:
+        verdict.faults.append(f"{there.count} entries lead to the records, should be {verdict.entries.count}")
+    elif there != verdict.entries:
+        verdict.faults.append("the entries lead to other records than they should")
     return verdict
+
+
+def after_entry(last: Entry) -> Values:
+    caregiver, client, record = last
+    return {"caregiver": caregiver, "client": client, "record": record, "most": MOST_READ}
+
+
+def all_entries() -> Operation[Entries]:
+    there = Entries()
+    last: Entry = (0, 0, 0)
+    while found := (yield FIND_ENTRIES, after_entry(last)):
+        entries = [(caregiver, client, record) for caregiver, client, record in found]
+        there.add(entries)
+        last = entries[-1]
+    return there
 
 
 def verifying_seal(verdict: Verdict, seal: Seal) -> Operation[None]:
@@ -205,4 +241,4 @@ def verifying_seal(verdict: Verdict, seal: Seal) -> Operation[None]:
     verdict.last = seal
     verdict.seals += 1
     verdict.records += len(records)
-    verdict.entries += sum(1 for _ in entries_of(records))
+    verdict.entries.add(entries_of(records))
