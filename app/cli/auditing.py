@@ -9,7 +9,7 @@ from app.auth.door import utc_now
 from app.care.audit import seal
 from app.cli.running import on_database, settings_or_warn
 from app.db.audit.reading import Recorded, listing_records
-from app.db.audit.sealing import Verdict, verifying
+from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers import Database
 from app.db.tables import AuditActor, moment_as_text
 

@@ -7,7 +7,8 @@ import pytest
 
 from app.care.audit import seal
 from app.db.audit.records import Record, recording
-from app.db.audit.sealing import MOST_SEALED, Verdict, verifying
+from app.db.audit.sealing import MOST_SEALED
+from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers import DatabaseUnavailable, open_database
 from app.db.tables import AuditActor, Contract
 from tests.callers import run_read, run_write

@@ -1,13 +1,12 @@
-"""The chain over the records: sealed behind them, verified from its beginning."""
+"""The chain over the records, sealed behind them; verifying.py follows it from its beginning."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Select, Text, bindparam, func, insert, literal, select, text, tuple_
+from sqlalchemy import Select, Text, bindparam, insert, literal, select, text
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import DRAFTS
@@ -16,7 +15,6 @@ from app.db.statements import (
     DatabaseKind,
     Operation,
     Statement,
-    Values,
     count_parameter,
     id_parameter,
     moment_parameter,
@@ -25,7 +23,6 @@ from app.db.statements import (
 from app.db.tables import AuditEntry, AuditRecord, AuditSeal, moment_as_text
 
 MOST_SEALED = 250  # records in one transaction: nobody else writes meanwhile
-MOST_READ = 1000
 NO_HASH = ""  # before the first seal
 
 ABOUT = 7  # where a record holds it
@@ -73,27 +70,6 @@ def add_seal(kind: DatabaseKind) -> ClauseElement:
     )
 
 
-def find_sealed(kind: DatabaseKind) -> ClauseElement:
-    records = select(RECORD).where(RECORD.c.id > id_parameter("after"), RECORD.c.id <= id_parameter("last"))
-    return records.order_by(RECORD.c.id)
-
-
-def count_records(kind: DatabaseKind) -> ClauseElement:
-    return select(func.count()).select_from(RECORD).where(RECORD.c.id > id_parameter("after"))
-
-
-def find_seals(kind: DatabaseKind) -> ClauseElement:
-    later = seals().where(SEAL.c.id > id_parameter("after"))
-    return later.order_by(SEAL.c.id).limit(count_parameter("most"))
-
-
-def find_entries(kind: DatabaseKind) -> ClauseElement:
-    key = tuple_(ENTRY.c.caregiver_id, ENTRY.c.client_id, ENTRY.c.record_id)
-    after = tuple_(id_parameter("caregiver"), id_parameter("client"), id_parameter("record"))
-    entries = select(ENTRY.c.caregiver_id, ENTRY.c.client_id, ENTRY.c.record_id).where(key > after)
-    return entries.order_by(*key).limit(count_parameter("most"))
-
-
 def add_entries(kind: DatabaseKind) -> ClauseElement:
     return text(ADD[kind]).bindparams(bindparam("entries", type_=Text))
 
@@ -111,10 +87,6 @@ WAIT_SHORTLY = Statement(wait_shortly)
 FIND_LAST_SEAL = Statement(find_last_seal)
 FIND_RECORDS = Statement(find_records)
 ADD_SEAL = Statement(add_seal)
-FIND_SEALED = Statement(find_sealed)
-COUNT_RECORDS = Statement(count_records)
-FIND_SEALS = Statement(find_seals)
-FIND_ENTRIES = Statement(find_entries)
 
 
 # --- sealing --------------------------------------------------------------------------------------
@@ -168,77 +140,3 @@ def chained(before: str, records: Iterable[Any]) -> str:
         said = orjson.dumps([id, moment if isinstance(moment, str) else moment_as_text(moment), *others])
         digest.update(b"%d:%b" % (len(said), said))
     return digest.hexdigest()
-
-
-# --- verifying ------------------------------------------------------------------------------------
-
-
-@dataclass
-class Entries:
-    """Some entries, whatever their order: two of these are equal if the entries are."""
-
-    count: int = 0
-    sum: int = 0  # of their hashes
-
-    def add(self, entries: Iterable[Entry]) -> None:
-        for entry in entries:
-            self.count += 1
-            self.sum += int.from_bytes(sha256(b"%d %d %d" % entry).digest())
-
-
-@dataclass
-class Verdict:
-    """What verifying the chain found."""
-
-    last: Seal = BEFORE_ALL
-    seals: int = 0
-    records: int = 0
-    unsealed: int = 0
-    entries: Entries = field(default_factory=Entries)  # that should be there
-    faults: list[str] = field(default_factory=list)
-
-
-def verifying(noted: dict[int, str]) -> Operation[Verdict]:
-    """From the first record to the last; `noted` are hashes of seals that were kept elsewhere."""
-    verdict = Verdict()
-    left = dict(noted)
-    while seals := (yield FIND_SEALS, {"after": verdict.last.id, "most": MOST_READ}):
-        for seal in (Seal(*one) for one in seals):
-            if left.pop(seal.id, seal.hash) != seal.hash:
-                verdict.faults.append(f"seal {seal.id} is not the one that was noted")
-            yield from verifying_seal(verdict, seal)
-    verdict.faults += [f"seal {id} is not there" for id in left]
-    verdict.unsealed = (yield COUNT_RECORDS, {"after": verdict.last.last_record_id})[0][0]
-    there = yield from all_entries()
-    if there.count != verdict.entries.count:
-        verdict.faults.append(f"{there.count} entries lead to the records, should be {verdict.entries.count}")
-    elif there != verdict.entries:
-        verdict.faults.append("the entries lead to other records than they should")
-    return verdict
-
-
-def after_entry(last: Entry) -> Values:
-    caregiver, client, record = last
-    return {"caregiver": caregiver, "client": client, "record": record, "most": MOST_READ}
-
-
-def all_entries() -> Operation[Entries]:
-    there = Entries()
-    last: Entry = (0, 0, 0)
-    while found := (yield FIND_ENTRIES, after_entry(last)):
-        entries = [(caregiver, client, record) for caregiver, client, record in found]
-        there.add(entries)
-        last = entries[-1]
-    return there
-
-
-def verifying_seal(verdict: Verdict, seal: Seal) -> Operation[None]:
-    records = yield FIND_SEALED, {"after": verdict.last.last_record_id, "last": seal.last_record_id}
-    if len(records) != seal.record_count:
-        verdict.faults.append(f"seal {seal.id} is over {seal.record_count} records, there are {len(records)}")
-    elif chained(verdict.last.hash, records) != seal.hash:
-        verdict.faults.append(f"the records of seal {seal.id} are not those that were sealed")
-    verdict.last = seal
-    verdict.seals += 1
-    verdict.records += len(records)
-    verdict.entries.add(entries_of(records))

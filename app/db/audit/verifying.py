@@ -1,0 +1,111 @@
+"""Whether the audit trail is what was recorded: the chain from its beginning, and what finds its records."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from sqlalchemy import func, select, tuple_
+from sqlalchemy.sql.elements import ClauseElement
+
+from app.db.audit.sealing import BEFORE_ALL, ENTRY, RECORD, SEAL, Entry, Seal, chained, entries_of, seals
+from app.db.statements import DatabaseKind, Operation, Statement, Values, count_parameter, id_parameter
+
+MOST_READ = 1000
+
+
+def find_sealed(kind: DatabaseKind) -> ClauseElement:
+    records = select(RECORD).where(RECORD.c.id > id_parameter("after"), RECORD.c.id <= id_parameter("last"))
+    return records.order_by(RECORD.c.id)
+
+
+def count_records(kind: DatabaseKind) -> ClauseElement:
+    return select(func.count()).select_from(RECORD).where(RECORD.c.id > id_parameter("after"))
+
+
+def find_seals(kind: DatabaseKind) -> ClauseElement:
+    later = seals().where(SEAL.c.id > id_parameter("after"))
+    return later.order_by(SEAL.c.id).limit(count_parameter("most"))
+
+
+def find_entries(kind: DatabaseKind) -> ClauseElement:
+    key = tuple_(ENTRY.c.caregiver_id, ENTRY.c.client_id, ENTRY.c.record_id)
+    after = tuple_(id_parameter("caregiver"), id_parameter("client"), id_parameter("record"))
+    entries = select(ENTRY.c.caregiver_id, ENTRY.c.client_id, ENTRY.c.record_id).where(key > after)
+    return entries.order_by(*key).limit(count_parameter("most"))
+
+
+FIND_SEALED = Statement(find_sealed)
+COUNT_RECORDS = Statement(count_records)
+FIND_SEALS = Statement(find_seals)
+FIND_ENTRIES = Statement(find_entries)
+
+
+@dataclass
+class Entries:
+    """Some entries, whatever their order: two of these are equal if the entries are."""
+
+    count: int = 0
+    sum: int = 0  # of their hashes
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self.count += 1
+            self.sum += int.from_bytes(sha256(b"%d %d %d" % entry).digest())
+
+
+@dataclass
+class Verdict:
+    """What verifying the chain found."""
+
+    last: Seal = BEFORE_ALL
+    seals: int = 0
+    records: int = 0
+    unsealed: int = 0
+    entries: Entries = field(default_factory=Entries)  # that should be there
+    faults: list[str] = field(default_factory=list)
+
+
+def verifying(noted: dict[int, str]) -> Operation[Verdict]:
+    """From the first record to the last; `noted` are hashes of seals that were kept elsewhere."""
+    verdict = Verdict()
+    left = dict(noted)
+    while seals := (yield FIND_SEALS, {"after": verdict.last.id, "most": MOST_READ}):
+        for seal in (Seal(*one) for one in seals):
+            if left.pop(seal.id, seal.hash) != seal.hash:
+                verdict.faults.append(f"seal {seal.id} is not the one that was noted")
+            yield from verifying_seal(verdict, seal)
+    verdict.faults += [f"seal {id} is not there" for id in left]
+    verdict.unsealed = (yield COUNT_RECORDS, {"after": verdict.last.last_record_id})[0][0]
+    there = yield from all_entries()
+    if there.count != verdict.entries.count:
+        verdict.faults.append(f"{there.count} entries lead to the records, should be {verdict.entries.count}")
+    elif there != verdict.entries:
+        verdict.faults.append("the entries lead to other records than they should")
+    return verdict
+
+
+def verifying_seal(verdict: Verdict, seal: Seal) -> Operation[None]:
+    records = yield FIND_SEALED, {"after": verdict.last.last_record_id, "last": seal.last_record_id}
+    if len(records) != seal.record_count:
+        verdict.faults.append(f"seal {seal.id} is over {seal.record_count} records, there are {len(records)}")
+    elif chained(verdict.last.hash, records) != seal.hash:
+        verdict.faults.append(f"the records of seal {seal.id} are not those that were sealed")
+    verdict.last = seal
+    verdict.seals += 1
+    verdict.records += len(records)
+    verdict.entries.add(entries_of(records))
+
+
+def after_entry(last: Entry) -> Values:
+    caregiver, client, record = last
+    return {"caregiver": caregiver, "client": client, "record": record, "most": MOST_READ}
+
+
+def all_entries() -> Operation[Entries]:
+    there = Entries()
+    last: Entry = (0, 0, 0)
+    while found := (yield FIND_ENTRIES, after_entry(last)):
+        entries = [(caregiver, client, record) for caregiver, client, record in found]
+        there.add(entries)
+        last = entries[-1]
+    return there
