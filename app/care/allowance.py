@@ -27,10 +27,13 @@ class Allowance:
         self.wait = 0  # seconds until what was refused last would be granted
 
     def grow(self, now: datetime) -> None:
-        moment = now.timestamp()
-        grown = max(0.0, moment - self.moment) * self.points / MINUTE
-        self.left = min(self.points, self.left + grown)
-        self.moment = moment
+        """Time that has been counted is not counted again for a request that began earlier and took longer.
+        A clock that was set back by more than that goes on from there."""
+        seconds = now.timestamp() - self.moment
+        if -MINUTE < seconds < 0:
+            return
+        self.left = min(self.points, self.left + max(0.0, seconds) * self.points / MINUTE)
+        self.moment = now.timestamp()
 
     def spend(self, cost: int, now: datetime) -> None:
         self.grow(now)

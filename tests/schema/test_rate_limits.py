@@ -164,6 +164,17 @@ def test_a_clock_that_goes_back_takes_nothing_and_gives_nothing() -> None:
     assert allowance.left == 0
 
 
+def test_a_request_that_began_earlier_and_took_longer_brings_no_time_back() -> None:
+    allowance = Allowance(60, NOW)
+    allowance.spend(60, NOW)
+    allowance.spend(30, NOW + timedelta(seconds=30))
+
+    with pytest.raises(RateLimited):
+        allowance.spend(1, NOW + timedelta(seconds=10))
+    with pytest.raises(RateLimited):
+        allowance.spend(1, NOW + timedelta(seconds=30))
+
+
 def test_only_so_many_viewers_are_remembered() -> None:
     allowances = Allowances(60)
     first = allowances.of(0, NOW)
