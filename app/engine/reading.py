@@ -69,7 +69,7 @@ class Document:
         return {each.name.value: each for each in definitions if isinstance(each, FragmentDefinitionNode)}
 
 
-class Documents:
+class RecentDocuments:
     """Those that came in last: one request looks at its document several times."""
 
     def __init__(self, schema: GraphQLSchema, limits: Limits | None) -> None:

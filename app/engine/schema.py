@@ -25,7 +25,7 @@ from app.engine.executor import DiscreetExecutor, ShapingExecutor, StreamingExec
 from app.engine.limits import Limits, TooCostly, count_values
 from app.engine.operations import Operations
 from app.engine.prepared import Bound, Prepared, RootField, prepare
-from app.engine.reading import Document, Documents, Rules
+from app.engine.reading import Document, RecentDocuments, Rules
 
 IS_AWAITABLE: Any = optimized_is_awaitable  # its declared type is narrower than what graphql-core takes
 
@@ -46,7 +46,7 @@ class PreparingSchema(strawberry.Schema):
     def __init__(self, *args: Any, prepares: bool = True, manner: Manner | None = None, **given: Any) -> None:
         super().__init__(*args, **given)
         self.manner = manner or Manner()
-        self.documents = Documents(self._schema, self.manner.limits)
+        self.documents = RecentDocuments(self._schema, self.manner.limits)
         self.own: set[str] = set()  # the service's own documents, which meet no limit
         self.operations = Operations(self.make)
         # What may change the meaning of every field leaves only the long way.
