@@ -1,16 +1,12 @@
 """Strawberry's schema with a short way for operations that come again."""
 
-from asyncio import Future, ensure_future
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import strawberry
-from graphql import GraphQLError, GraphQLResolveInfo, NoSchemaIntrospectionCustomRule, execute
+from graphql import GraphQLError, NoSchemaIntrospectionCustomRule, execute
 from graphql import OperationType as Kind
-from graphql.execution.values import VariableValues
-from graphql.pyutils import gather_with_cancel
-from graphql.type import GraphQLResolveInfoHelpers
 from graphql.validation import MaxIntrospectionDepthRule
 from strawberry.execution import optimized_is_awaitable
 from strawberry.extensions.runner import SchemaExtensionsRunner
@@ -21,11 +17,12 @@ from strawberry.types import ExecutionContext, ExecutionResult
 from strawberry.types.execution import PreExecutionError
 from strawberry.types.graphql import OperationType
 
-from app.engine.executor import DiscreetExecutor, ShapingExecutor, StreamingExecutor, with_notes
+from app.engine.executor import DiscreetExecutor, ShapingExecutor, StreamingExecutor
 from app.engine.limits import Limits, TooCostly, count_values
 from app.engine.operations import Operations
-from app.engine.prepared import Bound, Prepared, RootField, prepare
+from app.engine.prepared import Bound, Prepared, prepare
 from app.engine.reading import Document, RecentDocuments, Rules
+from app.engine.root_field import Outcome, resolve
 
 IS_AWAITABLE: Any = optimized_is_awaitable  # its declared type is narrower than what graphql-core takes
 
@@ -194,7 +191,7 @@ class PreparingSchema(strawberry.Schema):
         prepared: Prepared,
         context: ExecutionContext,
         bound: Bound | None,
-        outcome: "Outcome | None",
+        outcome: Outcome | None,
         operation_extensions: dict[str, Any] | None,
     ) -> ExecutionResult:
         """All of graphql-core's execution; what is finished on the way may still go to its shape."""
@@ -232,87 +229,3 @@ class PreparingSchema(strawberry.Schema):
             allowed_operation_types=tuple(OperationType),
             operation_extensions=None,
         )
-
-
-# --- the only root field --------------------------------------------------------------------------
-
-
-class Outcome:
-    """What the root resolver gave or raised: it is not asked again."""
-
-    def __init__(self, is_awaited: bool, value: Any = None, error: Exception | None = None) -> None:
-        self.is_awaited = is_awaited
-        self.value = value
-        self.error = error
-
-    def resolve(  # graphql-core's word for middleware
-        self, resolver: Callable[..., Any], root: Any, info: GraphQLResolveInfo[Any], **arguments: Any
-    ) -> Any:
-        if info.path.prev is not None:
-            return resolver(root, info, **arguments)
-        return self.awaited() if self.is_awaited else self.again()
-
-    def again(self) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.value
-
-    async def awaited(self) -> Any:
-        return self.again()
-
-
-async def resolve(
-    bound: Bound,
-    root: RootField,
-    variables: VariableValues,
-    context: Any,
-    operation_extensions: dict[str, Any] | None,
-) -> Outcome:
-    prepared = bound.variant.prepared
-    definition = root.definition
-    told: tuple[Any, ...] = (
-        root.nodes[0].name.value,
-        root.nodes,
-        definition.type,
-        root.parent,
-        root.path,
-        prepared.schema,
-        prepared.fragment_definitions,
-        None,
-        prepared.operation,
-        variables.coerced,
-        context,
-        optimized_is_awaitable,
-        None,
-        HELPERS,
-    )
-    is_awaited = False
-    try:
-        value = root.call(variables, with_notes(told, bound.notes, operation_extensions))
-        if is_awaited := optimized_is_awaitable(value):
-            value = await value
-        return Outcome(is_awaited, value)
-    except Exception as error:
-        return Outcome(is_awaited, error=error)
-
-
-# --- what graphql-core lets a resolver ask for beside its answer ----------------------------------
-
-in_background: set[Future[Any]] = set()
-
-
-def track(values: Sequence[Any]) -> None:
-    """Awaitables that nobody waits for are still run to their end, and their errors seen."""
-    for value in filter(optimized_is_awaitable, values):
-        future = ensure_future(value)
-        in_background.add(future)
-        future.add_done_callback(finish)
-
-
-def finish(future: Future[Any]) -> None:
-    in_background.discard(future)
-    if not future.cancelled():
-        future.exception()
-
-
-HELPERS = GraphQLResolveInfoHelpers(gather=lambda values: gather_with_cancel(*values), track=track)
