@@ -59,3 +59,17 @@ def test_homework_for_which_there_is_no_room_is_refused_and_nothing_else_is_lost
 
     assert caregiver.put(ASSIGNMENTS, json=another_homework(confirmed)).status_code == 200
     assert len(stored(gateway)["assignment"]) == before + 2 * confirmed + 2
+
+
+def test_answers_are_not_shown_where_there_is_no_room_for_the_record(gateway: Gateway) -> None:
+    gateway.given(a_world())
+    caregiver = gateway.as_caregiver(1)
+    limit(gateway, pages=0)
+
+    while (response := caregiver.get(f"{ASSIGNMENTS}/1")).status_code == 200:
+        pass
+
+    assert refusal_of(response) == (503, REFUSED)
+    by_graphql = caregiver.post_graphql("{ assignment(id: 1) { answerSets { answers { answer } } } }")
+    assert (by_graphql.status_code, by_graphql.json()["data"]) == (503, {"assignment": None})
+    assert caregiver.graphql("{ assignment(id: 1) { score } }") == {"data": {"assignment": {"score": 70}}}
