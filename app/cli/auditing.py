@@ -7,7 +7,7 @@ import orjson
 
 from app.auth.door import utc_now
 from app.care.audit import seal
-from app.cli.running import on_database, settings_or_warn
+from app.cli.running import NUMBER, on_database, settings_or_warn
 from app.db.audit.reading import Recorded, listing_records
 from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers import Database
@@ -15,7 +15,6 @@ from app.db.tables import AuditActor, moment_as_text
 
 MOST_AT_ONCE = 1000
 ACTORS = click.Choice([actor.lower() for actor in AuditActor])
-NUMBER = click.IntRange(1, 2**63 - 2)
 
 
 class Noted(click.ParamType[tuple[int, str]]):

@@ -7,7 +7,7 @@ import orjson
 
 from app.auth.door import utc_now
 from app.care.books import BookFilter, finding_books
-from app.cli.running import on_database, on_record, settings_or_warn
+from app.cli.running import NUMBER, on_database, on_record, settings_or_warn
 from app.db.audit.records import BOOKS, About
 from app.db.entities import as_moment
 from app.db.reads import Page, Row
@@ -16,7 +16,6 @@ from app.db.upkeep.books import Change, as_record, importing_books, restoring, r
 from app.db.upkeep.importing import ImportRefused
 
 EVERY = 2**31 - 2  # a catalogue is not so large that it is read in pages
-NUMBER = click.IntRange(1, 2**63 - 2)
 LISTED = Wanted(
     frozenset({"id", "name", "module_id", "is_test", "retire_date"}),
     (Link("module", Wanted(frozenset({"name"}))),),

@@ -12,14 +12,13 @@ import click
 
 from app.auth.door import utc_now
 from app.care.own_data.telling import DataFormat, telling_all
-from app.cli.running import on_database, on_record, settings_or_warn
+from app.cli.running import NUMBER, on_database, on_record, settings_or_warn
 from app.db.audit.records import About
 from app.db.own_data import key_of
 from app.db.statements import Operation
 from app.db.upkeep.accounts import AccountRefused
 from app.db.upkeep.erasing import Named, clean, erasing, finding_client
 
-NUMBER = click.IntRange(1, 2**63 - 2)
 FORMATS = click.Choice([format.lower() for format in DataFormat])
 
 

@@ -16,6 +16,7 @@ from app.db.upkeep.migrate import newest_version, stored_version
 from app.settings import Settings, read_settings, unknown_variables
 
 Result = TypeVar("Result")
+NUMBER = click.IntRange(1, 2**63 - 2)  # of a person or a thing
 ROLES = click.Choice([role.lower() for role in Role])
 
 
