@@ -21,6 +21,9 @@ Result = TypeVar("Result")
 
 DONE = "DONE"  # the outcome of what was not refused
 
+# Nothing is said of changes: what cannot be shown may be what a change led to, and that is kept.
+NOT_RECORDED = "the database cannot take the record of this now, so it is not shown"
+
 GATHERING_SECONDS = 0.002  # while several ask: a commit costs far more than a record
 
 # Of which relationships, each with its rows by the names below. What operators do may be about one person
@@ -185,6 +188,6 @@ def settle(stored: asyncio.Future[None], fault: Exception | None) -> None:
 
 def unavailable(fault: DatabaseUnavailable) -> DatabaseUnavailable:
     """One for each who waits: an exception that several raise collects the tracebacks of all."""
-    own = DatabaseUnavailable(str(fault))
+    own = DatabaseUnavailable(NOT_RECORDED)
     own.__cause__ = fault.__cause__
     return own
