@@ -2,6 +2,7 @@
 what still comes meanwhile, and ends with code 0."""
 
 import asyncio
+import json
 import signal
 import time
 from contextlib import ExitStack
@@ -14,12 +15,13 @@ from app.db.upkeep.migrate import migrate
 from tests import keys
 from tests.callers import load
 from tests.given import a_world
-from tests.live.edge import Edge, homework, nobody_else_may_write, request
+from tests.live.edge import Answer, Edge, Line, homework, nobody_else_may_write, request
 from tests.live.processes import PATIENCE, serving
 
 pytestmark = pytest.mark.live
 
 LIVE = request("GET", "/livez")
+READY = request("GET", "/readyz")
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -37,26 +39,25 @@ def test_what_was_begun_is_answered_and_readiness_goes_first(tmp_path: Path, wor
             begun.say(homework())
             half.say(homework()[:-1])
             served.process.send_signal(signal.SIGTERM)
-            statuses = {until_it_leaves(served.url), httpx2.get(f"{served.url}/livez").status_code}
-            last = idle.ask(LIVE)
+            last = asked_until_it_leaves(idle)
+            live = httpx2.get(f"{served.url}/livez").status_code
         half.say(homework()[-1:])
         answers = [begun.hear(), half.hear()]
         silent = [each.rest() for each in (begun, half, idle)]
         code, said = served.stop(signal.SIGTERM)
 
-    assert statuses == {503, 200}
-    assert (last.status, last.headers["connection"]) == (200, "close")
+    assert (last.status, json.loads(last.body), live) == (503, {"status": "leaving"}, 200)
     assert [each.status for each in answers] == [200, 200]
     assert answers[1].headers["connection"] == "close"
     assert (silent, code) == ([b""] * 3, 0)
     assert ("Traceback" in said, "ERROR" in said) == (False, False)
 
 
-def until_it_leaves(url: str) -> int:
+def asked_until_it_leaves(line: Line) -> Answer:
+    """On one connection, and so of one process: another may hear a moment later that it is to end."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        answer = httpx2.get(f"{url}/readyz")
-        if answer.status_code != 200:
-            assert answer.json() == {"status": "leaving"}
-            return answer.status_code
+        answer = line.ask(READY)
+        if answer.headers.get("connection") == "close":
+            return answer
     raise AssertionError("it stays")
