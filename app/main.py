@@ -19,11 +19,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import ide
-from app.auth.door import Door, utc_now
+from app.auth.door import Door
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
 from app.care.allowance import Allowances
-from app.care.context import Role
+from app.care.context import Role, utc_now
 from app.db.audit.records import Recorder
 from app.db.drivers import DatabaseError, open_database, sqlite_path
 from app.db.following import following

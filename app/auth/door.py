@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from sqlalchemy import select
 
 from app.auth.keys import Key
 from app.auth.tokens import Identity, Verifier
 from app.care.allowance import Allowances
-from app.care.context import Context, Role, Viewer
+from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import NotAllowed, NotSignedIn
 from app.db.audit.records import Recorder
 from app.db.drivers import Database
@@ -36,10 +36,6 @@ def viewer_for(identity: Identity) -> Operation[Viewer]:
     if not found or found[0][1]:
         raise NotAllowed("there is no enabled account for this token")
     return Viewer(identity.role, found[0][0])
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 def token_in(authorization: str) -> str:

@@ -1,7 +1,7 @@
 """Who is asking, of which database, at what moment: the first argument of every care function."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from typing import TypeVar
@@ -16,6 +16,10 @@ from app.db.statements import Operation
 from app.db.tables import AuditActor, Contract
 
 Result = TypeVar("Result")
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 class Role(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import click
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from app.auth.door import utc_now
+from app.care.context import utc_now
 from app.cli.running import ROLES, Result, no_work, on_database, settings_or_warn
 from app.db.audit.records import About, operator_record
 from app.db.tables import AuditRecord, Caregiver, Client

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import click
 import orjson
 
-from app.auth.door import utc_now
 from app.care.audit import seal
+from app.care.context import utc_now
 from app.cli.running import NUMBER, on_database, settings_or_warn
 from app.db.audit.reading import Recorded, listing_records
 from app.db.audit.verifying import Verdict, verifying

@@ -5,8 +5,8 @@ from typing import BinaryIO
 import click
 import orjson
 
-from app.auth.door import utc_now
 from app.care.books import BookFilter, finding_books
+from app.care.context import utc_now
 from app.cli.running import NUMBER, on_database, on_record, settings_or_warn
 from app.db.audit.records import BOOKS, About
 from app.db.entities import as_moment

@@ -6,7 +6,7 @@ import signal
 
 import click
 
-from app.auth.door import utc_now
+from app.care.context import utc_now
 from app.cli.running import no_work, on_database, settings_or_warn
 from app.db.drivers import Database, open_database
 from app.db.tables import DeliveryState, EventKind, moment_as_text

@@ -2,13 +2,14 @@
 
 import click
 
-from app.schema.schema import build_schema, schema_text
 from app.settings import Settings, variable
 
 
 @click.command()
 def schema() -> None:
     """Print the GraphQL schema in SDL."""
+    from app.schema.schema import build_schema, schema_text  # takes long to load
+
     click.echo(schema_text(build_schema()), nl=False)
 
 

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import click
 
-from app.auth.door import utc_now
+from app.care.context import utc_now
 from app.care.own_data.telling import DataFormat, telling_all
 from app.cli.running import NUMBER, on_database, on_record, settings_or_warn
 from app.db.audit.records import About

@@ -7,8 +7,7 @@ from typing import TypeVar
 
 import click
 
-from app.auth.door import utc_now
-from app.care.context import Role
+from app.care.context import Role, utc_now
 from app.db.audit.records import About, operator_record, recording
 from app.db.drivers import Database, DatabaseError, is_fault_of_database, open_database, reason_of
 from app.db.statements import Operation

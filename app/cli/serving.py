@@ -5,18 +5,14 @@ import signal
 import socket
 
 import click
-import uvicorn
 
-from app.auth.door import utc_now
-from app.care.context import Role
+from app.care.context import Role, utc_now
 from app.cli.running import ROLES, no_work, on_database, settings_or_warn
 from app.db.drivers import Database
 from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.upkeep.importing import importing, is_empty
 from app.db.upkeep.migrate import migrate
-from app.development import mint_token
 from app.first_minute import what_to_paste
-from app.main import create_app, settle
 from app.settings import SettingsError
 
 STOP_SECONDS = 5  # for answers that are under way; somebody may listen and never read
@@ -28,6 +24,10 @@ STOP_SECONDS = 5  # for answers that are under way; somebody may listen and neve
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 def serve(host: str | None, port: int | None, workers: int) -> None:
     """Serve both contracts."""
+    import uvicorn  # here: what takes long to load is loaded by the commands that need it
+
+    from app.main import create_app, settle
+
     settings = settings_or_warn()
     app = create_app(settings)  # also with workers, which make their own: what is wrong is said here
     on_database(settings, no_work)
@@ -69,6 +69,8 @@ def stopped(number: int, frame: object) -> None:
 @click.command()
 def demo() -> None:
     """Migrate, load the demo world if the database is empty, and print what to paste."""
+    from app.development import mint_token
+
     settings = settings_or_warn()
     tokens = {  # first: outside development this is refused, and nothing is loaded
         role: mint_token(settings, role, user, utc_now())
@@ -90,4 +92,6 @@ def demo() -> None:
 @click.option("--hours", type=click.IntRange(1, 24 * 365), default=24, show_default=True)
 def token(role: str, user: str, hours: int) -> None:
     """Mint a development token."""
+    from app.development import mint_token
+
     click.echo(mint_token(settings_or_warn(), role.upper(), user, utc_now(), hours))

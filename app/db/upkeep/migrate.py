@@ -3,21 +3,24 @@
 import sqlite3
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from app.db.drivers import DatabaseError, open_database, sqlite_path
 from app.db.statements import Operation, Statement
 from app.db.upkeep.seldom import connected
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 FOLDER = Path(__file__).parent.parent / "migrations"
 VERSION = Statement(lambda kind: text("SELECT version_num FROM alembic_version"))
 
 
-def config(connection: Connection | None = None) -> Config:
+def config(connection: Connection | None = None) -> "Config":
+    from alembic.config import Config  # Alembic takes long to load, and every process asks for the versions
+
     found = Config()
     found.set_main_option("script_location", str(FOLDER))
     found.attributes["connection"] = connection
@@ -25,8 +28,9 @@ def config(connection: Connection | None = None) -> Config:
 
 
 @cache
-def newest_version() -> str | None:
-    return ScriptDirectory.from_config(config()).get_current_head()
+def newest_version() -> str:
+    """By the names of the files, which are numbered."""
+    return max(path.name.partition("_")[0] for path in (FOLDER / "versions").glob("*.py"))
 
 
 def stored_version() -> Operation[str | None]:
@@ -35,6 +39,8 @@ def stored_version() -> Operation[str | None]:
 
 
 async def migrate(url: str) -> None:
+    from alembic import command
+
     if url.startswith("sqlite:///"):
         make_sqlite_file(sqlite_path(url))
     else:

@@ -15,8 +15,8 @@ from starlette.types import Scope
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
-from app.auth.door import Door, utc_now
-from app.care.context import Context
+from app.auth.door import Door
+from app.care.context import Context, utc_now
 from app.care.errors import NotSignedIn
 from app.care.watching import Place, Watch, look
 from app.db.drivers import DatabaseUnavailable
