@@ -1,6 +1,7 @@
 """The commands that serve, and that give a newcomer something to be served: `serve`, `demo`, `token`."""
 
 import asyncio
+import gc
 import signal
 import socket
 
@@ -24,13 +25,14 @@ STOP_SECONDS = 5  # for answers that are under way; somebody may listen and neve
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 def serve(host: str | None, port: int | None, workers: int) -> None:
     """Serve both contracts."""
+    settings = settings_or_warn()
+    on_database(settings, no_work)
+    gc.disable()  # until all is settled: there is nothing to collect in what is loaded
     import uvicorn  # here: what takes long to load is loaded by the commands that need it
 
     from app.main import create_app, settle
 
-    settings = settings_or_warn()
     app = create_app(settings)  # also with workers, which make their own: what is wrong is said here
-    on_database(settings, no_work)
     settle()
     host, port = host or settings.host, port or settings.port
     refuse_taken_port(host, port)
