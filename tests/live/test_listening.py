@@ -70,6 +70,7 @@ def test_who_comes_again_hears_what_was_missed(tmp_path: Path, care: dict[str, s
     assert new == ((global_id("Event", 4), "ASSIGNED", "8"),) * 2
 
 
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # no database is asked
 def test_a_message_that_is_too_long_is_not_even_received(tmp_path: Path, care: dict[str, str]) -> None:
     with serving(tmp_path / "log", **care) as served, at_websocket(served.url, "client", "1") as socket:
         socket.send("x" * 262_145)
@@ -80,7 +81,9 @@ def test_a_message_that_is_too_long_is_not_even_received(tmp_path: Path, care: d
     assert closed.value.rcvd.code == 1009
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("kind", "how"), [("sqlite", signal.SIGINT), ("postgresql", signal.SIGTERM)], indirect=["kind"]
+)
 def test_a_process_that_is_told_to_end_ends_though_somebody_listens(
     tmp_path: Path, care: dict[str, str], how: signal.Signals
 ) -> None:
