@@ -11,7 +11,7 @@ run: .venv/ready
 	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app serve
 
 test: .venv/ready
-	$(PY) -m pytest -n auto --dist loadfile
+	$(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 soak: .venv/ready  ## what takes long: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000 on each database, and fuzzing
 	$(PY) -m pytest -m soak -s -rs

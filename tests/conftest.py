@@ -19,9 +19,13 @@ from tests.client import LOOPS
 from tests.given import NOW
 from tests.postgres import Copies, create_database, folder_in_memory, running_postgres, url_of
 
+# These take longest by the file, and begin first: the short ones fill what is left at the end.
+FIRST = ("crash", "live", "fuzz", "engine", "db")
+
 
 def pytest_configure() -> None:
     """Databases are files in memory where there is room: nobody has to wait for a disk at each commit."""
+    gc.disable()  # until everything is collected
     if folder := folder_in_memory():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
 
@@ -34,6 +38,7 @@ def pytest_collection_finish() -> None:
     """What is loaded by now stays: the collector need not walk it again for thousands of tests."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -96,6 +101,7 @@ def engine(request: pytest.FixtureRequest) -> bool:
     return bool(request.param == "prepared")
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The plain way is walked on one database: what it asks of the other is the same."""
 
@@ -107,7 +113,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     left_out = [item for item in items if not is_walked(item)]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if is_walked(item)]
+    items[:] = sorted(filter(is_walked, items), key=begins)
+
+
+def begins(item: pytest.Item) -> int:
+    folder = item.path.parent.name
+    return FIRST.index(folder) if folder in FIRST else len(FIRST)
 
 
 @pytest.fixture
