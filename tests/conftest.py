@@ -53,19 +53,29 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def migrated(kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A migrated, empty database that every test's own is a copy of."""
-    if kind == "sqlite":
-        url = f"sqlite:///{tmp_path_factory.mktemp('migrated')}/care.db"
-    else:
-        url = create_database(request.getfixturevalue("postgres"), f"migrated_{uuid.uuid4().hex}")
+def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = f"sqlite:///{tmp_path_factory.mktemp('migrated')}/care.db"
     asyncio.run(migrate(url))
     return url
 
 
 @pytest.fixture(scope="session")
-def copies(postgres: str, migrated: str) -> Iterator[Copies]:
-    one = Copies(postgres, migrated.rsplit("/", 1)[1])
+def migrated_postgresql(postgres: str) -> str:
+    url = create_database(postgres, f"migrated_{uuid.uuid4().hex}")
+    asyncio.run(migrate(url))
+    return url
+
+
+@pytest.fixture(scope="session")
+def migrated(kind: str, request: pytest.FixtureRequest) -> str:
+    """A migrated, empty database that every test's own is a copy of; each kind is made once, though files
+    go from one kind to the other and back."""
+    return str(request.getfixturevalue(f"migrated_{kind}"))
+
+
+@pytest.fixture(scope="session")
+def copies(postgres: str, migrated_postgresql: str) -> Iterator[Copies]:
+    one = Copies(postgres, migrated_postgresql.rsplit("/", 1)[1])
     yield one
     one.close()
 
