@@ -24,8 +24,6 @@ DONE = "DONE"  # the outcome of what was not refused
 # Nothing is said of changes: what cannot be shown may be what a change led to, and that is kept.
 NOT_RECORDED = "the database cannot take the record of this now, so it is not shown"
 
-GATHERING_SECONDS = 0.002  # while several ask: a commit costs far more than a record
-
 # Of which relationships, each with its rows by the names below. What operators do may be about one person
 # alone, or about nobody.
 Rows = dict[tuple[int, int], dict[str, list[int]]]
@@ -140,7 +138,6 @@ class Recorder:
     db: Database
     waiting: list[tuple[Record, asyncio.Future[None]]] = field(default_factory=list)
     work: asyncio.Task[None] | None = None
-    has_company: bool = False  # were there several in the last group?
 
     async def keep(self, record: Record) -> None:
         """Returns when the record is stored for good; raises where it cannot be."""
@@ -154,10 +151,7 @@ class Recorder:
         group: list[tuple[Record, asyncio.Future[None]]] = []
         try:
             while self.waiting:
-                if self.has_company:
-                    await asyncio.sleep(GATHERING_SECONDS)
                 group, self.waiting = self.waiting, []
-                self.has_company = len(group) > 1
                 fault = await self.write([record for record, _ in group])
                 for _, stored in group:
                     settle(stored, fault)
