@@ -69,8 +69,8 @@ def verifying(noted: dict[int, str]) -> Operation[Verdict]:
     """From the first record to the last; `noted` are hashes of seals that were kept elsewhere."""
     verdict = Verdict()
     left = dict(noted)
-    while seals := (yield FIND_SEALS, {"after": verdict.last.id, "most": MOST_READ}):
-        for seal in (Seal(*one) for one in seals):
+    while found := (yield FIND_SEALS, {"after": verdict.last.id, "most": MOST_READ}):
+        for seal in (Seal(*one) for one in found):
             if left.pop(seal.id, seal.hash) != seal.hash:
                 verdict.faults.append(f"seal {seal.id} is not the one that was noted")
             yield from verifying_seal(verdict, seal)

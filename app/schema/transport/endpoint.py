@@ -91,19 +91,20 @@ class Endpoint(GraphQL[Context, None]):
             return
         request_id = request_id_of(scope)
         has_key = header(scope, HEADER) is not None
-        accept = accepted(scope)
-        read = read_whole if has_key or accept else read_at_once
+        accept = header(scope, b"accept")
+        kinds = accepted(accept)
+        read = read_whole if has_key or kinds else read_at_once
         posted, receive = await read(scope, receive, self.longest_body)
-        if posted is not None and accept and is_subscription(self.schema, self.documents.meant(posted)):
+        if posted is not None and kinds and is_subscription(self.schema, self.documents.meant(posted)):
             await self.listen(scope, receive, send, posted, request_id)
             return
         if posted is not None:
             run = partial(self.run_keyed, scope) if has_key else self.run_posted
             reply = await self.answer(scope, request_id, partial(run, posted))
-            if reply.status == 200 and takes_only_events(accept):
+            if reply.status == 200 and takes_only_events(kinds):
                 await send_as_events(scope, send, reply, request_id)
             else:
-                await send_reply(scope, send, as_preferred(scope, reply), request_id)
+                await send_reply(scope, send, as_preferred(accept, reply), request_id)
             return
         request = Request(scope, receive)
         request.state.request_id = request_id
@@ -113,7 +114,7 @@ class Endpoint(GraphQL[Context, None]):
             await response(scope, receive, with_headers(scope, send))
             return
         reply = await self.answer(scope, request_id, lambda context: self.run_any(request, context))
-        await send_reply(scope, send, as_preferred(scope, reply), request_id)
+        await send_reply(scope, send, as_preferred(accept, reply), request_id)
 
     async def listen(
         self, scope: Scope, receive: Receive, send: Send, posted: Posted, request_id: str

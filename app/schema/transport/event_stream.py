@@ -10,7 +10,7 @@ from starlette.types import Receive, Scope, Send
 from app.engine.schema import PreparingSchema
 from app.load import Load
 from app.schema.errors import as_response
-from app.schema.transport.http import HEADERS, Reply, header
+from app.schema.transport.http import HEADERS, Reply
 from app.schema.transport.live import LiveContext, results_of
 from app.schema.transport.posted import Posted
 
@@ -21,9 +21,8 @@ HEARTBEAT = b": still there\n\n"
 COMPLETE = b"event: complete\ndata: \n\n"  # browsers drop an event without data
 
 
-def accepted(scope: Scope) -> set[str]:
+def accepted(accept: str | None) -> set[str]:
     """The media types that the caller takes, where an event stream is among them; else none."""
-    accept = header(scope, b"accept")
     if accept is None or EVENT_STREAM not in accept.lower():
         return set()
     return {each.partition(";")[0].strip() for each in accept.lower().split(",")}

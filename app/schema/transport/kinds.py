@@ -1,21 +1,19 @@
 """The media type of a GraphQL answer, as the caller prefers it, and what each says of what failed."""
 
 import orjson
-from starlette.types import Scope
 
-from app.schema.transport.http import JSON, Reply, header
+from app.schema.transport.http import JSON, Reply
 
 RESPONSE_JSON = "application/graphql-response+json"
 KIND = (b"content-type", RESPONSE_JSON.encode())
 NOT_EXECUTED = b'{"data":null,"errors":'
 
 
-def as_preferred(scope: Scope, reply: Reply) -> Reply:
+def as_preferred(accept: str | None, reply: Reply) -> Reply:
     """With the newer type the status tells of a request that was not executed, which then has no data either.
 
     With `application/json` it stays a 200, because a proxy might have said anything else.
     """
-    accept = header(scope, b"accept")
     if accept is None or RESPONSE_JSON not in accept.lower() or not is_preferred(accept.lower()):
         return reply
     if reply.status == 200 and reply.body.startswith(NOT_EXECUTED):
