@@ -8,7 +8,7 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 
 from app.care.context import Context, Role, Viewer
 from app.care.watching import get_my_reminders
-from app.db.audit.records import Record, Recorder
+from app.db.audit.records import MOST_TOGETHER, Record, Recorder
 from app.db.drivers import DatabaseUnavailable, open_database
 from app.db.selection import Link, Wanted
 from app.db.tables import AuditActor, Contract
@@ -330,12 +330,33 @@ def test_who_goes_away_takes_nobody_along(database_url: str) -> None:
     assert {one.actor_id for one in trail(database_url)} >= set(range(1, 20, 2))
 
 
+def test_who_is_first_does_not_wait_for_ever_more_who_come(database_url: str) -> None:
+    async def keep() -> list[int]:
+        db = await open_database(database_url)
+        recorder = Recorder(db)
+        kept, waiting = [], []
+        for number in range(MOST_TOGETHER + 3):
+            kept.append(asyncio.create_task(recorder.keep(a_record(number))))
+            await asyncio.sleep(0)
+            waiting.append(len(recorder.waiting))
+        await asyncio.gather(*kept)
+        await db.close()
+        return waiting
+
+    waiting = asyncio.run(keep())
+
+    assert waiting[-1] < MOST_TOGETHER  # the first ones are being written
+    assert [one.actor_id for one in trail(database_url)] == list(range(MOST_TOGETHER + 3))
+
+
 def test_nobody_waits_for_a_recorder_that_was_stopped(database_url: str) -> None:
     async def keep() -> list[Any]:
         db = await open_database(database_url)
         recorder = Recorder(db)
         waiting = [asyncio.create_task(recorder.keep(a_record(number))) for number in range(2)]
         await asyncio.sleep(0)
+        while recorder.waiting:
+            await asyncio.sleep(0)
         late = asyncio.create_task(recorder.keep(a_record(2)))
         await asyncio.sleep(0)  # the others are being written, it is not
         assert recorder.work

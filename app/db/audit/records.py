@@ -19,6 +19,7 @@ from app.db.writes.events import TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS
 
 Result = TypeVar("Result")
 
+MOST_TOGETHER = 32  # before a group waits for nobody more
 DONE = "DONE"  # the outcome of what was not refused
 
 # Nothing is said of changes: what cannot be shown may be what a change led to, and that is kept.
@@ -151,6 +152,7 @@ class Recorder:
         group: list[tuple[Record, asyncio.Future[None]]] = []
         try:
             while self.waiting:
+                await self.gather()
                 group, self.waiting = self.waiting, []
                 fault = await self.write([record for record, _ in group])
                 for _, stored in group:
@@ -160,6 +162,13 @@ class Recorder:
             left, self.waiting = [*group, *self.waiting], []
             for _, stored in left:  # somebody only where this was stopped: their answers must not leave
                 settle(stored, DatabaseUnavailable())
+
+    async def gather(self) -> None:
+        """Lets those come along whose answers are being read: a commit costs more than a turn of the loop."""
+        known = 0
+        while known < len(self.waiting) < MOST_TOGETHER:
+            known = len(self.waiting)
+            await asyncio.sleep(0)
 
     async def write(self, records: list[Record]) -> Exception | None:
         try:
