@@ -27,12 +27,14 @@ schema: .venv/ready  ## writes schema.graphql
 bench: .venv/ready  ## the yardstick beside its installed peers: needs wrk, see bench/README.md
 	$(PY) bench/run.py bench
 
-lock: .venv/ready  ## renews requirements.lock from pyproject.toml
+lock: .venv/ready  ## renews requirements.lock from pyproject.toml, and requirements-node.lock
 	$(PY) -m pip install --quiet uv
 	$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
 		| tr ' ' '\n' > .venv/build.in
 	$(PY) -m uv pip compile --quiet --universal --generate-hashes --no-header --upgrade --no-emit-index-url \
 		--all-extras --output-file requirements.lock pyproject.toml .venv/build.in
+	$(PY) -m uv pip compile --quiet --universal --generate-hashes --no-header --upgrade --no-emit-index-url \
+		--output-file requirements-node.lock requirements-node.in
 	@$(MAKE) --no-print-directory .venv/ready
 	$(PY) -m supply.table
 
@@ -48,4 +50,9 @@ clean:
 	@echo "installing into .venv"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/node: .venv/ready requirements-node.lock  # Node and npm, from Python packages: .venv/bin/node, .venv/bin/npm
+	@echo "installing Node into .venv"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-node.lock
 	@touch $@

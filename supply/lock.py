@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements.lock"
+NODE_LOCK = ROOT / "requirements-node.lock"
 PROJECT = ROOT / "pyproject.toml"
 
 FIRST_LINE = re.compile(r"^(?P<name>[a-z0-9-]+)==(?P<version>[^ \\]+)(?: ; (?P<only_where>[^\\]+?))? ?\\?$")

