@@ -4,7 +4,7 @@ PYTHON ?= python3
 PORT ?= 8000
 PY := .venv/bin/python
 
-.PHONY: run test soak check schema bench lock audit clean
+.PHONY: run test soak check ide browser schema bench lock audit clean
 
 run: .venv/ready
 	@CARE_ENV=development CARE_PORT=$(PORT) $(PY) -m app demo
@@ -20,6 +20,11 @@ check: .venv/ready
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
+
+ide: app/ide/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/ide.md
+
+browser: .venv/ready ide  ## the page in a headless Chromium: pictures in var/browser
+	$(PY) -m pytest -m browser -n 0 -rs tests/browser
 
 schema: .venv/ready  ## writes schema.graphql
 	$(PY) -m app schema > schema.graphql.new && mv schema.graphql.new schema.graphql
@@ -42,7 +47,7 @@ audit: .venv/ready  ## known vulnerabilities, hashes and licences of requirement
 	@$(PY) -m supply.audit
 
 clean:
-	rm -rf .venv var .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv var app/ide/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed"; exit 1; }
@@ -56,3 +61,6 @@ clean:
 	@echo "installing Node into .venv"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-node.lock
 	@touch $@
+
+app/ide/built/manifest.json: $(wildcard app/ide/graphiql/*) app/ide/graphiql/.npmrc | .venv/node
+	@$(PY) -m app ide build

@@ -35,6 +35,7 @@ from app.dispatch.dispatcher import dispatching
 from app.dispatch.webhook import open_webhook
 from app.engine.schema import Manner
 from app.feed import Feed, told_to_stop
+from app.ide.serving import asset_maker
 from app.load import Load
 from app.quiet import keep_quiet
 from app.rest_compat.routes import build_legacy
@@ -47,7 +48,6 @@ from app.schema.transport.manifests import open_documents
 from app.settings import Settings, SettingsError, read_settings
 
 LOCAL = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
-
 logger = logging.getLogger("care")
 
 
@@ -92,8 +92,9 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
     routes: list[BaseRoute] = [Route("/livez", live), Route("/readyz", ready)]
     page = None
     if settings.in_development:
-        page = page_maker(settings, clock)
-        routes.append(Route("/graphql/ide/{name}", asset))
+        built = ide.read_built(ide.BUILT)
+        page = page_maker(settings, clock, built)
+        routes.append(Route("/graphql/ide/{name}", asset_maker(built)))
     contracts = Middleware(
         Contracts,
         graphql=Endpoint(
@@ -202,15 +203,20 @@ async def ready(request: Request) -> Response:
 # --- the page for browsers, in development only ---------------------------------------------------
 
 
-def page_maker(settings: Settings, clock: Callable[[], datetime]) -> Callable[[Scope], HTMLResponse]:
+def page_maker(
+    settings: Settings, clock: Callable[[], datetime], built: ide.Built | None
+) -> Callable[[Scope], HTMLResponse]:
     def page(scope: Scope) -> HTMLResponse:
         tokens = {}
         if has_own_keys(settings) and is_local(scope):
             for role, user in ((Role.CAREGIVER, CAREGIVER), (Role.CLIENT, CLIENT)):
                 tokens[role.lower()] = mint_token(settings, role, user, clock())
-        config = ide.PageConfig("/graphql", "/graphql/ide", tokens, ide.EXAMPLES)
-        headers = {"content-security-policy": ide.CONTENT_SECURITY_POLICY}
-        return HTMLResponse(ide.page(config), headers=headers)
+        if built is None:
+            config = ide.PageConfig("/graphql", "/graphql/ide", tokens, ide.EXAMPLES)
+            return HTMLResponse(ide.page(config), headers={"content-security-policy": ide.PLAIN_POLICY})
+        config = ide.PageConfig("/graphql", "/graphql/ide", tokens, ide.EXAMPLES + ide.LISTENING)
+        headers = {"content-security-policy": ide.FULL_POLICY}
+        return HTMLResponse(ide.full_page(config, built), headers=headers)
 
     return page
 
@@ -224,13 +230,6 @@ def is_local(scope: Scope) -> bool:
     except ValueError:
         return False
     return is_near and LOCAL.fullmatch(header(scope, b"host") or "") is not None
-
-
-async def asset(request: Request) -> Response:
-    found = ide.ASSETS.get(request.path_params["name"])
-    if found is None:
-        return Response(status_code=404)
-    return Response(found[0], media_type=found[1], headers={"cache-control": "no-cache"})
 
 
 # --- `uvicorn app.main:app` -----------------------------------------------------------------------

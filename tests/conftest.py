@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app import ide
 from app.db.upkeep.migrate import migrate
 from app.main import create_app
 from app.settings import Environment, Settings
@@ -39,6 +40,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whether or not the full page is built in this checkout; tests of that bring their own."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ide, "BUILT", tmp_path_factory.mktemp("built") / "nothing")
+        yield
 
 
 @pytest.fixture(scope="session")

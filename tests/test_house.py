@@ -155,7 +155,7 @@ TEXTS = sorted(
     path
     for folder in ("app", "tests")
     for path in (ROOT / folder).rglob("*")
-    if path.is_file() and "__pycache__" not in path.parts
+    if path.is_file() and not {"__pycache__", "built", "node_modules"}.intersection(path.parts)
 )
 ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
 MACHINE = re.compile(r"(?<![\w.])/(?:home|Users|root|work|tmp)/\w|\b[A-Z]:\\\w")

@@ -12,6 +12,7 @@ from app.cli.backup import backup
 from app.cli.books import books
 from app.cli.database import import_command, migrate_command, verify
 from app.cli.dispatching import deliveries, worker
+from app.cli.ide import ide
 from app.cli.itself import list_settings, schema
 from app.cli.own_data import erase, export
 from app.cli.serving import demo, serve, token
@@ -20,6 +21,7 @@ from app.db.upkeep.accounts import AccountRefused
 from app.db.upkeep.books import NoSuchBook
 from app.db.upkeep.importing import ImportRefused
 from app.dispatch.upkeep import NoSuchDelivery
+from app.ide.building import NotBuilt
 from app.settings import SettingsError
 
 MENDABLE = (
@@ -29,6 +31,7 @@ MENDABLE = (
     AccountRefused,
     NoSuchBook,
     NoSuchDelivery,
+    NotBuilt,
     CareError,
 )
 
@@ -68,6 +71,7 @@ for each in (
     export,
     erase,
     deliveries,
+    ide,
     schema,
     list_settings,
 ):

@@ -11,6 +11,7 @@ class Example:
     query: str
     variables: str = ""
     replaces: str = ""
+    hint: str = ""
 
 
 MY_RUNNING_SESSIONS = """\
@@ -259,6 +260,27 @@ query SearchBooks {
 }
 """
 
+WATCH_ASSIGNMENTS = """\
+subscription WatchAssignments {
+  assignmentChanged {
+    id
+    what
+    moment
+    assignment { legacyId name status client { name } }
+  }
+}
+"""
+
+WATCH_REMINDERS = """\
+subscription WatchReminders {
+  reminderDue {
+    id
+    moment
+    assignment { name endDate }
+  }
+}
+"""
+
 EXAMPLES: tuple[Example, ...] = (
     Example(
         role="client",
@@ -296,4 +318,20 @@ EXAMPLES: tuple[Example, ...] = (
     ),
     Example(role="caregiver", title="Progress of my clients", query=PROGRESS),
     Example(role="caregiver", title="Search books", query=SEARCH_BOOKS),
+)
+
+# These need a page that can listen; the plain one cannot.
+LISTENING: tuple[Example, ...] = (
+    Example(
+        role="caregiver",
+        title="Watch my assignments",
+        query=WATCH_ASSIGNMENTS,
+        hint="Run it, then assign homework in another window: what happens appears here.",
+    ),
+    Example(
+        role="client",
+        title="Watch my reminders",
+        query=WATCH_REMINDERS,
+        hint="Run it: a reminder appears here at the moment it is due.",
+    ),
 )

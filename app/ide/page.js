@@ -146,7 +146,7 @@ function readRequest() {
   const operations = operationsIn(query);
   const chosen = operations.find(({ name }) => name === at("operation").value);
   if (chosen?.kind === "subscription") {
-    throw new Error("This page runs queries and mutations; a subscription needs a websocket or an event stream, for which docs/subscriptions.md has a line of curl.");
+    throw new Error("This page runs queries and mutations; a subscription needs a websocket or an event stream, for which docs/subscriptions.md has a line of curl. The full page, built by make ide, listens too.");
   }
   return { query, variables: readVariables(), operationName: chosen?.name || undefined };
 }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.ide import CONTENT_SECURITY_POLICY
+from app.ide import PLAIN_POLICY
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests.callers import Gateway, opened
@@ -78,9 +78,9 @@ def test_the_page_has_a_policy_of_its_own(standing: Gateway) -> None:
     """It loads its own script and style, talks to its own host, and stands in no other page."""
     page = standing.as_nobody().get("/graphql", headers={"accept": "text/html"})
 
-    own = {**OF_BROWSERS, "content-security-policy": CONTENT_SECURITY_POLICY}
+    own = {**OF_BROWSERS, "content-security-policy": PLAIN_POLICY}
     has_headers(page, own, {*OF_EVERY, "x-request-id"})
-    said = dict(part.strip().split(" ", 1) for part in CONTENT_SECURITY_POLICY.split(";"))
+    said = dict(part.strip().split(" ", 1) for part in PLAIN_POLICY.split(";"))
     assert {said[name] for name in ("default-src", "frame-ancestors", "base-uri", "form-action")} == {
         "'none'"
     }

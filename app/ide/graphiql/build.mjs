@@ -1,0 +1,72 @@
+// Bundles the full GraphQL page into the folder that is named, with a manifest for the server and the licences.
+
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { build } from "esbuild";
+
+const [into] = process.argv.slice(2);
+
+// GraphiQL's own style has that of its editor in it; imported by the editor's modules it would come twice.
+const oneStyle = {
+  name: "one-style",
+  setup: ({ onLoad }) => onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.css$/ }, () => ({ contents: "" })),
+};
+const options = {
+  bundle: true,
+  minify: true,
+  metafile: true,
+  outdir: into,
+  entryNames: "[name]-[hash]",
+  chunkNames: "chunk-[hash]",
+  target: "es2022",
+  legalComments: "none", // licences.txt has them
+  define: { "process.env.NODE_ENV": '"production"' },
+  jsx: "automatic",
+  plugins: [oneStyle],
+};
+
+const workers = await build({
+  ...options,
+  format: "iife", // a file each: workers load nothing more
+  entryPoints: {
+    editor: "monaco-editor/esm/vs/editor/editor.worker.js",
+    json: "monaco-editor/esm/vs/language/json/json.worker.js",
+    graphql: "monaco-graphql/esm/graphql.worker.js",
+  },
+});
+const names = Object.keys(workers.metafile.outputs).map((path) => basename(path));
+const named = Object.fromEntries(names.map((name) => [name.split("-")[0], name]));
+
+const page = await build({
+  ...options,
+  format: "esm",
+  splitting: true,
+  define: { ...options.define, WORKERS: JSON.stringify(named) },
+  entryPoints: { page: "page.jsx" },
+});
+const [script, { cssBundle }] = Object.entries(page.metafile.outputs).find(([, { entryPoint }]) => entryPoint === "page.jsx");
+
+// ---- The licences of what is in the bundles, and of nothing else
+
+const USUAL = new Set(["MIT", "ISC", "0BSD", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0"]);
+const FONTS = `Fonts within them: Roboto 2.137, copyright 2011 Google Inc., Apache-2.0, and Fira Code 5.002, copyright 2014-2020 The Fira
+Code Project Authors, OFL-1.1, come with @graphiql/react; Codicons 1.11, copyright Microsoft Corporation, CC-BY-4.0, come with monaco-editor.`;
+
+function licenceOf(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  if (!USUAL.has(license)) throw new Error(`${name} ${version} has a licence that nobody has looked at: ${license}`);
+  const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice|thirdpartynotices)/i.test(file));
+  return { title: `${name} ${version}`, license, texts: files.map((file) => readFileSync(join(folder, file), "utf8").trim()) };
+}
+
+const outputs = [...Object.values(workers.metafile.outputs), ...Object.values(page.metafile.outputs)];
+const paths = outputs.flatMap(({ inputs }) => Object.keys(inputs));
+const folders = paths.map((path) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]);
+const licences = [...new Set(folders)].filter(Boolean).map(licenceOf).sort((one, other) => (one.title < other.title ? -1 : 1));
+const list = licences.map(({ title, license }) => `${title}: ${license}`);
+const whole = licences.filter(({ texts }) => texts.length).map(({ title, texts }) => [`---- ${title}`, ...texts].join("\n\n"));
+const licencesText = ["What the GraphQL page is built from.", list.join("\n"), FONTS, ...whole].join("\n\n") + "\n";
+writeFileSync(join(into, "licences.txt"), licencesText);
+
+const manifest = { script: basename(script), style: basename(cssBundle), files: readdirSync(into).sort() };
+writeFileSync(join(into, "manifest.json"), JSON.stringify(manifest, null, 2) + "\n");

@@ -1,0 +1,37 @@
+"""The wheel's build hook: puts the full GraphQL page in, built anew; an editable one goes without."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+NODE_LOCK = Path(__file__).parent.parent / "requirements-node.lock"
+WITHOUT = "HATCH_BUILD_NO_HOOKS=true builds a wheel without it, which shows the plain page."
+
+
+def locked_node() -> list[str]:
+    lines = NODE_LOCK.read_text(encoding="utf-8").splitlines()
+    return [line.split(" ")[0] for line in lines if line[:1].isalpha()]
+
+
+class FullPage(BuildHookInterface[Any]):
+    def dependencies(self) -> list[str]:
+        return locked_node()
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":
+            return
+        sys.path.insert(0, self.root)
+        try:
+            from app.ide.building import NotBuilt, build
+            from app.ide.built import MANIFEST
+        finally:
+            sys.path.remove(self.root)
+        made = Path(self.directory, "ide")
+        try:
+            built = build(made, tell=self.app.display_info)
+        except NotBuilt as fault:
+            self.app.abort(f"The GraphQL page could not be built: {fault}\n{WITHOUT}")
+        for name in (MANIFEST, *built.files):
+            build_data["force_include"][str(made / name)] = f"app/ide/built/{name}"

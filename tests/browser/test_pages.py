@@ -1,0 +1,192 @@
+"""Promise: a person with a browser and no network runs a query, a mutation and a subscription in the full
+page, or what the plain one can, sees the answers, and the browser has nothing to complain of.
+
+Pictures of what was seen are in var/browser.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.ide.examples import (
+    ASSIGN_HOMEWORK,
+    ASSIGN_HOMEWORK_VARIABLES,
+    MY_RUNNING_SESSIONS,
+    RUNNING_ASSIGNMENTS,
+)
+from tests.browser.browsers import ROOT, find_browser
+from tests.browser.chrome import Page, opened_browser
+from tests.live.processes import Served, run, serving
+
+pytestmark = pytest.mark.browser
+
+PICTURES = ROOT / "var" / "browser"
+ANSWER = "globalThis.__MONACO.editor.getModels().find((one) => one.uri.path.includes('response')).getValue()"
+EDITED = {name: ANSWER.replace("response", name) for name in ("operation", "variables", "request-headers")}
+RUN = "document.querySelector('.graphiql-execute-button')"
+# Kept by the page: the browser's own storage of either kind, and cookies.
+KEPT = "JSON.stringify([{...sessionStorage}, {...localStorage}, document.cookie])"
+
+
+def tab(name: str) -> str:
+    return (
+        f"[...document.querySelectorAll('.graphiql-tab-button')].find((one) => one.textContent === '{name}')"
+    )
+
+
+def button(label: str) -> str:
+    return f"document.querySelector('[aria-label=\"{label}\"]')"
+
+
+def example(title: str) -> str:
+    every = "[...document.querySelectorAll('.examples button, .example')]"
+    return f"{every}.find((one) => one.textContent.startsWith('{title}'))"
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return find_browser()
+
+
+@pytest.fixture
+def page(program: Path) -> Iterator[Page]:
+    with opened_browser(program) as one:
+        yield one
+
+
+@pytest.fixture(params=["app", "tests.browser.plain"])
+def module(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def served(tmp_path: Path, module: str) -> Iterator[Served]:
+    """A fresh demo world."""
+    world = {"env": "development", "var": str(tmp_path)}
+    assert run("demo", **world).returncode == 0
+    with serving(tmp_path / "log", module=module, **world) as one:
+        yield one
+
+
+def as_others_ask(served: Served, page: Page, role: str, query: str, variables: str = "") -> dict[str, Any]:
+    """Past the page, with its own token."""
+    token = page.evaluate("document.getElementById('config').textContent")
+    headers = {"authorization": f"bearer {json.loads(token)['tokens'][role]}"}
+    asked = {"query": query, "variables": json.loads(variables or "{}")}
+    said = httpx2.post(f"{served.url}/graphql", json=asked, headers=headers, verify=False)
+    return dict(said.json()["data"])
+
+
+def run_tab(page: Page, contains: str, name: str = "operation") -> None:
+    """GraphiQL looks which operation a text has a moment after it changed; nothing shows when it did."""
+    page.until(f"{EDITED[name]}.includes('{contains}')")
+    page.evaluate("new Promise((done) => setTimeout(done, 400))")
+    page.click(RUN)
+
+
+def answered(page: Page, what: str) -> dict[str, Any]:
+    page.until(f"JSON.parse({ANSWER}).data.{what}")
+    return dict(json.loads(page.evaluate(ANSWER))["data"])
+
+
+def assert_nothing_amiss(served: Served, page: Page) -> None:
+    here = (f"{served.url}/", f"{served.url.replace('http', 'ws')}/", "data:")
+    assert page.complaints == []
+    assert [url for url in page.requests if not url.startswith(here)] == []
+    assert "bearer" not in page.evaluate(KEPT).lower()
+
+
+@pytest.mark.parametrize("module", ["app"])
+def test_the_full_page_asks_changes_and_listens(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/graphql")
+    page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {tab('WatchAssignments')}")
+    page.until("document.querySelector('.examples') && document.fonts.status === 'loaded'")
+    page.keep_picture(PICTURES / "full-1-opened.png")
+
+    page.click(RUN)
+    asked = answered(page, "sessions")
+    page.keep_picture(PICTURES / "full-2-query.png")
+    assert asked == as_others_ask(served, page, "client", MY_RUNNING_SESSIONS)
+
+    page.click(tab("AssignHomework"))
+    run_tab(page, "bookIds", "variables")
+    changed = answered(page, "assignHomework")["assignHomework"]
+    page.keep_picture(PICTURES / "full-3-mutation.png")
+    assert changed["userErrors"] == [] and len(changed["assignments"]) == 2
+    numbers = {one["legacyId"] for one in changed["assignments"]}
+    listed = as_others_ask(served, page, "caregiver", "{ assignments(first: 50) { nodes { legacyId } } }")
+    assert numbers <= {one["legacyId"] for one in listed["assignments"]["nodes"]}
+
+    page.click(tab("WatchAssignments"))
+    run_tab(page, "assignmentChanged")
+    heard = None
+    for _ in range(10):  # who listens from now on may have begun a moment after the first
+        as_others_ask(served, page, "caregiver", ASSIGN_HOMEWORK, ASSIGN_HOMEWORK_VARIABLES)
+        if page.evaluate(f"new Promise((done) => setTimeout(() => done({ANSWER}), 500))"):
+            heard = answered(page, "assignmentChanged")["assignmentChanged"]
+            break
+    assert heard is not None and heard["what"] == "ASSIGNED"
+    page.keep_picture(PICTURES / "full-4-subscription.png")
+    page.click(RUN)  # stops it
+    page.until("!document.querySelector('.graphiql-spinner')")
+
+    for plugin in ("Show GraphiQL Explorer", "Show Documentation Explorer", "Show History"):
+        page.click(button(plugin))
+        page.until("document.querySelector('.graphiql-plugin').innerText.length > 20")
+        page.keep_picture(PICTURES / f"full-5-{plugin.split()[-1].lower()}-{plugin.split()[1].lower()}.png")
+    page.click(button("Show Examples"))
+    page.click(example("Who am I"))
+    run_tab(page, "WhoAmI")
+    assert answered(page, "viewer")["viewer"]["role"] == "CLIENT"
+    assert_nothing_amiss(served, page)
+
+    page.until(f"{KEPT}.includes('WhoAmI')")
+    page.send("Page.reload")
+    page.until(f"{EDITED['request-headers']}.includes('bearer')")
+    run_tab(page, "WhoAmI")
+    assert answered(page, "viewer")["viewer"]["role"] == "CLIENT"
+    page.click(tab("RunningAssignments"))
+    run_tab(page, "RunningAssignments")
+    assert answered(page, "assignments") == as_others_ask(served, page, "caregiver", RUNNING_ASSIGNMENTS)
+    assert_nothing_amiss(served, page)
+
+
+@pytest.mark.parametrize("module", ["app"])
+def test_the_full_page_in_the_dark_and_when_it_is_narrow(served: Served, page: Page) -> None:
+    page.dark()
+    page.open(f"{served.url}/graphql", 1100, 720)
+    page.until(f"{EDITED['operation']}.includes('MyRunningSessions')")
+    page.click(RUN)
+    answered(page, "sessions")
+    page.keep_picture(PICTURES / "full-6-dark.png")
+
+    assert_nothing_amiss(served, page)
+
+
+@pytest.mark.parametrize("module", ["tests.browser.plain"])
+def test_the_plain_page_asks_and_changes_and_says_how_to_build_the_full_one(
+    served: Served, page: Page
+) -> None:
+    page.open(f"{served.url}/graphql")
+    page.click(example("My running sessions"))
+    page.click("document.getElementById('run')")
+    page.until("document.getElementById('status').textContent.startsWith('200')")
+    shown = json.loads(page.evaluate("document.getElementById('body').textContent"))
+    page.keep_picture(PICTURES / "plain-1-query.png")
+    assert shown["data"] == as_others_ask(served, page, "client", MY_RUNNING_SESSIONS)
+
+    page.click(example("Assign homework"))
+    page.click("document.getElementById('run')")
+    page.until("document.getElementById('body').textContent.includes('assignHomework')")
+    changed = json.loads(page.evaluate("document.getElementById('body').textContent"))["data"][
+        "assignHomework"
+    ]
+    page.keep_picture(PICTURES / "plain-2-mutation.png")
+    assert changed["userErrors"] == [] and len(changed["assignments"]) == 2
+
+    assert "make ide" in page.evaluate("document.body.innerText")
+    assert_nothing_amiss(served, page)
