@@ -1,6 +1,7 @@
 """The wheel's build hook: puts the full GraphQL page in, built anew; an editable one goes without."""
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,15 @@ class FullPage(BuildHookInterface[Any]):
             from app.ide.built import MANIFEST
         finally:
             sys.path.remove(self.root)
-        made = Path(self.directory, "ide")
+        self.work = tempfile.TemporaryDirectory(prefix="care-gateway-wheel-")
+        made = Path(self.work.name, "built")
         try:
             built = build(made, tell=self.app.display_info)
         except NotBuilt as fault:
             self.app.abort(f"The GraphQL page could not be built: {fault}\n{WITHOUT}")
         for name in (MANIFEST, *built.files):
             build_data["force_include"][str(made / name)] = f"app/ide/built/{name}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        if version != "editable":
+            self.work.cleanup()
