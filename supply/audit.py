@@ -15,6 +15,7 @@ from pathlib import Path
 
 from supply.lock import (
     LOCK,
+    NODE_LOCK,
     PROJECT,
     ROOT,
     Locked,
@@ -79,7 +80,8 @@ def ask() -> Asked | None:
     """None where nobody answers."""
     try:
         program = auditor()
-        given = ["--require-hashes", "--disable-pip", "--requirement", str(LOCK)]
+        locks = ["--requirement", str(LOCK), "--requirement", str(NODE_LOCK)]
+        given = ["--require-hashes", "--disable-pip", *locks]
         shown = ["--format", "json", "--progress-spinner", "off"]
         said = subprocess.run([str(program), *given, *shown], capture_output=True, text=True, timeout=SECONDS)
     except (OSError, subprocess.SubprocessError):

@@ -15,7 +15,7 @@ from app.ide.built import BUILT, Built, Incomplete, check_built
 
 SOURCES = Path(__file__).parent / "graphiql"
 PATIENCE = 600  # seconds for each step
-LINES = 12  # of what a step said when it failed
+LINES = 6  # of what a step said when it failed
 
 NO_SOURCES = (
     "what the page is built from is not in an installed package; build it in a checkout of the project"
@@ -81,5 +81,5 @@ def run(command: list[Path | str], folder: Path, fault: str) -> None:
     except subprocess.TimeoutExpired:
         raise NotBuilt(f"{fault}: nothing came of it in {PATIENCE} seconds") from None
     if done.returncode:
-        last = "\n".join(done.stdout.strip().splitlines()[-LINES:])
-        raise NotBuilt(f"{fault}\n{last}")
+        said = [line for line in done.stdout.splitlines() if line and not line.startswith("npm warn")]
+        raise NotBuilt("\n".join([fault, *said[:LINES]]))

@@ -43,7 +43,8 @@ def bring_browser() -> Path:
         for command in ([node, npm_of(node), "ci"], [node, "unpack.mjs", "."]):
             done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True)
             if done.returncode:
-                raise NoBrowser(NONE.format(why=done.stderr.strip().splitlines()[-1]))
+                said = [line for line in done.stderr.splitlines() if line and not line.startswith("npm warn")]
+                raise NoBrowser(NONE.format(why="; ".join(said[:3])))
         for name in ("al2023", "fonts", "swiftshader"):
             with tarfile.open(FOLDER / f"{name}.tar") as packed:
                 packed.extractall(FOLDER, filter="data")

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -138,12 +140,15 @@ def opened_browser(program: Path) -> Iterator[Page]:
             [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         try:
             with connect(address_of(process, Path(profile)), max_size=None) as socket:
                 yield Page(socket)
         finally:
-            process.terminate()
+            os.killpg(
+                process.pid, signal.SIGKILL
+            )  # with the processes that it started; none has much to lose
             process.wait()
 
 

@@ -12,13 +12,14 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.ide.building import NotBuilt
 from app.ide.examples import (
     ASSIGN_HOMEWORK,
     ASSIGN_HOMEWORK_VARIABLES,
     MY_RUNNING_SESSIONS,
     RUNNING_ASSIGNMENTS,
 )
-from tests.browser.browsers import ROOT, find_browser
+from tests.browser.browsers import ROOT, NoBrowser, find_browser
 from tests.browser.chrome import Page, opened_browser
 from tests.live.processes import Served, run, serving
 
@@ -49,7 +50,10 @@ def example(title: str) -> str:
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    return find_browser()
+    try:
+        return find_browser()
+    except (NoBrowser, NotBuilt) as fault:
+        pytest.fail(str(fault), pytrace=False)
 
 
 @pytest.fixture
@@ -163,6 +167,9 @@ def test_the_full_page_in_the_dark_and_when_it_is_narrow(served: Served, page: P
     page.click(RUN)
     answered(page, "sessions")
     page.keep_picture(PICTURES / "full-6-dark.png")
+    page.click(button("Open settings dialog"))
+    page.until("document.body.innerText.includes('Clear storage')")
+    assert "headers" not in page.evaluate("document.querySelector('[role=dialog]').innerText").lower()
 
     assert_nothing_amiss(served, page)
 

@@ -6,10 +6,10 @@ import "./page.css";
 import { explorerPlugin } from "@graphiql/plugin-explorer";
 import { HISTORY_PLUGIN } from "@graphiql/plugin-history";
 import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
-import { createGraphiQLFetcher } from "@graphiql/toolkit";
 import { GraphiQL } from "graphiql";
 import { useEffect, useRef } from "react";
 import { createRoot } from "react-dom/client";
+import { asker } from "./asking.js";
 
 /* global WORKERS: the names of the built workers, by label */
 globalThis.MonacoEnvironment = {
@@ -17,12 +17,6 @@ globalThis.MonacoEnvironment = {
 };
 
 const config = JSON.parse(document.getElementById("config").textContent);
-const endpoint = new URL(config.endpoint, location);
-const fetcher = createGraphiQLFetcher({
-  url: endpoint.href,
-  subscriptionUrl: endpoint.href.replace(/^http/, "ws"), // what stands in Headers goes along
-  enableIncrementalDelivery: false,
-});
 
 // ---- Examples. The first line of a query says whose token it runs with.
 
@@ -125,6 +119,7 @@ function OpenTab() {
   return null;
 }
 
+const fetcher = asker(config.endpoint);
 const plugins = [{ title: "Examples", icon: ExamplesIcon, content: Examples }, explorerPlugin(), HISTORY_PLUGIN];
 
 createRoot(document.getElementById("graphiql")).render(
@@ -136,6 +131,8 @@ createRoot(document.getElementById("graphiql")).render(
     defaultTabs={examples.filter(({ replaces, kind }) => replaces || kind === "subscription")}
     defaultHeaders={headersFor("caregiver")}
     defaultEditorToolsVisibility="variables"
+    shouldPersistHeaders={false}
+    showPersistHeadersSettings={false}
     inputValueDeprecation
     schemaDescription
   >
