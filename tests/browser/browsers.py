@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tarfile
 from pathlib import Path
+from typing import Any
 
 from app.ide.building import find_node, npm_of
 
@@ -14,6 +15,8 @@ OF_MACS = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 SOURCES = Path(__file__).parent / "chromium"
 ROOT = SOURCES.parent.parent.parent
 FOLDER = ROOT / ".venv" / "chromium"
+# Early releases of Python 3.11 do not have it; what is unpacked has the hash that is locked.
+FILTER: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 NONE = "No Chromium is here, and none can be brought: {why}. Install one, or say BROWSER=/path/to/chrome."
 
 
@@ -47,7 +50,7 @@ def bring_browser() -> Path:
                 raise NoBrowser(NONE.format(why="; ".join(said[:3])))
         for name in ("al2023", "fonts", "swiftshader"):
             with tarfile.open(FOLDER / f"{name}.tar") as packed:
-                packed.extractall(FOLDER, filter="data")
+                packed.extractall(FOLDER, **FILTER)
             (FOLDER / f"{name}.tar").unlink()
         shutil.rmtree(FOLDER / "node_modules")
         # Libraries that a bare machine does not have lie beside it; last, as it says that all is there.
