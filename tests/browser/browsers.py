@@ -26,6 +26,8 @@ class NoBrowser(Exception):
 
 def find_browser() -> Path:
     if named := os.environ.get("BROWSER"):
+        if shutil.which(named) is None:
+            raise NoBrowser(f"BROWSER={named} is no program.")
         return Path(named)
     for name in NAMES:
         if found := shutil.which(name):
