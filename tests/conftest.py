@@ -6,6 +6,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -89,17 +90,22 @@ def copies(postgres: str, migrated_postgresql: str) -> Iterator[Copies]:
     one.close()
 
 
-@pytest.fixture
-def database_url(kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+@contextmanager
+def fresh_database(kind: str, migrated: str, request: pytest.FixtureRequest, path: Path) -> Iterator[str]:
     if kind == "sqlite":
-        copy = tmp_path / "care.db"
-        shutil.copyfile(migrated.removeprefix("sqlite:///"), copy)
-        yield f"sqlite:///{copy}"
+        shutil.copyfile(migrated.removeprefix("sqlite:///"), path)
+        yield f"sqlite:///{path}"
         return
     copies = request.getfixturevalue("copies")
     name = copies.take()
     yield url_of(request.getfixturevalue("postgres"), name)
     copies.drop(name)
+
+
+@pytest.fixture
+def database_url(kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    with fresh_database(kind, migrated, request, tmp_path / "care.db") as url:
+        yield url
 
 
 @pytest.fixture

@@ -10,11 +10,14 @@ from app.cli.accounts import account
 from app.cli.auditing import audit
 from app.cli.backup import backup
 from app.cli.books import books
+from app.cli.comparing import compare
 from app.cli.database import import_command, migrate_command, verify
 from app.cli.dispatching import deliveries, worker
 from app.cli.ide import ide
 from app.cli.itself import list_settings, schema
+from app.cli.legacy import legacy
 from app.cli.own_data import erase, export
+from app.cli.recording import record
 from app.cli.serving import demo, serve, token
 from app.db.drivers import DatabaseError
 from app.db.upkeep.accounts import AccountRefused
@@ -22,6 +25,7 @@ from app.db.upkeep.books import NoSuchBook
 from app.db.upkeep.importing import ImportRefused
 from app.dispatch.upkeep import NoSuchDelivery
 from app.ide.building import NotBuilt
+from app.moving.errors import MovingRefused
 from app.settings import SettingsError
 
 MENDABLE = (
@@ -32,6 +36,7 @@ MENDABLE = (
     NoSuchBook,
     NoSuchDelivery,
     NotBuilt,
+    MovingRefused,
     CareError,
 )
 
@@ -72,7 +77,11 @@ for each in (
     erase,
     deliveries,
     ide,
+    legacy,
     schema,
     list_settings,
 ):
     main.add_command(each)
+
+for each in (compare, record):
+    legacy.add_command(each)

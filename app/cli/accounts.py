@@ -7,10 +7,10 @@ import click
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.care.context import utc_now
-from app.cli.running import ROLES, Result, no_work, on_database, settings_or_warn
+from app.cli.running import NUMBER, ROLES, Result, no_work, on_database, settings_or_warn
 from app.db.audit.records import About, operator_record
 from app.db.tables import AuditRecord, Caregiver, Client
-from app.db.upkeep.accounts import Person, add_person, list_people, set_disabled
+from app.db.upkeep.accounts import Person, add_person, link_person, list_people, set_disabled
 from app.db.upkeep.seldom import transaction
 
 TABLES: dict[str, type[Caregiver] | type[Client]] = {"caregiver": Caregiver, "client": Client}
@@ -40,9 +40,7 @@ def on_accounts(work: Callable[[AsyncSession], Awaitable[Result]]) -> Result:
 @click.option("--oppt-id", help="A client's identifier outside this service.")
 def add_account(role: str, user: str, name: str, position: str | None, oppt_id: str | None) -> None:
     """Add a person with an account; prints the person's id."""
-    for value in (user, name, position or "-", oppt_id or "-"):
-        if not value.strip() or not value.isprintable():
-            raise click.UsageError("names and identifiers are not empty, and hold no control characters")
+    refuse_unprintable(user, name, position or "-", oppt_id or "-")
     if role == "caregiver":
         if not position or oppt_id:
             raise click.UsageError("a caregiver has a --position, and no --oppt-id")
@@ -64,6 +62,25 @@ def note(tx: AsyncSession, what: str, person: Person) -> None:
     """On record in the audit trail, by the transaction that does it."""
     about: About = [(person.id, None, {}) if isinstance(person, Caregiver) else (None, person.id, {})]
     tx.add(AuditRecord(**operator_record(utc_now(), what, about)._asdict()))
+
+
+@account.command("link")
+@click.option("--role", type=ROLES, required=True)
+@click.option("--id", "person_id", type=NUMBER, required=True, metavar="N", help="The person's number.")
+@click.option("--user", required=True, metavar="NAME", help="What tokens call the person.")
+def link_account(role: str, person_id: int, user: str) -> None:
+    """Give somebody who is there without an account, as after a move, theirs."""
+    refuse_unprintable(user)
+
+    async def link(tx: AsyncSession) -> None:
+        note(tx, "account link", await link_person(tx, TABLES[role], person_id, user))
+
+    on_accounts(link)
+
+
+def refuse_unprintable(*values: str) -> None:
+    if any(not value.strip() or not value.isprintable() for value in values):
+        raise click.UsageError("names and identifiers are not empty, and hold no control characters")
 
 
 @account.command("list")

@@ -4,10 +4,12 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator
-from typing import BinaryIO
+from pathlib import Path
+from typing import IO
 
 import click
 
+from app.cli.recorded import import_recording, is_recording, say_counts
 from app.cli.running import on_database, on_record, settings_or_warn
 from app.db.kept import differences
 from app.db.upkeep.importing import ImportRefused, importing
@@ -21,20 +23,27 @@ def migrate_command() -> None:
 
 
 @click.command("import")
-@click.argument("file", type=click.File("rb"))
-def import_command(file: BinaryIO) -> None:
-    """Load a world from JSON Lines: all of it or nothing."""
+@click.argument("file", type=click.Path(exists=True, allow_dash=True, path_type=Path))
+@click.option("--partial", is_flag=True, help="Take an incomplete recording too, as far as it goes.")
+def import_command(file: Path, partial: bool) -> None:
+    """Load a world from JSON Lines, or from a recording of the legacy paths: all of it or nothing."""
     settings = settings_or_warn()
+    if is_recording(file):
+        import_recording(settings, file, partial)
+        return
+    if partial:
+        raise click.UsageError("--partial is about recordings, and this is none")
     try:
-        counts = on_database(
-            settings, lambda db: db.write(on_record("import", importing(with_progress(file))))
-        )
+        with click.open_file(str(file), "rb") as lines:
+            counts = on_database(
+                settings, lambda db: db.write(on_record("import", importing(with_progress(lines))))
+            )
     except ImportRefused as refusal:
-        raise ImportRefused.of_file(file.name, refusal) from None
-    click.echo(", ".join(f"{count:,} {kind}" for kind, count in counts.items()) or "nothing to load")
+        raise ImportRefused.of_file(str(file), refusal) from None
+    say_counts(counts)
 
 
-def with_progress(file: BinaryIO) -> Iterator[bytes]:
+def with_progress(file: IO[bytes]) -> Iterator[bytes]:
     """The file's lines; on a terminal with a bar of how much of it is read."""
     size = os.fstat(file.fileno()).st_size if file.seekable() else 0
     with click.progressbar(length=size, label="importing", file=sys.stderr) as bar:

@@ -1,4 +1,4 @@
-"""Promise: the operator adds, lists, shuts and opens accounts; a refusal changes nothing."""
+"""Promise: the operator adds, links, lists, shuts and opens accounts; a refusal changes nothing."""
 
 from pathlib import Path
 
@@ -124,8 +124,44 @@ def test_an_account_that_is_not_there_is_refused(command: Command, verb: str, wh
     assert listed(command) == before
 
 
+# --- link ---
+
+
+def test_somebody_without_an_account_is_given_one(command: Command, database_url: str) -> None:
+    load(database_url, [a_caregiver(7, userName=None), a_client(7, userName=None)])
+
+    said = command("account", "link", "--id", "7", *JONAS)
+
+    assert (said.exit_code, said.output) == (0, "")
+    assert listed(command) == [["client", "7", "jonas.berg@example.test", "enabled"]]
+
+
+UNLINKED = {
+    "nobody": (("--id", "9", *JONAS), "there is nobody of this number in this role"),
+    "who has one": (("--id", "1", *JONAS), "this person has an account already"),
+    "a name that is taken": (
+        ("--id", "2", "--role", "client", "--user", "client-1"),
+        "this user name is taken",
+    ),
+    "an erased client": (("--id", "3", *JONAS), "this client is erased"),
+}
+
+
+@pytest.mark.parametrize("name", UNLINKED)
+def test_a_link_that_cannot_be_is_refused(command: Command, database_url: str, name: str) -> None:
+    words, sentence = UNLINKED[name]
+    load(database_url, [a_client(1), a_client(2, userName=None), a_client(3)])
+    assert command("erase", "--id", "3", "--yes").exit_code == 0
+    before = listed(command)
+
+    assert_sentence(command("account", "link", *words), sentence)
+
+    assert listed(command) == before
+
+
 VERBS = {
     "add": ("account", "add", *MARA, "--name", "x", "--position", "y"),
+    "link": ("account", "link", "--id", "1", *MARA),
     "list": ("account", "list"),
     "disable": ("account", "disable", *MARA),
     "enable": ("account", "enable", *MARA),

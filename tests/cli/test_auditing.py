@@ -10,7 +10,7 @@ from tests.audit.trail import told
 from tests.callers import load, run_write
 from tests.cli.conftest import Command
 from tests.db import raw
-from tests.given import DAY, NOW, a_world
+from tests.given import DAY, NOW, a_client, a_world
 
 
 def test_records_are_printed_oldest_first(command: Command, settings: Settings) -> None:
@@ -93,12 +93,13 @@ def test_a_seal_that_cannot_be_one_is_refused(command: Command, noted: str) -> N
 
 
 def test_what_operators_do_is_on_record(command: Command, settings: Settings) -> None:
-    load(settings.database, a_world())
+    load(settings.database, [*a_world(), a_client(9, userName=None)])
     person = ("--role", "caregiver", "--user", "new@example.test")
     for words in (
         ("account", "add", *person, "--name", "New", "--position", "Psychologist"),
         ("account", "disable", *person),
         ("account", "enable", "--role", "client", "--user", "client-2"),
+        ("account", "link", "--role", "client", "--id", "9", "--user", "new@example.test"),
         ("books", "retire", "1"),
         ("books", "restore", "1"),
         ("export", "--id", "2", "--format", "json"),
@@ -110,6 +111,7 @@ def test_what_operators_do_is_on_record(command: Command, settings: Settings) ->
         ("OPERATOR", None, "account add", "DONE", [[3, None, {}]]),
         ("OPERATOR", None, "account disable", "DONE", [[3, None, {}]]),
         ("OPERATOR", None, "account enable", "DONE", [[None, 2, {}]]),
+        ("OPERATOR", None, "account link", "DONE", [[None, 9, {}]]),
         ("OPERATOR", None, "books retire", "DONE", [[None, None, {"books": [1]}]]),
         ("OPERATOR", None, "books restore", "DONE", [[None, None, {"books": [1]}]]),
         ("OPERATOR", None, "export", "DONE", [[1, 2, {}], [2, 2, {}]]),

@@ -127,7 +127,7 @@ def test_a_file_that_is_not_there_is_refused(command: Command, tmp_path: Path) -
     refused = command("import", str(tmp_path / "none.jsonl"))
 
     assert refused.exit_code == 2
-    sentence = f"Error: Invalid value for 'FILE': '{tmp_path}/none.jsonl': No such file or directory"
+    sentence = f"Error: Invalid value for 'FILE': Path '{tmp_path}/none.jsonl' does not exist."
     assert refused.stderr.splitlines()[-1] == sentence
 
 

@@ -38,3 +38,21 @@ async def set_disabled(tx: AsyncSession, table: type[Person], user: str, is_disa
         raise AccountRefused("there is no such account in this role")
     person.is_disabled = is_disabled
     return person
+
+
+async def link_person(tx: AsyncSession, table: type[Person], person_id: int, user: str) -> Person:
+    """An account for somebody who is there without one, as after a move."""
+    found: Any = await tx.exec(select(table).where(col(table.id) == person_id))
+    person: Person | None = found.one_or_none()
+    if person is None:
+        raise AccountRefused("there is nobody of this number in this role")
+    if isinstance(person, Client) and person.erase_date is not None:
+        raise AccountRefused("this client is erased")
+    if person.user_name is not None:
+        raise AccountRefused("this person has an account already")
+    person.user_name = user
+    try:
+        await tx.flush()
+    except IntegrityError:
+        raise AccountRefused("this user name is taken") from None
+    return person

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 from sqlalchemy import cast, false, func, literal, select, text
 from sqlalchemy.dialects.postgresql import REGCLASS
@@ -125,13 +126,19 @@ def is_empty() -> Operation[bool]:
 
 def importing(lines: Iterable[str | bytes]) -> Operation[dict[str, int]]:
     """How many of each kind were loaded. Raises ImportRefused, and then nothing is."""
+    numbered = enumerate(lines, 1)
+    return (yield from importing_records((number, line) for number, line in numbered if line.strip()))
+
+
+def importing_records(
+    records: Iterable[tuple[int, str | bytes | dict[str, Any]]],
+) -> Operation[dict[str, int]]:
+    """The same of what need not be read first; each with the line that it stands on."""
     world = yield from existing_world()
     counts: dict[str, int] = defaultdict(int)
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for number, record in records:
         try:
-            counts[world.line(line)] += 1
+            counts[world.take(record)] += 1
         except Problem as problem:
             raise ImportRefused(number, problem.member, problem.reason) from None
         if sum(map(len, world.rows.values())) >= ROWS_HELD:

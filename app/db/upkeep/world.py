@@ -75,9 +75,9 @@ class World:
             "answer_set": self.answer_set,
         }
 
-    def line(self, line: str | bytes) -> str:
+    def take(self, line: str | bytes | dict[str, Any]) -> str:
         try:
-            given = orjson.loads(line)
+            given = line if isinstance(line, dict) else orjson.loads(line)
         except orjson.JSONDecodeError:
             raise Problem("the line", "is not JSON") from None
         record = Record(given)

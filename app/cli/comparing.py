@@ -1,0 +1,208 @@
+"""`legacy compare`: whether the new service answers as the old one did."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from app.care.context import Role
+from app.cli.running import settings_or_warn
+from app.moving.bodies import NOTHING, Difference, Likeness, kind_of, printable, told
+from app.moving.calls import Call, file_of, read_calls
+from app.moving.comparing import HEADERS, Compared, Comparison, Outcome, Side
+from app.moving.masks import Masks, read_masks
+from app.moving.service import read_address
+from app.moving.tokens import Person, read_people
+
+MOST_SHOWN = 20  # members of one call
+OPEN_HEADERS = ("content-type", "content-encoding", "allow")  # nobody's data
+BODIES = {
+    Likeness.WRITING: "body: the same JSON, written differently",
+    Likeness.ORDER: "body: members in another order",
+    Likeness.BYTES: "body: other bytes, and not both are JSON",
+}
+SOURCE = "FILE"  # or env:NAME
+
+
+@click.command()
+@click.argument("cases", type=click.Path(exists=True, path_type=Path))
+@click.option("--old", metavar="URL", help="The service as it was.")
+@click.option("--recorded", is_flag=True, help="Take the answers that CASES has for the old ones.")
+@click.option("--new", metavar="URL", required=True, help="The service as it will be.")
+@click.option(
+    "--caregivers", multiple=True, metavar=SOURCE, help="Caregivers' tokens, one per line; or env:NAME."
+)
+@click.option("--clients", multiple=True, metavar=SOURCE, help="Clients' tokens, likewise.")
+@click.option("--new-caregivers", multiple=True, metavar=SOURCE, help="If the new service takes others.")
+@click.option("--new-clients", multiple=True, metavar=SOURCE, help="If the new service takes others.")
+@click.option(
+    "--mask", "masked", multiple=True, metavar="PATH", help="May differ: content[*].score, header:allow."
+)
+@click.option(
+    "--header", "more", multiple=True, metavar="NAME", help=f"Compared as well as {', '.join(HEADERS)}."
+)
+@click.option("--loose", is_flag=True, help="Let whitespace, escapes and the order of members differ.")
+@click.option("--changes", is_flag=True, help="Send PUT and the like too: to both, and they change data.")
+@click.option("--values", is_flag=True, help="Show values; without it only what kind they are.")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of lines.")
+@click.option("--timeout", type=click.FloatRange(0.1, 600), default=30, show_default=True, metavar="SECONDS")
+@click.option("--at-once", type=click.IntRange(1, 16), default=4, show_default=True, metavar="N")
+def compare(
+    cases: Path,
+    old: str | None,
+    recorded: bool,
+    new: str,
+    caregivers: tuple[str, ...],
+    clients: tuple[str, ...],
+    new_caregivers: tuple[str, ...],
+    new_clients: tuple[str, ...],
+    masked: tuple[str, ...],
+    more: tuple[str, ...],
+    loose: bool,
+    changes: bool,
+    values: bool,
+    is_json: bool,
+    timeout: float,
+    at_once: int,
+) -> None:
+    """Ask two services the same calls; exit code 0: same answers, 1: others, 2: not compared.
+
+    CASES is a file of calls, or a recording.
+    """
+    if (old is None) != recorded:
+        raise click.UsageError("what is old is named by --old, or recorded")
+    claim = settings_or_warn().claim_user
+    people = read_both(caregivers, clients, claim)
+    new_people = read_both(new_caregivers or caregivers, new_clients or clients, claim)
+    masks = read_masks(masked)
+    comparison = Comparison(
+        None if old is None else Side("old", read_address(old), people),
+        Side("new", read_address(new), new_people),
+        masks,
+        (*HEADERS, *(name.lower() for name in more)),
+        changes,
+        loose,
+        timeout,
+        at_once,
+    )
+    warn(comparison)
+    counts: Counter[Outcome] = Counter()
+    shown: list[dict[str, Any]] = []
+    for compared in comparison.run(with_bar(cases)):
+        counts[compared.outcome] += 1
+        if compared.outcome in (Outcome.DIFFERENT, Outcome.FAILED):
+            if is_json:
+                shown.append(as_record(compared, values))
+            else:
+                click.echo("\n".join(lines_of(compared, values)))
+    say(counts, masks, shown if is_json else None)
+    if counts[Outcome.FAILED] or not (counts[Outcome.SAME] + counts[Outcome.DIFFERENT]):
+        raise SystemExit(2)
+    raise SystemExit(1 if counts[Outcome.DIFFERENT] else 0)
+
+
+def read_both(caregivers: tuple[str, ...], clients: tuple[str, ...], claim: str) -> list[Person]:
+    return [
+        *read_people(Role.CAREGIVER, caregivers, claim),
+        *read_people(Role.CLIENT, clients, claim),
+    ]
+
+
+def warn(comparison: Comparison) -> None:
+    for side in (comparison.old, comparison.new):
+        if side and side.people and side.address.is_readable_on_the_way:
+            click.echo(f"warning: tokens go to the {side.name} service unencrypted", err=True)
+    if comparison.with_changes:
+        click.echo("warning: calls that change data are sent, to every service named", err=True)
+
+
+def with_bar(cases: Path) -> Iterator[Call]:
+    """The calls; on a terminal with a bar of how much of the file is read."""
+    with click.progressbar(length=os.path.getsize(file_of(cases)), label="comparing", file=sys.stderr) as bar:
+        yield from read_calls(cases, bar.update)
+
+
+# --- what is printed ------------------------------------------------------------------------------
+
+
+def lines_of(compared: Compared, is_open: bool) -> Iterator[str]:
+    call = compared.call
+    who = (call.role or "nobody").lower() + (f" {call.user}" if is_open and call.user else "")
+    yield f"line {call.line}: {call.method} {call.path} ({who})"
+    if compared.outcome is Outcome.FAILED:
+        yield f"  not compared: {compared.reason}"
+        return
+    old, new = compared.statuses
+    if old != new:
+        yield f"  status: {old} -> {new}"
+    for header in compared.headers:
+        yield f"  header {arrow(header, is_open or header.path in OPEN_HEADERS)}"
+    if compared.body in BODIES:
+        yield f"  {BODIES[compared.body]}"
+    yield from (f"  {arrow(one, is_open)}" for one in compared.members[:MOST_SHOWN])
+    if len(compared.members) > MOST_SHOWN:
+        yield f"  and {len(compared.members) - MOST_SHOWN} members more"
+
+
+def arrow(one: Difference, is_open: bool) -> str:
+    old, new = told(one.old, one.new, is_open)
+    return f"{printable(one.path)}: {old} -> {new}"
+
+
+def as_record(compared: Compared, is_open: bool) -> dict[str, Any]:
+    call = compared.call
+    return {
+        "line": call.line,
+        "method": call.method,
+        "path": call.path,
+        "role": call.role,
+        "outcome": compared.outcome,
+        "reason": compared.reason or None,
+        "status": {"old": compared.statuses[0] or None, "new": compared.statuses[1] or None},
+        "headers": [as_member(one, is_open or one.path in OPEN_HEADERS) for one in compared.headers],
+        "body": compared.body,
+        "members": [as_member(one, is_open) for one in compared.members],
+    }
+
+
+def as_member(one: Difference, is_open: bool) -> dict[str, Any]:
+    return {"path": one.path, "old": shown_value(one.old, is_open), "new": shown_value(one.new, is_open)}
+
+
+def shown_value(value: Any, is_open: bool) -> Any:
+    return value if is_open and value is not NOTHING else kind_of(value)
+
+
+def say(counts: Counter[Outcome], masks: Masks, shown: Iterable[dict[str, Any]] | None) -> None:
+    unmatched = masks.unmatched
+    if shown is not None:
+        said = {
+            "same": counts[Outcome.SAME],
+            "different": counts[Outcome.DIFFERENT],
+            "failed": counts[Outcome.FAILED],
+            "leftOut": counts[Outcome.LEFT_OUT],
+            "unmatchedMasks": unmatched,
+            "calls": shown,
+        }
+        click.echo(orjson.dumps(said, option=orjson.OPT_INDENT_2))
+        return
+    words = ", ".join(
+        f"{counts[one]:,} {word}" for one, word in WORDS.items() if counts[one] or word in ALWAYS
+    )
+    click.echo(words)
+    for mask in unmatched:
+        click.echo(f"the mask {mask} matched nothing")
+
+
+WORDS = {
+    Outcome.SAME: "same",
+    Outcome.DIFFERENT: "different",
+    Outcome.FAILED: "not compared",
+    Outcome.LEFT_OUT: "left out, for they change data (--changes)",
+}
+ALWAYS = ("same", "different")

@@ -1,0 +1,84 @@
+"""What `import` does with a recording of the legacy paths."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import orjson
+
+from app.cli.running import on_database, on_record
+from app.db.upkeep.importing import ImportRefused
+from app.moving.calls import Call, file_of, read_calls
+from app.moving.gathering import Gap, gather
+from app.moving.taking import RecordingIncomplete, Taken, taking
+from app.settings import Settings
+
+MOST_SHOWN = 10  # of one kind
+
+
+def is_recording(path: Path) -> bool:
+    """Its lines have a path; those of a world have a kind."""
+    if path.is_dir():
+        return True
+    if not path.is_file():
+        return False
+    with path.open("rb") as lines:
+        first = next((line for line in lines if line.strip()), b"null")
+    try:
+        line = orjson.loads(first)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(line, dict) and "path" in line and "kind" not in line
+
+
+def import_recording(settings: Settings, path: Path, is_partial: bool) -> None:
+    """It is read twice: once for what is missing, once to take it over."""
+    file = file_of(path)
+    if not file.is_file():
+        raise click.UsageError(f"there is no {file}, so the folder is no recording")
+    gathered = gather(path, with_bar(path, "reading"), settings.zone)
+    operation = taking(gathered, lambda: with_bar(path, "importing"), settings.zone, is_partial)
+    try:
+        taken = on_database(settings, lambda db: db.write(on_record("import", operation)))
+    except ImportRefused as refusal:
+        raise ImportRefused.of_file(str(file), refusal) from None
+    except RecordingIncomplete as incomplete:
+        say_gaps(incomplete.gaps)
+        raise
+    say_gaps(taken.gaps)
+    say_counts(taken.counts)
+    say_accounts(taken)
+
+
+def with_bar(path: Path, label: str) -> Iterator[Call]:
+    with click.progressbar(length=os.path.getsize(file_of(path)), label=label, file=sys.stderr) as bar:
+        yield from read_calls(path, bar.update)
+
+
+def say_counts(counts: dict[str, int]) -> None:
+    click.echo(", ".join(f"{count:,} {kind}" for kind, count in counts.items()) or "nothing to load")
+
+
+def say_gaps(gaps: dict[Gap, dict[str, None]]) -> None:
+    for gap, found in gaps.items():
+        if found:
+            click.echo(f"{gap}:", err=True)
+            say_some(list(found))
+
+
+def say_accounts(taken: Taken) -> None:
+    if taken.without_account:
+        click.echo("people without an account; `care-gateway account link` gives them one:", err=True)
+        say_some([f"{role.lower()} {number}" for role, number in taken.without_account])
+    if taken.without_number:
+        click.echo("accounts of which no page tells the person; link them, or add them:", err=True)
+        say_some([f"{role.lower()} {user}" for role, user in taken.without_number])
+
+
+def say_some(found: list[str]) -> None:
+    for what in found[:MOST_SHOWN]:
+        click.echo(f"  {what}", err=True)
+    if len(found) > MOST_SHOWN:
+        click.echo(f"  and {len(found) - MOST_SHOWN:,} more", err=True)

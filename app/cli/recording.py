@@ -1,0 +1,47 @@
+"""`legacy record`: the old service's answers, written into a folder that `import` takes."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from app.cli.comparing import SOURCE, read_both
+from app.cli.running import settings_or_warn
+from app.moving.service import read_address
+from app.moving.tokens import TokensRefused
+from app.moving.walking import Recorder
+
+
+@click.command()
+@click.option("--old", metavar="URL", required=True, help="The service that is recorded.")
+@click.option("--to", "folder", type=click.Path(path_type=Path), metavar="FOLDER", required=True)
+@click.option(
+    "--caregivers", multiple=True, metavar=SOURCE, help="Caregivers' tokens, one per line; or env:NAME."
+)
+@click.option("--clients", multiple=True, metavar=SOURCE, help="Clients' tokens, likewise.")
+@click.option("--size", type=click.IntRange(1, 1000), default=100, show_default=True, help="Of a page.")
+@click.option("--timeout", type=click.FloatRange(0.1, 600), default=30, show_default=True, metavar="SECONDS")
+@click.option("--at-once", type=click.IntRange(1, 16), default=4, show_default=True, metavar="N")
+def record(
+    old: str,
+    folder: Path,
+    caregivers: tuple[str, ...],
+    clients: tuple[str, ...],
+    size: int,
+    timeout: float,
+    at_once: int,
+) -> None:
+    """Record all that these people can see, into a new folder that nobody else may read."""
+    people = read_both(caregivers, clients, settings_or_warn().claim_user)
+    if not people:
+        raise TokensRefused("there are no tokens; name files of them with --caregivers and --clients")
+    address = read_address(old)
+    if address.is_readable_on_the_way:
+        click.echo("warning: tokens go to the old service unencrypted", err=True)
+    recorder = Recorder(address, folder, size, timeout, at_once)
+    answers = 0
+    with click.progressbar(length=len(people), label="recording", file=sys.stderr) as bar:
+        for written in recorder.record(people):
+            answers += written
+            bar.update(1)
+    click.echo(f"{answers:,} answers to {len(people):,} people, in {folder}")

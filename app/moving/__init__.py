@@ -1,0 +1,1 @@
+"""Moving over from the old service: its answers recorded, taken over, and compared with those of this one."""

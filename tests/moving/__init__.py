@@ -1,0 +1,1 @@
+"""Moving over: recorded, taken over, compared."""
