@@ -12,6 +12,7 @@ from app.cli.running import on_database, on_record
 from app.db.upkeep.importing import ImportRefused
 from app.moving.calls import Call, file_of, read_calls
 from app.moving.gathering import Gap, gather
+from app.moving.lacking import find_gaps
 from app.moving.taking import RecordingIncomplete, Taken, taking
 from app.settings import Settings
 
@@ -39,6 +40,7 @@ def import_recording(settings: Settings, path: Path, is_partial: bool) -> None:
     if not file.is_file():
         raise click.UsageError(f"there is no {file}, so the folder is no recording")
     gathered = gather(path, with_bar(path, "reading"), settings.zone)
+    find_gaps(gathered)
     operation = taking(gathered, lambda: with_bar(path, "importing"), settings.zone, is_partial)
     try:
         taken = on_database(settings, lambda db: db.write(on_record("import", operation)))
@@ -49,7 +51,7 @@ def import_recording(settings: Settings, path: Path, is_partial: bool) -> None:
         raise
     say_gaps(taken.gaps)
     say_counts(taken.counts)
-    say_accounts(taken)
+    say_what_is_left(taken)
 
 
 def with_bar(path: Path, label: str) -> Iterator[Call]:
@@ -68,7 +70,10 @@ def say_gaps(gaps: dict[Gap, dict[str, None]]) -> None:
             say_some(list(found))
 
 
-def say_accounts(taken: Taken) -> None:
+def say_what_is_left(taken: Taken) -> None:
+    if taken.without_questions:
+        click.echo("books without questions; `care-gateway books import` gives them theirs:", err=True)
+        say_some([f"book {number}" for number in taken.without_questions])
     if taken.without_account:
         click.echo("people without an account; `care-gateway account link` gives them one:", err=True)
         say_some([f"{role.lower()} {number}" for role, number in taken.without_account])

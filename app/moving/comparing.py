@@ -121,7 +121,9 @@ class Lines:
     def ask(self, side: Side, call: Call) -> Answer:
         try:
             token = token_for(side, call)
-            return self.line(side).ask(call.method, call.path, token, call.headers, call.body)
+            line = self.line(side)
+            ask = line.ask_patiently if call.is_harmless else line.ask
+            return ask(call.method, call.path, token, call.headers, call.body)
         except NoAnswer as fault:
             raise NoAnswer(f"the {side.name} service: {fault}") from None
 

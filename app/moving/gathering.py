@@ -1,4 +1,4 @@
-"""Gathers what a recording tells of each person and thing, and finds what is missing or told in two ways."""
+"""Gathers what a recording tells of each person and thing, and where it tells of one in two ways."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from app.care.context import Role
-from app.db.tables import AssignmentStatus, TimeState
+from app.db.tables import TimeState
 from app.db.upkeep.records import Problem, Record
 from app.moving.calls import Call, CallRefused, file_of
 from app.moving.pages import Answered, Envelope, read_answer, read_assignment, read_session
@@ -90,7 +90,6 @@ def gather(path: Path, calls: Iterable[Call], zone: ZoneInfo) -> Gathered:
             gather_answer(gathered, call, answered, zone)
         except Problem as problem:
             raise CallRefused(file_of(path), call.line, problem) from None
-    find_gaps(gathered)
     return gathered
 
 
@@ -186,77 +185,9 @@ def fingerprint(value: object) -> int:
     return hash(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
 
 
-# --- what is missing ------------------------------------------------------------------------------
-
-
-def find_gaps(gathered: Gathered) -> None:
-    find_unseen_pages(gathered)
-    assignments = gathered.told["assignment"]
-    for number, newest_first in gathered.of_session().items():
-        if not is_whole(gathered.told["session"][number]):
-            facts = gathered.told["session"][number]
-            gathered.lacks(Gap.SESSION, f"session {number} of client {facts['clientId']}")
-        for one in newest_first:
-            facts = assignments[one]
-            if facts["status"] == AssignmentStatus.COMPLETE and not facts["answers"] and not facts["isAsked"]:
-                gathered.lacks(Gap.ANSWERS, f"assignment {one}")
-    find_wrong_numbers(gathered)
-    find_two_persons(gathered)
-    for what, number in gathered.odd.items():
-        gathered.lacks(Gap.NOT_TAKEN, f"{what} ({number:,} times)")
-
-
 def is_whole(session: Facts) -> bool:
+    """Whether a client's page told of it: caregivers' pages tell of their sessions only in passing."""
     return "chatId" in session
-
-
-def find_unseen_pages(gathered: Gathered) -> None:
-    for role, users in gathered.users.items():
-        for user in users:
-            for state in TimeState:
-                sizes = gathered.lists.get((role, user, state), [])
-                reasons = [seen.missing for seen in sizes]
-                if not reasons:
-                    gathered.lacks(Gap.LIST, f"{role.lower()} {user}: {state} was not asked for")
-                elif all(reasons):
-                    gathered.lacks(Gap.LIST, f"{role.lower()} {user}: {state}: {reasons[-1]}")
-
-
-def find_wrong_numbers(gathered: Gathered) -> None:
-    """What the sessions' own pages say of their assignments, and what was seen of these."""
-    assignments, of_session = gathered.told["assignment"], gathered.of_session()
-    for number, session in gathered.told["session"].items():
-        if not is_whole(session):
-            continue
-        newest_first = of_session.get(number, [])
-        count = session["assignmentCount"]
-        if len(newest_first) < count:
-            said = f"session {number} of caregiver {session['caregiverId']}: {len(newest_first)} of {count}"
-            gathered.lacks(Gap.ASSIGNMENT, said)
-            continue
-        complete = [one for one in newest_first if assignments[one]["status"] == AssignmentStatus.COMPLETE]
-        found = {
-            "assignmentCount": len(newest_first),
-            "completedAssignmentCount": len(complete),
-            "pendingAssignmentCount": len(newest_first) - len(complete),
-            "assignmentId": newest_first[0] if newest_first else None,
-            "lastAssignmentScore": assignments[complete[0]]["score"] if complete else None,
-            "isClosed": session["runningStatus"] == TimeState.COMPLETED,
-        }
-        for name, value in found.items():
-            if session[name] != value:
-                gathered.lacks(Gap.TWO_WAYS, f"session {number}: {name}")
-
-
-def find_two_persons(gathered: Gathered) -> None:
-    for role, users in gathered.users.items():
-        named: dict[int, str] = {}
-        for user, ids in users.items():
-            if len(ids) > 1:
-                gathered.lacks(Gap.TWO_WAYS, f"{role.lower()} {user}: the pages are those of several people")
-            for number in ids:
-                if named.setdefault(number, user) != user:
-                    gathered.lacks(Gap.TWO_WAYS, f"{role.lower()} {number}: two user names")
 
 
 def user_names(gathered: Gathered, role: Role) -> dict[int, str]:

@@ -12,6 +12,8 @@ from app.moving.errors import MovingRefused
 
 LONGEST_ANSWER = 64 * 1024 * 1024
 AT_ONCE = 65536
+TRIES = 5
+LONGEST_PAUSE = 60  # seconds
 
 
 class ServiceRefused(MovingRefused):
@@ -92,6 +94,17 @@ class Line:
             self.close()
             raise NoAnswer(reason_of(fault)) from None
 
+    def ask_patiently(
+        self, method: str, path: str, token: str | None, headers: Mapping[str, str], body: bytes | None
+    ) -> Answer:
+        """A service that has no room, or gave this person enough for now, is asked again when it says."""
+        for _ in range(TRIES - 1):
+            answer = self.ask(method, path, token, headers, body)
+            if answer.status not in (429, 503) or "retry-after" not in answer.headers:
+                return answer
+            time.sleep(pause_of(answer))
+        return self.ask(method, path, token, headers, body)
+
     def answer(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
         until = time.monotonic() + self.seconds
         connection = self.open()
@@ -141,3 +154,8 @@ def reason_of(fault: Exception) -> str:
     if isinstance(fault, OSError) and fault.strerror:
         return fault.strerror
     return "the connection broke off" if isinstance(fault, ConnectionError) else "that is no HTTP"
+
+
+def pause_of(answer: Answer) -> float:
+    said = answer.headers["retry-after"]
+    return min(int(said), LONGEST_PAUSE) if said.isascii() and said.isdigit() else 1

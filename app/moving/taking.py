@@ -40,6 +40,7 @@ class Taken:
     gaps: dict[Gap, dict[str, None]]
     without_account: list[tuple[Role, int]]  # people whose own pages were not seen
     without_number: list[tuple[Role, str]]  # accounts of whom no page tells
+    without_questions: list[int]  # books that are new here: no page tells what they ask
 
 
 def stored(table: Table, **members: str) -> tuple[Statement, tuple[str, ...]]:
@@ -80,7 +81,8 @@ def taking(
     if any(gathered.gaps.values()) and not is_partial:
         raise RecordingIncomplete(gathered.gaps)
     counts = yield from importing_records(lines_of(gathered, there, calls, zone))
-    return Taken(counts, gathered.gaps, *without(gathered, there))
+    bare = [number for number in sorted(gathered.told["book"]) if number not in there["book"]]
+    return Taken(counts, gathered.gaps, *without(gathered, there), bare)
 
 
 def compare_with_stored(gathered: Gathered, kind: str, there: dict[int, Facts]) -> None:

@@ -2,11 +2,11 @@
 
 import os
 import shutil
-import time
+import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -18,7 +18,7 @@ from app.care.context import Role
 from app.db.tables import AssignmentStatus, TimeState
 from app.moving.calls import INDEX
 from app.moving.errors import MovingRefused
-from app.moving.service import Address, Answer, Line, NoAnswer
+from app.moving.service import Address, Line, NoAnswer
 from app.moving.tokens import Person
 
 LISTS = {
@@ -27,8 +27,6 @@ LISTS = {
 }
 HEADERS = {"offset": "1"}  # old clients send it with every call
 WALKS = 3  # of a list that changes while it is walked
-TRIES = 5  # of a call that the service has no room for
-LONGEST_PAUSE = 30  # seconds
 
 Said = dict[str, Any]
 
@@ -44,6 +42,7 @@ class Recorder:
     size: int
     seconds: float
     at_once: int
+    is_given_up: threading.Event = field(default_factory=threading.Event)
 
     def record(self, people: list[Person]) -> Iterator[int]:
         """How many answers were written for each person, one after the other.
@@ -60,6 +59,7 @@ class Recorder:
                         index.writelines(orjson.dumps(said) + b"\n" for said in written)
                         yield len(written)
             finally:
+                self.is_given_up.set()
                 pool.shutdown(cancel_futures=True)
 
 
@@ -122,14 +122,12 @@ class Walk:
         return [*written, *(self.write(path, self.ask(path)) for path in wanted)]
 
     def ask(self, path: str) -> bytes:
-        for attempt in range(1, TRIES + 1):
-            try:
-                answer = self.line.ask("GET", path, self.person.token, HEADERS, None)
-            except NoAnswer as fault:
-                raise RecordingFailed(f"{path} is not answered: {fault}") from None
-            if answer.status not in (429, 503) or attempt == TRIES:
-                break
-            time.sleep(pause_of(answer))
+        if self.recorder.is_given_up.is_set():
+            raise RecordingFailed("given up")  # nobody hears of it: what failed first is told
+        try:
+            answer = self.line.ask_patiently("GET", path, self.person.token, HEADERS, None)
+        except NoAnswer as fault:
+            raise RecordingFailed(f"{path} is not answered: {fault}") from None
         if answer.status in (401, 403):
             raise RecordingFailed(f"{self.person.place}: the service refuses this token ({answer.status})")
         if answer.status != 200:
@@ -173,8 +171,3 @@ def details_of(body: bytes) -> list[str]:
         and item.get("status") == AssignmentStatus.COMPLETE
         and not item.get("answers")
     ]
-
-
-def pause_of(answer: Answer) -> float:
-    said = answer.headers.get("retry-after", "")
-    return min(int(said), LONGEST_PAUSE) if said.isascii() and said.isdigit() else 1

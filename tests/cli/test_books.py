@@ -10,7 +10,7 @@ from app.settings import Settings
 from tests.callers import load
 from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
-from tests.given import DAY, NOW, Record, a_book, a_module, a_world, lines
+from tests.given import DAY, NOW, Record, a_book, a_module, a_world, an_assignment, lines
 
 DIARY = {"kind": "book", "id": 8, "moduleId": 1, "name": "Dream diary"}
 SCORED = [
@@ -247,6 +247,25 @@ def test_withdrawn_homework_was_assigned_too(command: Command, settings: Setting
     refused = command("books", "import", str(written(tmp_path, a_book(3))))
 
     assert_sentence(refused, f"{tmp_path}/books.jsonl, line 1: id {ASSIGNED.format(3)}")
+
+
+def test_an_assigned_book_that_came_without_questions_is_given_them_and_nothing_else(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    """As books come from the pages of an old service."""
+    bare = a_book(9, name="Sleep log", questions=[])
+    load(settings.database, [*a_world(), bare, an_assignment(9, book=9)])
+    asking = bare | {"questions": [{"text": "How long?"}]}
+
+    for changed in ({"name": "Another"}, {"isTest": True}, {"moduleId": 2}):
+        refused = command("books", "import", str(written(tmp_path, asking | changed)))
+        assert_sentence(refused, f"{tmp_path}/books.jsonl, line 1: id {ASSIGNED.format(9)}")
+    given = imported(command, tmp_path, asking)
+    again = command("books", "import", str(written(tmp_path, asking)))
+
+    assert given == "replaced\tbook\t9\tSleep log\n"
+    assert [question["text"] for question in shown(command, 9)["questions"]] == ["How long?"]
+    assert_sentence(again, f"{tmp_path}/books.jsonl, line 1: id {ASSIGNED.format(9)}")
 
 
 # --- retire and restore ---

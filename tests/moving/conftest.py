@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,11 @@ from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import Gateway, load, opened
-from tests.cli.conftest import command, no_settings
+from tests.cli.conftest import Command, command, no_settings
 from tests.conftest import fresh_database
 from tests.given import NOW, a_world
 from tests.moving.recordings import Line, recording
+from tests.moving.two import Two
 
 __all__ = ["command", "no_settings"]
 
@@ -49,3 +50,9 @@ def whole(migrated_sqlite: str, tmp_path_factory: pytest.TempPathFactory) -> lis
     load(settings.database, a_world())
     with serving(settings) as old:
         return recording(old, (1, 2), (1, 2), size=2)
+
+
+@pytest.fixture
+def two(command: Command, tmp_path: Path) -> Iterator[Two]:
+    with ExitStack() as stack:
+        yield Two(command, tmp_path, stack)

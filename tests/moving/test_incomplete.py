@@ -24,6 +24,7 @@ NOT_COMPLETE = (
     "care-gateway: the recording is not complete; nothing was imported (--partial takes what is there)\n"
 )
 WHOLE = "2 caregiver, 2 client, 2 module, 3 book, 5 session, 5 assignment, 3 answer_set\n"
+BOOKS = "books without questions; `care-gateway books import` gives them theirs:\n"
 EMPTY = {"session": 0, "assignment": 0, "answer_set": 0, "caregiver": 0}
 
 
@@ -190,7 +191,8 @@ def test_a_recording_is_imported_once(
 
     first, second = command("import", str(file)), command("import", str(file), "--partial")
 
-    assert (first.exit_code, first.stdout, first.stderr) == (0, WHOLE, "reading\nimporting\n")
+    left = f"{BOOKS}  book 1\n  book 2\n  book 3\n"
+    assert (first.exit_code, first.stdout, first.stderr) == (0, WHOLE, f"reading\nimporting\n{left}")
     assert (second.exit_code, second.stdout) == (2, "")
     assert second.stderr == (
         "reading\ncare-gateway: session 1 is in the database already: was this recording imported before? "
@@ -235,7 +237,7 @@ def test_people_and_books_may_be_there_already_and_stay_as_they_are(
         "2 client, 1 module, 2 book, 5 session, 5 assignment, 3 answer_set\n",
     )
     assert said.stderr == (
-        "reading\nimporting\n"
+        f"reading\nimporting\n{BOOKS}  book 2\n  book 3\n"
         "people without an account; `care-gateway account link` gives them one:\n  caregiver 1\n"
     )
     assert raw.run(settings.database, "SELECT text FROM question") == [("How long?",)]

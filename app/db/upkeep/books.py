@@ -23,6 +23,7 @@ from app.db.writes.books import (
     DROP_QUESTIONS,
     DROP_WORDS,
     FIND_ASSIGNED,
+    FIND_BARE,
     HOLD_BOOKS,
     KNOW_MODULES,
     RESTORE_BOOK,
@@ -97,14 +98,17 @@ def read_line(number: int, line: str | bytes) -> Line:
 
 
 def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
-    """A known id is replaced, unless the book was ever assigned. Raises ImportRefused: nothing is changed."""
+    """A known id is replaced, unless the book was ever assigned; one without questions may then be given
+    them, and nothing else. Raises ImportRefused: nothing is changed."""
     read = list(read_lines(lines))
     named: Values = {"books": [line.id for line in read if line.kind == "book" and line.id is not None]}
     known = {
         "module": {row[0] for row in (yield KNOW_MODULES, {})},
         "book": {row[0] for row in (yield HOLD_BOOKS, named)},
     }
-    check_lines(read, known["module"], {row[0] for row in (yield FIND_ASSIGNED, named)})
+    assigned = {row[0] for row in (yield FIND_ASSIGNED, named)}
+    bare = {tuple(row) for row in (yield FIND_BARE, named)}
+    check_lines(read, known["module"], assigned, bare)
 
     yield DROP_WORDS, named
     yield DROP_QUESTIONS, named
@@ -115,7 +119,7 @@ def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
     return [changes[line.number] for line in read]
 
 
-def check_lines(read: list[Line], modules: set[int], assigned: set[int]) -> None:
+def check_lines(read: list[Line], modules: set[int], assigned: set[int], bare: set[tuple[Any, ...]]) -> None:
     modules = set(modules)
     named = set()
     for line in read:
@@ -127,7 +131,8 @@ def check_lines(read: list[Line], modules: set[int], assigned: set[int]) -> None
             modules.add(line.id)
         if line.kind == "book" and line.module_id not in modules:
             raise line.refuse("moduleId", f"{line.module_id} is not known before this line")
-        if line.kind == "book" and line.id in assigned:
+        is_same = (line.id, line.module_id, line.name, line.is_test) in bare
+        if line.kind == "book" and line.id in assigned and not is_same:
             raise line.refuse("id", f"{line.id} is a book that was assigned, and stays as it was assigned")
 
 

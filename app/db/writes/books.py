@@ -32,6 +32,13 @@ def find_assigned(kind: DatabaseKind) -> ClauseElement:
     return select(assignment.book_id).where(among(assignment.book_id, "books", kind)).distinct()
 
 
+def find_bare(kind: DatabaseKind) -> ClauseElement:
+    """What came without questions, as books do when a service moves over: nobody was asked anything yet."""
+    asks = select(QUESTION.c.id).where(QUESTION.c.book_id == BOOK.c.id).exists()
+    columns = (BOOK.c.id, BOOK.c.module_id, BOOK.c.name, BOOK.c.is_test)
+    return select(*columns).where(among(BOOK.c.id, "books", kind), ~asks)
+
+
 def of_book() -> Values:
     return {
         "module_id": id_parameter("module"),
@@ -79,6 +86,7 @@ def restore_book(kind: DatabaseKind) -> ClauseElement:
 KNOW_MODULES = Statement(lambda kind: select(MODULE.c.id))
 HOLD_BOOKS = Statement(hold_books)
 FIND_ASSIGNED = Statement(find_assigned)
+FIND_BARE = Statement(find_bare)
 CHANGE = {"module": Statement(change_module), "book": Statement(change_book)}
 ADD = {"module": Statement(add_module), "book": Statement(add_book)}
 ADD_NUMBERED = {"module": Statement(add_numbered_module), "book": Statement(add_numbered_book)}
