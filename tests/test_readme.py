@@ -9,6 +9,7 @@ import pytest
 from app.cli import main
 from app.db.upkeep.demo import CAREGIVER, demo_lines
 from app.db.upkeep.importing import importing
+from app.moving.calls import read_calls
 from tests import keys
 from tests.callers import Gateway, run_write
 from tests.given import NOW
@@ -70,3 +71,21 @@ def test_the_change_that_readme_shows_answers_so(demo: Gateway) -> None:
     answer = demo.with_token(keys.token("CAREGIVER", CAREGIVER)).graphql(sent["query"], **sent["variables"])
 
     assert answer == json.loads(blocks("json")[2])
+
+
+def test_the_calls_that_the_page_about_moving_shows_can_be_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "moving-over.md").read_text()
+    shown = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "000007.json").write_text("{}")
+    (tmp_path / "index.jsonl").write_text("".join(shown))
+
+    calls = list(read_calls(tmp_path))
+
+    assert [(call.method, call.role, call.user is None) for call in calls] == [
+        ("GET", "CLIENT", False),
+        ("GET", "CAREGIVER", False),
+        ("GET", "CAREGIVER", False),
+        ("GET", "CLIENT", True),
+        ("GET", None, True),
+        ("PUT", "CAREGIVER", True),
+    ]

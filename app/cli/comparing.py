@@ -1,6 +1,5 @@
 """`legacy compare`: whether the new service answers as the old one did."""
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,7 @@ import orjson
 from app.care.context import Role
 from app.cli.running import settings_or_warn
 from app.moving.bodies import NOTHING, Difference, Likeness, kind_of, printable, told
-from app.moving.calls import Call, file_of, read_calls
+from app.moving.calls import Call, read_calls, size_of
 from app.moving.comparing import HEADERS, Compared, Comparison, Outcome, Side
 from app.moving.masks import Masks, read_masks
 from app.moving.service import read_address
@@ -24,7 +23,7 @@ OPEN_HEADERS = ("content-type", "content-encoding", "allow")  # nobody's data
 BODIES = {
     Likeness.WRITING: "body: the same JSON, written differently",
     Likeness.ORDER: "body: members in another order",
-    Likeness.BYTES: "body: other bytes, and not both are JSON",
+    Likeness.BYTES: "body: other bytes, and not both are JSON that can be read",
 }
 SOURCE = "FILE"  # or env:NAME
 
@@ -123,7 +122,7 @@ def warn(comparison: Comparison) -> None:
 
 def with_bar(cases: Path) -> Iterator[Call]:
     """The calls; on a terminal with a bar of how much of the file is read."""
-    with click.progressbar(length=os.path.getsize(file_of(cases)), label="comparing", file=sys.stderr) as bar:
+    with click.progressbar(length=size_of(cases), label="comparing", file=sys.stderr) as bar:
         yield from read_calls(cases, bar.update)
 
 

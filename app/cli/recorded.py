@@ -1,6 +1,5 @@
 """What `import` does with a recording of the legacy paths."""
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ import orjson
 
 from app.cli.running import on_database, on_record
 from app.db.upkeep.importing import ImportRefused
-from app.moving.calls import Call, file_of, read_calls
+from app.moving.calls import Call, file_of, open_calls, read_calls, size_of
 from app.moving.gathering import Gap, gather
 from app.moving.lacking import find_gaps
 from app.moving.taking import RecordingIncomplete, Taken, taking
@@ -24,8 +23,8 @@ def is_recording(path: Path) -> bool:
     if path.is_dir():
         return True
     if not path.is_file():
-        return False
-    with path.open("rb") as lines:
+        return False  # standard input, which cannot be read twice
+    with open_calls(path) as lines:
         first = next((line for line in lines if line.strip()), b"null")
     try:
         line = orjson.loads(first)
@@ -36,16 +35,13 @@ def is_recording(path: Path) -> bool:
 
 def import_recording(settings: Settings, path: Path, is_partial: bool) -> None:
     """It is read twice: once for what is missing, once to take it over."""
-    file = file_of(path)
-    if not file.is_file():
-        raise click.UsageError(f"there is no {file}, so the folder is no recording")
     gathered = gather(path, with_bar(path, "reading"), settings.zone)
     find_gaps(gathered)
     operation = taking(gathered, lambda: with_bar(path, "importing"), settings.zone, is_partial)
     try:
         taken = on_database(settings, lambda db: db.write(on_record("import", operation)))
     except ImportRefused as refusal:
-        raise ImportRefused.of_file(str(file), refusal) from None
+        raise ImportRefused.of_file(str(file_of(path)), refusal) from None
     except RecordingIncomplete as incomplete:
         say_gaps(incomplete.gaps)
         raise
@@ -55,7 +51,7 @@ def import_recording(settings: Settings, path: Path, is_partial: bool) -> None:
 
 
 def with_bar(path: Path, label: str) -> Iterator[Call]:
-    with click.progressbar(length=os.path.getsize(file_of(path)), label=label, file=sys.stderr) as bar:
+    with click.progressbar(length=size_of(path), label=label, file=sys.stderr) as bar:
         yield from read_calls(path, bar.update)
 
 

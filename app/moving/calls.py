@@ -1,9 +1,10 @@
 """Calls as files tell of them, one JSON object per line: what to ask, and maybe what was answered."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 import orjson
@@ -28,6 +29,11 @@ class CallRefused(MovingRefused):
         super().__init__(f"{file}, line {line}: {problem.member} {problem.reason}")
 
 
+class FileUnreadable(MovingRefused):
+    def __init__(self, file: Path, error: OSError) -> None:
+        super().__init__(f"{file} cannot be read: {error.strerror}")
+
+
 @dataclass(frozen=True)
 class Call:
     line: int
@@ -42,7 +48,12 @@ class Call:
 
     def answered(self) -> bytes | None:
         """The body of the answer as it came, if the call is a recorded one."""
-        return self.answer.read_bytes() if isinstance(self.answer, Path) else self.answer
+        if not isinstance(self.answer, Path):
+            return self.answer
+        try:
+            return self.answer.read_bytes()
+        except OSError as error:
+            raise FileUnreadable(self.answer, error) from None
 
     @property
     def is_harmless(self) -> bool:
@@ -54,10 +65,22 @@ def file_of(path: Path) -> Path:
     return path / INDEX if path.is_dir() else path
 
 
+def open_calls(path: Path) -> BinaryIO:
+    try:
+        return file_of(path).open("rb")
+    except OSError as error:
+        raise FileUnreadable(file_of(path), error) from None
+
+
+def size_of(path: Path) -> int:
+    with open_calls(path) as file:
+        return os.fstat(file.fileno()).st_size
+
+
 def read_calls(path: Path, advance: Callable[[int], None] = lambda size: None) -> Iterator[Call]:
     """`advance` is told how many bytes were read; for a bar."""
     file = file_of(path)
-    with file.open("rb") as lines:
+    with open_calls(path) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:

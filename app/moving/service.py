@@ -52,11 +52,15 @@ def read_address(text: str) -> Address:
         port = url.port
     except ValueError:
         raise ServiceRefused(f"{text} is no address") from None
-    is_plain = not (url.query or url.fragment or url.username or url.password)
+    is_plain = not (url.query or url.fragment or url.username or url.password) and is_visible(url.path)
     if url.scheme not in ("http", "https") or not url.hostname or not is_plain:
         raise ServiceRefused("an address is like https://care.example, maybe with a port and a path")
     is_secure = url.scheme == "https"
     return Address(text, is_secure, url.hostname, port or (443 if is_secure else 80), url.path.rstrip("/"))
+
+
+def is_visible(path: str) -> bool:
+    return path.isascii() and path.isprintable() and " " not in path
 
 
 class Line:
@@ -133,7 +137,7 @@ class Line:
                 connection = http.client.HTTPConnection(address.host, address.port, timeout=self.seconds)
             try:
                 connection.connect()
-            except OSError as fault:
+            except (OSError, UnicodeError) as fault:
                 raise ServiceRefused(f"{address.text} cannot be reached: {reason_of(fault)}") from None
             self.connection = connection
         return self.connection
@@ -148,8 +152,8 @@ def reason_of(fault: Exception) -> str:
     if isinstance(fault, TimeoutError):
         return "no answer in time"
     if isinstance(fault, ssl.SSLError):
-        return f"TLS: {fault.reason or fault}".lower()
-    if isinstance(fault, socket.gaierror):
+        return f"TLS: {fault.reason or fault}".replace("_", " ")
+    if isinstance(fault, socket.gaierror | UnicodeError):
         return "there is no such host"
     if isinstance(fault, OSError) and fault.strerror:
         return fault.strerror

@@ -70,9 +70,10 @@ def for_owner(path: str, flags: int) -> int:
 @contextmanager
 def unfinished(folder: Path) -> Iterator[Path]:
     part = folder.with_name(f"{folder.name}.part")
-    if folder.exists() or part.exists():
-        there = folder if folder.exists() else part
-        raise RecordingFailed(f"{there} is there already; recordings are not mixed")
+    if folder.exists():
+        raise RecordingFailed(f"{folder} is there already; recordings are not mixed")
+    if part.exists():
+        raise RecordingFailed(f"{part} is there already, of a recording that broke off; remove it first")
     try:
         part.mkdir(mode=0o700)
     except OSError as error:
@@ -171,3 +172,9 @@ def details_of(body: bytes) -> list[str]:
         and item.get("status") == AssignmentStatus.COMPLETE
         and not item.get("answers")
     ]
+
+
+def is_hiding(item: object) -> bool:
+    if not isinstance(item, dict) or type(item.get("id")) is not int:
+        return False
+    return item.get("status") == AssignmentStatus.COMPLETE and not item.get("answers")

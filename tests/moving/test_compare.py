@@ -56,7 +56,16 @@ DIFFERENT: dict[str, tuple[Said, Said, list[str]]] = {
             "content[id=1]: nothing -> object",
         ],
     ),
-    "no JSON": (Said(body=b"<a>"), Said(body=b"<b>"), ["body: other bytes, and not both are JSON"]),
+    "no JSON": (
+        Said(body=b"<a>"),
+        Said(body=b"<b>"),
+        ["body: other bytes, and not both are JSON that can be read"],
+    ),
+    "lists in lists": (
+        Said(body=b"[" * 1000 + b"1" + b"]" * 1000),
+        Said(body=b"[" * 1000 + b"2" + b"]" * 1000),
+        ["body: other bytes, and not both are JSON that can be read"],
+    ),
 }
 
 

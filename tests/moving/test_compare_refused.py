@@ -184,3 +184,33 @@ def test_a_service_that_has_no_room_is_asked_again_when_it_says(two: Two) -> Non
     two.say(Said(), lambda asked: next(busy, Said()))
 
     assert told(two.compare()) == (0, ["1 same, 0 different"])
+
+
+def test_a_change_that_is_not_answered_is_not_sent_twice(two: Two) -> None:
+    """It may have arrived. A read is asked again, for a kept connection may have been closed meanwhile."""
+    hung_up: set[str] = set()
+
+    def answer(asked: Asked) -> Said | None:
+        if asked.path != PATH or asked.method in hung_up:
+            return Said()
+        hung_up.add(asked.method)
+        return None
+
+    two.say(Said(), answer)
+    cases = [
+        {"path": "/livez", "role": "NOBODY"},
+        {"path": PATH},
+        {"method": "PUT", "path": PATH, "body": {}},
+    ]
+
+    said = two.compare("--changes", cases=cases)
+
+    assert (said.exit_code, said.stdout.splitlines()) == (
+        2,
+        [
+            f"line 3: PUT {PATH} (caregiver)",
+            "  not compared: the new service: the connection broke off",
+            "2 same, 0 different, 1 not compared",
+        ],
+    )
+    assert [one.method for one in two.asked["new"]] == ["GET", "GET", "GET", "PUT"]

@@ -12,9 +12,10 @@ import pytest
 from app.db.kept import differences
 from app.settings import Settings
 from tests.callers import load, run_read
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
 from tests.given import a_book, a_caregiver, a_module
+from tests.moving.conftest import serving
 from tests.moving.recordings import Line, write_lines
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -204,18 +205,39 @@ def test_what_the_pages_do_not_carry_stays_unknown(
     settings: Settings, command: Command, tmp_path: Path, whole: list[Line]
 ) -> None:
     command("import", str(write_lines(tmp_path / "recording.jsonl", whole)))
+    query = """{
+      assignments { nodes { legacyId endDate lateness { state } reminders { id } feedbacks { id } } }
+      sessions(timeState: COMPLETED) { nodes { closeDate } }
+    }"""
+    extend = """mutation {
+      extendAssignment(input: {assignmentId: "2", endDate: "2026-12-24T10:00:00Z"}) {
+        assignment { endDate }
+        userErrors { code }
+      }
+    }"""
 
-    assert raw.run(settings.database, "SELECT DISTINCT end_date FROM assignment") == [(None,)]
-    assert raw.run(settings.database, "SELECT close_date FROM session WHERE is_closed") == [(None,)]
-    assert counted(settings, "question", "reminder", "feedback") == {
-        "question": 0,
-        "reminder": 0,
-        "feedback": 0,
+    with serving(settings) as new:
+        found = new.as_caregiver(1).data(query)
+        extended = new.as_caregiver(1).data(extend)
+
+    assert found == {
+        "assignments": {
+            "nodes": [
+                {
+                    "legacyId": number,
+                    "endDate": None,
+                    "lateness": {"state": "ON_TIME"},
+                    "reminders": [],
+                    "feedbacks": [],
+                }
+                for number in ("4", "3", "2", "1")
+            ]
+        },
+        "sessions": {"nodes": [{"closeDate": None}]},
     }
-    assert raw.run(settings.database, "SELECT user_name FROM client ORDER BY id") == [
-        ("client-1",),
-        ("client-2",),
-    ]
+    assert extended == {
+        "extendAssignment": {"assignment": {"endDate": "2026-12-24T10:00:00Z"}, "userErrors": []}
+    }
 
 
 def test_people_and_books_may_be_there_already_and_stay_as_they_are(
@@ -340,9 +362,8 @@ def test_a_folder_without_an_index_and_a_world_with_partial_are_refused(
     world = tmp_path / "world.jsonl"
     world.write_bytes(orjson.dumps(a_module(1)))
 
-    for words, sentence in (
-        ((str(tmp_path),), f"there is no {tmp_path}/index.jsonl, so the folder is no recording"),
-        ((str(world), "--partial"), "--partial is about recordings, and this is none"),
-    ):
-        refused = command("import", *words)
-        assert (refused.exit_code, refused.stderr.splitlines()[-1]) == (2, f"Error: {sentence}")
+    no_index, no_recording = command("import", str(tmp_path)), command("import", str(world), "--partial")
+
+    assert_sentence(no_index, f"{tmp_path}/index.jsonl cannot be read: No such file or directory")
+    assert no_recording.stderr.splitlines()[-1] == "Error: --partial is about recordings, and this is none"
+    assert no_recording.exit_code == 2

@@ -158,6 +158,6 @@ def test_a_recording_is_never_written_over_and_needs_somebody(command: Command, 
         f"recording\ncare-gateway: {tmp_path} is there already; recordings are not mixed\n"
     )
     assert_sentence(
-        command("legacy", "record", *where),
+        command("legacy", "record", *where[:2], "--to", str(tmp_path / "new")),
         "there are no tokens; name files of them with --caregivers and --clients",
     )
