@@ -98,6 +98,7 @@ def compare(
             if is_json:
                 shown.append(as_record(compared, values))
             else:
+                clear_bar()
                 click.echo("\n".join(lines_of(compared, values)))
     say(counts, masks, shown if is_json else None)
     if counts[Outcome.FAILED] or not (counts[Outcome.SAME] + counts[Outcome.DIFFERENT]):
@@ -124,6 +125,12 @@ def with_bar(cases: Path) -> Iterator[Call]:
     """The calls; on a terminal with a bar of how much of the file is read."""
     with click.progressbar(length=size_of(cases), label="comparing", file=sys.stderr) as bar:
         yield from read_calls(cases, bar.update)
+
+
+def clear_bar() -> None:
+    """It is drawn anew with the next call; lines are not to begin behind it."""
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K", err=True, nl=False)
 
 
 # --- what is printed ------------------------------------------------------------------------------
