@@ -9,6 +9,7 @@ import orjson
 
 from app.cli.running import on_database, on_record
 from app.db.upkeep.importing import ImportRefused
+from app.moving.bodies import printable
 from app.moving.calls import Call, file_of, open_calls, read_calls, size_of
 from app.moving.gathering import Gap, gather
 from app.moving.lacking import find_gaps
@@ -80,6 +81,6 @@ def say_what_is_left(taken: Taken) -> None:
 
 def say_some(found: list[str]) -> None:
     for what in found[:MOST_SHOWN]:
-        click.echo(f"  {what}", err=True)
+        click.echo(f"  {printable(what)}", err=True)
     if len(found) > MOST_SHOWN:
         click.echo(f"  and {len(found) - MOST_SHOWN:,} more", err=True)

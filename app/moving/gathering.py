@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -74,10 +75,11 @@ class Seen:
         totals = {envelope.total for envelope, _ in self.pages.values()}
         if len(totals) > 1:
             return "it changed while it was recorded"
-        of_all = max(envelope.pages for envelope, _ in self.pages.values())
-        lacking = [number for number in range(max(of_all, 1)) if number not in self.pages]
+        of_all = max(1, *(envelope.pages for envelope, _ in self.pages.values()))
+        lacking = of_all - sum(number < of_all for number in self.pages)
         if lacking:
-            return f"page {lacking[0]} of {of_all}" + (f" and {len(lacking) - 1} more" if lacking[1:] else "")
+            first = next(number for number in count() if number not in self.pages)
+            return f"page {first} of {of_all:,}" + (f" and {lacking - 1:,} more" if lacking > 1 else "")
         ids = [one for _, found in self.pages.values() for one in found]
         return None if len(set(ids)) == len(ids) == max(totals) else "it changed while it was recorded"
 

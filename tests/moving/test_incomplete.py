@@ -82,6 +82,11 @@ GAPS: dict[str, tuple[Spoil, dict[str, list[str]], tuple[int, int, int]]] = {
         },
         (5, 3, 3),
     ),
+    "pages that cannot be counted one by one": (
+        in_body(3, lambda body: body.update(totalElements=2**31 - 1, totalPages=2**30)),
+        {LIST: ["caregiver caregiver-1: FUTURE: page 1 of 1,073,741,824 and 1,073,741,822 more"]},
+        (5, 5, 3),
+    ),
     "a caregiver": (
         without(5, 6, 7),
         {ASSIGNMENT: ["session 5 of caregiver 2: 0 of 1"]},

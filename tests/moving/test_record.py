@@ -2,6 +2,7 @@
 and `legacy compare` to ask again; its files are the owner's alone, and what breaks off leaves nothing."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,43 @@ def test_a_service_is_recorded_imported_and_compared_by_commands_alone(
     )
     for one in (compared, with_files):
         assert (one.exit_code, one.stdout) == (0, "15 same, 0 different\n")
+
+
+def written_otherwise(answer: Answering) -> Answering:
+    """The old service as it may well be: pages of its own size, members in another order, and indented."""
+
+    def write(asked: Asked) -> Said:
+        said = answer(replace(asked, path=asked.path.replace("size=100", "size=20")))
+        assert said is not None
+        told = orjson.dumps(orjson.loads(said.body), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
+        return Said(said.status, told, {"Content-Type": "application/json;charset=UTF-8"})
+
+    return write
+
+
+def test_a_service_that_writes_its_answers_otherwise_is_taken_over_too(
+    settings: Settings, new_settings: Settings, command: Command, tmp_path: Path
+) -> None:
+    load(settings.database, a_world())
+    folder = str(tmp_path / "recording")
+    loosely = ("--loose", "--mask", "header:Content-Type")
+
+    with serving(settings) as gateway, listening(written_otherwise(handing_on(gateway.client))) as old:
+        recorded = command("legacy", "record", "--old", old, "--to", folder, *TOKENS)
+        imported = command("import", folder, database_url=new_settings.database)
+        with serving(new_settings) as other, listening(handing_on(other.client)) as new:
+            strict, loose = (
+                command("legacy", "compare", "--old", old, "--new", new, *TOKENS, *more, folder)
+                for more in (("--mask", "size"), (*loosely, "--mask", "size"))
+            )
+
+    assert (recorded.exit_code, imported.exit_code) == (0, 0)
+    assert [*strict.stdout.splitlines()[1:3], strict.stdout.splitlines()[-1]] == [
+        '  header content-type: "application/json;charset=UTF-8" -> "application/json"',
+        "  body: members in another order",
+        "0 same, 12 different",
+    ]
+    assert (loose.exit_code, loose.stdout) == (0, "12 same, 0 different\n")
 
 
 def test_the_files_are_the_owners_alone_and_hold_the_bytes_as_they_came(
