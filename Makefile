@@ -4,7 +4,7 @@ PYTHON ?= python3
 PORT ?= 8000
 PY := .venv/bin/python
 
-.PHONY: run test soak check ide browser schema bench lock audit clean
+.PHONY: run test soak check clients ide browser schema bench lock audit clean
 
 run: .venv/ready
 	@CARE_ENV=development CARE_PORT=$(PORT) $(PY) -m app demo
@@ -20,6 +20,9 @@ check: .venv/ready
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
+
+clients: .venv/node clients/node_modules/.package-lock.json  ## GraphQL clients of others, at the service: docs/clients.md
+	PATH="$(CURDIR)/.venv/bin:$$PATH" $(PY) -m clients.run
 
 ide: app/ide/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/ide.md
 
@@ -47,7 +50,7 @@ audit: .venv/ready  ## known vulnerabilities, hashes and licences of requirement
 	@$(PY) -m supply.audit
 
 clean:
-	rm -rf .venv var app/ide/built .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv var app/ide/built clients/node_modules clients/made .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed"; exit 1; }
@@ -61,6 +64,10 @@ clean:
 	@echo "installing Node into .venv"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-node.lock
 	@touch $@
+
+clients/node_modules/.package-lock.json: clients/package.json clients/package-lock.json | .venv/node
+	@echo "installing clients into clients/node_modules"
+	@cd clients && PATH="$(CURDIR)/.venv/bin:$$PATH" npm ci --loglevel=error
 
 app/ide/built/manifest.json: $(wildcard app/ide/graphiql/*) app/ide/graphiql/.npmrc | .venv/node
 	@$(PY) -m app ide build

@@ -153,7 +153,7 @@ def test_every_make_target_is_documented(name: str) -> None:
 
 TEXTS = sorted(
     path
-    for folder in ("app", "tests")
+    for folder in ("app", "tests", "clients/helpers", "clients/relay", "clients/setups", "clients/tests")
     for path in (ROOT / folder).rglob("*")
     if path.is_file() and not {"__pycache__", "built", "node_modules"}.intersection(path.parts)
 )

@@ -1,0 +1,16 @@
+"""What pytest reports as one line per sentence; what failed says why."""
+
+import pytest
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    sentence = report.head_line.removeprefix("test_").replace("_", " ") if report.head_line else report.nodeid
+    if report.failed:
+        print(f"  FAIL  gql: {sentence}\n{report.longreprtext}")
+    elif report.when == "call":
+        print(f"  ok    gql: {sentence}")
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        print(f"  FAIL  {report.nodeid}\n{report.longreprtext}")

@@ -1,0 +1,23 @@
+import type { CodegenConfig } from "@graphql-codegen/cli";
+import { addTypenameSelectionDocumentTransform } from "@graphql-codegen/client-preset";
+
+const config: CodegenConfig = {
+  schema: "../schema.graphql",
+  documents: "typescript/*.ts",
+  importExtension: ".ts",
+  generates: {
+    "made/typescript/": {
+      preset: "client",
+      presetConfig: { persistedDocuments: { hashAlgorithm: "sha256" }, fragmentMasking: false },
+      documentTransforms: [addTypenameSelectionDocumentTransform], // caches go by __typename
+      config: {
+        scalars: { ID: "string", DateTime: "string", Date: "string" },
+        strictScalars: true, // a scalar that is not named here ends the run
+        enumsAsTypes: true,
+        useTypeImports: true,
+      },
+    },
+  },
+};
+
+export default config;

@@ -1,0 +1,4 @@
+export default {
+  documents: ["tests/apollo-operations.js"],
+  output: "made/apollo-manifest.json",
+};

@@ -1,0 +1,22 @@
+import { Client, cacheExchange, fetchExchange, subscriptionExchange } from "@urql/core";
+import { persistedExchange } from "@urql/exchange-persisted";
+import { overSocket } from "./graphql-ws.js";
+
+export function urql(url, token, persisted = { preferGetForPersistedQueries: false }) {
+  const socket = overSocket(url, token);
+  const forwardSubscription = ({ query, variables }) => ({
+    subscribe: (sink) => ({ unsubscribe: socket.subscribe({ query, variables }, sink) }),
+  });
+  const client = new Client({
+    url,
+    preferGetMethod: false, // variables belong into the body: addresses are written down on the way
+    fetchOptions: () => ({ headers: { authorization: `bearer ${token()}` } }),
+    exchanges: [
+      cacheExchange,
+      persistedExchange(persisted),
+      fetchExchange,
+      subscriptionExchange({ forwardSubscription }),
+    ],
+  });
+  return { client, close: () => socket.dispose() };
+}

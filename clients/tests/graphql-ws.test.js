@@ -1,0 +1,77 @@
+// The client of npm `graphql-ws`, set up as docs/clients.md shows.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Heard } from "../helpers/heard.js";
+import { assign, caregiver, client as jonas, graphql, restart, whileAssigning } from "../helpers/service.js";
+import { overSocket } from "../setups/graphql-ws.js";
+import { listen } from "../setups/listen.js";
+
+test("graphql-ws: a query is answered over the socket", async () => {
+  const client = overSocket(graphql, () => jonas);
+
+  for await (const answer of client.iterate({ query: "{ viewer { role client { name } } }" })) {
+    assert.deepEqual(answer.data, { viewer: { role: "CLIENT", client: { name: "Jonas Berg" } } });
+  }
+
+  await client.dispose();
+});
+
+test("graphql-ws: a subscription tells the client of homework that the caregiver assigns", async () => {
+  const client = overSocket(graphql, () => jonas);
+  const heard = new Heard();
+  listen(client, heard.tell);
+
+  const change = await whileAssigning(heard.next());
+
+  assert.equal(change.what, "ASSIGNED");
+  assert.deepEqual(change.assignment, { name: "Evening routine" });
+  await client.dispose();
+});
+
+test("graphql-ws: after a restart of the service it comes again, and misses nothing", async () => {
+  const client = overSocket(graphql, () => caregiver);
+  const heard = new Heard();
+  const closed = new Promise((tell) => client.on("closed", tell));
+  listen(client, heard.tell);
+  await whileAssigning(heard.next());
+
+  await restart();
+  await assign([4]);
+  let change = await heard.next();
+  while (change.assignment.name === "Evening routine") change = await heard.next(); // what was told before
+
+  assert.equal((await closed).code, 1012);
+  assert.equal(change.assignment.name, "Three good things");
+  await client.dispose();
+});
+
+test("graphql-ws: a wrong token closes the connection with 4403, and another token opens the next", async () => {
+  const tokens = ["nobody", caregiver];
+  const client = overSocket(graphql, () => tokens.shift());
+  const closed = new Promise((tell) => client.on("closed", tell));
+  const answers = [];
+
+  for await (const answer of client.iterate({ query: "{ viewer { role } }" })) answers.push(answer.data);
+
+  assert.equal((await closed).code, 4403);
+  assert.deepEqual(answers, [{ viewer: { role: "CAREGIVER" } }]);
+  await client.dispose();
+});
+
+test("graphql-ws: a wrong document is an error of its own, and the connection stays", async () => {
+  const client = overSocket(graphql, () => caregiver);
+  const asked = client.iterate({ query: "subscription { nothing }" });
+
+  await assert.rejects(asked.next(), (errors) => {
+    assert.deepEqual(
+      errors.map(({ extensions }) => extensions.code),
+      ["GRAPHQL_VALIDATION_FAILED"],
+    );
+    return true;
+  });
+  const answer = await client.iterate({ query: "{ viewer { role } }" }).next();
+
+  assert.deepEqual(answer.value.data, { viewer: { role: "CAREGIVER" } });
+  await client.dispose();
+});

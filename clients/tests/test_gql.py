@@ -1,0 +1,88 @@
+"""Python's gql, set up as docs/clients.md shows; tests/live listens by it through a whole care life."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gql import GraphQLRequest
+from gql.transport.exceptions import TransportQueryError
+
+from clients.setups.over_gql import over_gql
+
+URL, CAREGIVER = os.environ["SERVICE_URL"] + "/graphql", os.environ["CAREGIVER_TOKEN"]
+
+SESSION = "query ($id: ID!) { session(id: $id) { title } }"
+ASSIGN = """mutation ($input: AssignHomeworkInput!) {
+  assignHomework(input: $input) { assignments { name status } userErrors { code field } }
+}"""
+CHANGES = "subscription { assignmentChanged { what assignment { name } } }"
+
+
+def homework() -> GraphQLRequest:
+    now = datetime.now(UTC)
+    window = {"startDate": now.isoformat(), "endDate": (now + timedelta(days=7)).isoformat()}
+    return GraphQLRequest(ASSIGN, variable_values={"input": {"sessionId": "1", "bookIds": ["2"], **window}})
+
+
+async def asked(request: GraphQLRequest, token: str = CAREGIVER) -> dict[str, Any]:
+    async with over_gql(URL, token) as session:
+        return await session.execute(request)
+
+
+def test_a_query_is_answered() -> None:
+    answer = asyncio.run(asked(GraphQLRequest(SESSION, variable_values={"id": "1"})))
+
+    assert answer == {"session": {"title": "Sleeping through the night"}}
+
+
+def test_a_mutation_answers_what_was_made() -> None:
+    answer = asyncio.run(asked(homework()))
+
+    made = [{"name": "Evening routine", "status": "PENDING"}]
+    assert answer == {"assignHomework": {"assignments": made, "userErrors": []}}
+
+
+def test_a_subscription_tells_of_homework_that_is_assigned_on_the_same_connection() -> None:
+    async def told() -> dict[str, Any]:
+        async with (
+            over_gql(URL, CAREGIVER) as session,
+            aclosing(session.subscribe(GraphQLRequest(CHANGES))) as changes,
+        ):
+            listening = asyncio.create_task(anext(changes))
+            while not listening.done():  # nobody says when it has begun
+                await session.execute(homework())
+                await asyncio.wait({listening}, timeout=0.1)
+            return listening.result()
+
+    change = asyncio.run(told())
+
+    assert change == {"assignmentChanged": {"what": "ASSIGNED", "assignment": {"name": "Evening routine"}}}
+
+
+def test_what_is_not_there_is_an_error_with_its_code() -> None:
+    with pytest.raises(TransportQueryError) as raised:
+        asyncio.run(asked(GraphQLRequest(SESSION, variable_values={"id": "999"})))
+
+    assert raised.value.data == {"session": None}
+    assert [error["extensions"]["code"] for error in raised.value.errors or ()] == ["NOT_FOUND"]
+
+
+def test_the_command_gql_cli_asks_what_it_is_given() -> None:
+    command = [
+        Path(sys.executable).with_name("gql-cli"),
+        URL.replace("http", "ws"),
+        "-H",
+        f"authorization:bearer {CAREGIVER}",
+    ]
+    said = subprocess.run(
+        command, input="{ viewer { role } }", capture_output=True, text=True, timeout=30, check=True
+    )
+
+    assert json.loads(said.stdout) == {"viewer": {"role": "CAREGIVER"}}

@@ -1,0 +1,53 @@
+// Relay and urql by the ids of their documents, against a service that takes nothing that is not in the manifest.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { fetchQuery, requestSubscription } from "relay-runtime";
+import { caregiver, graphql, homework, whileAssigning } from "../helpers/service.js";
+import { sent } from "../helpers/wire.js";
+import CHANGES from "../made/relay-persisted/homeworkChangesSubscription.graphql.js";
+import ONE from "../made/relay-persisted/homeworkOneQuery.graphql.js";
+import { relay } from "../setups/relay.js";
+import { urql } from "../setups/urql.js";
+import { ASSIGN, HOMEWORK } from "../typescript/homework.ts";
+
+const asRelay = relay(graphql, () => caregiver);
+const asUrql = urql(graphql, () => caregiver, {
+  generateHash: async (_, document) => document.__meta__.hash,
+  enforcePersistedQueries: true,
+  enableForMutation: true,
+  preferGetForPersistedQueries: false,
+});
+after(() => Promise.all([asRelay.close(), asUrql.close()]));
+
+test("Relay, trusted: a query goes by the id that relay-compiler gave it", async () => {
+  const id = btoa("Assignment:1");
+
+  const requests = await sent(async () => {
+    const { node } = await fetchQuery(asRelay.environment, ONE, { id }).toPromise();
+    assert.equal(node.name, "Sleep diary");
+  });
+
+  assert.deepEqual(requests, ["POST by id: 200"]);
+});
+
+test("Relay, trusted: a subscription goes by its id over the socket", async () => {
+  const told = new Promise((onNext, onError) =>
+    requestSubscription(asRelay.environment, { subscription: CHANGES, variables: {}, onNext, onError }),
+  );
+
+  const { assignmentChanged } = await whileAssigning(told);
+
+  assert.deepEqual(assignmentChanged, { what: "ASSIGNED", assignment: { name: "Evening routine" } });
+});
+
+test("urql, trusted: queries and mutations go by the ids that graphql-codegen gave them", async () => {
+  const requests = await sent(async () => {
+    const found = await asUrql.client.query(HOMEWORK, { clientId: "2" }).toPromise();
+    assert.equal(found.data?.assignments.totalCount, 1);
+    const made = await asUrql.client.mutation(ASSIGN, { input: homework() }).toPromise();
+    assert.deepEqual(made.data?.assignHomework.userErrors, []);
+  });
+
+  assert.deepEqual(requests, ["POST by hash: 200", "POST by hash: 200"]);
+});

@@ -1,0 +1,41 @@
+// The TypeScript types that graphql-codegen makes of `schema.graphql`, by the configuration that docs/clients.md shows.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { buildClientSchema, buildSchema, findBreakingChanges, getIntrospectionQuery } from "graphql";
+import { caregiver, graphql } from "../helpers/service.js";
+import { graphqlRequest } from "../setups/graphql-request.js";
+import { HOMEWORK } from "../typescript/homework.ts";
+
+const inClients = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
+
+test("graphql-js: what the service tells of its schema is schema.graphql", async () => {
+  const query = getIntrospectionQuery({ specifiedByUrl: true, inputValueDeprecation: true, oneOf: true });
+  const told = buildClientSchema(await graphqlRequest(graphql, () => caregiver).request(query));
+  const written = buildSchema(await readFile(inClients("../schema.graphql"), "utf8"));
+
+  assert.deepEqual(findBreakingChanges(told, written), []);
+  assert.deepEqual(findBreakingChanges(written, told), []);
+});
+
+test("TypeScript: a moment is a string, an id is a string, and what may be null may be null", async () => {
+  const tsc = [inClients("node_modules/typescript/bin/tsc"), "--project", inClients("typescript")];
+
+  await assert.doesNotReject(promisify(execFile)(process.execPath, tsc));
+});
+
+test("TypeScript: what the service answers is of these types", async () => {
+  const { assignments } = await graphqlRequest(graphql, () => caregiver).request(HOMEWORK, { clientId: "2" });
+
+  const [{ id, startDate, endDate, submitDate, draft, isTest, score }] = assignments.nodes;
+  assert.deepEqual(
+    [id, startDate, endDate].map((value) => typeof value),
+    ["string", "string", "string"],
+  );
+  assert.match(startDate, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  assert.deepEqual([submitDate, draft, isTest, score], [null, null, false, 0]);
+});

@@ -1,0 +1,43 @@
+"""Promise: docs/clients.md shows the very files that `make clients` runs; what that installs is pinned."""
+
+import json
+import re
+from pathlib import Path
+
+from clients.run import FILES
+
+ROOT = Path(__file__).parent.parent
+CLIENTS = ROOT / "clients"
+PAGE = (ROOT / "docs" / "clients.md").read_text()
+SHOWN = dict(re.findall(r"<!-- (clients/\S+) -->\n```\w+\n(.*?)```\n", PAGE, re.DOTALL))
+
+
+def test_every_setup_is_shown_as_it_is_run() -> None:
+    setups = [
+        path for path in (CLIENTS / "setups").iterdir() if path.is_file() and path.name != "__init__.py"
+    ]
+
+    run = {str(path.relative_to(ROOT)): path.read_text() for path in setups}
+    assert run == SHOWN
+
+
+def test_every_file_of_tests_is_run() -> None:
+    tests = CLIENTS / "tests"
+
+    assert FILES.keys() == {path.name for path in (*tests.glob("*.test.js"), *tests.glob("test_*.py"))}
+
+
+def test_every_package_has_its_hash_and_none_an_address() -> None:
+    lock = (CLIENTS / "package-lock.json").read_text()
+    packages = json.loads(lock)["packages"]
+    del packages[""]
+
+    assert [name for name, one in packages.items() if not one.get("integrity") or "resolved" in one] == []
+    assert "://" not in re.sub(r'"url": "https://[^"]*"', "", lock)
+
+
+def test_every_client_is_named_in_one_version() -> None:
+    named = json.loads((CLIENTS / "package.json").read_text())
+
+    versions = {**named["devDependencies"], **named["overrides"]}
+    assert [name for name, version in versions.items() if not re.fullmatch(r"\d+\.\d+\.\d+", version)] == []
