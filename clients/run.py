@@ -47,6 +47,7 @@ FILES: dict[str, dict[str, str]] = {
     "trusted.test.js": trusting(MANIFEST),
     "graphql-request.test.js": {},
     "graphql-ws.test.js": {},
+    "cors.test.js": {"cors_origins": "https://app.example.test"},
     "types.test.js": {},
     "test_gql.py": {},
 }
@@ -73,6 +74,8 @@ async def try_file(name: str, world: World, folder: Path, care: dict[str, str]) 
     async with serving(world, folder, **care) as known:
         code, said = await ran(command, os.environ | known)
     is_good = code == 0 and "  ok  " in said
+    if not is_good:
+        said += f"what its service said:\n{(folder / 'log').read_text()}"
     print(f"{name}: {'so' if is_good else 'NOT SO'}, {time.monotonic() - began:.1f} s\n{said}", flush=True)
     return is_good
 
@@ -89,6 +92,9 @@ async def main(names: Collection[str]) -> int:
 
 
 if __name__ == "__main__":
+    if strangers := set(sys.argv[1:]) - FILES.keys():
+        sys.exit(f"no file of tests: {', '.join(sorted(strangers))}")
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # Node is there
     try:
         sys.exit(asyncio.run(main(sys.argv[1:] or FILES)))
     except (KeyboardInterrupt, asyncio.CancelledError):

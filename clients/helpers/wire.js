@@ -24,3 +24,20 @@ function read(address, { method = "GET", body }) {
   const by = Object.keys(named).filter((name) => named[name]);
   return `${method} by ${by.join(" and ")}`;
 }
+
+/** The names of the headers of the first request that `run` sends. */
+export async function headersSent(run) {
+  const real = globalThis.fetch;
+  const first = new Promise((tell) => {
+    globalThis.fetch = (address, request) => {
+      tell([...new Headers(request.headers).keys()]);
+      return real(address, request);
+    };
+  });
+  try {
+    await Promise.resolve(run()).catch(() => {});
+    return await first;
+  } finally {
+    globalThis.fetch = real;
+  }
+}

@@ -54,6 +54,7 @@ def ask_first(gateway: Gateway, path: str, origin: str, **headers: str) -> Respo
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_of_the_list_may_ask_first(allowing: Gateway, path: str, origin: str) -> None:
     wanted = "authorization,content-type,idempotency-key,x-request-id,offset"
+    wanted += ",apollographql-client-name,apollographql-client-version"  # Apollo's clients tell them unasked
 
     response = ask_first(allowing, path, origin, **{"access-control-request-headers": wanted})
 

@@ -7,7 +7,10 @@ from starlette.types import Message, Scope, Send
 from app.schema.transport.http import HEADERS, NO_STORE, header, request_id_of
 
 ASKED = b"access-control-request-method"
-SENT = b"authorization, content-type, idempotency-key, x-request-id, offset"
+SENT = (
+    b"authorization, content-type, idempotency-key, x-request-id, offset, "
+    b"apollographql-client-name, apollographql-client-version"  # nobody reads these, but Apollo sends them
+)
 SHOWN = b"X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed"
 PREFLIGHT_SECONDS = b"7200"  # browsers keep it for no longer
 
