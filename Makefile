@@ -22,7 +22,7 @@ check: .venv/ready
 	$(PY) -m mypy
 
 clients: .venv/node clients/node_modules/.package-lock.json  ## GraphQL clients of others, at the service: docs/clients.md
-	PATH="$(CURDIR)/.venv/bin:$$PATH" $(PY) -m clients.run
+	@$(PY) -m clients.run
 
 ide: app/ide/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/ide.md
 
