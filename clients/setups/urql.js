@@ -4,8 +4,8 @@ import { overSocket } from "./graphql-ws.js";
 
 export function urql(url, token, persisted = { preferGetForPersistedQueries: false }) {
   const socket = overSocket(url, token);
-  const forwardSubscription = ({ query, variables }) => ({
-    subscribe: (sink) => ({ unsubscribe: socket.subscribe({ query, variables }, sink) }),
+  const forwardSubscription = ({ query = "", variables, extensions }) => ({
+    subscribe: (sink) => ({ unsubscribe: socket.subscribe({ query, variables, extensions }, sink) }),
   });
   const client = new Client({
     url,

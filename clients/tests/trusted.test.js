@@ -8,16 +8,12 @@ import { sent } from "../helpers/wire.js";
 import CHANGES from "../made/relay-persisted/homeworkChangesSubscription.graphql.js";
 import ONE from "../made/relay-persisted/homeworkOneQuery.graphql.js";
 import { relay } from "../setups/relay.js";
+import { trusted } from "../setups/urql-trusted.js";
 import { urql } from "../setups/urql.js";
-import { ASSIGN, HOMEWORK } from "../typescript/homework.ts";
+import { ASSIGN, CHANGES as CHANGES_TYPED, HOMEWORK } from "../typescript/homework.ts";
 
 const asRelay = relay(graphql, () => caregiver);
-const asUrql = urql(graphql, () => caregiver, {
-  generateHash: async (_, document) => document.__meta__.hash,
-  enforcePersistedQueries: true,
-  enableForMutation: true,
-  preferGetForPersistedQueries: false,
-});
+const asUrql = urql(graphql, () => caregiver, trusted);
 after(() => Promise.all([asRelay.close(), asUrql.close()]));
 
 test("Relay, trusted: a query goes by the id that relay-compiler gave it", async () => {
@@ -50,4 +46,16 @@ test("urql, trusted: queries and mutations go by the ids that graphql-codegen ga
   });
 
   assert.deepEqual(requests, ["POST by hash: 200", "POST by hash: 200"]);
+});
+
+test("urql, trusted: a subscription goes by its id over the socket", async () => {
+  const told = new Promise((tell) => {
+    const { unsubscribe } = asUrql.client
+      .subscription(CHANGES_TYPED, {})
+      .subscribe((result) => (unsubscribe(), tell(result)));
+  });
+
+  const { data } = await whileAssigning(told);
+
+  assert.equal(data.assignmentChanged.assignment.name, "Evening routine");
 });

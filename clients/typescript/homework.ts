@@ -44,3 +44,14 @@ export const ASSIGN = graphql(`
     }
   }
 `);
+
+export const CHANGES = graphql(`
+  subscription ChangesTyped {
+    assignmentChanged {
+      what
+      assignment {
+        name
+      }
+    }
+  }
+`);
