@@ -38,7 +38,9 @@ from app.feed import Feed, told_to_stop
 from app.ide.serving import asset_maker
 from app.load import Load
 from app.quiet import keep_quiet
+from app.rest_compat.leaving import farewell
 from app.rest_compat.routes import build_legacy
+from app.rest_compat.usage import Usage, keeping
 from app.schema.limits import manner_of
 from app.schema.schema import Schema, build_schema
 from app.schema.transport.browsers import AllowedOrigins, send_preflight, with_headers
@@ -69,9 +71,10 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
         recorder = Recorder(db) if settings.audit else None
         feed = Feed(following(settings.database, db))
         load = Load(settings)
+        usage = Usage()
         dispatches = dispatching(db, webhook, clock) if settings.dispatcher else nullcontext()
         try:
-            async with dispatches:
+            async with dispatches, keeping(db, usage, clock):
                 with told_to_stop(load.leave, feed.stop, settings.drain_seconds):
                     yield {
                         "door": Door(
@@ -84,6 +87,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
                         ),
                         "feed": feed,
                         "load": load,
+                        "usage": usage,
                     }
         finally:
             await feed.close()
@@ -105,7 +109,13 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
             settings.origins,
             settings.graphql_body_limit,
         ),
-        legacy=build_legacy(schema, settings.zone, settings.retry_window, settings.legacy_body_limit),
+        legacy=build_legacy(
+            schema,
+            settings.zone,
+            settings.retry_window,
+            settings.legacy_body_limit,
+            farewell(settings),
+        ),
         origins=AllowedOrigins(settings.origins),
     )
     app = Starlette(

@@ -4,13 +4,13 @@ import difflib
 import os
 import re
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "CARE_"
@@ -38,6 +38,28 @@ class Trust(StrEnum):
 ORIGIN = re.compile(
     r"(?!https://.*:443$|http://.*:80$)[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?"
 )
+
+
+PAGE = re.compile(
+    r"https?://[A-Za-z0-9](?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+=%-]*)"
+)  # nothing that ends a Link header
+MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:Z|[+-][0-9]{2}:[0-9]{2}))?")
+
+
+def read_moment(value: object) -> object:
+    """A day is its midnight in UTC. Numbers and local times, which others would read, are none."""
+    if value is None or isinstance(value, datetime):
+        return value
+    try:
+        if isinstance(value, str) and MOMENT.fullmatch(value):
+            moment = datetime.fromisoformat(value)
+            return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError("must be a day such as 2027-01-31, or a moment such as 2027-01-31T09:00:00Z")
+
+
+Moment = Annotated[datetime, BeforeValidator(read_moment)]
 
 
 class Settings(BaseSettings):
@@ -132,6 +154,18 @@ class Settings(BaseSettings):
         description="seconds for which a legacy PUT that assigns the same homework again is a repetition; "
         "0: never",
     )
+    legacy_deprecated: Moment | None = Field(
+        None,
+        description="since or from when the legacy paths are deprecated: 2027-01-31 (midnight UTC) or "
+        "2027-01-31T09:00:00Z; unset: their answers say nothing of it",
+    )
+    legacy_sunset: Moment | None = Field(
+        None,
+        description="from when they may no longer answer, written likewise",
+    )
+    legacy_notice: str = Field(
+        "", description="https:// address of the page that tells people about it, where one of them is set"
+    )
     legacy_body_limit: Annotated[int, Field(ge=1024, le=16_777_216)] = Field(
         65_536, description="bytes that the body of a legacy request may have"
     )
@@ -202,6 +236,23 @@ class Settings(BaseSettings):
             raise ValueError("must begin with sqlite:/// or postgresql://")
         if value.startswith("sqlite:") and ("?" in value or ":memory:" in value):
             raise ValueError("must be sqlite:/// and the path of a file, and nothing else")
+        return value
+
+    @field_validator("legacy_sunset")
+    @classmethod
+    def _not_before_deprecated(cls, value: datetime | None, info: ValidationInfo) -> datetime | None:
+        deprecated = info.data.get("legacy_deprecated")
+        if value and deprecated and value < deprecated:  # RFC 9745, section 4
+            raise ValueError("must not be before CARE_LEGACY_DEPRECATED")
+        return value
+
+    @field_validator("legacy_notice")
+    @classmethod
+    def _page_that_tells(cls, value: str, info: ValidationInfo) -> str:
+        if value and PAGE.fullmatch(value) is None:
+            raise ValueError("must be an address such as https://example.test/leaving")
+        if value and not (info.data.get("legacy_deprecated") or info.data.get("legacy_sunset")):
+            raise ValueError("is of use only with CARE_LEGACY_DEPRECATED or CARE_LEGACY_SUNSET")
         return value
 
     @property

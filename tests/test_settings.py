@@ -2,6 +2,7 @@
 is nearly a setting is refused in one sentence that names the variable and never tells its value."""
 
 import os
+from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
@@ -45,6 +46,9 @@ DEFAULTS = {
     "read_threads": 4,
     "loop_read_ms": 5,
     "legacy_retry_window": 60,
+    "legacy_deprecated": None,
+    "legacy_sunset": None,
+    "legacy_notice": "",
     "legacy_body_limit": 65_536,
     "graphql_body_limit": 262_144,
     "most_requests": 256,
@@ -84,6 +88,9 @@ GIVEN = {
     "CARE_READ_THREADS": ("64", 64),
     "CARE_LOOP_READ_MS": ("0", 0),
     "CARE_LEGACY_RETRY_WINDOW": ("0", 0),
+    "CARE_LEGACY_DEPRECATED": ("2027-01-31", datetime(2027, 1, 31, tzinfo=UTC)),
+    "CARE_LEGACY_SUNSET": ("2027-07-31T12:00:00+02:00", datetime(2027, 7, 31, 10, tzinfo=UTC)),
+    "CARE_LEGACY_NOTICE": ("", ""),  # of use only with one of these: test_leaving.py
     "CARE_LEGACY_BODY_LIMIT": ("1024", 1024),
     "CARE_GRAPHQL_BODY_LIMIT": ("1048576", 1_048_576),
     "CARE_MOST_REQUESTS": ("1", 1),
@@ -151,6 +158,7 @@ def test_settings_that_are_printed_tell_no_secret(name: str, value: str) -> None
     assert (value in repr(settings), "hidden" in f"{settings!r} {settings}") == (False, False)
 
 
+DATE = "must be a day such as 2027-01-31, or a moment such as 2027-01-31T09:00:00Z"
 INTEGER = "Input should be a valid integer, unable to parse string as an integer"
 ZONE = "is not a known time zone such as Europe/Berlin"
 LEVEL = "must be debug, info, warning or error"
@@ -200,6 +208,18 @@ UNREADABLE = [
     ("CARE_LEGACY_RETRY_WINDOW", "-1", "Input should be greater than or equal to 0"),
     ("CARE_LEGACY_RETRY_WINDOW", "86401", "Input should be less than or equal to 86400"),
     ("CARE_LEGACY_RETRY_WINDOW", "a minute", INTEGER),
+    ("CARE_LEGACY_DEPRECATED", "soon", DATE),
+    ("CARE_LEGACY_DEPRECATED", "2027-02-30", DATE),
+    ("CARE_LEGACY_DEPRECATED", "1800000000", DATE),
+    ("CARE_LEGACY_DEPRECATED", "2027-01-31T09:00:00", DATE),
+    ("CARE_LEGACY_SUNSET", "31.07.2027", DATE),
+    ("CARE_LEGACY_NOTICE", "www.example.test", "must be an address such as https://example.test/leaving"),
+    ("CARE_LEGACY_NOTICE", "https://a.test/>;", "must be an address such as https://example.test/leaving"),
+    (
+        "CARE_LEGACY_NOTICE",
+        "https://a.test/leaving",
+        "is of use only with CARE_LEGACY_DEPRECATED or CARE_LEGACY_SUNSET",
+    ),
     ("CARE_TOKEN_LIMIT", "0", "Input should be greater than or equal to 1"),
     ("CARE_TOKEN_LIMIT", "100001", "Input should be less than or equal to 100000"),
     ("CARE_DEPTH_LIMIT", "65", "Input should be less than or equal to 64"),

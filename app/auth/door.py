@@ -54,6 +54,7 @@ class Entered:
     """Who came in by an Authorization header, and how long that need not be asked again."""
 
     viewer: Viewer
+    application: str
     until: float
     keys: list[Key]
 
@@ -75,7 +76,7 @@ class Door:
     ) -> Context:
         """The context of a request. Without a token there is no viewer; a bad token is refused."""
         now = self.clock()
-        viewer = None if authorization is None else await self.viewer(authorization, now)
+        viewer, application = (None, "") if authorization is None else await self.enter(authorization, now)
         return Context(
             viewer,
             self.db,
@@ -85,17 +86,19 @@ class Door:
             contract=contract,
             recorder=self.recorder,
             allowance=self.allowances.of(viewer, now) if self.allowances and viewer else None,
+            application=application,
         )
 
-    async def viewer(self, authorization: str, now: datetime) -> Viewer:
+    async def enter(self, authorization: str, now: datetime) -> tuple[Viewer, str]:
+        """Who asks, and by which application."""
         known = self.entered.get(authorization)
         if known and now.timestamp() < known.until and known.keys is self.verifier.keys.keys:
-            return known.viewer
+            return known.viewer, known.application
         token = token_in(authorization)
         identity = await self.verifier.identity(token, now)
         viewer = await self.db.read(viewer_for(identity))
         self.remember(authorization, token, viewer, now)
-        return viewer
+        return viewer, identity.application
 
     async def end_of(self, authorization: str, now: datetime) -> float:
         """Until when its token is taken."""
@@ -112,4 +115,4 @@ class Door:
         while len(self.entered) >= self.verifier.settings.token_cache:
             del self.entered[next(iter(self.entered))]  # the oldest
         until = min(verified[1], now.timestamp() + ACCOUNT_SECONDS)
-        self.entered[authorization] = Entered(viewer, until, keys)
+        self.entered[authorization] = Entered(viewer, verified[0].application, until, keys)

@@ -19,6 +19,7 @@ REMEMBERED_SECONDS = 60
 BAD_TOKEN = "the bearer token is not valid"
 # As it is signed and nothing around it: the library passes over characters that are none of base64url.
 THREE_PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+APPLICATION = re.compile(r"[A-Za-z0-9._:/-]{1,64}")  # nobody's address, for one
 NAME = re.compile("[^\0\ud800-\udfff]+")  # what every database can be asked for
 
 
@@ -29,6 +30,7 @@ class Identity:
     user: str
     role: Role
     expiry: float = field(default=0, compare=False)  # of the token that said it
+    application: str = field(default="", compare=False)  # to which it was issued; empty where it does not say
 
 
 class Verifier:
@@ -51,7 +53,9 @@ class Verifier:
                 return known[0]
             del self.remembered[token]
         claims = await self.claims(token)
-        identity = Identity(self.user_of(claims), self.role_of(claims), expiry_of(claims))
+        identity = Identity(
+            self.user_of(claims), self.role_of(claims), expiry_of(claims), application_of(claims)
+        )
         self.remember(token, identity, min(identity.expiry, now.timestamp() + REMEMBERED_SECONDS))
         return identity
 
@@ -114,6 +118,12 @@ class Verifier:
                     return known.pop()
                 break
         raise NotAllowed("the token must name exactly one of the roles CAREGIVER and CLIENT")
+
+
+def application_of(claims: Mapping[str, Any]) -> str:
+    """The old service's tokens say `client_id`, those of OpenID Connect `azp`."""
+    named = claims.get("client_id", claims.get("azp"))
+    return named if isinstance(named, str) and APPLICATION.fullmatch(named) else ""
 
 
 def refuse_repetitions(token: str) -> None:

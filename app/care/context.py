@@ -45,6 +45,7 @@ class Context:
     contract: Contract = Contract.GRAPHQL
     recorder: Recorder | None = None  # of the audit trail; none where nothing is recorded
     allowance: Allowance | None = None  # how much the viewer may still ask for; None: any number
+    application: str = ""  # the software that asks, as its token names it
 
     async def read(self, what: str, viewpoint: Viewpoint, operation: Operation[Result]) -> Result:
         """What may show a person's answers. If it did, that is on record before anybody hears of them."""

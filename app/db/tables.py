@@ -432,4 +432,26 @@ class AuditEntry(SQLModel, table=True):
     record_id: int = Field(primary_key=True, sa_type=Id)
 
 
+class LegacyUsage(SQLModel, table=True):
+    """How often an application called a legacy path on a day. Who used it is not here, and is not known."""
+
+    __tablename__ = "legacy_usage"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+    day: str = Field(primary_key=True)  # in UTC, as 2026-11-21
+    path: str = Field(primary_key=True)  # with its method
+    role: str = Field(primary_key=True)  # empty where nobody was signed in
+    application: str = Field(primary_key=True)
+    requests: int = Field(sa_type=BigInteger)
+    last_date: datetime = Field(sa_type=Moment)
+
+
+class LegacyDay(SQLModel, table=True):
+    """A day on which calls were counted: without it, none were made or nobody looked."""
+
+    __tablename__ = "legacy_day"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+    day: str = Field(primary_key=True)
+    since: datetime = Field(sa_type=Moment)
+
+
 CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Answer, Feedback, Event, Delivery)

@@ -20,9 +20,11 @@ from app.care.once import KeyScope
 from app.db.drivers import DatabaseUnavailable
 from app.db.selection import NEWEST
 from app.db.tables import Contract, TimeState
-from app.rest_compat import shapes
+from app.rest_compat import paths, shapes
 from app.rest_compat.errors import LegacyError, error_reply, refusal
 from app.rest_compat.homework import read_homework
+from app.rest_compat.leaving import Headers
+from app.rest_compat.usage import Usage
 from app.schema.errors import INTERNAL, OVERLOADED, code_of
 from app.schema.schema import Schema
 from app.schema.transport.http import Reply, header, read_body, request_id_of, send_reply
@@ -35,8 +37,7 @@ CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = 
     for name in ("client_sessions", "caregiver_assignments", "caregiver_assignment", "assign_homework")
 )
 
-ROOT = "/gateway"
-ONE_ASSIGNMENT = re.compile(rf"{ROOT}/profile/caregiver/session/assignment/[^/\n]+")
+ONE_ASSIGNMENT = re.compile(rf"{paths.ASSIGNMENTS}/[^/\n]+")
 PATH_ID = re.compile(r"[0-9]{1,19}")
 PAGE_SIZE = 20
 LARGEST_PAGE = 100
@@ -49,27 +50,31 @@ Handlers = Mapping[str, Handler]
 
 
 def build_legacy(
-    schema: Schema, zone: ZoneInfo, repeats_within: timedelta | None, longest_body: int
+    schema: Schema,
+    zone: ZoneInfo,
+    repeats_within: timedelta | None,
+    longest_body: int,
+    farewell: Headers = (),
 ) -> ASGIApp:
     running: set[KeyScope] = set()  # the keys of requests that are being carried out
     for document in (CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK):
         schema.pin(document)
 
     async def list_client_sessions(request: Request) -> dict[str, Any]:
-        ctx = await enter(request, Role.CLIENT)
+        ctx = await enter(request, Role.CLIENT, paths.LIST_CLIENT_SESSIONS)
         return await list_page(ctx, request, CLIENT_SESSIONS, "sessions", shapes.session)
 
     async def list_caregiver_assignments(request: Request) -> dict[str, Any]:
-        ctx = await enter(request, Role.CAREGIVER)
+        ctx = await enter(request, Role.CAREGIVER, paths.LIST_CAREGIVER_ASSIGNMENTS)
         return await list_page(ctx, request, CAREGIVER_ASSIGNMENTS, "assignments", shapes.assignment)
 
     async def get_caregiver_assignment(request: Request) -> dict[str, Any]:
-        ctx = await enter(request, Role.CAREGIVER)
+        ctx = await enter(request, Role.CAREGIVER, paths.GET_CAREGIVER_ASSIGNMENT)
         data = await run(ctx, CAREGIVER_ASSIGNMENT, {"id": read_path_id(last_part(request))})
         return shapes.assignment(data["assignment"], zone)
 
     async def assign_homework(request: Request) -> Said:
-        ctx = await enter(request, Role.CAREGIVER)
+        ctx = await enter(request, Role.CAREGIVER, paths.ASSIGN_HOMEWORK)
         body = await read_json_body(request, longest_body)
         if header(request.scope, HEADER) is None:
             return await assign(replace(ctx, repeats_within=repeats_within) if repeats_within else ctx, body)
@@ -114,15 +119,17 @@ def build_legacy(
     async def legacy(scope: Scope, receive: Receive, send: Send) -> None:
         request_id = scope["state"]["request_id"] = request_id_of(scope)
         path = scope["path"]
-        if path == f"{ROOT}/profile/client/session":
+        if path == paths.SESSIONS:
             methods: Handlers = sessions
-        elif path == f"{ROOT}/profile/caregiver/session/assignment":
+        elif path == paths.ASSIGNMENTS:
             methods = assignments
         elif ONE_ASSIGNMENT.fullmatch(path):
             methods = assignment
         else:
             methods = {}
         reply = await answer(Request(scope, receive), methods)
+        if farewell and methods:
+            reply = reply._replace(headers=(*reply.headers, *farewell))
         await send_reply(scope, send, reply, request_id)
 
     return legacy
@@ -160,10 +167,17 @@ def choose(methods: Handlers, method: str) -> Handler:
     return handler
 
 
-async def enter(request: Request, role: Role) -> Context:
-    state = request.scope["state"]
+async def enter(request: Request, role: Role, path: str) -> Context:
+    """Lets the request in, and counts it whether or not it may."""
+    scope, state = request.scope, request.scope["state"]
     door: Door = state["door"]
-    ctx = await door.open(header(request.scope, b"authorization"), state["request_id"], Contract.LEGACY)
+    usage: Usage = state["usage"]
+    try:
+        ctx = await door.open(header(scope, b"authorization"), state["request_id"], Contract.LEGACY)
+    except CareError:
+        usage.note_stranger(path, door.clock())
+        raise
+    usage.note(path, ctx, scope)
     state["allowance"] = ctx.allowance
     ctx.signed_in_as(role)
     return ctx

@@ -9,7 +9,7 @@ import httptools
 import orjson
 
 from app.rest_compat.errors import PHRASES, error_body
-from app.rest_compat.routes import ROOT
+from app.rest_compat.paths import ROOT
 from app.schema.errors import OVERLOADED, request_error
 from app.schema.transport.http import HEADERS, JSON, NO_STORE, RETRY_AFTER, SAFE_REQUEST_ID
 

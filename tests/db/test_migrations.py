@@ -173,7 +173,7 @@ def test_nobody_else_may_look_into_a_new_folder_or_read_the_file_while_it_is_mad
 
 def test_every_model_is_a_table_of_the_migration() -> None:
     assert (
-        {*raw.TABLES, *raw.AUDIT_TABLES}
+        {*raw.TABLES, *raw.AUDIT_TABLES, *raw.USAGE_TABLES}
         == TABLES
         == {table_of(model).name for model in SQLModel.__subclasses__()}
     )

@@ -11,7 +11,7 @@ import schemathesis
 
 from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.upkeep.importing import importing
-from app.rest_compat import routes, shapes
+from app.rest_compat import paths, shapes
 from app.rest_compat.errors import STATUS
 from app.rest_compat.homework import REQUIRED
 from tests import keys, openapi
@@ -48,7 +48,7 @@ def test_it_has_the_paths_and_methods_of_the_service(standing: Gateway) -> None:
 
 def test_it_has_every_path(standing: Gateway) -> None:
     assert sorted(openapi.PATHS) == [ASSIGNMENTS, f"{ASSIGNMENTS}/{{id}}", SESSIONS]
-    assert all(path.startswith(routes.ROOT) for path in openapi.PATHS)
+    assert all(path.startswith(paths.ROOT) for path in openapi.PATHS)
 
 
 def test_it_has_every_status_and_no_others() -> None:

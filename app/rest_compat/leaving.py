@@ -1,0 +1,30 @@
+"""What the legacy paths say of their own end: Deprecation (RFC 9745), Sunset (RFC 8594), and where to go."""
+
+from email.utils import format_datetime
+
+from app.settings import Settings
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+SUCCESSOR = '</graphql>; rel="successor-version"'
+
+
+def farewell(settings: Settings) -> Headers:
+    """Headers for every answer of the four paths; none where no date is set."""
+    deprecated, sunset = settings.legacy_deprecated, settings.legacy_sunset
+    headers, links = [], [SUCCESSOR]
+    if deprecated is not None:
+        headers.append((b"deprecation", b"@%d" % deprecated.timestamp()))
+        links.append(link(settings, "deprecation"))
+    if sunset is not None:
+        headers.append((b"sunset", format_datetime(sunset, usegmt=True).encode()))
+        links.append(link(settings, "sunset"))
+    if not headers:
+        return ()
+    return (*headers, (b"link", ", ".join(filter(None, links)).encode()))
+
+
+def link(settings: Settings, relation: str) -> str:
+    if not settings.legacy_notice:
+        return ""
+    return f'<{settings.legacy_notice}>; rel="{relation}"; type="text/html"'

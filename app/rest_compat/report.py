@@ -1,0 +1,146 @@
+"""May the legacy paths be switched off? What was counted of each, and a sentence that says so."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from app.db.upkeep.usage import Known
+from app.db.writes.usage import NOBODY, Counted, day_of
+from app.rest_compat.paths import PATHS
+
+MOST_NAMED = 3  # of the applications in a verdict
+
+
+class State(StrEnum):
+    UNUSED = "UNUSED"
+    USED = "USED"
+    NOT_KNOWN = "NOT_KNOWN"  # nobody called, but it was not counted for long enough
+
+
+@dataclass(frozen=True)
+class Line:
+    """What an application did on a path in one role."""
+
+    application: str
+    role: str
+    requests: int
+    before: int | None  # in as many days before; None where those were not all counted
+    last_use: datetime
+
+    @property
+    def trend(self) -> str:
+        if self.before is None:
+            return "-"
+        return "new" if self.before == 0 else f"{self.requests / self.before - 1:+.0%}"
+
+
+@dataclass(frozen=True)
+class OfPath:
+    path: str
+    state: State
+    verdict: str
+    last_use: datetime | None  # by anybody who was let in, whenever that was
+    lines: list[Line]  # the busiest first
+    refused: int  # requests without a valid token
+
+
+@dataclass(frozen=True)
+class Report:
+    moment: datetime
+    days: int
+    first_day: str
+    since: datetime | None  # from when on calls are counted
+    counted_days: int  # of these
+    paths: list[OfPath]
+
+    @property
+    def state(self) -> State:
+        """Of all paths together."""
+        states = {path.state for path in self.paths}
+        return next(each for each in (State.USED, State.NOT_KNOWN, State.UNUSED) if each in states)
+
+
+def first_day_of(now: datetime, days: int) -> str:
+    """Of that many days, of which this is the last."""
+    return day_of(now - timedelta(days=days - 1))
+
+
+def report_of(known: Known, now: datetime, days: int) -> Report:
+    first_day, day_before = first_day_of(now, days), first_day_of(now, 2 * days)
+    since = known.days[0][1] if known.days else None
+    counted = sum(day >= first_day for day, _ in known.days)
+    has_all = since is not None and day_of(since) <= first_day
+    has_before = since is not None and day_of(since) <= day_before
+
+    def of_path(path: str) -> OfPath:
+        mine = [one for one in known.usage if one.path == path]
+        recent = [one for one in mine if one.day >= first_day]
+        earlier = [one for one in mine if one.day < first_day]
+        lines = sorted(lines_of(recent, earlier, has_before), key=lambda line: -line.requests)
+        uses = [moment for (used, role), moment in known.last_uses.items() if used == path and role != NOBODY]
+        last_use = max(uses, default=None)
+        refused = sum(one.requests for one in recent if one.role == NOBODY)
+        state = State.USED if lines else State.UNUSED if has_all else State.NOT_KNOWN
+        said = verdict_of(state, lines, last_use, since, now, days)
+        if refused:
+            said += f" ({refused:,} without a valid token, refused)"
+        return OfPath(path, state, said, last_use, lines, refused)
+
+    return Report(now, days, first_day, since, counted, [of_path(path) for path in PATHS])
+
+
+def lines_of(recent: list[Counted], earlier: list[Counted], has_before: bool) -> Iterator[Line]:
+    for role, application in sorted({(one.role, one.application) for one in recent if one.role != NOBODY}):
+        mine = [one for one in recent if (one.role, one.application) == (role, application)]
+        before = [one for one in earlier if (one.role, one.application) == (role, application)]
+        yield Line(
+            application,
+            role,
+            sum(one.requests for one in mine),
+            sum(one.requests for one in before) if has_before else None,
+            max(one.last_date for one in mine),
+        )
+
+
+def verdict_of(
+    state: State,
+    lines: list[Line],
+    last_use: datetime | None,
+    since: datetime | None,
+    now: datetime,
+    days: int,
+) -> str:
+    if state is State.USED:
+        applications = list(dict.fromkeys(line.application for line in lines))
+        return f"still {counted(len(applications), 'application')}: {named(lines, applications)}"
+    if since is None:
+        return "not known: calls have not been counted yet"
+    if state is State.NOT_KNOWN:
+        ask_again = day_of(since + timedelta(days=days - 1))
+        so_far = counted(days_between(since, now) + 1, "day")
+        return f"not known: nobody has called it, but only {so_far} are counted; ask again on {ask_again}"
+    if last_use is None:
+        return f"nobody has called it since counting began, {counted(days_between(since, now), 'day')} ago"
+    return f"nobody has called it for {counted(days_between(last_use, now), 'day')}"
+
+
+def named(lines: list[Line], applications: list[str]) -> str:
+    parts = [part_of(name, [line for line in lines if line.application == name]) for name in applications]
+    more = len(parts) - MOST_NAMED
+    return ", ".join(parts[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def part_of(application: str, lines: Iterable[Line]) -> str:
+    lines = list(lines)
+    requests = sum(line.requests for line in lines)
+    last = max(line.last_use for line in lines)
+    return f"{application} ({counted(requests, 'request')}, last on {day_of(last)})"
+
+
+def days_between(earlier: datetime, later: datetime) -> int:
+    return (later.date() - earlier.date()).days
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,202 @@
+"""Promise: `care-gateway legacy report` answers whether the legacy paths may be switched off, to people and
+by its exit code, and does not say "nobody" where nobody looked."""
+
+from datetime import datetime, timedelta
+
+import orjson
+import pytest
+
+from app.care.context import utc_now
+from app.db.statements import Operation
+from app.db.writes.usage import Counted, adding_usage, beginning_day, day_of
+from app.rest_compat.paths import (
+    ASSIGN_HOMEWORK,
+    GET_CAREGIVER_ASSIGNMENT,
+    LIST_CAREGIVER_ASSIGNMENTS,
+    LIST_CLIENT_SESSIONS,
+    PATHS,
+)
+from app.settings import Settings
+from tests.callers import run_write
+from tests.cli.conftest import Command, assert_sentence
+from tests.given import DAY
+from tests.test_main import set_version
+
+
+@pytest.fixture
+def now() -> datetime:
+    """The command reckons by the real clock."""
+    return utc_now()
+
+
+def planting(calls: list[Counted], days: list[datetime]) -> Operation[None]:
+    for day in days:
+        yield from beginning_day(day_of(day), day, "0000")
+    yield from adding_usage(calls)
+
+
+def calls(path: str, application: str, requests: int, last: datetime, role: str = "CAREGIVER") -> Counted:
+    return Counted(day_of(last), path, role, application, requests, last)
+
+
+def watched(now: datetime, days: int) -> list[datetime]:
+    """Every day since then."""
+    return [now - number * DAY for number in range(days, -1, -1)]
+
+
+def verdicts(said: str) -> list[str]:
+    """The sentence under each path."""
+    lines = said.splitlines()
+    return [lines[lines.index(path) + 1].strip() for path in PATHS]
+
+
+def test_where_nothing_was_counted_nothing_is_known(command: Command) -> None:
+    said = command("legacy", "report")
+
+    assert said.exit_code == 3
+    assert said.stdout.startswith("Calls of the legacy paths have not been counted yet: ")
+    assert verdicts(said.stdout) == ["not known: calls have not been counted yet"] * 4
+
+
+def test_a_new_installation_does_not_say_nobody(command: Command, settings: Settings, now: datetime) -> None:
+    run_write(settings.database, planting([], watched(now, 4)))
+
+    said = command("legacy", "report")
+
+    again = day_of(now + 25 * DAY)
+    sentence = f"not known: nobody has called it, but only 5 days are counted; ask again on {again}"
+    assert said.exit_code == 3
+    assert verdicts(said.stdout) == [sentence] * 4
+    assert said.stdout.endswith("\nNot known yet: they have not been counted for that long.\n")
+    assert command("legacy", "report", "--days", "5").exit_code == 0
+
+
+def test_paths_that_nobody_calls_may_be_switched_off(
+    command: Command, settings: Settings, now: datetime
+) -> None:
+    old = [calls(LIST_CLIENT_SESSIONS, "mobile-app", 7, now - 31 * DAY, "CLIENT")]
+    run_write(settings.database, planting(old, watched(now, 40)))
+
+    said = command("legacy", "report")
+
+    since = f"{now - 40 * DAY:%Y-%m-%d %H:%M}"
+    first, today = day_of(now - 29 * DAY), day_of(now)
+    assert said.exit_code == 0
+    assert said.stdout.splitlines()[0] == (
+        f"Counted since {since} UTC. From {first} to {today} the service ran on 30 of 30 days."
+    )
+    assert verdicts(said.stdout) == [
+        "nobody has called it for 31 days",
+        *["nobody has called it since counting began, 40 days ago"] * 3,
+    ]
+    assert said.stdout.endswith("\nThey may be switched off: in these days nobody called any of them.\n")
+
+
+def test_who_still_calls_is_told_with_how_much_and_when(
+    command: Command, settings: Settings, now: datetime
+) -> None:
+    yesterday = now - DAY
+    used = [
+        calls(LIST_CAREGIVER_ASSIGNMENTS, "mobile-app", 1500, now),
+        calls(LIST_CAREGIVER_ASSIGNMENTS, "mobile-app", 500, yesterday),
+        calls(LIST_CAREGIVER_ASSIGNMENTS, "mobile-app", 4000, now - 31 * DAY),
+        calls(LIST_CAREGIVER_ASSIGNMENTS, "mobile-app", 1, yesterday, "CLIENT"),
+        calls(LIST_CAREGIVER_ASSIGNMENTS, "cron", 1, yesterday),
+        calls(LIST_CAREGIVER_ASSIGNMENTS, "unknown", 12, now, role=""),
+        *(calls(ASSIGN_HOMEWORK, f"app-{number}", 9 - number, now) for number in range(5)),
+        calls(GET_CAREGIVER_ASSIGNMENT, "unknown", 3, now, role=""),
+    ]
+    run_write(settings.database, planting(used, watched(now, 100)))
+
+    said = command("legacy", "report")
+
+    today, before = day_of(now), day_of(yesterday)
+    assert said.exit_code == 1
+    assert verdicts(said.stdout) == [
+        "nobody has called it since counting began, 100 days ago",
+        f"still 2 applications: mobile-app (2,001 requests, last on {today}), "
+        f"cron (1 request, last on {before}) (12 without a valid token, refused)",
+        "nobody has called it since counting began, 100 days ago (3 without a valid token, refused)",
+        f"still 5 applications: app-0 (9 requests, last on {today}), app-1 (8 requests, last on {today}), "
+        f"app-2 (7 requests, last on {today}) and 2 more",
+    ]
+    moment, earlier = f"{now:%Y-%m-%d %H:%M}", f"{yesterday:%Y-%m-%d %H:%M}"
+    lines = said.stdout.splitlines()
+    at = lines.index(LIST_CAREGIVER_ASSIGNMENTS)
+    assert [line.split() for line in lines[at + 2 : at + 6]] == [
+        ["application", "role", "requests", "before", "trend", "last", "use", "(UTC)"],
+        ["mobile-app", "caregiver", "2,000", "4,000", "-50%", *moment.split()],
+        ["cron", "caregiver", "1", "0", "new", *earlier.split()],
+        ["mobile-app", "client", "1", "0", "new", *earlier.split()],
+    ]
+    assert said.stdout.endswith("\nThey are still in use.\n")
+
+
+def test_days_before_counting_began_are_no_comparison(
+    command: Command, settings: Settings, now: datetime
+) -> None:
+    run_write(settings.database, planting([calls(ASSIGN_HOMEWORK, "cron", 2, now)], watched(now, 9)))
+
+    (line,) = (
+        line for line in command("legacy", "report", "--days", "7").stdout.splitlines() if "cron  " in line
+    )
+
+    assert line.split()[2:5] == ["2", "-", "-"]
+
+
+def test_the_same_for_tools(command: Command, settings: Settings, now: datetime) -> None:
+    used = [
+        calls(ASSIGN_HOMEWORK, "cron", 2, now),
+        calls(ASSIGN_HOMEWORK, "cron", 4, now - 8 * DAY),
+        calls(ASSIGN_HOMEWORK, "unknown", 5, now, role=""),
+    ]
+    run_write(settings.database, planting(used, watched(now, 20)))
+
+    said = command("legacy", "report", "--days", "7", "--json")
+
+    found = orjson.loads(said.stdout)
+    assert said.exit_code == 1
+    assert datetime.fromisoformat(found.pop("moment")) - now < timedelta(minutes=1)
+    moment = now.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    since = (now - 20 * DAY).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    unused = "nobody has called it since counting began, 20 days ago"
+    assert found == {
+        "days": 7,
+        "firstDay": day_of(now - 6 * DAY),
+        "countedSince": since,
+        "countedDays": 7,
+        "state": "USED",
+        "paths": [
+            *(
+                {"path": path, "state": "UNUSED", "verdict": unused, "lastUse": None, "refused": 0}
+                | {"applications": []}
+                for path in PATHS[:3]
+            ),
+            {
+                "path": ASSIGN_HOMEWORK,
+                "state": "USED",
+                "verdict": f"still 1 application: cron (2 requests, last on {day_of(now)}) "
+                "(5 without a valid token, refused)",
+                "lastUse": moment,
+                "refused": 5,
+                "applications": [
+                    {
+                        "application": "cron",
+                        "role": "CAREGIVER",
+                        "requests": 2,
+                        "before": 4,
+                        "lastUse": moment,
+                    }
+                ],
+            },
+        ],
+    }
+
+
+def test_a_database_that_is_not_migrated_is_told_in_a_sentence(command: Command, settings: Settings) -> None:
+    run_write(settings.database, set_version("0003"))
+
+    assert_sentence(
+        command("legacy", "report"),
+        "the database does not have the tables of this version; run `care-gateway migrate`",
+    )

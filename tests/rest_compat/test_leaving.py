@@ -1,0 +1,112 @@
+"""Promise: the legacy paths say nothing of their end until an operator sets a date, and then every answer of
+theirs says it as RFC 9745 and RFC 8594 want it; dates that make no sense end the start in a sentence."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import pytest
+from httpx2 import Response
+
+from app.main import create_app
+from app.settings import Settings, SettingsError, read_settings
+from tests.callers import Gateway, opened
+from tests.given import NOW, a_world
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
+
+DEPRECATED, SUNSET = datetime(2027, 1, 31, tzinfo=UTC), datetime(2027, 7, 31, 12, tzinfo=UTC)
+NAMES = ("deprecation", "sunset", "link")
+SUCCESSOR = '</graphql>; rel="successor-version"'
+LISTED = f"{ASSIGNMENTS}?time-state=RUNNING"
+
+
+@contextmanager
+def leaving(settings: Settings, **changed: object) -> Iterator[Gateway]:
+    own = settings.model_copy(update=changed)
+    with opened(create_app(own, clock=lambda: NOW)) as client:
+        gateway = Gateway(client, own)
+        gateway.given(a_world())
+        yield gateway
+
+
+def said(response: Response) -> dict[str, str]:
+    return {name: response.headers[name] for name in NAMES if name in response.headers}
+
+
+def test_both_dates_and_where_to_read_of_them(settings: Settings) -> None:
+    page = "https://example.test/leaving?why=1"
+    dated = {"legacy_deprecated": DEPRECATED, "legacy_sunset": SUNSET, "legacy_notice": page}
+    with leaving(settings, **dated) as gateway:
+        answers = [
+            gateway.as_caregiver(1).get(LISTED),
+            gateway.as_caregiver(1).request("HEAD", LISTED),
+            gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1"),
+            gateway.as_caregiver(1).put(ASSIGNMENTS, json={}),
+            gateway.as_client(1).get(f"{SESSIONS}?time-state=RUNNING"),
+            gateway.as_nobody().get(LISTED),
+            gateway.as_caregiver(1).request("DELETE", ASSIGNMENTS),
+        ]
+        others = [
+            gateway.as_caregiver(1).post_graphql("{ viewer { role } }"),
+            gateway.as_nobody().get("/readyz"),
+            gateway.as_nobody().get("/gateway/nowhere"),
+        ]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 404, 200, 401, 405]
+    links = [f'<{page}>; rel="{relation}"; type="text/html"' for relation in ("deprecation", "sunset")]
+    for answer in answers:
+        assert said(answer) == {
+            "deprecation": "@1801353600",
+            "sunset": "Sat, 31 Jul 2027 12:00:00 GMT",
+            "link": ", ".join([SUCCESSOR, *links]),
+        }
+    assert [said(answer) for answer in others] == [{}, {}, {}]
+
+
+def test_without_a_date_nothing_is_said_and_the_rest_of_an_answer_is_the_same(settings: Settings) -> None:
+    with leaving(settings) as gateway:
+        before = gateway.as_caregiver(1).get(LISTED, headers={"x-request-id": "r"})
+    own = settings.model_copy(update={"legacy_sunset": SUNSET})
+    with opened(create_app(own, clock=lambda: NOW)) as client:
+        after = Gateway(client, own).as_caregiver(1).get(LISTED, headers={"x-request-id": "r"})
+
+    assert said(before) == {}
+    assert after.content == before.content
+    others = [each for each in after.headers.multi_items() if each[0] not in NAMES]
+    assert others == before.headers.multi_items()
+
+
+@pytest.mark.parametrize(
+    ("dated", "expected"),
+    [
+        ({"legacy_deprecated": DEPRECATED}, {"deprecation": "@1801353600"}),
+        ({"legacy_sunset": SUNSET}, {"sunset": "Sat, 31 Jul 2027 12:00:00 GMT"}),
+    ],
+    ids=["deprecated", "sunset"],
+)
+def test_one_date_alone(settings: Settings, dated: dict[str, object], expected: dict[str, str]) -> None:
+    with leaving(settings, **dated) as gateway:
+        assert said(gateway.as_caregiver(1).get(LISTED)) == {**expected, "link": SUCCESSOR}
+
+
+def test_an_end_before_the_announcement_ends_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARE_LEGACY_DEPRECATED", "2027-01-31")
+    monkeypatch.setenv("CARE_LEGACY_SUNSET", "2027-01-30")
+
+    with pytest.raises(SettingsError) as refusal:
+        read_settings()
+
+    assert str(refusal.value) == (
+        "CARE_LEGACY_SUNSET cannot be read: must not be before CARE_LEGACY_DEPRECATED"
+    )
+
+
+def test_dates_and_a_page_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CARE_LEGACY_DEPRECATED", "2027-01-31")
+    monkeypatch.setenv("CARE_LEGACY_SUNSET", "2027-01-31T00:00:00Z")
+    monkeypatch.setenv("CARE_LEGACY_NOTICE", "https://a.test")
+
+    settings = read_settings()
+
+    assert (settings.legacy_deprecated, settings.legacy_sunset) == (DEPRECATED, DEPRECATED)
+    assert settings.legacy_notice == "https://a.test"

@@ -1,0 +1,229 @@
+"""Promise: who calls the legacy paths is counted, by path, application, role and day, and nothing about
+people; several processes at once add up, and a process that is killed forgets some seconds at most."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from app.db.drivers import open_database
+from app.main import create_app
+from app.rest_compat.usage import MOST_APPLICATIONS, Keeper, Usage, keeping
+from app.settings import Settings
+from tests import keys
+from tests.callers import Gateway, opened
+from tests.db import raw
+from tests.given import DAY, HOUR, NOW, a_world
+from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
+from tests.test_main import take_away
+
+TODAY = "2026-11-21"
+LIST, ONE, PUT, MINE = (
+    f"GET {ASSIGNMENTS}",
+    f"GET {ASSIGNMENTS}/{{id}}",
+    f"PUT {ASSIGNMENTS}",
+    f"GET {SESSIONS}",
+)
+LISTED = f"{ASSIGNMENTS}?time-state=RUNNING"
+Rows = list[tuple[Any, ...]]
+
+
+@contextmanager
+def service(settings: Settings, now: datetime = NOW, **changed: Any) -> Iterator[Gateway]:
+    """From its start to its end, as a process is."""
+    own = settings.model_copy(update=changed)
+    with opened(create_app(own, clock=lambda: now)) as client:
+        yield Gateway(client, own)
+
+
+def counted(settings: Settings) -> Rows:
+    return sorted(
+        raw.run(settings.database, "SELECT day, path, role, application, requests FROM legacy_usage")
+    )
+
+
+def days(settings: Settings) -> list[str]:
+    return [row[0] for row in raw.run(settings.database, "SELECT day FROM legacy_day ORDER BY day")]
+
+
+def test_each_path_is_counted_by_role_and_application(settings: Settings) -> None:
+    with service(settings) as gateway:
+        gateway.given(a_world())
+        caregiver, client = gateway.as_caregiver(1), gateway.as_client(1)
+        caregiver.get(LISTED)
+        caregiver.request("HEAD", LISTED)
+        caregiver.get(f"{ASSIGNMENTS}/1")
+        caregiver.get(f"{ASSIGNMENTS}/none")
+        caregiver.put(ASSIGNMENTS, json={})
+        client.get(f"{SESSIONS}?time-state=RUNNING")
+        client.get(LISTED)
+
+    assert counted(settings) == [
+        (TODAY, LIST, "CAREGIVER", "tests", 2),
+        (TODAY, LIST, "CLIENT", "tests", 1),
+        (TODAY, ONE, "CAREGIVER", "tests", 2),
+        (TODAY, MINE, "CLIENT", "tests", 1),
+        (TODAY, PUT, "CAREGIVER", "tests", 1),
+    ]
+    assert days(settings) == [TODAY]
+
+
+def test_what_is_no_call_of_a_legacy_path_is_not_counted(settings: Settings) -> None:
+    with service(settings) as gateway:
+        gateway.as_caregiver(1).get("/gateway/nowhere")
+        gateway.as_caregiver(1).request("DELETE", ASSIGNMENTS)
+        gateway.as_caregiver(1).graphql("{ viewer { role } }")
+        gateway.as_nobody().get("/readyz")
+
+    assert (counted(settings), days(settings)) == ([], [])
+
+
+def test_of_strangers_nothing_is_kept_but_that_they_asked(settings: Settings) -> None:
+    theirs = {"user-agent": "their-words/1"}
+    with service(settings) as gateway:
+        gateway.as_nobody().get(LISTED, headers=theirs)
+        gateway.with_token("no.token.atall").get(LISTED, headers=theirs)
+        gateway.with_token(keys.token("CAREGIVER", "unheard-of", client_id="theirs")).get(LISTED)
+
+    assert counted(settings) == [(TODAY, LIST, "", "unknown", 3)]
+
+
+APPLICATIONS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "client_id": ({"client_id": "mobile-app", "azp": "other-app"}, "okhttp/4.9", "mobile-app"),
+    "azp": ({"client_id": None, "azp": "web-app"}, "okhttp/4.9", "web-app"),
+    "user agent": ({"client_id": None}, "okhttp/4.9.3 (Linux)", "okhttp"),
+    "one word": ({"client_id": None}, "importer", "importer"),
+    "no agent": ({"client_id": None}, "", "unknown"),
+    "an unreadable agent": ({"client_id": None}, "(compatible)", "unknown"),
+    "a long agent": ({"client_id": None}, "a" * 65, "unknown"),
+    "somebody's address": ({"client_id": "jonas.berg@example.test"}, "okhttp/4.9", "okhttp"),
+    "a long name": ({"client_id": "a" * 65}, "okhttp/4.9", "okhttp"),
+    "no text": ({"client_id": ["a"]}, "okhttp/4.9", "okhttp"),
+    "no name": ({"client_id": ""}, "okhttp/4.9", "okhttp"),
+}
+
+
+@pytest.mark.parametrize("token_cache", [4096, 0])
+def test_an_application_is_what_the_token_or_else_the_user_agent_says(
+    settings: Settings, token_cache: int
+) -> None:
+    with service(settings, token_cache=token_cache) as gateway:
+        gateway.given(a_world())
+        for number, (claims, agent, _) in enumerate(APPLICATIONS.values()):
+            token = keys.token("CAREGIVER", "caregiver-1", jti=str(number), **claims)
+            for _ in range(2):  # verified, and remembered
+                gateway.with_token(token).get(LISTED, headers={"user-agent": agent})
+
+    expected: dict[str, int] = {}
+    for _, _, name in APPLICATIONS.values():
+        expected[name] = expected.get(name, 0) + 2
+    assert {row[3]: row[4] for row in counted(settings)} == expected
+
+
+def test_more_applications_than_can_be_told_apart_are_others() -> None:
+    usage = Usage()
+    for number in range(MOST_APPLICATIONS + 20):
+        for _ in range(3):
+            usage.add(LIST, "CAREGIVER", f"application-{number}", NOW)
+
+    found = {one.application: one.requests for one in usage.take()}
+
+    assert len(found) == MOST_APPLICATIONS + 1
+    assert found["other"] == 60
+    assert set(found.values()) == {3, 60}
+
+
+def test_processes_that_count_at_once_add_up(settings: Settings) -> None:
+    with service(settings) as first:
+        first.given(a_world())
+        with service(settings, now=NOW + HOUR) as second:
+            for gateway in (first, second, second):
+                gateway.as_caregiver(1).get(LISTED)
+    with service(settings, now=NOW + DAY) as third:
+        third.as_caregiver(1).get(LISTED)
+
+    assert counted(settings) == [
+        (TODAY, LIST, "CAREGIVER", "tests", 3),
+        ("2026-11-22", LIST, "CAREGIVER", "tests", 1),
+    ]
+    last = raw.run(settings.database, "SELECT last_date FROM legacy_usage WHERE requests = 3")[0][0]
+    assert datetime.fromisoformat(str(last)) == NOW + HOUR
+
+
+def test_many_writers_at_once_lose_nothing(settings: Settings) -> None:
+    async def write_at_once() -> None:
+        db = await open_database(settings.database)
+        keepers = [Keeper(db, Usage(), lambda: NOW) for _ in range(8)]
+        for _ in range(5):
+            for keeper in keepers:
+                for name in ("one", "two", "three"):
+                    keeper.usage.add(LIST, "CAREGIVER", name, NOW)
+            await asyncio.gather(*(keeper.keep() for keeper in keepers))
+        await db.close()
+
+    asyncio.run(write_at_once())
+
+    assert [row[3:] for row in counted(settings)] == [("one", 40), ("three", 40), ("two", 40)]
+
+
+def test_what_was_counted_is_written_while_the_process_runs(settings: Settings) -> None:
+    """A process that is killed has lost what it counted since."""
+
+    async def serve_for_a_moment() -> Rows:
+        db = await open_database(settings.database)
+        usage = Usage()
+        async with keeping(db, usage, lambda: NOW, pause=0.001):
+            usage.add(LIST, "CLIENT", "one", NOW)
+            async with asyncio.timeout(10):
+                while not (rows := await asyncio.to_thread(counted, settings)):
+                    pass
+        await db.close()
+        return rows
+
+    assert asyncio.run(serve_for_a_moment()) == [(TODAY, LIST, "CLIENT", "one", 1)]
+    assert [row[4] for row in counted(settings)] == [1]
+
+
+def test_what_a_database_cannot_take_now_it_is_given_later(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def write_often() -> None:
+        db = await open_database(settings.database)
+        keeper = Keeper(db, Usage(), lambda: NOW)
+        await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE legacy_usage RENAME TO away")
+        for _ in range(3):
+            keeper.usage.add(LIST, "CLIENT", "one", NOW)
+            await keeper.keep()
+        await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE away RENAME TO legacy_usage")
+        await keeper.keep()
+        await db.close()
+
+    asyncio.run(write_often())
+
+    assert [row[3:] for row in counted(settings)] == [("one", 3)]
+    assert len(caplog.records) == 1
+    assert caplog.records[0].message.startswith("calls of the legacy paths cannot be written")
+
+
+def test_a_process_whose_database_is_gone_still_stops(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "care.legacy")
+    with service(settings) as gateway:
+        take_away(settings.database)
+        gateway.as_nobody().get(LISTED)
+
+    assert any("calls of the legacy paths cannot be written" in record.message for record in caplog.records)
+
+
+def test_what_is_older_than_400_days_is_forgotten(settings: Settings) -> None:
+    for now in (NOW - 401 * DAY, NOW - 399 * DAY, NOW):
+        with service(settings, now=now) as gateway:
+            gateway.as_nobody().get(LISTED)
+
+    assert [row[0] for row in counted(settings)] == ["2025-10-18", TODAY]
+    assert days(settings) == ["2025-10-18", TODAY]
