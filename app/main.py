@@ -35,6 +35,7 @@ from app.dispatch.dispatcher import dispatching
 from app.dispatch.webhook import open_webhook
 from app.engine.schema import Manner
 from app.feed import Feed, told_to_stop
+from app.front import House, front_routes
 from app.ide.serving import asset_maker
 from app.load import Load
 from app.quiet import keep_quiet
@@ -42,7 +43,7 @@ from app.rest_compat.leaving import farewell
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, keeping
 from app.schema.limits import manner_of
-from app.schema.schema import Schema, build_schema
+from app.schema.schema import Schema, build_schema, schema_text
 from app.schema.transport.browsers import AllowedOrigins, send_preflight, with_headers
 from app.schema.transport.endpoint import Endpoint
 from app.schema.transport.http import HEADERS, NO_STORE, header
@@ -93,7 +94,14 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
             await feed.close()
             await db.close()
 
-    routes: list[BaseRoute] = [Route("/livez", live), Route("/readyz", ready)]
+    house = House(
+        settings.in_development,
+        has_own_keys(settings),
+        cache(lambda: schema_text(schema)) if settings.introspects else None,
+        lambda scope: demo_tokens(settings, clock, scope),
+        clock,
+    )
+    routes: list[BaseRoute] = [Route("/livez", live), Route("/readyz", ready), *front_routes(house)]
     page = None
     if settings.in_development:
         built = ide.read_built(ide.BUILT)
@@ -217,10 +225,7 @@ def page_maker(
     settings: Settings, clock: Callable[[], datetime], built: ide.Built | None
 ) -> Callable[[Scope], HTMLResponse]:
     def page(scope: Scope) -> HTMLResponse:
-        tokens = {}
-        if has_own_keys(settings) and is_local(scope):
-            for role, user in ((Role.CAREGIVER, CAREGIVER), (Role.CLIENT, CLIENT)):
-                tokens[role.lower()] = mint_token(settings, role, user, clock())
+        tokens = {role.lower(): token for role, token in demo_tokens(settings, clock, scope).items()}
         if built is None:
             config = ide.PageConfig("/graphql", "/graphql/ide", tokens, ide.EXAMPLES)
             return HTMLResponse(ide.page(config), headers={"content-security-policy": ide.PLAIN_POLICY})
@@ -229,6 +234,13 @@ def page_maker(
         return HTMLResponse(ide.full_page(config, built), headers=headers)
 
     return page
+
+
+def demo_tokens(settings: Settings, clock: Callable[[], datetime], scope: Scope) -> dict[Role, str]:
+    if not (has_own_keys(settings) and is_local(scope)):
+        return {}
+    people = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
+    return {role: mint_token(settings, role, user, clock()) for role, user in people.items()}
 
 
 def is_local(scope: Scope) -> bool:

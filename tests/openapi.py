@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema_rs
 import yaml
 
-PATH = Path(__file__).parent.parent / "openapi.yaml"
+PATH = Path(__file__).parent.parent / "app/rest_compat/openapi.yaml"
 DOCUMENT: dict[str, Any] = yaml.safe_load(PATH.read_text(encoding="utf-8"))
 PATHS: dict[str, dict[str, Any]] = DOCUMENT["paths"]
 SCHEMAS: dict[str, dict[str, Any]] = DOCUMENT["components"]["schemas"]

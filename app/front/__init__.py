@@ -1,0 +1,123 @@
+"""What a visitor finds without a token: the front page, and the description of the legacy paths."""
+
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib.metadata import version
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Scope
+
+from app.care.context import Role
+from app.db.upkeep.migrate import newest_version
+from app.first_minute import what_to_paste
+from app.front.asking import Answer, ask
+from app.front.calls import Call, the_four_calls
+from app.front.markup import CONTENT_SECURITY_POLICY
+from app.front.page import Seen, front_page
+from app.front.reference import reference_page
+from app.rest_compat.description import YAML, as_json
+
+PAGE = {"content-security-policy": CONTENT_SECURITY_POLICY}
+VARY = {"vary": "Accept"}
+
+
+@dataclass(frozen=True)
+class House:
+    """What the front page is told of the service that it stands before."""
+
+    in_development: bool
+    has_own_keys: bool
+    schema: Callable[[], str] | None  # its text, where it may be told
+    tokens: Callable[[Scope], Mapping[Role, str]]  # of the demo world, for whoever may see them
+    clock: Callable[[], datetime]
+
+
+def front_routes(house: House) -> list[Route]:
+    async def front(request: Request) -> Response:
+        if "text/html" not in request.headers.get("accept", ""):
+            return PlainTextResponse(in_short(house, request), headers=VARY)
+        return HTMLResponse(front_page(await looked_at(house, request)), headers=PAGE | VARY)
+
+    async def schema(request: Request) -> Response:
+        assert house.schema is not None
+        return PlainTextResponse(house.schema())
+
+    routes = [
+        Route("/", front),
+        Route("/openapi.html", reference),
+        Route("/openapi.yaml", described_in_yaml),
+        Route("/openapi.json", described_in_json),
+    ]
+    return routes if house.schema is None else [*routes, Route("/schema.graphql", schema)]
+
+
+async def reference(request: Request) -> Response:
+    return HTMLResponse(reference_text(), headers=PAGE)
+
+
+@cache
+def reference_text() -> str:
+    return reference_page()
+
+
+async def described_in_yaml(request: Request) -> Response:
+    return Response(YAML, media_type="application/yaml")  # RFC 9512
+
+
+async def described_in_json(request: Request) -> Response:
+    return Response(as_json(), media_type="application/json")
+
+
+# --- the front page ---
+
+
+async def looked_at(house: House, request: Request) -> Seen:
+    tokens = house.tokens(request.scope)
+    calls = the_four_calls(house.clock())
+    reads = [call for call in calls if call.method == "GET"]  # looking at a page changes nothing
+    return Seen(
+        versions(house),
+        await ask(request, "GET", "/readyz"),
+        house.in_development,
+        house.schema is not None,
+        house.has_own_keys,
+        tokens,
+        calls,
+        {call.operation: await ask_both(request, call, tokens[call.role]) for call in reads if tokens},
+    )
+
+
+async def ask_both(request: Request, call: Call, token: str) -> tuple[Answer, Answer]:
+    legacy = await ask(request, call.method, call.target, token)
+    body = orjson.dumps({"query": call.document, "variables": call.variables})
+    return legacy, await ask(request, "POST", "/graphql", token, body)
+
+
+def versions(house: House) -> dict[str, str]:
+    """Of what it is made with, strangers are told nothing."""
+    found = {"Care Gateway": version("care-gateway"), "Tables": newest_version()}
+    if house.in_development:
+        found |= {"Python": platform.python_version(), "Strawberry": version("strawberry-graphql")}
+    return found
+
+
+def in_short(house: House, request: Request) -> str:
+    lines = [
+        f"Care Gateway {version('care-gateway')}: care sessions, by GraphQL and by four legacy paths.",
+        "",
+        "/graphql        GraphQL, by POST and with a bearer token",
+        *(["/schema.graphql its schema"] if house.schema else []),
+        "/openapi.yaml   the four legacy paths for tools; /openapi.json likewise, /openapi.html to read",
+        "/livez          whether the process answers",
+        "/readyz         whether its database does",
+        "",
+    ]
+    tokens = house.tokens(request.scope)
+    said = what_to_paste(str(request.base_url).rstrip("/"), tokens) if tokens else ""
+    return "\n".join(lines) + said

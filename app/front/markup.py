@@ -1,0 +1,93 @@
+"""HTML from plain values: whatever is not HTML already is escaped, and cannot be more than text."""
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+STYLE = (Path(__file__).parent / "front.css").read_text(encoding="utf-8")
+STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+CONTENT_SECURITY_POLICY = (
+    f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' "
+    "height='16' rx='4' fill='%23146c63'/%3E%3Cpath d='M8 12.5 3.9 8.4a2.5 2.5 0 0 1 3.6-3.5l.5.6.5-.6a2.5 "
+    "2.5 0 0 1 3.6 3.5z' fill='%23fff'/%3E%3C/svg%3E"
+)
+HEAD = (
+    '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    '<meta name="color-scheme" content="light dark">\n'
+    f'<link rel="icon" href="{ICON}">\n<style>{STYLE}</style>\n'
+)
+
+
+class Html(str):
+    """Text that is HTML already."""
+
+
+def escaped(text: object) -> Html:
+    return text if isinstance(text, Html) else Html(html.escape(str(text)))
+
+
+def tag(name: str, *children: object, **attributes: object) -> Html:
+    """An attribute that is a word of Python has a dash behind it; None leaves it out."""
+    said = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Html(f"<{name}{said}>{together(*children)}</{name}>")
+
+
+def together(*children: object) -> Html:
+    return Html("".join(map(escaped, children)))
+
+
+def link(target: str, said: object) -> Html:
+    return tag("a", said, href=target)
+
+
+def block(text: str, label: str, kind: str | None = None) -> Html:
+    """Text as it is typed or answered. It scrolls, so it can be reached by keyboard and has a name."""
+    label = label.replace("`", "")
+    return tag("pre", tag("code", text), class_=kind, tabindex=0, role="region", aria_label=label)
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> Html:
+    titles = tag("tr", *(tag("th", each, scope="col") for each in head))
+    lines = (
+        tag("tr", tag("th", first, scope="row"), *(tag("td", each) for each in rest)) for first, *rest in rows
+    )
+    return tag("table", tag("thead", titles), tag("tbody", *lines))
+
+
+def document(title: str, *body: object) -> str:
+    return f"{HEAD}<title>{html.escape(title)}</title>\n</head>\n{tag('body', *body)}\n</html>\n"
+
+
+# --- the little markup of descriptions: paragraphs, `code`, **strong**, *emphasis* ---
+
+MARKED = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*([^*]+)\*")
+
+
+def prose(text: str) -> Html:
+    return together(*(tag("p", inline(" ".join(each.split()))) for each in text.strip().split("\n\n")))
+
+
+def inline(text: str) -> Html:
+    return together(*pieces(text))
+
+
+def pieces(text: str) -> Iterator[Html]:
+    at = 0
+    for found in MARKED.finditer(text):
+        yield escaped(text[at : found.start()])
+        code, strong, _ = found.groups()
+        yield tag("code" if code else "strong" if strong else "em", found[found.lastindex or 0])
+        at = found.end()
+    yield escaped(text[at:])

@@ -1,0 +1,33 @@
+"""openapi.yaml, the description of the four paths for readers and tools, as it is and as JSON."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+YAML = (Path(__file__).parent / "openapi.yaml").read_bytes()
+
+
+@cache
+def document() -> dict[str, Any]:
+    import yaml  # here: only who reads the description needs it
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    found: dict[str, Any] = yaml.load(YAML, loader)
+    return found
+
+
+@cache
+def as_json() -> bytes:
+    return orjson.dumps(document(), option=orjson.OPT_INDENT_2)
+
+
+def resolved(part: dict[str, Any]) -> dict[str, Any]:
+    """What a reference points to."""
+    while "$ref" in part:
+        found: Any = document()
+        for name in part["$ref"].removeprefix("#/").split("/"):
+            found = found[name]
+        part = found
+    return part
