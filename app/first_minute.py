@@ -25,6 +25,8 @@ def what_to_paste(base: str, tokens: Mapping[Role, str]) -> str:
     return "\n".join(
         [
             "",
+            f"Where things are: {base}/",
+            "",
             f"GraphQL in the browser: {base}/graphql",
             "",
             f"Caregiver token: {caregiver}",

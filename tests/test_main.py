@@ -85,7 +85,7 @@ def take_away(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["//", "/health", "/livez/", "/graphql/", "/graphql/ide/none.js", "/gatewa", "/docs"]
+    "path", ["/index.html", "/health", "/livez/", "/graphql/", "/graphql/ide/none.js", "/gatewa", "/docs"]
 )
 def test_an_unknown_path_leads_nowhere(gateway: Gateway, path: str) -> None:
     said = gateway.as_caregiver(1).client.get(path, follow_redirects=False)

@@ -1,8 +1,13 @@
 """What is shown without a token depends on no kind of database."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 
-@pytest.fixture(scope="session", params=["sqlite"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture
+def database_url(migrated_sqlite: str, tmp_path: Path) -> str:
+    copy = tmp_path / "care.db"
+    shutil.copyfile(migrated_sqlite.removeprefix("sqlite:///"), copy)
+    return f"sqlite:///{copy}"

@@ -16,6 +16,7 @@ from app.db.kept import differences
 from app.development import KEY_FILE, public_key
 from app.settings import Environment, Settings
 from tests.callers import run_read
+from tests.db import raw
 from tests.live.processes import PATIENCE, Served, free_port, run, serving, start
 
 pytestmark = pytest.mark.live
@@ -95,7 +96,10 @@ def test_several_workers_serve_one_world_and_stop_together(tmp_path: Path) -> No
         code, said = served.stop(signal.SIGTERM)
 
     assert [status for status, _ in answers] == [200] * 6
-    assert run_read(f"sqlite:///{care['var']}/care.db", differences()) == []
+    database = f"sqlite:///{care['var']}/care.db"
+    assert run_read(database, differences()) == []
+    calls = raw.run(database, "SELECT role, application, requests FROM legacy_usage")
+    assert calls == [("CAREGIVER", "development", 6)]  # of both together
     assert said.count("Application startup complete.") == 2
     assert said.count("Application shutdown complete.") == 2
     assert (code, "Traceback" in said) == (0, False)

@@ -10,6 +10,7 @@ from httpx2 import Response
 
 from app.main import create_app
 from app.settings import Settings, SettingsError, read_settings
+from tests import openapi
 from tests.callers import Gateway, opened
 from tests.given import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
@@ -61,6 +62,8 @@ def test_both_dates_and_where_to_read_of_them(settings: Settings) -> None:
             "link": ", ".join([SUCCESSOR, *links]),
         }
     assert [said(answer) for answer in others] == [{}, {}, {}]
+    path, answer = LISTED.partition("?")[0], answers[0]
+    openapi.assert_documented("GET", path, 200, answer.headers, answer.json())
 
 
 def test_without_a_date_nothing_is_said_and_the_rest_of_an_answer_is_the_same(settings: Settings) -> None:

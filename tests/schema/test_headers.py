@@ -63,7 +63,15 @@ def test_every_answer_of_graphql_has_the_headers_once(standing: Gateway, name: s
     has_headers(response, OF_BROWSERS, OF_EVERY | others | {"x-request-id"})
 
 
-ELSEWHERE = {"/livez": 200, "/readyz": 200, "/": 404, "/graphql/": 404, "/graphql/ide/none.js": 404}
+ELSEWHERE = {
+    "/livez": 200,
+    "/readyz": 200,
+    "/openapi.yaml": 200,
+    "/openapi.json": 200,
+    "/nowhere": 404,
+    "/graphql/": 404,
+    "/graphql/ide/none.js": 404,
+}
 
 
 @pytest.mark.parametrize("path", ELSEWHERE)
@@ -133,14 +141,17 @@ def production(settings: Settings) -> Iterator[Gateway]:
         yield gateway
 
 
+WITH_HEAD = {("HEAD", "/"), ("HEAD", "/livez")}
+
+
 @pytest.mark.parametrize("method", ["TRACE", "CONNECT", "BREW", "HEAD", "PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize("path", ["/graphql", "/", "/livez"])
+@pytest.mark.parametrize("path", ["/graphql", "/", "/livez", "/nowhere"])
 def test_an_odd_method_gets_a_plain_refusal(production: Gateway, method: str, path: str) -> None:
     said = {"cookie": "x=1", "x-secret": "what-nobody-echoes"}
 
     response = production.as_caregiver(1).request(method, path, headers=said)
 
-    status = 404 if path == "/" else 200 if (path, method) == ("/livez", "HEAD") else 405
+    status = 404 if path == "/nowhere" else 200 if (method, path) in WITH_HEAD else 405
     assert response.status_code == status
     assert "what-nobody-echoes" not in response.text + str(response.headers)
 
