@@ -17,7 +17,7 @@ EXIT_CODES = {State.UNUSED: 0, State.USED: 1, State.NOT_KNOWN: 3}  # 2: the comm
 ANSWERS = {
     State.UNUSED: "They may be switched off: in these days nobody called any of them.",
     State.USED: "They are still in use.",
-    State.NOT_KNOWN: "Not known yet: they have not been counted for that long.",
+    State.NOT_KNOWN: "Not known: nobody called them, but not all of these days were counted.",
 }
 HEAD = ("application", "role", "requests", "before", "trend", "last use (UTC)")
 NUMBERS = {"requests", "before", "trend"}

@@ -6,6 +6,9 @@ import html
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 STYLE = (Path(__file__).parent / "front.css").read_text(encoding="utf-8")
 STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
@@ -56,6 +59,10 @@ def block(text: str, label: str, kind: str | None = None) -> Html:
     """Text as it is typed or answered. It scrolls, so it can be reached by keyboard and has a name."""
     label = label.replace("`", "")
     return tag("pre", tag("code", text), class_=kind, tabindex=0, role="region", aria_label=label)
+
+
+def spread(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> Html:

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
 from app.care.context import Role
 from app.front.asking import Answer
 from app.front.calls import Call
-from app.front.markup import Html, block, document, inline, link, prose, table, tag, together
+from app.front.markup import Html, block, document, inline, link, prose, spread, table, tag, together
 from app.front.shapes import shape_of
 
 PEOPLE = {Role.CAREGIVER: "a caregiver, Mara Lind", Role.CLIENT: "a client, Jonas Berg"}  # of the demo world
@@ -201,10 +200,6 @@ def answered(call: Call, answer: Answer | None, contract: str) -> Html:
 def shape(call: Call) -> Html:
     said = "An answer is made of" if call.method == "GET" else "It is not asked here. An answer is made of"
     return together(tag("p", f"{said}:"), block(shape_of(call.operation), f"shape: {call.title}"))
-
-
-def spread(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
 def docs() -> Html:

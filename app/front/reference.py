@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import orjson
-
-from app.front.markup import Html, block, document, escaped, inline, link, prose, table, tag, together
+from app.front.markup import Html, block, document, escaped, inline, link, prose, spread, table, tag, together
 from app.front.shapes import operations, type_of
 from app.rest_compat.description import document as description
 from app.rest_compat.description import resolved
@@ -144,7 +142,3 @@ def type_cell(schema: dict[str, Any]) -> Html:
     if "items" in schema:
         return together("list of ", type_cell(schema["items"]))
     return escaped(type_of(schema))
-
-
-def spread(value: Any) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

@@ -69,9 +69,12 @@ def first_day_of(now: datetime, days: int) -> str:
 def report_of(known: Known, now: datetime, days: int) -> Report:
     first_day, day_before = first_day_of(now, days), first_day_of(now, 2 * days)
     since = known.days[0][1] if known.days else None
-    counted = sum(day >= first_day for day, _ in known.days)
-    has_all = since is not None and day_of(since) <= first_day
-    has_before = since is not None and day_of(since) <= day_before
+    on = [day for day, _ in known.days if day >= first_day]
+    missed = days - 1 - len(set(on) - {day_of(now)})  # today is still to come to its end
+    # The day on which counting began was not counted whole.
+    has_all = since is not None and day_of(since) < first_day and missed == 0
+    has_before = since is not None and day_of(since) < day_before
+    counting = Counting(since, first_day, days, missed, now)
 
     def of_path(path: str) -> OfPath:
         mine = [one for one in known.usage if one.path == path]
@@ -82,12 +85,12 @@ def report_of(known: Known, now: datetime, days: int) -> Report:
         last_use = max(uses, default=None)
         refused = sum(one.requests for one in recent if one.role == NOBODY)
         state = State.USED if lines else State.UNUSED if has_all else State.NOT_KNOWN
-        said = verdict_of(state, lines, last_use, since, now, days)
+        said = verdict_of(state, lines, last_use, counting)
         if refused:
             said += f" ({refused:,} without a valid token, refused)"
         return OfPath(path, state, said, last_use, lines, refused)
 
-    return Report(now, days, first_day, since, counted, [of_path(path) for path in PATHS])
+    return Report(now, days, first_day, since, len(on), [of_path(path) for path in PATHS])
 
 
 def lines_of(recent: list[Counted], earlier: list[Counted], has_before: bool) -> Iterator[Line]:
@@ -103,23 +106,32 @@ def lines_of(recent: list[Counted], earlier: list[Counted], has_before: bool) ->
         )
 
 
-def verdict_of(
-    state: State,
-    lines: list[Line],
-    last_use: datetime | None,
-    since: datetime | None,
-    now: datetime,
-    days: int,
-) -> str:
+@dataclass(frozen=True)
+class Counting:
+    """Since when, and how much of the days that are asked about."""
+
+    since: datetime | None
+    first_day: str
+    days: int
+    missed: int
+    now: datetime
+
+
+def verdict_of(state: State, lines: list[Line], last_use: datetime | None, counting: Counting) -> str:
     if state is State.USED:
         applications = list(dict.fromkeys(line.application for line in lines))
         return f"still {counted(len(applications), 'application')}: {named(lines, applications)}"
+    since, now = counting.since, counting.now
     if since is None:
         return "not known: calls have not been counted yet"
+    if state is State.NOT_KNOWN and day_of(since) >= counting.first_day:
+        so_far, again = counted(days_between(since, now), "day"), since + timedelta(days=counting.days)
+        return (
+            f"not known: nobody has called it, but it is counted for {so_far}; ask again on {day_of(again)}"
+        )
     if state is State.NOT_KNOWN:
-        ask_again = day_of(since + timedelta(days=days - 1))
-        so_far = counted(days_between(since, now) + 1, "day")
-        return f"not known: nobody has called it, but only {so_far} are counted; ask again on {ask_again}"
+        missed = f"{counting.missed} of these days"
+        return f"not known: nobody has called it, but on {missed} the service did not run"
     if last_use is None:
         return f"nobody has called it since counting began, {counted(days_between(since, now), 'day')} ago"
     return f"nobody has called it for {counted(days_between(last_use, now), 'day')}"

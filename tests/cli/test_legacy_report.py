@@ -63,12 +63,27 @@ def test_a_new_installation_does_not_say_nobody(command: Command, settings: Sett
 
     said = command("legacy", "report")
 
-    again = day_of(now + 25 * DAY)
-    sentence = f"not known: nobody has called it, but only 5 days are counted; ask again on {again}"
+    again = day_of(now + 26 * DAY)
+    sentence = f"not known: nobody has called it, but it is counted for 4 days; ask again on {again}"
     assert said.exit_code == 3
     assert verdicts(said.stdout) == [sentence] * 4
-    assert said.stdout.endswith("\nNot known yet: they have not been counted for that long.\n")
-    assert command("legacy", "report", "--days", "5").exit_code == 0
+    last = "\nNot known: nobody called them, but not all of these days were counted.\n"
+    assert said.stdout.endswith(last)
+    assert [command("legacy", "report", "--days", days).exit_code for days in ("4", "5")] == [0, 3]
+
+
+def test_days_on_which_the_service_did_not_run_are_not_known(
+    command: Command, settings: Settings, now: datetime
+) -> None:
+    ran = [day for day in watched(now, 40) if day not in (now - 3 * DAY, now - 4 * DAY)]
+    run_write(settings.database, planting([], ran))
+
+    said = command("legacy", "report")
+
+    assert said.exit_code == 3
+    sentence = "not known: nobody has called it, but on 2 of these days the service did not run"
+    assert verdicts(said.stdout) == [sentence] * 4
+    assert command("legacy", "report", "--days", "3").exit_code == 0
 
 
 def test_paths_that_nobody_calls_may_be_switched_off(
