@@ -39,7 +39,7 @@ from app.front import House, front_routes
 from app.ide.serving import asset_maker
 from app.load import Load
 from app.quiet import keep_quiet
-from app.rest_compat.leaving import farewell
+from app.rest_compat.leaving import end_in_words, farewell
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, keeping
 from app.schema.limits import manner_of
@@ -98,6 +98,8 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
         settings.in_development,
         has_own_keys(settings),
         cache(lambda: schema_text(schema)) if settings.introspects else None,
+        end_in_words(settings),
+        settings.legacy_notice,
         lambda scope: demo_tokens(settings, clock, scope),
         clock,
     )

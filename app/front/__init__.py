@@ -34,6 +34,8 @@ class House:
     in_development: bool
     has_own_keys: bool
     schema: Callable[[], str] | None  # its text, where it may be told
+    end: str  # of the legacy paths, where a date is set, in a sentence
+    notice: str  # the address of the page that tells of it
     tokens: Callable[[Scope], Mapping[Role, str]]  # of the demo world, for whoever may see them
     clock: Callable[[], datetime]
 
@@ -87,6 +89,8 @@ async def looked_at(house: House, request: Request) -> Seen:
         house.in_development,
         house.schema is not None,
         house.has_own_keys,
+        house.end,
+        house.notice,
         tokens,
         calls,
         {call.operation: await ask_both(request, call, tokens[call.role]) for call in reads if tokens},
@@ -118,6 +122,8 @@ def in_short(house: House, request: Request) -> str:
         "/readyz         whether its database does",
         "",
     ]
+    if house.end:
+        lines += [f"{house.end} {house.notice}".strip(), ""]
     tokens = house.tokens(request.scope)
     said = what_to_paste(str(request.base_url).rstrip("/"), tokens) if tokens else ""
     return "\n".join(lines) + said

@@ -48,6 +48,8 @@ class Seen:
     in_development: bool
     has_schema: bool
     has_own_keys: bool
+    end: str  # of the legacy paths, where a date is set, in a sentence
+    notice: str  # the address of the page that tells of it
     tokens: Mapping[Role, str]  # empty where they may not be shown
     calls: tuple[Call, ...]
     answers: Mapping[str, tuple[Answer, Answer]]  # by operation: the legacy path's and GraphQL's
@@ -150,11 +152,16 @@ def calls(seen: Seen) -> Html:
     else:
         intro = "What the legacy answers are made of; those of GraphQL have the form of the operation."
     return together(
+        tag("p", tag("strong", seen.end), *(end_page(seen.notice))) if seen.end else Html(""),
         tag("p", intro, " ", link("#differences", "What is different"), " stands below."),
         *(call_section(seen, call) for call in seen.calls),
         tag("h3", "What is different", id="differences"),
         tag("ul", *(tag("li", inline(each)) for each in LEAVING)),
     )
+
+
+def end_page(notice: str) -> list[object]:
+    return [" ", link(notice, "What this means")] if notice else []
 
 
 def call_section(seen: Seen, call: Call) -> Html:
@@ -166,18 +173,21 @@ def call_section(seen: Seen, call: Call) -> Html:
             tag("h4", "Legacy"),
             block(legacy_text(call), f"legacy request: {call.title}", "request"),
             tag("p", link(f"/openapi.html#{name}", "everything about this path")),
+            Html("") if legacy else shape(call),
         ),
-        tag("div", answered(call, legacy, "legacy") or shape(call)),
+        *([tag("div", answered(call, legacy, "legacy"))] if legacy else []),
         tag(
             "div",
             tag("h4", "GraphQL"),
             block(call.document, f"GraphQL operation: {call.title}"),
             block(spread(call.variables), f"its variables: {call.title}") if call.variables else Html(""),
         ),
-        tag("div", answered(call, graphql, "GraphQL")),
+        *([tag("div", answered(call, graphql, "GraphQL"))] if graphql else []),
     )
     title = tag("h3", call.title, " ", tag("span", f"for a {call.role.lower()}", class_="soft"), id=name)
-    return tag("section", title, tag("div", *parts, class_="pair"), aria_labelledby=name)
+    return tag(
+        "section", title, tag("div", *parts, class_="pair" if legacy else "pair forms"), aria_labelledby=name
+    )
 
 
 def legacy_text(call: Call) -> str:
@@ -185,9 +195,7 @@ def legacy_text(call: Call) -> str:
     return head if call.body is None else f"{head}\nContent-Type: application/json\n\n{spread(call.body)}"
 
 
-def answered(call: Call, answer: Answer | None, contract: str) -> Html:
-    if answer is None:
-        return Html("")
+def answered(call: Call, answer: Answer, contract: str) -> Html:
     status = tag("span", answer.status, class_="status" if answer.status == 200 else "status bad")
     hint = "Is the demo world loaded? `care-gateway demo` loads it." if answer.status in (401, 403) else ""
     return together(

@@ -121,9 +121,8 @@ def schemas() -> Html:
 def schema_part(name: str, schema: dict[str, Any]) -> Html:
     title = tag("h3", tag("code", name), id=f"shape-{name}")
     if "properties" not in schema:
-        return together(
-            title, prose(schema["description"]), tag("p", escaped(type_of(schema)), class_="soft")
-        )
+        said = type_of({"$ref": f"#/components/schemas/{name}"})
+        return together(title, prose(schema["description"]), tag("p", said, class_="soft"))
     rows = (
         (tag("code", member), type_cell(each), prose(resolved(each).get("description", "")))
         for member, each in schema["properties"].items()

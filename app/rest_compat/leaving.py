@@ -28,3 +28,13 @@ def link(settings: Settings, relation: str) -> str:
     if not settings.legacy_notice:
         return ""
     return f'<{settings.legacy_notice}>; rel="{relation}"; type="text/html"'
+
+
+def end_in_words(settings: Settings) -> str:
+    """For people, in a sentence; empty where no date is set."""
+    said = []
+    if settings.legacy_deprecated is not None:
+        said.append(f"are deprecated from {settings.legacy_deprecated:%Y-%m-%d %H:%M} UTC on")
+    if settings.legacy_sunset is not None:
+        said.append(f"may no longer answer from {settings.legacy_sunset:%Y-%m-%d %H:%M} UTC on")
+    return f"The legacy paths {' and '.join(said)}." if said else ""

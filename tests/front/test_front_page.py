@@ -21,7 +21,7 @@ from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import Gateway, opened, run_write
 from tests.db import raw
-from tests.given import NOW
+from tests.given import DAY, NOW
 from tests.schema.test_headers import OF_BROWSERS
 from tests.test_main import take_away
 
@@ -149,6 +149,24 @@ def test_a_service_that_is_not_ready_says_so_on_its_page(settings: Settings) -> 
         page = page_of(gateway).text
 
     assert '<span class="status bad">the database does not answer</span>' in page
+
+
+def test_dates_for_leaving_the_legacy_paths_are_told(settings: Settings) -> None:
+    dated = {
+        "legacy_deprecated": NOW,
+        "legacy_sunset": NOW + 365 * DAY,
+        "legacy_notice": "https://example.test/leaving?a=1&b=2",
+    }
+    with service(settings, **dated) as gateway:
+        page = page_of(gateway).text
+        short = gateway.as_nobody().get("/").text
+
+    said = (
+        "The legacy paths are deprecated from 2026-11-21 09:00 UTC on "
+        "and may no longer answer from 2027-11-21 09:00 UTC on."
+    )
+    assert f'<strong>{said}</strong> <a href="https://example.test/leaving?a=1&amp;b=2">' in page
+    assert f"\n{said} https://example.test/leaving?a=1&b=2\n" in short
 
 
 # --- what it is served as --------------------------------------------------------------------------
