@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from httpx2 import Response
@@ -16,6 +17,7 @@ from httpx2 import Response
 from app.db.upkeep.demo import demo_lines
 from app.db.upkeep.importing import importing
 from app.front.calls import the_four_calls
+from app.front.page import DOCS
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
@@ -267,6 +269,12 @@ def test_a_page_is_well_built(own_keys: Settings, path: str) -> None:
     for link, answer in found.items():
         anchor = link.partition("#")[2]
         assert not anchor or f'id="{anchor}"' in answer.text
+
+
+def test_the_documents_that_it_names_are_there() -> None:
+    root = Path(__file__).parent.parent.parent
+
+    assert [path for path, _ in DOCS if not (root / path).is_file()] == []
 
 
 def test_text_is_shown_as_text(settings: Settings) -> None:
