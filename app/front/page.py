@@ -20,6 +20,7 @@ DOCS = (
     ("README.md", "the first minutes, commands, settings"),
     ("docs/legacy-contract.md", "the four legacy paths in full"),
     ("docs/leaving-the-legacy-paths.md", "from them to GraphQL, and who still calls them"),
+    ("docs/clients.md", "setting up Apollo Client, urql, Relay and others"),
     ("docs/domain.md", "who may do what when"),
     ("docs/subscriptions.md", "listening to what happens"),
     ("docs/limits.md", "how much may be asked for"),
