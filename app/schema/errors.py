@@ -24,11 +24,21 @@ OVERLOADED = "OVERLOADED"
 TOO_COSTLY = "TOO_COSTLY"
 
 
+TO_MEND = "Why nothing was changed; empty when it was."
+
+
 @strawberry.type(description="Something about the input that a person can mend.")
 class UserError:
-    code: str
-    field: list[str] | None = strawberry.field(description="Path of the input member it is about.")
-    message: str
+    code: str = strawberry.field(
+        description="What kind of refusal: INCOMPLETE, UNREADABLE, NOT_FOUND, NOT_RUNNING, WRONG_STATE or "
+        "DRAFT_CONFLICT."
+    )
+    field: list[str] | None = strawberry.field(
+        description="Path of the member of `input`; of an answer it is `answers` and the id of the question."
+    )
+    message: str = strawberry.field(
+        description="A fixed phrase for developers, which repeats nothing of the input. Show people your own."
+    )
 
 
 def user_errors(refusal: Refused) -> list[UserError]:

@@ -108,11 +108,13 @@ async def stored_draft(info: Info, refusal: Refused) -> Any:
     return await drafts.read_draft(info.context, refusal.draft_id, wanted_under(info, "draft", AnswerSet))
 
 
-@strawberry.type(description="What can be changed.")
+@strawberry.type(
+    description="What can be changed. Where `userErrors` of a payload says why not, nothing was changed."
+)
 class Mutation:
     # --- sessions ---
 
-    @strawberry.mutation(description="Open a session with a client, or several at equal distances.")
+    @strawberry.mutation(description="For caregivers: open a session with a client, or several.")
     async def create_session(self, info: Info, input: CreateSessionInput) -> CreateSessionPayload:
         ctx = ready(info, Role.CAREGIVER)
         given, repeat = input.homework, input.repeat
@@ -133,7 +135,7 @@ class Mutation:
             return CreateSessionPayload(sessions=[], user_errors=user_errors(refusal))
         return CreateSessionPayload(sessions=rows, user_errors=[])
 
-    @strawberry.mutation(description="Change an open session.")
+    @strawberry.mutation(description="For caregivers: change a session that is not closed.")
     async def update_session(self, info: Info, input: UpdateSessionInput) -> UpdateSessionPayload:
         ctx = ready(info, Role.CAREGIVER)
         change = opening.SessionChange(
@@ -142,7 +144,9 @@ class Mutation:
         wanted = wanted_under(info, "session", Session)
         return await changed(UpdateSessionPayload, "session", opening.update_session(ctx, change, wanted))
 
-    @strawberry.mutation(description="Close a session for good: it takes no homework and no answers.")
+    @strawberry.mutation(
+        description="For caregivers: close a session for good; it takes no homework and no answers any more."
+    )
     async def close_session(self, info: Info, input: CloseSessionInput) -> CloseSessionPayload:
         ctx, session_id = ready(info, Role.CAREGIVER), read_id(input.session_id, Session)
         wanted = wanted_under(info, "session", Session)
@@ -150,7 +154,9 @@ class Mutation:
 
     # --- homework ---
 
-    @strawberry.mutation(description="Assign books to the client of a running session: all of them or none.")
+    @strawberry.mutation(
+        description="For caregivers: assign books to the client of a running session, all of them or none."
+    )
     async def assign_homework(self, info: Info, input: AssignHomeworkInput) -> AssignHomeworkPayload:
         ctx = ready(info, Role.CAREGIVER)
         asked = read_homework(read_id(input.session_id, Session), input)
@@ -161,14 +167,14 @@ class Mutation:
             return AssignHomeworkPayload(assignments=[], message=None, user_errors=user_errors(refusal))
         return AssignHomeworkPayload(assignments=rows, message=ASSIGNED, user_errors=[])
 
-    @strawberry.mutation(description="Give a pending assignment more time.")
+    @strawberry.mutation(description="For caregivers: give a pending assignment more time.")
     async def extend_assignment(self, info: Info, input: ExtendAssignmentInput) -> ExtendAssignmentPayload:
         ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "assignment", Assignment)
         change = pending.extend_assignment(ctx, assignment_id, input.end_date, wanted)
         return await changed(ExtendAssignmentPayload, "assignment", change)
 
-    @strawberry.mutation(description="Take a pending assignment back: it is gone for both.")
+    @strawberry.mutation(description="For caregivers: take a pending assignment back; it is gone for both.")
     async def withdraw_assignment(
         self, info: Info, input: WithdrawAssignmentInput
     ) -> WithdrawAssignmentPayload:
@@ -177,21 +183,25 @@ class Mutation:
         change = pending.withdraw_assignment(ctx, assignment_id, wanted)
         return await changed(WithdrawAssignmentPayload, "session", change)
 
-    @strawberry.mutation(description="Say when the client is reminded of a pending assignment.")
+    @strawberry.mutation(
+        description="For caregivers: say when the client is reminded of a pending assignment."
+    )
     async def set_reminders(self, info: Info, input: SetRemindersInput) -> SetRemindersPayload:
         ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "assignment", Assignment)
         change = pending.set_reminders(ctx, assignment_id, tuple(input.remind_dates), wanted)
         return await changed(SetRemindersPayload, "assignment", change)
 
-    @strawberry.mutation(description="Have a submitted assignment answered once more; its history stays.")
+    @strawberry.mutation(
+        description="For caregivers: have a submitted assignment answered once more; its history stays."
+    )
     async def reopen_assignment(self, info: Info, input: ReopenAssignmentInput) -> ReopenAssignmentPayload:
         ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "assignment", Assignment)
         change = submitting.reopen_assignment(ctx, assignment_id, wanted)
         return await changed(ReopenAssignmentPayload, "assignment", change)
 
-    @strawberry.mutation(description="Say something of a submission, or mend what was said.")
+    @strawberry.mutation(description="For caregivers: say something of a submission, or mend what was said.")
     async def give_feedback(self, info: Info, input: GiveFeedbackInput) -> GiveFeedbackPayload:
         ctx = ready(info, Role.CAREGIVER)
         opinion = feedback.Opinion(read_id(input.answer_set_id, AnswerSet), input.text, input.score)
@@ -207,7 +217,7 @@ class Mutation:
 
     # --- answers ---
 
-    @strawberry.mutation(description="Save the client's draft; nobody else sees it.")
+    @strawberry.mutation(description="For clients: save the draft of an assignment; nobody else sees it.")
     async def save_answers(self, info: Info, input: SaveAnswersInput) -> SaveAnswersPayload:
         ctx = ready(info, Role.CLIENT)
         answers = read_answers(input.assignment_id, input.answers, input.revision)
@@ -219,7 +229,7 @@ class Mutation:
             return SaveAnswersPayload(draft=there, user_errors=user_errors(refusal))
         return SaveAnswersPayload(draft=draft, user_errors=[])
 
-    @strawberry.mutation(description="Submit the answers to an assignment, for good.")
+    @strawberry.mutation(description="For clients: submit the answers to an assignment, for good.")
     async def submit_answers(self, info: Info, input: SubmitAnswersInput) -> SubmitAnswersPayload:
         ctx = ready(info, Role.CLIENT)
         answers = read_answers(input.assignment_id, input.answers, input.revision)

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import Annotated
 
 import strawberry
 
@@ -37,8 +38,8 @@ from app.schema.types import audit as audit_types
 from app.schema.types import books as book_types
 from app.schema.types import people as people_types
 from app.schema.types import sessions as session_types
-from app.schema.types.lists import MOST_ROWS, PAGE, Connection, read_window
-from app.schema.types.node import Node, read_global_id, read_id
+from app.schema.types.lists import MOST_ROWS, PAGE, After, Connection, First, Offset, read_window
+from app.schema.types.node import EitherId, Node, read_global_id, read_id
 from app.schema.types.people import Viewer
 
 # How the rows of each kind are looked up for a viewer.
@@ -104,13 +105,24 @@ class Query:
     @strawberry.field(
         description="An object by its global id; null when it is not the viewer's.", graphql_type=Node | None
     )
-    async def node(self, info: Info, id: strawberry.ID) -> object:
+    async def node(
+        self,
+        info: Info,
+        id: Annotated[strawberry.ID, strawberry.argument(description="A global id, as `id` fields say it.")],
+    ) -> object:
         return (await look_up_nodes(info, [id]))[0]
 
     @strawberry.field(
-        description="Objects by their global ids, in the order asked.", graphql_type=list[Node | None]
+        description="Objects by their global ids, in the order asked; null where one is not the viewer's.",
+        graphql_type=list[Node | None],
     )
-    async def nodes(self, info: Info, ids: list[strawberry.ID]) -> object:
+    async def nodes(
+        self,
+        info: Info,
+        ids: Annotated[
+            list[strawberry.ID], strawberry.argument(description=f"Up to {MOST_ROWS} global ids.")
+        ],
+    ) -> object:
         return await look_up_nodes(info, ids)
 
     @strawberry.field(
@@ -119,10 +131,12 @@ class Query:
     async def sessions(
         self,
         info: Info,
-        time_state: TimeState | None = None,
-        first: int | None = PAGE,
-        after: str | None = None,
-        offset: int | None = None,
+        time_state: Annotated[
+            TimeState | None, strawberry.argument(description="Only sessions of this time state.")
+        ] = None,
+        first: First = PAGE,
+        after: After = None,
+        offset: Offset = None,
     ) -> object:
         wanted, window = asked_page(info, Session, first, after, offset)
         return await list_my_sessions(info.context, time_state, window, wanted)
@@ -131,26 +145,42 @@ class Query:
         description="One of the viewer's sessions, by either form of its id.",
         graphql_type=session_types.Session | None,
     )
-    async def session(self, info: Info, id: strawberry.ID) -> object:
+    async def session(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Session, id)
 
     @strawberry.field(
-        description="The viewer's own assignments, newest first. The time state is that of the session;"
-        " overdue are those pending behind their end in sessions that still run.",
+        description="The viewer's own assignments, newest first.",
         graphql_type=Connection[assignment_types.Assignment],
     )
     async def assignments(
         self,
         info: Info,
-        time_state: TimeState | None = None,
-        status: AssignmentStatus | None = None,
-        session_id: strawberry.ID | None = None,
-        client_id: strawberry.ID | None = None,
-        is_overdue: bool | None = None,
-        submitted_since: datetime | None = None,
-        first: int | None = PAGE,
-        after: str | None = None,
-        offset: int | None = None,
+        time_state: Annotated[
+            TimeState | None,
+            strawberry.argument(description="Only those whose session is of this time state."),
+        ] = None,
+        status: Annotated[
+            AssignmentStatus | None, strawberry.argument(description="Only those of this status.")
+        ] = None,
+        session_id: Annotated[
+            strawberry.ID | None, strawberry.argument(description="Only those of this session.")
+        ] = None,
+        client_id: Annotated[
+            strawberry.ID | None, strawberry.argument(description="Only those of this client.")
+        ] = None,
+        is_overdue: Annotated[
+            bool | None,
+            strawberry.argument(
+                description="True: only those pending after their end date, in sessions that still run; "
+                "false: only the others."
+            ),
+        ] = None,
+        submitted_since: Annotated[
+            datetime | None, strawberry.argument(description="Only those submitted at this moment or later.")
+        ] = None,
+        first: First = PAGE,
+        after: After = None,
+        offset: Offset = None,
     ) -> object:
         wanted, window = asked_page(info, Assignment, first, after, offset)
         asked = AssignmentFilter(
@@ -167,44 +197,58 @@ class Query:
         description="One of the viewer's assignments, by either form of its id.",
         graphql_type=assignment_types.Assignment | None,
     )
-    async def assignment(self, info: Info, id: strawberry.ID) -> object:
+    async def assignment(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Assignment, id)
 
     @strawberry.field(
-        description="What came in, newest first: every submission, also where it was reopened since.",
+        description="What came in, newest first: the submissions of every attempt.",
         graphql_type=Connection[answer_types.AnswerSet],
     )
     async def submissions(
         self,
         info: Info,
-        since: datetime | None = None,
-        client_id: strawberry.ID | None = None,
-        first: int | None = PAGE,
-        after: str | None = None,
+        since: Annotated[
+            datetime | None, strawberry.argument(description="Only those of this moment or later.")
+        ] = None,
+        client_id: Annotated[
+            strawberry.ID | None, strawberry.argument(description="Only those of this client.")
+        ] = None,
+        first: First = PAGE,
+        after: After = None,
     ) -> object:
         wanted, window = asked_page(info, AnswerSet, first, after)
         asked = SubmissionFilter(since, filter_number(client_id, Client))
         return await list_my_submissions(info.context, asked, window, wanted)
 
     @strawberry.field(
-        description="A caregiver's own clients, newest first.", graphql_type=Connection[people_types.Client]
+        description="For caregivers: the clients whom they have or had a session with, newest first.",
+        graphql_type=Connection[people_types.Client],
     )
-    async def clients(self, info: Info, first: int | None = PAGE, after: str | None = None) -> object:
+    async def clients(self, info: Info, first: First = PAGE, after: After = None) -> object:
         wanted, window = asked_page(info, Client, first, after)
         return await people.list_my_clients(info.context, window, wanted)
 
     @strawberry.field(
-        description="The book catalogue, newest first; a search finds names by how their words begin.",
+        description="The books that can be assigned, newest first.",
         graphql_type=Connection[book_types.Book],
     )
     async def books(
         self,
         info: Info,
-        search: str | None = None,
-        module_id: strawberry.ID | None = None,
-        is_test: bool | None = None,
-        first: int | None = PAGE,
-        after: str | None = None,
+        search: Annotated[
+            str | None,
+            strawberry.argument(
+                description="Up to five words; each must begin a word of the name, in any case."
+            ),
+        ] = None,
+        module_id: Annotated[
+            strawberry.ID | None, strawberry.argument(description="Only those of this module.")
+        ] = None,
+        is_test: Annotated[
+            bool | None, strawberry.argument(description="True: only tests; false: only the others.")
+        ] = None,
+        first: First = PAGE,
+        after: After = None,
     ) -> object:
         wanted, window = asked_page(info, Book, first, after)
         asked = BookFilter(search, filter_number(module_id, Module), is_test)
@@ -216,18 +260,27 @@ class Query:
         graphql_type=Connection[audit_types.AuditEvent],
     )
     async def audit_events(
-        self, info: Info, client_id: strawberry.ID, first: int | None = PAGE, after: str | None = None
+        self,
+        info: Info,
+        client_id: Annotated[
+            strawberry.ID,
+            strawberry.argument(description="Whose answers, by either form of the client's id."),
+        ],
+        first: First = PAGE,
+        after: After = None,
     ) -> object:
         info.context.signed_in_as(Role.CAREGIVER)
         window = read_window(wanted_shape(info), AuditRecord, first, after)
         return await list_audit_events(info.context, filter_number(client_id, Client) or 0, window)
 
     @strawberry.field(description="A book, by either form of its id.", graphql_type=book_types.Book | None)
-    async def book(self, info: Info, id: strawberry.ID) -> object:
+    async def book(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Book, id)
 
-    @strawberry.field(
-        description="For clients: everything that is held of them, as one document (docs/own-data.md)."
-    )
-    async def own_data(self, info: Info, format: DataFormat = DataFormat.JSON) -> str:
+    @strawberry.field(description="For clients: everything that is held of them, as one document.")
+    async def own_data(
+        self,
+        info: Info,
+        format: Annotated[DataFormat, strawberry.argument(description="In which form.")] = DataFormat.JSON,
+    ) -> str:
         return await get_own_data(info.context, format)

@@ -4,12 +4,20 @@ import logging
 from datetime import date, datetime
 from typing import Any
 
-from graphql import GraphQLError, GraphQLObjectType, lexicographic_sort_schema, print_schema
+from graphql import (
+    GraphQLError,
+    GraphQLObjectType,
+    GraphQLSchema,
+    get_named_type,
+    lexicographic_sort_schema,
+    print_schema,
+)
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types import ExecutionContext
 
 from app.care.errors import RateLimited
 from app.engine.schema import Manner, PreparingSchema
+from app.schema.enums import say_meanings
 from app.schema.errors import INTERNAL, OVERLOADED, code_of
 from app.schema.mutation import Mutation
 from app.schema.query import Query
@@ -85,7 +93,16 @@ def build_schema(prepares: bool = True, manner: Manner | None = None) -> Schema:
         if isinstance(graphql_type, GraphQLObjectType) and graphql_type.interfaces:
             graphql_type.is_type_of = None
     weigh(schema._schema)
+    say_meanings(schema._schema)
+    describe_inputs(schema._schema)
     return schema
+
+
+def describe_inputs(schema: GraphQLSchema) -> None:
+    """The one argument of a mutation is what its type is."""
+    assert schema.mutation_type is not None
+    for field in schema.mutation_type.fields.values():
+        field.args["input"].description = get_named_type(field.args["input"].type).description
 
 
 def schema_text(schema: Schema) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import strawberry
 
@@ -33,45 +33,57 @@ class AssignmentChangeKind(StrEnum):
     FEEDBACK_GIVEN = EventKind.FEEDBACK_GIVEN
 
 
+After = Annotated[
+    strawberry.ID | None,
+    strawberry.argument(
+        description="The id of an event that was told: begin with what happened since. Null begins with now."
+    ),
+]
+
+
 @strawberry.type(description="Something that happened to an assignment.")
 class AssignmentChange:
     id: strawberry.ID = strawberry.field(
-        description="That of the event; from the last one that was seen one can go on with `after`."
+        description="Id of the event: keep that of the last one, and go on from it with `after`."
     )
-    what: AssignmentChangeKind = strawberry.field(
-        description="That a draft was saved, only the client hears."
+    what: AssignmentChangeKind = strawberry.field(description="What happened.")
+    moment: datetime = strawberry.field(description="When it happened.")
+    assignment_id: strawberry.ID = strawberry.field(
+        description="Global id of the assignment, also once it is withdrawn."
     )
-    moment: datetime
-    assignment_id: strawberry.ID = strawberry.field(description="The assignment's global id.")
-    session_id: strawberry.ID = strawberry.field(description="The session's global id.")
+    session_id: strawberry.ID = strawberry.field(description="Global id of its session.")
     assignment: assignment_types.Assignment | None = strawberry.field(
-        description="As it is by now; null once it is withdrawn."
+        description="The assignment as it is by now; null once it is withdrawn."
     )
-    session: session_types.Session | None = strawberry.field(description="As it is by now.")
+    session: session_types.Session | None = strawberry.field(description="Its session as it is by now.")
 
 
-@strawberry.type(description="A moment has come at which the client wanted reminding.")
+@strawberry.type(description="A reminder that has fallen due.")
 class ReminderDue:
     id: strawberry.ID = strawberry.field(
-        description="That of the event; from the last one that was seen one can go on with `after`."
+        description="Id of the event: keep that of the last one, and go on from it with `after`."
     )
-    moment: datetime
+    moment: datetime = strawberry.field(description="When it fell due.")
     reminder: assignment_types.Reminder | None = strawberry.field(
-        description="Null once others were set in its place."
+        description="The reminder; null once others were set in its place."
     )
     assignment: assignment_types.Assignment | None = strawberry.field(
-        description="As it is by now; null once it is withdrawn."
+        description="The assignment as it is by now; null once it is withdrawn."
     )
 
 
 @strawberry.type(description="What can be listened to, by event stream or by websocket.")
 class Subscription:
     @strawberry.subscription(
-        description="What happens to the viewer's assignments, in one session or in all: from now on, or "
-        "what was missed since an event that was seen, and then on."
+        description="What happens to the viewer's assignments, from now on or from an event on."
     )
     async def assignment_changed(
-        self, info: Info, session_id: strawberry.ID | None = None, after: strawberry.ID | None = None
+        self,
+        info: Info,
+        session_id: Annotated[
+            strawberry.ID | None, strawberry.argument(description="Only what happens in this session.")
+        ] = None,
+        after: After = None,
     ) -> AsyncGenerator[AssignmentChange, None]:
         ctx = live(info)
         number = None if session_id is None else read_id(session_id, Session)
@@ -80,12 +92,9 @@ class Subscription:
         return tell(ctx, watch, place, WantedOfEvent(info).change)
 
     @strawberry.subscription(
-        description="The client's reminders as they fall due: from now on, or what was missed since an event "
-        "that was seen, and then on. For clients."
+        description="For clients: reminders as they fall due, from now on or from an event on."
     )
-    async def reminder_due(
-        self, info: Info, after: strawberry.ID | None = None
-    ) -> AsyncGenerator[ReminderDue, None]:
+    async def reminder_due(self, info: Info, after: After = None) -> AsyncGenerator[ReminderDue, None]:
         ctx = live(info)
         watch = watching.watch_reminders(ctx)
         place = await place_to_start(ctx, watch, after)

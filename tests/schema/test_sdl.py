@@ -4,11 +4,14 @@ Contract: the file is the printed schema, sorted; whatever graphql-core calls a 
 listed by name.
 """
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from graphql import (
     GraphQLObjectType,
+    GraphQLSchema,
     build_schema,
     find_breaking_changes,
     is_enum_type,
@@ -20,6 +23,7 @@ from graphql import (
 from app.schema import schema as ours
 from tests.schema.breaking import breaking_changes
 
+SENTENCE = re.compile(r"[`A-Z0-9].*\.", re.DOTALL)
 FILE = Path(__file__).parents[2] / "schema.graphql"
 
 
@@ -43,7 +47,7 @@ def test_building_it_twice_gives_the_same(said: str) -> None:
 PLANTED = {
     "a field is gone": (
         "  chatId: String!\n",
-        "",
+        "  chat: String!\n",
         "FIELD_REMOVED: Field Session.chatId was removed.",
     ),
     "a field may be null": (
@@ -52,13 +56,13 @@ PLANTED = {
         "FIELD_CHANGED_KIND: Field Session.isClosed changed type from Boolean! to Boolean.",
     ),
     "an argument is required": (
-        "book(id: ID!): Book",
-        "book(id: ID!, form: Int!): Book",
+        "    id: ID!\n  ): Book\n",
+        "    id: ID!\n    form: Int!\n  ): Book\n",
         "REQUIRED_ARG_ADDED: A required argument Query.book(form:) was added.",
     ),
     "a value is gone": (
         "  OVERDUE\n",
-        "",
+        "  PAST\n",
         "VALUE_REMOVED_FROM_ENUM: Enum value LatenessState.OVERDUE was removed.",
     ),
     "an input is required": (
@@ -97,16 +101,27 @@ def test_everything_that_can_be_looked_up_is_a_node(said: str) -> None:
     assert nodes == {"AnswerSet", "Assignment", "Book", "Caregiver", "Client", "Session"}
 
 
-def test_every_type_of_ours_is_described(said: str) -> None:
-    """Enums explain themselves; what carries fields says what it is."""
-    undescribed = [
-        kind.name
-        for kind in build_schema(said).type_map.values()
-        if not (is_introspection_type(kind) or is_specified_scalar_type(kind) or is_enum_type(kind))
-        and not kind.description
-    ]
+def described(schema: GraphQLSchema) -> Iterator[tuple[str, str]]:
+    """Everything that can have a description, as a reader names it, with the one it has."""
+    for kind in schema.type_map.values():
+        if is_introspection_type(kind) or is_specified_scalar_type(kind):
+            continue
+        yield kind.name, kind.description or ""
+        members = kind.values if is_enum_type(kind) else getattr(kind, "fields", {})
+        for name, member in members.items():
+            yield f"{kind.name}.{name}", member.description or ""
+            for argument, given in getattr(member, "args", {}).items():
+                yield f"{kind.name}.{name}({argument}:)", given.description or ""
 
-    assert undescribed == []
+
+def test_everything_is_described_in_sentences(said: str) -> None:
+    """Types, fields, arguments, members of inputs and values: the reference is made of nothing else."""
+    descriptions = dict(described(build_schema(said)))
+
+    assert {"Session", "Session.title", "Query.node(id:)", "RepeatInput.count", "Role.CLIENT"} <= set(
+        descriptions
+    )
+    assert [name for name, text in descriptions.items() if not SENTENCE.fullmatch(text)] == []
 
 
 def test_every_mutation_takes_one_input_and_answers_with_what_to_mend(said: str) -> None:

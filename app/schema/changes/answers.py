@@ -2,14 +2,14 @@
 
 import strawberry
 
-from app.schema.errors import UserError
+from app.schema.errors import TO_MEND, UserError
 from app.schema.types.answers import AnswerSet
 from app.schema.types.assignments import Assignment
 
 
 @strawberry.input(description="The answer to one question.")
 class AnswerInput:
-    question_id: strawberry.ID
+    question_id: strawberry.ID = strawberry.field(description="A question of the assignment's book.")
     answer: str = strawberry.field(
         description="As text, up to 10,000 characters: `true` or `false` to a YES_NO question, a number such "
         "as 7.5 to a NUMBER, one of the options to a SINGLE_CHOICE or SCALE, one option per line to a "
@@ -19,34 +19,42 @@ class AnswerInput:
 
 @strawberry.input(description="What the client has answered so far.")
 class SaveAnswersInput:
-    assignment_id: strawberry.ID
-    answers: list[AnswerInput] = strawberry.field(description="All of them; what is left out is dropped.")
-    revision: int = strawberry.field(
-        default=0, description="Of the draft that the client saw last; 0 where there was none."
+    assignment_id: strawberry.ID = strawberry.field(description="A pending assignment that has begun.")
+    answers: list[AnswerInput] = strawberry.field(
+        description="All answers of the draft; what is left out is dropped."
     )
-    auto_save: bool = strawberry.field(default=False, description="Saved by the device, not by the person.")
+    revision: int = strawberry.field(
+        default=0, description="That of the draft that the client saw last; 0 without one."
+    )
+    auto_save: bool = strawberry.field(
+        default=False, description="Whether the device saved it by itself, rather than the person."
+    )
 
 
 @strawberry.type(description="The outcome of saving a draft.")
 class SaveAnswersPayload:
     draft: AnswerSet | None = strawberry.field(
-        description="With its new revision; after a DRAFT_CONFLICT the stored one."
+        description="The draft with its new revision; after a DRAFT_CONFLICT the stored one."
     )
-    user_errors: list[UserError]
+    user_errors: list[UserError] = strawberry.field(description=TO_MEND)
 
 
 @strawberry.input(description="What the client answers for good.")
 class SubmitAnswersInput:
-    assignment_id: strawberry.ID
-    answers: list[AnswerInput] = strawberry.field(description="Every question that must be answered.")
+    assignment_id: strawberry.ID = strawberry.field(description="A pending assignment that has begun.")
+    answers: list[AnswerInput] = strawberry.field(
+        description="The answers; those to required questions must be among them."
+    )
     revision: int = strawberry.field(
-        default=0, description="Of the draft that the client saw last; 0 where there was none."
+        default=0, description="That of the draft that the client saw last; 0 without one."
     )
 
 
 @strawberry.type(description="The outcome of submitting answers.")
 class SubmitAnswersPayload:
-    assignment: Assignment | None
-    answer_set: AnswerSet | None
-    draft: AnswerSet | None = strawberry.field(description="After a DRAFT_CONFLICT the stored one.")
-    user_errors: list[UserError]
+    assignment: Assignment | None = strawberry.field(description="The assignment, now complete.")
+    answer_set: AnswerSet | None = strawberry.field(description="What was submitted.")
+    draft: AnswerSet | None = strawberry.field(
+        description="After a DRAFT_CONFLICT the stored draft, else null."
+    )
+    user_errors: list[UserError] = strawberry.field(description=TO_MEND)

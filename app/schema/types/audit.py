@@ -6,7 +6,7 @@ import strawberry
 
 from app.db.audit.reading import AuditEvent as Told
 from app.db.tables import AnswerSet, Assignment, AuditActor, Caregiver, Client, Contract, Session
-from app.schema.types.node import COMPUTES, global_id
+from app.schema.types.node import COMPUTES, GLOBAL_ID, global_id
 
 KINDS = {AuditActor.CAREGIVER: Caregiver, AuditActor.CLIENT: Client}
 
@@ -40,28 +40,35 @@ def answer_sets_of(event: strawberry.Parent[Told]) -> list[strawberry.ID]:
 
 @strawberry.type(description="An access to a client's answers, or a change, as it was recorded.")
 class AuditEvent:
-    id: strawberry.ID = strawberry.field(resolver=own_id, metadata=COMPUTES, description="Global and opaque.")
-    moment: datetime
-    actor: AuditActor
+    id: strawberry.ID = strawberry.field(resolver=own_id, metadata=COMPUTES, description=GLOBAL_ID)
+    moment: datetime = strawberry.field(description="When the request came in.")
+    actor: AuditActor = strawberry.field(description="In which role somebody acted.")
     actor_id: strawberry.ID | None = strawberry.field(
         resolver=actor_id_of,
         metadata=COMPUTES,
         description="The global id of the caregiver or client; null for an operator.",
     )
-    contract: Contract
+    contract: Contract = strawberry.field(description="By which door they came in.")
     operation: str = strawberry.field(
-        description="What was read or changed, as `assignments` or `closeSession`."
+        description="What was read or changed, such as `assignments` or `closeSession`."
     )
     outcome: str = strawberry.field(description="DONE, or the code of a refusal.")
-    request_id: str
+    request_id: str = strawberry.field(
+        description="As the `X-Request-Id` of the answer said it; empty for a command."
+    )
     session_ids: list[strawberry.ID] = strawberry.field(
-        resolver=sessions_of, metadata=COMPUTES, description="Those that were opened, changed or closed."
+        resolver=sessions_of,
+        metadata=COMPUTES,
+        description="Global ids of the sessions that were opened, changed or closed.",
     )
     assignment_ids: list[strawberry.ID] = strawberry.field(
-        resolver=assignments_of, metadata=COMPUTES, description="Those that were changed."
+        resolver=assignments_of,
+        metadata=COMPUTES,
+        description="Global ids of the assignments that were changed.",
     )
     answer_set_ids: list[strawberry.ID] = strawberry.field(
         resolver=answer_sets_of,
         metadata=COMPUTES,
-        description="Those whose answers were read; empty too where all that is held was read at once.",
+        description="Global ids of the answer sets that were read; empty where all that is held was read at "
+        "once.",
     )

@@ -4,7 +4,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import strawberry
 
@@ -21,19 +21,34 @@ LARGEST_INT = 2**31 - 1
 
 NodeType = TypeVar("NodeType")
 
+# The arguments that all lists share.
+First = Annotated[
+    int | None, strawberry.argument(description=f"How many items at most, 1 to {MOST_ROWS}; {PAGE} if null.")
+]
+After = Annotated[
+    str | None,
+    strawberry.argument(description="A cursor: the page begins behind its item, and at the newest if null."),
+]
+Offset = Annotated[
+    int | None,
+    strawberry.argument(description="How many of the newest items to skip; not together with `after`."),
+]
+
 
 @strawberry.type(description="Where a page stands in its list.")
 class PageInfo:
-    has_next_page: bool
-    has_previous_page: bool
-    start_cursor: str | None
-    end_cursor: str | None
+    has_next_page: bool = strawberry.field(description="Whether older items follow.")
+    has_previous_page: bool = strawberry.field(description="Whether newer items come before.")
+    start_cursor: str | None = strawberry.field(description="That of the first item; null on an empty page.")
+    end_cursor: str | None = strawberry.field(
+        description="That of the last item; as `after` it asks for the next page. Null on an empty page."
+    )
 
 
-@strawberry.type(description="An item with the cursor behind which the next page begins.")
+@strawberry.type(description="An item of a list, with its cursor.")
 class Edge(Generic[NodeType]):
-    cursor: str
-    node: NodeType
+    cursor: str = strawberry.field(description="As `after` it asks for what comes behind this item.")
+    node: NodeType = strawberry.field(description="The item itself.")
 
 
 def nodes_of(page: strawberry.Parent[Page]) -> Any:
@@ -60,11 +75,17 @@ def total_of(page: strawberry.Parent[Page]) -> int:
 
 @strawberry.type(description="One page of a list, newest first.")
 class Connection(Generic[NodeType]):
-    nodes: list[NodeType] = strawberry.field(resolver=nodes_of, metadata=COMPUTES)
-    edges: list[Edge[NodeType]] = strawberry.field(resolver=edges_of, metadata=COMPUTES)
-    page_info: PageInfo = strawberry.field(resolver=page_info_of, metadata=COMPUTES)
+    nodes: list[NodeType] = strawberry.field(resolver=nodes_of, metadata=COMPUTES, description="The items.")
+    edges: list[Edge[NodeType]] = strawberry.field(
+        resolver=edges_of, metadata=COMPUTES, description="The items, each with its cursor."
+    )
+    page_info: PageInfo = strawberry.field(
+        resolver=page_info_of, metadata=COMPUTES, description="Where this page stands in its list."
+    )
     total_count: int = strawberry.field(
-        resolver=total_of, metadata=COMPUTES, description="Over all pages; counted only when selected."
+        resolver=total_of,
+        metadata=COMPUTES,
+        description="How many items all pages have together; counted only when selected.",
     )
 
 

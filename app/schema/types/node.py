@@ -5,7 +5,7 @@ import binascii
 import re
 from binascii import b2a_base64
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import strawberry
 
@@ -14,6 +14,7 @@ from app.db.plans import Row
 from app.db.selection import NEWEST
 
 NUMBER = re.compile(r"[0-9]{1,19}")
+GLOBAL_ID = "Global id: opaque, and never that of anything else."
 COMPUTES = {"computes": True}  # tells the engine that a resolver does nothing else (engine/shapes.py)
 
 
@@ -50,17 +51,21 @@ def own_number(row: strawberry.Parent[Row]) -> strawberry.ID:
 
 
 def id_field() -> Any:
-    return strawberry.field(
-        resolver=own_global_id, metadata=of_id(global_ids), description="Global and opaque."
-    )
+    return strawberry.field(resolver=own_global_id, metadata=of_id(global_ids), description=GLOBAL_ID)
 
 
 def legacy_id_field() -> Any:
     return strawberry.field(
         resolver=own_number,
         metadata=of_id(lambda kind: str),
-        description="The number that the legacy paths show.",
+        description="The number that the legacy paths show. Ids may be given so, but for `node` and `nodes`.",
     )
+
+
+# The argument by which one object is asked for.
+EitherId = Annotated[
+    strawberry.ID, strawberry.argument(description="A global id, or the number that the legacy paths show.")
+]
 
 
 @strawberry.interface(description="Anything that can be looked up by its global id.")

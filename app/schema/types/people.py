@@ -13,13 +13,13 @@ from app.schema.types.progress import Progress, ScorePoint, progress_field, scor
 
 @strawberry.type(description="Gives care; opens sessions and assigns homework in them.")
 class Caregiver(Node):
-    name: str
-    position: str = strawberry.field(description="Professional position.")
+    name: str = strawberry.field(description="First and last name.")
+    position: str = strawberry.field(description="Professional position, such as Family therapist.")
 
 
 @strawberry.type(description="Receives care; answers homework.")
 class Client(Node):
-    name: str
+    name: str = strawberry.field(description="First and last name; `erased` once the client is erased.")
     oppt_id: str = strawberry.field(description="The client's identifier outside this service.")
     progress: Progress = progress_field("Of all homework that the viewer shares with this client.")
     score_history: list[ScorePoint] = score_history_field(
@@ -29,7 +29,7 @@ class Client(Node):
 
 @strawberry.type(description="Who is asking.")
 class Viewer:
-    role: Role
+    role: Role = strawberry.field(description="Which of the two the token says.")
     time_zone: str = strawberry.field(description="Zone of the wall times on the legacy paths.")
 
     @strawberry.field(

@@ -63,20 +63,20 @@ def completion_of(of: strawberry.Parent[progress.Progress]) -> Any:
 
 @strawberry.type(description="How much was assigned and completed until the end of a week.")
 class CompletionPoint:
-    week: date = strawberry.field(description="Its Monday, in the time zone of the service.")
-    assigned: int = strawberry.field(description="Since the first assignment.")
-    completed: int = strawberry.field(description="Of these.")
+    week: date = strawberry.field(description="The Monday it began on, in the time zone of the service.")
+    assigned: int = strawberry.field(description="How many were assigned until its end, since the first.")
+    completed: int = strawberry.field(description="How many of these are completed.")
 
 
 @strawberry.type(description="How far homework is, at the moment of the request.")
 class Progress:
-    assignment_count: int = strawberry.field(description="Completed and pending.")
-    completed_assignment_count: int
-    pending_assignment_count: int
+    assignment_count: int = strawberry.field(description="Completed and pending together.")
+    completed_assignment_count: int = strawberry.field(description="Submitted, in time or late.")
+    pending_assignment_count: int = strawberry.field(description="Not submitted, overdue or not.")
     overdue_assignment_count: int = strawberry.field(
-        description="Pending behind their end, in sessions that still run."
+        description="Pending after their end date, in sessions that still run."
     )
-    late_assignment_count: int = strawberry.field(description="Submitted behind their end.")
+    late_assignment_count: int = strawberry.field(description="Submitted after their end date.")
     completion: list[CompletionPoint] = strawberry.field(
         resolver=completion_of,
         metadata=COMPUTES,
@@ -87,17 +87,22 @@ class Progress:
 
 @strawberry.type(description="The score of one submission.")
 class ScorePoint:
-    submit_date: datetime
-    score: int
-    attempt: int
-    assignment: Annotated["Assignment", strawberry.lazy("app.schema.types.assignments")]
+    submit_date: datetime = strawberry.field(description="When it was submitted.")
+    score: int = strawberry.field(description="The score that counts.")
+    attempt: int = strawberry.field(description="Which attempt at the assignment, from 1.")
+    assignment: Annotated["Assignment", strawberry.lazy("app.schema.types.assignments")] = strawberry.field(
+        description="What was submitted."
+    )
 
 
 def progress_of(row: strawberry.Parent[Row]) -> Any:
     return progress.progress(row.assignments, row.now, row.time_zone)
 
 
-def score_history_of(row: strawberry.Parent[Row], book_id: strawberry.ID) -> Any:
+def score_history_of(
+    row: strawberry.Parent[Row],
+    book_id: Annotated[strawberry.ID, strawberry.argument(description="The book, by either form of its id.")],
+) -> Any:
     key = score_key(book_number(book_id))
     return progress.score_history(next(page for page in row.pages if page.key == key).rows)
 

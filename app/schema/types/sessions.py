@@ -10,7 +10,7 @@ from app.care.assignments.reading import of_status
 from app.care.sessions.reading import time_state
 from app.db.plans import Row
 from app.db.tables import AssignmentStatus, TimeState
-from app.schema.types.lists import PAGE, Connection, page_key
+from app.schema.types.lists import PAGE, After, Connection, First, page_key
 from app.schema.types.node import COMPUTES, Node, needing
 from app.schema.types.people import Caregiver, Client
 from app.schema.types.progress import Progress, ScorePoint, progress_field, score_history_field
@@ -36,9 +36,11 @@ def assignments_where(arguments: Mapping[str, Any]) -> Any:
 
 def assignments_of(
     session: strawberry.Parent[Row],
-    status: AssignmentStatus | None = None,
-    first: int | None = PAGE,
-    after: str | None = None,
+    status: Annotated[
+        AssignmentStatus | None, strawberry.argument(description="Only those of this status.")
+    ] = None,
+    first: First = PAGE,
+    after: After = None,
 ) -> Connection[LazyAssignment]:
     key = page_key("assignments", {"status": status, "first": first, "after": after})
     page: Connection[LazyAssignment] = next(page for page in session.pages if page.key == key)
@@ -47,33 +49,39 @@ def assignments_of(
 
 @strawberry.type(description="A period of care between one caregiver and one client.")
 class Session(Node):
-    title: str
-    description: str
-    caregiver: Caregiver
-    client: Client
-    create_date: datetime
-    start_date: datetime
+    title: str = strawberry.field(description="What it is called.")
+    description: str = strawberry.field(description="What it is about; may be empty.")
+    caregiver: Caregiver = strawberry.field(description="Who gives care in it.")
+    client: Client = strawberry.field(description="Who receives care in it.")
+    create_date: datetime = strawberry.field(description="When it was opened.")
+    start_date: datetime = strawberry.field(description="From when on it runs.")
     close_date: datetime | None = strawberry.field(
-        description="Null while open, and where only the old service knew it."
+        description="When it was closed; null while open, and where only the old service knew it."
     )
-    chat_id: str = strawberry.field(description="Identifies the chat of the session.")
-    is_closed: bool
+    chat_id: str = strawberry.field(description="Identifies its chat, which is kept elsewhere.")
+    is_closed: bool = strawberry.field(description="Whether it was closed, which is for good.")
     running_status: TimeState = strawberry.field(
         resolver=running_status_of,
         metadata=needing("is_closed", "start_date", "now"),
-        description="FUTURE until its start, RUNNING until closed.",
+        description="Where it stands at the moment of the request.",
     )
-    assignment_count: int
-    completed_assignment_count: int
+    assignment_count: int = strawberry.field(description="Completed and pending together.")
+    completed_assignment_count: int = strawberry.field(description="How many are submitted.")
     pending_assignment_count: int = strawberry.field(
-        resolver=pending_count_of, metadata=needing("assignment_count", "completed_assignment_count")
+        resolver=pending_count_of,
+        metadata=needing("assignment_count", "completed_assignment_count"),
+        description="How many are still to be submitted.",
     )
     last_assignment_score: int | None = strawberry.field(
-        description="Score of the newest completed assignment; null if there is none."
+        description="Score of the newest completed assignment; null without one."
     )
-    latest_assignment: LazyAssignment | None = strawberry.field(description="The newest assignment.")
+    latest_assignment: LazyAssignment | None = strawberry.field(
+        description="The newest assignment; null without any."
+    )
     assignments: Connection[LazyAssignment] = strawberry.field(
-        resolver=assignments_of, metadata={**COMPUTES, "page": assignments_where}, description="Newest first."
+        resolver=assignments_of,
+        metadata={**COMPUTES, "page": assignments_where},
+        description="Its assignments, newest first.",
     )
     progress: Progress = progress_field("Of all homework in this session.")
     score_history: list[ScorePoint] = score_history_field(
