@@ -43,6 +43,7 @@ from app.rest_compat.leaving import end_in_words, farewell
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, keeping
 from app.schema.limits import manner_of
+from app.schema.reference import CONTENT_SECURITY_POLICY, reference
 from app.schema.schema import Schema, build_schema, schema_text
 from app.schema.transport.browsers import AllowedOrigins, send_preflight, with_headers
 from app.schema.transport.endpoint import Endpoint
@@ -109,6 +110,8 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
         built = ide.read_built(ide.BUILT)
         page = page_maker(settings, clock, built)
         routes.append(Route("/graphql/ide/{name}", asset_maker(built)))
+        if settings.introspects:  # what it tells, anybody here may ask for
+            routes.append(Route("/schema", reference_page(schema)))
     contracts = Middleware(
         Contracts,
         graphql=Endpoint(
@@ -254,6 +257,15 @@ def is_local(scope: Scope) -> bool:
     except ValueError:
         return False
     return is_near and LOCAL.fullmatch(header(scope, b"host") or "") is not None
+
+
+def reference_page(schema: Schema) -> Callable[[Request], HTMLResponse]:
+    made = cache(lambda: reference(schema._schema))  # when somebody asks for it
+
+    def page(request: Request) -> HTMLResponse:
+        return HTMLResponse(made(), headers={"content-security-policy": CONTENT_SECURITY_POLICY})
+
+    return page
 
 
 # --- `uvicorn app.main:app` -----------------------------------------------------------------------
