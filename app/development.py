@@ -78,7 +78,8 @@ def mint_token(settings: Settings, role: str, user: str, now: datetime, hours: i
     if settings.in_development and settings.token_secret:
         return jwt.encode(claims, settings.token_secret, algorithm="HS256")
     raise SettingsError(
-        "tokens are minted in development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS is set"
+        "tokens are minted with CARE_ENV=development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS "
+        "is set"
     )
 
 

@@ -16,6 +16,7 @@ from app.db.upkeep.migrate import migrate
 from app.first_minute import what_to_paste
 from app.settings import SettingsError
 
+DEMO_USERS = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
 STOP_SECONDS = 5  # for answers that are under way; somebody may listen and never read
 
 
@@ -75,8 +76,7 @@ def demo() -> None:
 
     settings = settings_or_warn()
     tokens = {  # first: outside development this is refused, and nothing is loaded
-        role: mint_token(settings, role, user, utc_now())
-        for role, user in ((Role.CAREGIVER, CAREGIVER), (Role.CLIENT, CLIENT))
+        role: mint_token(settings, role, user, utc_now()) for role, user in DEMO_USERS.items()
     }
     asyncio.run(migrate(settings.database))
 
@@ -90,10 +90,13 @@ def demo() -> None:
 
 @click.command()
 @click.option("--role", type=ROLES, required=True)
-@click.option("--user", required=True, metavar="NAME", help="The user name of the account.")
+@click.option(
+    "--user", metavar="NAME", help="The user name of the account; that of the demo world otherwise."
+)
 @click.option("--hours", type=click.IntRange(1, 24 * 365), default=24, show_default=True)
-def token(role: str, user: str, hours: int) -> None:
+def token(role: str, user: str | None, hours: int) -> None:
     """Mint a development token."""
     from app.development import mint_token
 
+    user = user or DEMO_USERS[Role(role.upper())]
     click.echo(mint_token(settings_or_warn(), role.upper(), user, utc_now(), hours))

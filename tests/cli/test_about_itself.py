@@ -19,7 +19,9 @@ from tests.cli.conftest import Command, assert_sentence
 from tests.given import NOW, people
 
 ROOT = Path(__file__).parent.parent.parent
-NOT_MINTED = "tokens are minted in development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS is set"
+NOT_MINTED = (
+    "tokens are minted with CARE_ENV=development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS is set"
+)
 SECRET = "a development secret of 32 bytes"
 
 
@@ -75,6 +77,16 @@ def test_minted_tokens_open_the_service(command: Command, settings: Settings, se
 
     assert [(one.exit_code, one.stderr) for one in minted] == [(0, "")] * 2
     assert known == [CAREGIVER_1, CLIENT_1]
+
+
+def test_whoever_names_nobody_gets_a_token_of_the_demo_world(command: Command) -> None:
+    minted = [command("token", "--role", role).stdout.strip() for role in ("caregiver", "client")]
+
+    claims = [jwt.decode(token, options={"verify_signature": False}) for token in minted]
+    assert [(one["authorities"], one["user_name"]) for one in claims] == [
+        (["CAREGIVER"], "mara.lind@example.test"),
+        (["CLIENT"], "jonas.berg@example.test"),
+    ]
 
 
 def test_a_minted_token_carries_the_claims_of_the_old_services_tokens(command: Command) -> None:

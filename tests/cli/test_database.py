@@ -176,7 +176,9 @@ def test_demo_loads_nothing_where_somebody_is(command: Command, settings: Settin
     assert run_read(settings.database, numbers()) == (0, 0)
 
 
-NOT_MINTED = "tokens are minted in development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS is set"
+NOT_MINTED = (
+    "tokens are minted with CARE_ENV=development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS is set"
+)
 
 
 @pytest.mark.parametrize(
