@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,16 +9,15 @@ from app.cli import main
 from app.db.upkeep.demo import CAREGIVER, demo_lines
 from app.db.upkeep.importing import importing
 from app.moving.calls import read_calls
-from tests import keys
+from tests import keys, pages
 from tests.callers import Gateway, run_write
 from tests.given import NOW
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
-BLOCKS = re.findall(r"```(\w*)\n(.*?)```", README, re.DOTALL)
+README = pages.read("README.md")
 
 
 def blocks(language: str) -> list[str]:
-    return [text for found, text in BLOCKS if found == language]
+    return [block.text for block in pages.blocks(README) if block.kind == language]
 
 
 @pytest.fixture
@@ -55,8 +53,8 @@ def test_every_command_that_readme_shows_exists() -> None:
 
 
 def test_the_lines_that_the_import_page_shows_can_be_imported(gateway: Gateway) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "import.md").read_text()
-    shown = page.partition("```json\n")[2].partition("```")[0].splitlines()
+    (lines,) = [block.text for block in pages.blocks(pages.read("docs/import.md")) if block.kind == "json"]
+    shown = lines.splitlines()
 
     counts = run_write(gateway.settings.database, importing(shown))
 

@@ -1,0 +1,50 @@
+"""The pages that people read, taken apart: their fenced blocks, headings and links."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str  # what stands behind the fence: `graphql`, `json variables`
+    text: str
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def blocks(page: str) -> list[Block]:
+    return [Block(kind, text) for kind, text in FENCE.findall(page)]
+
+
+def without_blocks(page: str) -> str:
+    return FENCE.sub("", page)
+
+
+def links(page: str) -> list[str]:
+    return LINK.findall(without_blocks(page))
+
+
+def sections(page: str, level: int = 2) -> Iterator[tuple[str, str]]:
+    """Each heading of a level, with what stands under it."""
+    parts = re.split(rf"^{'#' * level} +(.+)$", page, flags=re.MULTILINE)[1:]
+    return zip(parts[::2], parts[1::2], strict=True)
+
+
+def anchors(page: str) -> set[str]:
+    """The names under which headings can be linked to, as code hosts make them."""
+    found: set[str] = set()
+    for heading in HEADING.findall(without_blocks(page)):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        name = re.sub(r"[^\w\- ]", "", words.strip().lower()).replace(" ", "-")
+        numbers = (name if number == 0 else f"{name}-{number}" for number in range(100))
+        found.add(next(each for each in numbers if each not in found))
+    return found
