@@ -125,6 +125,12 @@ def test_down_and_up_again_gives_the_same_tables(database_url: str) -> None:
     assert with_connection(database_url, outline) == before
 
 
+def test_migrating_tells_which_tables_there_were(database_url: str) -> None:
+    with_connection(database_url, lambda connection: command.downgrade(config(connection), "0002"))
+
+    assert [asyncio.run(migrate(database_url)) for _ in range(2)] == ["0002", newest_version()]
+
+
 def test_migrating_again_changes_nothing(database_url: str) -> None:
     load(database_url, a_world())
     before = raw.row_counts(database_url), with_connection(database_url, outline)

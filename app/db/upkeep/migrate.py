@@ -38,15 +38,23 @@ def stored_version() -> Operation[str | None]:
     return rows[0][0] if rows else None
 
 
-async def migrate(url: str) -> None:
-    from alembic import command
-
+async def migrate(url: str) -> str | None:
+    """Returns the version that the tables had before; None where there were none."""
     if url.startswith("sqlite:///"):
         make_sqlite_file(sqlite_path(url))
     else:
         await (await open_database(url, 1)).close()  # which says in a sentence what is wrong with it
     async with connected(url) as connection:
-        await connection.run_sync(lambda sync: command.upgrade(config(sync), "head"))
+        return await connection.run_sync(upgrade)
+
+
+def upgrade(connection: Connection) -> str | None:
+    from alembic import command
+    from alembic.runtime.migration import MigrationContext
+
+    before = MigrationContext.configure(connection).get_current_revision()
+    command.upgrade(config(connection), "head")
+    return before
 
 
 def make_sqlite_file(path: Path) -> None:
