@@ -132,3 +132,26 @@ def test_every_mutation_takes_one_input_and_answers_with_what_to_mend(said: str)
         (argument,) = field.args.items()
         assert argument[0] == "input" and is_input_object_type(argument[1].type.of_type), name
         assert str(field.type.of_type.fields["userErrors"].type) == "[UserError!]!", name
+
+
+def undated(schema: GraphQLSchema) -> list[str]:
+    """What is on its way out without saying from when on it may be gone."""
+    members = [
+        (f"{kind.name}.{name}", member)
+        for kind in schema.type_map.values()
+        for name, member in (kind.values if is_enum_type(kind) else getattr(kind, "fields", {})).items()
+    ]
+    reasons = {name: member.deprecation_reason for name, member in members if member.deprecation_reason}
+    return [name for name, reason in reasons.items() if not re.search(r"\b20\d\d-\d\d-\d\d\b", reason)]
+
+
+def test_what_is_on_its_way_out_says_until_when(said: str) -> None:
+    planted = build_schema(
+        """type Query {
+          a: Int @deprecated(reason: "Use b; may be gone from 2027-06-01.")
+          b: Int @deprecated(reason: "Use a.")
+        }"""
+    )
+
+    assert undated(planted) == ["Query.b"]
+    assert undated(build_schema(said)) == []
