@@ -56,7 +56,7 @@ class Gateway(click.Group):
 
 
 @click.group(cls=Gateway, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="care-gateway")
+@click.version_option(package_name="care-gateway", prog_name="care-gateway")
 def main() -> None:
     """Connects caregivers with their clients: GraphQL and four legacy REST paths over one domain."""
 

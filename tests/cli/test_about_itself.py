@@ -1,6 +1,7 @@
 """Promise: the command line explains itself, prints the schema that is kept in the project, and mints tokens
 in development only."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,6 +48,13 @@ def test_every_command_says_what_it_does(words: tuple[str, ...], option: str) ->
     assert (said.exit_code, said.stderr) == (0, "")
     assert said.stdout.startswith("Usage: ")
     assert " ".join(found.help.split()) in " ".join(said.stdout.split())
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    said = CliRunner().invoke(main, ["--version"])
+
+    (version,) = re.findall(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert (said.exit_code, said.output) == (0, f"care-gateway, version {version}\n")
 
 
 def test_an_unknown_command_is_refused(command: Command) -> None:
