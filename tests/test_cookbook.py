@@ -9,7 +9,7 @@ from graphql import parse, print_ast
 from app.care.errors import CareError
 from app.db.upkeep.demo import demo_lines
 from app.db.upkeep.importing import importing
-from app.ide.examples import EXAMPLES
+from app.ide.examples import EXAMPLES, LISTENING
 from app.schema.errors import INTERNAL, OVERLOADED, TOO_COSTLY
 from app.schema.schema import build_schema
 from app.settings import Settings
@@ -50,7 +50,9 @@ def test_what_the_graphql_page_offers_under_the_same_name_is_the_same() -> None:
     for block in pages.blocks(PAGE):
         if block.kind.startswith("graphql"):
             shown |= operations(block.text)
-    offered = {name: text for example in EXAMPLES for name, text in operations(example.query).items()}
+    offered = {
+        name: text for example in (*EXAMPLES, *LISTENING) for name, text in operations(example.query).items()
+    }
 
     common = shown.keys() & offered.keys()
     assert {"MyRunningSessions", "AssignHomework", "SubmitAnswers"} <= common
