@@ -98,7 +98,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
     house = House(
         settings.in_development,
         has_own_keys(settings),
-        cache(lambda: schema_text(schema)) if settings.introspects else None,
+        cache(lambda: schema_text(schema)) if settings.tells_schema_to_anybody else None,
         end_in_words(settings),
         settings.legacy_notice,
         lambda scope: demo_tokens(settings, clock, scope),
@@ -110,8 +110,8 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
         built = ide.read_built(ide.BUILT)
         page = page_maker(settings, clock, built)
         routes.append(Route("/graphql/ide/{name}", asset_maker(built)))
-        if settings.introspects:  # what it tells, anybody here may ask for
-            routes.append(Route("/schema", reference_page(schema)))
+    if settings.tells_schema_to_anybody:
+        routes.append(Route("/schema", reference_page(schema)))
     contracts = Middleware(
         Contracts,
         graphql=Endpoint(

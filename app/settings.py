@@ -270,6 +270,11 @@ class Settings(BaseSettings):
         return self.in_development if self.introspection is None else self.introspection
 
     @property
+    def tells_schema_to_anybody(self) -> bool:
+        """In production it is asked for with a token, which a browser that follows a link does not have."""
+        return self.in_development and self.introspects
+
+    @property
     def database(self) -> str:
         return self.database_url or f"sqlite:///{os.path.abspath(self.var)}/care.db"
 

@@ -116,7 +116,7 @@ def in_short(house: House, request: Request) -> str:
         f"Care Gateway {version('care-gateway')}: care sessions, by GraphQL and by four legacy paths.",
         "",
         "/graphql        GraphQL, by POST and with a bearer token",
-        *(["/schema.graphql its schema"] if house.schema else []),
+        *(["/schema.graphql its schema; /schema to read"] if house.schema else []),
         "/openapi.yaml   the four legacy paths for tools; /openapi.json likewise, /openapi.html to read",
         "/livez          whether the process answers",
         "/readyz         whether its database does",

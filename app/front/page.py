@@ -97,7 +97,8 @@ def places(seen: Seen) -> Html:
         rows.append((link("/graphql", "/graphql"), "GraphQL in the browser, with examples for each role"))
     rows.append((tag("code", "POST /graphql"), "GraphQL for programs; websockets and event streams too"))
     if seen.has_schema:
-        rows.append((link("/schema.graphql", "/schema.graphql"), "the whole GraphQL schema"))
+        rows.append((link("/schema", "/schema"), "the GraphQL schema to read: every type and field"))
+        rows.append((link("/schema.graphql", "/schema.graphql"), "the same for tools"))
     rows += [
         (
             link("/openapi.html", "/openapi.html"),

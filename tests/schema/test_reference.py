@@ -73,9 +73,11 @@ def test_the_page_is_served_where_anybody_may_ask_for_the_schema(
     settings = settings.model_copy(update={"env": env, "introspection": introspection})
 
     with opened(create_app(settings)) as client:
-        answer = client.ask("GET", "/schema")
+        answer, as_text = (client.ask("GET", path) for path in ("/schema", "/schema.graphql"))
+        front = client.ask("GET", "/", headers={"accept": "text/html"})
 
-    assert answer.status_code == status
+    assert (answer.status_code, as_text.status_code) == (status, status)
+    assert ('href="/schema"' in front.text) == (status == 200)
     assert (answer.text == page) == (status == 200)
     if status == 200:
         assert "script" not in answer.headers["content-security-policy"] and "<script" not in page
