@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from app import counts
 from app.care.context import Role, Viewer
 from app.care.errors import TooManyListening
 from app.db.following import Follow, Parties
@@ -34,6 +35,7 @@ class Feed:
     def bell(self, viewer: Viewer) -> Iterator[asyncio.Event]:
         """Rings when there may be something new for the viewer, and when the process is told to stop."""
         if len(self.bells.get(viewer, ())) >= MOST_LISTENING:
+            counts.limits["subscriptions of a viewer"] += 1
             raise TooManyListening(MOST_LISTENING)
         bell = asyncio.Event()
         self.bells.setdefault(viewer, set()).add(bell)

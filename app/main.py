@@ -5,10 +5,11 @@ import logging
 import re
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import cache
 from ipaddress import ip_address
+from time import perf_counter
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,16 +17,16 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app import ide
+from app import counts, ide
 from app.auth.door import Door
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
 from app.care.allowance import Allowances
 from app.care.context import Role, utc_now
 from app.db.audit.records import Recorder
-from app.db.drivers import DatabaseError, open_database, sqlite_path
+from app.db.drivers import Database, DatabaseError, open_database, sqlite_path
 from app.db.following import following
 from app.db.sqlite import check_sqlite
 from app.db.upkeep.demo import CAREGIVER, CLIENT
@@ -51,6 +52,7 @@ from app.schema.transport.http import HEADERS, NO_STORE, header
 from app.schema.transport.manifests import open_documents
 from app.settings import Settings, SettingsError, read_settings
 
+KNOWN_CODES = {*range(1000, 1016), 4400, 4401, 4403, 4406, 4408, 4409, 4429}  # RFC 6455, graphql-transport-ws
 LOCAL = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 logger = logging.getLogger("care")
 
@@ -76,8 +78,9 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
         usage = Usage()
         dispatches = dispatching(db, webhook, clock) if settings.dispatcher else nullcontext()
         try:
-            async with dispatches, keeping(db, usage, clock):
+            async with dispatches, keeping(db, usage, clock), AsyncExitStack() as stack:
                 with told_to_stop(load.leave, feed.stop, settings.drain_seconds):
+                    await stack.enter_async_context(telling(settings, db, load, feed, keys))
                     yield {
                         "door": Door(
                             db,
@@ -151,18 +154,62 @@ class Contracts:
         self.origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"] if scope["type"] == "http" else ""
-        if path == "/graphql" or (scope["type"] == "websocket" and scope["path"] == "/graphql"):
-            contract, methods = self.graphql, b"GET, POST"
-        elif path == "/gateway" or path.startswith("/gateway/"):
-            contract, methods = self.legacy, b"GET, HEAD, PUT"
+        if scope["type"] != "http":
+            await self.last(scope, receive, send)
+            return
+        began = perf_counter()
+        path = scope["path"]
+        try:
+            if path == "/graphql":
+                contract, methods = self.graphql, b"GET, POST"
+            elif path == "/gateway" or path.startswith("/gateway/"):
+                contract, methods = self.legacy, b"GET, HEAD, PUT"
+            else:
+                await self.app(scope, receive, with_headers(scope, send))
+                return
+            if self.origins.headers and self.origins.asked_first(scope):
+                await send_preflight(scope, send, methods)
+            else:
+                await contract(scope, receive, send)
+        finally:
+            if status := scope["state"].get("status", 500):  # 0 of a stream, which is counted by itself
+                counts.answered(path, scope["method"], status, perf_counter() - began)
+
+    async def last(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application's own life, and websockets."""
+        if scope["type"] == "websocket" and scope["path"] == "/graphql":
+            await self.graphql(scope, *counted_socket(receive, send))
         else:
             await self.app(scope, receive, with_headers(scope, send))
-            return
-        if path and self.origins.headers and self.origins.asked_first(scope):
-            await send_preflight(scope, send, methods)
-        else:
-            await contract(scope, receive, send)
+
+
+def counted_socket(receive: Receive, send: Send) -> tuple[Receive, Send]:
+    """Counts from its opening to its closing. A client may send any code: those that nobody knows are one."""
+    is_open = False
+
+    def close(by: str, code: object) -> None:
+        nonlocal is_open
+        if is_open:
+            is_open = False
+            counts.sockets["ended"] += 1
+            counts.closes[by, str(code) if code in KNOWN_CODES else counts.OTHER] += 1
+
+    async def counted_receive() -> Message:
+        message = await receive()
+        if message["type"] == "websocket.disconnect":
+            close("client", message.get("code"))
+        return message
+
+    async def counted_send(message: Message) -> None:
+        nonlocal is_open
+        if message["type"] == "websocket.accept":
+            is_open = True
+            counts.sockets["begun"] += 1
+        elif message["type"] == "websocket.close":
+            close("server", message.get("code", 1000))
+        await send(message)
+
+    return counted_receive, counted_send
 
 
 def settle() -> None:
@@ -182,6 +229,18 @@ def schema_of_service(prepares: bool, manner: Manner | None = None) -> Schema:
 def refuse_unaudited(settings: Settings) -> None:
     if not (settings.audit or settings.in_development):
         raise SettingsError("CARE_AUDIT=off is for development only: every access to answers is on record")
+
+
+def telling(
+    settings: Settings, db: Database, load: Load, feed: Feed, keys: KeySet
+) -> AbstractAsyncContextManager[None]:
+    """The metrics of this process, where they are wanted; what is not wanted is not loaded."""
+    if not settings.metrics_port:
+        return nullcontext()
+    from app.metrics import families, group
+
+    has_webhook = bool(settings.webhook_url)
+    return group.telling(settings, families.Parts(settings.database, db, load, feed, keys, has_webhook))
 
 
 def keys_for(settings: Settings) -> KeySet:

@@ -83,6 +83,10 @@ class Settings(BaseSettings):
     port: Annotated[int, Field(ge=1, le=65535)] = Field(8000, description="port that `serve` listens on")
     time_zone: str = Field("UTC", description="zone of the wall times on the legacy paths")
     log_level: str = Field("info", description="debug, info, warning or error")
+    metrics_port: Annotated[int, Field(ge=0, le=65535)] = Field(
+        0, description="port that tells /metrics, and nothing else does; 0: none"
+    )
+    metrics_host: str = Field("127.0.0.1", description="address of that port")
     token_key: str = Field(
         "",
         description="public keys that verify tokens: PEM text, or the path of a PEM file, read again when it "

@@ -14,13 +14,13 @@ from app.settings import KNOWN
 
 ROOT = Path(__file__).parent.parent
 ROOMS_BY_FLOOR = {
-    6: ("__main__", "main", "cli", "server", "front"),
+    6: ("__main__", "main", "cli", "server", "front", "metrics"),
     5: ("rest_compat", "first_minute", "moving"),
     4: ("schema", "ide"),
     3: ("auth", "engine", "feed", "load", "development", "dispatch"),
     2: ("care",),
     1: ("db",),
-    0: ("settings", "quiet"),
+    0: ("settings", "quiet", "counts"),
 }
 FLOORS = {room: floor for floor, rooms in ROOMS_BY_FLOOR.items() for room in rooms}
 WHERE_PARTS_MEET = 6  # these may know each other

@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from datetime import datetime
 from math import ceil
 
+from app import counts
 from app.care.errors import RateLimited
 
 MINUTE = 60
@@ -40,6 +41,7 @@ class Allowance:
         needed = min(cost, self.points)
         if self.left < needed:
             self.wait = self.seconds_for(needed - self.left)
+            counts.limits["points a minute"] += 1
             raise RateLimited(self.wait)
         self.left -= cost
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+from contextlib import AsyncExitStack
 
 import click
 
@@ -37,7 +38,13 @@ async def work_until_stopped(settings: Settings, webhook: Webhook | None) -> Non
     db = await open_database(settings.database, settings.read_threads, loop_read_ms=settings.loop_read_ms)
     try:
         logging.getLogger("care.dispatch").info("dispatching %s a webhook", "to" if webhook else "without")
-        await dispatch(db, webhook, utc_now, stop)
+        async with AsyncExitStack() as stack:
+            if settings.metrics_port:
+                from app.metrics import families, group
+
+                parts = families.Parts(settings.database, db, has_webhook=webhook is not None)
+                await stack.enter_async_context(group.telling(settings, parts))
+            await dispatch(db, webhook, utc_now, stop)
     finally:
         await db.close()
 

@@ -37,6 +37,14 @@ def serve(host: str | None, port: int | None, workers: int) -> None:
     settle()
     host, port = host or settings.host, port or settings.port
     refuse_taken_port(host, port)
+    if settings.metrics_port:
+        if settings.metrics_port == port:
+            raise SettingsError("CARE_METRICS_PORT is the port that is served; metrics need one of their own")
+        refuse_taken_port(settings.metrics_host, settings.metrics_port)
+        if workers > 1:
+            from app.metrics.group import tell_for_all
+
+            tell_for_all(settings)
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, stopped)
     uvicorn.run(

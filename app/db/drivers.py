@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from app.db.statements import Operation, Step
 
@@ -33,6 +33,15 @@ def reason_of(fault: BaseException) -> str:
     return str(fault.__cause__ or "") or str(fault)
 
 
+class Occupancy(NamedTuple):
+    """Connections that are open, those of them that are idle, how many there may be; and writes that wait."""
+
+    open: int
+    idle: int
+    most: int
+    writes_waiting: int = 0
+
+
 class Database(Protocol):
     """Runs an operation whole: a read on one snapshot, a write in one transaction."""
 
@@ -41,6 +50,8 @@ class Database(Protocol):
     async def write(self, operation: Operation[Result]) -> Result: ...
 
     async def close(self) -> None: ...
+
+    def occupancy(self) -> Occupancy: ...
 
 
 async def open_database(

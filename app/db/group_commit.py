@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
-from time import sleep
+from time import perf_counter, sleep
 from typing import Any, TypeVar
 
+from app import counts
 from app.db.drivers import DatabaseUnavailable, run_steps
 from app.db.statements import Operation, Step
 
@@ -93,6 +94,7 @@ class Writer:
         ran: list[Waiting] = []
         try:
             connection = self.connection = self.connection or self.connect()
+            began = perf_counter()
             connection.execute("BEGIN IMMEDIATE")
         except BaseException as fault:
             ran.extend(group)
@@ -108,6 +110,8 @@ class Writer:
                 ran.append(one)
                 self.run_by_itself(connection, one)
             connection.execute("COMMIT")
+            counts.commits.add(perf_counter() - began)
+            counts.committed.add(len(ran))
         except BaseException as fault:
             self.roll_back(connection)
             fail_together(ran, fault)

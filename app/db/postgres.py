@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from time import perf_counter
 from typing import Any, TypeVar
 
-from app.db.drivers import DatabaseError, DatabaseUnavailable
+from app import counts
+from app.db.drivers import DatabaseError, DatabaseUnavailable, Occupancy
 from app.db.statements import Bulk, Operation, Step
 
 try:
@@ -35,10 +37,16 @@ class PostgresDatabase:
         self.acquire_seconds = acquire_seconds
 
     async def read(self, operation: Operation[Result]) -> Result:
-        return await self.run_transaction(operation, isolation="repeatable_read", readonly=True)
+        began = perf_counter()
+        result = await self.run_transaction(operation, isolation="repeatable_read", readonly=True)
+        counts.reads_on_connections.add(perf_counter() - began)
+        return result
 
     async def write(self, operation: Operation[Result]) -> Result:
-        return await self.run_transaction(operation)
+        began = perf_counter()
+        result = await self.run_transaction(operation)
+        counts.writes.add(perf_counter() - began)
+        return result
 
     async def run_transaction(self, operation: Operation[Result], **kind: Any) -> Result:
         try:
@@ -61,6 +69,9 @@ class PostgresDatabase:
         finally:
             with suppress(Exception):  # it has been closed then, and what was done on it stays done
                 await self.pool.release(connection)
+
+    def occupancy(self) -> Occupancy:
+        return Occupancy(self.pool.get_size(), self.pool.get_idle_size(), self.pool.get_max_size())
 
     async def close(self) -> None:
         await self.pool.close()

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 import orjson
 
-from app.db.drivers import DatabaseError, DatabaseUnavailable, run_steps
+from app import counts
+from app.db.drivers import DatabaseError, DatabaseUnavailable, Occupancy, run_steps
 from app.db.group_commit import Writer
 from app.db.statements import Bulk, Operation, Step
 from app.db.tables import moment_as_text
@@ -64,18 +65,25 @@ class SqliteDatabase:
             raise DatabaseUnavailable
         reader = self.take_at_once() if self.loop_seconds else None
         if reader is None:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self.threads, self.read_in_thread, operation)
+            began, loop = perf_counter(), asyncio.get_running_loop()
+            result = await loop.run_in_executor(self.threads, self.read_in_thread, operation)
+            counts.reads_in_threads.add(perf_counter() - began)
+            return result
         late_at = None
         try:
             reader.begin_on_loop(self.loop_seconds)
-            return run_steps(operation, reader.run_on_loop)
+            result = run_steps(operation, reader.run_on_loop)
+            counts.reads_on_loop.add(perf_counter() - reader.deadline + self.loop_seconds)
+            return result
         except OutOfTime as late:
             late_at = late.step
         finally:
             if late_at is None:
                 self.give_back(reader)
-        return await self.go_on_in_thread(reader, operation, late_at)
+        began = reader.deadline - self.loop_seconds
+        result = await self.go_on_in_thread(reader, operation, late_at)
+        counts.reads_in_threads.add(perf_counter() - began)
+        return result
 
     async def go_on_in_thread(self, reader: "Reader", operation: Operation[Result], step: Step) -> Result:
         moved = self.threads.submit(self.finish, reader, operation, step)
@@ -141,10 +149,17 @@ class SqliteDatabase:
     async def write(self, operation: Operation[Result]) -> Result:
         if self.is_closed:
             raise DatabaseUnavailable
+        began = perf_counter()
         try:
-            return await self.writer.write(operation)
+            result = await self.writer.write(operation)
+            counts.writes.add(perf_counter() - began)
+            return result
         finally:
             self.written.set()
+
+    def occupancy(self) -> Occupancy:
+        waiting = self.writer.queue.qsize()
+        return Occupancy(len(self.opened), len(self.idle), self.most_opened, waiting)
 
     # --- closing ---
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from app import counts
 from app.db.drivers import Database
 from app.db.entities import known_moment
 from app.db.statements import Operation
@@ -82,6 +83,7 @@ async def deliver_one(
 ) -> None:
     body = body_of(attempt.happened)
     answer = await post(webhook, headers_of(webhook, attempt.happened.event, body, clock()), body)
+    counts.deliveries["taken" if answer.is_taken else "failed"] += 1
     await db.write(settling(attempt, answer, clock()))
 
 

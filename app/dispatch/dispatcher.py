@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 
+from app import counts
 from app.db.audit.sealing import is_unsealed, sealing
 from app.db.drivers import Database, DatabaseUnavailable, reason_of
 from app.dispatch.deliveries import deliver
@@ -26,12 +27,15 @@ async def take(db: Database, has_webhook: bool, now: datetime) -> bool:
     """Some of the reminders that are due, and of the events that wait. Is there more to do?"""
     more_reminders = await remind(db, now)
     more_events = await hand_over(db, has_webhook, now)
+    counts.came_round("outbox")
     return more_reminders or more_events
 
 
 async def seal_some(db: Database, now: datetime) -> bool:
     """Seals some of the audit trail. Is there more to do?"""
-    return await db.read(is_unsealed()) and await db.write(sealing(now))
+    more = await db.read(is_unsealed()) and await db.write(sealing(now))
+    counts.came_round("audit trail")
+    return more
 
 
 async def dispatch(

@@ -43,6 +43,7 @@ class TooCostly(GraphQLError):
 
     def __init__(self, counted: int | str, what: str, allowed: int) -> None:
         super().__init__(f"Too costly: {counted} {what}, and {allowed} are allowed.")
+        self.what = what
 
 
 def parse_within(text: str, limits: Limits | None) -> DocumentNode:

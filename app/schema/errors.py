@@ -7,6 +7,7 @@ import strawberry
 from graphql import GraphQLError, GraphQLSyntaxError
 from strawberry.types import ExecutionResult
 
+from app import counts
 from app.care.errors import CareError, Refused, WrongAnswer, WrongAnswers
 from app.db.drivers import DatabaseUnavailable
 from app.db.tables import Question
@@ -84,6 +85,9 @@ def is_unreadable_literal(error: GraphQLError) -> bool:
 def formatted(error: GraphQLError, request_id: str) -> dict[str, Any]:
     """An error as the response says it; of a fault it tells nothing but where to look it up."""
     code = code_of(error)
+    counts.codes[code] += 1
+    if isinstance(error, TooCostly):
+        counts.limits[error.what] += 1
     said: dict[str, Any] = dict(error.formatted)
     said["message"] = "Internal error" if code == INTERNAL else without_input(error.message)
     said["extensions"] = {"code": code, "requestId": request_id}
@@ -113,4 +117,9 @@ def refusal_at_the_door(refusal: CareError, request_id: str) -> dict[str, Any]:
 
 def request_error(message: str, code: str, request_id: str) -> dict[str, Any]:
     """The body of a request that was not executed."""
+    counts.codes[code] += 1
+    return shape_of_error(message, code, request_id)
+
+
+def shape_of_error(message: str, code: str, request_id: str) -> dict[str, Any]:
     return {"errors": [{"message": message, "extensions": {"code": code, "requestId": request_id}}]}

@@ -10,7 +10,7 @@ import orjson
 
 from app.rest_compat.errors import PHRASES, error_body
 from app.rest_compat.paths import ROOT
-from app.schema.errors import OVERLOADED, request_error
+from app.schema.errors import OVERLOADED, shape_of_error
 from app.schema.transport.http import HEADERS, JSON, NO_STORE, RETRY_AFTER, SAFE_REQUEST_ID
 
 PLACE = b"<request id>"  # where the id will stand
@@ -51,7 +51,7 @@ def all_but_the_id(
         body = orjson.dumps(error_body(status, message, path_of(path)))
     else:
         code = OVERLOADED if status == 503 else "BAD_REQUEST"
-        body = orjson.dumps(request_error(message, code, PLACE.decode()))
+        body = orjson.dumps(shape_of_error(message, code, PLACE.decode()))
     said = [START[status], EVERYWHERE, *(b"%b: %b\r\n" % each for each in date)]
     if status == 503:
         said.append(WAIT)

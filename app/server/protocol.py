@@ -11,6 +11,7 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from app import counts
 from app.load import Load
 from app.server.answers import TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
 
@@ -261,6 +262,7 @@ class EdgeProtocol(HttpToolsProtocol):
         self.linger()
 
     def refusal(self, status: int, message: str, closes: bool) -> bytes:
+        counts.limits[message] += 1
         is_head = self.parser.get_method() == b"HEAD"
         date = self.server_state.default_headers
         return refused(status, message, self.url, self.headers, is_head, date, closes)

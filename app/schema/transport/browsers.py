@@ -38,6 +38,7 @@ class AllowedOrigins:
 
 
 async def send_preflight(scope: Scope, send: Send, methods: bytes) -> None:
+    scope["state"]["status"] = 204
     headers = [
         NO_STORE,
         (b"access-control-allow-methods", methods),
@@ -55,9 +56,10 @@ def with_headers(scope: Scope, send: Send) -> Send:
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
+            scope["state"]["status"] = message["status"]
             said = list(message.get("headers", ()))
             names = {name.lower() for name, _ in said}
-            standing = (NO_STORE, *scope.get("state", {}).get("headers", HEADERS))
+            standing = (NO_STORE, *scope["state"].get("headers", HEADERS))
             message = {**message, "headers": [*said, *(each for each in standing if each[0] not in names)]}
         await send(message)
 

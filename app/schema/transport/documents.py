@@ -4,16 +4,21 @@ import hashlib
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from graphql import OperationDefinitionNode, parse
+
+from app.counts import OTHER
 from app.schema.transport.posted import Posted
 from app.settings import Trust
 
 MOST_REMEMBERED = 1024
 MOST_TEXT = 2 * 1024 * 1024  # characters, of all that are remembered
 MOST_LOGGED = 4096  # in the life of a process: whoever sends ever new ones must not fill the log
+
+MOST_NAMES = 100  # of trusted operations, by which they are counted
 
 PREFIX = "sha256:"
 BEGINNING = re.compile(r"\s*(?:query|mutation|subscription)\s+([A-Za-z_][A-Za-z0-9_]{0,63})\b")
@@ -40,6 +45,11 @@ class Documents:
         self.remembered: OrderedDict[str, str] = OrderedDict()  # by hash, the last used last
         self.length = 0
         self.logged: set[str] = set()
+        self.names = dict(list(names_in(manifest.values()))[:MOST_NAMES])
+
+    def called(self, posted: Posted) -> str:
+        """The operation's name, if it is of the manifest: nothing is counted by what callers think of."""
+        return self.names.get((posted.query, posted.operation_name), OTHER)
 
     def meant(self, posted: Posted) -> Posted:
         """The request with its document, as far as that is known. It is not said yet whether it may run."""
@@ -112,6 +122,16 @@ class Documents:
             return
         name = operation_of(posted)
         logger.warning("request %s: document %s (%s) is not trusted", request_id, sha256, name)
+
+
+def names_in(documents: Iterable[str]) -> Iterator[tuple[tuple[str, str | None], str]]:
+    """The operations of documents, as requests ask for them, with their names."""
+    for text in documents:
+        every = [each for each in parse(text).definitions if isinstance(each, OperationDefinitionNode)]
+        for name in (each.name.value for each in every if each.name):
+            yield (text, name), name
+            if len(every) == 1:
+                yield (text, None), name
 
 
 def hash_of(text: str) -> str:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Any, TypeVar
 
 import orjson
@@ -18,6 +19,7 @@ from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOpe
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
+from app import counts
 from app.auth.door import Door
 from app.care.context import Context
 from app.care.errors import CareError, KeyInUse, KeyTaken, NotAllowed, NotSignedIn, RateLimited
@@ -181,8 +183,9 @@ class Endpoint(GraphQL[Context, None]):
 
     async def execute(self, posted: Posted, context: Context, method: str = "POST") -> ExecutionResult:
         """What Strawberry's view comes to for such a request, without its steps on the way."""
+        began = perf_counter()
         try:
-            return await self.schema.execute(
+            result = await self.schema.execute(
                 posted.query,
                 posted.variables,
                 context,
@@ -196,6 +199,12 @@ class Endpoint(GraphQL[Context, None]):
             is_lasting = error.operation_type is OperationType.SUBSCRIPTION
             said = LISTEN if is_lasting else error.as_http_error_reason(method)
             raise HTTPException(400, said) from error
+        if self.documents.names:
+            name = self.documents.called(posted)
+            counts.operations[name].add(perf_counter() - began)
+            if result.errors:
+                counts.operation_faults[name] += 1
+        return result
 
     async def run_any(self, request: Request, context: Context) -> Reply:
         response = await self.run(request, context=context, root_value=None)

@@ -7,6 +7,7 @@ from contextlib import aclosing
 import orjson
 from starlette.types import Receive, Scope, Send
 
+from app import counts
 from app.engine.schema import PreparingSchema
 from app.load import Load
 from app.schema.errors import as_response
@@ -50,6 +51,7 @@ async def send_start(scope: Scope, send: Send, request_id: str) -> None:
 
 async def send_as_events(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
     """The one answer to a query or a mutation, for who takes nothing but events."""
+    scope["state"]["status"] = 200
     await send_start(scope, send, request_id)
     await send({"type": "http.response.body", "body": next_event(reply.body) + COMPLETE})
 
@@ -65,6 +67,8 @@ async def send_stream(
     """Until it ends, or nobody reads it any more."""
     load: Load = scope["state"]["load"]
     load.lasts()
+    scope["state"]["status"] = 0
+    counts.streams["begun"] += 1
     await send_start(scope, send, context.request_id)
     sending = asyncio.create_task(send_events(send, schema, posted, context))
     gone = asyncio.create_task(until_gone(receive))
@@ -73,6 +77,7 @@ async def send_stream(
         while not (await asyncio.wait(both, timeout=HEARTBEAT_SECONDS, return_when=FIRST_COMPLETED))[0]:
             await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
     finally:
+        counts.streams["ended"] += 1
         for task in both:
             task.cancel()
         await asyncio.wait(both)

@@ -32,6 +32,7 @@ class Reply(NamedTuple):
 
 
 async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
+    scope["state"]["status"] = reply.status  # for who counts answers
     headers = [
         reply.kind,
         (b"content-length", b"%d" % len(reply.body)),

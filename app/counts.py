@@ -1,0 +1,100 @@
+"""What happens in this process, counted in plain numbers; `app.metrics` says them to whoever watches.
+
+Whoever counts only adds to a number: a request must not pay for being counted. What comes from a caller is
+never a key here. Each number is changed by one thread alone, so that none needs a lock.
+"""
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from time import time
+
+SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+SIZES = (1, 2, 4, 8, 16, 32, 64)
+METHODS = {"GET", "HEAD", "POST", "PUT", "OPTIONS"}
+OTHER = "other"
+
+ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+ONE_ASSIGNMENT = f"{ASSIGNMENTS}/{{id}}"
+ANY_LEGACY = "/gateway/*"
+BEFORE_ID = f"{ASSIGNMENTS}/"
+ROUTES = {"/graphql", "/gateway/profile/client/session", ASSIGNMENTS, "/livez", "/readyz"}
+
+
+class Spread:
+    """How numbers are spread: how many lie below each bound, and what they come to."""
+
+    __slots__ = ("bounds", "counts", "sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum = 0.0
+
+    def add(self, number: float) -> None:
+        self.counts[bisect_left(self.bounds, number)] += 1
+        self.sum += number
+
+    def add_all(self, other: "Spread") -> None:
+        self.counts = [one + another for one, another in zip(self.counts, other.counts, strict=True)]
+        self.sum += other.sum
+
+
+class Durations(dict[str, Spread]):
+    def __missing__(self, name: str) -> Spread:
+        return self.setdefault(name, Spread(SECONDS))
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+Answer = tuple[str, str, int]  # route, method and status
+answers: dict[Answer, Spread] = {}  # how long they took, and so how many there were
+found: dict[Answer, Spread] = {}  # the same by paths, where those are routes: found at once
+streams: Counter[str] = Counter()  # "begun", "ended"; they are no answers
+sockets: Counter[str] = Counter()  # websockets likewise
+closes: dict[tuple[str, str], int] = defaultdict(int)  # of websockets, by who closed and the code
+limits: Counter[str] = Counter()  # what was over a limit, by the limit
+codes: Counter[str] = Counter()  # errors said in GraphQL
+operations = Durations()  # of GraphQL, by the name in the manifest of trusted documents
+operation_faults: Counter[str] = Counter()  # those that said errors
+
+
+def answered(path: str, method: str, status: int, seconds: float) -> None:
+    """A request is over."""
+    spread = found.get((path, method, status)) or spread_of(path, method, status)
+    spread.counts[bisect_left(SECONDS, seconds)] += 1
+    spread.sum += seconds
+
+
+def spread_of(path: str, method: str, status: int) -> Spread:
+    known = path in ROUTES and method in METHODS
+    answer = (route_of(path), method if method in METHODS else OTHER, status)
+    spread = answers.setdefault(answer, Spread(SECONDS))
+    if known:
+        found[path, method, status] = spread
+    return spread
+
+
+def route_of(path: str) -> str:
+    if path in ROUTES:
+        return path
+    if path.startswith(BEFORE_ID) and "/" not in path[len(BEFORE_ID) :]:
+        return ONE_ASSIGNMENT
+    return ANY_LEGACY if path.startswith("/gateway") else OTHER
+
+
+# --- the database ---------------------------------------------------------------------------------
+
+reads_on_loop, reads_in_threads, reads_on_connections = Spread(SECONDS), Spread(SECONDS), Spread(SECONDS)
+writes = Spread(SECONDS)  # from when one waits for its change until it is kept
+commits = Spread(SECONDS)  # of SQLite, the disk included; counted by the thread that writes
+committed = Spread(SIZES)  # changes that shared a commit
+
+# --- what goes out --------------------------------------------------------------------------------
+
+deliveries: Counter[str] = Counter()  # attempts: "taken" by the webhook, "failed"
+rounds: dict[str, float] = {}  # when the dispatcher last came round
+
+
+def came_round(work: str) -> None:
+    rounds[work] = time()
