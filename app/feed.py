@@ -5,6 +5,7 @@ those who are slow, and a word that is lost loses no event.
 """
 
 import asyncio
+import contextvars
 import logging
 import signal
 import threading
@@ -40,7 +41,8 @@ class Feed:
         bell = asyncio.Event()
         self.bells.setdefault(viewer, set()).add(bell)
         if self.following is None:
-            self.following = asyncio.create_task(self.keep_following())
+            own = contextvars.Context()  # it follows for all, not in the course of this request
+            self.following = asyncio.create_task(self.keep_following(), context=own)
         try:
             yield bell
         finally:

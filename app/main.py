@@ -39,6 +39,7 @@ from app.feed import Feed, told_to_stop
 from app.front import House, front_routes
 from app.ide.serving import asset_maker
 from app.load import Load
+from app.logs import TOLD
 from app.quiet import keep_quiet
 from app.rest_compat.leaving import end_in_words, farewell
 from app.rest_compat.routes import build_legacy
@@ -55,6 +56,8 @@ from app.settings import Settings, SettingsError, read_settings
 KNOWN_CODES = {*range(1000, 1016), 4400, 4401, 4403, 4406, 4408, 4409, 4429}  # RFC 6455, graphql-transport-ws
 LOCAL = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 logger = logging.getLogger("care")
+requests = logging.getLogger("care.requests")
+HEALTH = ("/livez", "/readyz")  # asked for every few seconds
 
 
 def create_app(settings: Settings | None = None, clock: Callable[[], datetime] = utc_now) -> Starlette:
@@ -133,6 +136,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
             farewell(settings),
         ),
         origins=AllowedOrigins(settings.origins),
+        logs=settings.log_requests,
     )
     app = Starlette(
         routes=routes,
@@ -147,8 +151,11 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
 class Contracts:
     """Both contracts stand before the router, which would try its routes one by one on every request."""
 
-    def __init__(self, app: ASGIApp, graphql: ASGIApp, legacy: ASGIApp, origins: AllowedOrigins) -> None:
+    def __init__(
+        self, app: ASGIApp, graphql: ASGIApp, legacy: ASGIApp, origins: AllowedOrigins, logs: bool
+    ) -> None:
         self.app = app
+        self.logs = logs  # every request
         self.graphql = graphql
         self.legacy = legacy
         self.origins = origins
@@ -174,6 +181,8 @@ class Contracts:
         finally:
             if status := scope["state"].get("status", 500):  # 0 of a stream, which is counted by itself
                 counts.answered(path, scope["method"], status, perf_counter() - began)
+                if self.logs and path not in HEALTH:
+                    log_request(path, scope["method"], status, perf_counter() - began)
 
     async def last(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application's own life, and websockets."""
@@ -181,6 +190,14 @@ class Contracts:
             await self.graphql(scope, *counted_socket(receive, send))
         else:
             await self.app(scope, receive, with_headers(scope, send))
+
+
+def log_request(path: str, method: str, status: int, seconds: float) -> None:
+    """By its route: a path may hold the number of somebody's assignment."""
+    route, method = counts.route_of(path), method if method in counts.METHODS else counts.OTHER
+    told = {"method": method, "route": route, "status": status, "seconds": round(seconds, 6)}
+    ms = seconds * 1000
+    requests.info("%s %s %s in %.1f ms", method, route, status, ms, extra={TOLD: told})
 
 
 def counted_socket(receive: Receive, send: Send) -> tuple[Receive, Send]:

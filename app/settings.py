@@ -26,6 +26,12 @@ class Environment(StrEnum):
     PRODUCTION = "production"
 
 
+class LogFormat(StrEnum):
+    AUTO = "auto"
+    TEXT = "text"
+    JSON = "json"
+
+
 class Trust(StrEnum):
     """Of GraphQL documents: whether those that are not in the manifest run."""
 
@@ -83,6 +89,10 @@ class Settings(BaseSettings):
     port: Annotated[int, Field(ge=1, le=65535)] = Field(8000, description="port that `serve` listens on")
     time_zone: str = Field("UTC", description="zone of the wall times on the legacy paths")
     log_level: str = Field("info", description="debug, info, warning or error")
+    log_format: LogFormat = Field(
+        LogFormat.AUTO, description="text, json: one object a line, or auto: text on a terminal, else json"
+    )
+    log_requests: bool = Field(False, description="on or off: whether every request is a line in the log")
     metrics_port: Annotated[int, Field(ge=0, le=65535)] = Field(
         0, description="port that tells /metrics, and nothing else does; 0: none"
     )

@@ -19,7 +19,7 @@ ROOMS_BY_FLOOR = {
     4: ("schema", "ide"),
     3: ("auth", "engine", "feed", "load", "development", "dispatch"),
     2: ("care",),
-    1: ("db",),
+    1: ("db", "logs"),
     0: ("settings", "quiet", "counts"),
 }
 FLOORS = {room: floor for floor, rooms in ROOMS_BY_FLOOR.items() for room in rooms}

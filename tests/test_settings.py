@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from app.cli import main
 from app.settings import (
     Environment,
+    LogFormat,
     Settings,
     SettingsError,
     Trust,
@@ -26,6 +27,8 @@ DEFAULTS = {
     "port": 8000,
     "time_zone": "UTC",
     "log_level": "info",
+    "log_format": LogFormat.AUTO,
+    "log_requests": False,
     "metrics_port": 0,
     "metrics_host": "127.0.0.1",
     "token_key": "",
@@ -70,6 +73,8 @@ GIVEN = {
     "CARE_PORT": ("8443", 8443),
     "CARE_TIME_ZONE": ("Europe/Berlin", "Europe/Berlin"),
     "CARE_LOG_LEVEL": ("debug", "debug"),
+    "CARE_LOG_FORMAT": ("json", LogFormat.JSON),
+    "CARE_LOG_REQUESTS": ("on", True),
     "CARE_METRICS_PORT": ("9464", 9464),
     "CARE_METRICS_HOST": ("0.0.0.0", "0.0.0.0"),
     "CARE_TOKEN_KEY": ("issuer.pem", "issuer.pem"),

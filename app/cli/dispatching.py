@@ -1,7 +1,7 @@
 """The commands that dispatch: `worker`, and `deliveries` to the webhook."""
 
 import asyncio
-import logging
+import logging.config
 import signal
 from contextlib import AsyncExitStack
 
@@ -14,6 +14,7 @@ from app.db.tables import DeliveryState, EventKind, moment_as_text
 from app.dispatch.dispatcher import dispatch
 from app.dispatch.upkeep import Listed, listing, retry_dead, retry_event
 from app.dispatch.webhook import TYPES, Webhook, open_webhook
+from app.logs import config_of
 from app.quiet import keep_quiet
 from app.settings import Settings
 
@@ -27,7 +28,7 @@ def worker() -> None:
     keep_quiet(not settings.in_development)
     webhook = open_webhook(settings)
     on_database(settings, no_work)
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s:     %(message)s")
+    logging.config.dictConfig(config_of(settings))
     asyncio.run(work_until_stopped(settings, webhook))
 
 

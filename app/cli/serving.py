@@ -14,6 +14,7 @@ from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.upkeep.importing import importing, is_empty
 from app.db.upkeep.migrate import migrate
 from app.first_minute import what_to_paste
+from app.logs import config_of
 from app.settings import SettingsError
 
 DEMO_USERS = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
@@ -54,6 +55,7 @@ def serve(host: str | None, port: int | None, workers: int) -> None:
         port=port,
         http="app.server.protocol:EdgeProtocol",  # by name: worker processes load it when they answer already
         ws="app.server.sockets:EdgeSocket",
+        log_config=config_of(settings),
         log_level=settings.log_level,
         access_log=False,  # paths and queries name people's records
         server_header=False,

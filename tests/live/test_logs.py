@@ -1,4 +1,5 @@
-"""Promise: the log of a running service holds no token and no answer, however much is logged."""
+"""Promise: the log of a running service is JSON where it goes to no terminal, and holds no token and no
+answer, however much is logged."""
 
 import asyncio
 import json
@@ -33,5 +34,7 @@ def test_what_goes_over_a_websocket_is_not_logged(tmp_path: Path) -> None:
         code, said = served.stop(signal.SIGTERM)
 
     assert code == 0
-    assert "Application startup complete" in said
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert "Application startup complete." in [line["message"] for line in lines]
+    assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
     assert [word for word in (TOKEN_IN_ADDRESS, TOKEN_IN_MESSAGE, ANSWER) if word in said] == []

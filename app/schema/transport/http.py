@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.types import Scope, Send
 
 from app.care.allowance import MINUTE, Allowance
+from app.logs import REQUEST_ID
 
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 JSON = (b"content-type", b"application/json")
@@ -68,7 +69,9 @@ def header(scope: Scope, name: bytes) -> str | None:
 def request_id_of(scope: Scope) -> str:
     """The caller's own id where it is harmless to repeat: a request can be followed across services."""
     given = header(scope, b"x-request-id")
-    return given if given and SAFE_REQUEST_ID.fullmatch(given) else token_hex(16)
+    id = given if given and SAFE_REQUEST_ID.fullmatch(given) else token_hex(16)
+    REQUEST_ID.set(id)  # for every line that is logged in its course
+    return id
 
 
 async def read_body(request: Request, most: int) -> bytes | None:
