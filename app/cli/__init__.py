@@ -13,6 +13,7 @@ from app.cli.books import books
 from app.cli.comparing import compare
 from app.cli.database import import_command, migrate_command, verify
 from app.cli.dispatching import deliveries, worker
+from app.cli.doctor import doctor
 from app.cli.ide import ide
 from app.cli.itself import list_settings, schema
 from app.cli.legacy import legacy
@@ -76,6 +77,7 @@ for each in (
     export,
     erase,
     deliveries,
+    doctor,
     ide,
     legacy,
     schema,

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 
 from sqlalchemy import func, select, tuple_
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.sealing import BEFORE_ALL, ENTRY, RECORD, SEAL, Entry, Seal, chained, entries_of, seals
+from app.db.entities import known_moment
 from app.db.statements import DatabaseKind, Operation, Statement, Values, count_parameter, id_parameter
 
 MOST_READ = 1000
@@ -34,6 +36,16 @@ def find_entries(kind: DatabaseKind) -> ClauseElement:
     return entries.order_by(*key).limit(count_parameter("most"))
 
 
+def find_last_seals(kind: DatabaseKind) -> ClauseElement:
+    return seals().order_by(SEAL.c.id.desc()).limit(2)
+
+
+def find_newest_moment(kind: DatabaseKind) -> ClauseElement:
+    return select(RECORD.c.moment).order_by(RECORD.c.id.desc()).limit(1)
+
+
+FIND_LAST_SEALS = Statement(find_last_seals)
+FIND_NEWEST_MOMENT = Statement(find_newest_moment)
 FIND_SEALED = Statement(find_sealed)
 COUNT_RECORDS = Statement(count_records)
 FIND_SEALS = Statement(find_seals)
@@ -82,6 +94,21 @@ def verifying(noted: dict[int, str]) -> Operation[Verdict]:
     elif there != verdict.entries:
         verdict.faults.append("the entries lead to other records than they should")
     return verdict
+
+
+def verifying_tail() -> Operation[Verdict]:
+    """The newest seal alone, from the one before it on: a look, not a proof."""
+    verdict = Verdict()
+    found = [Seal(*one) for one in (yield FIND_LAST_SEALS, {})]
+    if found:
+        verdict.last = found[1] if len(found) > 1 else BEFORE_ALL
+        yield from verifying_seal(verdict, found[0])
+    return verdict
+
+
+def newest_moment() -> Operation[datetime | None]:
+    rows = yield FIND_NEWEST_MOMENT, {}
+    return known_moment(rows[0][0]) if rows else None
 
 
 def verifying_seal(verdict: Verdict, seal: Seal) -> Operation[None]:

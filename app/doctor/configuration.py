@@ -1,0 +1,161 @@
+"""A look at the settings, at the keys that verify tokens, and at the webhook."""
+
+import asyncio
+import os
+import socket
+import ssl
+from ipaddress import ip_address
+from pathlib import Path
+
+from app.auth.keys import open_keys
+from app.development import KEY_FILE, has_own_keys, refuse_own_key
+from app.dispatch.webhook import Webhook, open_webhook
+from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
+from app.settings import Settings, SettingsError, Trust, unknown_variables
+
+REACH_SECONDS = 5
+OTHERS_WRITE = 0o022
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+async def look_at_settings(looked: Looked) -> Findings:
+    settings = looked.settings
+    for name in unknown_variables(os.environ):
+        yield look("settings", f"{name} is not a setting and is ignored", "remove it, or correct its name")
+    if settings.in_development:
+        if is_loopback(settings.host):
+            yield look("settings", "CARE_ENV is development", "never where others can reach it")
+        else:
+            said = "CARE_ENV is development, and CARE_HOST lets others reach it"
+            yield wrong("settings", said, "leave CARE_ENV out, or listen on 127.0.0.1")
+    else:
+        yield good("settings", "production")
+        for finding in relaxed(settings):
+            yield finding
+    if settings.metrics_port and not is_loopback(settings.metrics_host):
+        said = f"metrics are told on {settings.metrics_host}, port {settings.metrics_port}"
+        yield look("settings", said, "let the network keep that port to Prometheus")
+    if os.geteuid() == 0:
+        do = "run the service as a user of its own, without a shell"
+        yield look("settings", "this is the user root", do)
+
+
+def relaxed(settings: Settings) -> list[Finding]:
+    """What somebody has switched off or on, and may have forgotten."""
+    found = []
+    if settings.introspects:
+        said = "CARE_INTROSPECTION is on: strangers to the API learn its schema with any token"
+        found.append(look("settings", said, "switch it off where nobody needs it"))
+    if not settings.points_per_minute:
+        said = "CARE_RATE_LIMIT is 0: one account can take all there is"
+        found.append(look("settings", said, "leave it out for 300000 points a minute"))
+    if settings.trusted_manifest and settings.trusted_documents is Trust.OFF:
+        said = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any document runs"
+        found.append(look("settings", said, "set it to audit, later to enforce"))
+    return found
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def look_at_manifest(looked: Looked) -> Findings:
+    settings = looked.settings
+    if not settings.trusted_manifest and settings.trusted_documents is Trust.OFF:
+        return
+    from app.schema.schema import build_schema  # takes long to load
+    from app.schema.transport.manifests import open_documents
+
+    try:
+        documents = open_documents(settings, build_schema())
+    except SettingsError as refusal:
+        yield wrong("trusted documents", str(refusal), "docs/trusted-documents.md tells the forms")
+        return
+    said = f"{len(documents.trusted)} documents, {settings.trusted_documents}"
+    yield good("trusted documents", said)
+    for finding in writable(settings.trusted_manifest, "trusted documents", "name documents to be trusted"):
+        yield finding
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+async def look_at_keys(looked: Looked) -> Findings:
+    settings = looked.settings
+    if has_own_keys(settings):
+        yield good("keys", "those of development, under CARE_VAR")
+        return
+    try:
+        keys = (await asyncio.to_thread(open_keys, settings)).keys
+        refuse_own_key(settings, (key.material for key in keys))
+    except SettingsError as refusal:
+        yield wrong("keys", str(refusal), "nothing is served without: docs/operations.md, Keys")
+        return
+    yield good("keys", f"{len(keys)} to verify tokens with: {', '.join(key.algorithm for key in keys)}")
+    if settings.in_development:
+        return
+    for setting in ("token_issuer", "token_audience"):
+        if not getattr(settings, setting):
+            said = f"CARE_{setting.upper()} is not set: tokens that the issuer signs for others are taken too"
+            yield look("keys", said, "set it, unless the issuer signs for this service alone")
+    for place in (settings.token_key, settings.token_jwks):
+        if place and "-----BEGIN" not in place and "://" not in place:
+            for finding in writable(place, "keys", "sign in as anybody"):
+                yield finding
+    if (Path(settings.var) / KEY_FILE).exists():
+        said = f"there is a development key under CARE_VAR, which is {settings.var}"
+        yield look("keys", said, "remove it: in production it opens nothing")
+
+
+def writable(place: str, about: str, to: str) -> list[Finding]:
+    """Whoever may write what is trusted, is trusted."""
+    if os.stat(place).st_mode & OTHERS_WRITE:
+        return [wrong(about, f"others than its owner may write {place}, and so {to}", f"chmod 644 {place}")]
+    return []
+
+
+# --- the webhook ----------------------------------------------------------------------------------
+
+
+async def look_at_webhook(looked: Looked) -> Findings:
+    settings = looked.settings
+    try:
+        webhook = open_webhook(settings)
+    except SettingsError as refusal:
+        yield wrong("webhook", str(refusal), "docs/webhook.md")
+        return
+    if webhook is None:
+        if settings.webhook_secret:
+            said = "CARE_WEBHOOK_SECRET is set, and CARE_WEBHOOK_URL is not: events go nowhere"
+            yield look("webhook", said, "set the address, or remove the secret")
+        else:
+            yield good("webhook", "none")
+        return
+    problem = await reach(webhook)
+    if problem:
+        do = "is it running, and may this machine reach it? Events wait until it is back"
+        yield wrong("webhook", f"its host does not take connections: {problem}", do)
+    else:
+        yield good("webhook", f"its host takes connections; signed by {len(webhook.secrets)} secrets")
+
+
+async def reach(webhook: Webhook) -> str:
+    """Nothing is posted: to connect, and to see its certificate, is enough."""
+    try:
+        async with asyncio.timeout(REACH_SECONDS):
+            _, writer = await asyncio.open_connection(webhook.host, webhook.port, ssl=webhook.tls)
+    except TimeoutError:
+        return "no answer in time"
+    except socket.gaierror:
+        return "no such host"
+    except ssl.SSLCertVerificationError:
+        return "its certificate is not trusted"
+    except OSError as fault:
+        return (fault.strerror or type(fault).__name__).lower() if fault.errno else type(fault).__name__
+    writer.transport.abort()
+    return ""

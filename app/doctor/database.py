@@ -1,0 +1,150 @@
+"""A look at the database: whether it answers, has the tables of this version, keeps its word and has room."""
+
+import os
+import sqlite3
+from pathlib import Path
+from stat import S_IMODE
+
+from sqlalchemy import text
+
+from app.db.drivers import Database, sqlite_path
+from app.db.sqlite import connect_sqlite
+from app.db.statements import Operation, Statement
+from app.db.upkeep.migrate import newest_version, stored_version
+from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
+
+LEAST_FREE = 100 * 1024 * 1024
+OF_OTHERS = 0o077
+MOST_LOOKED_THROUGH = 1024 * 1024 * 1024  # it would take too long
+LONG_LOG = 500 * 1024 * 1024
+
+POSTGRES_SETTINGS = Statement(lambda kind: text("SELECT name, setting FROM pg_settings"))
+POSTGRES_WAY = Statement(
+    lambda kind: text(
+        "SELECT coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),"
+        " inet_server_addr() IS NULL OR inet_server_addr() <<= '127.0.0.0/8' OR inet_server_addr() = '::1'"
+    )
+)
+# What makes a commit durable, and what keeps rows out of its log (docs/security.md).
+DURABLE = {"fsync": {"on"}, "full_page_writes": {"on"}, "synchronous_commit": {"on", "remote_apply"}}
+DISCREET = {"log_error_verbosity": {"terse"}, "log_min_error_statement": {"panic"}, "log_statement": {"none"}}
+
+
+async def look_at_tables(looked: Looked) -> Findings:
+    if looked.db is None:
+        return
+    try:
+        version = await looked.db.read(stored_version())
+    except Exception:  # there is no such table, say
+        version = None
+    if version == newest_version():
+        yield good("migrations", f"the tables are those of this version, {version}")
+    elif version is None:
+        yield wrong("migrations", "there are no tables", "care-gateway migrate")
+    else:
+        said = f"the tables are of version {version}, the service wants {newest_version()}"
+        is_newer = version > newest_version()
+        yield wrong(
+            "migrations",
+            said,
+            "install the newer version of the service" if is_newer else "back up, then care-gateway migrate",
+        )
+
+
+async def look_at_database(looked: Looked) -> Findings:
+    if looked.db is None:
+        return
+    if looked.settings.database.startswith("sqlite:"):
+        for finding in of_sqlite(sqlite_path(looked.settings.database)):
+            yield finding
+    else:
+        for finding in await of_postgres(looked.db):
+            yield finding
+
+
+# --- SQLite ---------------------------------------------------------------------------------------
+
+
+def of_sqlite(path: Path) -> list[Finding]:
+    return [*of_its_promise(path), *of_its_files(path), *of_its_disk(path)]
+
+
+def of_its_promise(path: Path) -> list[Finding]:
+    connection = connect_sqlite(path)
+    try:
+        is_looked_through = path.stat().st_size < MOST_LOOKED_THROUGH
+        faults = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if is_looked_through else "ok"
+    except sqlite3.DatabaseError as fault:
+        faults = str(fault)
+    finally:
+        connection.close()
+    if faults != "ok":
+        return [wrong("database", "the file is damaged", "restore a backup: docs/operations.md, Restore")]
+    return [good("database", "SQLite answers, and syncs every commit")]
+
+
+def of_its_files(path: Path) -> list[Finding]:
+    found = []
+    for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+        if not file.exists():
+            continue
+        if S_IMODE(file.stat().st_mode) & OF_OTHERS:
+            found.append(wrong("files", f"others may read {file}", f"chmod 600 {file}"))
+        if not os.access(file, os.R_OK | os.W_OK):
+            do = f"let it belong to the user of the service: chown USER {file}"
+            found.append(wrong("files", f"this user may not write {file}", do))
+    folder = path.absolute().parent
+    if S_IMODE(folder.stat().st_mode) & 0o022:
+        found.append(wrong("files", f"others may write the folder {folder}", f"chmod 700 {folder}"))
+    if not os.access(folder, os.W_OK):
+        do = "SQLite needs to make files beside its own: give the folder to the user of the service"
+        found.append(wrong("files", f"this user may not write the folder {folder}", do))
+    return found or [good("files", "they belong to their owner alone")]
+
+
+def of_its_disk(path: Path) -> list[Finding]:
+    disk = os.statvfs(path.absolute().parent)
+    free, size = disk.f_bavail * disk.f_frsize, path.stat().st_size
+    log = Path(f"{path}-wal")
+    found = []
+    if free < LEAST_FREE:
+        found.append(wrong("disk", f"{mib(free)} are left", "make room: docs/operations.md, A full disk"))
+    elif free < 2 * size:
+        do = "to erase a client takes room for twice the file"
+        found.append(look("disk", f"{mib(free)} are left beside a database of {mib(size)}", do))
+    if log.exists() and log.stat().st_size > LONG_LOG:
+        do = "a read or a backup does not end: find it and end it"
+        found.append(look("disk", f"the write-ahead log has {mib(log.stat().st_size)}", do))
+    return found or [good("disk", f"{mib(free)} are left beside a database of {mib(size)}")]
+
+
+def mib(size: int) -> str:
+    return f"{size / 1024 / 1024:,.0f} MiB"
+
+
+# --- PostgreSQL -----------------------------------------------------------------------------------
+
+
+def asking(statement: Statement) -> Operation[list[tuple[object, ...]]]:
+    return [tuple(row) for row in (yield statement, {})]
+
+
+async def of_postgres(db: Database) -> list[Finding]:
+    settings = {str(name): str(value) for name, value in await db.read(asking(POSTGRES_SETTINGS))}
+    [(is_encrypted, is_near)] = await db.read(asking(POSTGRES_WAY))
+    found = []
+    for name, allowed in DURABLE.items():
+        if settings[name] not in allowed:
+            said = f"{name} is {settings[name]}: what was acknowledged may be lost when the power goes"
+            found.append(wrong("database", said, f"set {name} = on"))
+    if not found:
+        said = f"PostgreSQL {settings['server_version']} answers, and syncs every commit"
+        found.append(good("database", said))
+    if not (is_encrypted or is_near):
+        do = "if it is on another machine: ?sslmode=verify-full at the end of CARE_DATABASE_URL"
+        found.append(look("database", "the connection is not encrypted", do))
+    for name, allowed in DISCREET.items():
+        if settings.get(name) not in allowed:
+            said = f"its log may quote rows: {name} is {settings.get(name)}"
+            found.append(look("database", said, f"set {name} = {' or '.join(allowed)}"))
+    return found

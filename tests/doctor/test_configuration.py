@@ -1,0 +1,186 @@
+"""Promise: of settings, keys and the webhook the doctor finds what is wrong, and says what to do."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from app.development import make_key_file
+from tests import keys
+from tests.auth.issuer import issuing, jwk
+from tests.dispatch.receiver import SECRET, receiving
+from tests.doctor.conftest import Ask, run
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+ROLE = "query Role { viewer { role } }"
+
+
+def test_a_service_that_is_in_order_is_told_so(in_order: dict[str, str]) -> None:
+    said = run(in_order)
+
+    assert said.exit_code == 0
+    lines = said.stdout.splitlines()
+    assert lines[-1] == "0 wrong, 0 to look at"
+    assert [line[:22] for line in lines[:3]] == [
+        "good   settings: produ",
+        "good   keys: 1 to veri",
+        "good   webhook: none",
+    ]
+    assert len(lines) == 11
+
+
+def test_what_is_to_be_done_stands_below_what_is_wrong(in_order: dict[str, str]) -> None:
+    said = run(in_order, token_key="")
+
+    assert said.exit_code == 1
+    assert said.stdout.splitlines()[1:3] == [
+        "wrong  keys: no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
+        " (or CARE_ENV=development)",
+        "         -> nothing is served without: docs/operations.md, Keys",
+    ]
+
+
+def test_settings_that_cannot_be_read_are_the_one_finding(ask: Ask) -> None:
+    assert ask("settings", port="many") == [
+        (
+            "wrong",
+            "CARE_PORT cannot be read: Input should be a valid integer, unable to parse string as an integer",
+        )
+    ]
+
+
+IGNORED = "CARE_WEATHER is not a setting and is ignored"
+OPEN = "CARE_INTROSPECTION is on: strangers to the API learn its schema with any token"
+UNLIMITED = "CARE_RATE_LIMIT is 0: one account can take all there is"
+UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any document runs"
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        (
+            {"weather": "fine"},
+            [("look", "CARE_WEATHER is not a setting and is ignored"), ("good", "production")],
+        ),
+        ({"env": "development"}, [("look", "CARE_ENV is development")]),
+        (
+            {"env": "development", "host": "0.0.0.0"},
+            [("wrong", "CARE_ENV is development, and CARE_HOST lets others reach it")],
+        ),
+        ({"introspection": "on"}, [("good", "production"), ("look", OPEN)]),
+        ({"rate_limit": "0"}, [("good", "production"), ("look", UNLIMITED)]),
+        ({"metrics_port": "9464"}, [("good", "production")]),
+        (
+            {"metrics_port": "9464", "metrics_host": "0.0.0.0"},
+            [("good", "production"), ("look", "metrics are told on 0.0.0.0, port 9464")],
+        ),
+    ],
+)
+def test_settings_that_are_risky_are_told(
+    ask: Ask, changed: dict[str, str], found: list[tuple[str, str]]
+) -> None:
+    assert ask("settings", **changed) == found
+
+
+def test_the_user_root_is_told(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+
+    assert ask("settings") == [("good", "production"), ("look", "this is the user root")]
+
+
+def test_a_manifest_is_read_as_the_service_reads_it(ask: Ask, tmp_path: Path) -> None:
+    manifest = tmp_path / "manifest.json"
+    given = {"trusted_manifest": str(manifest), "trusted_documents": "enforce"}
+    missing = ask("trusted documents", **given)
+    manifest.write_text(json.dumps({"1": "query Role { viewer { rule } }"}))
+    unfit = ask("trusted documents", **given)
+    manifest.write_text(json.dumps({"1": ROLE}))
+    manifest.chmod(0o666)
+    writable = ask("trusted documents", **given)
+    manifest.chmod(0o644)
+
+    assert missing == [("wrong", "CARE_TRUSTED_MANIFEST cannot be read: No such file or directory")]
+    [(verdict, said)] = unfit
+    assert (verdict, said[:53]) == ("wrong", "CARE_TRUSTED_MANIFEST: the entry 1 does not fit the s")
+    said = f"others than its owner may write {manifest}, and so name documents to be trusted"
+    assert writable == [("good", "1 documents, enforce"), ("wrong", said)]
+    assert ask("trusted documents", **given) == [("good", "1 documents, enforce")]
+    assert ("look", UNUSED) in ask("settings", trusted_manifest=str(manifest))
+
+
+# --- keys ---
+
+
+def test_keys_that_cannot_be_used_are_told(ask: Ask, tmp_path: Path) -> None:
+    secret = {"token_key": "", "token_secret": "a secret that is long enough, it is."}
+    for_development = "CARE_TOKEN_SECRET is for development only; set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
+
+    assert ask("keys", **secret) == [("wrong", for_development)]
+    assert ask("keys", env="development", **secret) == [("good", "1 to verify tokens with: HS256")]
+    assert ask("keys", env="development", token_key="") == [("good", "those of development, under CARE_VAR")]
+    assert not (tmp_path / "development-key.pem").exists()
+
+
+def test_an_issuer_that_does_not_answer_is_told(ask: Ask) -> None:
+    with issuing(jwk(keys.private_key(), "one")) as issuer:
+        good = ask("keys", token_key="", token_jwks=issuer.url)
+        issuer.status = 500
+        wrong = ask("keys", token_key="", token_jwks=issuer.url)
+
+    assert good == [("good", "1 to verify tokens with: RS256")]
+    assert wrong == [("wrong", "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set")]
+
+
+def test_tokens_of_any_issuer_and_for_anybody_are_told(ask: Ask) -> None:
+    taken = "is not set: tokens that the issuer signs for others are taken too"
+
+    assert ask("keys", token_issuer="", token_audience="")[1:] == [
+        ("look", f"CARE_TOKEN_ISSUER {taken}"),
+        ("look", f"CARE_TOKEN_AUDIENCE {taken}"),
+    ]
+
+
+def test_a_key_file_that_others_may_write_is_told(ask: Ask, in_order: dict[str, str]) -> None:
+    Path(in_order["token_key"]).chmod(0o664)
+
+    said = f"others than its owner may write {in_order['token_key']}, and so sign in as anybody"
+    assert ask("keys")[1:] == [("wrong", said)]
+
+
+def test_a_development_key_in_production_is_told(ask: Ask, tmp_path: Path) -> None:
+    make_key_file(tmp_path / "development-key.pem")
+
+    said = f"there is a development key under CARE_VAR, which is {tmp_path}"
+    assert ask("keys")[1:] == [("look", said)]
+
+
+# --- the webhook ---
+
+
+def test_a_webhook_is_reached_and_nothing_is_posted(ask: Ask) -> None:
+    with receiving() as receiver:
+        said = ask("webhook", webhook_url=receiver.url, webhook_secret=SECRET)
+        asked = list(receiver.received)
+
+    assert said == [("good", "its host takes connections; signed by 1 secrets")]
+    assert asked == []
+
+
+def test_a_webhook_that_cannot_be_reached_is_told(ask: Ask) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+    address = f"http://127.0.0.1:{port}/care"
+
+    [(verdict, said)] = ask("webhook", webhook_url=address, webhook_secret=SECRET)
+
+    assert verdict == "wrong"
+    assert said.startswith("its host does not take connections: ")
+
+
+def test_a_webhook_that_is_half_set_is_told(ask: Ask) -> None:
+    nowhere = "CARE_WEBHOOK_SECRET is set, and CARE_WEBHOOK_URL is not: events go nowhere"
+    unsigned = "CARE_WEBHOOK_URL needs a CARE_WEBHOOK_SECRET to sign with"
+
+    assert ask("webhook", webhook_secret=SECRET) == [("look", nowhere)]
+    assert ask("webhook", webhook_url="https://example.test/care") == [("wrong", unsigned)]
