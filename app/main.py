@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import re
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -10,7 +11,7 @@ from datetime import datetime
 from functools import cache
 from ipaddress import ip_address
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -53,6 +54,9 @@ from app.schema.transport.http import HEADERS, NO_STORE, header
 from app.schema.transport.manifests import open_documents
 from app.settings import Settings, SettingsError, read_settings
 
+if TYPE_CHECKING:
+    from app.tracing import Tracing
+
 KNOWN_CODES = {*range(1000, 1016), 4400, 4401, 4403, 4406, 4408, 4409, 4429}  # RFC 6455, graphql-transport-ws
 LOCAL = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 logger = logging.getLogger("care")
@@ -60,14 +64,20 @@ requests = logging.getLogger("care.requests")
 HEALTH = ("/livez", "/readyz")  # asked for every few seconds
 
 
-def create_app(settings: Settings | None = None, clock: Callable[[], datetime] = utc_now) -> Starlette:
+def create_app(
+    settings: Settings | None = None,
+    clock: Callable[[], datetime] = utc_now,
+    tracing: "Tracing | None" = None,
+) -> Starlette:
     """The ASGI application. Without settings it reads CARE_* from the environment."""
+    tracing = tracing or tracing_of_environment()
     settings = settings or read_settings()
     refuse_unaudited(settings)
     keep_quiet(not settings.in_development)
     keys = keys_for(settings)
     webhook = open_webhook(settings)
-    schema = schema_of_service(settings.engine, manner_of(settings))
+    manner = manner_of(settings)
+    schema = build_schema(settings.engine, manner) if tracing else schema_of_service(settings.engine, manner)
     points = settings.points_per_minute
     documents = open_documents(settings, schema)
 
@@ -84,9 +94,11 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
             async with dispatches, keeping(db, usage, clock), AsyncExitStack() as stack:
                 with told_to_stop(load.leave, feed.stop, settings.drain_seconds):
                     await stack.enter_async_context(telling(settings, db, load, feed, keys))
+                    if tracing:
+                        stack.enter_context(tracing.opened())
                     yield {
                         "door": Door(
-                            db,
+                            tracing.database(db, settings.database) if tracing else db,
                             recorder,
                             verifier,
                             settings.time_zone,
@@ -118,6 +130,11 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
         routes.append(Route("/graphql/ide/{name}", asset_maker(built)))
     if settings.tells_schema_to_anybody:
         routes.append(Route("/schema", reference_page(schema)))
+    legacy = build_legacy(
+        schema, settings.zone, settings.retry_window, settings.legacy_body_limit, farewell(settings)
+    )
+    if tracing:
+        tracing.follow(schema, documents.names)
     contracts = Middleware(
         Contracts,
         graphql=Endpoint(
@@ -128,15 +145,10 @@ def create_app(settings: Settings | None = None, clock: Callable[[], datetime] =
             settings.origins,
             settings.graphql_body_limit,
         ),
-        legacy=build_legacy(
-            schema,
-            settings.zone,
-            settings.retry_window,
-            settings.legacy_body_limit,
-            farewell(settings),
-        ),
+        legacy=legacy,
         origins=AllowedOrigins(settings.origins),
         logs=settings.log_requests,
+        tracing=tracing,
     )
     app = Starlette(
         routes=routes,
@@ -152,9 +164,16 @@ class Contracts:
     """Both contracts stand before the router, which would try its routes one by one on every request."""
 
     def __init__(
-        self, app: ASGIApp, graphql: ASGIApp, legacy: ASGIApp, origins: AllowedOrigins, logs: bool
+        self,
+        app: ASGIApp,
+        graphql: ASGIApp,
+        legacy: ASGIApp,
+        origins: AllowedOrigins,
+        logs: bool,
+        tracing: "Tracing | None",
     ) -> None:
         self.app = app
+        self.tracing = tracing
         self.logs = logs  # every request
         self.graphql = graphql
         self.legacy = legacy
@@ -176,8 +195,11 @@ class Contracts:
                 return
             if self.origins.headers and self.origins.asked_first(scope):
                 await send_preflight(scope, send, methods)
-            else:
+            elif self.tracing is None:
                 await contract(scope, receive, send)
+            else:
+                with self.tracing.of_caller(scope):
+                    await contract(scope, receive, send)
         finally:
             if status := scope["state"].get("status", 500):  # 0 of a stream, which is counted by itself
                 counts.answered(path, scope["method"], status, perf_counter() - began)
@@ -187,7 +209,8 @@ class Contracts:
     async def last(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application's own life, and websockets."""
         if scope["type"] == "websocket" and scope["path"] == "/graphql":
-            await self.graphql(scope, *counted_socket(receive, send))
+            with nullcontext() if self.tracing is None else self.tracing.of_caller(scope):
+                await self.graphql(scope, *counted_socket(receive, send))
         else:
             await self.app(scope, receive, with_headers(scope, send))
 
@@ -235,6 +258,14 @@ def settle() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
+
+
+def tracing_of_environment() -> "Tracing | None":
+    if not any(name.startswith("OTEL_") for name in os.environ):
+        return None
+    from app.tracing import open_tracing
+
+    return open_tracing()
 
 
 @cache

@@ -67,7 +67,7 @@ def imported(folder: Path) -> set[str]:
 
 
 def test_what_the_service_imports_is_named_and_not_only_brought_by_something_else() -> None:
-    named = {one.name for group in ("run", "postgres") for one in NAMED[group]}
+    named = {one.name for group in ("run", "postgres", "telemetry") for one in NAMED[group]}
     from_where = packages_distributions()
 
     unnamed = {
