@@ -3,13 +3,14 @@
 ARG BASE=python:3.13-slim
 
 FROM ${BASE} AS build
+ARG EXTRAS=postgres
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
 COPY pyproject.toml requirements.lock README.md ./
 COPY supply/ supply/
 # The very versions that were tested, each by its hash; none of what tests need.
 RUN python3 -m supply.part build > build.lock \
-    && python3 -m supply.part run postgres > run.lock \
+    && python3 -m supply.part run ${EXTRAS} > run.lock \
     && python3 -m venv tools && tools/bin/python -m pip install --quiet --require-hashes --requirement build.lock \
     && python3 -m venv /opt/care && /opt/care/bin/python -m pip install --quiet --require-hashes --requirement run.lock
 COPY app/ app/
