@@ -77,7 +77,7 @@ def create_app(
     keys = keys_for(settings)
     webhook = open_webhook(settings)
     manner = manner_of(settings)
-    schema = build_schema(settings.engine, manner) if tracing else schema_of_service(settings.engine, manner)
+    schema = schema_of_service(settings.engine, manner, *([tracing] if tracing else []))
     points = settings.points_per_minute
     documents = open_documents(settings, schema)
 
@@ -269,7 +269,7 @@ def tracing_of_environment() -> "Tracing | None":
 
 
 @cache
-def schema_of_service(prepares: bool, manner: Manner | None = None) -> Schema:
+def schema_of_service(prepares: bool, manner: Manner | None = None, tracing: object = None) -> Schema:
     """Some work to make, and the same for every application of a process that is set alike."""
     return build_schema(prepares, manner)
 

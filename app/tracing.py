@@ -78,6 +78,7 @@ class Tracing:
 
     def __init__(self, processor: "Callable[[], SpanProcessor]") -> None:
         self.processor = processor
+        self.known: dict[tuple[str, str | None], str] = {}  # names of operations
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -117,12 +118,14 @@ class Tracing:
         """Each operation of this schema from now on. Only what is known beforehand is called by its name."""
         from opentelemetry.trace import SpanKind, StatusCode
 
+        self.known |= {**dict(names_in(schema.own)), **names}
+        if "execute" in vars(schema):  # by an application before this one
+            return
         execute = schema.execute
-        known = {**dict(names_in(schema.own)), **names}
 
         async def traced(query: str | None, *given: Any, **named: Any) -> Any:
             operation = given[3] if len(given) > 3 else named.get("operation_name")
-            name = known.get((query or "", operation), "")
+            name = self.known.get((query or "", operation), "")
             with self.tracer.start_as_current_span(
                 f"graphql {name}".strip(),
                 kind=SpanKind.SERVER,

@@ -68,11 +68,11 @@ async def look_at_manifest(looked: Looked) -> Findings:
     settings = looked.settings
     if not settings.trusted_manifest and settings.trusted_documents is Trust.OFF:
         return
-    from app.schema.schema import build_schema  # takes long to load
+    from app.main import schema_of_service  # takes long to load
     from app.schema.transport.manifests import open_documents
 
     try:
-        documents = open_documents(settings, build_schema())
+        documents = open_documents(settings, schema_of_service(prepares=False))
     except SettingsError as refusal:
         yield wrong("trusted documents", str(refusal), "docs/trusted-documents.md tells the forms")
         return
