@@ -14,7 +14,19 @@ from app.settings import KNOWN
 
 ROOT = Path(__file__).parent.parent
 ROOMS_BY_FLOOR = {
-    6: ("__main__", "main", "cli", "server", "front", "metrics", "doctor", "tracing"),
+    6: (
+        "__main__",
+        "main",
+        "cli",
+        "entrance",
+        "health",
+        "pages",
+        "server",
+        "front",
+        "metrics",
+        "doctor",
+        "tracing",
+    ),
     5: ("rest_compat", "first_minute", "moving"),
     4: ("schema", "ide"),
     3: ("auth", "engine", "feed", "load", "development", "dispatch"),

@@ -1,0 +1,112 @@
+"""Where every request passes: which contract it belongs to, and that it was answered."""
+
+import logging
+from contextlib import nullcontext
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app import counts
+from app.health import HEALTH
+from app.logs import TOLD
+from app.schema.transport.browsers import AllowedOrigins, send_preflight, with_headers
+
+if TYPE_CHECKING:
+    from app.tracing import Tracing
+
+KNOWN_CODES = {*range(1000, 1016), 4400, 4401, 4403, 4406, 4408, 4409, 4429}  # RFC 6455, graphql-transport-ws
+
+requests = logging.getLogger("care.requests")
+
+
+class Contracts:
+    """Both contracts stand before the router, which would try its routes one by one on every request."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        graphql: ASGIApp,
+        legacy: ASGIApp,
+        origins: AllowedOrigins,
+        logs: bool,
+        tracing: "Tracing | None",
+    ) -> None:
+        self.app = app
+        self.tracing = tracing
+        self.logs = logs  # every request
+        self.graphql = graphql
+        self.legacy = legacy
+        self.origins = origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.last(scope, receive, send)
+            return
+        began = perf_counter()
+        path = scope["path"]
+        try:
+            if path == "/graphql":
+                contract, methods = self.graphql, b"GET, POST"
+            elif path == "/gateway" or path.startswith("/gateway/"):
+                contract, methods = self.legacy, b"GET, HEAD, PUT"
+            else:
+                await self.app(scope, receive, with_headers(scope, send))
+                return
+            if self.origins.headers and self.origins.asked_first(scope):
+                await send_preflight(scope, send, methods)
+            elif self.tracing is None:
+                await contract(scope, receive, send)
+            else:
+                with self.tracing.of_caller(scope):
+                    await contract(scope, receive, send)
+        finally:
+            if status := scope["state"].get("status", 500):  # 0 of a stream, which is counted by itself
+                counts.answered(path, scope["method"], status, perf_counter() - began)
+                if self.logs and path not in HEALTH:
+                    log_request(path, scope["method"], status, perf_counter() - began)
+
+    async def last(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application's own life, and websockets."""
+        if scope["type"] == "websocket" and scope["path"] == "/graphql":
+            with nullcontext() if self.tracing is None else self.tracing.of_caller(scope):
+                await self.graphql(scope, *counted_socket(receive, send))
+        else:
+            await self.app(scope, receive, with_headers(scope, send))
+
+
+def log_request(path: str, method: str, status: int, seconds: float) -> None:
+    """By its route: a path may hold the number of somebody's assignment."""
+    route, method = counts.route_of(path), method if method in counts.METHODS else counts.OTHER
+    told = {"method": method, "route": route, "status": status, "seconds": round(seconds, 6)}
+    ms = seconds * 1000
+    requests.info("%s %s %s in %.1f ms", method, route, status, ms, extra={TOLD: told})
+
+
+def counted_socket(receive: Receive, send: Send) -> tuple[Receive, Send]:
+    """Counts from its opening to its closing. A client may send any code: those that nobody knows are one."""
+    is_open = False
+
+    def close(by: str, code: object) -> None:
+        nonlocal is_open
+        if is_open:
+            is_open = False
+            counts.sockets["ended"] += 1
+            counts.closes[by, str(code) if code in KNOWN_CODES else counts.OTHER] += 1
+
+    async def counted_receive() -> Message:
+        message = await receive()
+        if message["type"] == "websocket.disconnect":
+            close("client", message.get("code"))
+        return message
+
+    async def counted_send(message: Message) -> None:
+        nonlocal is_open
+        if message["type"] == "websocket.accept":
+            is_open = True
+            counts.sockets["begun"] += 1
+        elif message["type"] == "websocket.close":
+            close("server", message.get("code", 1000))
+        await send(message)
+
+    return counted_receive, counted_send

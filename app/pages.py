@@ -1,0 +1,64 @@
+"""What a browser is shown in development: the GraphQL page, its tokens, and the schema to read."""
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from functools import cache
+from ipaddress import ip_address
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.types import Scope
+
+from app import ide
+from app.care.context import Role
+from app.db.upkeep.demo import CAREGIVER, CLIENT
+from app.development import has_own_keys, mint_token
+from app.schema.reference import CONTENT_SECURITY_POLICY, reference
+from app.schema.schema import Schema
+from app.schema.transport.http import header
+from app.settings import Settings
+
+LOCAL = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
+
+
+def page_maker(
+    settings: Settings, clock: Callable[[], datetime], built: ide.Built | None
+) -> Callable[[Scope], HTMLResponse]:
+    def page(scope: Scope) -> HTMLResponse:
+        tokens = {role.lower(): token for role, token in demo_tokens(settings, clock, scope).items()}
+        if built is None:
+            config = ide.PageConfig("/graphql", "/graphql/ide", tokens, ide.EXAMPLES)
+            return HTMLResponse(ide.page(config), headers={"content-security-policy": ide.PLAIN_POLICY})
+        config = ide.PageConfig("/graphql", "/graphql/ide", tokens, ide.EXAMPLES + ide.LISTENING)
+        headers = {"content-security-policy": ide.FULL_POLICY}
+        return HTMLResponse(ide.full_page(config, built), headers=headers)
+
+    return page
+
+
+def demo_tokens(settings: Settings, clock: Callable[[], datetime], scope: Scope) -> dict[Role, str]:
+    if not (has_own_keys(settings) and is_local(scope)):
+        return {}
+    people = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
+    return {role: mint_token(settings, role, user, clock()) for role, user in people.items()}
+
+
+def is_local(scope: Scope) -> bool:
+    """Whether a browser on this machine asks under this machine's own name. Any other name may be one that a
+    page of another site has made to lead here, to read what only this machine may."""
+    client = scope.get("client")
+    try:
+        is_near = client is not None and ip_address(client[0]).is_loopback
+    except ValueError:
+        return False
+    return is_near and LOCAL.fullmatch(header(scope, b"host") or "") is not None
+
+
+def reference_page(schema: Schema) -> Callable[[Request], HTMLResponse]:
+    made = cache(lambda: reference(schema._schema))  # when somebody asks for it
+
+    def page(request: Request) -> HTMLResponse:
+        return HTMLResponse(made(), headers={"content-security-policy": CONTENT_SECURITY_POLICY})
+
+    return page
