@@ -63,14 +63,21 @@ def public_key(settings: Settings) -> str:
     return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
-def mint_token(settings: Settings, role: str, user: str, now: datetime, hours: int = 24) -> str:
+def mint_token(
+    settings: Settings,
+    role: str,
+    user: str,
+    now: datetime,
+    hours: int = 24,
+    application: str = "development",
+) -> str:
     """A token with the claims of the old service's tokens."""
     claims = {
         "exp": now + timedelta(hours=hours),
         "user_name": user,
         "authorities": [role],
         "jti": str(uuid.uuid4()),
-        "client_id": "development",
+        "client_id": application,
         "scope": ["read", "write"],
     }
     if has_own_keys(settings):

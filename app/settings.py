@@ -321,7 +321,7 @@ def read_settings() -> Settings:
         first = error.errors(include_url=False, include_input=False)[0]
         name = variable(str(first["loc"][0])) if first["loc"] else "a setting"
         reason = first["msg"].removeprefix("Value error, ")
-        raise SettingsError(f"{name} cannot be read: {reason}") from None
+        raise SettingsError(f"{name} cannot be used: {reason}") from None
 
 
 def refuse_misspelt(environment: Mapping[str, str]) -> None:

@@ -104,9 +104,12 @@ def demo() -> None:
     "--user", metavar="NAME", help="The user name of the account; that of the demo world otherwise."
 )
 @click.option("--hours", type=click.IntRange(1, 24 * 365), default=24, show_default=True)
-def token(role: str, user: str | None, hours: int) -> None:
+@click.option(
+    "--application", metavar="NAME", default="development", show_default=True, help="Whose client_id it has."
+)
+def token(role: str, user: str | None, hours: int, application: str) -> None:
     """Mint a development token."""
     from app.development import mint_token
 
     user = user or DEMO_USERS[Role(role.upper())]
-    click.echo(mint_token(settings_or_warn(), role.upper(), user, utc_now(), hours))
+    click.echo(mint_token(settings_or_warn(), role.upper(), user, utc_now(), hours, application))

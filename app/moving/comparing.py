@@ -84,6 +84,8 @@ class Comparison:
         try:
             old = recorded(call) if self.old is None else lines.ask(self.old, call)
             new = lines.ask(self.new, call)
+            if new.status == 401 and old.status < 400:
+                raise NoAnswer("the new service does not let this caller in (401)")
         except NoAnswer as fault:
             return Compared(call, Outcome.FAILED, str(fault))
         headers = [] if self.old is None else self.compare_headers(old.headers, new.headers)

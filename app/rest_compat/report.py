@@ -42,7 +42,7 @@ class OfPath:
     verdict: str
     last_use: datetime | None  # by anybody who was let in, whenever that was
     lines: list[Line]  # the busiest first
-    refused: int  # requests without a valid token
+    refused: int  # requests without a valid token or an account
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def report_of(known: Known, now: datetime, days: int) -> Report:
         state = State.USED if lines else State.UNUSED if has_all else State.NOT_KNOWN
         said = verdict_of(state, lines, last_use, counting)
         if refused:
-            said += f" ({refused:,} without a valid token, refused)"
+            said += f" ({refused:,} refused, without a valid token or an account)"
         return OfPath(path, state, said, last_use, lines, refused)
 
     return Report(now, days, first_day, since, len(on), [of_path(path) for path in PATHS])

@@ -97,10 +97,15 @@ def test_whoever_names_nobody_gets_a_token_of_the_demo_world(command: Command) -
     ]
 
 
-def test_a_minted_token_carries_the_claims_of_the_old_services_tokens(command: Command) -> None:
+@pytest.mark.parametrize(
+    ("named", "application"), [((), "development"), (("--application", "mobile-app"), "mobile-app")]
+)
+def test_a_minted_token_carries_the_claims_of_the_old_services_tokens(
+    command: Command, named: tuple[str, ...], application: str
+) -> None:
     before = datetime.now(UTC).timestamp()
 
-    said = command("token", "--role", "client", "--user", "jonas.berg@example.test", "--hours", "2")
+    said = command("token", "--role", "client", "--user", "jonas.berg@example.test", "--hours", "2", *named)
 
     claims = jwt.decode(said.stdout.strip(), options={"verify_signature": False})
     assert before + 7199 <= claims.pop("exp") <= datetime.now(UTC).timestamp() + 7200
@@ -108,7 +113,7 @@ def test_a_minted_token_carries_the_claims_of_the_old_services_tokens(command: C
     assert claims == {
         "user_name": "jonas.berg@example.test",
         "authorities": ["CLIENT"],
-        "client_id": "development",
+        "client_id": application,
         "scope": ["read", "write"],
     }
 

@@ -130,8 +130,8 @@ def test_who_still_calls_is_told_with_how_much_and_when(
     assert verdicts(said.stdout) == [
         "nobody has called it since counting began, 100 days ago",
         f"still 2 applications: mobile-app (2,001 requests, last on {today}), "
-        f"cron (1 request, last on {before}) (12 without a valid token, refused)",
-        "nobody has called it since counting began, 100 days ago (3 without a valid token, refused)",
+        f"cron (1 request, last on {before}) (12 refused, without a valid token or an account)",
+        "nobody has called it since counting began, 100 days ago (3 refused, without a valid token or an account)",
         f"still 5 applications: app-0 (9 requests, last on {today}), app-1 (8 requests, last on {today}), "
         f"app-2 (7 requests, last on {today}) and 2 more",
     ]
@@ -191,7 +191,7 @@ def test_the_same_for_tools(command: Command, settings: Settings, now: datetime)
                 "path": ASSIGN_HOMEWORK,
                 "state": "USED",
                 "verdict": f"still 1 application: cron (2 requests, last on {day_of(now)}) "
-                "(5 without a valid token, refused)",
+                "(5 refused, without a valid token or an account)",
                 "lastUse": moment,
                 "refused": 5,
                 "applications": [

@@ -45,7 +45,7 @@ def test_settings_that_cannot_be_read_are_the_one_finding(ask: Ask) -> None:
     assert ask("settings", port="many") == [
         (
             "wrong",
-            "CARE_PORT cannot be read: Input should be a valid integer, unable to parse string as an integer",
+            "CARE_PORT cannot be used: Input should be a valid integer, unable to parse string as an integer",
         )
     ]
 

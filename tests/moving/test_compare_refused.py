@@ -106,6 +106,19 @@ def test_nothing_to_compare_is_no_success(two: Two) -> None:
 # --- tokens, and answers that were recorded ---
 
 
+def test_a_token_that_the_new_service_does_not_take_is_no_difference(two: Two) -> None:
+    two.say(Said(), Said(status=401))
+
+    assert told(two.compare()) == (
+        2,
+        [
+            FIRST,
+            "  not compared: the new service does not let this caller in (401)",
+            "0 same, 0 different, 1 not compared",
+        ],
+    )
+
+
 def test_tokens_may_stand_in_the_environment_and_differ_between_the_services(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,7 +100,7 @@ def test_an_end_before_the_announcement_ends_the_start(monkeypatch: pytest.Monke
         read_settings()
 
     assert str(refusal.value) == (
-        "CARE_LEGACY_SUNSET cannot be read: must not be before CARE_LEGACY_DEPRECATED"
+        "CARE_LEGACY_SUNSET cannot be used: must not be before CARE_LEGACY_DEPRECATED"
     )
 
 

@@ -48,6 +48,12 @@ def test_anything_else_is_refused_before_anything_is_done(world: Gateway, key: b
     assert kept(world) == []
 
 
+def test_blanks_around_a_key_are_none_of_it(world: Gateway) -> None:
+    assert put(world, " first\t").status_code == 200
+
+    assert put(world, "first").headers["idempotency-replayed"] == "true"
+
+
 def test_two_keys_are_none(world: Gateway) -> None:
     headers = Headers([("idempotency-key", "a"), ("idempotency-key", "b")])
     token = world.as_caregiver(1).token

@@ -11,6 +11,7 @@ from app.care.allowance import MINUTE, Allowance
 from app.logs import REQUEST_ID
 
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+BLANKS = " \t"  # around a value they are none of it (RFC 9110, section 5.5)
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
 RETRY_AFTER = (b"retry-after", b"1")  # beside a 503
@@ -62,7 +63,7 @@ def rate_headers(allowance: Allowance, status: int) -> list[tuple[bytes, bytes]]
 
 def header(scope: Scope, name: bytes) -> str | None:
     """Sent twice, it is the list of both (RFC 9110, section 5.2): no token, no key, no type may be two."""
-    said = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+    said = [value.decode("latin-1").strip(BLANKS) for key, value in scope["headers"] if key == name]
     return ", ".join(said) if said else None
 
 

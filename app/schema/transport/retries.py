@@ -26,7 +26,7 @@ Run = Callable[[Context], Awaitable[tuple[Reply, bool]]]
 
 def read_key(scope: Scope) -> str:
     """What is said twice is none: it would be two keys, or one with a comma and a blank."""
-    keys: list[bytes] = [value for name, value in scope["headers"] if name == HEADER]
+    keys: list[bytes] = [value.strip(b" \t") for name, value in scope["headers"] if name == HEADER]
     if len(keys) != 1 or VISIBLE.fullmatch(keys[0]) is None:
         raise Unreadable("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
     return keys[0].decode("ascii")
