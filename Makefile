@@ -7,8 +7,7 @@ PY := .venv/bin/python
 .PHONY: run test soak check clients ide browser schema bench lock audit clean
 
 run: .venv/ready
-	@CARE_ENV=development CARE_PORT=$(PORT) $(PY) -m app demo
-	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app serve
+	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app demo --serve
 
 test: .venv/ready
 	$(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder

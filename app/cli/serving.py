@@ -4,6 +4,7 @@ import asyncio
 import gc
 import signal
 import socket
+from pathlib import Path
 
 import click
 
@@ -15,7 +16,7 @@ from app.db.upkeep.importing import importing, is_empty
 from app.db.upkeep.migrate import migrate
 from app.first_minute import what_to_paste
 from app.logs import config_of
-from app.settings import SettingsError
+from app.settings import Settings, SettingsError
 
 DEMO_USERS = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
 STOP_SECONDS = 5  # for answers that are under way; somebody may listen and never read
@@ -27,7 +28,12 @@ STOP_SECONDS = 5  # for answers that are under way; somebody may listen and neve
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 def serve(host: str | None, port: int | None, workers: int) -> None:
     """Serve both contracts."""
-    settings = settings_or_warn()
+    serve_with(settings_or_warn(), host, port, workers)
+
+
+def serve_with(
+    settings: Settings, host: str | None = None, port: int | None = None, workers: int = 1
+) -> None:
     on_database(settings, no_work)
     gc.disable()  # until all is settled: there is nothing to collect in what is loaded
     import uvicorn  # here: what takes long to load is loaded by the commands that need it
@@ -64,14 +70,14 @@ def serve(host: str | None, port: int | None, workers: int) -> None:
     )
 
 
-def refuse_taken_port(host: str, port: int) -> None:
+def refuse_taken_port(host: str, port: int, advice: str = "") -> None:
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             with socket.socket(family, kind, protocol) as one:
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 one.bind(address)
     except OSError as error:
-        raise SettingsError(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+        raise SettingsError(f"cannot listen on {host}, port {port}: {error.strerror}{advice}") from None
 
 
 def stopped(number: int, frame: object) -> None:
@@ -80,11 +86,15 @@ def stopped(number: int, frame: object) -> None:
 
 
 @click.command()
-def demo() -> None:
+@click.option("--serve", "is_served", is_flag=True, help="And serve it.")
+def demo(is_served: bool) -> None:
     """Migrate, load the demo world if the database is empty, and print what to paste."""
     from app.development import mint_token
 
     settings = settings_or_warn()
+    if is_served:
+        # Before anything is printed that leads there.
+        refuse_taken_port(settings.host, settings.port, "; CARE_PORT, or `make run PORT=8001`, takes another")
     tokens = {  # first: outside development this is refused, and nothing is loaded
         role: mint_token(settings, role, user, utc_now()) for role, user in DEMO_USERS.items()
     }
@@ -96,6 +106,8 @@ def demo() -> None:
 
     on_database(settings, load)
     click.echo(what_to_paste(f"http://{settings.host}:{settings.port}", tokens))
+    if is_served:
+        serve_with(settings)
 
 
 @click.command()
@@ -109,7 +121,12 @@ def demo() -> None:
 )
 def token(role: str, user: str | None, hours: int, application: str) -> None:
     """Mint a development token."""
-    from app.development import mint_token
+    from app.development import KEY_FILE, mint_token
 
+    settings = settings_or_warn()
     user = user or DEMO_USERS[Role(role.upper())]
-    click.echo(mint_token(settings_or_warn(), role.upper(), user, utc_now(), hours, application))
+    key = Path(settings.var) / KEY_FILE
+    is_known = key.exists()
+    click.echo(mint_token(settings, role.upper(), user, utc_now(), hours, application))
+    if key.exists() and not is_known:
+        click.echo(f"made {key}: a service with another CARE_VAR does not take this token", err=True)

@@ -83,14 +83,16 @@ def test_minted_tokens_open_the_service(command: Command, settings: Settings, se
     with opened(create_app(own, clock=lambda: NOW)) as client:
         known = [me(Gateway(client, own), one.stdout.strip()) for one in minted]
 
-    assert [(one.exit_code, one.stderr) for one in minted] == [(0, "")] * 2
+    assert [one.exit_code for one in minted] == [0, 0]
+    assert [one.stderr.startswith("made ") for one in minted] == [not secret, False]
     assert known == [CAREGIVER_1, CLIENT_1]
 
 
 def test_whoever_names_nobody_gets_a_token_of_the_demo_world(command: Command) -> None:
-    minted = [command("token", "--role", role).stdout.strip() for role in ("caregiver", "client")]
+    minted = [command("token", "--role", role) for role in ("caregiver", "client")]
 
-    claims = [jwt.decode(token, options={"verify_signature": False}) for token in minted]
+    claims = [jwt.decode(said.stdout.strip(), options={"verify_signature": False}) for said in minted]
+    assert [said.stderr.endswith("does not take this token\n") for said in minted] == [True, False]
     assert [(one["authorities"], one["user_name"]) for one in claims] == [
         (["CAREGIVER"], "mara.lind@example.test"),
         (["CLIENT"], "jonas.berg@example.test"),

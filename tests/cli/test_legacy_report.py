@@ -131,7 +131,8 @@ def test_who_still_calls_is_told_with_how_much_and_when(
         "nobody has called it since counting began, 100 days ago",
         f"still 2 applications: mobile-app (2,001 requests, last on {today}), "
         f"cron (1 request, last on {before}) (12 refused, without a valid token or an account)",
-        "nobody has called it since counting began, 100 days ago (3 refused, without a valid token or an account)",
+        "nobody has called it since counting began, 100 days ago "
+        "(3 refused, without a valid token or an account)",
         f"still 5 applications: app-0 (9 requests, last on {today}), app-1 (8 requests, last on {today}), "
         f"app-2 (7 requests, last on {today}) and 2 more",
     ]

@@ -58,12 +58,14 @@ class Served:
 
 
 @contextmanager
-def serving(log: Path, *words: str, module: str = "app", **care: str) -> Iterator[Served]:
+def serving(
+    log: Path, *words: str, command: str = "serve", module: str = "app", **care: str
+) -> Iterator[Served]:
     """`serve` on a free port, from when it is ready; gone at the end of the block however that comes."""
     given = {"port": str(free_port()), "drain_seconds": "0"} | care
     with log.open("w+") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", module, "serve", *words],
+            [sys.executable, "-m", module, command, *words],
             cwd=ROOT,
             env=environment(**given),
             stdout=said,

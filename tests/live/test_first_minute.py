@@ -59,10 +59,14 @@ def test_what_is_printed_can_be_pasted_and_the_data_stays(tmp_path: Path) -> Non
         assert before[1] != answers[1][1]
         assert_stops(served, signal.SIGTERM)
 
-    again = run("demo", **care)  # as `make run` does it
-    assert (again.returncode, again.stderr) == (0, "")
-    with serving(tmp_path / "second", **care) as served:
+    with serving(tmp_path / "second", "--serve", command="demo", **care) as served:  # as `make run` does it
         assert paste(assignments) == before
+        port = care["port"]
+        once_more = run("demo", "--serve", **care)
+        advice = "CARE_PORT, or `make run PORT=8001`, takes another"
+        sentence = f"cannot listen on 127.0.0.1, port {port}: Address already in use; {advice}"
+        assert (once_more.returncode, once_more.stdout) == (2, "")
+        assert once_more.stderr == f"care-gateway: {sentence}\n"
         assert_stops(served, signal.SIGINT)  # Ctrl-C
 
 

@@ -51,7 +51,7 @@ REFUSED = {
     ),
     "bad value": (
         {"time_zone": "Mars/Olympus"},
-        "CARE_TIME_ZONE cannot be read: is not a known time zone such as Europe/Berlin",
+        "CARE_TIME_ZONE cannot be used: is not a known time zone such as Europe/Berlin",
     ),
     "misspelt": (
         {"databse_url": SECRET},
