@@ -19,3 +19,4 @@ def build_command() -> None:
     built = build(tell=click.echo)
     seconds = time.perf_counter() - started
     click.echo(f"built: {len(built.files)} files, {built.size / 1e6:.1f} MB, in {seconds:.0f} s")
+    click.echo("A server that is running shows it after it is started anew.")

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +89,16 @@ class Page:
             mobile=False,
         )
         self.send("Page.navigate", url=url)
+
+    def reload(self) -> None:
+        """Until the old document is gone: what is looked for next is not found in it."""
+        self.evaluate("globalThis.isOld = true")
+        self.send("Page.reload")
+        for _ in range(200):
+            with suppress(AssertionError):  # asked while one makes way for the other
+                if not self.evaluate("globalThis.isOld"):
+                    return
+        raise AssertionError("the page does not reload")
 
     def evaluate(self, expression: str) -> Any:
         said = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)

@@ -5,6 +5,8 @@ Pictures of what was seen are in var/browser.
 """
 
 import json
+import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,16 @@ def tab(name: str) -> str:
     )
 
 
+def whose(text: str) -> str:
+    return f"[...document.querySelectorAll('.whose button')].find((one) => one.textContent === '{text}')"
+
+
+def runs_as(text: str) -> str:
+    """Whose token the open tab says that it runs with."""
+    pressed = "[...document.querySelectorAll('.whose [aria-pressed=true]')]"
+    return f"{pressed}.map((one) => one.textContent) == '{text}'"
+
+
 def button(label: str) -> str:
     return f"document.querySelector('[aria-label=\"{label}\"]')"
 
@@ -67,12 +79,18 @@ def module(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    var = tmp_path_factory.mktemp("demo")
+    assert run("demo", env="development", var=str(var)).returncode == 0
+    return var
+
+
 @pytest.fixture
-def served(tmp_path: Path, module: str) -> Iterator[Served]:
-    """A fresh demo world."""
-    world = {"env": "development", "var": str(tmp_path)}
-    assert run("demo", **world).returncode == 0
-    with serving(tmp_path / "log", module=module, **world) as one:
+def served(demo: Path, tmp_path: Path, module: str) -> Iterator[Served]:
+    """A demo world of its own."""
+    var = shutil.copytree(demo, tmp_path / "var")
+    with serving(tmp_path / "log", module=module, env="development", var=str(var)) as one:
         yield one
 
 
@@ -92,6 +110,24 @@ def run_tab(page: Page, contains: str, name: str = "operation") -> None:
     page.click(RUN)
 
 
+def write_query(page: Page, text: str) -> None:
+    page.evaluate(f"{EDITED['operation'].removesuffix('.getValue()')}.setValue({json.dumps(text)})")
+
+
+def is_in_view(page: Page, element: str) -> bool:
+    """Whole, and under the mouse."""
+    return bool(
+        page.evaluate(
+            f"""(() => {{
+              const box = ({element}).getBoundingClientRect();
+              const under = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+              const fits = box.x >= 0 && box.right <= innerWidth && box.bottom <= innerHeight;
+              return fits && ({element}).contains(under);
+            }})()"""
+        )
+    )
+
+
 def answered(page: Page, what: str) -> dict[str, Any]:
     page.until(f"JSON.parse({ANSWER}).data.{what}")
     return dict(json.loads(page.evaluate(ANSWER))["data"])
@@ -107,7 +143,7 @@ def assert_nothing_amiss(served: Served, page: Page) -> None:
 @pytest.mark.parametrize("module", ["app"])
 def test_the_full_page_asks_changes_and_listens(served: Served, page: Page) -> None:
     page.open(f"{served.url}/graphql")
-    page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {tab('WatchAssignments')}")
+    page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {tab('RunningAssignments')}")
     page.until("document.querySelector('.examples') && document.fonts.status === 'loaded'")
     page.keep_picture(PICTURES / "full-1-opened.png")
 
@@ -116,7 +152,7 @@ def test_the_full_page_asks_changes_and_listens(served: Served, page: Page) -> N
     page.keep_picture(PICTURES / "full-2-query.png")
     assert asked == as_others_ask(served, page, "client", MY_RUNNING_SESSIONS)
 
-    page.click(tab("AssignHomework"))
+    page.click(example("Assign homework"))
     run_tab(page, "bookIds", "variables")
     changed = answered(page, "assignHomework")["assignHomework"]
     page.keep_picture(PICTURES / "full-3-mutation.png")
@@ -125,7 +161,7 @@ def test_the_full_page_asks_changes_and_listens(served: Served, page: Page) -> N
     listed = as_others_ask(served, page, "caregiver", "{ assignments(first: 50) { nodes { legacyId } } }")
     assert numbers <= {one["legacyId"] for one in listed["assignments"]["nodes"]}
 
-    page.click(tab("WatchAssignments"))
+    page.click(example("Watch my assignments"))
     run_tab(page, "assignmentChanged")
     heard = None
     for _ in range(10):  # who listens from now on may have begun a moment after the first
@@ -149,7 +185,7 @@ def test_the_full_page_asks_changes_and_listens(served: Served, page: Page) -> N
     assert_nothing_amiss(served, page)
 
     page.until(f"{KEPT}.includes('WhoAmI')")
-    page.send("Page.reload")
+    page.reload()
     page.until(f"{EDITED['request-headers']}.includes('bearer')")
     run_tab(page, "WhoAmI")
     assert answered(page, "viewer")["viewer"]["role"] == "CLIENT"
@@ -167,10 +203,67 @@ def test_the_full_page_in_the_dark_and_when_it_is_narrow(served: Served, page: P
     page.click(RUN)
     answered(page, "sessions")
     page.keep_picture(PICTURES / "full-6-dark.png")
+    page.click(button("Hide Examples"))
+    page.until(f"{button('Show Examples')} && !document.querySelector('.examples')")
+    page.reload()
+    page.until(button("Show Examples"))
     page.click(button("Open settings dialog"))
     page.until("document.body.innerText.includes('Clear storage')")
     assert "headers" not in page.evaluate("document.querySelector('[role=dialog]').innerText").lower()
 
+    for width, height in ((390, 800), (640, 400)):
+        page.open(f"{served.url}/graphql", width, height)
+        page.until(f"{EDITED['operation']}.includes('query') && document.querySelector('.whose')")
+        page.click(button("Show Examples"))
+        page.click(example("Running assignments"))
+        page.until(f"{runs_as('caregiver')} && !document.querySelector('.examples')")
+        assert is_in_view(page, RUN) and is_in_view(page, whose("own token"))
+        assert is_in_view(page, tab("RunningAssignments"))
+        run_tab(page, "RunningAssignments")
+        answered(page, "assignments")
+        page.keep_picture(PICTURES / f"full-7-narrow-{width}.png")
+        answer = page.evaluate("document.querySelector('.result-window').getBoundingClientRect().toJSON()")
+        assert answer["width"] > 280 and min(height, answer["bottom"]) - answer["top"] > 180
+
+    assert_nothing_amiss(served, page)
+
+
+@pytest.mark.parametrize("module", ["app"])
+def test_a_tab_says_whose_token_it_has_and_keeps_the_word_alone(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/graphql")
+    page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {runs_as('client')}")
+    for role in ("client", "caregiver"):
+        page.click(button("New tab"))
+        page.until(f"{EDITED['operation']} === '' && {runs_as('client')}")
+        page.click(whose(role))
+        page.until(runs_as(role))
+        write_query(page, f"query Mine_{role} {{ viewer {{ role }} }}")
+        page.until(f"{tab(f'Mine_{role}')} && {KEPT}.includes('Mine_{role}')")
+    page.reload()
+    for role in ("caregiver", "client"):
+        page.click(tab(f"Mine_{role}"))
+        page.until(runs_as(role))
+        run_tab(page, f"Mine_{role}")
+        assert answered(page, "viewer") == {"viewer": {"role": role.upper()}}
+
+    page.click(whose("own token"))
+    page.until("document.activeElement.closest('.graphiql-editor-tool')")
+    page.send("Input.insertText", text="of-my-own")
+    page.until(f"{EDITED['request-headers']}.includes('bearer of-my-own') && {runs_as('own token')}")
+    page.until(f"{KEPT}.includes('own token')")
+    page.keep_picture(PICTURES / "full-8-own-token.png")
+    assert "of-my-own" not in page.evaluate(KEPT)
+    page.reload()
+    page.until("document.querySelector('.whose').innerText.includes('Nobody is signed in')")
+    assert page.evaluate(EDITED["request-headers"]) == ""
+
+    page.click(example("Watch my assignments"))
+    run_tab(page, "assignmentChanged")
+    page.until("document.querySelector('.graphiql-spinner')")
+    served.stop(signal.SIGTERM)
+    page.until(f"{ANSWER}.includes('Nothing more will be heard')")
+    page.until("!document.querySelector('.graphiql-spinner')")
+    page.keep_picture(PICTURES / "full-9-cut-off.png")
     assert_nothing_amiss(served, page)
 
 

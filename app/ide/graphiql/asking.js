@@ -2,6 +2,7 @@
 
 const JSON_KINDS = "application/graphql-response+json, application/json;q=0.9";
 const EVENTS = "text/event-stream";
+const CUT_OFF = "Nothing more will be heard: the service stopped or is out of reach. Run it again when it is back.";
 
 /** What GraphiQL calls a fetcher. What it is told as an object with a message is shown without a stack. */
 export function asker(endpoint) {
@@ -24,7 +25,16 @@ export function asker(endpoint) {
     const run = async () => {
       const response = await post(asked, headers, `${EVENTS}, ${JSON_KINDS}`, stop.signal);
       if (!response.headers.get("Content-Type")?.startsWith(EVENTS)) return next(await answerOf(response));
-      for await (const event of eventsOf(response.body)) if (event.kind === "next") next(JSON.parse(event.data));
+      let last = {};
+      try {
+        for await (const event of eventsOf(response.body)) {
+          if (event.kind === "complete") return;
+          if (event.kind === "next") next((last = JSON.parse(event.data)));
+        }
+      } catch (fault) {
+        if (stop.signal.aborted) throw fault; // by the person; otherwise the connection broke
+      }
+      next({ errors: [{ message: CUT_OFF }], ...last }); // what was heard last stays
     };
     run().then(complete, (fault) => stop.signal.aborted || error(fault));
     return { unsubscribe: () => stop.abort() };

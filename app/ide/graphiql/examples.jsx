@@ -1,0 +1,71 @@
+// The examples: a pane of buttons by role, each of which opens a tab that runs with the token of its role.
+
+import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
+import { config, roles } from "./config.js";
+import { headersFor } from "./tokens.jsx";
+
+const DOES = { query: "asks", mutation: "changes", subscription: "listens" };
+
+const examples = config.examples.map(({ role, title, query, variables, replaces, hint }) => {
+  const lines = [`# ${title}`, replaces && `# In place of ${replaces}`, hint && `# ${hint}`];
+  const text = [...lines.filter(Boolean), "", query].join("\n");
+  return { role, title, replaces, query: text, variables, headers: headersFor(role), does: DOES[/^\w+/.exec(query)[0]] };
+});
+
+const of = (role) => examples.filter((example) => example.role === role);
+
+/** What the page begins with: one for each role. The others are a click away. */
+export const firstTabs = roles.map((role) => of(role)[0]);
+
+export const EXAMPLES = { title: "Examples", icon: Icon, content: Examples };
+
+function Examples() {
+  const { tabs, ...editors } = useGraphiQL(
+    pick("tabs", "queryEditor", "variableEditor", "headerEditor"),
+  );
+  const { addTab, changeTab, updateActiveTabValues, setVisiblePlugin } = useGraphiQLActions();
+  const show = ({ query, variables, headers }) => {
+    const open = tabs.findIndex((tab) => tab.query === query && tab.headers === headers);
+    if (open >= 0) changeTab(open);
+    else {
+      addTab();
+      editors.queryEditor.setValue(query);
+      editors.variableEditor.setValue(variables);
+      editors.headerEditor.setValue(headers);
+      updateActiveTabValues({ query, variables, headers });
+    }
+    if (narrow.matches) setVisiblePlugin(null);
+  };
+  return (
+    <section className="examples">
+      <h2>Examples</h2>
+      {Object.keys(config.tokens).length === 0 && (
+        <p>They need a token, in Headers: <code>{'{"Authorization": "bearer …"}'}</code></p>
+      )}
+      {roles.map((role) => (
+        <div key={role}>
+          <h3>As a {role}</h3>
+          {of(role).map((example) => (
+            <button key={example.title} type="button" onClick={() => show(example)}>
+              <span>{example.title}</span> <i>{example.does}</i>
+              {example.replaces && <small>{breakable(example.replaces)}</small>}
+            </button>
+          ))}
+        </div>
+      ))}
+    </section>
+  );
+}
+
+/** As in page.css: the panes then lie over the editor instead of beside it. */
+export const narrow = matchMedia("(max-width: 800px)");
+
+const breakable = (path) => path.split(/(?<=[/?])/).flatMap((part, index) => [part, <wbr key={index} />]);
+
+function Icon() {
+  return (
+    <svg viewBox="0 0 24 24" fill="none" stroke="currentColor" strokeWidth="1.5" height="1em">
+      <path strokeLinecap="round" strokeLinejoin="round" d="M4 5h16M4 10h9M4 15h6M4 20h6m5-7v8l6-4z" />
+    </svg>
+  );
+}
