@@ -267,6 +267,7 @@ async function run() {
     at("status").className = "";
     markRunning(true);
     showReply(await ask(request, running.signal));
+    if (schemaFailed) loadSchema(); // there is an answer again, so what it says of the schema is old
   } catch (fault) {
     showAnswer("", "bad", [{ text: fault.message }], []);
   } finally {
@@ -307,11 +308,13 @@ const KINDS = {
   OBJECT: "Objects", INTERFACE: "Interfaces", UNION: "Unions", INPUT_OBJECT: "Inputs", ENUM: "Enums", SCALAR: "Scalars",
 };
 
+let schemaFailed = false; // and the pane says so
 let schema = null; // { roots: names of the root types, types: Map(name -> type) }
 let trail = [];
 
 async function loadSchema() {
   schema = null;
+  schemaFailed = false;
   drawSchema(element("p", {}, "Loading…"));
   try {
     const reply = await ask({ query: INTROSPECTION, operationName: "IntrospectionQuery" });
@@ -325,6 +328,7 @@ async function loadSchema() {
     trail = trail.filter((name) => schema.types.has(name));
     drawPlace();
   } catch (fault) {
+    schemaFailed = true;
     drawSchema(element("p", { role: "alert" }, `The schema could not be loaded. ${fault.message}`));
   }
 }
@@ -465,7 +469,8 @@ function signInAs(chosen) {
 }
 
 function drawDemoTokens() {
-  const chips = Object.keys(config.tokens).map((each) => button(each, each, () => signInAs(each)));
+  const roles = [...new Set(config.examples.map((example) => example.role))].filter((each) => config.tokens[each]);
+  const chips = roles.map((each) => button(each, each, () => signInAs(each)));
   at("demo-tokens").hidden = chips.length === 0;
   at("demo-tokens").append(element("span", { class: "hint" }, "demo"), ...chips);
 }

@@ -58,8 +58,8 @@ def reference(schema: GraphQLSchema) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Care gateway · schema</title><style>{STYLE}</style></head><body>"
-        f"<h1>Care gateway: the schema</h1><p>{prose(INTRODUCTION)}</p><nav>{contents}</nav>{written}"
+        f"<title>Care Gateway · schema</title><style>{STYLE}</style></head><body>"
+        f"<h1>Care Gateway: the schema</h1><p>{prose(INTRODUCTION)}</p><nav>{contents}</nav>{written}"
         "</body></html>\n"
     )
 
