@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 SERVER = logging.getLogger("uvicorn.error")
+SOCKETS = logging.getLogger("strawberry.ws")
 
 
 def keep_quiet(is_production: bool) -> None:
     """For the whole process. Only development shows what the text of a fault says."""
     SERVER.addFilter(is_harmless)
+    SOCKETS.addFilter(is_of_a_setting_there_is)
     if is_production:
         logging.setLogRecordFactory(record_without_words)
 
@@ -21,6 +23,12 @@ def is_harmless(record: logging.LogRecord) -> bool:
     anybody can have it write."""
     said = str(record.msg)
     return record.levelno > logging.DEBUG and '"WebSocket ' not in said and "Invalid UTF-8" not in said
+
+
+def is_of_a_setting_there_is(record: logging.LogRecord) -> bool:
+    """Strawberry tells of every page that it refuses, with what that page says it is and the name of a
+    setting of its own. The service tells of it itself."""
+    return "`allowed_origins`" not in str(record.msg)
 
 
 def record_without_words(*given: Any, **named: Any) -> logging.LogRecord:

@@ -1,6 +1,7 @@
 """Promise: a websocket speaks graphql-transport-ws, opens with a good token alone, carries every kind of
 operation, and ends with a code that says why, whatever is thrown at it."""
 
+import logging
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -105,6 +106,20 @@ def test_a_page_of_another_site_does_not_come_in(caregivers: Gateway, origin: st
         pass
 
     assert refused.value.code == 1008  # before it was accepted: the server says 403
+
+
+def test_of_a_page_that_does_not_come_in_the_log_says_once_what_to_set(
+    caregivers: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    for origin in ("https://elsewhere.test", "https://elsewhere.test", "https://third.test"):
+        with pytest.raises(WebSocketDisconnect), connected(caregivers.as_caregiver(1), origin=origin):
+            pass
+
+    told = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert told == [
+        "a page of another site was refused a websocket with a 403. If it is yours, name its origin in "
+        "CARE_CORS_ORIGINS. This is logged once"
+    ]
 
 
 def test_a_page_of_the_same_host_comes_in(caregivers: Gateway) -> None:

@@ -43,6 +43,10 @@ BAD_REQUEST = "BAD_REQUEST"
 FORBIDDEN = 4403  # clients take it for a token to be renewed, and come again; 4401 they take for final
 TRY_AGAIN_LATER = 1013
 LONGEST_REASON = 123  # bytes, in a frame that closes
+STRANGE_PAGE = (
+    "a page of another site was refused a websocket with a 403. If it is yours, name its origin in "
+    "CARE_CORS_ORIGINS. This is logged once"
+)
 
 
 @dataclass
@@ -235,6 +239,14 @@ class Sockets(GraphQL[Connection, None]):
             allowed_origins=origins,
         )
         self.documents = documents
+        self.has_told_of_strangers = False
+
+    def is_websocket_origin_allowed(self, request: WebSocket, origin: str) -> bool:
+        is_allowed = super().is_websocket_origin_allowed(request, origin)
+        if not is_allowed and not self.has_told_of_strangers:
+            self.has_told_of_strangers = True  # anybody can have it refused, and say any origin
+            logger.warning(STRANGE_PAGE)
+        return is_allowed
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Connection:
         return Connection(Entrance.of(request.scope, request_id_of(request.scope)))
