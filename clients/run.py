@@ -39,12 +39,14 @@ def trusting(manifest: Path) -> dict[str, str]:
 # The files of tests, and what is set for the service of each.
 FILES: dict[str, dict[str, str]] = {
     "graphql-sse.test.js": {},  # the longest first
+    "resuming.test.js": {"token_leeway": "0"},
     "audits.test.js": {},
     "apollo.test.js": {},
     "apollo-trusted.test.js": trusting(APOLLO_MANIFEST),
     "urql.test.js": {},
     "relay.test.js": {},
     "trusted.test.js": trusting(MANIFEST),
+    "signing-in.test.js": {},
     "graphql-request.test.js": {},
     "graphql-ws.test.js": {},
     "cors.test.js": {"cors_origins": "https://app.example.test"},

@@ -41,3 +41,11 @@ def test_every_client_is_named_in_one_version() -> None:
 
     versions = {**named["devDependencies"], **named["overrides"]}
     assert [name for name, version in versions.items() if not re.fullmatch(r"\d+\.\d+\.\d+", version)] == []
+
+
+def test_the_page_says_to_install_what_is_tried() -> None:
+    tried = json.loads((CLIENTS / "package.json").read_text())
+
+    told = re.findall(r"(@?[\w/-]+)@(\d+\.\d+\.\d+)", PAGE)
+    assert {name: tried["devDependencies"].get(name) for name, _ in told} == dict(told)
+    assert json.dumps(tried["overrides"]) in re.sub(r"\s+", " ", PAGE).replace("{ ", "{").replace(" }", "}")

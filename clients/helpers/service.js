@@ -1,6 +1,8 @@
 // The service that is tried, who calls it, and what they ask for again and again.
 
+import { createPrivateKey, sign } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 
 export const service = process.env.SERVICE_URL;
 export const graphql = `${service}/graphql`;
@@ -43,6 +45,16 @@ export async function restart() {
   const before = await readFile(process.env.SERVICE_PID, "utf8");
   process.kill(Number(before), "SIGTERM");
   while ((await readFile(process.env.SERVICE_PID, "utf8")) === before) await pause(20);
+}
+
+/** The token of `caregiver`, but that it ends so many seconds from now. */
+export async function endingSoon(seconds) {
+  const pem = await readFile(join(dirname(process.env.SERVICE_PID), "development-key.pem"));
+  const [head, claims] = caregiver.split(".");
+  const exp = Math.floor(Date.now() / 1000) + seconds;
+  const said = JSON.stringify({ ...JSON.parse(Buffer.from(claims, "base64url")), exp });
+  const signed = `${head}.${Buffer.from(said).toString("base64url")}`;
+  return `${signed}.${sign("RSA-SHA256", Buffer.from(signed), createPrivateKey(pem)).toString("base64url")}`;
 }
 
 export const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));

@@ -39,8 +39,9 @@ export const ONE = graphql`
 `;
 
 export const CHANGES = graphql`
-  subscription homeworkChangesSubscription {
-    assignmentChanged {
+  subscription homeworkChangesSubscription($after: ID) {
+    assignmentChanged(after: $after) {
+      id
       what
       assignment {
         name

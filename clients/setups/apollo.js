@@ -1,23 +1,44 @@
 import { ApolloClient, ApolloLink, HttpLink, InMemoryCache } from "@apollo/client";
-import { SetContextLink } from "@apollo/client/link/context";
 import { PersistedQueryLink } from "@apollo/client/link/persisted-queries";
 import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
 import { relayStylePagination } from "@apollo/client/utilities";
 import { OperationTypeNode } from "graphql";
 import { overSocket } from "./graphql-ws.js";
+import { resuming } from "./resuming.js";
 import { sha256 } from "./sha256.js";
+import { signed } from "./signed.js";
+
+const ofHomework = ["clientId", "isOverdue", "sessionId", "status", "submittedSince", "timeState"];
+
+/** Of each list all arguments but those of the page: each of them makes another list. */
+export const typePolicies = {
+  Query: {
+    fields: {
+      assignments: relayStylePagination(ofHomework),
+      auditEvents: relayStylePagination(["clientId"]),
+      books: relayStylePagination(["isTest", "moduleId", "search"]),
+      clients: relayStylePagination(),
+      sessions: relayStylePagination(["timeState"]),
+      submissions: relayStylePagination(["clientId", "since"]),
+    },
+  },
+  Session: { fields: { assignments: relayStylePagination(["status"]) } },
+};
 
 export function apollo(url, token, persisted = { sha256 }) {
-  const http = ApolloLink.from([
-    new SetContextLink(async ({ headers }) => ({ headers: { ...headers, authorization: `bearer ${await token()}` } })),
-    new PersistedQueryLink(persisted),
-    new HttpLink({ uri: url }),
-  ]);
   const socket = overSocket(url, token);
+  const listener = persisted.generateHash ? byId(resuming(socket)) : resuming(socket);
   const isSubscription = ({ operationType }) => operationType === OperationTypeNode.SUBSCRIPTION;
-  const link = ApolloLink.split(isSubscription, new GraphQLWsLink(socket), http);
-  const filters = ["clientId", "isOverdue", "sessionId", "status", "submittedSince", "timeState"];
-  const fields = { assignments: relayStylePagination(filters) };
-  const cache = new InMemoryCache({ typePolicies: { Query: { fields } } });
-  return { client: new ApolloClient({ link, cache }), close: () => socket.dispose() };
+  const link = ApolloLink.from([
+    new PersistedQueryLink(persisted),
+    ApolloLink.split(isSubscription, new GraphQLWsLink(listener), new HttpLink({ uri: url, fetch: signed(token) })),
+  ]);
+  const client = new ApolloClient({ link, cache: new InMemoryCache({ typePolicies }) });
+  return { client, socket, close: () => socket.dispose() };
 }
+
+/** Trusted documents go by their id alone, which is in `extensions`: a manifest may write the text otherwise. */
+const byId = (client) => ({
+  ...client,
+  subscribe: (request, sink) => client.subscribe({ ...request, query: "" }, sink),
+});

@@ -1,5 +1,6 @@
 import { GraphQLClient } from "graphql-request";
+import { signed } from "./signed.js";
 
 export function graphqlRequest(url, token) {
-  return new GraphQLClient(url, { headers: () => ({ authorization: `bearer ${token()}` }) });
+  return new GraphQLClient(url, { fetch: signed(token) });
 }

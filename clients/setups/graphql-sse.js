@@ -1,9 +1,6 @@
 import { createClient } from "graphql-sse";
+import { signed } from "./signed.js";
 
 export function overEvents(url, token) {
-  return createClient({
-    url,
-    headers: async () => ({ authorization: `bearer ${await token()}` }), // for every connection anew
-    retryAttempts: Infinity,
-  });
+  return createClient({ url, fetchFn: signed(token), retryAttempts: Infinity });
 }

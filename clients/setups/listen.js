@@ -1,13 +1,11 @@
+import { resuming } from "./resuming.js";
+
 const query = `subscription ($after: ID) {
   assignmentChanged(after: $after) { id what assignment { name } }
 }`;
 
-/** Tells what happens to assignments; what happened while nobody was connected, when the client is back. */
-export function listen(client, tell) {
-  const request = { query, variables: { after: null } }; // read again for every connection
-  const next = ({ data }) => {
-    request.variables.after = data.assignmentChanged.id;
-    tell(data.assignmentChanged);
-  };
-  return client.subscribe(request, { next, error: tell, complete: () => {} });
+/** Tells what happens to assignments from now on, or from the event `after` on; also what happened in between. */
+export function listen(client, tell, after = null) {
+  const next = ({ data }) => tell(data.assignmentChanged);
+  return resuming(client).subscribe({ query, variables: { after } }, { next, error: tell, complete: () => {} });
 }

@@ -1,16 +1,18 @@
 import { Client, cacheExchange, fetchExchange, subscriptionExchange } from "@urql/core";
 import { persistedExchange } from "@urql/exchange-persisted";
 import { overSocket } from "./graphql-ws.js";
+import { resuming } from "./resuming.js";
+import { signed } from "./signed.js";
 
 export function urql(url, token, persisted = { preferGetForPersistedQueries: false }) {
   const socket = overSocket(url, token);
   const forwardSubscription = ({ query = "", variables, extensions }) => ({
-    subscribe: (sink) => ({ unsubscribe: socket.subscribe({ query, variables, extensions }, sink) }),
+    subscribe: (sink) => ({ unsubscribe: resuming(socket).subscribe({ query, variables, extensions }, sink) }),
   });
   const client = new Client({
     url,
     preferGetMethod: false, // variables belong into the body: addresses are written down on the way
-    fetchOptions: () => ({ headers: { authorization: `bearer ${token()}` } }),
+    fetch: signed(token),
     exchanges: [
       cacheExchange,
       persistedExchange(persisted),
@@ -18,5 +20,5 @@ export function urql(url, token, persisted = { preferGetForPersistedQueries: fal
       subscriptionExchange({ forwardSubscription }),
     ],
   });
-  return { client, close: () => socket.dispose() };
+  return { client, socket, close: () => socket.dispose() };
 }

@@ -37,8 +37,9 @@ export const ASSIGN = gql`
 `;
 
 export const CHANGES = gql`
-  subscription Changes {
-    assignmentChanged {
+  subscription Changes($after: ID) {
+    assignmentChanged(after: $after) {
+      id
       what
       assignment {
         id
@@ -53,6 +54,22 @@ export const SESSION = gql`
     session(id: $id) {
       id
       title
+    }
+  }
+`;
+
+export const SESSIONS = gql`
+  query Sessions($after: String) {
+    sessions(first: 1, after: $after) {
+      edges {
+        node {
+          id
+        }
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
     }
   }
 `;

@@ -12,7 +12,7 @@ import { apollo } from "../setups/apollo.js";
 import { ASSIGN, CHANGES, SESSION } from "./apollo-operations.js";
 
 const ids = generatePersistedQueryIdsFromManifest({ loadManifest: async () => manifest });
-const { client, close } = apollo(graphql, () => caregiver, ids);
+const { client, close } = apollo(graphql, async () => caregiver, ids);
 after(close);
 
 test("Apollo Client, trusted: a query goes by its id in the manifest from the first time on", async () => {
@@ -33,14 +33,14 @@ test("Apollo Client, trusted: a mutation goes by its id", async () => {
   assert.deepEqual(requests, ["POST by hash: 200"]);
 });
 
-test("Apollo Client, trusted: a subscription goes by the very text of the manifest", async () => {
+test("Apollo Client, trusted: a subscription goes by its id over the socket", async () => {
   const { data } = await whileAssigning(firstValueFrom(client.subscribe({ query: CHANGES })));
 
   assert.equal(data.assignmentChanged.what, "ASSIGNED");
 });
 
 test("Apollo Client, trusted: a document that is not in the manifest is refused with its code", async () => {
-  const other = apollo(graphql, () => caregiver);
+  const other = apollo(graphql, async () => caregiver);
 
   const asked = other.client.query({
     query: gql`

@@ -2,19 +2,22 @@
 
 import { CombinedGraphQLErrors } from "@apollo/client";
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
+import { buildSchema } from "graphql";
 import { firstValueFrom } from "rxjs";
 import { caregiver, graphql, homework, whileAssigning } from "../helpers/service.js";
 import { sent } from "../helpers/wire.js";
-import { apollo } from "../setups/apollo.js";
+import { apollo, typePolicies } from "../setups/apollo.js";
 import { sha256 } from "../setups/sha256.js";
-import { ASSIGN, CHANGES, HOMEWORK, SESSION } from "./apollo-operations.js";
+import { ASSIGN, CHANGES, HOMEWORK, SESSION, SESSIONS } from "./apollo-operations.js";
 
-const { client, close } = apollo(graphql, () => caregiver);
+const { client, close } = apollo(graphql, async () => caregiver);
 after(close);
 
 const codes = (error) => CombinedGraphQLErrors.is(error) && error.errors.map(({ extensions }) => extensions.code);
 const names = ({ assignments }) => assignments.edges.map(({ node }) => node.name);
+const isNoPage = (name) => !["after", "first", "offset"].includes(name);
 const running = { query: HOMEWORK, variables: { timeState: "RUNNING" } };
 
 const again = { ...running, fetchPolicy: "network-only" };
@@ -28,7 +31,7 @@ test("Apollo Client: a query that is new goes by its hash, then with its text, a
 });
 
 test("Apollo Client: a query may go by its hash in the address", async () => {
-  const byGet = apollo(graphql, () => caregiver, { sha256, useGETForHashedQueries: true });
+  const byGet = apollo(graphql, async () => caregiver, { sha256, useGETForHashedQueries: true });
 
   const first = await sent(() => byGet.client.query({ query: SESSION, variables: { id: "1" } }));
   const second = await sent(() => byGet.client.query({ query: SESSION, variables: { id: "2" } }));
@@ -50,6 +53,32 @@ test("Apollo Client: fetchMore adds the next pages to the list in the cache", as
   const data = client.readQuery(running);
   assert.deepEqual(names(data), ["Three good things", "Evening routine", "Mood check", "Sleep diary"]);
   assert.equal(data.assignments.pageInfo.hasNextPage, false);
+  shown.unsubscribe();
+});
+
+test("Apollo Client: each list of the schema keeps its pages by all its arguments but those of the page", async () => {
+  const schema = buildSchema(await readFile(new URL("../../schema.graphql", import.meta.url), "utf8"));
+  const filters = Object.values(schema.getTypeMap())
+    .flatMap((type) => Object.values(type.getFields?.() ?? {}).map((field) => [type.name, field]))
+    .filter(([, field]) => String(field.type).endsWith("Connection!"))
+    .map(([type, { name, args }]) => [type, name, args.map((each) => each.name).filter(isNoPage).sort()]);
+
+  const kept = Object.entries(typePolicies).flatMap(([type, { fields }]) =>
+    Object.entries(fields).map(([name, { keyArgs }]) => [type, name, keyArgs || []]),
+  );
+
+  assert.deepEqual(kept.sort(), filters.sort());
+});
+
+test("Apollo Client: fetchMore adds the next pages of other lists too", async () => {
+  const list = client.watchQuery({ query: SESSIONS });
+  const shown = list.subscribe(() => {});
+  const { data: page } = await list.refetch();
+
+  await list.fetchMore({ variables: { after: page.sessions.pageInfo.endCursor } });
+
+  assert.equal(page.sessions.edges.length, 1);
+  assert.equal(client.readQuery({ query: SESSIONS }).sessions.edges.length, 2);
   shown.unsubscribe();
 });
 
@@ -109,7 +138,7 @@ test("Apollo Client: what is not there is null, and an error with its code", asy
 });
 
 test("Apollo Client: who is not signed in hears it as an error with its code", async () => {
-  const stranger = apollo(graphql, () => "nobody");
+  const stranger = apollo(graphql, async () => "nobody");
 
   const asked = stranger.client.query({ query: SESSION, variables: { id: "1" } });
 

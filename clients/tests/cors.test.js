@@ -10,7 +10,7 @@ import { overEvents } from "../setups/graphql-sse.js";
 import { urql } from "../setups/urql.js";
 import { SESSION } from "./apollo-operations.js";
 
-const token = () => caregiver;
+const token = async () => caregiver;
 const clients = {
   "Apollo Client": () => {
     const { client } = apollo(graphql, token);

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { caregiver, client as jonas, graphql, homework } from "../helpers/service.js";
 import { graphqlRequest } from "../setups/graphql-request.js";
 
-const client = graphqlRequest(graphql, () => caregiver);
+const client = graphqlRequest(graphql, async () => caregiver);
 const SESSION = "query ($id: ID!) { session(id: $id) { title client { name } } }";
 const ASSIGN =
   "mutation ($input: AssignHomeworkInput!) { assignHomework(input: $input) { assignments { name } userErrors { code } } }";
@@ -38,13 +38,13 @@ test("graphql-request: what is not there rejects with its code", async () => {
 });
 
 test("graphql-request: who may not do it rejects with its code", async () => {
-  const asJonas = graphqlRequest(graphql, () => jonas);
+  const asJonas = graphqlRequest(graphql, async () => jonas);
 
   await assert.rejects(asJonas.request(ASSIGN, { input: homework() }), refused(200, "FORBIDDEN"));
 });
 
 test("graphql-request: who is not signed in rejects with a 401 and its code", async () => {
-  const asNobody = graphqlRequest(graphql, () => "nobody");
+  const asNobody = graphqlRequest(graphql, async () => "nobody");
 
   await assert.rejects(asNobody.request(SESSION, { id: "2" }), refused(401, "UNAUTHENTICATED"));
 });

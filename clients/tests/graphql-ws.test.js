@@ -8,7 +8,7 @@ import { overSocket } from "../setups/graphql-ws.js";
 import { listen } from "../setups/listen.js";
 
 test("graphql-ws: a query is answered over the socket", async () => {
-  const client = overSocket(graphql, () => jonas);
+  const client = overSocket(graphql, async () => jonas);
 
   for await (const answer of client.iterate({ query: "{ viewer { role client { name } } }" })) {
     assert.deepEqual(answer.data, { viewer: { role: "CLIENT", client: { name: "Jonas Berg" } } });
@@ -18,7 +18,7 @@ test("graphql-ws: a query is answered over the socket", async () => {
 });
 
 test("graphql-ws: a subscription tells the client of homework that the caregiver assigns", async () => {
-  const client = overSocket(graphql, () => jonas);
+  const client = overSocket(graphql, async () => jonas);
   const heard = new Heard();
   listen(client, heard.tell);
 
@@ -30,7 +30,7 @@ test("graphql-ws: a subscription tells the client of homework that the caregiver
 });
 
 test("graphql-ws: after a restart of the service it comes again, and misses nothing", async () => {
-  const client = overSocket(graphql, () => caregiver);
+  const client = overSocket(graphql, async () => caregiver);
   const heard = new Heard();
   const closed = new Promise((tell) => client.on("closed", tell));
   listen(client, heard.tell);
@@ -48,7 +48,7 @@ test("graphql-ws: after a restart of the service it comes again, and misses noth
 
 test("graphql-ws: a wrong token closes the connection with 4403, and another token opens the next", async () => {
   const tokens = ["nobody", caregiver];
-  const client = overSocket(graphql, () => tokens.shift());
+  const client = overSocket(graphql, async () => tokens.shift());
   const closed = new Promise((tell) => client.on("closed", tell));
   const answers = [];
 
@@ -60,7 +60,7 @@ test("graphql-ws: a wrong token closes the connection with 4403, and another tok
 });
 
 test("graphql-ws: a wrong document is an error of its own, and the connection stays", async () => {
-  const client = overSocket(graphql, () => caregiver);
+  const client = overSocket(graphql, async () => caregiver);
   const asked = client.iterate({ query: "subscription { nothing }" });
 
   await assert.rejects(asked.next(), (errors) => {

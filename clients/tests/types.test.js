@@ -15,7 +15,7 @@ const inClients = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url)
 
 test("graphql-js: what the service tells of its schema is schema.graphql", async () => {
   const query = getIntrospectionQuery({ specifiedByUrl: true, inputValueDeprecation: true, oneOf: true });
-  const told = buildClientSchema(await graphqlRequest(graphql, () => caregiver).request(query));
+  const told = buildClientSchema(await graphqlRequest(graphql, async () => caregiver).request(query));
   const written = buildSchema(await readFile(inClients("../schema.graphql"), "utf8"));
 
   assert.deepEqual(findBreakingChanges(told, written), []);
@@ -29,7 +29,7 @@ test("TypeScript: a moment is a string, an id is a string, and what may be null 
 });
 
 test("TypeScript: what the service answers is of these types", async () => {
-  const { assignments } = await graphqlRequest(graphql, () => caregiver).request(HOMEWORK, { clientId: "2" });
+  const { assignments } = await graphqlRequest(graphql, async () => caregiver).request(HOMEWORK, { clientId: "2" });
 
   const [{ id, startDate, endDate, submitDate, draft, isTest, score }] = assignments.nodes;
   assert.deepEqual(

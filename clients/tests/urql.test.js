@@ -7,7 +7,7 @@ import { caregiver, graphql, homework, whileAssigning } from "../helpers/service
 import { sent } from "../helpers/wire.js";
 import { urql } from "../setups/urql.js";
 
-const { client, close } = urql(graphql, () => caregiver);
+const { client, close } = urql(graphql, async () => caregiver);
 after(close);
 
 const SESSION = gql`
@@ -85,7 +85,7 @@ test("urql: what is not there is null, and an error with its code", async () => 
 });
 
 test("urql: who is not signed in hears it as an error with its code and a 401", async () => {
-  const stranger = urql(graphql, () => "nobody");
+  const stranger = urql(graphql, async () => "nobody");
 
   const answer = await stranger.client.query(SESSION, { id: "2" }).toPromise();
 

@@ -46,8 +46,9 @@ export const ASSIGN = graphql(`
 `);
 
 export const CHANGES = graphql(`
-  subscription ChangesTyped {
-    assignmentChanged {
+  subscription ChangesTyped($after: ID) {
+    assignmentChanged(after: $after) {
+      id
       what
       assignment {
         name
