@@ -246,7 +246,7 @@ def test_a_value_that_cannot_be_read_is_refused(
     with pytest.raises(SettingsError) as refusal:
         read_settings()
 
-    assert str(refusal.value) == f"{name} cannot be read: {reason}"
+    assert str(refusal.value) == f"{name} cannot be used: {reason}"
 
 
 MISSPELT = {
