@@ -41,7 +41,12 @@ def named(project: str, groups: Iterable[str]) -> set[str]:
         "build": said["build-system"]["requires"],
         **said["project"]["optional-dependencies"],
     }
-    return {canonical(text) for group in groups for text in every[group]}
+    asked = list(groups)
+    if unknown := sorted(set(asked) - every.keys()):
+        raise SystemExit(
+            f"pyproject.toml has no group {', '.join(unknown)}; it has {', '.join(sorted(every))}"
+        )
+    return {canonical(text) for group in asked for text in every[group]}
 
 
 def canonical(requirement: str) -> str:

@@ -44,6 +44,11 @@ def test_what_the_lock_does_not_hold_is_told() -> None:
         part(LOCK, {"click", "other", "brought"})
 
 
+def test_an_extra_that_there_is_not_is_told() -> None:
+    with pytest.raises(SystemExit, match=r"^pyproject\.toml has no group mysql; it has build, dev, "):
+        named(PROJECT, ["run", "mysql"])
+
+
 def test_the_image_is_made_of_files_that_are_there_and_are_let_in() -> None:
     copied = [
         name

@@ -317,6 +317,21 @@ def test_the_command_settings_lists_every_variable_with_its_default_and_meaning(
     assert lines[1::2] == [f"    {meaning}" for meaning in meanings]
 
 
+def test_the_command_settings_tells_what_is_set_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    pem = "-----BEGIN PRIVATE KEY-----"
+    for name, value in {"PORT": "many", "DATABASE_URL": "hidden", "TOKEN_KEY": pem, "HOST": ""}.items():
+        monkeypatch.setenv(f"CARE_{name}", value)
+
+    said = CliRunner().invoke(main, ["settings"])
+
+    assert (said.exit_code, said.stderr, "hidden" in said.stdout, pem in said.stdout) == (0, "", False, False)
+    assert [line for line in said.stdout.splitlines() if "; set" in line] == [
+        "CARE_DATABASE_URL (default: empty; set, and not told)",
+        "CARE_PORT (default: 8000; set to many)",
+        "CARE_TOKEN_KEY (default: empty; set, and not told)",
+    ]
+
+
 def test_the_embedded_database_lies_under_var(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARE_VAR", "some/folder")
 

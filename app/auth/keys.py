@@ -5,25 +5,21 @@ import logging
 import math
 import re
 import time
-import urllib.request
 from asyncio import CancelledError, Lock, to_thread
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
-from ipaddress import ip_address
 from typing import Any
-from urllib.error import HTTPError
-from urllib.parse import urlsplit
 
 import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+from app.auth.places import fetch, is_open_road, read_file
 from app.settings import Settings, SettingsError
 
 USABLE = "an RSA key of at least 2048 bits or an EC key on P-256"
-NO_PEM = "CARE_TOKEN_KEY is neither a public key in PEM nor the path of one"
+NO_PEM = "CARE_TOKEN_KEY holds no public key in PEM, or one that is broken, cut off or of another kind"
 PRIVATE = "CARE_TOKEN_KEY holds a private key: that is the issuer's alone; give its public half"
 NO_KEY_SET = "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set"
 OPEN_ROAD = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
@@ -32,7 +28,6 @@ SHORTEST_SECRET = 32
 KEY_FILE_SECONDS = 5  # how long the keys of a file are used before it is looked at again
 KEY_SET_SECONDS = 300  # the same of a key set that an issuer serves
 KEY_SET_PAUSE = 10  # at least this long between two readings, whatever strangers send as `kid`
-LONGEST_DOCUMENT = 1_000_000
 
 logger = logging.getLogger("care.auth")
 
@@ -128,25 +123,21 @@ def open_keys(settings: Settings) -> KeySet:
 def source_of(settings: Settings) -> Source:
     if place := settings.token_jwks:
         if not place.startswith(("http://", "https://")):
-            return Source(lambda: read_file(place, NO_KEY_SET), keys_of_set, KEY_FILE_SECONDS)
+            return Source(
+                lambda: read_file(place, "CARE_TOKEN_JWKS", "a JSON Web Key Set"),
+                keys_of_set,
+                KEY_FILE_SECONDS,
+            )
         if not settings.in_development and is_open_road(place):
             raise SettingsError(OPEN_ROAD)
-        return Source(lambda: fetch(place), keys_of_set, KEY_SET_SECONDS)
+        return Source(lambda: fetch(place, "CARE_TOKEN_JWKS"), keys_of_set, KEY_SET_SECONDS)
     if settings.token_secret:
         key = secret_key(settings)
         return Source(lambda: b"", lambda _: [key])
     given = settings.token_key
     if "-----BEGIN" in given:
         return Source(given.encode, pem_keys)
-    return Source(lambda: read_file(given, NO_PEM), pem_keys, KEY_FILE_SECONDS)
-
-
-def read_file(path: str, complaint: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(LONGEST_DOCUMENT)
-    except (OSError, ValueError):
-        raise SettingsError(complaint) from None
+    return Source(lambda: read_file(given, "CARE_TOKEN_KEY", "a PEM file"), pem_keys, KEY_FILE_SECONDS)
 
 
 def secret_key(settings: Settings) -> Key:
@@ -190,35 +181,6 @@ def algorithm_of(material: Any) -> str | None:
 
 
 # --- key sets -------------------------------------------------------------------------------------
-
-
-def is_open_road(url: str) -> bool:
-    """Whoever stands on it could hand us a key of their own, and then sign for anybody."""
-    try:
-        address = urlsplit(url)
-        host = address.hostname or ""
-        return address.scheme == "http" and host != "localhost" and not ip_address(host).is_loopback
-    except ValueError:
-        return True
-
-
-class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Keys come from where the setting says, not from where somebody points to on the way."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-def fetch(url: str) -> bytes:
-    try:
-        with urllib.request.build_opener(NoRedirects).open(url, timeout=5) as reply:
-            text: bytes = reply.read(LONGEST_DOCUMENT)
-            return text
-    except HTTPError as refusal:
-        refusal.close()
-        raise SettingsError(NO_KEY_SET) from None
-    except (OSError, HTTPException, ValueError):
-        raise SettingsError(NO_KEY_SET) from None
 
 
 def keys_of_set(text: bytes) -> list[Key]:

@@ -11,6 +11,7 @@ import click
 
 from app.cli.recorded import import_recording, is_recording, say_counts
 from app.cli.running import on_database, on_record, settings_or_warn
+from app.db.drivers import place_of
 from app.db.kept import differences
 from app.db.upkeep.importing import ImportRefused, importing
 from app.db.upkeep.migrate import migrate, newest_version
@@ -19,12 +20,13 @@ from app.db.upkeep.migrate import migrate, newest_version
 @click.command("migrate")
 def migrate_command() -> None:
     """Bring the database to the tables of this version."""
-    before, now = asyncio.run(migrate(settings_or_warn().database)), newest_version()
+    url = settings_or_warn().database
+    before, now = asyncio.run(migrate(url)), newest_version()
     if before == now:
-        click.echo(f"the tables are those of {now} already: nothing was changed")
+        click.echo(f"{place_of(url)}: the tables are those of {now} already: nothing was changed")
     else:
         there_were = "none" if before is None else f"those of {before}"
-        click.echo(f"the tables are those of {now} now; before there were {there_were}")
+        click.echo(f"{place_of(url)}: the tables are those of {now} now; before there were {there_were}")
 
 
 @click.command("import")

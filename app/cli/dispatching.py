@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import click
 
 from app.care.context import utc_now
-from app.cli.running import no_work, on_database, settings_or_warn
+from app.cli.running import no_work, on_database, refuse_barred, settings_or_warn
 from app.db.drivers import Database, open_database
 from app.db.tables import DeliveryState, EventKind, moment_as_text
 from app.dispatch.dispatcher import dispatch
@@ -27,6 +27,7 @@ def worker() -> None:
     settings = settings_or_warn()
     keep_quiet(not settings.in_development)
     webhook = open_webhook(settings)
+    refuse_barred(settings)
     on_database(settings, no_work)
     logging.config.dictConfig(config_of(settings))
     asyncio.run(work_until_stopped(settings, webhook))

@@ -9,9 +9,17 @@ import click
 
 from app.care.context import Role, utc_now
 from app.db.audit.records import About, operator_record, recording
-from app.db.drivers import Database, DatabaseError, is_fault_of_database, open_database, reason_of
+from app.db.drivers import (
+    Database,
+    DatabaseError,
+    is_fault_of_database,
+    open_database,
+    reason_of,
+    sqlite_path,
+)
 from app.db.statements import Operation
 from app.db.upkeep.migrate import newest_version, stored_version
+from app.doctor.access import barred
 from app.settings import Settings, read_settings, unknown_variables
 
 Result = TypeVar("Result")
@@ -36,6 +44,13 @@ async def refuse_old_tables(db: Database) -> None:
         raise DatabaseError(
             "the database does not have the tables of this version; run `care-gateway migrate`"
         )
+
+
+def refuse_barred(settings: Settings) -> None:
+    """What may not be written can be opened all the same, and would seem to be served until somebody asks."""
+    if settings.database.startswith("sqlite:"):
+        for finding in barred(sqlite_path(settings.database)):
+            raise DatabaseError(f"the database cannot be served: {finding.said}")
 
 
 def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Result:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from app.care.context import Role, utc_now
-from app.cli.running import ROLES, no_work, on_database, settings_or_warn
+from app.cli.running import ROLES, no_work, on_database, refuse_barred, settings_or_warn
 from app.db.drivers import Database
 from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.upkeep.importing import importing, is_empty
@@ -34,6 +34,7 @@ def serve(host: str | None, port: int | None, workers: int) -> None:
 def serve_with(
     settings: Settings, host: str | None = None, port: int | None = None, workers: int = 1
 ) -> None:
+    refuse_barred(settings)
     on_database(settings, no_work)
     gc.disable()  # until all is settled: there is nothing to collect in what is loaded
     import uvicorn  # here: what takes long to load is loaded by the commands that need it

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from app.db.statements import Operation, Step
 
@@ -73,6 +74,14 @@ async def open_database(
 
 def sqlite_path(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///"))
+
+
+def place_of(url: str) -> str:
+    """Which database it is, as it may be told: without whoever opens it, and how."""
+    if url.startswith("sqlite:"):
+        return str(sqlite_path(url).absolute())
+    parts = urlsplit(url)
+    return f"{parts.netloc.rpartition('@')[2]}{unquote(parts.path)}"
 
 
 def run_steps(

@@ -80,7 +80,11 @@ class PostgresDatabase:
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
     try:
         pool = await asyncpg.create_pool(url, min_size=1, max_size=connections, command_timeout=patience)
-    except ValueError:  # its text would quote a part of the address, which may be one of the password
+    except (
+        ValueError
+    ) as error:  # its text would quote a part of the address, which may be one of the password
+        if str(error).startswith("`sslmode` parameter must be"):  # quotes nothing
+            raise DatabaseError(f"the address of the PostgreSQL database cannot be used: {error}") from None
         raise DatabaseError(
             "the address of the PostgreSQL database cannot be read; "
             "what is special in a user name or password is written as %XX"

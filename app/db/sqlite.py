@@ -262,9 +262,8 @@ def prepare_sqlite(connection: Any) -> None:
 def check_sqlite(path: Path) -> None:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise DatabaseError(f"SQLite {sqlite3.sqlite_version} is too old; 3.38 or newer is needed")
-    if not path.exists():
-        raise DatabaseError(f"there is no database at {path}; run `care-gateway migrate` first")
     try:
+        path.open("rb").close()  # the system says why not, SQLite does not
         connection = connect_sqlite(path)
         try:
             found = {
@@ -273,8 +272,11 @@ def check_sqlite(path: Path) -> None:
             }
         finally:
             connection.close()
-    except sqlite3.Error as error:
-        raise DatabaseError(f"the database at {path} cannot be opened: {error}") from None
+    except FileNotFoundError:
+        raise DatabaseError(f"there is no database at {path}; run `care-gateway migrate` first") from None
+    except (OSError, sqlite3.Error) as error:
+        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        raise DatabaseError(f"the database at {path} cannot be opened: {reason.lower()}") from None
     if found != {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}:
         raise DatabaseError(f"the database at {path} is not durable or not checked: {found}")
 

@@ -8,6 +8,8 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from app.auth.keys import open_keys
+from app.auth.places import NotRead
+from app.db.drivers import place_of, sqlite_path
 from app.development import KEY_FILE, has_own_keys, refuse_own_key
 from app.dispatch.webhook import Webhook, open_webhook
 from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
@@ -32,7 +34,7 @@ async def look_at_settings(looked: Looked) -> Findings:
             yield wrong("settings", said, "leave CARE_ENV out, or listen on 127.0.0.1")
     else:
         yield good("settings", "production")
-        for finding in relaxed(settings):
+        for finding in [*astray(settings), *relaxed(settings)]:
             yield finding
     if settings.metrics_port and not is_loopback(settings.metrics_host):
         said = f"metrics are told on {settings.metrics_host}, port {settings.metrics_port}"
@@ -40,6 +42,22 @@ async def look_at_settings(looked: Looked) -> Findings:
     if os.geteuid() == 0:
         do = "run the service as a user of its own, without a shell"
         yield look("settings", "this is the user root", do)
+
+
+def astray(settings: Settings) -> list[Finding]:
+    """A path that depends on the folder somebody is in leads them and the service to two databases."""
+    if not settings.database_url:
+        is_fixed, name = Path(settings.var).is_absolute(), "CARE_DATABASE_URL is not set, and CARE_VAR"
+    else:
+        is_sqlite = settings.database_url.startswith("sqlite:")
+        is_fixed = not is_sqlite or sqlite_path(settings.database_url).is_absolute()
+        name = "CARE_DATABASE_URL"
+    if is_fixed:
+        return []
+    said = (
+        f"{name} begins at the folder that a command is started in; here it is {place_of(settings.database)}"
+    )
+    return [look("settings", said, "CARE_DATABASE_URL=sqlite:////srv/care/care.db, say: four slashes")]
 
 
 def relaxed(settings: Settings) -> list[Finding]:
@@ -94,7 +112,8 @@ async def look_at_keys(looked: Looked) -> Findings:
         keys = (await asyncio.to_thread(open_keys, settings)).keys
         refuse_own_key(settings, (key.material for key in keys))
     except SettingsError as refusal:
-        yield wrong("keys", str(refusal), "nothing is served without: docs/operations.md, Keys")
+        do = refusal.do if isinstance(refusal, NotRead) else "docs/operations.md, Keys, tells the forms"
+        yield wrong("keys", str(refusal), f"nothing is served without: {do}")
         return
     yield good("keys", f"{len(keys)} to verify tokens with: {', '.join(key.algorithm for key in keys)}")
     if settings.in_development:

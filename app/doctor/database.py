@@ -3,18 +3,17 @@
 import os
 import sqlite3
 from pathlib import Path
-from stat import S_IMODE
 
 from sqlalchemy import text
 
-from app.db.drivers import Database, sqlite_path
+from app.db.drivers import Database, place_of, sqlite_path
 from app.db.sqlite import connect_sqlite
 from app.db.statements import Operation, Statement
 from app.db.upkeep.migrate import newest_version, stored_version
+from app.doctor.access import barred, open_to_others
 from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
 
 LEAST_FREE = 100 * 1024 * 1024
-OF_OTHERS = 0o077
 MOST_LOOKED_THROUGH = 1024 * 1024 * 1024  # it would take too long
 LONG_LOG = 500 * 1024 * 1024
 
@@ -23,6 +22,12 @@ POSTGRES_WAY = Statement(
     lambda kind: text(
         "SELECT coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),"
         " inet_server_addr() IS NULL OR inet_server_addr() <<= '127.0.0.0/8' OR inet_server_addr() = '::1'"
+    )
+)
+POSTGRES_ACCOUNT = Statement(
+    lambda kind: text(
+        "SELECT rolsuper, rolcreaterole OR rolcreatedb OR rolbypassrls OR rolreplication"
+        " FROM pg_roles WHERE rolname = current_user"
     )
 )
 # What makes a commit durable, and what keeps rows out of its log (docs/security.md).
@@ -58,7 +63,7 @@ async def look_at_database(looked: Looked) -> Findings:
         for finding in of_sqlite(sqlite_path(looked.settings.database)):
             yield finding
     else:
-        for finding in await of_postgres(looked.db):
+        for finding in await of_postgres(looked.db, place_of(looked.settings.database)):
             yield finding
 
 
@@ -66,7 +71,12 @@ async def look_at_database(looked: Looked) -> Findings:
 
 
 def of_sqlite(path: Path) -> list[Finding]:
-    return [*of_its_promise(path), *of_its_files(path), *of_its_disk(path)]
+    about_files = [*open_to_others(path), *barred(path)]
+    return [
+        *of_its_promise(path),
+        *(about_files or [good("files", "they belong to their owner alone")]),
+        *of_its_disk(path),
+    ]
 
 
 def of_its_promise(path: Path) -> list[Finding]:
@@ -80,26 +90,7 @@ def of_its_promise(path: Path) -> list[Finding]:
         connection.close()
     if faults != "ok":
         return [wrong("database", "the file is damaged", "restore a backup: docs/operations.md, Restore")]
-    return [good("database", "SQLite answers, and syncs every commit")]
-
-
-def of_its_files(path: Path) -> list[Finding]:
-    found = []
-    for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-        if not file.exists():
-            continue
-        if S_IMODE(file.stat().st_mode) & OF_OTHERS:
-            found.append(wrong("files", f"others may read {file}", f"chmod 600 {file}"))
-        if not os.access(file, os.R_OK | os.W_OK):
-            do = f"let it belong to the user of the service: chown USER {file}"
-            found.append(wrong("files", f"this user may not write {file}", do))
-    folder = path.absolute().parent
-    if S_IMODE(folder.stat().st_mode) & 0o022:
-        found.append(wrong("files", f"others may write the folder {folder}", f"chmod 700 {folder}"))
-    if not os.access(folder, os.W_OK):
-        do = "SQLite needs to make files beside its own: give the folder to the user of the service"
-        found.append(wrong("files", f"this user may not write the folder {folder}", do))
-    return found or [good("files", "they belong to their owner alone")]
+    return [good("database", f"SQLite at {path.absolute()} answers, and syncs every commit")]
 
 
 def of_its_disk(path: Path) -> list[Finding]:
@@ -129,7 +120,7 @@ def asking(statement: Statement) -> Operation[list[tuple[object, ...]]]:
     return [tuple(row) for row in (yield statement, {})]
 
 
-async def of_postgres(db: Database) -> list[Finding]:
+async def of_postgres(db: Database, place: str) -> list[Finding]:
     settings = {str(name): str(value) for name, value in await db.read(asking(POSTGRES_SETTINGS))}
     [(is_encrypted, is_near)] = await db.read(asking(POSTGRES_WAY))
     found = []
@@ -138,11 +129,18 @@ async def of_postgres(db: Database) -> list[Finding]:
             said = f"{name} is {settings[name]}: what was acknowledged may be lost when the power goes"
             found.append(wrong("database", said, f"set {name} = on"))
     if not found:
-        said = f"PostgreSQL {settings['server_version']} answers, and syncs every commit"
+        said = f"PostgreSQL {settings['server_version']} at {place} answers, and syncs every commit"
         found.append(good("database", said))
     if not (is_encrypted or is_near):
         do = "if it is on another machine: ?sslmode=verify-full at the end of CARE_DATABASE_URL"
         found.append(look("database", "the connection is not encrypted", do))
+    for [is_superuser, may_much] in await db.read(asking(POSTGRES_ACCOUNT)):
+        if is_superuser or may_much:
+            what = (
+                "is a superuser" if is_superuser else "may make databases or accounts, or copy all there is"
+            )
+            do = "an account that owns this database and no more: docs/security.md, What the operator does"
+            found.append(look("database", f"the account of the service {what}", do))
     for name, allowed in DISCREET.items():
         if settings.get(name) not in allowed:
             said = f"its log may quote rows: {name} is {settings.get(name)}"

@@ -1,7 +1,6 @@
 """A look at what goes on: what waits and for how long, the end of the audit trail, and the clocks."""
 
 import asyncio
-import urllib.request
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -10,7 +9,7 @@ from urllib.error import HTTPError
 
 from sqlalchemy import text
 
-from app.auth.keys import NoRedirects
+from app.auth.places import opener_for
 from app.care.context import utc_now
 from app.db.audit.verifying import newest_moment, verifying_tail
 from app.db.backlog import MOST_COUNTED, Backlog, looking_at_backlog
@@ -125,7 +124,7 @@ def seconds(span: timedelta) -> str:
 def date_of(url: str) -> datetime | None:
     """What an HTTP server says of the time; whether its keys can be read is looked at elsewhere."""
     try:
-        with urllib.request.build_opener(NoRedirects).open(url, timeout=REACH_SECONDS) as reply:
+        with opener_for(url).open(url, timeout=REACH_SECONDS) as reply:
             said = reply.headers.get("date")
     except HTTPError as refusal:
         said = refusal.headers.get("date")

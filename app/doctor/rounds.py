@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 from app.db.drivers import Database, DatabaseError, open_database, reason_of, sqlite_path
 from app.db.sqlite import check_sqlite
+from app.doctor.access import barred
 from app.doctor.configuration import look_at_keys, look_at_manifest, look_at_settings, look_at_webhook
 from app.doctor.database import look_at_database, look_at_tables
 from app.doctor.findings import Finding, Look, Looked, Verdict, wrong
@@ -23,9 +24,7 @@ async def go_round(settings: Settings) -> list[Finding]:
     try:
         db = await opened(settings)
     except DatabaseError as refusal:
-        found.append(
-            wrong("database", str(refusal), "see CARE_DATABASE_URL: is it the right one, and running?")
-        )
+        found = not_opened(settings, refusal)
     looked = Looked(settings, db)
     try:
         found[:0] = await gathered(OF_SETTINGS, looked)
@@ -38,6 +37,14 @@ async def go_round(settings: Settings) -> list[Finding]:
         if db is not None:
             await db.close()
     return found
+
+
+def not_opened(settings: Settings, refusal: DatabaseError) -> list[Finding]:
+    if settings.database.startswith("sqlite:"):
+        about_files = barred(sqlite_path(settings.database))
+        do = "see what is said of the files" if about_files else "is CARE_DATABASE_URL the right one?"
+        return [wrong("database", str(refusal), do), *about_files]
+    return [wrong("database", str(refusal), "see CARE_DATABASE_URL: is it the right one, and running?")]
 
 
 async def opened(settings: Settings) -> Database:

@@ -1,6 +1,7 @@
 """Promise: tokens are verified in one configured way: a public key in PEM, a key set, or, in development
 only, a shared secret. A key comes with the one algorithm it is used with."""
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from app.auth.keys import open_keys
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.auth.conftest import Opening
-from tests.auth.issuer import jwk, key_set
+from tests.auth.issuer import issuing, jwk, key_set
 from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, hmac_signed, me, signed
 from tests.keys import Private
 
@@ -113,7 +114,8 @@ def private_pem() -> str:
     return keys.private_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
-NO_PEM = "CARE_TOKEN_KEY is neither a public key in PEM nor the path of one"
+NO_PEM = "CARE_TOKEN_KEY holds no public key in PEM, or one that is broken, cut off or of another kind"
+NO_FILE = "CARE_TOKEN_KEY cannot be read as the path of a PEM file: "
 PRIVATE = "CARE_TOKEN_KEY holds a private key: that is the issuer's alone; give its public half"
 WEAK = "CARE_TOKEN_KEY must hold an RSA key of at least 2048 bits or an EC key on P-256"
 NO_SET = "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set"
@@ -123,9 +125,9 @@ NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (o
 @pytest.mark.parametrize(
     ("pem", "sentence"),
     [
-        ("/nowhere/key.pem", NO_PEM),
-        (".", NO_PEM),
-        ("x" * 5000, NO_PEM),
+        ("/nowhere/key.pem", f"{NO_FILE}no such file or directory"),
+        (".", f"{NO_FILE}is a directory"),
+        ("x" * 5000, f"{NO_FILE}file name too long"),
         ("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----", NO_PEM),
         ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", NO_PEM),
         (private_pem(), PRIVATE),
@@ -162,7 +164,7 @@ def test_a_key_that_cannot_be_used_is_refused(pem: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", NO_SET),
+        (b" \n", "CARE_TOKEN_JWKS is the path of an empty file"),
         (b"keys", NO_SET),
         (b"\xff\xfe", NO_SET),
         (b"null", NO_SET),
@@ -196,10 +198,73 @@ def test_a_key_set_that_cannot_be_used_is_refused(tmp_path: Path, content: bytes
 
 
 @pytest.mark.parametrize(
-    "place", ["/nowhere/keys.json", ".", "http://127.0.0.1:1/keys", "http://[/keys", "https://"]
+    ("content", "sentence"),
+    [(b"", "CARE_TOKEN_KEY is the path of an empty file"), (b"a letter", NO_PEM)],
+    ids=["empty", "junk"],
 )
-def test_a_key_set_must_be_there(place: str) -> None:
-    assert why_not(token_jwks=place) == NO_SET
+def test_a_key_file_without_a_key_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+    path = tmp_path / "issuer.pem"
+    path.write_bytes(content)
+
+    assert why_not(token_key=str(path)) == sentence
+
+
+def test_a_key_file_that_is_not_ours_to_read_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the tests may be allowed to read everything."""
+
+    def closed(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", closed)
+
+    assert why_not(token_key="/etc/care/issuer.pem") == f"{NO_FILE}permission denied"
+
+
+AS_PATH = "CARE_TOKEN_JWKS cannot be read as the path of a JSON Web Key Set: "
+BY_ADDRESS = "CARE_TOKEN_JWKS cannot be fetched: "
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        ("/nowhere/keys.json", f"{AS_PATH}no such file or directory"),
+        (".", f"{AS_PATH}is a directory"),
+        ("http://127.0.0.1:1/keys", f"{BY_ADDRESS}connection refused"),
+        ("http://[/keys", f"{BY_ADDRESS}it is no address"),
+        ("http://127.0.0.1:secret/keys", f"{BY_ADDRESS}it is no address"),
+        ("https://", f"{BY_ADDRESS}it is no address"),
+    ],
+)
+def test_a_key_set_must_be_there(place: str, sentence: str) -> None:
+    assert why_not(token_jwks=place) == sentence
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "sentence"),
+    [
+        (500, b"", f"{BY_ADDRESS}the answer is 500"),
+        (302, b"", f"{BY_ADDRESS}the answer is 302, and redirects are not followed"),
+        (0, b"", f"{BY_ADDRESS}no answer in HTTP"),
+        (200, b"<html>", NO_SET),
+    ],
+)
+def test_an_issuer_that_serves_no_key_set_is_told_from_one_that_is_away(
+    status: int, body: bytes, sentence: str
+) -> None:
+    with issuing() as issuer:
+        issuer.status, issuer.body, issuer.location = status, body, "http://127.0.0.1:1/"
+
+        assert why_not(token_jwks=issuer.url) == sentence
+
+
+def test_what_is_on_this_machine_is_asked_for_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    with issuing(jwk(keys.private_key())) as issuer:
+        opened = open_keys(Settings(env=Environment.DEVELOPMENT, token_jwks=issuer.url))
+
+    assert [key.algorithm for key in opened.keys] == ["RS256"]
 
 
 def test_production_needs_a_key_and_takes_no_secret() -> None:

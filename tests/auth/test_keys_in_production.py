@@ -14,9 +14,11 @@ from app.main import keys_for
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.auth.issuer import issuing, jwk, key_set
-from tests.auth.test_keys import NO_SET, PRIVATE, why_not
+from tests.auth.test_keys import PRIVATE, why_not
 
 OPEN_ROAD = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
+
+REDIRECTED = "CARE_TOKEN_JWKS cannot be fetched: the answer is 302, and redirects are not followed"
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,10 @@ def test_a_key_set_is_not_looked_for_where_its_place_points_to() -> None:
     with issuing(jwk(keys.private_key())) as stranger, issuing() as issuer:
         issuer.status, issuer.location = 302, stranger.url
 
-        assert why_not(token_jwks=issuer.url) == NO_SET
+        assert (
+            why_not(token_jwks=issuer.url)
+            == "CARE_TOKEN_JWKS cannot be fetched: the answer is 302, and redirects are not followed"
+        )
 
         assert (issuer.asked, stranger.asked) == (1, 0)
 

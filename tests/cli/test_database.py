@@ -7,7 +7,7 @@ import orjson
 import pytest
 from sqlalchemy import func, select, update
 
-from app.db.drivers import sqlite_path
+from app.db.drivers import place_of, sqlite_path
 from app.db.entities import table_of
 from app.db.statements import Operation, Statement
 from app.db.tables import Assignment, Session
@@ -38,9 +38,10 @@ def test_migrate_makes_a_database_and_may_be_repeated(command: Command, tmp_path
     said = [command("migrate", database_url=url) for _ in range(2)]
 
     newest = newest_version()
+    place = f"{tmp_path}/some/folder/care.db"
     assert [(one.exit_code, one.output) for one in said] == [
-        (0, f"the tables are those of {newest} now; before there were none\n"),
-        (0, f"the tables are those of {newest} already: nothing was changed\n"),
+        (0, f"{place}: the tables are those of {newest} now; before there were none\n"),
+        (0, f"{place}: the tables are those of {newest} already: nothing was changed\n"),
     ]
     assert run_read(url, stored_version()) == newest
     assert (tmp_path / "some/folder/care.db").stat().st_mode & 0o777 == 0o600
@@ -53,6 +54,7 @@ def test_migrate_leaves_what_is_there(command: Command, settings: Settings) -> N
     said = command("migrate")
 
     assert (said.exit_code, said.stderr) == (0, "")
+    assert said.stdout.startswith(f"{place_of(settings.database)}: the tables are those of ")
     assert run_read(settings.database, numbers()) == before == (5, 5)
 
 
@@ -71,6 +73,21 @@ def test_migrate_touches_no_file_of_another_kind(command: Command, tmp_path: Pat
 
     assert_sentence(refused, f"the database at {path} cannot be made: file is not a database")
     assert path.read_text() == "Dear all, this is not a database." * 50
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        (
+            "postgresql://care:secret@db.example.test:5433/care?sslmode=require&password=secret",
+            "db.example.test:5433/care",
+        ),
+        ("postgresql://care:se%2Fcret@db.example.test/care", "db.example.test/care"),
+        ("sqlite:////srv/care/care.db", "/srv/care/care.db"),
+    ],
+)
+def test_a_database_is_named_without_who_opens_it(url: str, place: str) -> None:
+    assert place_of(url) == place
 
 
 # --- import ---

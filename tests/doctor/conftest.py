@@ -43,8 +43,11 @@ def in_order(settings: Settings, tmp_path: Path) -> dict[str, str]:
 
 
 def run(care: dict[str, str], *words: str, **changed: str) -> Result:
-    given = {f"CARE_{name.upper()}": value for name, value in (care | changed).items()}
-    return CliRunner().invoke(main, ["doctor", *words], env=given)
+    return CliRunner().invoke(main, ["doctor", *words], env=as_variables(care | changed))
+
+
+def as_variables(care: dict[str, str]) -> dict[str, str]:
+    return {f"CARE_{name.upper()}": value for name, value in care.items()}
 
 
 @pytest.fixture

@@ -37,7 +37,16 @@ def test_what_is_to_be_done_stands_below_what_is_wrong(in_order: dict[str, str])
     assert said.stdout.splitlines()[1:3] == [
         "wrong  keys: no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
         " (or CARE_ENV=development)",
-        "         -> nothing is served without: docs/operations.md, Keys",
+        "         -> nothing is served without: docs/operations.md, Keys, tells the forms",
+    ]
+
+
+def test_what_is_to_be_done_about_a_key_file_fits_what_is_wrong_with_it(in_order: dict[str, str]) -> None:
+    said = run(in_order, token_key="/nowhere/issuer.pem")
+
+    assert said.stdout.splitlines()[1:3] == [
+        "wrong  keys: CARE_TOKEN_KEY cannot be read as the path of a PEM file: no such file or directory",
+        "         -> nothing is served without: give its path, from the root, as the service sees it",
     ]
 
 
@@ -81,6 +90,25 @@ def test_settings_that_are_risky_are_told(
     ask: Ask, changed: dict[str, str], found: list[tuple[str, str]]
 ) -> None:
     assert ask("settings", **changed) == found
+
+
+def test_a_database_whose_path_depends_on_the_folder_is_told(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    begins = "begins at the folder that a command is started in; here it is"
+
+    unset, relative, fixed = (
+        ask("settings", database_url="", var="var"),
+        ask("settings", database_url="sqlite:///some.db"),
+        ask("settings", database_url="", var=str(tmp_path)),
+    )
+
+    assert unset[1:] == [
+        ("look", f"CARE_DATABASE_URL is not set, and CARE_VAR {begins} {tmp_path}/var/care.db")
+    ]
+    assert relative[1:] == [("look", f"CARE_DATABASE_URL {begins} {tmp_path}/some.db")]
+    assert fixed[1:] == []
 
 
 def test_the_user_root_is_told(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +157,7 @@ def test_an_issuer_that_does_not_answer_is_told(ask: Ask) -> None:
         wrong = ask("keys", token_key="", token_jwks=issuer.url)
 
     assert good == [("good", "1 to verify tokens with: RS256")]
-    assert wrong == [("wrong", "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set")]
+    assert wrong == [("wrong", "CARE_TOKEN_JWKS cannot be fetched: the answer is 500")]
 
 
 def test_tokens_of_any_issuer_and_for_anybody_are_told(ask: Ask) -> None:

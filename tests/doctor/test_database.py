@@ -1,5 +1,6 @@
 """Promise: of the database the doctor finds what is wrong, and of what goes on in it; and says what to do."""
 
+import errno
 import os
 import sqlite3
 from contextlib import closing
@@ -11,8 +12,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from app.care.context import utc_now
+from app.cli import main
 from app.db.audit.records import recording
 from app.db.upkeep.migrate import newest_version
 from app.settings import Settings
@@ -22,7 +25,7 @@ from tests.auth.issuer import jwk, key_set
 from tests.callers import load, run_write
 from tests.db import raw
 from tests.dispatch.receiver import SECRET, receiving
-from tests.doctor.conftest import Ask
+from tests.doctor.conftest import Ask, as_variables
 from tests.given import a_world
 
 ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -39,8 +42,9 @@ def test_tables_of_this_version_are_good(ask: Ask) -> None:
 
 
 @ON_SQLITE
-def test_an_embedded_database_that_answers_is_good(ask: Ask) -> None:
-    assert ask("database") == [("good", "SQLite answers, and syncs every commit")]
+def test_an_embedded_database_that_answers_is_good(ask: Ask, settings: Settings) -> None:
+    said = f"SQLite at {path_of(settings)} answers, and syncs every commit"
+    assert ask("database") == [("good", said)]
     assert ask("files") == [("good", "they belong to their owner alone")]
 
 
@@ -57,6 +61,7 @@ def test_a_server_that_does_not_keep_its_word_or_quotes_rows_is_told(ask: Ask, s
         f"{name} is off: {lost}" for [name] in off
     }
     assert ("look", "its log may quote rows: log_error_verbosity is default") in told
+    assert ("look", "the account of the service is a superuser") in told
     assert bool(off) is not any(verdict == "good" for verdict, _ in told)
 
 
@@ -111,16 +116,70 @@ def test_files_that_others_may_read_are_told(ask: Ask, settings: Settings) -> No
 
 
 @ON_SQLITE
-def test_files_that_the_service_may_not_write_are_told(
+def test_what_sqlite_makes_beside_its_file_while_it_runs_is_not_looked_at(
+    ask: Ask, settings: Settings
+) -> None:
+    path = path_of(settings)
+    path.chmod(0o644)
+    with closing(sqlite3.connect(path)) as who_reads:
+        who_reads.execute("SELECT count(*) FROM session").fetchone()
+
+        assert ask("files") == [("wrong", f"others may read {path}")]
+
+
+def barring(monkeypatch: pytest.MonkeyPatch, barred: Path, modes: int) -> None:
+    """Whoever runs the tests may be allowed everything."""
+    allowed = os.access
+
+    def access(path: Path, mode: int) -> bool:
+        return allowed(path, mode) and not (path == barred and mode & modes)
+
+    monkeypatch.setattr(os, "access", access)
+
+
+@ON_SQLITE
+@pytest.mark.parametrize(
+    ("which", "modes", "said"),
+    [
+        ("file", os.W_OK, "this user may not write {}"),
+        ("file", os.R_OK, "this user may not read {}"),
+        ("folder", os.W_OK, "this user may not write the folder {}"),
+        ("folder", os.X_OK, "this user may not enter the folder {}"),
+    ],
+)
+def test_what_the_user_of_the_service_may_not_do_is_told_and_it_does_not_serve(
+    ask: Ask,
+    in_order: dict[str, str],
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    which: str,
+    modes: int,
+    said: str,
+) -> None:
+    path = path_of(settings) if which == "file" else path_of(settings).parent
+    barring(monkeypatch, path, modes)
+
+    assert ask("files") == [("wrong", said.format(path))]
+    without_key = as_variables(in_order | {"token_key": ""})  # it would not serve anyway: this comes first
+    refused = CliRunner().invoke(main, ["serve"], env=without_key)
+    sentence = f"care-gateway: the database cannot be served: {said.format(path)}\n"
+    assert (refused.exit_code, refused.stderr) == (2, sentence)
+
+
+@ON_SQLITE
+def test_a_database_that_cannot_be_opened_leads_to_who_may_open_it(
     ask: Ask, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "access", lambda *_: False)
     path = path_of(settings)
+    barring(monkeypatch, path, os.R_OK)
 
-    told = ask("files")
+    def closed(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
 
-    assert ("wrong", f"this user may not write {path}") in told
-    assert ("wrong", f"this user may not write the folder {path.parent}") in told
+    monkeypatch.setattr(Path, "open", closed)
+
+    assert ask("database") == [("wrong", f"the database at {path} cannot be opened: permission denied")]
+    assert ask("files") == [("wrong", f"this user may not read {path}")]
 
 
 @ON_SQLITE

@@ -35,15 +35,15 @@ REFUSED = {
     "no key": ({"token_key": ""}, NO_KEY),
     "key file not there": (
         {"token_key": "/nowhere/key.pem"},
-        "CARE_TOKEN_KEY is neither a public key in PEM nor the path of one",
+        "CARE_TOKEN_KEY cannot be read as the path of a PEM file: no such file or directory",
     ),
     "key set not there": (
         {"token_key": "", "token_jwks": "/nowhere/keys.json"},
-        "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set",
+        "CARE_TOKEN_JWKS cannot be read as the path of a JSON Web Key Set: no such file or directory",
     ),
     "issuer away": (
         {"token_key": "", "token_jwks": "http://127.0.0.1:1/keys"},
-        "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set",
+        "CARE_TOKEN_JWKS cannot be fetched: connection refused",
     ),
     "secret in production": (
         {"token_key": "", "token_secret": SECRET},
@@ -56,6 +56,11 @@ REFUSED = {
     "misspelt": (
         {"databse_url": SECRET},
         "CARE_DATABSE_URL is not a setting; did you mean CARE_DATABASE_URL?",
+    ),
+    "no such way to encrypt": (
+        {"database_url": "postgresql://care:never-told@127.0.0.1:1/care?sslmode=verify-ful"},
+        "the address of the PostgreSQL database cannot be used: `sslmode` parameter must be one of: "
+        "disable, allow, prefer, require, verify-ca, verify-full",
     ),
     "PostgreSQL away": (
         {"database_url": "postgresql://care:never-told@127.0.0.1:1/care"},

@@ -1,0 +1,102 @@
+"""Where keys are read: from a file, or from where an issuer serves them; and what is said if that fails."""
+
+import errno
+import ssl
+import urllib.request
+from http.client import HTTPException, InvalidURL
+from ipaddress import ip_address
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+
+from app.settings import SettingsError
+
+LONGEST_DOCUMENT = 1_000_000
+SECONDS = 5
+
+# By what the system says of a file. The setting is not repeated: it may be no path at all.
+TO_DO = {
+    errno.ENOENT: "give its path, from the root, as the service sees it",
+    errno.EISDIR: "give the path of the file in that folder",
+    errno.EACCES: "let the user of the service read it, and enter the folders above it",
+}
+NOT_REACHED = "is the address right, and may this machine reach it?"
+
+
+class NotRead(SettingsError):
+    """Keys are not there, or not for us; it also says what may be done about that."""
+
+    def __init__(self, message: str, do: str) -> None:
+        super().__init__(message)
+        self.do = do
+
+
+def read_file(path: str, setting: str, kind: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(LONGEST_DOCUMENT)
+    except OSError as fault:
+        reason = (fault.strerror or type(fault).__name__).lower()
+        do = TO_DO.get(fault.errno or 0, "give the path of a file")
+        raise NotRead(f"{setting} cannot be read as the path of {kind}: {reason}", do) from None
+    except ValueError:
+        raise NotRead(f"{setting} is not the path of {kind}", "give the path of a file") from None
+    if not text.strip():
+        raise NotRead(f"{setting} is the path of an empty file", "write the issuer's public keys into it")
+    return text
+
+
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Keys come from where the setting says, not from where somebody points to on the way."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def opener_for(url: str) -> urllib.request.OpenerDirector:
+    """What is not encrypted stays on this machine: no proxy gets to see it, or to answer."""
+    if url.startswith("http://"):
+        return urllib.request.build_opener(NoRedirects, urllib.request.ProxyHandler({}))
+    return urllib.request.build_opener(NoRedirects)
+
+
+def fetch(url: str, setting: str) -> bytes:
+    try:
+        with opener_for(url).open(url, timeout=SECONDS) as reply:
+            text: bytes = reply.read(LONGEST_DOCUMENT)
+            return text
+    except HTTPError as refusal:
+        refusal.close()
+        reason = f"the answer is {refusal.code}"
+        if refusal.code in range(300, 400):
+            reason += ", and redirects are not followed"
+    except (OSError, HTTPException, ValueError) as fault:
+        reason = reason_of(fault)
+    raise NotRead(f"{setting} cannot be fetched: {reason}", NOT_REACHED) from None
+
+
+def reason_of(fault: Exception) -> str:
+    """In our words or the system's: what libraries say quotes the address, which may hold a secret."""
+    if isinstance(fault, URLError) and isinstance(fault.reason, Exception):
+        fault = fault.reason
+    if isinstance(fault, TimeoutError):
+        return "no answer in time"
+    if isinstance(fault, ssl.SSLCertVerificationError):
+        return "the certificate is not trusted"
+    if isinstance(fault, ssl.SSLError):
+        return "no connection by TLS"
+    if isinstance(fault, InvalidURL | URLError | ValueError):
+        return "it is no address"
+    if isinstance(fault, HTTPException):
+        return "no answer in HTTP"
+    assert isinstance(fault, OSError)
+    return (fault.strerror or type(fault).__name__).lower()
+
+
+def is_open_road(url: str) -> bool:
+    """Whoever stands on it could hand us a key of their own, and then sign for anybody."""
+    try:
+        address = urlsplit(url)
+        host = address.hostname or ""
+        return address.scheme == "http" and host != "localhost" and not ip_address(host).is_loopback
+    except ValueError:
+        return True
