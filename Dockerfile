@@ -32,6 +32,6 @@ USER 10001:10001
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=3s --start-period=20s --retries=3 \
-    CMD ["python3", "-c", "import os, urllib.request as r; r.urlopen(f\"http://127.0.0.1:{os.environ.get('CARE_PORT', 8000)}/livez\", timeout=2)"]
+    CMD ["python3", "-c", "import http.client, os, sys; c = http.client.HTTPConnection('127.0.0.1', int(os.environ.get('CARE_PORT') or 8000), timeout=2); c.request('GET', '/livez'); sys.exit(c.getresponse().status != 200)"]
 ENTRYPOINT ["care-gateway"]
 CMD ["serve"]

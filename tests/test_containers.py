@@ -1,9 +1,13 @@
 """Promise: the image is made of what was tested and of nothing that only tests need; and what Dockerfile and
 compose.yaml name is there: files, commands, settings, and no secret."""
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -12,6 +16,7 @@ from app.cli import main
 from app.settings import KNOWN
 from supply.lock import named_requirements, read_lock
 from supply.part import named, part
+from tests.auth.issuer import issuing
 
 ROOT = Path(__file__).parent.parent
 PROJECT, LOCK = (ROOT / "pyproject.toml").read_text(), (ROOT / "requirements.lock").read_text()
@@ -69,6 +74,30 @@ def test_the_image_starts_a_command_as_somebody_without_rights() -> None:
     assert "HEALTHCHECK" in last and "/livez" in last and "curl" not in last
 
 
+def health_of(line: list[str], port: int) -> int:
+    """What somebody who watches the container is told, where a proxy is set that answers nothing."""
+    program = line[-1].replace("8000", str(port))
+    way = {"http_proxy": "http://127.0.0.1:1", "CARE_PORT": str(port)}
+    return subprocess.run([sys.executable, "-c", program], env=way, capture_output=True).returncode
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_health_is_asked_of_the_container_itself_and_of_no_proxy(status: int) -> None:
+    (line,) = re.findall(r"^    CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
+    asked = [json.loads(line), OWN["gateway"]["healthcheck"]["test"]]
+    with issuing() as answering:
+        answering.status = status
+        told = [health_of(each, int(urlsplit(answering.url).port or 0)) for each in asked]
+
+    assert told == [0 if status == 200 else 1] * 2
+
+
+def test_any_setting_may_stand_in_a_file_beside_compose_yaml() -> None:
+    for one in OWN.values():
+        assert one["env_file"] == [{"path": "care.env", "required": False}]
+        assert one["build"] == "."
+
+
 def test_every_setting_and_command_that_is_named_is_one() -> None:
     told = re.findall(r"\bCARE_[A-Z_]+", DOCKERFILE) + [
         name for one in OWN.values() for name in one["environment"]
@@ -98,4 +127,4 @@ def test_no_password_is_written_down_and_no_port_is_open_to_others() -> None:
     assert "care:${CARE_DATABASE_PASSWORD:?set it in .env}@database/care" in text
     ports = [port for one in COMPOSE["services"].values() for port in one.get("ports", ())]
     assert ports == ["127.0.0.1:${CARE_PUBLISHED_AT-8000}:8000"]
-    assert {".env", "keys/"} <= set((ROOT / ".gitignore").read_text().split())
+    assert {".env", "care.env", "keys/"} <= set((ROOT / ".gitignore").read_text().split())

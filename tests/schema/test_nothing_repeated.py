@@ -1,4 +1,4 @@
-"""Promise: a message tells what is wrong with an input, and repeats nothing of what somebody wrote in it."""
+"""Promise: a message tells what is wrong with an input, and repeats no value that somebody wrote in it."""
 
 import pytest
 
@@ -59,6 +59,16 @@ IN_THE_DOCUMENT = {
 }  # fmt: skip
 
 
+NAMES = {
+    "{ mine }": "Cannot query field 'mine' on type 'Query'.",
+    "{ assignments(mine: 1) { totalCount } }": "Unknown argument 'mine' on field 'Query.assignments'.",
+    "{ viewer { ...mine } }": "Unknown fragment 'mine'.",
+    "{ viewer @mine { role } }": "Unknown directive '@mine'.",
+    "query ($mine: Int) { viewer { role } }": "Variable '$mine' is never used.",
+    "{ assignments(timeState: MINE) { totalCount } }": "Value does not exist in 'TimeState' enum.",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(("query", "value", "message"), BY_VARIABLE.values(), ids=BY_VARIABLE)
 def test_a_variable_is_not_repeated(gateway: Gateway, query: str, value: object, message: str) -> None:
     gateway.given(a_world())
@@ -75,3 +85,14 @@ def test_what_is_written_in_the_document_is_not_repeated(gateway: Gateway, query
     answer = gateway.as_caregiver(1).graphql(query)
 
     assert [error["message"] for error in answer["errors"]] == [IN_THE_DOCUMENT[query]]
+
+
+@pytest.mark.parametrize("query", NAMES)
+def test_names_in_a_document_are_said_back_and_words_that_are_values_are_not(
+    gateway: Gateway, query: str
+) -> None:
+    gateway.given(a_world())
+
+    answer = gateway.as_caregiver(1).graphql(query)
+
+    assert [error["message"] for error in answer["errors"]] == [NAMES[query]]
