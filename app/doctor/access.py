@@ -18,7 +18,8 @@ def barred(path: Path) -> list[Finding]:
         if not os.access(folder, os.X_OK):
             if not os.access(folder, os.F_OK):
                 return []  # there is none
-            return [wrong("files", f"this user may not enter the folder {folder}", f"{OWNER} {folder}")]
+            do = "let the user of the service enter it, or keep the database elsewhere"
+            return [wrong("files", f"this user may not enter the folder {folder}", do)]
     if not os.access(path, os.F_OK):
         return []
     found = []
