@@ -40,7 +40,7 @@ def garbage(path: Path) -> None:
     ("make", "message"),
     [
         (no_file, "there is no database at {}; run `care-gateway migrate` first"),
-        (Path.mkdir, "the database at {} cannot be opened: unable to open database file"),
+        (Path.mkdir, "the database at {} cannot be opened: is a directory"),
         (garbage, "the database at {} cannot be opened: file is not a database"),
         (
             without_wal,
