@@ -172,5 +172,5 @@ def test_a_format_that_nobody_knows_is_refused() -> None:
     assert refused.exit_code == 2
     assert (
         refused.stderr
-        == "care-gateway: CARE_LOG_FORMAT cannot be read: Input should be 'auto', 'text' or 'json'\n"
+        == "care-gateway: CARE_LOG_FORMAT cannot be used: Input should be 'auto', 'text' or 'json'\n"
     )
