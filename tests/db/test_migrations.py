@@ -15,6 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Inspector, create_engine, inspect
 from sqlmodel import SQLModel
 
+from app.db.drivers import DatabaseError
 from app.db.entities import table_of
 from app.db.upkeep.migrate import config, make_sqlite_file, migrate, newest_version, stored_version
 from app.db.upkeep.seldom import connected
@@ -138,6 +139,16 @@ def test_migrating_again_changes_nothing(database_url: str) -> None:
     asyncio.run(migrate(database_url))
 
     assert (raw.row_counts(database_url), with_connection(database_url, outline)) == before
+
+
+def test_tables_of_a_newer_version_are_left_alone(database_url: str) -> None:
+    raw.run(database_url, "UPDATE alembic_version SET version_num = '9999'")
+
+    newer = f"the tables are those of a newer version, 9999; this one knows them up to {newest_version()}"
+    with pytest.raises(DatabaseError, match=f"^{newer}$"):
+        asyncio.run(migrate(database_url))
+
+    assert raw.run(database_url, "SELECT version_num FROM alembic_version") == [("9999",)]
 
 
 def test_the_stored_version_is_the_newest(database_url: str) -> None:

@@ -53,6 +53,10 @@ def upgrade(connection: Connection) -> str | None:
     from alembic.runtime.migration import MigrationContext
 
     before = MigrationContext.configure(connection).get_current_revision()
+    if before is not None and before > newest_version():
+        raise DatabaseError(
+            f"the tables are those of a newer version, {before}; this one knows them up to {newest_version()}"
+        )
     command.upgrade(config(connection), "head")
     return before
 
