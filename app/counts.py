@@ -11,14 +11,7 @@ from time import time
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64)
-METHODS = {"GET", "HEAD", "POST", "PUT", "OPTIONS"}
 OTHER = "other"
-
-ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
-ONE_ASSIGNMENT = f"{ASSIGNMENTS}/{{id}}"
-ANY_LEGACY = "/gateway/*"
-BEFORE_ID = f"{ASSIGNMENTS}/"
-ROUTES = {"/graphql", "/gateway/profile/client/session", ASSIGNMENTS, "/livez", "/readyz"}
 
 
 class Spread:
@@ -49,7 +42,6 @@ class Durations(dict[str, Spread]):
 
 Answer = tuple[str, str, int]  # route, method and status
 answers: dict[Answer, Spread] = {}  # how long they took, and so how many there were
-found: dict[Answer, Spread] = {}  # the same by paths, where those are routes: found at once
 streams: Counter[str] = Counter()  # "begun", "ended"; they are no answers
 sockets: Counter[str] = Counter()  # websockets likewise
 closes: dict[tuple[str, str], int] = defaultdict(int)  # of websockets, by who closed and the code
@@ -59,28 +51,13 @@ operations = Durations()  # of GraphQL, by the name in the manifest of trusted d
 operation_faults: Counter[str] = Counter()  # those that said errors
 
 
-def answered(path: str, method: str, status: int, seconds: float) -> None:
+def answered(answer: Answer, seconds: float) -> None:
     """A request is over."""
-    spread = found.get((path, method, status)) or spread_of(path, method, status)
+    spread = answers.get(answer)
+    if spread is None:
+        spread = answers[answer] = Spread(SECONDS)
     spread.counts[bisect_left(SECONDS, seconds)] += 1
     spread.sum += seconds
-
-
-def spread_of(path: str, method: str, status: int) -> Spread:
-    known = path in ROUTES and method in METHODS
-    answer = (route_of(path), method if method in METHODS else OTHER, status)
-    spread = answers.setdefault(answer, Spread(SECONDS))
-    if known:
-        found[path, method, status] = spread
-    return spread
-
-
-def route_of(path: str) -> str:
-    if path in ROUTES:
-        return path
-    if path.startswith(BEFORE_ID) and "/" not in path[len(BEFORE_ID) :]:
-        return ONE_ASSIGNMENT
-    return ANY_LEGACY if path.startswith("/gateway") else OTHER
 
 
 # --- the database ---------------------------------------------------------------------------------

@@ -10,11 +10,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import counts
 from app.health import HEALTH
 from app.logs import TOLD
+from app.paths import ASSIGNMENTS, ROOT, SESSIONS
 from app.schema.transport.browsers import AllowedOrigins, send_preflight, with_headers
 
 if TYPE_CHECKING:
     from app.tracing import Tracing
 
+METHODS = {"GET", "HEAD", "POST", "PUT", "OPTIONS"}
+ANY_LEGACY = f"{ROOT}/*"
+BEFORE_ID = f"{ASSIGNMENTS}/"
+ONE_ASSIGNMENT = f"{BEFORE_ID}{{id}}"
+ROUTES = {"/graphql", SESSIONS, ASSIGNMENTS, *HEALTH}
 KNOWN_CODES = {*range(1000, 1016), 4400, 4401, 4403, 4406, 4408, 4409, 4429}  # RFC 6455, graphql-transport-ws
 
 requests = logging.getLogger("care.requests")
@@ -62,9 +68,10 @@ class Contracts:
                     await contract(scope, receive, send)
         finally:
             if status := scope["state"].get("status", 500):  # 0 of a stream, which is counted by itself
-                counts.answered(path, scope["method"], status, perf_counter() - began)
+                answer = (route_of(path), method_of(scope), status)
+                counts.answered(answer, perf_counter() - began)
                 if self.logs and path not in HEALTH:
-                    log_request(path, scope["method"], status, perf_counter() - began)
+                    log_request(answer, perf_counter() - began)
 
     async def last(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application's own life, and websockets."""
@@ -75,9 +82,23 @@ class Contracts:
             await self.app(scope, receive, with_headers(scope, send))
 
 
-def log_request(path: str, method: str, status: int, seconds: float) -> None:
+def route_of(path: str) -> str:
+    """What callers think of is no route."""
+    if path in ROUTES:
+        return path
+    if path.startswith(BEFORE_ID) and "/" not in path[len(BEFORE_ID) :]:
+        return ONE_ASSIGNMENT
+    return ANY_LEGACY if path.startswith(ROOT) else counts.OTHER
+
+
+def method_of(scope: Scope) -> str:
+    method: str = scope["method"]
+    return method if method in METHODS else counts.OTHER
+
+
+def log_request(answer: counts.Answer, seconds: float) -> None:
     """By its route: a path may hold the number of somebody's assignment."""
-    route, method = counts.route_of(path), method if method in counts.METHODS else counts.OTHER
+    route, method, status = answer
     told = {"method": method, "route": route, "status": status, "seconds": round(seconds, 6)}
     ms = seconds * 1000
     requests.info("%s %s %s in %.1f ms", method, route, status, ms, extra={TOLD: told})

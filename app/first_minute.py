@@ -2,26 +2,16 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import orjson
 
 from app.care.context import Role
-
-ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+from app.paths import ASSIGNMENTS, SESSIONS
 
 
 def what_to_paste(base: str, tokens: Mapping[Role, str]) -> str:
     caregiver, client = tokens[Role.CAREGIVER], tokens[Role.CLIENT]
-    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
-    homework = {
-        "bookIds": [1, 2],
-        "startDate": f"{tomorrow:%Y/%m/%d}",
-        "startTime": "08:00",
-        "endDate": f"{tomorrow + timedelta(days=7):%Y/%m/%d}",
-        "endTime": "20:00",
-        "remindDates": [{"date": f"{tomorrow + timedelta(days=3):%Y/%m/%d}", "time": "18:30"}],
-        "sessionId": 1,
-    }
     return "\n".join(
         [
             "",
@@ -39,13 +29,27 @@ def what_to_paste(base: str, tokens: Mapping[Role, str]) -> str:
             "CARE_ENV=development .venv/bin/care-gateway token --role caregiver",
             "",
             "The four legacy paths:",
-            curl(client, f"{base}/gateway/profile/client/session?time-state=RUNNING"),
+            curl(client, f"{base}{SESSIONS}?time-state=RUNNING"),
             curl(caregiver, f"{base}{ASSIGNMENTS}?time-state=RUNNING"),
             curl(caregiver, f"{base}{ASSIGNMENTS}/1"),
-            curl(caregiver, f"{base}{ASSIGNMENTS}", orjson.dumps(homework).decode()),
+            curl(caregiver, f"{base}{ASSIGNMENTS}", orjson.dumps(homework(datetime.now(UTC))).decode()),
             "",
         ]
     )
+
+
+def homework(now: datetime) -> dict[str, Any]:
+    """From tomorrow for a week, and a reminder in its middle."""
+    first, middle, last = (now + timedelta(days=days) for days in (1, 4, 8))
+    return {
+        "bookIds": [1, 2],
+        "startDate": f"{first:%Y/%m/%d}",
+        "startTime": "08:00",
+        "endDate": f"{last:%Y/%m/%d}",
+        "endTime": "20:00",
+        "remindDates": [{"date": f"{middle:%Y/%m/%d}", "time": "18:30"}],
+        "sessionId": 1,
+    }
 
 
 def curl(token: str, url: str, body: str | None = None) -> str:

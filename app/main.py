@@ -35,13 +35,13 @@ from app.front import House, front_routes
 from app.health import HEALTH_ROUTES
 from app.ide.serving import asset_maker
 from app.load import Load
-from app.pages import demo_tokens, page_maker, reference_page
+from app.pages import demo_tokens, page_maker
 from app.quiet import keep_quiet
 from app.rest_compat.leaving import end_in_words, farewell
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, keeping
 from app.schema.limits import manner_of
-from app.schema.schema import Schema, build_schema, schema_text
+from app.schema.schema import Schema, build_schema
 from app.schema.transport.browsers import AllowedOrigins
 from app.schema.transport.endpoint import Endpoint
 from app.schema.transport.http import HEADERS, NO_STORE
@@ -104,7 +104,7 @@ def create_app(
     house = House(
         settings.in_development,
         has_own_keys(settings),
-        cache(lambda: schema_text(schema)) if settings.tells_schema_to_anybody else None,
+        schema if settings.tells_schema_to_anybody else None,
         end_in_words(settings),
         settings.legacy_notice,
         lambda scope: demo_tokens(settings, clock, scope),
@@ -116,8 +116,6 @@ def create_app(
         built = ide.read_built(ide.BUILT)
         page = page_maker(settings, clock, built)
         routes.append(Route("/graphql/ide/{name}", asset_maker(built)))
-    if settings.tells_schema_to_anybody:
-        routes.append(Route("/schema", reference_page(schema)))
     legacy = build_legacy(
         schema, settings.zone, settings.retry_window, settings.legacy_body_limit, farewell(settings)
     )

@@ -1,12 +1,10 @@
-"""What a browser is shown in development: the GraphQL page, its tokens, and the schema to read."""
+"""What a browser is shown in development: the GraphQL page, and its tokens."""
 
 import re
 from collections.abc import Callable
 from datetime import datetime
-from functools import cache
 from ipaddress import ip_address
 
-from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.types import Scope
 
@@ -14,8 +12,6 @@ from app import ide
 from app.care.context import Role
 from app.db.upkeep.demo import CAREGIVER, CLIENT
 from app.development import has_own_keys, mint_token
-from app.schema.reference import CONTENT_SECURITY_POLICY, reference
-from app.schema.schema import Schema
 from app.schema.transport.http import header
 from app.settings import Settings
 
@@ -53,12 +49,3 @@ def is_local(scope: Scope) -> bool:
     except ValueError:
         return False
     return is_near and LOCAL.fullmatch(header(scope, b"host") or "") is not None
-
-
-def reference_page(schema: Schema) -> Callable[[Request], HTMLResponse]:
-    made = cache(lambda: reference(schema._schema))  # when somebody asks for it
-
-    def page(request: Request) -> HTMLResponse:
-        return HTMLResponse(made(), headers={"content-security-policy": CONTENT_SECURITY_POLICY})
-
-    return page

@@ -32,7 +32,7 @@ ROOMS_BY_FLOOR = {
     3: ("auth", "engine", "feed", "load", "development", "dispatch"),
     2: ("care",),
     1: ("db", "logs"),
-    0: ("settings", "quiet", "counts"),
+    0: ("settings", "quiet", "counts", "paths", "version"),
 }
 FLOORS = {room: floor for floor, rooms in ROOMS_BY_FLOOR.items() for room in rooms}
 WHERE_PARTS_MEET = 6  # these may know each other

@@ -11,11 +11,11 @@ from app.settings import Settings, variable
 @click.option("--reference", is_flag=True, help="As a page of HTML to read, instead of SDL.")
 def schema(reference: bool) -> None:
     """Print the GraphQL schema: in SDL, or as a page to read."""
-    from app.schema.reference import reference as as_page  # takes long to load
+    from app.front.schema import schema_page  # takes long to load
     from app.schema.schema import build_schema, schema_text
 
     built = build_schema()
-    click.echo(as_page(built._schema) if reference else schema_text(built), nl=False)
+    click.echo(schema_page(built._schema) if reference else schema_text(built), nl=False)
 
 
 @click.command("settings")

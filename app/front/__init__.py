@@ -21,7 +21,10 @@ from app.front.calls import Call, the_four_calls
 from app.front.markup import CONTENT_SECURITY_POLICY
 from app.front.page import Seen, front_page
 from app.front.reference import reference_page
+from app.front.schema import schema_page
 from app.rest_compat.description import YAML, as_json
+from app.schema.schema import Schema, schema_text
+from app.version import own_version
 
 PAGE = {"content-security-policy": CONTENT_SECURITY_POLICY}
 VARY = {"vary": "Accept"}
@@ -33,7 +36,7 @@ class House:
 
     in_development: bool
     has_own_keys: bool
-    schema: Callable[[], str] | None  # its text, where it may be told
+    schema: Schema | None  # where it may be told
     end: str  # of the legacy paths, where a date is set, in a sentence
     notice: str  # the address of the page that tells of it
     tokens: Callable[[Scope], Mapping[Role, str]]  # of the demo world, for whoever may see them
@@ -46,17 +49,26 @@ def front_routes(house: House) -> list[Route]:
             return PlainTextResponse(in_short(house, request), headers=VARY)
         return HTMLResponse(front_page(await looked_at(house, request)), headers=PAGE | VARY)
 
-    async def schema(request: Request) -> Response:
-        assert house.schema is not None
-        return PlainTextResponse(house.schema())
-
     routes = [
         Route("/", front),
         Route("/openapi.html", reference),
         Route("/openapi.yaml", described_in_yaml),
         Route("/openapi.json", described_in_json),
     ]
-    return routes if house.schema is None else [*routes, Route("/schema.graphql", schema)]
+    return routes if house.schema is None else [*routes, *schema_routes(house.schema)]
+
+
+def schema_routes(schema: Schema) -> list[Route]:
+    """Both are made when somebody asks for them."""
+    as_text, as_page = cache(lambda: schema_text(schema)), cache(lambda: schema_page(schema._schema))
+
+    async def text(request: Request) -> Response:
+        return PlainTextResponse(as_text())
+
+    async def page(request: Request) -> Response:
+        return HTMLResponse(as_page(), headers=PAGE)
+
+    return [Route("/schema.graphql", text), Route("/schema", page)]
 
 
 async def reference(request: Request) -> Response:
@@ -105,7 +117,7 @@ async def ask_both(request: Request, call: Call, token: str) -> tuple[Answer, An
 
 def versions(house: House) -> dict[str, str]:
     """Of what it is made with, strangers are told nothing."""
-    found = {"Care Gateway": version("care-gateway"), "Tables": newest_version()}
+    found = {"Care Gateway": own_version(), "Tables": newest_version()}
     if house.in_development:
         found |= {"Python": platform.python_version(), "Strawberry": version("strawberry-graphql")}
     return found
@@ -113,7 +125,7 @@ def versions(house: House) -> dict[str, str]:
 
 def in_short(house: House, request: Request) -> str:
     lines = [
-        f"Care Gateway {version('care-gateway')}: care sessions, by GraphQL and by four legacy paths.",
+        f"Care Gateway {own_version()}: care sessions, by GraphQL and by four legacy paths.",
         "",
         "/graphql        GraphQL, by POST and with a bearer token",
         *(["/schema.graphql its schema; /schema to read"] if house.schema else []),

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from app.care.context import Role
-from app.rest_compat.paths import ASSIGNMENTS, SESSIONS
+from app.first_minute import homework
+from app.paths import ASSIGNMENTS, SESSIONS
 
 MY_SESSIONS = """\
 query MySessions {
@@ -137,7 +138,7 @@ def the_four_calls(now: datetime) -> tuple[Call, ...]:
 
 
 def assigning(now: datetime) -> Call:
-    """From tomorrow for a week, and a reminder in its middle."""
+    """The same homework in both."""
     first, middle, last = (now + timedelta(days=days) for days in (1, 4, 8))
     return Call(
         "assignHomework",
@@ -147,15 +148,7 @@ def assigning(now: datetime) -> Call:
         ASSIGNMENTS,
         ASSIGN_HOMEWORK,
         "assignHomework",
-        {
-            "bookIds": [1, 2],
-            "startDate": f"{first:%Y/%m/%d}",
-            "startTime": "08:00",
-            "endDate": f"{last:%Y/%m/%d}",
-            "endTime": "20:00",
-            "remindDates": [{"date": f"{middle:%Y/%m/%d}", "time": "18:30"}],
-            "sessionId": 1,
-        },
+        homework(now),
         {
             "input": {
                 "sessionId": "1",

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from itertools import accumulate
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from app.db.drivers import Database, sqlite_path
 from app.feed import Feed
 from app.load import Load
 from app.server.answers import TOO_BUSY, TOO_LONG, TOO_SLOW
+from app.version import own_version
 
 EDGE = {TOO_BUSY: "requests at once", TOO_LONG: "bytes of headers", TOO_SLOW: "seconds to arrive"}
 
@@ -60,14 +60,6 @@ async def gather(parts: Parts, with_stored: bool) -> list[Metric]:
 
 
 # --- the process ----------------------------------------------------------------------------------
-
-
-@cache
-def own_version() -> str:
-    try:
-        return version("care-gateway")
-    except PackageNotFoundError:  # run from a folder
-        return "unknown"
 
 
 def of_the_build(parts: Parts) -> Iterator[Metric]:

@@ -15,10 +15,9 @@ from app.care.context import Role
 from app.db.tables import AssignmentStatus, FeedbackStatus, SaveType, TimeState, is_storable
 from app.db.upkeep.records import Problem, Record
 from app.moving.calls import Call
+from app.paths import ASSIGNMENTS, ROOT, SESSIONS
 
-SESSIONS = re.compile(r"/gateway/profile/client/session")
-ASSIGNMENTS = re.compile(r"/gateway/profile/caregiver/session/assignment")
-ASSIGNMENT = re.compile(r"/gateway/profile/caregiver/session/assignment/[0-9]+")
+ASSIGNMENT = re.compile(rf"{ASSIGNMENTS}/[0-9]+")
 WALL_TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}):([0-9]{2})")
 
 Odd = Callable[[str], None]  # is told of what is not taken over
@@ -44,8 +43,8 @@ class Answered:
 def read_answer(call: Call) -> Answered | None:
     """None of a call that the four paths do not answer with something to keep."""
     address = urlsplit(call.path)
-    path = address.path[address.path.rfind("/gateway/") :]  # the old service may lie below a prefix
-    is_list = SESSIONS.fullmatch(path) or ASSIGNMENTS.fullmatch(path)
+    path = address.path[address.path.rfind(f"{ROOT}/") :]  # the old service may lie below a prefix
+    is_list = path in (SESSIONS, ASSIGNMENTS)
     if call.method != "GET" or not (is_list or ASSIGNMENT.fullmatch(path)):
         return None
     if call.status != 200:
@@ -57,7 +56,7 @@ def read_answer(call: Call) -> Answered | None:
         record = Record(orjson.loads(body))
     except orjson.JSONDecodeError:
         raise Problem("the answer", "is not JSON") from None
-    role = Role.CLIENT if SESSIONS.fullmatch(path) else Role.CAREGIVER
+    role = Role.CLIENT if path == SESSIONS else Role.CAREGIVER
     if not is_list:
         return Answered(role, None, [record])
     return Answered(role, *read_page(record, address.query))

@@ -20,10 +20,11 @@ from app.moving.calls import INDEX
 from app.moving.errors import MovingRefused
 from app.moving.service import Address, Line, NoAnswer
 from app.moving.tokens import Person
+from app.paths import ASSIGNMENTS, SESSIONS
 
 LISTS = {
-    Role.CAREGIVER: "/gateway/profile/caregiver/session/assignment",
-    Role.CLIENT: "/gateway/profile/client/session",
+    Role.CAREGIVER: ASSIGNMENTS,
+    Role.CLIENT: SESSIONS,
 }
 HEADERS = {"offset": "1"}  # old clients send it with every call
 WALKS = 3  # of a list that changes while it is walked

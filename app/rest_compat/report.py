@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from app.db.upkeep.usage import Known
 from app.db.writes.usage import NOBODY, Counted, day_of
-from app.rest_compat.paths import PATHS
+from app.paths import PATHS
 
 MOST_NAMED = 3  # of the applications in a verdict
 

@@ -13,6 +13,7 @@ import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app import paths
 from app.auth.door import Door
 from app.care.context import Context, Role
 from app.care.errors import CareError, KeyInUse, Unreadable
@@ -20,7 +21,7 @@ from app.care.once import KeyScope
 from app.db.drivers import DatabaseUnavailable
 from app.db.selection import NEWEST
 from app.db.tables import Contract, TimeState
-from app.rest_compat import paths, shapes
+from app.rest_compat import shapes
 from app.rest_compat.errors import LegacyError, error_reply, refusal
 from app.rest_compat.homework import read_homework
 from app.rest_compat.leaving import Headers

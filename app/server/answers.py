@@ -8,8 +8,8 @@ from urllib.parse import unquote
 import httptools
 import orjson
 
+from app.paths import ROOT
 from app.rest_compat.errors import PHRASES, error_body
-from app.rest_compat.paths import ROOT
 from app.schema.errors import OVERLOADED, shape_of_error
 from app.schema.transport.http import HEADERS, JSON, NO_STORE, RETRY_AFTER, SAFE_REQUEST_ID
 

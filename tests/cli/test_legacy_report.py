@@ -9,7 +9,7 @@ import pytest
 from app.care.context import utc_now
 from app.db.statements import Operation
 from app.db.writes.usage import Counted, adding_usage, beginning_day, day_of
-from app.rest_compat.paths import (
+from app.paths import (
     ASSIGN_HOMEWORK,
     GET_CAREGIVER_ASSIGNMENT,
     LIST_CAREGIVER_ASSIGNMENTS,

@@ -9,9 +9,10 @@ from zoneinfo import ZoneInfo
 import pytest
 import schemathesis
 
+from app import paths
 from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.upkeep.importing import importing
-from app.rest_compat import paths, shapes
+from app.rest_compat import shapes
 from app.rest_compat.errors import STATUS
 from app.rest_compat.homework import REQUIRED
 from tests import keys, openapi
