@@ -1,5 +1,5 @@
-"""What is stored: every row of every table, to be compared before and after. The audit trail aside: what is
-refused leaves a record there, and nothing else anywhere."""
+"""What is stored: every row of every table, to be compared before and after. The audit trail aside, where
+what is refused leaves a record, and the calls of the legacy paths, which are counted and written later."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def every_row(table: Table) -> Statement:
 EVERY_ROW = {
     table: every_row(table)
     for table in SQLModel.metadata.sorted_tables
-    if not table.name.startswith("audit_")
+    if not table.name.startswith(("audit_", "legacy_"))
 }
 
 

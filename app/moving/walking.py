@@ -173,9 +173,3 @@ def details_of(body: bytes) -> list[str]:
         and item.get("status") == AssignmentStatus.COMPLETE
         and not item.get("answers")
     ]
-
-
-def is_hiding(item: object) -> bool:
-    if not isinstance(item, dict) or type(item.get("id")) is not int:
-        return False
-    return item.get("status") == AssignmentStatus.COMPLETE and not item.get("answers")
