@@ -6,14 +6,17 @@ places that there are for requests, and what is too much is refused before anyth
 
 import asyncio
 import sys
+from collections import deque
 from typing import Any
+from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app import counts
 from app.load import Load
 from app.server.answers import TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
+from app.server.exchange import Exchange
 
 LONGEST_HEADERS = 64 * 1024
 MOST_HELD = 64 * 1024 * 1024  # bytes of bodies that are still coming in, on all connections
@@ -37,7 +40,9 @@ class EdgeProtocol(HttpToolsProtocol):
         self.since = self.now()
         self.unsent, self.unsent_since = 0, self.since  # bytes that the client had not taken then
         self.watch: asyncio.TimerHandle | None = None
-        self.answering: RequestResponseCycle | None = None
+        self.exchange: Exchange | None = None  # of the request that is coming in
+        self.waiting: deque[Exchange] = deque()  # those that have come in, for their turn
+        self.answering: Exchange | None = None  # or the last that was answered
         self.task: asyncio.Task[None]  # of it
         self.fed, self.coming = 0, b""  # bytes of this turn: how many, and which
         self.header_bytes = 0  # of headers that began in turns before
@@ -53,11 +58,14 @@ class EdgeProtocol(HttpToolsProtocol):
         self.look()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
+        self.connections.discard(self)
         self.is_deaf = True
         self.let_go()
         self.stop_watching()
         self.disconnect()
+        if exc is None:
+            self.transport.close()
+        self.parser = None  # type: ignore[assignment]  # it holds this object
 
     # --- what comes in --------------------------------------------------------------------------------
 
@@ -74,7 +82,7 @@ class EdgeProtocol(HttpToolsProtocol):
             self.await_body()
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        self.url, self.headers, self.exchange = b"", [], None
         self.phase, self.since = HEADERS, self.now()
         self.is_shed = self.is_announced = False
 
@@ -93,17 +101,52 @@ class EdgeProtocol(HttpToolsProtocol):
         self.phase, self.since, self.header_bytes = BODY, self.now(), 0
         if self.is_too_much() and self.is_free():
             self.is_shed = True
-        elif len(self.pipeline) >= MOST_PIPELINED:
+        elif len(self.waiting) >= MOST_PIPELINED:
             self.give_up()
         else:
-            super().on_headers_complete()
+            self.begin_exchange()
+
+    def begin_exchange(self) -> None:
+        self.scope = scope = self.new_scope()
+        if self.parser.should_upgrade():
+            return  # a websocket begins
+        keeps = self.parser.should_keep_alive() and scope["http_version"] != "1.0"
+        standing, done = self.server_state.default_headers, self.on_response_complete
+        self.exchange = Exchange(scope, self.transport, self.flow, standing, keeps, done)
+        if not self.is_free():
+            self.flow.pause_reading()
+
+    def new_scope(self) -> Any:
+        url = self.url
+        if url[:1] == b"/" and b"#" not in url:
+            raw_path, _, query = url.partition(b"?")
+        else:
+            parsed = httptools.parse_url(url)
+            raw_path, query = parsed.path, parsed.query or b""
+        path = raw_path.decode("ascii")
+        return {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": self.parser.get_http_version(),
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": "",
+            "method": self.parser.get_method().decode("ascii"),
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": raw_path,
+            "query_string": query,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+        }
 
     def on_body(self, body: bytes) -> None:
-        if self.is_deaf or self.is_shed or self.cycle.response_complete:
+        exchange = self.exchange
+        if self.is_deaf or self.is_shed or exchange is None:
             return
-        self.cycle.body += body
-        if len(self.cycle.body) > self.longest_body():
-            self.hand_over_unread()
+        exchange.body += body
+        if len(exchange.body) > self.longest_body():
+            self.hand_over_unread(exchange)
 
     def on_message_complete(self) -> None:
         if self.is_deaf or self.is_passed_over():
@@ -112,8 +155,8 @@ class EdgeProtocol(HttpToolsProtocol):
         self.let_go()
         if self.is_shed:
             self.shed()
-        elif not (self.parser.should_upgrade() and self._should_upgrade()):
-            self.hand_over(self.cycle)
+        elif self.exchange is not None:
+            self.hand_over(self.exchange)
 
     def _unsupported_upgrade_warning(self) -> None:
         """Nobody need heed a wish for another protocol. The parser then leaves the body alone, and uvicorn
@@ -142,20 +185,21 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def await_body(self) -> None:
         """What has not come in one go: is it awaited at all, and how much is held by now of all that come?"""
+        exchange = self.exchange  # none of a request that is refused
         if not self.is_announced:
             self.is_announced = True
             said = dict(self.headers)
             is_asked_for = said.get(b"expect", b"").lower() == b"100-continue"
             if self.is_shed and is_asked_for:
                 self.refuse(503, TOO_BUSY)
-            elif not self.is_shed and int(said.get(b"content-length", 0)) > self.longest_body():
-                self.cycle.body.clear()  # a part of it might be readable
-                self.hand_over_unread()
+            elif exchange is not None and int(said.get(b"content-length", 0)) > self.longest_body():
+                exchange.body.clear()  # a part of it might be readable
+                self.hand_over_unread(exchange)
             elif is_asked_for and self.is_free():
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if self.is_deaf or self.is_shed:
+        if self.is_deaf or exchange is None:
             return
-        held = len(self.cycle.body)
+        held = len(exchange.body)
         self.load.held += held - self.held
         self.held = held
         if self.load.held > MOST_HELD:
@@ -165,9 +209,7 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def is_free(self) -> bool:
         """Whether no earlier request on this connection is still to be answered."""
-        if self.phase is BODY and not self.is_shed and self.is_announced:
-            return not self.pipeline  # the newest cycle is that of the request itself
-        return self.cycle is None or self.cycle.response_complete
+        return self.answering is None or self.answering.is_complete
 
     def is_passed_over(self) -> bool:
         """Whether the request wishes for a protocol that is not spoken here: it comes once more."""
@@ -184,34 +226,29 @@ class EdgeProtocol(HttpToolsProtocol):
 
     # --- what is done with it -------------------------------------------------------------------------
 
-    def hand_over(self, cycle: RequestResponseCycle) -> None:
-        cycle.more_body = False
-        cycle.message_event.set()
-        if self.pipeline:
-            return  # it is its turn when those before are answered
-        if self.is_too_much():  # meanwhile
-            cycle.response_complete = True
+    def hand_over(self, exchange: Exchange) -> None:
+        if not self.is_free():
+            self.waiting.append(exchange)
+        elif self.is_too_much():  # meanwhile
             self.shed()
         else:
-            self._start_asgi_task(cycle, self.app)
+            self.start(exchange)
 
-    def hand_over_unread(self) -> None:
+    def hand_over_unread(self, exchange: Exchange) -> None:
         """The application says that the body is too long, in its own words and after its own checks."""
         self.is_deaf = True
         self.phase = ANSWER
         self.let_go()
-        self.cycle.transport = LastAnswer(self)  # type: ignore[assignment]
-        self.cycle.keep_alive = False
-        self.hand_over(self.cycle)
+        exchange.transport = LastAnswer(self)  # type: ignore[assignment]
+        exchange.keep_alive = False
+        self.hand_over(exchange)
         self.flow.resume_reading()
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if cycle.more_body:
-            return  # uvicorn would begin when the headers are there
+    def start(self, exchange: Exchange) -> None:
         if self.is_ending or self.load.is_leaving:
-            cycle.keep_alive = False
-        self.answering = cycle
-        self.task = task = self.loop.create_task(cycle.run_asgi(app))
+            exchange.keep_alive = False
+        self.answering = exchange
+        self.task = task = self.loop.create_task(exchange.run(self.app))
         self.tasks.add(task)
         self.load.running.add(task)
         task.add_done_callback(self.ended)
@@ -229,8 +266,8 @@ class EdgeProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
-        if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+        if self.waiting:
+            self.start(self.waiting.popleft())
         elif self.phase is ANSWER:
             self.phase = IDLE
 
@@ -289,11 +326,9 @@ class EdgeProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def disconnect(self) -> None:
-        """uvicorn tells the newest request alone, and one before it would write to what is closed."""
-        self.pipeline.clear()
+        self.waiting.clear()
         if self.answering is not None:
-            self.answering.disconnected = True
-            self.answering.message_event.set()
+            self.answering.lose()
             self.flow.resume_writing()
 
     def let_go(self) -> None:
@@ -349,7 +384,7 @@ class EdgeProtocol(HttpToolsProtocol):
             self.stop_watching()
             self.watch = self.loop.call_later(GRACE_SECONDS, self.close_if_silent)
         elif self.answering is not None:
-            self.answering.keep_alive = self.answering.keep_alive and bool(self.pipeline)
+            self.answering.keep_alive = self.answering.keep_alive and bool(self.waiting)
 
     def close_if_silent(self) -> None:
         if self.phase is IDLE or (self.phase is HEADERS and not self.header_bytes):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from app.db.upkeep.migrate import migrate
 from app.main import create_app
@@ -140,13 +141,6 @@ def homework() -> bytes:
 
 @contextmanager
 def at_the_edge(folder: Any, seconds: float = EdgeProtocol.seconds, **changed: Any) -> Iterator[Edge]:
-    class Protocol(EdgeProtocol):
-        pass
-
-    class Socket(EdgeSocket):
-        pass
-
-    Protocol.seconds = Socket.seconds = seconds
     database = f"sqlite:///{folder}/care.db"
     asyncio.run(migrate(database))
     load(database, a_world())
@@ -157,9 +151,22 @@ def at_the_edge(folder: Any, seconds: float = EdgeProtocol.seconds, **changed: A
         dispatcher=False,
         **changed,
     )
+    with behind_the_edge(create_app(settings), seconds) as address:
+        yield Edge(*address, database)
+
+
+@contextmanager
+def behind_the_edge(app: ASGIApp, seconds: float = EdgeProtocol.seconds) -> Iterator[tuple[str, int]]:
+    class Protocol(EdgeProtocol):
+        pass
+
+    class Socket(EdgeSocket):
+        pass
+
+    Protocol.seconds = Socket.seconds = seconds
     server = uvicorn.Server(
         uvicorn.Config(
-            create_app(settings),
+            app,
             http=Protocol,
             ws=Socket,
             log_config=None,
@@ -174,7 +181,7 @@ def at_the_edge(folder: Any, seconds: float = EdgeProtocol.seconds, **changed: A
         while not server.started:
             assert thread.is_alive()
             time.sleep(0.01)  # between two looks
-        yield Edge(*listener.getsockname(), database)
+        yield listener.getsockname()
     finally:
         server.should_exit = True
         thread.join(PATIENCE)

@@ -1,0 +1,160 @@
+"""Promise: whatever an application sends, a client gets a whole answer, or sees that it did not get one."""
+
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from app.load import Load
+from app.settings import Environment, Settings
+from tests.live.edge import Edge, behind_the_edge, request
+
+pytestmark = pytest.mark.live
+
+PLAIN = (b"content-type", b"text/plain")
+FAILED = (500, "close", b"Internal Server Error")
+heard: list[dict[str, Any]] = []
+
+
+async def told(request: Request) -> Response:
+    """What the request was, as the application was told."""
+    scope = request.scope
+    body = (await request.body()).decode()
+    return Response(repr([scope["path"], scope["raw_path"], scope["query_string"], body]))
+
+
+async def in_pieces(request: Request) -> Response:
+    async def pieces() -> AsyncIterator[str]:
+        yield "one, "
+        yield "two"
+
+    return StreamingResponse(pieces())
+
+
+async def sends(scope: Scope, receive: Receive, send: Send) -> None:
+    """Begins, and then does as the path says."""
+    does = scope["path"].rpartition("/")[2]
+    length = (b"content-length", b"10")
+    extra = [(b"x-name", b"a\r\nx-other: b")] if does == "header" else []
+    if does == "nothing":
+        return
+    await send({"type": "http.response.start", "status": 200, "headers": [PLAIN, length, *extra]})
+    if does == "fails":
+        raise LookupError
+    await send({"type": "http.response.body", "body": b"12345", "more_body": True})
+    if does == "ends":
+        return
+    await send({"type": "http.response.body", "body": b"67" if does == "short" else b"67890"})
+    if does == "listens":
+        heard.append(await receive())
+        heard.append(await receive())
+    if does == "twice":
+        await send({"type": "http.response.body", "body": b"67890"})
+
+
+@asynccontextmanager
+async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Load]]:
+    yield {"load": Load(Settings(env=Environment.DEVELOPMENT))}
+
+
+@pytest.fixture(scope="module")
+def edge() -> Iterator[Edge]:
+    routes = [Route("/in-pieces", in_pieces), Route("/told{rest:path}", told, methods=["GET", "POST"])]
+    app = Starlette(routes=routes, lifespan=lifespan)
+    app.mount("/sends", sends)
+    with behind_the_edge(app) as address:
+        yield Edge(*address, "")
+
+
+@pytest.fixture(autouse=True)
+def faults_are_expected(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "uvicorn.error")
+
+
+@pytest.mark.parametrize(
+    "target, path, query",
+    [
+        ("/told", "/told", ""),
+        ("/told/a%2Fb%20c?x=%20&y", "/told/a/b c", "x=%20&y"),
+        ("/told?a?b", "/told", "a?b"),
+        ("http://care.example.test/told?x", "/told", "x"),
+    ],
+)
+def test_an_application_is_told_what_was_asked(edge: Edge, target: str, path: str, query: str) -> None:
+    answer = edge.ask(request("POST", target, body=b"Hello"))
+
+    raw = target.removeprefix("http://care.example.test").partition("?")[0].encode()
+    assert answer.body.decode() == repr([path, raw, query.encode(), "Hello"])
+
+
+def test_an_answer_of_unknown_length_comes_in_chunks_and_the_connection_stays(edge: Edge) -> None:
+    with edge.line() as line:
+        line.say(request("GET", "/in-pieces"))
+        head = line.read(until=b"\r\n\r\n")
+        body = line.read(until=b"0\r\n\r\n")
+
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert head.endswith(b"transfer-encoding: chunked")
+        assert body == b"5\r\none, \r\n3\r\ntwo\r\n"
+        assert line.ask(request("GET", "/told")).status == 200
+
+
+def test_the_head_alone_has_the_length_of_the_body(edge: Edge) -> None:
+    with edge.line() as line:
+        head = line.ask(request("HEAD", "/told"))
+        answer = line.ask(request("GET", "/told"))
+
+    length = len(answer.body)
+    assert (head.status, int(head.headers["content-length"]), head.body) == (200, length, b"")
+
+
+def test_a_client_that_wants_the_connection_closed_is_told_so_and_it_is(edge: Edge) -> None:
+    with edge.line() as line:
+        answer = line.ask(request("GET", "/told", b"connection: close\r\n"))
+
+        assert answer.headers["connection"] == "close"
+        assert line.rest() == b""
+
+
+@pytest.mark.parametrize("does", ["nothing", "fails", "header"])
+def test_where_nothing_was_sent_yet_a_fault_is_an_answer(edge: Edge, does: str) -> None:
+    with edge.line() as line:
+        answer = line.ask(request("GET", f"/sends/{does}"))
+
+        assert (answer.status, answer.headers["connection"], answer.body) == FAILED
+        assert "x-other" not in answer.headers
+        assert line.rest() == b""
+
+
+@pytest.mark.parametrize("does, sent", [("ends", b"12345"), ("short", b"12345")])
+def test_an_answer_that_is_not_whole_is_cut(edge: Edge, does: str, sent: bytes) -> None:
+    with edge.line() as line:
+        line.say(request("GET", f"/sends/{does}"))
+        head = line.read(until=b"\r\n\r\n")
+
+        assert b"content-length: 10" in head
+        assert line.rest() == sent
+
+
+def test_what_is_sent_after_the_end_is_nobodys_answer(edge: Edge) -> None:
+    with edge.line() as line:
+        first = line.ask(request("GET", "/sends/twice"))
+        second = line.ask(request("GET", "/told"))
+
+    assert (first.body, second.status) == (b"1234567890", 200)
+
+
+def test_an_application_that_goes_on_listening_hears_of_the_end(edge: Edge) -> None:
+    heard.clear()
+    with edge.line() as line:
+        line.ask(request("GET", "/sends/listens"))
+        line.ask(request("GET", "/told"))
+
+    assert heard == [{"type": "http.disconnect"}, {"type": "http.disconnect"}]
