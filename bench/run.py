@@ -11,19 +11,25 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import expected
 from comparison import WRITES, encoded, what_is_wrong
+from expected import Values
 from load import Pace, has_wrk, measure
 from report import OPERATIONS, PROJECT, Figures, Round, print_report
 from servers import (
     BENCH,
     HOME,
     WORK,
+    Request,
+    Server,
     Target,
     data_folder,
     filled,
@@ -53,9 +59,12 @@ def main() -> int:
     args.target = args.target or default_targets(targets, bars)
 
     rounds: list[Round] = []
-    for repetition in range(args.reps if args.command == "bench" else 1):
-        for name in args.target:
-            rounds.append(one_round(targets[name], args, fresh=args.fresh and repetition == 0))
+    if args.command == "bench" and args.turns:
+        rounds = rounds_by_turns([targets[name] for name in args.target], args)
+    else:
+        for repetition in range(args.reps if args.command == "bench" else 1):
+            for name in args.target:
+                rounds.append(one_round(targets[name], args, fresh=args.fresh and repetition == 0))
     if args.command == "bench":
         print_report(rounds, labels, bars)
         if args.json:
@@ -85,6 +94,9 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=8, help="timed, per operation")
     parser.add_argument("--warm", type=int, default=2, help="seconds of load before that")
     parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument(
+        "--turns", action="store_true", help="all servers are up, and take turns in each operation"
+    )
     parser.add_argument("--fresh", action="store_true", help="import the data set again")
     parser.add_argument("--json", type=Path, help="file that keeps the figures")
     args = parser.parse_args()
@@ -104,34 +116,73 @@ def default_targets(targets: dict[str, Target], bars: dict[str, Any]) -> list[st
     return [PROJECT, *(name for name in bars if name not in missing)]
 
 
+class Started(NamedTuple):
+    """A target that is up, with what it is asked and the truth it is compared with."""
+
+    target: Target
+    server: Server
+    truth: sqlite3.Connection
+    values: dict[str, list[Values]]
+    requests: dict[str, list[Request]]
+
+
+@contextmanager
+def started(target: Target, args: argparse.Namespace, fresh: bool) -> Iterator[Started]:
+    data = data_folder(args.scale)
+    write_bodies(data)
+    master = master_database(target, data, fresh)
+    with running(target, master, data) as server:
+        truth = expected.open_dataset(data / "dataset.db")
+        values = {op: expected.request_values(truth, op) for op in target.operations if op in args.op}
+        requests = {op: [new_request(target, op, v) for v in values[op]] for op in values}
+        yield Started(target, server, truth, values, requests)
+
+
 def one_round(target: Target, args: argparse.Namespace, fresh: bool) -> Round:
-    """One start of one target: everything is compared first, then timed, reads before writes."""
+    """One start of one target: each operation is compared first, then timed, reads before writes."""
     print(target.name, flush=True)
     result: Round = {"target": target.name, "load_before": os.getloadavg()[0], "operations": {}}
     try:
-        data = data_folder(args.scale)
-        write_bodies(data)
-        master = master_database(target, data, fresh)
-        with running(target, master, data) as server:
-            truth = expected.open_dataset(data / "dataset.db")
-            values = {op: expected.request_values(truth, op) for op in target.operations if op in args.op}
-            requests = {op: [new_request(target, op, v) for v in values[op]] for op in values}
-            for op in sorted(values, key=lambda op: (op[1] == "4", op)):
-                wrong = what_is_wrong(target, server, op, requests[op][0], truth, values[op][0])
-                figures: Figures = {"wrong": wrong} if wrong else {}
-                if args.command == "bench" and not wrong:
-                    figures = measure(
-                        target, server, op, requests[op], Pace(args.warm, args.seconds, args.connections)
-                    )
-                    if op not in WRITES:
-                        wrong = what_is_wrong(target, server, op, requests[op][-1], truth, values[op][-1])
-                        figures |= {"wrong": f"after the load: {wrong}"} if wrong else {}
-                result["operations"][op] = figures
+        with started(target, args, fresh) as one:
+            for op in reads_first(one.values):
+                result["operations"][op] = figures = compared_and_timed(one, op, args)
                 print(f"  {op}  {in_words(figures)}", flush=True)
     except Exception as error:  # whatever it is, the other targets go on
         result["wrong"] = f"{type(error).__name__}: {error}"
         print(f"  FAILED: {result['wrong']}", flush=True)
     return result
+
+
+def rounds_by_turns(targets: list[Target], args: argparse.Namespace) -> list[Round]:
+    """The same with all of them up at once: what disturbs the machine for a while disturbs them alike."""
+    with ExitStack() as stack:
+        every = [stack.enter_context(started(target, args, args.fresh)) for target in targets]
+        results: list[list[Round]] = [
+            [{"target": one.target.name, "operations": {}} for one in every] for _ in range(args.reps)
+        ]
+        for op in reads_first({op: None for one in every for op in one.values}):
+            for results_of_turn in results:
+                for one, result in zip(every, results_of_turn, strict=True):
+                    if op in one.values:
+                        result["operations"][op] = figures = compared_and_timed(one, op, args)
+                        print(f"  {op}  {one.target.name:16}{in_words(figures)}", flush=True)
+    return [result for results_of_turn in results for result in results_of_turn]
+
+
+def reads_first(operations: Iterable[str]) -> list[str]:
+    return sorted(operations, key=lambda op: (op in WRITES, op))
+
+
+def compared_and_timed(one: Started, op: str, args: argparse.Namespace) -> Figures:
+    target, server, truth, values, requests = one
+    wrong = what_is_wrong(target, server, op, requests[op][0], truth, values[op][0])
+    if wrong or args.command != "bench":
+        return {"wrong": wrong} if wrong else {}
+    figures = measure(target, server, op, requests[op], Pace(args.warm, args.seconds, args.connections))
+    if op not in WRITES:
+        wrong = what_is_wrong(target, server, op, requests[op][-1], truth, values[op][-1])
+        figures |= {"wrong": f"after the load: {wrong}"} if wrong else {}
+    return figures
 
 
 def in_words(figures: Figures) -> str:
