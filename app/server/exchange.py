@@ -89,7 +89,8 @@ class Exchange:
     async def receive(self) -> Message:
         if not (self.is_read or self.is_over()):
             self.is_read = True
-            return {"type": "http.request", "body": bytes(self.body), "more_body": False}
+            body, self.body = bytes(self.body), bytearray()  # an answer may go on for long
+            return {"type": "http.request", "body": body, "more_body": False}
         if not self.is_over():
             self.flow.resume_reading()
             self.ending = self.ending or asyncio.Event()
@@ -126,6 +127,7 @@ class Exchange:
     def begin(self, status: int, headers: Any) -> None:
         said = dict(headers)
         all_said = [*self.standing, *headers]
+        self.left, self.is_chunked = 0, False  # nothing of what was refused before
         if said.get(b"connection") == b"close":
             self.keep_alive = False
         elif not self.keep_alive:
@@ -137,10 +139,11 @@ class Exchange:
             self.is_chunked = True
             all_said += IN_CHUNKS
         lines = b"\r\n".join([b": ".join(header) for header in all_said])
-        if len(lines.translate(None, CONTROLS)) != len(lines) - 2 * len(all_said) + 2:
+        ends_of_lines = 2 * (len(all_said) - 1)
+        if len(lines) - len(lines.translate(None, CONTROLS)) != ends_of_lines:
             raise RuntimeError("a header holds a control character")
-        self.is_begun = True
         self.head = b"%b%b\r\n\r\n" % (STATUS_LINE[status], lines)
+        self.is_begun = True
         if self.is_chunked:  # a stream, which may say nothing for long
             self.write(b"")
 
@@ -165,6 +168,7 @@ class Exchange:
 
     def complete(self) -> None:
         self.is_complete = True
+        self.body.clear()  # if nobody read it: the connection may be kept for long
         self.end()
         if not self.keep_alive:
             self.transport.close()
@@ -177,6 +181,5 @@ class Exchange:
         if self.is_begun and not self.head:
             self.transport.close()
             return
-        self.left, self.is_chunked = 0, False
         self.begin(500, SAID_OF_FAILURE)
         self.go_on(FAILED, has_more=False)

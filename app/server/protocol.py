@@ -7,6 +7,7 @@ places that there are for requests, and what is too much is refused before anyth
 import asyncio
 import sys
 from collections import deque
+from contextvars import Context
 from typing import Any
 from urllib.parse import unquote
 
@@ -63,6 +64,7 @@ class EdgeProtocol(HttpToolsProtocol):
         self.let_go()
         self.stop_watching()
         self.disconnect()
+        self.exchange = self.answering = None  # they hold this object
         if exc is None:
             self.transport.close()
         self.parser = None  # type: ignore[assignment]  # it holds this object
@@ -248,7 +250,7 @@ class EdgeProtocol(HttpToolsProtocol):
         if self.is_ending or self.load.is_leaving:
             exchange.keep_alive = False
         self.answering = exchange
-        self.task = task = self.loop.create_task(exchange.run(self.app))
+        self.task = task = self.loop.create_task(exchange.run(self.app), context=Context())
         self.tasks.add(task)
         self.load.running.add(task)
         task.add_done_callback(self.ended)
@@ -317,7 +319,10 @@ class EdgeProtocol(HttpToolsProtocol):
         """uvicorn's, for what is no HTTP: nothing more is made of what comes on this connection."""
         self.is_deaf = True
         self.let_go()
-        super().send_400_response(msg)
+        if self.is_free():
+            super().send_400_response(msg)
+        else:
+            self.give_up()
 
     def give_up(self) -> None:
         self.is_deaf = True
@@ -398,5 +403,4 @@ class LastAnswer:
 
     def __init__(self, protocol: EdgeProtocol) -> None:
         self.write = protocol.transport.write
-        self.is_closing = protocol.transport.is_closing
         self.close = protocol.linger

@@ -1,9 +1,13 @@
 """Promise: whatever an application sends, a client gets a whole answer, or sees that it did not get one."""
 
+import gc
 import logging
+import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
+from weakref import ref
 
 import pytest
 from starlette.applications import Starlette
@@ -13,13 +17,16 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from app.load import Load
+from app.server.protocol import EdgeProtocol
 from app.settings import Environment, Settings
 from tests.live.edge import Edge, behind_the_edge, request
+from tests.live.processes import PATIENCE
 
 pytestmark = pytest.mark.live
 
 PLAIN = (b"content-type", b"text/plain")
 FAILED = (500, "close", b"Internal Server Error")
+NOTE = ContextVar("NOTE", default="nothing")
 heard: list[dict[str, Any]] = []
 
 
@@ -28,6 +35,18 @@ async def told(request: Request) -> Response:
     scope = request.scope
     body = (await request.body()).decode()
     return Response(repr([scope["path"], scope["raw_path"], scope["query_string"], body]))
+
+
+async def noted(request: Request) -> Response:
+    """What a request before this one has left in the context."""
+    found = NOTE.get()
+    NOTE.set("left behind")
+    return Response(found)
+
+
+async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+    await receive()
+    await receive()  # until the client is gone
 
 
 async def in_pieces(request: Request) -> Response:
@@ -66,9 +85,14 @@ async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Load]]:
 
 @pytest.fixture(scope="module")
 def edge() -> Iterator[Edge]:
-    routes = [Route("/in-pieces", in_pieces), Route("/told{rest:path}", told, methods=["GET", "POST"])]
+    routes = [
+        Route("/in-pieces", in_pieces),
+        Route("/noted", noted),
+        Route("/told{rest:path}", told, methods=["GET", "POST"]),
+    ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.mount("/sends", sends)
+    app.mount("/waits", waits)
     with behind_the_edge(app) as address:
         yield Edge(*address, "")
 
@@ -141,6 +165,37 @@ def test_an_answer_that_is_not_whole_is_cut(edge: Edge, does: str, sent: bytes) 
 
         assert b"content-length: 10" in head
         assert line.rest() == sent
+
+
+def test_what_is_no_http_gets_no_answer_while_another_is_awaited(edge: Edge) -> None:
+    with edge.line() as line:
+        line.say(request("GET", "/waits") + b"NONSENSE\r\n\r\n")
+
+        with suppress(ConnectionResetError):
+            assert line.rest() == b""
+
+
+def test_a_request_finds_nothing_of_the_one_before_it(edge: Edge) -> None:
+    with edge.line() as line:
+        line.say(request("GET", "/noted") + request("GET", "/noted"))
+
+        assert [line.hear().body, line.hear().body] == [b"nothing", b"nothing"]
+
+
+def test_a_client_that_is_gone_leaves_nothing_in_memory(edge: Edge) -> None:
+    gc.collect()
+    gc.disable()  # it would come in the end; until then every body that anybody sent would be kept
+    try:
+        with edge.line() as line:
+            line.ask(request("POST", "/told", body=b"Hello"))
+            left = [ref(one) for one in gc.get_objects() if isinstance(one, EdgeProtocol)]
+        assert left
+        until = time.monotonic() + PATIENCE
+        while any(one() for one in left):
+            assert time.monotonic() < until
+            time.sleep(0.01)  # between two looks
+    finally:
+        gc.enable()
 
 
 def test_what_is_sent_after_the_end_is_nobodys_answer(edge: Edge) -> None:
