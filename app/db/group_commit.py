@@ -92,6 +92,7 @@ class Writer:
     def commit_together(self, group: deque[Waiting]) -> list[Waiting]:
         """Runs the group in one transaction; takes out of it what ran, which is all unless SQLite gave up."""
         ran: list[Waiting] = []
+        is_alone = len(group) == 1
         try:
             connection = self.connection = self.connection or self.connect()
             began = perf_counter()
@@ -108,8 +109,9 @@ class Writer:
                     one.operation.close()
                     continue
                 ran.append(one)
-                self.run_by_itself(connection, one)
-            connection.execute("COMMIT")
+                self.run_by_itself(connection, one, is_alone)
+            if connection.in_transaction or not is_alone:
+                connection.execute("COMMIT")
             counts.commits.add(perf_counter() - began)
             counts.committed.add(len(ran))
         except BaseException as fault:
@@ -117,17 +119,23 @@ class Writer:
             fail_together(ran, fault)
         return ran
 
-    def run_by_itself(self, connection: sqlite3.Connection, one: Waiting) -> None:
-        """What an operation breaks is undone and its own; raises only if the whole transaction is lost."""
-        connection.execute("SAVEPOINT operation")
+    def run_by_itself(self, connection: sqlite3.Connection, one: Waiting, is_alone: bool) -> None:
+        """What an operation breaks is undone and its own; raises only if the whole transaction is lost.
+
+        For one that is alone the transaction does what a savepoint does for the others, which keeps copies:
+        of much where somebody imports.
+        """
+        if not is_alone:
+            connection.execute("SAVEPOINT operation")
         try:
             one.result = run_steps(one.operation, partial(self.run, connection))
         except BaseException as fault:
             if not connection.in_transaction:  # SQLite ended it: a full disk, an I/O error
                 raise
-            connection.execute("ROLLBACK TO operation")
+            connection.execute("ROLLBACK" if is_alone else "ROLLBACK TO operation")
             one.fault = fault
-        connection.execute("RELEASE operation")
+        if not is_alone:
+            connection.execute("RELEASE operation")
 
     def roll_back(self, connection: sqlite3.Connection) -> None:
         try:

@@ -15,7 +15,7 @@ import orjson
 from app import counts
 from app.db.drivers import DatabaseError, DatabaseUnavailable, Occupancy, run_steps
 from app.db.group_commit import Writer
-from app.db.statements import Bulk, Operation, Step
+from app.db.statements import Bulk, Operation, Step, Values, Written
 from app.db.tables import moment_as_text
 
 Result = TypeVar("Result")
@@ -23,6 +23,7 @@ Result = TypeVar("Result")
 OLDEST_SQLITE = (3, 38, 0)  # json_each without an extension, RETURNING
 BUSY_SECONDS = 10
 STEPS_BETWEEN_LOOKS = 2000  # of SQLite's machine: some tens of microseconds
+PAGES_BETWEEN_CHECKPOINTS = 4000  # 16 MB, which the log grows to; finding a page in it is one look-up still
 READS_UNDER_WAY = 4  # per thread; each holds a connection and a snapshot while it waits for its thread
 
 # What an operator can mend, as the low byte of an error code.
@@ -55,7 +56,7 @@ class SqliteDatabase:
         self.most_idle = threads + 1
         self.most_opened = threads * READS_UNDER_WAY
         self.threads = ThreadPoolExecutor(threads, thread_name_prefix="reader")
-        self.writer = Writer(partial(connect_sqlite, path), run_in_transaction)
+        self.writer = Writer(partial(connect_writer, path), run_in_transaction)
         self.written = asyncio.Event()  # for whoever follows what is written (following.py)
 
     # --- reading ---
@@ -251,6 +252,15 @@ def connect_sqlite(path: Path, patience: float = BUSY_SECONDS) -> sqlite3.Connec
     return connection
 
 
+def connect_writer(path: Path) -> sqlite3.Connection:
+    connection = connect_sqlite(path)
+    # To go back to a savepoint SQLite copies each page that is changed; in a group these would fill a file.
+    connection.execute("PRAGMA temp_store = MEMORY")
+    # A page that is changed again before a checkpoint is carried over once.
+    connection.execute(f"PRAGMA wal_autocheckpoint = {PAGES_BETWEEN_CHECKPOINTS}")
+    return connection
+
+
 def prepare_sqlite(connection: Any) -> None:
     """What every connection needs, whoever opened it."""
     connection.execute("PRAGMA foreign_keys = ON")
@@ -302,7 +312,18 @@ def run_on_sqlite(connection: sqlite3.Connection, step: Step) -> list[Any]:
         return []
     statement, values = step
     written = statement.for_("sqlite")
-    return connection.execute(written.sql, sqlite_values(written.values(values))).fetchall()
+    done = connection.execute(written.sql, sqlite_values(written, values))
+    if written.is_counted:
+        return new_ids(done)
+    return done.fetchall()
+
+
+def new_ids(done: sqlite3.Cursor) -> list[tuple[int]]:
+    """Of the rows that were just added: RETURNING makes SQLite keep them in a table of its own, which takes
+    as long as adding them. Numbers are given one after the other, and nobody else is writing."""
+    last = done.lastrowid
+    assert last is not None
+    return [(id,) for id in range(last - done.rowcount + 1, last + 1)]
 
 
 def is_unavailable(fault: Exception) -> bool:
@@ -314,13 +335,19 @@ def code_of(fault: Exception) -> int:
     return getattr(fault, "sqlite_errorcode", 0) & 0xFF
 
 
-def sqlite_values(values: list[Any]) -> list[Any]:
-    return [value if value.__class__ in AS_THEY_ARE else as_sqlite(value) for value in values]
+def sqlite_values(written: Written, given: Values) -> list[Any]:
+    values = []
+    for name, own in written.parameters:  # one pass: it takes as long as a small statement
+        value = given.get(name, own)
+        values.append(value if value.__class__ in AS_THEY_ARE else as_sqlite(value))
+    return values
 
 
 def as_sqlite(value: Any) -> Any:
     if isinstance(value, datetime):
         return moment_as_text(value)
+    if isinstance(value, str):
+        return str(value)  # a word of an enum, of which sqlite3 would ask first what it is
     if isinstance(value, list):
         return orjson.dumps(value, as_sqlite, orjson.OPT_PASSTHROUGH_DATETIME).decode()
     return value

@@ -12,7 +12,9 @@ from sqlalchemy import (
     ColumnElement,
     Dialect,
     FromClause,
+    Insert,
     Integer,
+    Select,
     String,
     bindparam,
     column,
@@ -42,6 +44,7 @@ class Written:
 
     sql: str
     parameters: tuple[tuple[str, Any], ...]
+    is_counted: bool = False  # an INSERT whose rows SQLite has numbered one after the other
 
     def values(self, given: Values) -> list[Any]:
         return [given.get(name, own) for name, own in self.parameters]
@@ -50,21 +53,27 @@ class Written:
 class Statement:
     """Built from SQLAlchemy expressions when first run on a kind of database; after that it is only text."""
 
-    def __init__(self, build: Callable[[DatabaseKind], ClauseElement]) -> None:
+    def __init__(self, build: Callable[[DatabaseKind], ClauseElement], gives_ids: bool = False) -> None:
         self.build = build
+        self.gives_ids = gives_ids
         self.written: dict[DatabaseKind, Written] = {}
 
     def for_(self, kind: DatabaseKind) -> Written:
-        if kind not in self.written:
-            self.written[kind] = write_out(self.build(kind), kind)
-        return self.written[kind]
+        written = self.written.get(kind)
+        if written is None:
+            written = self.written[kind] = write_out(self.build(kind), kind, self.gives_ids)
+        return written
 
 
-def write_out(expression: ClauseElement, kind: DatabaseKind) -> Written:
+def write_out(expression: ClauseElement, kind: DatabaseKind, gives_ids: bool = False) -> Written:
+    if gives_ids and kind != "sqlite":
+        assert isinstance(expression, Insert)
+        expression = expression.returning(expression.table.c.id)
     compiled = expression.compile(dialect=DIALECTS[kind])
     assert isinstance(compiled, SQLCompiler)
     names = compiled.positiontup or ()
-    return Written(compiled.string, tuple((name, compiled.params[name]) for name in names))
+    parameters = tuple((name, compiled.params[name]) for name in names)
+    return Written(compiled.string, parameters, gives_ids)
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,11 @@ def each(name: str, kind: DatabaseKind, item: TypeEngine[Any] | None = None) -> 
         column("value", item), with_ordinality="position", name=name
     )
     return items.render_derived()
+
+
+def in_order(rows: Select[Any], kind: DatabaseKind, *lists: FromClause) -> Select[Any]:
+    """As `each` of the lists has them, the way SQLite comes by them: to sort, it would copy them first."""
+    return rows if kind == "sqlite" else rows.order_by(*(items.c.position for items in lists))
 
 
 def among(subject: ColumnElement[Any], name: str, kind: DatabaseKind) -> ColumnElement[bool]:

@@ -111,6 +111,16 @@ def test_what_one_of_a_group_breaks_is_its_own(database_url: str) -> None:
     assert modules(database_url) == ["a", "b", "c"]
 
 
+def test_what_one_that_is_alone_breaks_is_undone(database_url: str) -> None:
+    async def use(db: Database) -> str:
+        with pytest.raises(Broken):
+            await db.write(adding_and_breaking(Broken()))
+        return await db.write(adding("a"))
+
+    assert with_database(database_url, use) == "a"
+    assert modules(database_url) == ["a"]
+
+
 # --- called off
 
 

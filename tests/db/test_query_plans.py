@@ -4,7 +4,6 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from app.db.drivers import sqlite_path
 from app.db.plans import level_for
 from app.db.selection import ViewerRole, Wanted, Where
 from app.db.sqlite import sqlite_values
+from app.db.statements import Values, Written
 from app.db.tables import Assignment, Session, TimeState
 from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran, everything_read
@@ -42,11 +42,12 @@ def plans(world: OpenWorld, ran: list[Ran]) -> Iterator[tuple[Ran, str, list[str
             written = one.statement.for_("sqlite")
             if written.sql not in seen:
                 seen.add(written.sql)
-                yield one, written.sql, explain(connection, written.sql, written.values(one.values))
+                yield one, written.sql, explain(connection, written, one.values)
 
 
-def explain(connection: sqlite3.Connection, sql: str, values: list[Any]) -> list[str]:
-    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", sqlite_values(values))]
+def explain(connection: sqlite3.Connection, written: Written, values: Values) -> list[str]:
+    rows = connection.execute(f"EXPLAIN QUERY PLAN {written.sql}", sqlite_values(written, values))
+    return [row[3] for row in rows]
 
 
 def is_walk(step: str) -> bool:
@@ -121,7 +122,7 @@ def test_rows_are_found_by_their_id_or_parent_where_one_is_known(
 @on_sqlite
 def test_a_walk_and_a_sort_are_noticed(world: OpenWorld) -> None:
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
-        plan = explain(connection, "SELECT id FROM session WHERE title > 'a' ORDER BY title", [])
+        plan = explain(connection, Written("SELECT id FROM session WHERE title > 'a' ORDER BY title", ()), {})
 
     assert [is_walk(step) for step in plan] == [True, False]
     assert "ORDER BY" in plan[1]
@@ -181,10 +182,10 @@ def test_a_list_is_read_along_its_own_index(
     where: tuple[Where, ...],
     index: str,
 ) -> None:
-    sql = level_for(table, IDS, role, "page", where).statement.for_("sqlite")
+    written = level_for(table, IDS, role, "page", where).statement.for_("sqlite")
 
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
-        plan = explain(connection, sql.sql, sql.values({}))
+        plan = explain(connection, written, {})
 
     assert step_on(plan, "t").removeprefix("SEARCH t USING ").removeprefix("COVERING ") == f"INDEX {index}"
     assert [step for step in plan if "TEMP B-TREE" in step] == []

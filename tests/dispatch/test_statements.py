@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from app.db.drivers import sqlite_path
-from app.db.statements import Statement, Written
+from app.db.statements import Statement, Values, Written
 from app.db.writes import deliveries, dispatch
 from tests.db.sql_text import CARE, care_tables, keyless, queries_of, with_names
 from tests.db.test_query_plans import explain, is_walk
@@ -54,7 +54,7 @@ def test_no_statement_of_the_dispatcher_walks_a_table_or_sorts_one(care: Care) -
     with closing(sqlite3.connect(sqlite_path(care.settings.database))) as connection:
         for name, statement in {**TAKING, **ACROSS}.items():
             written = statement.for_("sqlite")
-            plan = explain(connection, written.sql, values_for(written))
+            plan = explain(connection, written, given_for(written))
             found += [(name, step) for step in plan if is_walk(step) and step != ALL_THAT_WAITS]
             if name in ACROSS:
                 found += [(name, step) for step in plan if "TEMP B-TREE" in step]
@@ -72,7 +72,7 @@ def test_postgresql_walks_no_table_either(care: Care) -> None:
             found = {}
             for name, statement in {**TAKING, **ACROSS}.items():
                 written = statement.for_("postgresql")
-                plan = await connection.fetch(f"EXPLAIN {written.sql}", *values_for(written))
+                plan = await connection.fetch(f"EXPLAIN {written.sql}", *written.values(given_for(written)))
                 found[name] = "\n".join(row[0] for row in plan)
             return found
         finally:
@@ -99,6 +99,6 @@ GIVEN = {
 }
 
 
-def values_for(written: Written) -> list[object]:
+def given_for(written: Written) -> Values:
     assert {name for name, own in written.parameters if own is None} <= GIVEN.keys()
-    return written.values(GIVEN)
+    return GIVEN

@@ -19,7 +19,6 @@ from app.db.writes.homework import (
     ADD_ASSIGNMENTS,
     ADD_REMINDERS,
     COUNT_NEW_ASSIGNMENTS,
-    FIND_BOOKS,
     LOCK_SESSION,
 )
 
@@ -78,25 +77,24 @@ def assigning(
 ) -> Operation[list[int]]:
     """The whole change in one transaction: rows, reminders, counters and the event. Returns the new ids; for
     a repetition within so long those of the first time, and nothing is written."""
-    values = {"caregiver": viewpoint.caregiver, "session": homework.session_id, "now": viewpoint.now}
+    values = values_of(homework)
+    values |= {"caregiver": viewpoint.caregiver, "session": homework.session_id, "now": viewpoint.now}
     found = yield LOCK_SESSION, values
     if not found:
         raise NotFound("session", "sessionId")
-    client_id, is_closed, start_date = found[0]
-    values["client"] = client_id
+    values["client"], is_closed, start_date, known_books = found[0]
     if repeats_within is not None:
-        first = yield from finding_repeated(values_of(homework) | values, viewpoint.now - repeats_within)
+        first = yield from finding_repeated(values, viewpoint.now - repeats_within)
         if first is not None:
             return first
-    yield from finding_books(homework)
+    refuse_unknown_books(values["books"], known_books)
     if time_state(bool(is_closed), known_moment(start_date), viewpoint.now) is not TimeState.RUNNING:
         raise NotRunning("sessionId")
-    return (yield from adding_homework(values, homework))
+    return (yield from adding_homework(values))
 
 
-def finding_books(homework: Homework, within: str = "") -> Operation[None]:
-    books = list(dict.fromkeys(homework.book_ids))
-    if None in books or len((yield FIND_BOOKS, {"books": books})) < len(books):
+def refuse_unknown_books(books: list[int | None], known: int, within: str = "") -> None:
+    if None in books or known < len(books):
         raise NotFound("book", f"{within}bookIds")
 
 
@@ -110,13 +108,13 @@ def values_of(homework: Homework) -> Values:
     }
 
 
-def adding_homework(values: Values, homework: Homework) -> Operation[list[int]]:
+def adding_homework(values: Values) -> Operation[list[int]]:
     """Assignments in a session that takes them, of books that are there. Returns the new ids."""
-    values = values | values_of(homework)
     added = sorted(row[0] for row in (yield ADD_ASSIGNMENTS, values))
-    values |= {"assignments": added, "added": len(added), "latest": added[-1]}
+    values = {**values, "assignments": added, "added": len(added), "latest": added[-1]}
     if values["moments"]:
         yield ADD_REMINDERS, values
     yield COUNT_NEW_ASSIGNMENTS, values
-    yield TELL_OF_ASSIGNMENTS, {**values, "event": EventKind.ASSIGNED, "actor": Actor.CAREGIVER}
+    values |= {"event": EventKind.ASSIGNED, "actor": Actor.CAREGIVER}
+    yield TELL_OF_ASSIGNMENTS, values
     return added

@@ -6,7 +6,13 @@ from uuid import uuid4
 from zoneinfo import ZoneInfo
 
 from app.care.assignments.held import CLOSED
-from app.care.assignments.homework import Homework, adding_homework, check_homework, finding_books
+from app.care.assignments.homework import (
+    Homework,
+    adding_homework,
+    check_homework,
+    refuse_unknown_books,
+    values_of,
+)
 from app.care.bounds import LONGEST_TEXT, LONGEST_TITLE, check_moment, check_text
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable, WrongState
@@ -17,6 +23,7 @@ from app.db.selection import Viewpoint, Wanted
 from app.db.statements import Operation, Values
 from app.db.tables import Actor, EventKind, TimeState
 from app.db.writes.events import TELL_OF_SESSIONS
+from app.db.writes.homework import COUNT_BOOKS
 from app.db.writes.sessions import (
     ADD_SESSION,
     CHANGE_SESSION,
@@ -133,7 +140,8 @@ def opening(viewpoint: Viewpoint, planned: list[NewSession]) -> Operation[list[i
     values: Values = {"caregiver": viewpoint.caregiver, "now": viewpoint.now}
     values["client"] = yield from finding_client(first, values)
     if first.homework is not None:
-        yield from finding_books(first.homework, "homework.")
+        asked = values_of(first.homework)
+        refuse_unknown_books(asked["books"], (yield COUNT_BOOKS, asked)[0][0], "homework.")
     yield RELATE, values
     made = []
     for one in planned:
@@ -150,7 +158,7 @@ def opening(viewpoint: Viewpoint, planned: list[NewSession]) -> Operation[list[i
     yield TELL_OF_SESSIONS, {**values, **told}
     for own, one in zip(made, planned, strict=True):
         if one.homework is not None:
-            yield from adding_homework(own, one.homework)
+            yield from adding_homework(values_of(one.homework) | own)
     return opened
 
 

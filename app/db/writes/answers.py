@@ -93,7 +93,7 @@ def add_set(kind: DatabaseKind) -> ClauseElement:
         "score": count_parameter("score"),
         "own_score": count_parameter("score"),
     }
-    return insert(SET).values(columns).returning(SET.c.id)
+    return insert(SET).values(columns)
 
 
 def save_draft(kind: DatabaseKind) -> ClauseElement:
@@ -141,7 +141,7 @@ def add_feedback(kind: DatabaseKind) -> ClauseElement:
         "score": bindparam("given_score", type_=Integer),
         "submit_date": moment_parameter("now"),
     }
-    return insert(FEEDBACK).values(columns).returning(FEEDBACK.c.id)
+    return insert(FEEDBACK).values(columns)
 
 
 def change_feedback(kind: DatabaseKind) -> ClauseElement:
@@ -163,11 +163,11 @@ FIND_LAST_REVISION = Statement(find_last_revision)
 FIND_SUBMISSION = Statement(find_submission)
 FIND_SET = Statement(find_set)
 FIND_ANSWERS = Statement(find_answers)
-ADD_SET = Statement(add_set)
+ADD_SET = Statement(add_set, gives_ids=True)
 SAVE_DRAFT = Statement(save_draft)
 DROP_ANSWERS = Statement(drop_answers)
 DROP_SETS = Statement(drop_sets)
 SCORE_SET = Statement(score_set)
 FIND_FEEDBACK = Statement(find_feedback)
-ADD_FEEDBACK = Statement(add_feedback)
+ADD_FEEDBACK = Statement(add_feedback, gives_ids=True)
 CHANGE_FEEDBACK = Statement(change_feedback)

@@ -53,7 +53,7 @@ def change_book(kind: DatabaseKind) -> ClauseElement:
 
 
 def add_book(kind: DatabaseKind) -> ClauseElement:
-    return insert(BOOK).values(retire_date=moment_parameter("retired"), **of_book()).returning(BOOK.c.id)
+    return insert(BOOK).values(retire_date=moment_parameter("retired"), **of_book())
 
 
 def add_numbered_book(kind: DatabaseKind) -> ClauseElement:
@@ -61,7 +61,7 @@ def add_numbered_book(kind: DatabaseKind) -> ClauseElement:
 
 
 def add_module(kind: DatabaseKind) -> ClauseElement:
-    return insert(MODULE).values(name=text_parameter("name")).returning(MODULE.c.id)
+    return insert(MODULE).values(name=text_parameter("name"))
 
 
 def add_numbered_module(kind: DatabaseKind) -> ClauseElement:
@@ -88,7 +88,7 @@ HOLD_BOOKS = Statement(hold_books)
 FIND_ASSIGNED = Statement(find_assigned)
 FIND_BARE = Statement(find_bare)
 CHANGE = {"module": Statement(change_module), "book": Statement(change_book)}
-ADD = {"module": Statement(add_module), "book": Statement(add_book)}
+ADD = {"module": Statement(add_module, gives_ids=True), "book": Statement(add_book, gives_ids=True)}
 ADD_NUMBERED = {"module": Statement(add_numbered_module), "book": Statement(add_numbered_book)}
 DROP_WORDS = Statement(lambda kind: delete(WORD).where(among(WORD.c.book_id, "books", kind)))
 DROP_QUESTIONS = Statement(lambda kind: delete(QUESTION).where(among(QUESTION.c.book_id, "books", kind)))

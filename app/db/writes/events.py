@@ -6,7 +6,15 @@ from sqlalchemy import Insert, Select, Text, cast, func, insert, null, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
-from app.db.statements import DatabaseKind, Statement, each, id_parameter, moment_parameter, text_parameter
+from app.db.statements import (
+    DatabaseKind,
+    Statement,
+    each,
+    id_parameter,
+    in_order,
+    moment_parameter,
+    text_parameter,
+)
 from app.db.tables import Event, Id
 
 EVENT = table_of(Event)
@@ -34,7 +42,7 @@ def tell_of_assignments(kind: DatabaseKind) -> ClauseElement:
         "assignment_id": assignments.c.value,
         "moment": moment_parameter("now"),
     }
-    rows = select(*columns.values()).select_from(assignments).order_by(assignments.c.position)
+    rows = in_order(select(*columns.values()).select_from(assignments), kind, assignments)
     return told(kind, rows, list(columns))
 
 
@@ -50,7 +58,7 @@ def tell_of_sessions(kind: DatabaseKind) -> ClauseElement:
         "assignment_id": cast(null(), Id),
         "moment": moment_parameter("now"),
     }
-    rows = select(*columns.values()).select_from(sessions).order_by(sessions.c.position)
+    rows = in_order(select(*columns.values()).select_from(sessions), kind, sessions)
     return told(kind, rows, list(columns))
 
 

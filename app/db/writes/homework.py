@@ -1,6 +1,6 @@
 """Assigning homework: its rows, its reminders, and what its session counts."""
 
-from sqlalchemy import DateTime, case, insert, literal, select, update
+from sqlalchemy import DateTime, Select, case, func, insert, literal, select, update
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
@@ -11,6 +11,7 @@ from app.db.statements import (
     count_parameter,
     each,
     id_parameter,
+    in_order,
     moment_parameter,
 )
 from app.db.tables import (
@@ -25,19 +26,20 @@ from app.db.tables import (
 
 
 def lock_session(kind: DatabaseKind) -> ClauseElement:
-    """The caregiver's session, held until the transaction ends: its counters are about to change."""
-    session = table_of(Session).c
+    """The caregiver's session, held until the transaction ends: its counters are about to change. Beside it
+    how many of the books can be assigned."""
+    session, books = table_of(Session).c, count_books(kind).scalar_subquery()
     return (
-        select(session.client_id, session.is_closed, session.start_date)
+        select(session.client_id, session.is_closed, session.start_date, books)
         .where(session.id == id_parameter("session"), session.caregiver_id == id_parameter("caregiver"))
         .with_for_update()
     )
 
 
-def find_books(kind: DatabaseKind) -> ClauseElement:
-    """Those of the books that can still be assigned."""
+def count_books(kind: DatabaseKind) -> Select[int]:
+    """How many of the books can still be assigned."""
     book = table_of(Book).c
-    return select(book.id).where(among(book.id, "books", kind), book.retire_date.is_(None))
+    return select(func.count()).where(among(book.id, "books", kind), book.retire_date.is_(None))
 
 
 def add_assignments(kind: DatabaseKind) -> ClauseElement:
@@ -55,8 +57,8 @@ def add_assignments(kind: DatabaseKind) -> ClauseElement:
         "score": literal(0),
         "feedback_status": literal(FeedbackStatus.WAITING.value),
     }
-    rows = select(*columns.values()).select_from(books).order_by(books.c.position)
-    return insert(table_of(Assignment)).from_select(list(columns), rows).returning(table_of(Assignment).c.id)
+    rows = in_order(select(*columns.values()).select_from(books), kind, books)
+    return insert(table_of(Assignment)).from_select(list(columns), rows)
 
 
 def add_reminders(kind: DatabaseKind) -> ClauseElement:
@@ -72,7 +74,7 @@ def add_reminders(kind: DatabaseKind) -> ClauseElement:
         "state": case((is_past, ReminderState.SKIPPED.value), else_=ReminderState.SCHEDULED.value),
     }
     rows = select(*columns.values()).select_from(assignments.join(moments, literal(True)))
-    rows = rows.order_by(assignments.c.position, moments.c.position)
+    rows = in_order(rows, kind, assignments, moments)
     return insert(table_of(Reminder)).from_select(list(columns), rows)
 
 
@@ -89,7 +91,7 @@ def count_new_assignments(kind: DatabaseKind) -> ClauseElement:
 
 
 LOCK_SESSION = Statement(lock_session)
-FIND_BOOKS = Statement(find_books)
-ADD_ASSIGNMENTS = Statement(add_assignments)
+COUNT_BOOKS = Statement(count_books)
+ADD_ASSIGNMENTS = Statement(add_assignments, gives_ids=True)
 ADD_REMINDERS = Statement(add_reminders)
 COUNT_NEW_ASSIGNMENTS = Statement(count_new_assignments)

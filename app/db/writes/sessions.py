@@ -60,7 +60,7 @@ def add_session(kind: DatabaseKind) -> ClauseElement:
         "assignment_count": literal(0),
         "completed_assignment_count": literal(0),
     }
-    return insert(SESSION).values(columns).returning(SESSION.c.id)
+    return insert(SESSION).values(columns)
 
 
 def lock_whole_session(kind: DatabaseKind) -> ClauseElement:
@@ -108,7 +108,7 @@ def recount(kind: DatabaseKind) -> ClauseElement:
 FIND_CLIENT = Statement(find_client)
 FIND_MY_CLIENT = Statement(find_my_client)
 RELATE = Statement(relate)
-ADD_SESSION = Statement(add_session)
+ADD_SESSION = Statement(add_session, gives_ids=True)
 LOCK_WHOLE_SESSION = Statement(lock_whole_session)
 CHANGE_SESSION = Statement(change_session)
 CLOSE_SESSION = Statement(close_session)
