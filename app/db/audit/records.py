@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 
 import orjson
-from sqlalchemy import Text, bindparam, text
+from sqlalchemy import Text, bindparam, insert, text
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.drivers import Database, DatabaseUnavailable
+from app.db.entities import table_of
 from app.db.selection import Shown
-from app.db.statements import Bulk, DatabaseKind, Operation, Statement, Step, Values
-from app.db.tables import AuditActor, Contract, EventKind, SaveType, moment_as_text
+from app.db.statements import Bulk, DatabaseKind, Operation, Statement, Values
+from app.db.tables import AuditActor, AuditRecord, Contract, EventKind, SaveType, moment_as_text
 from app.db.writes.events import TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS
 
 Result = TypeVar("Result")
@@ -76,7 +77,16 @@ def operator_record(now: datetime, what: str, about: About) -> Record:
     return Record(now, AuditActor.OPERATOR, None, Contract.COMMAND, what, DONE, as_text(about), "")
 
 
+TELLING = {TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS}
+
 # --- writing them ---------------------------------------------------------------------------------
+
+
+def add_record(kind: DatabaseKind) -> ClauseElement:
+    column = table_of(AuditRecord).c
+    return insert(table_of(AuditRecord)).values(
+        {name: bindparam(name, type_=column[name].type) for name in Record._fields}
+    )
 
 
 def add_records(kind: DatabaseKind) -> ClauseElement:
@@ -88,12 +98,13 @@ def add_records(kind: DatabaseKind) -> ClauseElement:
 ADD: dict[DatabaseKind, str] = {
     "sqlite": f"INSERT INTO audit_record ({', '.join(Record._fields)})"
     " SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7"
-    " FROM json_each(:records) ORDER BY key",
+    " FROM json_each(:records)",  # in their order, as `in_order` has it
     "postgresql": f"INSERT INTO audit_record ({', '.join(Record._fields)})"
     " SELECT CAST(value->>0 AS timestamptz), value->>1, CAST(value->>2 AS bigint), value->>3, value->>4,"
     " value->>5, value->>6, value->>7"
     " FROM json_array_elements(CAST(:records AS json)) WITH ORDINALITY AS one (value, place) ORDER BY place",
 }
+ADD_RECORD = Statement(add_record)
 ADD_RECORDS = Statement(add_records)
 
 
@@ -111,7 +122,8 @@ def recorded(operation: Operation[Result], record_of: Callable[[About], Record])
     try:
         step = next(operation)
         while True:
-            note(step, told)
+            if not isinstance(step, Bulk) and step[0] in TELLING:
+                told.append(step[1])
             try:
                 rows = yield step
             except Exception as fault:
@@ -123,13 +135,8 @@ def recorded(operation: Operation[Result], record_of: Callable[[About], Record])
     finally:
         operation.close()
     if told:
-        yield from recording([record_of(about_events(told))])
+        yield ADD_RECORD, record_of(about_events(told))._asdict()
     return result
-
-
-def note(step: Step, told: list[Values]) -> None:
-    if not isinstance(step, Bulk) and step[0] in (TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS):
-        told.append(step[1])
 
 
 @dataclass
