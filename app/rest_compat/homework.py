@@ -10,7 +10,6 @@ import orjson
 from app.care.assignments.homework import MOST_BOOKS, MOST_REMINDERS
 from app.care.errors import Incomplete, Refused, Unreadable
 from app.db.selection import NEWEST
-from app.schema.types.scalars import write_moment
 
 REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")
 DATE = re.compile(r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})")
@@ -39,9 +38,9 @@ def read_homework(body: bytes, zone: ZoneInfo) -> dict[str, Any]:
     return {
         "sessionId": str(read_id(given["sessionId"], "sessionId")),
         "bookIds": [str(book_id) for book_id in book_ids],
-        "startDate": write_moment(start),
-        "endDate": write_moment(end),
-        "remindDates": [write_moment(moment) for moment in remind_dates],
+        "startDate": start,
+        "endDate": end,
+        "remindDates": remind_dates,
     }
 
 
@@ -113,6 +112,6 @@ def read_wall_time(
         moment = local.astimezone(UTC)
     except (ValueError, OverflowError):
         raise Unreadable(prefix + time_member, "is no time of the day") from None
-    if moment.astimezone(zone).replace(tzinfo=None) != local.replace(tzinfo=None):
+    if moment.astimezone(zone) != local:  # in one zone wall times are compared, whatever moments they are
         raise Unreadable(prefix + time_member, "is skipped by a clock change on that day")
     return moment
