@@ -39,7 +39,7 @@ from strawberry.types.fields.resolver import (
 )
 
 from app.engine.documents import names_of_variables
-from app.engine.inputs import NotPlain, converter
+from app.engine.inputs import Convert, NotPlain, as_it_is, converter
 
 Given = dict[str, Any]
 Call = Callable[[VariableValues, Any], Any]
@@ -52,7 +52,11 @@ class Variables:
         self.schema = schema
         self.definitions = operation.variable_definitions or ()
         found = [get_variable_signature(schema, each) for each in self.definitions]
-        self.signatures = [each for each in found if isinstance(each, GraphQLVariableSignature)]
+        self.plain = [
+            (each, coercing(each.type), not each.default and not is_non_null_type(each.type))
+            for each in found
+            if isinstance(each, GraphQLVariableSignature)
+        ]
 
     def values(self, given: Given | None) -> VariableValues | None:
         """The coerced variables; None where graphql-core has to say what is wrong with them."""
@@ -64,28 +68,37 @@ class Variables:
             return found if isinstance(found, VariableValues) else None
 
     def plain_values(self, given: Given) -> VariableValues:
-        values = VariableValues({}, {})
-        for signature in self.signatures:
-            name, kind = signature.name, signature.type
+        sources: dict[str, VariableValueSource] = {}
+        coerced: Given = {}
+        for signature, coerce, may_be_missing in self.plain:
+            name = signature.name
             value = given.get(name, Undefined)
-            values.sources[name] = VariableValueSource(signature, value)
+            sources[name] = VariableValueSource(signature, value)
             if value is None or value is Undefined:
-                if signature.default or is_non_null_type(kind):
+                if not may_be_missing:
                     raise NotPlain
                 if value is None:
-                    values.coerced[name] = None
+                    coerced[name] = None
                 continue
-            leaf: Any = get_nullable_type(kind)
-            if is_leaf_type(leaf):
-                coerced = leaf.coerce_input_value(value)
-            elif input_is_nested_too_deeply(value, kind):
+            coerced[name] = found = coerce(value)
+            if found is Undefined:
                 raise NotPlain
-            else:
-                coerced = coerce_input_value(value, kind)
-            if coerced is Undefined:
-                raise NotPlain
-            values.coerced[name] = coerced
-        return values
+        return VariableValues(sources, coerced)
+
+
+def coercing(kind: Any) -> Convert:
+    """What makes a variable's value of one that is there."""
+    leaf: Any = get_nullable_type(kind)
+    if is_leaf_type(leaf):
+        coerce: Convert = leaf.coerce_input_value
+        return coerce
+
+    def coerce_within_levels(value: Any) -> Any:
+        if input_is_nested_too_deeply(value, kind):
+            raise NotPlain
+        return coerce_input_value(value, kind)
+
+    return coerce_within_levels
 
 
 def root_call(definition: GraphQLField, node: FieldNode, strawberry: Any) -> Call:
@@ -102,13 +115,14 @@ def root_call(definition: GraphQLField, node: FieldNode, strawberry: Any) -> Cal
     reserved = own.base_resolver.reserved_parameters
     objects = [None] if reserved[SELF_PARAMSPEC] else []
     fixed = {each.name: None for each in (reserved[PARENT_PARAMSPEC], reserved[ROOT_PARAMSPEC]) if each}
-    told = reserved[INFO_PARAMSPEC]
-    if told is None:
+    info_parameter = reserved[INFO_PARAMSPEC]
+    if info_parameter is None:
         return lambda variables, info: function(*objects, **fixed, **named(variables))
+    told = info_parameter.name
 
     def call(variables: VariableValues, info: Any) -> Any:
         arguments = named(variables)
-        arguments[told.name] = info_class(_raw_info=info, _field=own)
+        arguments[told] = info_class(_raw_info=info, _field=own)
         return function(*objects, **fixed, **arguments)
 
     return call
@@ -154,6 +168,7 @@ def named_arguments(
     varying = [
         (names[name], variable[name], is_non_null_type(definition.args[name].type)) for name in variable
     ]
+    converting = [(name, convert) for name, convert in read.items() if convert is not as_it_is]
     constant: Given | None = None
 
     def in_full(variables: VariableValues) -> Given:
@@ -165,7 +180,11 @@ def named_arguments(
         return {names[name]: value for name, value in given.items()}
 
     def arguments(variables: VariableValues) -> Given:
-        return {name: read[name](value) for name, value in coerced(variables).items()}
+        given = coerced(variables)
+        for name, convert in converting:
+            if name in given:
+                given[name] = convert(given[name])
+        return given
 
     def coerced(variables: VariableValues) -> Given:
         if constant is None:

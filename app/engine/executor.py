@@ -24,7 +24,7 @@ class NotedInfo(Info):
 def with_notes(
     plain: Iterable[Any], notes: dict[Any, Any], operation_extensions: dict[str, Any] | None
 ) -> NotedInfo:
-    info = NotedInfo(*plain)
+    info: NotedInfo = NotedInfo._make(plain)
     info.notes = notes
     info.operation_extensions = operation_extensions
     return info

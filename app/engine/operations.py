@@ -93,13 +93,18 @@ class Operations:
 
     def bound(self, prepared: Prepared, variables: VariableValues) -> Bound | None:
         """None where graphql-core has to say what is wrong with the values."""
+        if prepared.bound is not None:
+            return prepared.bound
         try:
             variant = self.kept(
                 self.variants, prepared, prepared.deciding, variables, lambda: Variant(prepared, variables)
             )
         except GraphQLError:
             return None
-        return self.kept(self.bounds, variant, prepared.asking, variables, lambda: Bound(variant, variables))
+        bound = self.kept(self.bounds, variant, prepared.asking, variables, lambda: Bound(variant, variables))
+        if not prepared.deciding and not prepared.asking:
+            prepared.bound = bound
+        return bound
 
     def kept(
         self,

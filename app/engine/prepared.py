@@ -49,6 +49,7 @@ class Prepared:
     kind: StrawberryOperationType
     cost: Cost | None = None
     is_own: bool = False  # the service's own: it meets no limit
+    bound: "Bound | None" = None  # where the variables change nothing of what is selected
 
 
 @dataclass(frozen=True)
