@@ -39,7 +39,7 @@ from strawberry.types.fields.resolver import (
 )
 
 from app.engine.documents import names_of_variables
-from app.engine.inputs import Convert, NotPlain, as_it_is, converter
+from app.engine.inputs import Convert, NotPlain, as_it_is, coercer, converter
 
 Given = dict[str, Any]
 Call = Callable[[VariableValues, Any], Any]
@@ -92,6 +92,10 @@ def coercing(kind: Any) -> Convert:
     if is_leaf_type(leaf):
         coerce: Convert = leaf.coerce_input_value
         return coerce
+    try:
+        return coercer(kind)
+    except NotPlain:
+        pass
 
     def coerce_within_levels(value: Any) -> Any:
         if input_is_nested_too_deeply(value, kind):

@@ -1,9 +1,17 @@
-"""Input values in Python: Strawberry's conversion, its look-ups done beforehand."""
+"""Input values: graphql-core's coercion and Strawberry's conversion, their look-ups done beforehand."""
 
 from collections.abc import Callable
 from dataclasses import MISSING
 from typing import Any
 
+from graphql import (
+    GraphQLInputObjectType,
+    Undefined,
+    get_nullable_type,
+    is_leaf_type,
+    is_list_type,
+    is_required_input_field,
+)
 from strawberry import UNSET
 from strawberry.relay import GlobalID
 from strawberry.scalars import is_scalar
@@ -20,6 +28,83 @@ Convert = Callable[[Any], Any]
 
 class NotPlain(Exception):
     """A case for Strawberry or graphql-core."""
+
+
+# --- coercing -------------------------------------------------------------------------------------
+
+
+def coercer(kind: Any, above: tuple[Any, ...] = ()) -> Convert:
+    """`coerce_input_value` for one type, of values that are in order: others are NotPlain. So is a type that
+    holds itself, for what is given for it may be nested without end."""
+    nullable: Any = get_nullable_type(kind)
+    if is_leaf_type(nullable):
+        read: Convert = nullable.coerce_input_value
+    elif is_list_type(nullable):
+        read = list_coercer(nullable.of_type, above)
+    elif nullable in above:
+        raise NotPlain
+    else:
+        read = object_coercer(nullable, (*above, nullable))
+
+    def coerce(value: Any) -> Any:
+        if value is None:
+            if nullable is kind:
+                return None
+            raise NotPlain
+        coerced = read(value)
+        if coerced is Undefined:
+            raise NotPlain
+        return coerced
+
+    return coerce
+
+
+def list_coercer(kind: Any, above: tuple[Any, ...]) -> Convert:
+    item = coercer(kind, above)
+
+    def coerce(values: Any) -> Any:
+        if values.__class__ is not list:  # one may stand for a list of one
+            raise NotPlain
+        return [item(each) for each in values]
+
+    return coerce
+
+
+def object_coercer(kind: GraphQLInputObjectType, above: tuple[Any, ...]) -> Convert:
+    if kind.is_one_of or any(field.default for field in kind.fields.values()):
+        raise NotPlain
+    fields = [
+        (
+            name,
+            field.out_name or name,
+            coercer(field.type, above),
+            field.default_value,
+            is_required_input_field(field),
+        )
+        for name, field in kind.fields.items()
+    ]
+
+    def coerce(value: Any) -> Any:
+        if value.__class__ is not dict:
+            raise NotPlain
+        coerced, known = {}, 0
+        for name, out_name, read, default, is_required in fields:
+            given = value.get(name, Undefined)
+            if given is not Undefined:
+                known += 1
+                coerced[out_name] = read(given)
+            elif is_required:
+                raise NotPlain
+            elif default is not Undefined:
+                coerced[out_name] = default
+        if known < len(value):
+            raise NotPlain
+        return kind.out_type(coerced)
+
+    return coerce
+
+
+# --- converting -----------------------------------------------------------------------------------
 
 
 def converter(kind: Any, strawberry: Any, above: tuple[Any, ...] = ()) -> Convert:

@@ -12,6 +12,7 @@ from strawberry.schema.config import StrawberryConfig
 
 from tests.engine.library import (
     Desk,
+    Stamp,
     a_volume,
     answer_of,
     asked,
@@ -235,6 +236,51 @@ def test_a_fragment_at_the_root_and_below_it_means_the_same_in_both_places() -> 
     assert answers[0].data == (
         "{'greeting': 'HELLO', 'again': {'greeting': 'HELLO', 'again': {'greeting': 'HELLO'}}}"
     )
+
+
+@strawberry.input
+class Shelf:
+    """Unlike a Place it holds none of its own kind."""
+
+    room: str
+    row: int = 1
+    numbers: list[list[int | None]] | None = None
+    stamps: list[Stamp] | None = strawberry.UNSET
+
+
+@strawberry.type
+class Shelving:
+    @strawberry.field
+    def shelved(self, on: Shelf | None = None) -> str:
+        return repr(on)
+
+
+SHELVES: dict[str, Any] = {
+    "the least": {"room": "a"},
+    "all of it": {"room": "a", "row": 2, "numbers": [[1, None], []], "stamps": ["#1", "2"]},
+    "null for what may be null": {"room": "a", "numbers": None, "stamps": None},
+    "null for what may not be null": {"room": "a", "row": None},
+    "null for what is required": {"room": None},
+    "nothing of what is required": {"row": 1},
+    "something more": {"room": "a", "colour": "red"},
+    "a single item for a list": {"room": "a", "numbers": 7, "stamps": "3"},
+    "null in a list": {"room": "a", "numbers": [None]},
+    "a wrong item": {"room": "a", "numbers": [["x"]]},
+    "a stamp that is refused": {"room": "a", "stamps": ["refused"]},
+    "a stamp at which reading fails": {"room": "a", "stamps": ["fault"]},
+    "a list of one": [{"room": "a"}],
+    "a text": "a",
+    "null": None,
+}
+
+
+@pytest.mark.parametrize("given", SHELVES.values(), ids=SHELVES.keys())
+def test_an_input_means_the_same(given: Any) -> None:
+    query = "query($on: Shelf) { shelved(on: $on) }"
+
+    answer = asked_of(only(Shelving), query, variable_values={"on": given})
+
+    assert answer.raised is None
 
 
 ALIKE: dict[str, tuple[str, type, list[Any]]] = {
