@@ -56,16 +56,15 @@ def about_answers(shown: Iterable[Shown]) -> About:
 
 def about_events(steps: Iterable[Values]) -> About:
     """What the events of a change tell of: each of its relationships once."""
-    of: Rows = defaultdict(lambda: defaultdict(list))
+    of: Rows = {}
     for values in steps:
-        rows = of[values["caregiver"], values["client"]]
+        rows = of.setdefault((values["caregiver"], values["client"]), {})
         changed = DRAFTS if values["event"] == EventKind.DRAFT_SAVED else ASSIGNMENTS
         for name in (SESSIONS, changed):
-            rows[name] += [id for id in values.get(name) or () if id not in rows[name]]
-    return [
-        (caregiver, client, {name: ids for name, ids in rows.items() if ids})
-        for (caregiver, client), rows in of.items()
-    ]
+            for id in values.get(name) or ():
+                if id not in rows.setdefault(name, []):
+                    rows[name].append(id)
+    return [(caregiver, client, rows) for (caregiver, client), rows in of.items()]
 
 
 def as_text(about: About) -> str:
