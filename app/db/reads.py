@@ -14,7 +14,7 @@ from app.db.selection import Viewpoint, Wanted, Where, Window
 from app.db.statements import Operation, Statement, Values, id_parameter
 from app.db.tables import Relationship
 
-__all__ = ["CountedBy", "Page", "Row", "get_rows", "list_rows"]
+__all__ = ["CountedBy", "Page", "Row", "get_rows", "list_rows", "rows_of_ids"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,12 @@ def get_rows(
     values = yield from seen_from(viewpoint)
     level = level_for(table, wanted, viewpoint.role, "ids", where)
     return (yield from rows_of(level, wanted, {**values, "ids": ids}))
+
+
+def rows_of_ids(table: Table, viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> list[Row]:
+    """Rows of which only the ids are wanted, and these are at hand."""
+    level = level_for(table, wanted, viewpoint.role, "ids")
+    return [level.make((id,)) for id in ids]
 
 
 def as_page(rows: list[Row], window: Window, total: int | None) -> Page:

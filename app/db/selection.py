@@ -62,6 +62,10 @@ class Wanted:
     links: tuple["Link", ...] = ()
     plans: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # of this very selection
 
+    @property
+    def is_only_ids(self) -> bool:
+        return self.columns == {"id"} and not self.links
+
     def with_ids(self) -> "Wanted":
         return Wanted(self.columns | {"id"}, self.links)
 

@@ -10,10 +10,10 @@ from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
 from app.care.sessions.reading import time_state
 from app.db.entities import known_moment
-from app.db.reads import Row
+from app.db.reads import Row, rows_of_ids
 from app.db.selection import Viewpoint, Wanted
 from app.db.statements import Operation, Values
-from app.db.tables import Actor, EventKind, TimeState
+from app.db.tables import Actor, Assignment, EventKind, TimeState
 from app.db.writes.events import TELL_OF_ASSIGNMENTS
 from app.db.writes.homework import (
     ADD_ASSIGNMENTS,
@@ -45,7 +45,12 @@ async def assign_homework(ctx: Context, homework: Homework, wanted: Wanted | Non
     viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
     check_homework(homework)
     added = await ctx.write("assignHomework", assigning(viewpoint, homework, ctx.repeats_within))
-    return [] if wanted is None else await get_my_assignments(ctx, added, wanted)
+    if wanted is None:
+        return []
+    is_new = ctx.once is None and ctx.repeats_within is None  # or some may be gone again
+    if is_new and wanted.is_only_ids:
+        return rows_of_ids(Assignment, viewpoint, added, wanted)
+    return await get_my_assignments(ctx, added, wanted)
 
 
 def check_homework(homework: Homework, within: str = "") -> None:
