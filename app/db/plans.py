@@ -32,6 +32,7 @@ class Layout:
 
     columns: dict[str, Place] = field(default_factory=dict)
     joined: dict[str, tuple[int, "Layout"]] = field(default_factory=dict)
+    lists: dict[str, tuple[int, "Layout"]] = field(default_factory=dict)
 
 
 class Row(tuple[Any, ...]):
@@ -52,6 +53,7 @@ class Level:
 
     statement: Statement
     make: Callable[[tuple[Any, ...]], Row]
+    layout: Layout
     children: list["Child"]
 
 
@@ -148,7 +150,8 @@ def new_level(
         sketch.place(sketch.source, "id")
     sketch.conditions()  # joins what they speak of, before the statement is written
     write = FORMS[form]
-    return Level(Statement(lambda kind: write(sketch, kind)), partial(tuple.__new__, row), sketch.children)
+    statement = Statement(lambda kind: write(sketch, kind))
+    return Level(statement, partial(tuple.__new__, row), row.__layout__, sketch.children)
 
 
 def parent_column(link: ToOne | ToMany) -> str:
@@ -179,6 +182,8 @@ def lay_out(
         child = lay_out_child(sketch, source, link, target, (*path, index), value_at)
         if link.window is None:
             members |= {link.name: property(child), **members_through(entity, link)}
+            if not sketch.children[-1].is_single:
+                layout.lists[link.name] = (-len(sketch.children), sketch.children[-1].level.layout)
         else:
             pages.append(child)
     members["pages"] = property(lambda row: [page(row) for page in pages])

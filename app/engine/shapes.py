@@ -127,10 +127,13 @@ class ObjectShape:
 #
 # A class of tuples may have a `__layout__` that says by which index its objects hold their members: `columns`
 # are names with an index and a function that reads the value, or None; `joined` are objects whose members the
-# same tuple holds: names with the index that is None without such an object, and with their own layout.
+# same tuple holds: names with the index that is None without such an object, and with their own layout;
+# `lists` are lists of such tuples: names with the index and the layout of every one in it.
 #
 # A field's metadata says that its resolver only `computes`: it may run here, and once more after a surprise.
-# It may say besides that it is a function `of` one column: its name, and what makes the function for a type.
+# It may say besides that it is a function `of` one column: its name, and what makes, for a type, the function
+# that writes the column into the response. A scalar's extensions may name the function that does so for
+# texts, `of_text`: what a database stores is mostly nearly what is answered.
 
 
 def completing(shapes: Shapes, kind: GraphQLOutputType, fields: Fields, value: str) -> str:
@@ -175,14 +178,15 @@ def completing_field(shapes: Shapes, kind: GraphQLObjectType, group: Fields, val
         raise NotShaped(f"{kind}.{name} is more than a plain function")
     of, make = own.metadata.get("of", (None, None))
     if layout is not None and of in layout.columns:
-        made = f"{shapes.name('of', make(kind.name))}({column(shapes, *layout.columns[of])})"
-        return completing(shapes, definition.type, group, made)
+        return f"{shapes.name('of', make(kind.name))}({column(shapes, *layout.columns[of])})"
     if own.base_resolver is not None:
         called = calling(shapes, own, definition, group[0], value, layout)
         return completing(shapes, definition.type, group, called)
     member = own.python_name
     if layout is not None and member in layout.joined:
         return completing_joined(shapes, definition.type, group, f"{value}.{member}", *layout.joined[member])
+    if layout is not None and member in layout.lists:
+        return completing_list(shapes, definition.type, group, f"{value}.{member}", *layout.lists[member])
     if layout is not None and member in layout.columns:
         return completing(shapes, definition.type, group, column(shapes, *layout.columns[member]))
     return completing(shapes, definition.type, group, f"{value}.{member}")
@@ -197,6 +201,17 @@ def completing_joined(
     members = completing_members(shapes, named, fields, value, layout)
     missing = f"{shapes.name('missing', surprise)}()" if is_non_null_type(kind) else "None"
     return f"({members} if v[{marker}] is not None else {missing})"
+
+
+def completing_list(
+    shapes: Shapes, kind: GraphQLOutputType, fields: Fields, value: str, index: int, layout: Any
+) -> str:
+    listed = get_nullable_type(kind)
+    named = get_nullable_type(listed.of_type) if is_list_type(listed) else None
+    if not is_object_type(named) or named.is_type_of is not None:
+        return completing(shapes, kind, fields, value)
+    each = shapes.function(completing_members(shapes, named, fields, "v", layout))
+    return f"[{shapes.name('each', each)}(one) for one in v[{index}]]"
 
 
 def column(shapes: Shapes, index: int, read: Completed | None) -> str:
@@ -240,6 +255,9 @@ def completing_leaf(shapes: Shapes, kind: Any, value: str, is_required: bool) ->
         known: dict[Any, str] = {}
         leaf = shapes.name("leaf", enum_function(kind, is_required, known))
         return f"({shapes.name('known', known)}.get(x := {value}) or {leaf}(x))"
+    if of_text := kind.extensions.get("of_text"):
+        other = f"{leaf}(x)" if is_required else f"None if x is None else {leaf}(x)"
+        return f"({shapes.name('of', of_text)}(x) if (x := {value}).__class__ is str else {other})"
     return f"{leaf}({value})"
 
 

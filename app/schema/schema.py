@@ -26,7 +26,7 @@ from app.schema.types.answers import AnswerSet
 from app.schema.types.assignments import Assignment
 from app.schema.types.books import Book
 from app.schema.types.people import Caregiver, Client
-from app.schema.types.scalars import DATE, DATE_TIME
+from app.schema.types.scalars import DATE, DATE_TIME, write_stored
 from app.schema.types.sessions import Session
 from app.schema.weights import weigh
 
@@ -92,6 +92,7 @@ def build_schema(prepares: bool = True, manner: Manner | None = None) -> Schema:
     for graphql_type in schema._schema.type_map.values():
         if isinstance(graphql_type, GraphQLObjectType) and graphql_type.interfaces:
             graphql_type.is_type_of = None
+    schema._schema.type_map["DateTime"].extensions["of_text"] = write_stored
     weigh(schema._schema)
     say_meanings(schema._schema)
     describe_inputs(schema._schema)

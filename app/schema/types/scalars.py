@@ -2,8 +2,12 @@
 
 import re
 from datetime import UTC, date, datetime
+from operator import methodcaller
 
 import strawberry
+
+# A text that SQLite stores, as it is told: the same, but for a fraction that is mostly zero.
+write_stored = methodcaller("replace", ".000000Z", "Z")
 
 RFC_3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})"
@@ -11,9 +15,8 @@ RFC_3339 = re.compile(
 
 
 def write_moment(moment: datetime | str) -> str:
-    """A moment, or the text that SQLite stores for it: the same, but for a fraction that is mostly zero."""
     if isinstance(moment, str):
-        return moment[:19] + "Z" if moment.endswith(".000000Z") else moment
+        return str(write_stored(moment))
     return moment.isoformat().replace("+00:00", "Z")
 
 
