@@ -57,6 +57,7 @@ def build_legacy(
     longest_body: int,
     farewell: Headers = (),
 ) -> ASGIApp:
+    walls = shapes.WallTimes(zone)
     running: set[KeyScope] = set()  # the keys of requests that are being carried out
     for document in (CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK):
         schema.pin(document)
@@ -72,7 +73,7 @@ def build_legacy(
     async def get_caregiver_assignment(request: Request) -> dict[str, Any]:
         ctx = await enter(request, Role.CAREGIVER, paths.GET_CAREGIVER_ASSIGNMENT)
         data = await run(ctx, CAREGIVER_ASSIGNMENT, {"id": read_path_id(last_part(request))})
-        return shapes.assignment(data["assignment"], zone)
+        return shapes.assignment(data["assignment"], walls)
 
     async def assign_homework(request: Request) -> Said:
         ctx = await enter(request, Role.CAREGIVER, paths.ASSIGN_HOMEWORK)
@@ -102,7 +103,7 @@ def build_legacy(
         # A page behind what a GraphQL Int holds is past the end of any list.
         offset = min(number * size, LARGEST_INT)
         found = (await run(ctx, document, {"timeState": state, "first": size, "offset": offset}))[field]
-        content = [shape(node, zone) for node in found["nodes"]]
+        content = [shape(node, walls) for node in found["nodes"]]
         return shapes.page(content, found["totalCount"], number, size)
 
     async def run(ctx: Context, document: str, variables: dict[str, Any]) -> dict[str, Any]:

@@ -2,23 +2,35 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
+MOST_REMEMBERED = 8192
+
 Node = dict[str, Any]
-Shape = Callable[[Node, ZoneInfo], dict[str, Any]]
 
 
-def wall_time(text: str | None, zone: ZoneInfo) -> str | None:
-    """A moment of the schema as the legacy contract writes it, truncated to the minute."""
-    return None if text is None else wall_minute(text[:16], zone)
+class WallTimes(dict[str | None, str | None]):
+    """Moments of the schema as the legacy contract writes them, in its zone and truncated to the minute.
+
+    A dictionary that works out what it does not hold: a page names up to a hundred moments.
+    """
+
+    def __init__(self, zone: ZoneInfo) -> None:
+        super().__init__({None: None})
+        self.zone = zone
+
+    def __missing__(self, moment: str) -> str:
+        if len(self) > MOST_REMEMBERED:
+            self.clear()
+            self[None] = None
+        local = datetime.fromisoformat(f"{moment[:16]}Z").astimezone(self.zone)
+        text = local.isoformat(" ", "minutes")[:16].replace("-", "/")
+        self[moment] = text
+        return text
 
 
-@lru_cache(maxsize=8192)
-def wall_minute(utc: str, zone: ZoneInfo) -> str:
-    local = datetime.fromisoformat(f"{utc}Z").astimezone(zone)
-    return f"{local.year:04d}/{local.month:02d}/{local.day:02d} {local.hour:02d}:{local.minute:02d}"
+Shape = Callable[[Node, WallTimes], dict[str, Any]]
 
 
 def page(content: list[dict[str, Any]], total: int, number: int, size: int) -> dict[str, Any]:
@@ -36,20 +48,20 @@ def page(content: list[dict[str, Any]], total: int, number: int, size: int) -> d
     }
 
 
-def session(node: Node, zone: ZoneInfo) -> dict[str, Any]:
-    latest = node["latestAssignment"]
+def session(node: Node, walls: WallTimes) -> dict[str, Any]:
+    caregiver, client, latest = node["caregiver"], node["client"], node["latestAssignment"]
     return {
         "id": int(node["legacyId"]),
         "title": node["title"],
         "description": node["description"],
-        "caregiverId": int(node["caregiver"]["legacyId"]),
-        "caregiverName": node["caregiver"]["name"],
-        "caregiverPosition": node["caregiver"]["position"],
-        "clientId": int(node["client"]["legacyId"]),
-        "clientOpptId": node["client"]["opptId"],
-        "clientName": node["client"]["name"],
-        "createDate": wall_time(node["createDate"], zone),
-        "startDate": wall_time(node["startDate"], zone),
+        "caregiverId": int(caregiver["legacyId"]),
+        "caregiverName": caregiver["name"],
+        "caregiverPosition": caregiver["position"],
+        "clientId": int(client["legacyId"]),
+        "clientOpptId": client["opptId"],
+        "clientName": client["name"],
+        "createDate": walls[node["createDate"]],
+        "startDate": walls[node["startDate"]],
         "chatId": node["chatId"],
         "assignmentId": int(latest["legacyId"]) if latest else None,
         "assignmentName": latest["name"] if latest else None,
@@ -66,29 +78,32 @@ def session(node: Node, zone: ZoneInfo) -> dict[str, Any]:
     }
 
 
-def assignment(node: Node, zone: ZoneInfo) -> dict[str, Any]:
+def assignment(node: Node, walls: WallTimes) -> dict[str, Any]:
+    session, module = node["session"], node["module"]
+    caregiver, client = node["caregiver"], node["client"]
+    number = int(node["legacyId"])
     return {
-        "id": int(node["legacyId"]),
+        "id": number,
         "bookId": int(node["book"]["legacyId"]),
         "name": node["name"],
-        "sessionTitle": node["session"]["title"],
-        "sessionId": int(node["session"]["legacyId"]),
-        "moduleId": int(node["module"]["legacyId"]),
-        "moduleName": node["module"]["name"],
-        "caregiverId": int(node["caregiver"]["legacyId"]),
-        "caregiverName": node["caregiver"]["name"],
-        "clientId": int(node["client"]["legacyId"]),
-        "clientName": node["client"]["name"],
-        "assignDate": wall_time(node["assignDate"], zone),
-        "submitDate": wall_time(node["submitDate"], zone),
+        "sessionTitle": session["title"],
+        "sessionId": int(session["legacyId"]),
+        "moduleId": int(module["legacyId"]),
+        "moduleName": module["name"],
+        "caregiverId": int(caregiver["legacyId"]),
+        "caregiverName": caregiver["name"],
+        "clientId": int(client["legacyId"]),
+        "clientName": client["name"],
+        "assignDate": walls[node["assignDate"]],
+        "submitDate": walls[node["submitDate"]],
         "feedbackStatus": node["feedbackStatus"],
-        "feedbackSubmitDate": wall_time(node["feedbackSubmitDate"], zone),
-        "startDate": wall_time(node["startDate"], zone),
+        "feedbackSubmitDate": walls[node["feedbackSubmitDate"]],
+        "startDate": walls[node["startDate"]],
         "status": node["status"],
         "isTest": node["isTest"],
         "score": node["score"],
         "drafts": [],
-        "answers": [answer_set(each, node, zone) for each in submitted(node)],
+        "answers": [answer_set(each, number, walls) for each in submitted(node)],
         "autoSaveAnswers": [],
         "feedbacks": [],
     }
@@ -101,21 +116,20 @@ def submitted(node: Node) -> list[Node]:
     return [each for each in node["answerSets"] if each["attempt"] == node["attempt"]][:1]
 
 
-def answer_set(node: Node, owner: Node, zone: ZoneInfo) -> dict[str, Any]:
+def answer_set(node: Node, assignment_id: int, walls: WallTimes) -> dict[str, Any]:
     return {
         "id": int(node["legacyId"]),
         "saveType": node["saveType"],
         "metadata": None,
-        "assignmentId": int(owner["legacyId"]),
-        "submitDate": wall_time(node["submitDate"], zone),
-        "answers": [answer(each) for each in node["answers"]],
-    }
-
-
-def answer(node: Node) -> dict[str, Any]:
-    return {
-        "questionText": node["questionText"],
-        "answer": node["answer"],
-        "metadata": None,
-        "highlights": [],
+        "assignmentId": assignment_id,
+        "submitDate": walls[node["submitDate"]],
+        "answers": [
+            {
+                "questionText": each["questionText"],
+                "answer": each["answer"],
+                "metadata": None,
+                "highlights": [],
+            }
+            for each in node["answers"]
+        ],
     }

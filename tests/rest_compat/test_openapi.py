@@ -101,14 +101,15 @@ class Anything(dict[str, Any]):
 
 def shape_of(name: str) -> list[str]:
     """The members that the service writes, in its order."""
-    node = Anything()
+    node, walls = Anything(), shapes.WallTimes(UTC)
+    answer_set = shapes.answer_set(Anything(answers=[node]), 1, walls)
     shaped: dict[str, dict[str, Any]] = {
         "PageOfSessions": shapes.page([], 0, 0, 20),
         "PageOfAssignments": shapes.page([], 0, 0, 20),
-        "Session": shapes.session(node, UTC),
-        "Assignment": shapes.assignment(node, UTC),
-        "AnswerSet": shapes.answer_set(Anything(answers=[]), node, UTC),
-        "Answer": shapes.answer(node),
+        "Session": shapes.session(node, walls),
+        "Assignment": shapes.assignment(node, walls),
+        "AnswerSet": answer_set,
+        "Answer": answer_set["answers"][0],
         "Assigned": {"message": ""},
     }
     return list(shaped[name])
