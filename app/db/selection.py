@@ -13,7 +13,7 @@ Shown = tuple[int, int, str, int]  # a caregiver, a client, and of which kind th
 ViewerRole = Literal["caregiver", "client", "nobody"]
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen, as every read makes one
 class Viewpoint:
     """Whose rows may be seen, the one moment of the request, and the zone in which its days begin."""
 
@@ -40,7 +40,7 @@ class Where:
     beside: bool = False  # what `via` leads to is handed over beside the row, not in its place
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)  # not frozen, as every list makes several; nobody changes one
 class Window:
     """Which part of a list, newest first. Two windows are equal when they need the same SQL."""
 

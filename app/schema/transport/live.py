@@ -39,7 +39,7 @@ Told = TypeVar("Told")
 # --- contexts -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class LiveContext(Context):
     """That of an operation which may last: `again` asks anew who is asking, and at which moment."""
 
