@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from starlette.requests import Request
+from starlette.types import Scope
 
 from app.schema.transport.http import RETRY_AFTER, Reply
 
@@ -67,8 +67,8 @@ def error_body(status: int, message: str, path: str) -> dict[str, Any]:
     }
 
 
-def error_reply(request: Request, error: LegacyError) -> Reply:
-    body = error_body(error.status, error.message, request.scope["path"])
+def error_reply(scope: Scope, error: LegacyError) -> Reply:
+    body = error_body(error.status, error.message, scope["path"])
     headers = []
     if error.allow is not None:
         headers.append((b"allow", error.allow.encode()))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -39,15 +40,19 @@ CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK = 
 )
 
 ONE_ASSIGNMENT = re.compile(rf"{paths.ASSIGNMENTS}/[^/\n]+")
+COUNT = re.compile(r"-?[0-9]+")
 PATH_ID = re.compile(r"[0-9]{1,19}")
 PAGE_SIZE = 20
 LARGEST_PAGE = 100
 MOST_DIGITS = 18
+NOTHING = [""]
+TIME_STATES = frozenset(state.value for state in TimeState)
 
 logger = logging.getLogger("care.legacy")
 Said = dict[str, Any] | Reply
-Handler = Callable[[Request], Awaitable[Said]]
+Handler = Callable[[Scope, Receive], Awaitable[Said]]
 Handlers = Mapping[str, Handler]
+Asked = Mapping[str, list[str]]  # the query string: what stands under each name
 
 
 def build_legacy(
@@ -62,26 +67,26 @@ def build_legacy(
     for document in (CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK):
         schema.pin(document)
 
-    async def list_client_sessions(request: Request) -> dict[str, Any]:
-        ctx = await enter(request, Role.CLIENT, paths.LIST_CLIENT_SESSIONS)
-        return await list_page(ctx, request, CLIENT_SESSIONS, "sessions", shapes.session)
+    async def list_client_sessions(scope: Scope, receive: Receive) -> dict[str, Any]:
+        ctx = await enter(scope, Role.CLIENT, paths.LIST_CLIENT_SESSIONS)
+        return await list_page(ctx, scope, CLIENT_SESSIONS, "sessions", shapes.session)
 
-    async def list_caregiver_assignments(request: Request) -> dict[str, Any]:
-        ctx = await enter(request, Role.CAREGIVER, paths.LIST_CAREGIVER_ASSIGNMENTS)
-        return await list_page(ctx, request, CAREGIVER_ASSIGNMENTS, "assignments", shapes.assignment)
+    async def list_caregiver_assignments(scope: Scope, receive: Receive) -> dict[str, Any]:
+        ctx = await enter(scope, Role.CAREGIVER, paths.LIST_CAREGIVER_ASSIGNMENTS)
+        return await list_page(ctx, scope, CAREGIVER_ASSIGNMENTS, "assignments", shapes.assignment)
 
-    async def get_caregiver_assignment(request: Request) -> dict[str, Any]:
-        ctx = await enter(request, Role.CAREGIVER, paths.GET_CAREGIVER_ASSIGNMENT)
-        data = await run(ctx, CAREGIVER_ASSIGNMENT, {"id": read_path_id(last_part(request))})
+    async def get_caregiver_assignment(scope: Scope, receive: Receive) -> dict[str, Any]:
+        ctx = await enter(scope, Role.CAREGIVER, paths.GET_CAREGIVER_ASSIGNMENT)
+        data = await run(ctx, CAREGIVER_ASSIGNMENT, {"id": read_path_id(last_part(scope))})
         return shapes.assignment(data["assignment"], walls)
 
-    async def assign_homework(request: Request) -> Said:
-        ctx = await enter(request, Role.CAREGIVER, paths.ASSIGN_HOMEWORK)
-        body = await read_json_body(request, longest_body)
-        if header(request.scope, HEADER) is None:
+    async def assign_homework(scope: Scope, receive: Receive) -> Said:
+        ctx = await enter(scope, Role.CAREGIVER, paths.ASSIGN_HOMEWORK)
+        body = await read_json_body(Request(scope, receive), longest_body)
+        if header(scope, HEADER) is None:
             return await assign(replace(ctx, repeats_within=repeats_within) if repeats_within else ctx, body)
-        target = (request.method.encode(), request.scope["path"].encode())
-        once = once_for(ctx, "legacy", read_key(request.scope), *target, body)
+        target = (scope["method"].encode(), scope["path"].encode())
+        once = once_for(ctx, "legacy", read_key(scope), *target, body)
 
         async def assign_once(ctx: Context) -> tuple[Reply, bool]:
             return Reply(orjson.dumps(await assign(ctx, body))), True
@@ -96,10 +101,11 @@ def build_legacy(
         return {"message": payload["message"]}
 
     async def list_page(
-        ctx: Context, request: Request, document: str, field: str, shape: shapes.Shape
+        ctx: Context, scope: Scope, document: str, field: str, shape: shapes.Shape
     ) -> dict[str, Any]:
-        state = read_time_state(request)
-        number, size = read_page(request)
+        asked = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        state = read_time_state(asked)
+        number, size = read_page(asked)
         # A page behind what a GraphQL Int holds is past the end of any list.
         offset = min(number * size, LARGEST_INT)
         found = (await run(ctx, document, {"timeState": state, "first": size, "offset": offset}))[field]
@@ -129,7 +135,7 @@ def build_legacy(
             methods = assignment
         else:
             methods = {}
-        reply = await answer(Request(scope, receive), methods)
+        reply = await answer(scope, receive, methods)
         if farewell and methods:
             reply = reply._replace(headers=(*reply.headers, *farewell))
         await send_reply(scope, send, reply, request_id)
@@ -137,26 +143,26 @@ def build_legacy(
     return legacy
 
 
-async def answer(request: Request, methods: Handlers) -> Reply:
+async def answer(scope: Scope, receive: Receive, methods: Handlers) -> Reply:
     """What a handler says as a reply, and its refusal as the one error body."""
     try:
-        handler = choose(methods, request.method)
-        said = await handler(request)
+        handler = choose(methods, scope["method"])
+        said = await handler(scope, receive)
         return said if isinstance(said, Reply) else Reply(orjson.dumps(said))
     except LegacyError as error:
-        return error_reply(request, error)
+        return error_reply(scope, error)
     except KeyInUse as error:  # the one code with two statuses
-        return error_reply(request, LegacyError(409, error.message))
+        return error_reply(scope, LegacyError(409, error.message))
     except CareError as error:
-        return error_reply(request, refusal(error.code, error.message))
+        return error_reply(scope, refusal(error.code, error.message))
     except DatabaseUnavailable as fault:
-        logger.error("request %s: %s (%s)", request.state.request_id, fault, fault.__cause__)
-        return error_reply(request, refusal(OVERLOADED, str(fault)))
+        logger.error("request %s: %s (%s)", scope["state"]["request_id"], fault, fault.__cause__)
+        return error_reply(scope, refusal(OVERLOADED, str(fault)))
     except ClientDisconnect:
-        return error_reply(request, LegacyError(400, "the body did not arrive"))  # read by nobody
+        return error_reply(scope, LegacyError(400, "the body did not arrive"))  # read by nobody
     except Exception:
-        logger.exception("fault in request %s", request.state.request_id)
-        return error_reply(request, refusal(INTERNAL, "Internal error"))
+        logger.exception("fault in request %s", scope["state"]["request_id"])
+        return error_reply(scope, refusal(INTERNAL, "Internal error"))
 
 
 def choose(methods: Handlers, method: str) -> Handler:
@@ -169,9 +175,9 @@ def choose(methods: Handlers, method: str) -> Handler:
     return handler
 
 
-async def enter(request: Request, role: Role, path: str) -> Context:
+async def enter(scope: Scope, role: Role, path: str) -> Context:
     """Lets the request in, and counts it whether or not it may."""
-    scope, state = request.scope, request.scope["state"]
+    state = scope["state"]
     door: Door = state["door"]
     usage: Usage = state["usage"]
     try:
@@ -185,26 +191,26 @@ async def enter(request: Request, role: Role, path: str) -> Context:
     return ctx
 
 
-def last_part(request: Request) -> str:
-    return str(request.scope["path"]).rpartition("/")[2]
+def last_part(scope: Scope) -> str:
+    return str(scope["path"]).rpartition("/")[2]
 
 
-def read_time_state(request: Request) -> str:
-    given = request.query_params.getlist("time-state")
-    if len(given) != 1 or given[0] not in list(TimeState):
+def read_time_state(asked: Asked) -> str:
+    given = asked.get("time-state", [])
+    if len(given) != 1 or given[0] not in TIME_STATES:
         raise Unreadable("time-state", "must be one of RUNNING, FUTURE, COMPLETED")
     return given[0]
 
 
-def read_page(request: Request) -> tuple[int, int]:
-    """Page and size; what cannot be used falls back to the documented call."""
-    number = read_count(request.query_params.get("page"), 0)
-    size = read_count(request.query_params.get("size"), PAGE_SIZE)
+def read_page(asked: Asked) -> tuple[int, int]:
+    """Page and size, as said last; what cannot be used falls back to the documented call."""
+    number = read_count(asked.get("page", NOTHING)[-1], 0)
+    size = read_count(asked.get("size", NOTHING)[-1], PAGE_SIZE)
     return max(number, 0), min(max(size, 1), LARGEST_PAGE)
 
 
-def read_count(text: str | None, default: int) -> int:
-    if text is None or not re.fullmatch(r"-?[0-9]+", text):
+def read_count(text: str, default: int) -> int:
+    if not COUNT.fullmatch(text):
         return default
     return int(text[:MOST_DIGITS])  # of more digits only that they are many counts
 

@@ -281,7 +281,9 @@ def refused(refusal: CareError, request_id: str) -> Reply:
 def as_reply(response: dict[str, Any]) -> Reply:
     """The status tells who is not signed in, and when to come again; what else was executed is a 200."""
     body = orjson.dumps(response)
-    codes = {error["extensions"]["code"] for error in response.get("errors", ())}
+    if "errors" not in response:
+        return Reply(body)
+    codes = {error["extensions"]["code"] for error in response["errors"]}
     if NotSignedIn.code in codes:
         return Reply(body, 401, BEARER)
     if KeyTaken.code in codes:  # another process was quicker

@@ -1,6 +1,7 @@
 """What both contracts need of HTTP: request ids, bodies within bounds, replies."""
 
 import re
+from collections.abc import Iterable
 from secrets import token_hex
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from app.care.allowance import MINUTE, Allowance
 from app.logs import REQUEST_ID
 
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-BLANKS = " \t"  # around a value they are none of it (RFC 9110, section 5.5)
+BLANKS = b" \t"  # around a value they are none of it (RFC 9110, section 5.5)
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
 RETRY_AFTER = (b"retry-after", b"1")  # beside a 503
@@ -62,9 +63,20 @@ def rate_headers(allowance: Allowance, status: int) -> list[tuple[bytes, bytes]]
 
 
 def header(scope: Scope, name: bytes) -> str | None:
+    named = scope.get("named_headers")
+    if named is None:  # nearly every request is asked for several
+        named = scope["named_headers"] = by_name(scope["headers"])
+    said = named.get(name)
+    return None if said is None else said.decode("latin-1")
+
+
+def by_name(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Sent twice, it is the list of both (RFC 9110, section 5.2): no token, no key, no type may be two."""
-    said = [value.decode("latin-1").strip(BLANKS) for key, value in scope["headers"] if key == name]
-    return ", ".join(said) if said else None
+    named: dict[bytes, bytes] = {}
+    for name, value in headers:
+        said = value.strip(BLANKS)
+        named[name] = b"%b, %b" % (named[name], said) if name in named else said
+    return named
 
 
 def request_id_of(scope: Scope) -> str:
