@@ -34,8 +34,8 @@ def of_id(make: Callable[[str], Callable[[int], str]]) -> dict[str, Any]:
 
 
 def global_ids(kind: str) -> Callable[[int], str]:
-    prefix = kind.encode()
-    return lambda number: b2a_base64(b"%b:%d" % (prefix, number), newline=False).decode("ascii")
+    form = b"%b:%%d" % kind.encode()
+    return lambda number: b2a_base64(form % number, newline=False).decode()
 
 
 def global_id(kind: str, number: int) -> str:
