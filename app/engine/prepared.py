@@ -107,6 +107,7 @@ class Bound:
         self.notes: dict[Any, Any] = {}  # what resolvers worked out of their selection, to be used again
         self.completed: dict[tuple[object, ...], Completed | None] = {}
         self.shapes = Shapes(variant.collect, self.arguments)
+        self.is_too_deep = False
         self.root: tuple[RootField, Completed] | None = None  # where the short way can be taken
         if root := variant.root:
             complete = self.shape_of(root.definition.type, root.fields)
@@ -118,6 +119,9 @@ class Bound:
         if key not in self.completed:
             try:
                 self.completed[key] = self.shapes.complete(kind, fields)
+            except RecursionError:  # then graphql-core needs all of the stack, without a shape at each level
+                self.completed[key] = None
+                self.is_too_deep = True
             except Exception:  # not to be shaped, or with arguments that graphql-core has to refuse
                 self.completed[key] = None
         return self.completed[key]

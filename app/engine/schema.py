@@ -196,7 +196,7 @@ class PreparingSchema(strawberry.Schema):
     ) -> ExecutionResult:
         """All of graphql-core's execution; what is finished on the way may still go to its shape."""
         executor: dict[str, Any] = {"executor_class": StrawberryGraphQLCoreExecutionContext}
-        if bound is not None and bound.variant.has_shapes:
+        if bound is not None and bound.variant.has_shapes and not bound.is_too_deep:
             executor = {"executor_class": ShapingExecutor, "bound": bound}
         result: Any = execute(
             self._schema,
