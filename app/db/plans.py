@@ -12,8 +12,17 @@ from sqlalchemy.sql.elements import ClauseElement, UnaryExpression
 from sqlalchemy.types import TypeEngine
 
 from app.db.entities import ENTITIES, Entity, Table, ToMany, ToOne, reader_of, table_of
-from app.db.selection import Link, ViewerRole, Wanted, Where
-from app.db.statements import DatabaseKind, Statement, among, count_parameter, each, id_parameter
+from app.db.selection import Link, Shown, ViewerRole, Wanted, Where
+from app.db.statements import (
+    Asked,
+    DatabaseKind,
+    Statement,
+    among,
+    count_parameter,
+    each,
+    id_parameter,
+    the_one,
+)
 from app.db.tables import Answer, Moment
 
 # Planners take exponential time over joins: a longer chain goes on in a statement of its own.
@@ -49,24 +58,23 @@ class Row(tuple[Any, ...]):
 
 @dataclass(frozen=True)
 class Level:
-    """One statement, what makes our rows of its values, and the statements whose rows belong to them."""
+    """One statement, the class that reads its rows, and the statements whose rows belong to them."""
 
     statement: Statement
-    make: Callable[[tuple[Any, ...]], Row]
+    of_one: Statement | None  # the same for one id or parent, which is the parameter itself
+    row: type[Row]
     layout: Layout
     children: list["Child"]
 
 
 @dataclass(frozen=True)
 class Child:
-    at: int  # where the rows above hold the value that these rows name
+    key: Callable[[Any], Any]  # of a row above: the value that these rows name
     path: tuple[int, ...]  # where the selection holds the link
     level: Level
     is_single: bool
     count: Statement | None
-    shows: (
-        tuple[int, int, int] | None
-    )  # of answers: where the rows above tell whose they are, and of which kind
+    shows: Callable[[Any], Shown] | None  # of a row above, where these are answers: whose, and which set's
 
 
 ValueAt = Callable[[int], Callable[[Any], Any]]  # how a row gives the value that stands at a place
@@ -150,8 +158,8 @@ def new_level(
         sketch.place(sketch.source, "id")
     sketch.conditions()  # joins what they speak of, before the statement is written
     write = FORMS[form]
-    statement = Statement(lambda kind: write(sketch, kind))
-    return Level(statement, partial(tuple.__new__, row), row.__layout__, sketch.children)
+    of_one = Statement(partial(write, sketch, asked=the_one)) if form in ("ids", "children") else None
+    return Level(Statement(partial(write, sketch)), of_one, row, row.__layout__, sketch.children)
 
 
 def parent_column(link: ToOne | ToMany) -> str:
@@ -206,7 +214,6 @@ def lay_out_joined(
     is_there = value_at(marker)
     kind = lay_out(sketch, target, joined, link.wanted, path, value_at_in_view)
     layout.joined[link.name] = (marker, kind.__layout__)
-    view = partial(tuple.__new__, kind)
     whole: Any = (lambda row: (row,)) if value_at is itemgetter else tuple
     members = members_through(entity, link)
     for name, (through, column) in entity.through.items():
@@ -215,7 +222,7 @@ def lay_out_joined(
             members[name] = column_property(place, value_at)
         elif through == link.name and column in kind.__layout__.joined:
             layout.joined[name] = kind.__layout__.joined[column]
-    members[link.name] = property(lambda row: None if is_there(row) is None else view(whole(row)))
+    members[link.name] = property(lambda row: None if is_there(row) is None else kind(whole(row)))
     return members
 
 
@@ -244,24 +251,25 @@ def lay_out_child(
     window = link.window
     where = window.where if window else ()
     counted = window is not None and window.with_total and isinstance(target, ToMany)
+    at = sketch.place(source, target.key if isinstance(target, ToOne) else "id")
     sketch.children.append(
         Child(
-            at=sketch.place(source, target.key if isinstance(target, ToOne) else "id"),
+            key=itemgetter(at),
             path=path,
             level=new_level(
                 target.target, link.wanted, sketch.role, "pages" if window else "children", where, target
             ),
             is_single=isinstance(target, ToOne) or target.is_single,
             count=count_of_children(target, sketch.role, where) if counted else None,
-            shows=whose_answers(sketch, source) if target.target is Answer else None,
+            shows=whose_answers(sketch, source, at) if target.target is Answer else None,
         )
     )
     return value_at(-len(sketch.children))
 
 
-def whose_answers(sketch: Sketch, source: FromClause) -> tuple[int, int, int]:
+def whose_answers(sketch: Sketch, source: FromClause, at: int) -> Callable[[Any], Shown]:
     caregiver, client = sketch.place(source, "caregiver_id"), sketch.place(source, "client_id")
-    return caregiver, client, sketch.place(source, "save_type")
+    return itemgetter(caregiver, client, sketch.place(source, "save_type"), at)
 
 
 def place_of(sketch: Sketch, entity: Entity, source: FromClause, name: str) -> Place:
@@ -329,15 +337,15 @@ def page_of_rows(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
     )
 
 
-def rows_by_id(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
+def rows_by_id(sketch: Sketch, kind: DatabaseKind, asked: Asked = among) -> ClauseElement:
     row_id = sketch.source.c.id
-    return body(sketch, kind).where(*sketch.conditions(), among(row_id, "ids", kind)).order_by(row_id)
+    return body(sketch, kind).where(*sketch.conditions(), asked(row_id, "ids", kind)).order_by(row_id)
 
 
-def rows_of_parents(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
+def rows_of_parents(sketch: Sketch, kind: DatabaseKind, asked: Asked = among) -> ClauseElement:
     assert sketch.link is not None
     parent = sketch.source.c[parent_column(sketch.link)]
-    statement = body(sketch, kind).where(among(parent, "parents", kind))
+    statement = body(sketch, kind).where(asked(parent, "parents", kind))
     if isinstance(sketch.link, ToOne):
         return statement
     statement = statement.where(*only_linked(sketch.link, sketch.source))
@@ -376,7 +384,7 @@ def pages_of_parents(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
     return body(sketch, kind, start).order_by(row_id.desc())
 
 
-FORMS: dict[Form, Callable[[Sketch, DatabaseKind], ClauseElement]] = {
+FORMS: dict[Form, Callable[..., ClauseElement]] = {
     "page": page_of_rows,
     "ids": rows_by_id,
     "children": rows_of_parents,

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from app.db.entities import Table, table_of
 from app.db.plans import Adds, Child, Level, Row, count_of_rows, level_for
-from app.db.selection import Viewpoint, Wanted, Where, Window
+from app.db.selection import NEWEST, Viewpoint, Wanted, Where, Window
 from app.db.statements import Operation, Statement, Values, id_parameter
 from app.db.tables import Relationship
 
@@ -35,6 +35,10 @@ class CountedBy:
     where: tuple[Where, ...]
 
 
+Key = Callable[[Any], Any]
+Read = tuple[Statement, Values]
+
+PARENT: Key = itemgetter(0)  # the first column of linked rows is what they are found by
 SHOWN = "shown"  # among the values, where no statement asks for it
 
 RELATIONSHIP = table_of(Relationship).c
@@ -45,22 +49,24 @@ CAREGIVERS_OF_CLIENT = Statement(
 
 def seen_from(viewpoint: Viewpoint) -> Operation[Values]:
     """The values of the relationship key. A client's caregivers are read first, so statements name them."""
-    of_request: Values = {
+    values: Values = {
         "now": viewpoint.now,
         "time_zone": viewpoint.time_zone,
         SHOWN: viewpoint.shown,
     }
     if viewpoint.client is None:
-        return of_request | {"caregiver": viewpoint.caregiver}
-    found = yield CAREGIVERS_OF_CLIENT, {"client": viewpoint.client}
-    return of_request | {"client": viewpoint.client, "caregivers": [row[0] for row in found]}
+        values["caregiver"] = viewpoint.caregiver
+    else:
+        values["client"] = viewpoint.client
+        values["caregivers"] = [row[0] for row in (yield CAREGIVERS_OF_CLIENT, {"client": viewpoint.client})]
+    return values
 
 
 def list_rows(
     table: Table, viewpoint: Viewpoint, window: Window, wanted: Wanted, counted_by: CountedBy | None = None
 ) -> Operation[Page]:
     """One page of a list, newest first."""
-    values = {**(yield from seen_from(viewpoint)), **window.values}
+    values = (yield from seen_from(viewpoint)) | window.values
     total = None
     if window.with_total:
         counter = counted_by or CountedBy(table, None, window.where)
@@ -70,7 +76,8 @@ def list_rows(
         return as_page([], window, total)
     level = level_for(table, wanted, viewpoint.role, "page", window.where)
     values |= {"before": window.before, "limit": window.first + 1, "offset": window.offset}
-    return as_page((yield from rows_of(level, wanted, values, window)), window, total)
+    rows = yield from rows_of(level, wanted, (level.statement, values), window)
+    return as_page(rows, window, total)
 
 
 def get_rows(
@@ -79,18 +86,18 @@ def get_rows(
     """Those of the rows that the viewer may see, in the order of their ids."""
     values = yield from seen_from(viewpoint)
     level = level_for(table, wanted, viewpoint.role, "ids", where)
-    return (yield from rows_of(level, wanted, {**values, "ids": ids}))
+    return (yield from rows_of(level, wanted, asking(level, values, "ids", ids)))
 
 
 def rows_of_ids(table: Table, viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> list[Row]:
     """Rows of which only the ids are wanted, and these are at hand."""
     level = level_for(table, wanted, viewpoint.role, "ids")
-    return [level.make((id,)) for id in ids]
+    return [level.row((id,)) for id in ids]
 
 
 def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
     """One row more than wanted was asked for: it only tells that there is a next page."""
-    has_previous = window.with_rows and (window.offset > 0 or window.before != Window().before)
+    has_previous = window.with_rows and (window.offset > 0 or window.before != NEWEST)
     return Page(window.key, rows[: window.first], len(rows) > window.first, has_previous, total)
 
 
@@ -98,35 +105,34 @@ def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
 
 
 def rows_of(
-    level: Level,
-    wanted: Wanted,
-    values: Values,
-    window: Window | None = None,
-    parent_of: Callable[[Any], Any] = lambda row: None,
+    level: Level, wanted: Wanted, read: Read, window: Window | None = None, key: Key | None = None
 ) -> Operation[list[Row]]:
-    found = yield level.statement, values
+    """The rows of a statement; `key` tells to which row above one belongs, where that matters."""
+    found = yield read
     if not level.children or not found:
-        return list(map(level.make, found))
+        return list(map(level.row, found))
     beyond: list[Any] = []
     if window is not None:
-        found, beyond = apart(found, window.first, parent_of)
+        found, beyond = apart(found, window.first, key)
     linked = []
     for child in level.children:
-        linked.append((yield from linked_rows(child, wanted, found, values)))
+        linked.append((yield from linked_rows(child, wanted, found, read[1])))
     linked.reverse()  # as lay_out_child wants it
     rows = [
-        level.make((*one, *children)) for one, children in zip(found, zip(*linked, strict=True), strict=True)
+        level.row((*one, *children)) for one, children in zip(found, zip(*linked, strict=True), strict=True)
     ]
-    return rows + list(map(level.make, beyond))
+    return rows + list(map(level.row, beyond))
 
 
-def apart(found: list[Any], first: int, parent_of: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
+def apart(found: list[Any], first: int, key: Key | None) -> tuple[list[Any], list[Any]]:
     """What is on the pages, and what is beyond them: nothing linked to that is shown, so it is not read."""
+    if key is None:
+        return found[:first], found[first:]
     counts: Counter[Any] = Counter()
     on_page: list[Any] = []
     beyond: list[Any] = []
     for row in found:
-        parent = parent_of(row)
+        parent = key(row)
         counts[parent] += 1
         (on_page if counts[parent] <= first else beyond).append(row)
     return on_page, beyond
@@ -134,30 +140,37 @@ def apart(found: list[Any], first: int, parent_of: Callable[[Any], Any]) -> tupl
 
 def linked_rows(child: Child, wanted: Wanted, above: list[Any], values: Values) -> Operation[list[Any]]:
     """For each row above, what it is linked with."""
-    at = child.at
-    parents = list({row[at]: None for row in above if row[at] is not None})
-    link = at_path(wanted, child.path)
-    own: Values = {**values, "parents": parents}
+    keys = list(map(child.key, above))
+    parents = [key for key in dict.fromkeys(keys) if key is not None]
     if child.shows is not None:
-        caregiver, client, kind = child.shows
-        shown = {row[at]: (row[caregiver], row[client], row[kind], row[at]) for row in above if row[at]}
-        values[SHOWN] += shown.values()
+        values[SHOWN] += {
+            shown[-1]: shown for shown in map(child.shows, above) if shown[-1] is not None
+        }.values()
+    link = at_path(wanted, child.path)
     window = link.window
     if window is not None:
-        own |= {**window.values, "before": window.before, "limit": window.first + 1}
+        values = {**values, **window.values, "before": window.before, "limit": window.first + 1}
     groups: dict[Any, list[Row]] = defaultdict(list)
     if window is None or window.with_rows:
-        for row in (yield from rows_of(child.level, link.wanted, own, window, itemgetter(0))):
+        read = asking(child.level, values, "parents", parents)
+        for row in (yield from rows_of(child.level, link.wanted, read, window, PARENT)):
             groups[row[0]].append(row)
     if window is None:
         if child.is_single:
-            return [groups[row[at]][0] if row[at] in groups else None for row in above]
-        return [groups.get(row[at], []) for row in above]
-    totals = dict((yield child.count, own)) if child.count is not None else None
+            return [groups[key][0] if key in groups else None for key in keys]
+        return [groups.get(key, []) for key in keys]
+    totals = None
+    if child.count is not None:
+        totals = dict((yield child.count, {**values, "parents": parents}))
     return [
-        as_page(groups.get(row[at], []), window, None if totals is None else totals.get(row[at], 0))
-        for row in above
+        as_page(groups.get(key, []), window, None if totals is None else totals.get(key, 0)) for key in keys
     ]
+
+
+def asking(level: Level, values: Values, name: str, ids: list[int]) -> Read:
+    if len(ids) == 1 and level.of_one is not None:
+        return level.of_one, {**values, name: ids[0]}
+    return level.statement, {**values, name: ids}
 
 
 def at_path(wanted: Wanted, path: tuple[int, ...]) -> Any:

@@ -121,6 +121,14 @@ def among(subject: ColumnElement[Any], name: str, kind: DatabaseKind) -> ColumnE
     return subject == func.any(bindparam(name, type_=ARRAY(BigInteger)))
 
 
+def the_one(subject: ColumnElement[Any], name: str, kind: DatabaseKind) -> ColumnElement[bool]:
+    """The same for a single id, which is the parameter itself: SQLite takes 2 us to open a list of one."""
+    return subject == id_parameter(name)
+
+
+Asked = Callable[[ColumnElement[Any], str, DatabaseKind], ColumnElement[bool]]
+
+
 def moment_parameter(name: str) -> ColumnElement[datetime]:
     return bindparam(name, type_=Moment)
 
