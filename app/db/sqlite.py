@@ -190,6 +190,7 @@ class Reader:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.connection.execute("PRAGMA query_only = ON")
+        self.cursor = connection.cursor()
         self.deadline = inf
         self.is_on_loop = False
 
@@ -198,14 +199,14 @@ class Reader:
             self.is_on_loop = True
             self.connection.set_progress_handler(self.is_late, STEPS_BETWEEN_LOOKS)
             self.connection.execute("PRAGMA busy_timeout = 0")
-        self.connection.execute("BEGIN")
+        self.cursor.execute("BEGIN")
         self.deadline = perf_counter() + seconds
 
     def run_on_loop(self, step: Step) -> list[Any]:
         if perf_counter() > self.deadline:
             raise OutOfTime(step)
         try:
-            return run_on_sqlite(self.connection, step)
+            return run_on_sqlite(self.cursor, step)
         except sqlite3.Error as fault:
             if code_of(fault) in OUT_OF_TIME:
                 raise OutOfTime(step) from None
@@ -228,7 +229,7 @@ class Reader:
     def end(self) -> None:
         self.deadline = inf
         if self.connection.in_transaction:
-            self.connection.execute("COMMIT")
+            self.cursor.execute("COMMIT")
 
 
 # --- connections ----------------------------------------------------------------------------------
@@ -304,7 +305,7 @@ def run_in_transaction(connection: sqlite3.Connection, step: Step) -> list[Any]:
         raise
 
 
-def run_on_sqlite(connection: sqlite3.Connection, step: Step) -> list[Any]:
+def run_on_sqlite(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -> list[Any]:
     if isinstance(step, Bulk):
         marks = ", ".join("?" * len(step.columns))
         sql = f"INSERT INTO {step.table} ({', '.join(step.columns)}) VALUES ({marks})"
