@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement
 
@@ -30,8 +30,7 @@ class Viewpoint:
         return "client" if self.client is not None else "nobody"
 
 
-@dataclass(frozen=True)
-class Where:
+class Where(NamedTuple):
     """A condition on the rows of a list, or on the table that the to-one link `via` leads to, or on both."""
 
     says: Callable[..., ColumnElement[bool]]  # of the (aliased) table or tables

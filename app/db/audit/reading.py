@@ -11,7 +11,7 @@ from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS, About
 from app.db.audit.sealing import ENTRY, FIND_RECORDS, RECORD
 from app.db.entities import Table, known_moment
 from app.db.reads import Page
-from app.db.selection import Window
+from app.db.selection import NEWEST, Window
 from app.db.statements import DatabaseKind, Operation, Statement, Values, count_parameter, id_parameter
 from app.db.tables import AuditActor, AuditRecord, Contract
 
@@ -93,7 +93,7 @@ def listing_events(caregiver: int, client: int, window: Window) -> Operation[Pag
     if window.with_rows:
         rows = yield FIND_EVENTS, {**values, "before": window.before, "limit": window.first + 1}
     events: Any = [event_of(recorded_of(row), caregiver, client) for row in rows]
-    has_previous = window.with_rows and window.before != Window().before
+    has_previous = window.with_rows and window.before != NEWEST
     return Page(window.key, events[: window.first], len(events) > window.first, has_previous, total)
 
 
