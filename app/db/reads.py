@@ -158,13 +158,11 @@ def linked_rows(child: Child, wanted: Wanted, above: list[Any], values: Values) 
     if window is None:
         if child.is_single:
             return [groups[key][0] if key in groups else None for key in keys]
-        return [groups.get(key, []) for key in keys]
+        return [groups[key] for key in keys]
     totals = None
     if child.count is not None:
         totals = dict((yield child.count, {**values, "parents": parents}))
-    return [
-        as_page(groups.get(key, []), window, None if totals is None else totals.get(key, 0)) for key in keys
-    ]
+    return [as_page(groups[key], window, None if totals is None else totals.get(key, 0)) for key in keys]
 
 
 def asking(level: Level, values: Values, name: str, ids: list[int]) -> Read:
