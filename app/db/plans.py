@@ -12,7 +12,7 @@ from sqlalchemy.sql.elements import ClauseElement, UnaryExpression
 from sqlalchemy.types import TypeEngine
 
 from app.db.entities import ENTITIES, Entity, Table, ToMany, ToOne, reader_of, table_of
-from app.db.selection import Link, Shown, ViewerRole, Wanted, Where
+from app.db.selection import Link, ReaderRole, Shown, Wanted, Where
 from app.db.statements import (
     Asked,
     DatabaseKind,
@@ -86,7 +86,7 @@ class Sketch:
     """A statement while it is drawn up: its columns, its joins, and where each value stands in its rows."""
 
     entity: Entity
-    role: ViewerRole
+    role: ReaderRole
     where: tuple[Where, ...] = ()
     link: ToOne | ToMany | None = None
     columns: list[ColumnElement[Any]] = field(default_factory=list)
@@ -131,7 +131,7 @@ class Sketch:
 
 
 def level_for(
-    table: Table, wanted: Wanted, role: ViewerRole, form: Form, where: tuple[Where, ...] = ()
+    table: Table, wanted: Wanted, role: ReaderRole, form: Form, where: tuple[Where, ...] = ()
 ) -> Level:
     """The plan of a whole selection; one that is used again has it at hand, uncompared with others."""
     key = (table, role, form, where)
@@ -145,7 +145,7 @@ def level_for(
 def new_level(
     table: Table,
     wanted: Wanted,
-    role: ViewerRole,
+    role: ReaderRole,
     form: Form,
     where: tuple[Where, ...],
     link: ToOne | ToMany | None = None,
@@ -286,7 +286,7 @@ def column_property(place: Place, value_at: ValueAt) -> property:
 
 
 def belongs(
-    source: FromClause, entity: Entity, role: ViewerRole, kind: DatabaseKind, leads: bool = False
+    source: FromClause, entity: Entity, role: ReaderRole, kind: DatabaseKind, leads: bool = False
 ) -> ColumnElement[bool]:
     """The relationship key, named on every level of every statement (docs/decisions/0006), and what else
     a row must be to be read at all.
@@ -306,8 +306,9 @@ def belongs(
             client = without_index(client)
     if role == "caregiver":
         return and_(caregiver == id_parameter("caregiver"), only)
-    if role == "client":
-        return and_(client == id_parameter("client"), among(caregiver, "caregivers", kind), only)
+    if role in ("client", "client of one"):
+        asked = the_one if role == "client of one" else among
+        return and_(client == id_parameter("client"), asked(caregiver, "caregivers", kind), only)
     raise PermissionError(f"{entity.table.__name__} is read without a viewer")
 
 
@@ -399,7 +400,7 @@ Adds = Callable[[FromClause], ColumnElement[int]]
 
 @lru_cache(maxsize=256)
 def count_of_rows(
-    table: Table, role: ViewerRole, where: tuple[Where, ...], adds: Adds | None = None
+    table: Table, role: ReaderRole, where: tuple[Where, ...], adds: Adds | None = None
 ) -> Statement:
     """How many rows there are, or the sum of a number that each of them keeps."""
 
@@ -413,7 +414,7 @@ def count_of_rows(
 
 
 @lru_cache(maxsize=256)
-def count_of_children(link: ToMany, role: ViewerRole, where: tuple[Where, ...]) -> Statement:
+def count_of_children(link: ToMany, role: ReaderRole, where: tuple[Where, ...]) -> Statement:
     def build(kind: DatabaseKind) -> ClauseElement:
         sketch = Sketch(ENTITIES[link.target], role, where, link)
         parent = sketch.source.c[link.key]

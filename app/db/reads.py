@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from app.db.entities import Table, table_of
 from app.db.plans import Adds, Child, Level, Row, count_of_rows, level_for
-from app.db.selection import NEWEST, Viewpoint, Wanted, Where, Window
+from app.db.selection import NEWEST, ReaderRole, Viewpoint, Wanted, Where, Window
 from app.db.statements import Operation, Statement, Values, id_parameter
 from app.db.tables import Relationship
 
@@ -62,19 +62,28 @@ def seen_from(viewpoint: Viewpoint) -> Operation[Values]:
     return values
 
 
+def read_from(viewpoint: Viewpoint) -> Operation[tuple[ReaderRole, Values]]:
+    """The same for the statements of a plan, which need no list where a client has one caregiver."""
+    values = yield from seen_from(viewpoint)
+    if viewpoint.client is None or len(values["caregivers"]) != 1:
+        return viewpoint.role, values
+    return "client of one", {**values, "caregivers": values["caregivers"][0]}
+
+
 def list_rows(
     table: Table, viewpoint: Viewpoint, window: Window, wanted: Wanted, counted_by: CountedBy | None = None
 ) -> Operation[Page]:
     """One page of a list, newest first."""
-    values = (yield from seen_from(viewpoint)) | window.values
+    role, values = yield from read_from(viewpoint)
+    values |= window.values
     total = None
     if window.with_total:
         counter = counted_by or CountedBy(table, None, window.where)
-        count = count_of_rows(counter.table, viewpoint.role, counter.where, counter.adds)
+        count = count_of_rows(counter.table, role, counter.where, counter.adds)
         total = int((yield count, values)[0][0])
     if not window.with_rows:
         return as_page([], window, total)
-    level = level_for(table, wanted, viewpoint.role, "page", window.where)
+    level = level_for(table, wanted, role, "page", window.where)
     values |= {"before": window.before, "limit": window.first + 1, "offset": window.offset}
     rows = yield from rows_of(level, wanted, (level.statement, values), window)
     return as_page(rows, window, total)
@@ -84,8 +93,8 @@ def get_rows(
     table: Table, viewpoint: Viewpoint, ids: list[int], wanted: Wanted, where: tuple[Where, ...] = ()
 ) -> Operation[list[Row]]:
     """Those of the rows that the viewer may see, in the order of their ids."""
-    values = yield from seen_from(viewpoint)
-    level = level_for(table, wanted, viewpoint.role, "ids", where)
+    role, values = yield from read_from(viewpoint)
+    level = level_for(table, wanted, role, "ids", where)
     return (yield from rows_of(level, wanted, asking(level, values, "ids", ids)))
 
 

@@ -11,6 +11,7 @@ NEWEST = 2**63 - 1  # a keyset that starts before the newest row: first and late
 
 Shown = tuple[int, int, str, int]  # a caregiver, a client, and of which kind the answer set is that was read
 ViewerRole = Literal["caregiver", "client", "nobody"]
+ReaderRole = Literal[ViewerRole, "client of one"]  # a client of a single caregiver, as most are
 
 
 @dataclass  # not frozen, as every read makes one

@@ -37,7 +37,7 @@ from app.db.tables import (
 )
 from tests.callers import Watched
 from tests.db.conftest import OpenWorld
-from tests.db.random_world import ASSIGNMENTS
+from tests.db.random_world import ASSIGNMENTS, OF_ONE_CAREGIVER
 from tests.given import DAY, NOW
 
 VIEWERS = {"caregiver": Viewer(Role.CAREGIVER, 1), "client": Viewer(Role.CLIENT, 2)}
@@ -149,12 +149,14 @@ def lists_of_a_caregiver() -> Iterator[tuple[str, Ask]]:
 
 def everything_read(world: OpenWorld) -> Iterator[Ran]:
     for_both = [*lists(), *look_ups(), *what_is_watched()]
-    questions = {
-        "caregiver": [*for_both, *lists_of_a_caregiver()],
-        "client": [*for_both, ("own data", lambda ctx: get_own_data(ctx, DataFormat.JSON))],
-    }
-    for viewer_name, viewer in VIEWERS.items():
-        for name, ask in questions[viewer_name]:
+    of_a_client = [*for_both, ("own data", lambda ctx: get_own_data(ctx, DataFormat.JSON))]
+    of_one_caregiver = Viewer(Role.CLIENT, OF_ONE_CAREGIVER)
+    for viewer_name, viewer, questions in (
+        ("caregiver", VIEWERS["caregiver"], [*for_both, *lists_of_a_caregiver()]),
+        ("client", VIEWERS["client"], of_a_client),
+        ("client", of_one_caregiver, look_ups()),
+    ):
+        for name, ask in questions:
             seen: list[Step] = []
             ctx = Context(viewer, Watched(world.db, seen), NOW, "request", "UTC")
             world.runner.run(as_coroutine(ask(ctx)))

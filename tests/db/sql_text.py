@@ -94,7 +94,7 @@ def names_key(query: Query, certain: str, source: str, role: str) -> bool:
     caregiver, client = (rf"(?:\(\+ {source}\.{name}\)|\b{source}\.{name})" for name in KEY)
     if role == "caregiver":
         return re.search(rf"{caregiver} = :caregiver\b(?!s)", certain) is not None
-    among = re.search(rf"{caregiver} (?:IN \(#(\d+)\)|= any\(:caregivers\))", certain)
+    among = re.search(rf"{caregiver} (?:IN \(#(\d+)\)|= any\(:caregivers\)|= :caregivers\b)", certain)
     if among is None or re.search(rf"{client} = :client\b", certain) is None:
         return False
     return among[1] is None or EACH_CAREGIVER.fullmatch(query.inside[int(among[1])].text) is not None
