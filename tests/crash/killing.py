@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +20,7 @@ from tests.callers import run_read
 from tests.crash.asked import Asked, Homework, compare, effects, is_sound
 from tests.crash.writers import GONE, SESSIONS_PATH, Writer, signed_in, tried
 from tests.db import raw
-from tests.live.processes import PATIENCE, ROOT, environment, free_port
+from tests.live.processes import PATIENCE, Process, free_port
 
 AT_ONCE = 16
 
@@ -84,7 +82,7 @@ class Crashes:
 
     def die_early(self) -> None:
         """Killed at any moment of its start, as often as not just when it reads what the last one left."""
-        moment = time.monotonic() + self.chance.random() * 1.5
+        moment = time.monotonic() + self.chance.random() * 0.5
         is_hasty = self.can_be_watched and self.chance.random() < 0.7
         with self.started() as (process, _):
             if is_hasty:
@@ -107,26 +105,19 @@ class Crashes:
         return self.folder / "log"
 
     @contextmanager
-    def started(self) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+    def started(self) -> Iterator[tuple[Process, int]]:
         """Killed at the end of the block, however that comes."""
         port = free_port()
-        command = [sys.executable, "-m", "app", "serve"]
         self.began = time.monotonic()
-        with self.log.open("w") as log:
-            process = subprocess.Popen(
-                command,
-                cwd=ROOT,
-                env=environment(**self.care, port=str(port)),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        try:
-            yield process, port
-        finally:
-            process.kill()
-            process.wait()
+        with self.log.open("w+") as log:
+            process = Process(["serve"], self.care | {"port": str(port)}, log)
+            try:
+                yield process, port
+            finally:
+                process.kill()
+                process.wait()
 
-    def wait_until_ready(self, process: "subprocess.Popen[bytes]", port: int) -> None:
+    def wait_until_ready(self, process: Process, port: int) -> None:
         while process.poll() is None and time.monotonic() < self.began + PATIENCE:
             connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
             try:
@@ -199,7 +190,7 @@ class Crashes:
             assert found.count(one.effect) == 1, (one.effect, found)
 
 
-def has_database_open(process: "subprocess.Popen[bytes]") -> bool:
+def has_database_open(process: Process) -> bool:
     names = []
     for each in Path(f"/proc/{process.pid}/fd").iterdir():
         with suppress(OSError):  # closed meanwhile

@@ -1,14 +1,21 @@
-"""Real processes of the service, as an operator starts them."""
+"""Real processes of the service, as an operator starts them.
 
+Most of what a start takes is loading the program. So a process is a copy of one that has loaded it and done
+nothing else, unless its module is named: that is started afresh.
+"""
+
+import multiprocessing
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +23,8 @@ import httpx2
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE = 60  # seconds until a process that does nothing is a failure
+LOADED = multiprocessing.get_context("forkserver")
+LOADED.set_forkserver_preload(["app.cli", "app.main", "app.server.sockets", "uvicorn", "asyncpg"])
 
 
 def environment(**care: str) -> dict[str, str]:
@@ -24,17 +33,77 @@ def environment(**care: str) -> dict[str, str]:
     return kept | {f"CARE_{name.upper()}": value for name, value in care.items()}
 
 
-def run(*words: str, module: str = "app", **care: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", module, *words]
+class Process:
+    """`python -m app` with these words. What a test asks of `subprocess.Popen`, it can ask of it."""
+
+    def __init__(self, words: Sequence[str], care: dict[str, str], *files: IO[str]) -> None:
+        """What it says goes to these files, output first."""
+        self.files, self.said = files, list[str]()
+        handed = [DupFd(files[0].fileno()), DupFd(files[-1].fileno())]
+        self.copy = LOADED.Process(target=begin, args=(words, environment(**care), handed))
+        self.copy.start()
+        self.pid = self.copy.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self.copy.exitcode
+
+    def poll(self) -> int | None:
+        return self.copy.exitcode
+
+    def wait(self, timeout: float = PATIENCE) -> int:
+        self.copy.join(timeout)
+        if self.copy.exitcode is None:
+            raise subprocess.TimeoutExpired("app", timeout)
+        return self.copy.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.copy.exitcode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout: float = PATIENCE) -> list[str]:
+        """What was said until the end."""
+        self.wait(timeout)
+        for each in self.files:
+            with each:
+                each.seek(0)
+                self.said.append(each.read())
+        self.files = ()
+        return self.said
+
+
+def begin(words: Sequence[str], environ: dict[str, str], files: Sequence[DupFd]) -> None:
+    """In the copy, which goes on as `app/__main__.py` does."""
+    for number, file in enumerate(files, start=1):
+        os.dup2(file.detach(), number)
+    sys.stdin = None  # there is none to be handed on to workers
+    os.chdir(ROOT)
+    os.environ.clear()
+    os.environ.update(environ)
+    from app.cli import main
+
+    main(list(words), prog_name="python -m app")
+
+
+def start(*words: str, **care: str) -> Process:
+    return Process(words, care, tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+"))
+
+
+def run(*words: str, module: str = "", **care: str) -> subprocess.CompletedProcess[str]:
+    """A module that is named is started afresh."""
+    if not module:
+        process = start(*words, **care)
+        return subprocess.CompletedProcess(words, process.wait(), *process.communicate())
     return subprocess.run(
-        command, cwd=ROOT, env=environment(**care), capture_output=True, text=True, timeout=PATIENCE
-    )
-
-
-def start(*words: str, **care: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "app", *words]
-    return subprocess.Popen(
-        command, cwd=ROOT, env=environment(**care), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", module, *words],
+        cwd=ROOT,
+        env=environment(**care),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
 
 
@@ -45,7 +114,7 @@ def free_port() -> int:
 
 @dataclass
 class Served:
-    process: subprocess.Popen[str]
+    process: Process | subprocess.Popen[str]
     url: str
     said: IO[str]
 
@@ -59,19 +128,12 @@ class Served:
 
 @contextmanager
 def serving(
-    log: Path, *words: str, command: str = "serve", module: str = "app", **care: str
+    log: Path, *words: str, command: str = "serve", module: str = "", **care: str
 ) -> Iterator[Served]:
     """`serve` on a free port, from when it is ready; gone at the end of the block however that comes."""
     given = {"port": str(free_port()), "drain_seconds": "0"} | care
     with log.open("w+") as said:
-        process = subprocess.Popen(
-            [sys.executable, "-m", module, command, *words],
-            cwd=ROOT,
-            env=environment(**given),
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        process = begun([command, *words], module, given, said)
         try:
             served = Served(process, f"http://127.0.0.1:{given['port']}", said)
             wait_until_ready(served, log)
@@ -79,6 +141,21 @@ def serving(
         finally:
             process.kill()
             process.wait()
+
+
+def begun(
+    words: Sequence[str], module: str, care: dict[str, str], said: IO[str]
+) -> "Process | subprocess.Popen[str]":
+    if not module:
+        return Process(words, care, said)
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *words],
+        cwd=ROOT,
+        env=environment(**care),
+        stdout=said,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def wait_until_ready(served: Served, log: Path) -> None:

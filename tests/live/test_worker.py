@@ -3,7 +3,6 @@ the same id. Being told to stop is no fault."""
 
 import asyncio
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from tests.callers import load
 from tests.db import raw
 from tests.dispatch.receiver import SECRET, Receiver, receiving
 from tests.given import a_world, an_assignment
-from tests.live.processes import PATIENCE, run, serving, start
+from tests.live.processes import PATIENCE, Process, run, serving, start
 
 pytestmark = pytest.mark.live
 LONG_AGO = "2020-01-01T09:00:00Z"
@@ -45,7 +44,7 @@ def care(database_url: str, receiver: Receiver, tmp_path: Path) -> dict[str, str
 
 
 @contextmanager
-def working(care: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def working(care: dict[str, str]) -> Iterator[Process]:
     process = start("worker", **care)
     try:
         yield process
@@ -59,7 +58,7 @@ def hears(receiver: Receiver, times: int) -> None:
         assert receiver.has_received.acquire(timeout=PATIENCE)
 
 
-def stopped(process: subprocess.Popen[str], how: signal.Signals) -> tuple[int, str]:
+def stopped(process: Process, how: signal.Signals) -> tuple[int, str]:
     process.send_signal(how)
     said = process.communicate(timeout=PATIENCE)
     return process.returncode, "".join(said)
