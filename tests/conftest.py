@@ -108,16 +108,20 @@ def database_url(kind: str, migrated: str, request: pytest.FixtureRequest, tmp_p
         yield url
 
 
-@pytest.fixture
-def settings(database_url: str, tmp_path: Path) -> Settings:
+@pytest.fixture(scope="session")
+def usual_settings() -> Settings:
+    """Read once: that takes as long as a request or two."""
     return Settings(
         env=Environment.DEVELOPMENT,
-        database_url=database_url,
         token_key=keys.public_pem(),
-        var=str(tmp_path),
         dispatcher=False,  # who tests it does one round at a time
         **WIDE,
     )
+
+
+@pytest.fixture
+def settings(usual_settings: Settings, database_url: str, tmp_path: Path) -> Settings:
+    return usual_settings.model_copy(update={"database_url": database_url, "var": str(tmp_path)})
 
 
 @pytest.fixture(scope="session", params=["prepared", "plain"])
