@@ -25,7 +25,7 @@ CATALOGUE_TOTALS = re.compile(r"\w+: books\(None, module=None, is_test=(None|Tru
 IDS = Wanted(frozenset({"id"}))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def everything(world: OpenWorld) -> list[Ran]:
     return [*everything_read(world), *everything_written(world).statements]
 

@@ -10,8 +10,10 @@ from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import WIDE, Gateway, opened
+from tests.conftest import fresh_database
 from tests.given import NOW
 from tests.postgres import create_database, drop_database
+from tests.schema.rich_world import given_a_rich_world
 from tests.schema.worlds import a_full_world, given_feedback
 
 
@@ -52,3 +54,24 @@ def standing(
         gateway.given(a_full_world())
         given_feedback(gateway)
         yield gateway
+
+
+@pytest.fixture(scope="module")
+def rich(
+    kind: str,
+    engine: bool,
+    migrated: str,
+    usual_settings: Settings,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Gateway]:
+    """The rich world, for reading only."""
+    folder = tmp_path_factory.mktemp("rich")
+    with fresh_database(kind, migrated, request, folder / "care.db") as url:
+        settings = usual_settings.model_copy(
+            update={"database_url": url, "var": str(folder), "engine": engine}
+        )
+        with opened(create_app(settings, clock=lambda: NOW)) as client:
+            gateway = Gateway(client, settings)
+            given_a_rich_world(gateway)
+            yield gateway

@@ -15,7 +15,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
 from tests.given import NOW, a_session, a_world, an_assignment
-from tests.schema.rich_world import SESSION_BY_ID, WITHDRAWN, clients_of, given_a_rich_world, naive, records
+from tests.schema.rich_world import SESSION_BY_ID, WITHDRAWN, clients_of, naive, records
 from tests.schema.test_assign_homework import homework
 from tests.schema.worlds import global_id
 
@@ -34,11 +34,9 @@ SESSIONS = CLIENTS.replace("clients(", "sessions(")
 
 @pytest.mark.parametrize("caregiver", [1, 2])
 def test_a_caregiver_sees_how_far_the_shared_homework_of_each_client_is(
-    gateway: Gateway, caregiver: int
+    rich: Gateway, caregiver: int
 ) -> None:
-    given_a_rich_world(gateway)
-
-    found = gateway.as_caregiver(caregiver).data(CLIENTS)["clients"]["nodes"]
+    found = rich.as_caregiver(caregiver).data(CLIENTS)["clients"]["nodes"]
 
     assert found == [naive("clientId", number, caregiverId=caregiver) for number in clients_of(caregiver)]
     assert set(clients_of(1)) & set(clients_of(2))
@@ -48,10 +46,9 @@ def test_a_caregiver_sees_how_far_the_shared_homework_of_each_client_is(
 
 
 @pytest.mark.parametrize("viewer", [("caregiverId", 1), ("clientId", 2)], ids=str)
-def test_both_see_how_far_each_session_is(gateway: Gateway, viewer: tuple[str, int]) -> None:
-    given_a_rich_world(gateway)
+def test_both_see_how_far_each_session_is(rich: Gateway, viewer: tuple[str, int]) -> None:
     role, number = viewer
-    caller = gateway.as_caregiver(number) if role == "caregiverId" else gateway.as_client(number)
+    caller = rich.as_caregiver(number) if role == "caregiverId" else rich.as_client(number)
 
     found = caller.data(SESSIONS)["sessions"]["nodes"]
 
@@ -60,15 +57,14 @@ def test_both_see_how_far_each_session_is(gateway: Gateway, viewer: tuple[str, i
     assert len(found) > 2
 
 
-def test_clients_see_their_own_with_all_their_caregivers(gateway: Gateway) -> None:
-    given_a_rich_world(gateway)
+def test_clients_see_their_own_with_all_their_caregivers(rich: Gateway) -> None:
     of_client = f"""legacyId {PROGRESS} one: scoreHistory(bookId: 1) {SCORES}
         other: scoreHistory(bookId: 2) {SCORES}"""
     query = f"""query($id: ID!) {{ viewer {{ client {{ {of_client} }} }}
         sessions(first: 1) {{ nodes {{ client {{ {of_client} }} }} }}
         node(id: $id) {{ ... on Client {{ {of_client} }} }} }}"""
 
-    found = gateway.as_client(2).data(query, id=global_id("Client", 2))
+    found = rich.as_client(2).data(query, id=global_id("Client", 2))
 
     mine = naive("clientId", 2)
     assert found["viewer"]["client"] == mine
@@ -77,21 +73,18 @@ def test_clients_see_their_own_with_all_their_caregivers(gateway: Gateway) -> No
     assert {each["caregiverId"] for each in SESSION_BY_ID.values() if each["clientId"] == 2} == {1, 2}
 
 
-def test_numbers_alone_are_the_same_numbers(gateway: Gateway) -> None:
-    given_a_rich_world(gateway)
-
-    found = gateway.as_caregiver(1).data(f"{{ clients {{ nodes {{ progress {{ {COUNTS} }} }} }} }}")
+def test_numbers_alone_are_the_same_numbers(rich: Gateway) -> None:
+    found = rich.as_caregiver(1).data(f"{{ clients {{ nodes {{ progress {{ {COUNTS} }} }} }} }}")
 
     for node, number in zip(found["clients"]["nodes"], clients_of(1), strict=True):
         whole = naive("clientId", number, caregiverId=1)["progress"]
         assert node["progress"] == {name: whole[name] for name in COUNTS.split()}
 
 
-def test_a_client_without_homework_has_progress_of_nothing(gateway: Gateway) -> None:
-    given_a_rich_world(gateway)
+def test_a_client_without_homework_has_progress_of_nothing(rich: Gateway) -> None:
     caregiver = SESSION_BY_ID[12]["caregiverId"]
 
-    found = gateway.as_caregiver(caregiver).data(
+    found = rich.as_caregiver(caregiver).data(
         f"{{ session(id: 12) {{ {PROGRESS} client {{ {PROGRESS} }} }} }}"
     )
 
@@ -105,26 +98,24 @@ def test_a_client_without_homework_has_progress_of_nothing(gateway: Gateway) -> 
 @pytest.mark.parametrize(
     "book", ["", "x", "0", "-1", "999", str(2**63), global_id("Session", 1), global_id("Book", 999)]
 )
-def test_a_book_id_that_names_nothing_has_no_scores(gateway: Gateway, book: str) -> None:
-    given_a_rich_world(gateway)
+def test_a_book_id_that_names_nothing_has_no_scores(rich: Gateway, book: str) -> None:
     query = """query($book: ID!) { sessions(first: 2) { nodes {
         scoreHistory(bookId: $book) { score } client { scoreHistory(bookId: $book) { score } } } } }"""
 
-    found = gateway.as_caregiver(1).data(query, book=book)
+    found = rich.as_caregiver(1).data(query, book=book)
 
     nothing: dict[str, Any] = {"scoreHistory": []}
     assert found["sessions"]["nodes"] == [nothing | {"client": nothing}] * 2
 
 
-def test_one_book_in_both_forms_and_under_many_names_is_one_history(gateway: Gateway) -> None:
-    given_a_rich_world(gateway)
+def test_one_book_in_both_forms_and_under_many_names_is_one_history(rich: Gateway) -> None:
     query = """query($number: ID!, $global: ID!) { clients { nodes {
         a: scoreHistory(bookId: $number) { score } b: scoreHistory(bookId: $global) { score attempt }
         ... on Node { ... on Client { c: scoreHistory(bookId: 1) { ...point } } } } } }
         fragment point on ScorePoint { __typename assignment { session { client { legacyId } } } }"""
 
-    with gateway.watched() as seen:
-        found = gateway.as_caregiver(1).data(query, number="1", **{"global": global_id("Book", 1)})
+    with rich.watched() as seen:
+        found = rich.as_caregiver(1).data(query, number="1", **{"global": global_id("Book", 1)})
 
     histories = {number: naive("clientId", number, caregiverId=1)["one"] for number in clients_of(1)}
     assert any(histories.values())
@@ -142,12 +133,11 @@ def test_one_book_in_both_forms_and_under_many_names_is_one_history(gateway: Gat
     assert len(seen) == 3
 
 
-def test_a_session_shows_progress_beside_pages_of_its_assignments(gateway: Gateway) -> None:
-    given_a_rich_world(gateway)
+def test_a_session_shows_progress_beside_pages_of_its_assignments(rich: Gateway) -> None:
     query = f"""{{ session(id: 1) {{ legacyId {PROGRESS} assignments(first: 1) {{ nodes {{ legacyId }} }}
         one: scoreHistory(bookId: 1) {SCORES} other: scoreHistory(bookId: 2) {SCORES} }} }}"""
 
-    found = gateway.as_caregiver(SESSION_BY_ID[1]["caregiverId"]).data(query)["session"]
+    found = rich.as_caregiver(SESSION_BY_ID[1]["caregiverId"]).data(query)["session"]
 
     newest = max(
         each["id"] for each in records("assignment") if each["sessionId"] == 1 and each["id"] not in WITHDRAWN

@@ -68,10 +68,9 @@ def naive_state(session: Record) -> str:
 @pytest.mark.parametrize("since", SINCE, ids=str)
 @pytest.mark.parametrize("viewer", [("caregiverId", 1), ("clientId", 2)], ids=str)
 def test_every_combination_of_filters_is_a_naive_count(
-    gateway: Gateway, viewer: tuple[str, int], since: datetime | None
+    rich: Gateway, viewer: tuple[str, int], since: datetime | None
 ) -> None:
-    given_a_rich_world(gateway)
-    caller = gateway.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else gateway.as_client(viewer[1])
+    caller = rich.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else rich.as_client(viewer[1])
     asked_for = [
         {"overdue": overdue, "state": state, "status": status, "client": client, "session": session}
         for overdue, state, status, (client, session) in product(
@@ -108,29 +107,24 @@ def field_of(number: int, asked: dict[str, Any]) -> str:
     return f"list{number}: assignments({arguments}, first: 100) {{ totalCount nodes {{ legacyId }} }}"
 
 
-def test_overdue_filtered_is_overdue_counted(gateway: Gateway) -> None:
+def test_overdue_filtered_is_overdue_counted(rich: Gateway) -> None:
     """The rule for the database and the rule for rows."""
-    given_a_rich_world(gateway)
     query = """query($id: ID!) { assignments(isOverdue: true, clientId: $id) { totalCount }
         node(id: $id) { ... on Client { progress { overdueAssignmentCount } } } }"""
 
     for client in (1, 2, 3):
         for caregiver in (1, 2):
-            found = gateway.as_caregiver(caregiver).data(query, id=global_id("Client", client))
+            found = rich.as_caregiver(caregiver).data(query, id=global_id("Client", client))
             counted = found["node"]["progress"]["overdueAssignmentCount"] if found["node"] else 0
             assert found["assignments"]["totalCount"] == counted
 
 
-def test_a_moment_itself_is_since_it(gateway: Gateway) -> None:
-    given_a_rich_world(gateway)
+def test_a_moment_itself_is_since_it(rich: Gateway) -> None:
     submitted = max(each["submitDate"] for each in records("assignment") if each["submitDate"])
 
     for query, root in ((ASSIGNMENTS, "assignments"), (SUBMISSIONS, "submissions")):
         totals = [
-            sum(
-                gateway.as_caregiver(each).data(query, since=said(since))[root]["totalCount"]
-                for each in (1, 2)
-            )
+            sum(rich.as_caregiver(each).data(query, since=said(since))[root]["totalCount"] for each in (1, 2))
             for since in (submitted, submitted + HOUR)
         ]
         assert totals[0] > 0
@@ -140,10 +134,9 @@ def test_a_moment_itself_is_since_it(gateway: Gateway) -> None:
 @pytest.mark.parametrize("since", SINCE, ids=str)
 @pytest.mark.parametrize("viewer", [("caregiverId", 1), ("caregiverId", 2), ("clientId", 2)], ids=str)
 def test_submissions_are_those_of_every_attempt(
-    gateway: Gateway, viewer: tuple[str, int], since: datetime | None
+    rich: Gateway, viewer: tuple[str, int], since: datetime | None
 ) -> None:
-    given_a_rich_world(gateway)
-    caller = gateway.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else gateway.as_client(viewer[1])
+    caller = rich.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else rich.as_client(viewer[1])
     sessions = {
         record["id"]: SESSION_BY_ID[record["sessionId"]]
         for record in records("assignment")
@@ -193,10 +186,8 @@ def test_drafts_are_no_submissions_and_have_no_score(standing: Gateway) -> None:
     assert found["assignment"] == {"draft": {"score": None, "feedback": None}}
 
 
-def test_the_score_of_a_submission_is_as_stored(gateway: Gateway) -> None:
-    given_a_rich_world(gateway)
-
-    found = gateway.as_caregiver(1).data("{ submissions(first: 100) { nodes { legacyId score } } }")
+def test_the_score_of_a_submission_is_as_stored(rich: Gateway) -> None:
+    found = rich.as_caregiver(1).data("{ submissions(first: 100) { nodes { legacyId score } } }")
 
     nodes = found["submissions"]["nodes"]
     assert [node["score"] for node in nodes] == [score_of(int(node["legacyId"])) for node in nodes]
