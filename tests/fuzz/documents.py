@@ -106,9 +106,12 @@ def listening() -> GraphQLSchema:
     return GraphQLSchema(**config)
 
 
-RIGHT = from_schema(SCHEMA, custom_scalars=SCALARS)
-WRONG = from_schema(SCHEMA, custom_scalars=SCALARS, mode=Mode.NEGATIVE)
-SUBSCRIPTIONS = queries_of(listening(), custom_scalars=SCALARS).map(lambda text: f"subscription {text}")
+# Made when the first is drawn: that takes longer than collecting a hundred tests.
+RIGHT = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS))
+WRONG = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS, mode=Mode.NEGATIVE))
+SUBSCRIPTIONS = st.deferred(lambda: queries_of(listening(), custom_scalars=SCALARS)).map(
+    lambda text: f"subscription {text}"
+)
 
 # --- documents with variables ----------------------------------------------------------------------
 
