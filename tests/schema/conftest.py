@@ -11,7 +11,7 @@ from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import WIDE, Gateway, opened
 from tests.conftest import fresh_database
-from tests.given import NOW
+from tests.given import NOW, a_world
 from tests.postgres import create_database, drop_database
 from tests.schema.rich_world import given_a_rich_world
 from tests.schema.worlds import a_full_world, given_feedback
@@ -57,7 +57,7 @@ def standing(
 
 
 @pytest.fixture(scope="module")
-def rich(
+def shared(
     kind: str,
     engine: bool,
     migrated: str,
@@ -65,13 +65,23 @@ def rich(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Gateway]:
-    """The rich world, for reading only."""
-    folder = tmp_path_factory.mktemp("rich")
+    """As `gateway`, one for those tests of a file that leave nothing behind."""
+    folder = tmp_path_factory.mktemp("shared")
     with fresh_database(kind, migrated, request, folder / "care.db") as url:
         settings = usual_settings.model_copy(
             update={"database_url": url, "var": str(folder), "engine": engine}
         )
         with opened(create_app(settings, clock=lambda: NOW)) as client:
-            gateway = Gateway(client, settings)
-            given_a_rich_world(gateway)
-            yield gateway
+            yield Gateway(client, settings)
+
+
+@pytest.fixture(scope="module")
+def unchanged(shared: Gateway) -> Gateway:
+    shared.given(a_world())
+    return shared
+
+
+@pytest.fixture(scope="module")
+def rich(shared: Gateway) -> Gateway:
+    given_a_rich_world(shared)
+    return shared

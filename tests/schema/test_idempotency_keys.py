@@ -34,9 +34,9 @@ def world(gateway: Gateway) -> Gateway:
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a b", "a\tb", "a\x7fb"])
-def test_a_malformed_key_is_refused_before_anything_is_done(world: Gateway, key: str) -> None:
-    assert is_refused(assign(world, key), 400, "UNREADABLE", MALFORMED)
-    assert books(world) == []
+def test_a_malformed_key_is_refused_before_anything_is_done(unchanged: Gateway, key: str) -> None:
+    assert is_refused(assign(unchanged, key), 400, "UNREADABLE", MALFORMED)
+    assert books(unchanged) == []
 
 
 IGNORED: dict[str, dict[str, Any]] = {
@@ -59,55 +59,55 @@ IGNORED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("key", [KEY, "a b"])
 @pytest.mark.parametrize("body", IGNORED.values(), ids=IGNORED)
 def test_where_nothing_is_changed_a_key_makes_no_difference(
-    world: Gateway, body: dict[str, Any], key: str
+    unchanged: Gateway, body: dict[str, Any], key: str
 ) -> None:
     headers = {"x-request-id": "the-same"}
-    caller = world.as_caregiver(1)
+    caller = unchanged.as_caregiver(1)
     plain = caller.request("POST", "/graphql", json=body, headers=headers)
 
     for _ in range(2):
         keyed = post(caller, body, key, **headers)
 
         assert whole(keyed) == whole(plain)
-    assert keys(world) == []
+    assert keys(unchanged) == []
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/graphql", ""])
-def test_no_other_content_type_is_taken_because_of_a_key(world: Gateway, content_type: str) -> None:
-    response = world.as_caregiver(1).request(
+def test_no_other_content_type_is_taken_because_of_a_key(unchanged: Gateway, content_type: str) -> None:
+    response = unchanged.as_caregiver(1).request(
         "POST", "/graphql", content=orjson.dumps(assigning()), headers={**KEYED, "content-type": content_type}
     )
 
     assert response.status_code == 415
-    assert books(world) == []
+    assert books(unchanged) == []
 
 
-def test_no_longer_body_is_taken_because_of_a_key(world: Gateway) -> None:
+def test_no_longer_body_is_taken_because_of_a_key(unchanged: Gateway) -> None:
     content = orjson.dumps(assigning()) + b" " * (256 * 1024)
 
-    response = world.as_caregiver(1).request(
+    response = unchanged.as_caregiver(1).request(
         "POST", "/graphql", content=content, headers={**KEYED, "content-type": "application/json"}
     )
 
     assert response.status_code == 413
-    assert books(world) == []
+    assert books(unchanged) == []
 
 
-def test_variables_that_nest_too_deeply_have_no_fingerprint(world: Gateway) -> None:
+def test_variables_that_nest_too_deeply_have_no_fingerprint(unchanged: Gateway) -> None:
     deep: list[Any] = []
     for _ in range(500):
         deep = [deep]
     body = assigning() | {"variables": {"input": homework(), "more": deep}}
 
-    response = post(world.as_caregiver(1), body)
+    response = post(unchanged.as_caregiver(1), body)
 
     message = "variables are nested too deeply for an Idempotency-Key"
     assert is_refused(response, 400, "UNREADABLE", message)
-    assert books(world) == []
+    assert books(unchanged) == []
 
 
-def test_a_query_by_get_ignores_the_key(world: Gateway) -> None:
-    response = world.as_caregiver(1).get("/graphql", params={"query": "{ __typename }"}, headers=KEYED)
+def test_a_query_by_get_ignores_the_key(unchanged: Gateway) -> None:
+    response = unchanged.as_caregiver(1).get("/graphql", params={"query": "{ __typename }"}, headers=KEYED)
 
     assert (response.status_code, response.json()) == (200, {"data": {"__typename": "Query"}})
 
@@ -124,12 +124,12 @@ SEVERAL_MUTATIONS = {
 
 @pytest.mark.parametrize("key", [KEY, "a b"])
 @pytest.mark.parametrize("query", SEVERAL_MUTATIONS.values(), ids=SEVERAL_MUTATIONS)
-def test_several_mutations_cannot_share_a_key(world: Gateway, query: str, key: str) -> None:
+def test_several_mutations_cannot_share_a_key(unchanged: Gateway, query: str, key: str) -> None:
     body = {"query": query, "variables": {"input": homework()}}
 
-    assert is_refused(post(world.as_caregiver(1), body, key), 400, "UNREADABLE", SEVERAL)
-    assert books(world) == []
-    assert keys(world) == []
+    assert is_refused(post(unchanged.as_caregiver(1), body, key), 400, "UNREADABLE", SEVERAL)
+    assert books(unchanged) == []
+    assert keys(unchanged) == []
 
 
 ONE_MUTATION = {
@@ -153,10 +153,10 @@ def test_one_mutation_may_be_said_in_several_ways(world: Gateway, query: str) ->
     assert books(world) == [3]
 
 
-def test_fragments_that_go_in_circles_are_refused_as_ever(world: Gateway) -> None:
+def test_fragments_that_go_in_circles_are_refused_as_ever(unchanged: Gateway) -> None:
     query = "mutation { ...a } fragment a on Mutation { ...b } fragment b on Mutation { ...a }"
 
-    response = post(world.as_caregiver(1), {"query": query})
+    response = post(unchanged.as_caregiver(1), {"query": query})
 
     assert response.json()["errors"][0]["message"].startswith("Cannot spread fragment 'a' within itself")
 

@@ -31,20 +31,20 @@ def caregivers(gateway: Gateway) -> Gateway:
 
 
 @pytest.mark.parametrize("name", ["authorization", "Authorization", "AUTHORIZATION"])
-def test_the_token_may_come_with_the_first_message(caregivers: Gateway, name: str) -> None:
-    token = caregivers.as_client(1).token
+def test_the_token_may_come_with_the_first_message(unchanged: Gateway, name: str) -> None:
+    token = unchanged.as_client(1).token
 
-    with connected(caregivers.as_nobody()) as listener:
+    with connected(unchanged.as_nobody()) as listener:
         listener.say(type="connection_init", payload={name: f"Bearer {token}", "other": 1})
 
         assert listener.hear() == {"type": "connection_ack"}
         assert listener.told(VIEWER) == {"viewer": {"role": "CLIENT"}}
 
 
-def test_the_first_message_counts_before_the_header(caregivers: Gateway) -> None:
-    token = caregivers.as_client(1).token
+def test_the_first_message_counts_before_the_header(unchanged: Gateway) -> None:
+    token = unchanged.as_client(1).token
 
-    with connected(caregivers.as_caregiver(1)) as listener:
+    with connected(unchanged.as_caregiver(1)) as listener:
         listener.say(type="connection_init", payload={"authorization": f"bearer {token}"})
 
         assert listener.hear() == {"type": "connection_ack"}
@@ -55,16 +55,16 @@ def test_the_first_message_counts_before_the_header(caregivers: Gateway) -> None
     "payload",
     [None, {}, {"authorization": "bearer x"}, {"authorization": "x"}, {"authorization": 1}, {"token": "x"}],
 )
-def test_without_a_good_token_nobody_comes_in(caregivers: Gateway, payload: object) -> None:
+def test_without_a_good_token_nobody_comes_in(unchanged: Gateway, payload: object) -> None:
     """In development too: there is nothing to listen to for nobody."""
-    with connected(caregivers.as_nobody()) as listener:
+    with connected(unchanged.as_nobody()) as listener:
         listener.say(type="connection_init", payload=payload)
 
         assert listener.hear_close() == BAD_TOKEN
 
 
-def test_an_account_that_is_not_there_does_not_come_in(caregivers: Gateway) -> None:
-    with connected(caregivers.as_client(77)) as listener:
+def test_an_account_that_is_not_there_does_not_come_in(unchanged: Gateway) -> None:
+    with connected(unchanged.as_client(77)) as listener:
         listener.say(type="connection_init")
 
         assert listener.hear_close() == BAD_TOKEN
@@ -80,16 +80,16 @@ def test_who_says_nothing_is_shown_out(settings: Settings, monkeypatch: pytest.M
         assert listener.hear_close() == (4408, "Connection initialisation timeout")
 
 
-def test_who_asks_before_coming_in_is_shown_out(caregivers: Gateway) -> None:
-    with connected(caregivers.as_caregiver(1)) as listener:
+def test_who_asks_before_coming_in_is_shown_out(unchanged: Gateway) -> None:
+    with connected(unchanged.as_caregiver(1)) as listener:
         listener.ask(VIEWER)
 
         assert listener.hear_close() == (4401, "Unauthorized")
 
 
-def test_another_protocol_is_not_spoken(caregivers: Gateway) -> None:
+def test_another_protocol_is_not_spoken(unchanged: Gateway) -> None:
     with (
-        caregivers.client.websocket_connect("/graphql", ["graphql-ws"]) as session,
+        unchanged.client.websocket_connect("/graphql", ["graphql-ws"]) as session,
         pytest.raises(WebSocketDisconnect) as closed,
     ):
         session.receive_json()
@@ -98,10 +98,10 @@ def test_another_protocol_is_not_spoken(caregivers: Gateway) -> None:
 
 
 @pytest.mark.parametrize("origin", ["https://elsewhere.test", "null", "http://testserver:81"])
-def test_a_page_of_another_site_does_not_come_in(caregivers: Gateway, origin: str) -> None:
+def test_a_page_of_another_site_does_not_come_in(unchanged: Gateway, origin: str) -> None:
     with (
         pytest.raises(WebSocketDisconnect) as refused,
-        connected(caregivers.as_caregiver(1), origin=origin),
+        connected(unchanged.as_caregiver(1), origin=origin),
     ):
         pass
 
@@ -122,16 +122,16 @@ def test_of_a_page_that_does_not_come_in_the_log_says_once_what_to_set(
     ]
 
 
-def test_a_page_of_the_same_host_comes_in(caregivers: Gateway) -> None:
-    with connected(caregivers.as_caregiver(1), origin="http://testserver") as listener:
+def test_a_page_of_the_same_host_comes_in(unchanged: Gateway) -> None:
+    with connected(unchanged.as_caregiver(1), origin="http://testserver") as listener:
         listener.say(type="connection_init")
 
         assert listener.hear() == {"type": "connection_ack"}
 
 
 @pytest.mark.parametrize("path", ["/", "/gateway/profile/client/session", "/graphql/", "/livez"])
-def test_there_are_websockets_at_one_path_only(caregivers: Gateway, path: str) -> None:
-    with pytest.raises(WebSocketDisconnect), caregivers.client.websocket_connect(path, [PROTOCOL]):
+def test_there_are_websockets_at_one_path_only(unchanged: Gateway, path: str) -> None:
+    with pytest.raises(WebSocketDisconnect), unchanged.client.websocket_connect(path, [PROTOCOL]):
         pass
 
 
@@ -203,9 +203,9 @@ def test_a_change_can_be_made_and_heard_of_at_one_socket(caregivers: Gateway) ->
     ids=["unknown field", "no document", "unknown field of an event", "unknown name", "empty", "deep"],
 )
 def test_what_is_wrong_with_an_operation_ends_that_operation_alone(
-    caregivers: Gateway, payload: dict[str, Any], error: dict[str, Any] | None
+    unchanged: Gateway, payload: dict[str, Any], error: dict[str, Any] | None
 ) -> None:
-    with listening(caregivers.as_caregiver(1)) as listener:
+    with listening(unchanged.as_caregiver(1)) as listener:
         listener.say(type="subscribe", id="1", payload=payload)
         said = listener.hear()
         still = listener.told(VIEWER)
@@ -215,8 +215,8 @@ def test_what_is_wrong_with_an_operation_ends_that_operation_alone(
     assert still == {"viewer": {"role": "CAREGIVER"}}
 
 
-def test_an_answer_may_hold_errors_of_its_fields(caregivers: Gateway) -> None:
-    with listening(caregivers.as_caregiver(1)) as listener:
+def test_an_answer_may_hold_errors_of_its_fields(unchanged: Gateway) -> None:
+    with listening(unchanged.as_caregiver(1)) as listener:
         listener.ask('{ viewer { role } session(id: "77") { title } }')
         answer, end = listener.hear(), listener.hear()
 
@@ -262,8 +262,8 @@ def test_a_subscription_can_be_ended_and_its_id_used_again(caregivers: Gateway) 
         assert listener.hear()["payload"] == {"data": {"viewer": {"role": "CAREGIVER"}}}
 
 
-def test_a_ping_is_answered(caregivers: Gateway) -> None:
-    with connected(caregivers.as_nobody()) as listener:
+def test_a_ping_is_answered(unchanged: Gateway) -> None:
+    with connected(unchanged.as_nobody()) as listener:
         listener.say(type="ping", payload={"x": 1})
 
         assert listener.hear() == {"type": "pong"}
@@ -325,18 +325,18 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_garbage_is_answered_by_a_code_and_a_reason(caregivers: Gateway, name: str) -> None:
+def test_garbage_is_answered_by_a_code_and_a_reason(unchanged: Gateway, name: str) -> None:
     frame, reason = FRAMES[name]
 
-    with listening(caregivers.as_caregiver(1)) as listener:
+    with listening(unchanged.as_caregiver(1)) as listener:
         listener.ask(FOREVER, id="running")
         listener.session.send_text(frame)
 
         assert listener.hear_close() == (4400, reason)
 
 
-def test_bytes_are_no_message(caregivers: Gateway) -> None:
-    with listening(caregivers.as_caregiver(1)) as listener:
+def test_bytes_are_no_message(unchanged: Gateway) -> None:
+    with listening(unchanged.as_caregiver(1)) as listener:
         listener.session.send_bytes(b'{"type": "ping"}')
 
         assert listener.hear_close() == (4400, "WebSocket message type must be text")
@@ -359,9 +359,9 @@ def init_again(listener: Listener) -> None:
     ],
 )
 def test_what_the_protocol_forbids_ends_the_connection(
-    caregivers: Gateway, deed: Any, code: int, reason: str
+    unchanged: Gateway, deed: Any, code: int, reason: str
 ) -> None:
-    with listening(caregivers.as_caregiver(1)) as listener:
+    with listening(unchanged.as_caregiver(1)) as listener:
         deed(listener)
 
         assert listener.hear_close() == (code, reason)
