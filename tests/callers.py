@@ -85,10 +85,19 @@ class Gateway:
     settings: Settings
 
     def given(self, records: Iterable[Record]) -> None:
-        """Put a world into the database, as `import` does, by the connection that is open already."""
-        door: Door = self.client.app_state["door"]
+        """Put a world into the database, as `import` does."""
         assert self.client.portal is not None
-        self.client.portal.call(door.db.write, importing(lines(records)))
+        self.client.portal.call(self.database.write, importing(lines(records)))
+
+    def read(self, operation: Operation[Result]) -> Result:
+        assert self.client.portal is not None
+        return self.client.portal.call(self.database.read, operation)
+
+    @property
+    def database(self) -> Database:
+        """As it is open already: to open it once more takes longer than many a test."""
+        door: Door = self.client.app_state["door"]
+        return door.db
 
     def as_caregiver(self, number: int) -> Caller:
         return Caller(self.client, keys.token("CAREGIVER", f"caregiver-{number}"))

@@ -6,12 +6,11 @@ from typing import Any
 from sqlalchemy import Table, select
 from sqlmodel import SQLModel
 
-from app.auth.door import Door
 from app.db.entities import as_moment
 from app.db.kept import Difference, differences
 from app.db.statements import Operation, Statement
 from app.db.tables import Moment
-from tests.callers import Gateway, run_read
+from tests.callers import Gateway
 
 Row = dict[str, Any]
 Stored = dict[str, list[Row]]  # by the table's name
@@ -43,9 +42,7 @@ def all_rows() -> Operation[Stored]:
 
 def stored(gateway: Gateway) -> Stored:
     """Every row of every table, oldest first."""
-    door: Door = gateway.client.app_state["door"]
-    assert gateway.client.portal is not None
-    return gateway.client.portal.call(door.db.read, all_rows())
+    return gateway.read(all_rows())
 
 
 def added(before: Stored, after: Stored, table: str) -> list[Row]:
@@ -79,4 +76,4 @@ def told(before: Stored, after: Stored) -> list[tuple[Any, ...]]:
 
 
 def wrong_counters(gateway: Gateway) -> list[Difference]:
-    return run_read(gateway.settings.database, differences())
+    return gateway.read(differences())

@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 
 from app.db.entities import Table, table_of
 from app.db.statements import Bulk, Operation, Statement
-from tests.callers import Caller, Gateway, run_read, run_write
+from tests.callers import Caller, Gateway, run_write
 from tests.given import DAY, HOUR, NOW, Record, a_book, a_world, an_answer_set, an_assignment
 
 QUESTIONS = [
@@ -113,7 +113,7 @@ def count(gateway: Gateway, table: Table) -> int:
     def counting() -> Operation[int]:
         return int((yield statement, {})[0][0])
 
-    return run_read(gateway.settings.database, counting())
+    return gateway.read(counting())
 
 
 def stored(gateway: Gateway, table: Table, *columns: str) -> list[tuple[Any, ...]]:
@@ -124,7 +124,7 @@ def stored(gateway: Gateway, table: Table, *columns: str) -> list[tuple[Any, ...
     def reading() -> Operation[list[tuple[Any, ...]]]:
         return [tuple(row) for row in (yield statement, {})]
 
-    return run_read(gateway.settings.database, reading())
+    return gateway.read(reading())
 
 
 def every_page(caller: Caller, root: str, first: int) -> list[int]:
