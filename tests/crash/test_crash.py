@@ -36,7 +36,7 @@ def test_what_was_acknowledged_survives_many_killed_processes(crashes: Crashes) 
             crashes.die_early()
             kills += 1
     print(f"{kills} kills, {crashes.acknowledgements} acknowledgements, {crashes.cut} requests cut off,")
-    print(f"ready again after {readiness(crashes.seconds_until_ready)}")
+    print(f"ready again, the program loaded, after {readiness(crashes.seconds_until_ready)}")
 
     verified = run("verify", **crashes.care)
     assert (verified.returncode, verified.stdout) == (0, "0 differences\n"), verified.stderr

@@ -45,7 +45,7 @@ def paste(line: str) -> tuple[int, str]:
 
 def test_what_is_printed_can_be_pasted_and_the_data_stays(tmp_path: Path) -> None:
     care = development(tmp_path)
-    demo = run("demo", **care)
+    demo = run("demo", module="app", **care)
     assert (demo.returncode, demo.stderr) == (0, "")
     sessions, assignments, assignment, assign = re.findall(r"^curl .*$", demo.stdout, re.MULTILINE)
 
@@ -59,7 +59,9 @@ def test_what_is_printed_can_be_pasted_and_the_data_stays(tmp_path: Path) -> Non
         assert before[1] != answers[1][1]
         assert_stops(served, signal.SIGTERM)
 
-    with serving(tmp_path / "second", "--serve", command="demo", **care) as served:  # as `make run` does it
+    with serving(  # as `make run` does it
+        tmp_path / "second", "--serve", command="demo", module="app", **care
+    ) as served:
         assert paste(assignments) == before
         port = care["port"]
         once_more = run("demo", "--serve", **care)
