@@ -10,8 +10,8 @@ from app.care.errors import CareError
 from app.db.upkeep.demo import demo_lines
 from app.db.upkeep.importing import importing
 from app.ide.examples import EXAMPLES, LISTENING
+from app.main import schema_of_service
 from app.schema.errors import INTERNAL, OVERLOADED, TOO_COSTLY
-from app.schema.schema import build_schema
 from app.settings import Settings
 from tests import pages
 from tests.callers import Gateway, run_write
@@ -60,7 +60,7 @@ def test_what_the_graphql_page_offers_under_the_same_name_is_the_same() -> None:
 
 
 def test_every_question_change_and_subscription_has_a_recipe() -> None:
-    schema = build_schema()._schema
+    schema = schema_of_service(True)._schema
     roots = (schema.query_type, schema.mutation_type, schema.subscription_type)
 
     shown = {

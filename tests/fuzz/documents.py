@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from hypothesis_graphql import Mode, from_schema
 from hypothesis_graphql import queries as queries_of
 
-from app.schema.schema import build_schema
+from app.main import schema_of_service
 from tests.engine.queries import operations
 from tests.fuzz.world import SESSIONS
 from tests.schema.worlds import global_id, in_base64
 
-SCHEMA = build_schema()._schema
+SCHEMA = schema_of_service(True)._schema
 KINDS = ("Session", "Assignment", "AnswerSet", "Book", "Question", "Client", "Caregiver")
 NUMBERS = st.one_of(st.integers(1, 3 * SESSIONS), st.integers(1, 8))
 BAD_IDS = [

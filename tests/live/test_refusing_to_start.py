@@ -1,7 +1,7 @@
 """Promise: a service that cannot serve says why in exactly one sentence and ends with exit code 2; it prints
 no traceback and tells no secret."""
 
-import asyncio
+import shutil
 import socket
 import sqlite3
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.db.upkeep.migrate import migrate
+from app.db.drivers import sqlite_path
 from tests import keys
 from tests.live.processes import PATIENCE, free_port, run, start
 
@@ -20,10 +20,10 @@ SECRET = "a secret that nobody is told, 32"
 
 
 @pytest.fixture
-def production(tmp_path: Path) -> dict[str, str]:
+def production(migrated_sqlite: str, tmp_path: Path) -> dict[str, str]:
     """Everything that a service needs to start."""
     url = f"sqlite:///{tmp_path}/care.db"
-    asyncio.run(migrate(url))
+    shutil.copyfile(sqlite_path(migrated_sqlite), sqlite_path(url))
     return {"database_url": url, "token_key": keys.public_pem(), "port": str(free_port())}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from graphql import parse, validate
 
+from app.main import schema_of_service
 from app.rest_compat import routes
-from app.schema.schema import build_schema
 from tests.callers import Gateway
 from tests.given import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
@@ -119,4 +119,4 @@ def test_every_path_has_its_document() -> None:
 def test_a_document_is_valid_against_the_schema(name: str) -> None:
     document = parse((Path(routes.FOLDER) / name).read_text())
 
-    assert validate(build_schema()._schema, document) == []
+    assert validate(schema_of_service(True)._schema, document) == []

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from graphql import GraphQLField, GraphQLObjectType, get_named_type, is_composite_type, is_interface_type
 
-from app.schema.schema import build_schema
+from app.main import schema_of_service
 from tests.callers import Gateway
 from tests.schema.worlds import global_id
 
-SCHEMA = build_schema()._schema
+SCHEMA = schema_of_service(True)._schema
 LEVELS = 2
 KINDS = ["AnswerSet", "Assignment", "Book", "Caregiver", "Client", "Session"]
 ROOTS = {

@@ -17,8 +17,7 @@ from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.upkeep.importing import importing
 from app.ide import ASSETS, PLAIN_POLICY
 from app.ide.examples import EXAMPLES, LISTENING, Example
-from app.main import create_app
-from app.schema.schema import build_schema
+from app.main import create_app, schema_of_service
 from tests import keys
 from tests.callers import Caller, Gateway, opened, run_write
 from tests.given import NOW
@@ -134,7 +133,7 @@ def demo(gateway: Gateway) -> Iterator[Gateway]:
 
 @pytest.mark.parametrize("example", EXAMPLES + LISTENING, ids=lambda example: example.title)
 def test_an_example_is_valid(example: Example) -> None:
-    assert validate(build_schema()._schema, parse(example.query)) == []
+    assert validate(schema_of_service(True)._schema, parse(example.query)) == []
 
 
 def test_every_example_runs_on_the_demo_world(demo: Gateway) -> None:

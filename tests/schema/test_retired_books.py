@@ -3,7 +3,7 @@ Questions tell what an answer needs, and not what it counts."""
 
 import pytest
 
-from app.schema.schema import build_schema
+from app.main import schema_of_service
 from tests.callers import Gateway
 from tests.db import raw
 from tests.given import DAY, NOW, a_book, a_world
@@ -115,7 +115,7 @@ def test_a_question_tells_what_its_answer_needs(shelf: Gateway) -> None:
 
 
 def test_nobody_can_ask_for_the_weights() -> None:
-    kind = build_schema()._schema.type_map["Question"]
+    kind = schema_of_service(True)._schema.type_map["Question"]
 
     assert set(kind.fields) == {  # type: ignore[attr-defined]
         "id", "position", "text", "kind", "options", "required", "minimum", "maximum",
