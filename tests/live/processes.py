@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
 from pathlib import Path
@@ -59,7 +59,8 @@ class Process:
 
     def send_signal(self, number: int) -> None:
         if self.copy.exitcode is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it ended, and we hear so in a moment
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
