@@ -319,10 +319,12 @@ class EdgeProtocol(HttpToolsProtocol):
         """uvicorn's, for what is no HTTP: nothing more is made of what comes on this connection."""
         self.is_deaf = True
         self.let_go()
-        if self.is_free():
+        if self.answering is None or self.is_free():
             super().send_400_response(msg)
-        else:
-            self.give_up()
+            return
+        self.phase = ANSWER
+        last = self.waiting[-1] if self.waiting else self.answering
+        last.keep_alive = False  # what came before is answered
 
     def give_up(self) -> None:
         self.is_deaf = True

@@ -4,7 +4,7 @@ import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 from weakref import ref
@@ -42,11 +42,6 @@ async def noted(request: Request) -> Response:
     found = NOTE.get()
     NOTE.set("left behind")
     return Response(found)
-
-
-async def waits(scope: Scope, receive: Receive, send: Send) -> None:
-    await receive()
-    await receive()  # until the client is gone
 
 
 async def in_pieces(request: Request) -> Response:
@@ -92,7 +87,6 @@ def edge() -> Iterator[Edge]:
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.mount("/sends", sends)
-    app.mount("/waits", waits)
     with behind_the_edge(app) as address:
         yield Edge(*address, "")
 
@@ -167,12 +161,21 @@ def test_an_answer_that_is_not_whole_is_cut(edge: Edge, does: str, sent: bytes) 
         assert line.rest() == sent
 
 
-def test_what_is_no_http_gets_no_answer_while_another_is_awaited(edge: Edge) -> None:
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_is_no_http_ends_the_connection_when_those_before_are_answered(edge: Edge, count: int) -> None:
     with edge.line() as line:
-        line.say(request("GET", "/waits") + b"NONSENSE\r\n\r\n")
+        line.say(request("GET", "/told") * count + b"NONSENSE\r\n\r\n")
+        answers = [line.hear() for _ in range(count)]
 
-        with suppress(ConnectionResetError):
-            assert line.rest() == b""
+        assert [answer.status for answer in answers] == [200] * count
+        assert answers[-1].headers["connection"] == "close"
+        assert line.rest() == b""
+
+
+def test_what_is_no_http_is_refused(edge: Edge) -> None:
+    with edge.line() as line:
+        assert line.ask(b"NONSENSE\r\n\r\n").status == 400
+        assert line.rest() == b""
 
 
 def test_a_request_finds_nothing_of_the_one_before_it(edge: Edge) -> None:
