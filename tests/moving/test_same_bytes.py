@@ -3,6 +3,7 @@ bytes: every page of everybody, and every assignment by itself."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from random import Random
 
@@ -14,7 +15,7 @@ from app.settings import Settings
 from tests.callers import Gateway, load, run_read, run_write
 from tests.cli.conftest import Command
 from tests.db import random_world, raw
-from tests.given import NOW, Record
+from tests.given import NOW, Record, a_session, an_assignment
 from tests.moving.conftest import serving
 from tests.moving.recordings import PATHS, caller_of, pages, recording, write_lines
 
@@ -24,7 +25,7 @@ CLOCKS_WENT_BACK = datetime(2026, 10, 25, 0, 0, tzinfo=UTC)
 
 
 def a_random_world(url: str, rng: Random) -> None:
-    load(url, varied(random_world.records(rng), rng))
+    load(url, chain(varied(random_world.records(rng), rng), homework_of_each_caregiver()))
     raw.run(
         url,
         *random_world.submissions(rng),
@@ -32,6 +33,14 @@ def a_random_world(url: str, rng: Random) -> None:
         *random_world.withdrawals(rng),
     )
     run_write(url, recounting())
+
+
+def homework_of_each_caregiver() -> Iterator[Record]:
+    """Whoever has given none is in no page that could be recorded."""
+    for caregiver in range(1, random_world.CAREGIVERS + 1):
+        session = random_world.SESSIONS + caregiver
+        yield a_session(session, caregiver, 1)
+        yield an_assignment(random_world.ASSIGNMENTS + caregiver, session)
 
 
 def varied(records: Iterator[Record], rng: Random) -> Iterator[Record]:
