@@ -63,7 +63,6 @@ class Level:
     statement: Statement
     of_one: Statement | None  # the same for one id or parent, which is the parameter itself
     row: type[Row]
-    layout: Layout
     children: list["Child"]
 
 
@@ -159,7 +158,7 @@ def new_level(
     sketch.conditions()  # joins what they speak of, before the statement is written
     write = FORMS[form]
     of_one = Statement(partial(write, sketch, asked=the_one)) if form in ("ids", "children") else None
-    return Level(Statement(partial(write, sketch)), of_one, row, row.__layout__, sketch.children)
+    return Level(Statement(partial(write, sketch)), of_one, row, sketch.children)
 
 
 def parent_column(link: ToOne | ToMany) -> str:
@@ -191,7 +190,7 @@ def lay_out(
         if link.window is None:
             members |= {link.name: property(child), **members_through(entity, link)}
             if not sketch.children[-1].is_single:
-                layout.lists[link.name] = (-len(sketch.children), sketch.children[-1].level.layout)
+                layout.lists[link.name] = (-len(sketch.children), sketch.children[-1].level.row.__layout__)
         else:
             pages.append(child)
     members["pages"] = property(lambda row: [page(row) for page in pages])

@@ -1,7 +1,7 @@
 """One request, which has come in whole, and its answer: what the application is handed, and what it sends.
 
-uvicorn's own serves bodies that are still coming in, and looks at each header by itself; that takes a tenth
-of the time of a small request.
+uvicorn's own serves bodies that are still coming in, and looks at each header by itself: seven microseconds
+more of the hundred and fifty that a small request takes.
 """
 
 import asyncio
