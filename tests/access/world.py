@@ -169,6 +169,7 @@ def giving_feedback() -> Operation[None]:
 
 TEXT = re.compile(r"zq-([A-Za-z]+)-")
 NUMBER = re.compile(r"(?<![0-9])7[01][0-9]{4}(?![0-9])")
+DRAWN = re.compile(r"\b[0-9a-f]{32}\b")  # a new chat's name: among random digits may stand anybody's number
 BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
 PERSON_OF = {number: whose for whose, number in PEOPLE.items()}
 SHARED_OF = {base // 1000: shared for shared, base in SHARED.items()}
@@ -190,7 +191,7 @@ def decoded(word: str) -> str:
 def told_of(legible: str) -> set[str]:
     """Whose things are in it. Of the erased there are numbers, and texts no more."""
     texts = {"erased" if "Z" in whose else whose for whose in TEXT.findall(legible)}
-    numbers = {int(number) for number in NUMBER.findall(legible)}
+    numbers = {int(number) for number in NUMBER.findall(DRAWN.sub("", legible))}
     return texts | {whose(number) for number in numbers if not is_new(number)}
 
 
