@@ -7,6 +7,7 @@ from urllib.parse import unquote
 
 import httptools
 import orjson
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from app.paths import ROOT
 from app.rest_compat.errors import PHRASES, error_body
@@ -20,7 +21,10 @@ LONGEST_PATH = 2048  # that is said again
 TOO_BUSY = "the service has too much to do"
 TOO_LONG = "the headers are too long"
 TOO_SLOW = "the request did not arrive in time"
-START = {status: b"HTTP/1.1 %d %b\r\n" % (status, PHRASES[status].encode()) for status in (408, 431, 503)}
+# A refusal's first line says what its body says, whatever newer Pythons call it.
+START = STATUS_LINE | {
+    status: b"HTTP/1.1 %d %b\r\n" % (status, phrase.encode()) for status, phrase in PHRASES.items()
+}
 EVERYWHERE = b"".join(b"%b: %b\r\n" % each for each in (JSON, NO_STORE, *HEADERS))
 WAIT = b"%b: %b\r\n" % RETRY_AFTER
 CLOSE = b"connection: close\r\n"

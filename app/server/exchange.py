@@ -11,11 +11,11 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Scope
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+from app.server.answers import START, Headers
 
 logger = logging.getLogger("uvicorn.error")
 
-Headers = list[tuple[bytes, bytes]]
 CLOSE: Headers = [(b"connection", b"close")]
 IN_CHUNKS: Headers = [(b"transfer-encoding", b"chunked")]
 WITHOUT_BODY = (204, 304)
@@ -142,7 +142,7 @@ class Exchange:
         ends_of_lines = 2 * (len(all_said) - 1)
         if len(lines) - len(lines.translate(None, CONTROLS)) != ends_of_lines:
             raise RuntimeError("a header holds a control character")
-        self.head = b"%b%b\r\n\r\n" % (STATUS_LINE[status], lines)
+        self.head = b"%b%b\r\n\r\n" % (START[status], lines)
         self.is_begun = True
         if self.is_chunked:  # a stream, which may say nothing for long
             self.write(b"")

@@ -62,6 +62,7 @@ class Edge:
 @dataclass
 class Answer:
     status: int
+    phrase: str
     headers: dict[str, str]
     body: bytes
 
@@ -74,7 +75,7 @@ class Answer:
             assert error["extensions"].keys() == {"code", "requestId"}
             return str(error["message"])
         assert list(said) == ["timestamp", "status", "error", "message", "path"]
-        assert said["status"] == self.status
+        assert (said["status"], said["error"]) == (self.status, self.phrase)
         return str(said["message"])
 
 
@@ -95,7 +96,8 @@ class Line:
         start, *lines = self.read(until=b"\r\n\r\n").decode().split("\r\n")
         headers = dict(line.split(": ", 1) for line in lines)
         length = 0 if is_head else int(headers.get("content-length", 0))
-        return Answer(int(start.split()[1]), headers, self.read(length))
+        _, status, phrase = start.split(" ", 2)
+        return Answer(int(status), phrase, headers, self.read(length))
 
     def read(self, length: int = -1, until: bytes = b"") -> bytes:
         heard = b""
