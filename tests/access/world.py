@@ -190,7 +190,7 @@ def decoded(word: str) -> str:
 
 def told_of(legible: str) -> set[str]:
     """Whose things are in it. Of the erased there are numbers, and texts no more."""
-    texts = {"erased" if "Z" in whose else whose for whose in TEXT.findall(legible)}
+    texts = {"erased" if "Z" in named else named for named in TEXT.findall(legible)}
     numbers = {int(number) for number in NUMBER.findall(DRAWN.sub("", legible))}
     return texts | {whose(number) for number in numbers if not is_new(number)}
 
