@@ -7,9 +7,7 @@ those who are slow, and a word that is lost loses no event.
 import asyncio
 import contextvars
 import logging
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from app import counts
@@ -83,38 +81,3 @@ class Feed:
             following.cancel()
             with suppress(asyncio.CancelledError):
                 await following
-
-
-@contextmanager
-def told_to_stop(leave: Callable[[], None], stop: Callable[[], None], pause: float) -> Iterator[None]:
-    """Calls `leave` as soon as the process is told to end, and `stop` when it is to end indeed: after a pause
-    in which those who send it requests can notice, unless it was said at the keyboard or is said again. Only
-    then the server hears of it, which waits for its answers to be complete before it tells the application;
-    a stream would never be."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    known = {each: handler for each, handler in handlers.items() if callable(handler)}
-    told: list[int] = []
-
-    def heard(number: int, frame: object) -> None:
-        loop.call_soon_threadsafe(leave)
-        if number == signal.SIGTERM and pause and not told:
-            loop.call_soon_threadsafe(loop.call_later, pause, end, number)
-        else:
-            end(number)
-        told.append(number)
-
-    def end(number: int) -> None:
-        loop.call_soon_threadsafe(stop)
-        known[signal.Signals(number)](number, None)
-
-    for each in known:
-        signal.signal(each, heard)
-    try:
-        yield
-    finally:
-        for each, handler in known.items():
-            signal.signal(each, handler)

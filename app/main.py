@@ -28,9 +28,10 @@ from app.db.sqlite import check_sqlite
 from app.development import has_own_keys, public_key, refuse_own_key
 from app.dispatch.dispatcher import dispatching
 from app.dispatch.webhook import open_webhook
+from app.ending import told_to_stop
 from app.engine.schema import Manner
 from app.entrance import Contracts
-from app.feed import Feed, told_to_stop
+from app.feed import Feed
 from app.front import House, front_routes
 from app.health import HEALTH_ROUTES
 from app.ide.serving import asset_maker

@@ -29,7 +29,7 @@ ROOMS_BY_FLOOR = {
     ),
     5: ("rest_compat", "first_minute", "moving"),
     4: ("schema", "ide"),
-    3: ("auth", "engine", "feed", "load", "development", "dispatch"),
+    3: ("auth", "engine", "feed", "load", "ending", "development", "dispatch"),
     2: ("care",),
     1: ("db", "logs"),
     0: ("settings", "quiet", "counts", "paths", "version"),
