@@ -5,7 +5,7 @@ import asyncio
 import json
 import signal
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx2
@@ -16,7 +16,7 @@ from tests import keys
 from tests.callers import load
 from tests.given import a_world
 from tests.live.edge import Answer, Edge, Line, homework, nobody_else_may_write, request
-from tests.live.processes import PATIENCE, serving
+from tests.live.processes import PATIENCE, free_port, serving
 
 pytestmark = pytest.mark.live
 
@@ -51,6 +51,42 @@ def test_what_was_begun_is_answered_and_readiness_goes_first(tmp_path: Path, wor
     assert answers[1].headers["connection"] == "close"
     assert (silent, code) == ([b""] * 3, 0)
     assert ("Traceback" in said, "ERROR" in said) == (False, False)
+
+
+def test_processes_end_with_the_one_that_watches_over_them(tmp_path: Path) -> None:
+    """It is killed, and can tell them nothing. What they have begun is answered; then the port is free."""
+    database = f"sqlite:///{tmp_path}/care.db"
+    asyncio.run(migrate(database))
+    load(database, a_world())
+    care = {"database_url": database, "token_key": keys.public_pem(), "port": str(free_port())}
+
+    with serving(tmp_path / "log", "--workers", "2", **care) as served:
+        edge = Edge("127.0.0.1", int(care["port"]), database)
+        with edge.line() as begun:
+            with nobody_else_may_write(database):
+                begun.say(homework())
+                served.process.kill()
+                wait_until_it_is_refused(edge)
+            answer, rest = begun.hear(), begun.rest()
+        with serving(tmp_path / "next", **care) as follower:
+            code, _ = follower.stop(signal.SIGTERM)
+        said = (tmp_path / "log").read_text()
+
+    assert (answer.status, answer.headers["connection"], rest, code) == (200, "close", b"", 0)
+    assert said.count("Application shutdown complete.") == 2
+    assert ("Traceback" in said, "ERROR" in said) == (False, False)
+
+
+def wait_until_it_is_refused(edge: Edge) -> None:
+    """Each connection lasts as long as the process that took it."""
+    for _ in range(5):
+        with suppress(ConnectionResetError):
+            try:
+                with edge.line() as line:
+                    line.rest()
+            except ConnectionRefusedError:
+                return
+    raise AssertionError("somebody still takes connections")
 
 
 def asked_until_it_leaves(line: Line) -> Answer:
