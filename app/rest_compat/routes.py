@@ -29,7 +29,15 @@ from app.rest_compat.leaving import Headers
 from app.rest_compat.usage import Usage
 from app.schema.errors import INTERNAL, OVERLOADED, code_of
 from app.schema.schema import Schema
-from app.schema.transport.http import Reply, header, read_body, request_id_of, send_reply
+from app.schema.transport.http import (
+    ENCODED,
+    Reply,
+    header,
+    is_encoded,
+    read_body,
+    request_id_of,
+    send_reply,
+)
 from app.schema.transport.retries import HEADER, answer_once, once_for, read_key
 from app.schema.types.lists import LARGEST_INT
 
@@ -127,8 +135,10 @@ def build_legacy(
     async def legacy(scope: Scope, receive: Receive, send: Send) -> None:
         request_id = scope["state"]["request_id"] = request_id_of(scope)
         path = scope["path"]
-        if path == paths.SESSIONS:
-            methods: Handlers = sessions
+        if has_encoded_slash(scope):
+            methods: Handlers = {}
+        elif path == paths.SESSIONS:
+            methods = sessions
         elif path == paths.ASSIGNMENTS:
             methods = assignments
         elif ONE_ASSIGNMENT.fullmatch(path):
@@ -173,6 +183,11 @@ def choose(methods: Handlers, method: str) -> Handler:
         allowed = [*methods, *(["HEAD"] if "GET" in methods else [])]
         raise LegacyError(405, "no such method on this path", ", ".join(sorted(allowed)))
     return handler
+
+
+def has_encoded_slash(scope: Scope) -> bool:
+    """`%2F` is part of a segment (RFC 3986, section 2.2). The decoded path no longer shows it."""
+    return b"%2f" in scope.get("raw_path", b"").lower()
 
 
 async def enter(scope: Scope, role: Role, path: str) -> Context:
@@ -229,4 +244,6 @@ async def read_json_body(request: Request, most: int) -> bytes:
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise LegacyError(415, "the content type must be application/json")
+    if is_encoded(request.scope):
+        raise LegacyError(415, ENCODED)
     return body

@@ -20,6 +20,7 @@ LEGACY = re.compile(rb"%b(?![^/?])" % ROOT.encode())
 LONGEST_PATH = 2048  # that is said again
 TOO_BUSY = "the service has too much to do"
 TOO_LONG = "the headers are too long"
+INVALID = "the request is not valid HTTP"
 TOO_SLOW = "the request did not arrive in time"
 # A refusal's first line says what its body says, whatever newer Pythons call it.
 START = STATUS_LINE | {

@@ -70,7 +70,7 @@ class Exchange:
         self.head = b""  # what was not sent yet, as the body comes at once
         self.is_begun = False
         self.is_chunked = False
-        self.left = 0  # bytes of the body that were promised and are still to come
+        self.left: int | None = 0  # bytes of the body still to be sent; None: it ends with the connection
         self.is_complete = False
 
     async def run(self, app: ASGIApp) -> None:
@@ -136,15 +136,18 @@ class Exchange:
         if length is not None:
             self.left = int(length)
         elif self.scope["method"] != "HEAD" and status not in WITHOUT_BODY:
-            self.is_chunked = True
-            all_said += IN_CHUNKS
+            if self.scope["http_version"] == "1.0":  # which knows no chunks
+                self.left = None
+            else:
+                self.is_chunked = True
+                all_said += IN_CHUNKS
         lines = b"\r\n".join([b": ".join(header) for header in all_said])
         ends_of_lines = 2 * (len(all_said) - 1)
         if len(lines) - len(lines.translate(None, CONTROLS)) != ends_of_lines:
             raise RuntimeError("a header holds a control character")
         self.head = b"%b%b\r\n\r\n" % (START[status], lines)
         self.is_begun = True
-        if self.is_chunked:  # a stream, which may say nothing for long
+        if self.is_chunked or self.left is None:  # a stream, which may be silent for long
             self.write(b"")
 
     def go_on(self, body: bytes, has_more: bool) -> None:
@@ -154,7 +157,7 @@ class Exchange:
             body = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             if not has_more:
                 body += b"0\r\n\r\n"
-        else:
+        elif self.left is not None:
             self.left -= len(body)
             if self.left < 0 or (self.left and not has_more):
                 raise RuntimeError("the body is not as long as its header says")
@@ -179,7 +182,10 @@ class Exchange:
         if self.is_over():
             return
         if self.is_begun and not self.head:
-            self.transport.close()
+            if self.left is None:  # a regular end would look like the end of the body
+                self.transport.abort()
+            else:
+                self.transport.close()
             return
         self.begin(500, SAID_OF_FAILURE)
         self.go_on(FAILED, has_more=False)

@@ -1,13 +1,15 @@
-"""HTTP behind `serve`: uvicorn's own protocol, with bounds on time, on bodies and on what is done at once.
+"""HTTP behind `serve`: uvicorn's protocol with limits on time, sizes and concurrent requests.
 
-A request is handed to the application when it has come in whole. So whoever sends slowly takes up none of the
-places that there are for requests, and what is too much is refused before anything was begun.
+The application receives a request once it is complete. A slow sender therefore holds no request slot, and the
+server rejects what exceeds a limit before any work is done.
 """
 
 import asyncio
+import re
 import sys
 from collections import deque
 from contextvars import Context
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,18 +18,25 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app import counts
 from app.load import Load
-from app.server.answers import TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
+from app.server.answers import INVALID, TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
 from app.server.exchange import Exchange
 
-LONGEST_HEADERS = 64 * 1024
-MOST_HELD = 64 * 1024 * 1024  # bytes of bodies that are still coming in, on all connections
-MOST_PIPELINED = 16
+LONGEST_HEADERS = 64 * 1024  # bytes; also of chunk extensions and trailers without body bytes in between
+MOST_HEADERS = 100
+MOST_HELD = 32 * 1024 * 1024  # bytes of incomplete bodies, over all connections
+MOST_PIPELINED = 100
 GRACE_SECONDS = 0.5  # when the process ends: for a request that is on its way on a connection that was idle
 LINGER_SECONDS = 2  # for a client that still sends what nobody reads, to see the answer
 ENOUGH = 64 * 1024  # bytes that a slow client takes meanwhile
 MOMENT = 0.002  # by which the event loop's timers come early
+LAST_READ_SECONDS = 0.01  # before a cut: a process that was stopped runs its timers before it reads
 HEALTH = (b"/livez", b"/readyz")
 IDLE, HEADERS, BODY, ANSWER = "idle", "headers", "body", "answer"
+VERSIONS = ("1.1", "1.0")
+# RFC 3986, section 3.2.2: a name, an address in brackets; then a port (RFC 9110, section 7.2).
+HOST = re.compile(
+    rb"(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*(?::[0-9]*)?|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?"
+)
 
 
 class EdgeProtocol(HttpToolsProtocol):
@@ -35,6 +44,7 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.parser = new_parser(self)
         self.load: Load = app_state["load"]
         self.now = self.loop.time
         self.phase = HEADERS  # what is waited for; a new connection has as long as a new request
@@ -45,8 +55,12 @@ class EdgeProtocol(HttpToolsProtocol):
         self.waiting: deque[Exchange] = deque()  # those that have come in, for their turn
         self.answering: Exchange | None = None  # or the last that was answered
         self.task: asyncio.Task[None]  # of it
-        self.fed, self.coming = 0, b""  # bytes of this turn: how many, and which
-        self.header_bytes = 0  # of headers that began in turns before
+        self.coming = b""  # the bytes that the parser reads at the moment
+        self.header_bytes = 0  # received since the request began, up to the last read
+        self.shared_bytes = 0  # of these, in a read that also held the end of the request before
+        self.framing_bytes = 0  # received since the last byte of a body
+        self.has_body_bytes = self.has_ended = False  # in this read: part of a body, the end of a request
+        self.named: dict[bytes, bytes] = {}  # headers by name
         self.held = 0  # bytes of a body that is not complete
         self.is_announced = False  # whether it was looked at what the headers say of the body
         self.is_shed = False  # the request that is coming in is refused when it is there
@@ -69,58 +83,117 @@ class EdgeProtocol(HttpToolsProtocol):
             self.transport.close()
         self.parser = None  # type: ignore[assignment]  # it holds this object
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A client that closes only its sending side still reads, so complete requests are answered first.
+        A stream ends, because a client that has left altogether looks the same."""
+        answering = self.answering
+        if answering is None or self.is_free() or answering.is_chunked or self.scheme == "https":
+            return False
+        self.close_after_last()
+        return True
+
     # --- what comes in --------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         while data and not self.is_deaf:
-            self.fed, self.coming, self.rest = len(data), data, b""
+            self.coming, self.rest = data, b""
+            self.has_body_bytes = self.has_ended = False
             super().data_received(data)
+            if not self.is_deaf:
+                self.limit_partial(len(data))
             self.coming, data = b"", self.rest
+
+    def limit_partial(self, received: int) -> None:
+        """Limits what is kept of a request that is not complete after a read.
+
+        The parser does not tell how much of a read belongs to which request, so what shares a read with an
+        earlier request is not counted. One read is at most 256 KiB."""
         if self.phase is HEADERS:
-            self.header_bytes += self.fed
-            if self.header_bytes > LONGEST_HEADERS and not self.is_deaf:
+            self.header_bytes += received
+            if self.has_ended:
+                self.shared_bytes = self.header_bytes
+            if self.header_bytes - self.shared_bytes > LONGEST_HEADERS:
                 self.refuse(431, TOO_LONG)
-        elif self.phase is BODY and not self.is_deaf:
-            self.await_body()
+        elif self.phase is BODY:
+            self.framing_bytes = 0 if self.has_body_bytes else self.framing_bytes + received
+            if self.framing_bytes > LONGEST_HEADERS:
+                self.refuse(431, TOO_LONG)
+            else:
+                self.await_body()
 
     def on_message_begin(self) -> None:
+        if self.is_deaf:
+            return
         self.url, self.headers, self.exchange = b"", [], None
         self.phase, self.since = HEADERS, self.now()
+        self.header_bytes = self.shared_bytes = self.framing_bytes = 0
         self.is_shed = self.is_announced = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self.phase is HEADERS:  # else it is a trailer, and nobody asks for those
+        if self.phase is not HEADERS:
+            return  # a trailer: no part of the service reads those
+        if len(self.headers) >= MOST_HEADERS and not self.is_deaf:
+            self.refuse(431, TOO_LONG)
+        if not self.is_deaf:
             self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         if self.is_deaf:
             return
-        if self.header_bytes + self.fed > LONGEST_HEADERS and self.length_of_headers() > LONGEST_HEADERS:
+        may_be_long = self.header_bytes + len(self.coming) > LONGEST_HEADERS
+        if may_be_long and self.length_of_headers() > LONGEST_HEADERS:
             self.refuse(431, TOO_LONG)
             return
         if self.is_passed_over():
             return
-        self.phase, self.since, self.header_bytes = BODY, self.now(), 0
+        self.named = dict(self.headers)
+        version = self.parser.get_http_version()
+        if fault := self.fault_of_head(version):
+            self.refuse(*fault)
+            return
+        self.phase, self.since = BODY, self.now()
         if self.is_too_much() and self.is_free():
             self.is_shed = True
         elif len(self.waiting) >= MOST_PIPELINED:
-            self.give_up()
+            self.close_after_last()
         else:
-            self.begin_exchange()
+            self.begin_exchange("1.0" if version == "1.0" else "1.1")
 
-    def begin_exchange(self) -> None:
-        self.scope = scope = self.new_scope()
+    def fault_of_head(self, version: str) -> tuple[int, str] | None:
+        """The faults that RFC 9112 names and the parser accepts."""
+        host, coding = self.named.get(b"host"), self.named.get(b"transfer-encoding")
+        if version not in VERSIONS and not version.startswith("1."):
+            return 505, "the version of HTTP must be 1.0 or 1.1"
+        if host is None and version != "1.0":
+            return 400, "the Host header is missing"
+        if host is not None and not is_host(host):
+            return 400, "the Host header is not a valid host"
+        if len(self.named) != len(self.headers):
+            names = [name for name, _ in self.headers]
+            for name in (b"Host", b"Transfer-Encoding"):
+                if names.count(name.lower()) > 1:
+                    return 400, f"there must be one {name.decode()} header"
+        if coding is not None and version == "1.0":
+            return 400, "HTTP/1.0 has no Transfer-Encoding"
+        if coding is not None and coding.strip().lower() != b"chunked":
+            return 501, "the transfer coding must be chunked"
+        if b"#" in self.url:
+            return 400, "the request target must not have a fragment"
+        return None
+
+    def begin_exchange(self, version: str) -> None:
+        self.scope = scope = self.new_scope(version)
         if self.parser.should_upgrade():
             return  # a websocket begins
-        keeps = self.parser.should_keep_alive() and scope["http_version"] != "1.0"
+        keeps = version == "1.1" and self.parser.should_keep_alive()
         standing, done = self.server_state.default_headers, self.on_response_complete
         self.exchange = Exchange(scope, self.transport, self.flow, standing, keeps, done)
         if not self.is_free():
             self.flow.pause_reading()
 
-    def new_scope(self) -> Any:
+    def new_scope(self, version: str) -> Any:
         url = self.url
-        if url[:1] == b"/" and b"#" not in url:
+        if url[:1] == b"/":
             raw_path, _, query = url.partition(b"?")
         else:
             parsed = httptools.parse_url(url)
@@ -129,7 +202,7 @@ class EdgeProtocol(HttpToolsProtocol):
         return {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
-            "http_version": self.parser.get_http_version(),
+            "http_version": version,
             "server": self.server,
             "client": self.client,
             "scheme": self.scheme,
@@ -143,6 +216,7 @@ class EdgeProtocol(HttpToolsProtocol):
         }
 
     def on_body(self, body: bytes) -> None:
+        self.has_body_bytes = True
         exchange = self.exchange
         if self.is_deaf or self.is_shed or exchange is None:
             return
@@ -151,6 +225,7 @@ class EdgeProtocol(HttpToolsProtocol):
             self.hand_over_unread(exchange)
 
     def on_message_complete(self) -> None:
+        self.has_ended = True
         if self.is_deaf or self.is_passed_over():
             return
         self.phase = ANSWER
@@ -166,14 +241,12 @@ class EdgeProtocol(HttpToolsProtocol):
         fault = sys.exception()
         method = self.parser.get_method()
         if not isinstance(fault, httptools.HttpParserUpgrade) or method == b"CONNECT":
-            self.send_400_response("Invalid HTTP request received.")
+            self.refuse(400, INVALID)
             return
         version = self.parser.get_http_version().encode()
         lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
         lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
-        self.parser = httptools.HttpRequestParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
-        self.header_bytes = 0
+        self.parser = new_parser(self)
         self.rest = b"\r\n".join([*lines, b"", self.coming[fault.args[0] :]])
 
     def handle_websocket_upgrade(self) -> None:
@@ -190,11 +263,10 @@ class EdgeProtocol(HttpToolsProtocol):
         exchange = self.exchange  # none of a request that is refused
         if not self.is_announced:
             self.is_announced = True
-            said = dict(self.headers)
-            is_asked_for = said.get(b"expect", b"").lower() == b"100-continue"
+            is_asked_for = self.named.get(b"expect", b"").lower() == b"100-continue"
             if self.is_shed and is_asked_for:
                 self.refuse(503, TOO_BUSY)
-            elif exchange is not None and int(said.get(b"content-length", 0)) > self.longest_body():
+            elif exchange is not None and int(self.named.get(b"content-length", 0)) > self.longest_body():
                 exchange.body.clear()  # a part of it might be readable
                 self.hand_over_unread(exchange)
             elif is_asked_for and self.is_free():
@@ -289,16 +361,29 @@ class EdgeProtocol(HttpToolsProtocol):
             return
         self.phase, self.since = IDLE, self.now()
         self.transport.write(self.refusal(503, TOO_BUSY, closes=False))
+        if self.flow.write_paused:  # the client sends requests and reads no responses
+            self.give_up()
 
     def refuse(self, status: int, message: str) -> None:
-        """Whatever else comes on this connection is not read."""
+        """Nothing more is read from this connection. Earlier requests on it are still answered, and then the
+        connection is closed without this refusal."""
+        if not self.is_free():
+            self.close_after_last()
+            return
         self.is_deaf = True
         self.let_go()
-        if not self.is_free():
-            self.give_up()
-            return
         self.transport.write(self.refusal(status, message, closes=True))
         self.linger()
+
+    def close_after_last(self) -> None:
+        """Answers the requests that were received completely, then closes the connection."""
+        self.is_deaf = True
+        self.phase = ANSWER
+        self.let_go()
+        last = self.waiting[-1] if self.waiting else self.answering
+        assert last is not None
+        last.keep_alive = False
+        last.transport = LastAnswer(self)  # type: ignore[assignment]
 
     def refusal(self, status: int, message: str, closes: bool) -> bytes:
         counts.limits[message] += 1
@@ -316,15 +401,9 @@ class EdgeProtocol(HttpToolsProtocol):
         self.watch = self.loop.call_later(min(LINGER_SECONDS, self.seconds), self.transport.abort)
 
     def send_400_response(self, msg: str) -> None:
-        """uvicorn's, for what is no HTTP: nothing more is made of what comes on this connection."""
-        self.is_deaf = True
-        self.let_go()
-        if self.answering is None or self.is_free():
-            super().send_400_response(msg)
-            return
-        self.phase = ANSWER
-        last = self.waiting[-1] if self.waiting else self.answering
-        last.keep_alive = False  # what came before is answered
+        """uvicorn calls this for bytes that are not HTTP, also when they follow what was refused."""
+        if not self.is_deaf:
+            self.refuse(400, INVALID)
 
     def give_up(self) -> None:
         self.is_deaf = True
@@ -349,9 +428,18 @@ class EdgeProtocol(HttpToolsProtocol):
         now = self.now()
         due = self.due(now)
         if due <= now + MOMENT:
-            self.cut()
+            self.watch = self.loop.call_later(LAST_READ_SECONDS, self.cut_if_due)
         else:
             self.watch = self.loop.call_later(due - now, self.look)
+
+    def cut_if_due(self) -> None:
+        """The process may have been stopped for longer than the timeout. By now it has read the requests that
+        waited in the sockets."""
+        now = self.now()
+        if self.due(now) <= now + MOMENT:
+            self.cut()
+        else:
+            self.look()
 
     def due(self, now: float) -> float:
         due = now + min(self.seconds, self.timeout_keep_alive)
@@ -400,9 +488,24 @@ class EdgeProtocol(HttpToolsProtocol):
             self.look()
 
 
+def new_parser(protocol: EdgeProtocol) -> httptools.HttpRequestParser:
+    parser = httptools.HttpRequestParser(protocol)
+    parser.set_dangerous_leniencies(
+        lenient_data_after_close=True,  # as uvicorn does
+        lenient_version=True,  # a later HTTP/1.x is answered as 1.1 (RFC 9110, section 2.5)
+    )
+    return parser
+
+
+@lru_cache(256)
+def is_host(value: bytes) -> bool:
+    return HOST.fullmatch(value.strip()) is not None
+
+
 class LastAnswer:
     """The transport for a request whose body is not read to its end: the connection ends with its answer."""
 
     def __init__(self, protocol: EdgeProtocol) -> None:
         self.write = protocol.transport.write
+        self.abort = protocol.transport.abort
         self.close = protocol.linger

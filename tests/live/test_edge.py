@@ -3,12 +3,13 @@ and the client sees it; what is too much at once is refused in the contract's ow
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import count
 from typing import Any
 
 import pytest
 
+from app.server.protocol import MOST_PIPELINED
 from tests.live.edge import (
     ASSIGNMENTS,
     HOMEWORK,
@@ -252,6 +253,20 @@ def test_what_is_too_much_is_refused_at_once_and_what_was_begun_is_answered(narr
     assert (health, begun.status, again.status) == ([200, 200], 200, 200)
 
 
+def test_a_client_that_reads_no_refusals_is_disconnected(narrow: Edge) -> None:
+    """Else each refusal would stay in memory."""
+    requests = graphql(NAME) * 100
+
+    with narrow.line() as first:
+        with nobody_else_may_write(narrow.database), narrow.line(room=4096) as line:
+            first.say(homework())
+            until_busy(narrow)
+            with pytest.raises(ConnectionError):
+                for _ in range(64 * MIB // len(requests)):
+                    line.say(requests)
+        assert first.hear().status == 200
+
+
 def test_a_handshake_is_refused_too_while_there_is_too_much(narrow: Edge) -> None:
     with narrow.line() as first:
         with nobody_else_may_write(narrow.database):
@@ -293,19 +308,28 @@ def test_a_slow_request_is_refused_when_it_is_there_and_there_is_too_much(narrow
         assert slow.ask(whole).status == 200
 
 
-def test_requests_that_come_one_behind_the_other_are_answered_in_turn_and_not_too_many(edge: Edge) -> None:
+def test_requests_that_come_one_behind_the_other_are_answered_in_turn(edge: Edge) -> None:
     nowhere = request("GET", "/gateway/nowhere")
     last = request("GET", "/livez", b"connection: close\r\n")
 
     with edge.line() as line:
-        line.say((LIVE + homework() + nowhere) * 3 + last)
+        line.say((LIVE + homework() + nowhere) * 12 + last)
         heard = line.rest()
-    with edge.line() as line, suppress(ConnectionError):
-        line.say(LIVE * 100)
-        assert line.rest() == b""
 
-    statuses = [int(each[:3]) for each in heard.split(b"HTTP/1.1 ")[1:]]
-    assert statuses == [200, 200, 404] * 3 + [200]
+    assert statuses_in(heard) == [200, 200, 404] * 12 + [200]
+
+
+def test_of_too_many_requests_in_one_read_the_first_are_answered_and_the_connection_ends(edge: Edge) -> None:
+    with edge.line() as line:
+        line.say(LIVE * 200)
+        heard = line.rest()
+
+    assert statuses_in(heard) == [200] * (MOST_PIPELINED + 1)
+    assert heard.count(b"connection: close") == 1
+
+
+def statuses_in(heard: bytes) -> list[int]:
+    return [int(each[:3]) for each in heard.split(b"HTTP/1.1 ")[1:]]
 
 
 # --- other protocols ------------------------------------------------------------------------------
@@ -347,8 +371,7 @@ def test_a_wish_for_another_protocol_is_passed_over(edge: Edge, wish: bytes, is_
             line.say(said[-1])
             heard += line.rest()
 
-    statuses = [int(each[:3]) for each in heard.split(b"HTTP/1.1 ")[1:]]
-    assert statuses == [404, 200, 200, 200, 200]
+    assert statuses_in(heard) == [404, 200, 200, 200, 200]
 
 
 NO_HANDSHAKES = {

@@ -37,7 +37,15 @@ from app.schema.schema import Schema
 from app.schema.transport.browsers import with_headers
 from app.schema.transport.documents import DocumentRefused, Documents
 from app.schema.transport.event_stream import accepted, send_as_events, send_stream, takes_only_events
-from app.schema.transport.http import RETRY_AFTER, Reply, header, read_body, request_id_of, send_reply
+from app.schema.transport.http import (
+    ENCODED,
+    RETRY_AFTER,
+    Reply,
+    header,
+    read_body,
+    request_id_of,
+    send_reply,
+)
 from app.schema.transport.keyed import changes_in, once_for_operation, refuse_several
 from app.schema.transport.kinds import as_preferred
 from app.schema.transport.live import Entrance, LiveContext, is_subscription
@@ -238,10 +246,12 @@ class Endpoint(GraphQL[Context, None]):
         """The request as Strawberry wants it. The stock view takes bodies such as `null` for objects."""
         if request.method == "GET":
             data = self.parse_query_params(request.query_params)
-        elif (request.content_type or "").partition(";")[0].strip().lower() == JSON:
-            data = self.parse_json(await self.body_of(request))
-        else:
+        elif (request.content_type or "").partition(";")[0].strip().lower() != JSON:
             raise HTTPException(415, "The content type must be application/json.")
+        elif (request.headers.get("content-encoding") or "identity").lower() != "identity":
+            raise HTTPException(415, ENCODED)
+        else:
+            data = self.parse_json(await self.body_of(request))
         if not isinstance(data, dict):
             raise HTTPException(400, "The request must be a JSON object.")
         return Asked(

@@ -16,6 +16,7 @@ BLANKS = b" \t"  # around a value they are none of it (RFC 9110, section 5.5)
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
 RETRY_AFTER = (b"retry-after", b"1")  # beside a 503
+ENCODED = "the body must not have a content encoding"
 HEADERS = (  # of every answer; why, docs/decisions/0023 says
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -85,6 +86,11 @@ def request_id_of(scope: Scope) -> str:
     id = given if given and SAFE_REQUEST_ID.fullmatch(given) else token_hex(16)
     REQUEST_ID.set(id)  # for every line that is logged in its course
     return id
+
+
+def is_encoded(scope: Scope) -> bool:
+    """The service decompresses nothing, because a small body could become a huge one."""
+    return (header(scope, b"content-encoding") or "identity").lower() != "identity"
 
 
 async def read_body(request: Request, most: int) -> bytes | None:

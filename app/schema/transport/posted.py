@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from starlette.types import Message, Receive, Scope
 
-from app.schema.transport.http import header
+from app.schema.transport.http import header, is_encoded
 
 JSON = "application/json"
 
@@ -22,7 +22,7 @@ class Posted:
 
 async def read_at_once(scope: Scope, receive: Receive, most: int) -> tuple[Posted | None, Receive]:
     """The request if it came in one piece; whatever else it is, its body is handed on to be read again."""
-    if scope["method"] != "POST" or header(scope, b"content-type") != JSON:
+    if scope["method"] != "POST" or header(scope, b"content-type") != JSON or is_encoded(scope):
         return None, receive
     message = await receive()
     waiting = [message]
@@ -39,7 +39,7 @@ async def read_at_once(scope: Scope, receive: Receive, most: int) -> tuple[Poste
 async def read_whole(scope: Scope, receive: Receive, most: int) -> tuple[Posted | None, Receive]:
     """The same in any number of pieces, and however the content type is written."""
     kind = (header(scope, b"content-type") or "").partition(";")[0].strip().lower()
-    if scope["method"] != "POST" or kind != JSON:
+    if scope["method"] != "POST" or kind != JSON or is_encoded(scope):
         return None, receive
     message: Message = {"more_body": True}
     body = bytearray()

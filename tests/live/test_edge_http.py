@@ -1,0 +1,300 @@
+"""Promise: the server reads requests as RFC 9112 says, and no part of a request can grow without a limit."""
+
+import json
+import os
+import select
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from app.load import Load
+from app.server.protocol import EdgeProtocol
+from app.settings import Environment, Settings
+from tests.live.edge import (
+    ASSIGNMENTS,
+    HOMEWORK,
+    JSON,
+    MAY,
+    Edge,
+    Line,
+    at_the_edge,
+    behind_the_edge,
+    graphql,
+    homework,
+    request,
+)
+from tests.live.processes import LOADED
+
+pytestmark = pytest.mark.live
+
+LIVE = request("GET", "/livez")
+BODY = json.dumps(HOMEWORK).encode()
+NAME = '{ __type(name: "Query") { name } }'
+KIB = 1024
+MIB = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    with at_the_edge(tmp_path_factory.mktemp("edge")) as one:
+        yield one
+
+
+# --- parts without a limit of their own -----------------------------------------------------------
+
+CHUNKED = b"transfer-encoding: chunked\r\n"
+ENDLESS = {
+    "trailer": (b"2\r\n{}\r\n0\r\nx-late: ", b"a" * KIB),
+    "trailers": (b"2\r\n{}\r\n0\r\n", b"x-late: a\r\n" * 100),
+    "chunk extension": (b"2;x=", b"a" * KIB),
+    "chunk size": (b"", b"0" * KIB),
+}
+
+
+def answer_to_flood(line: Line, piece: bytes, most: int) -> bytes:
+    """Sends until the server closes the connection; fails if it reads more than `most` bytes."""
+    line.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    heard = b""
+    for _ in range(most // len(piece)):
+        try:
+            line.say(piece)
+            line.socket.setblocking(False)
+            heard += line.socket.recv(4096)
+        except BlockingIOError:
+            continue
+        except ConnectionError:
+            break
+        finally:
+            line.socket.setblocking(True)
+        if heard:
+            return heard
+    assert heard, f"the server took {most} bytes"
+    return heard
+
+
+@pytest.mark.parametrize(("start", "piece"), ENDLESS.values(), ids=list(ENDLESS))
+@pytest.mark.parametrize("path", ["/graphql", ASSIGNMENTS])
+def test_framing_without_end_is_refused(edge: Edge, path: str, start: bytes, piece: bytes) -> None:
+    with edge.line() as line:
+        line.say(request("POST", path, JSON, MAY, CHUNKED) + start)
+        heard = answer_to_flood(line, piece, 64 * MIB)
+
+    assert heard.startswith((b"HTTP/1.1 431 ", b"HTTP/1.1 400 "))
+
+
+def test_a_body_in_many_small_chunks_is_read(edge: Edge) -> None:
+    body = BODY.ljust(20_000)
+    chunks = b"".join(b"1;x=%b\r\n%c\r\n" % (b"y" * 20, byte) for byte in body)
+
+    with edge.line() as line:
+        answer = line.ask(
+            request("PUT", ASSIGNMENTS, JSON, MAY, CHUNKED) + chunks + b"0\r\nx-late: 1\r\n\r\n"
+        )
+
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("size", [70_000, 250_000])
+def test_a_long_body_and_the_start_of_the_next_request_share_a_read(edge: Edge, size: int) -> None:
+    long = json.dumps({"query": NAME}).encode().ljust(size)
+    second = graphql(NAME)
+
+    with edge.line() as line:
+        line.say(request("POST", "/graphql", JSON, MAY, body=long) + second[:40])
+        first = line.hear()
+        line.say(second[40:])
+
+        assert (first.status, line.hear().status) == (200, 200)
+
+
+def test_headers_after_a_pipelined_request_have_the_same_limit(edge: Edge) -> None:
+    with edge.line() as line:
+        line.say(LIVE + request("GET", "/livez", b"x-long: %b\r\n" % (b"y" * 300_000)))
+        answer, rest = line.hear(), line.rest()
+
+    assert (answer.status, rest.count(b"HTTP/1.1 200")) == (200, 0)
+
+
+@pytest.mark.parametrize(("count", "status"), [(99, 200), (100, 431)])
+def test_a_request_has_at_most_a_hundred_headers(edge: Edge, count: int, status: int) -> None:
+    headers = b"".join(b"x-%d: y\r\n" % number for number in range(count))
+
+    assert edge.ask(request("GET", "/livez", headers)).status == status
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+HOSTS = {
+    "none": (b"", "the Host header is missing"),
+    "two": (b"host: care\r\nhost: care\r\n", "there must be one Host header"),
+    "a blank": (b"host: care example\r\n", "the Host header is not a valid host"),
+    "a path": (b"host: care/x\r\n", "the Host header is not a valid host"),
+    "a user": (b"host: me@care\r\n", "the Host header is not a valid host"),
+    "a word as port": (b"host: care:http\r\n", "the Host header is not a valid host"),
+}
+
+
+@pytest.mark.parametrize(("host", "message"), HOSTS.values(), ids=list(HOSTS))
+@pytest.mark.parametrize("path", ["/graphql", ASSIGNMENTS])
+def test_a_request_names_one_valid_host(edge: Edge, path: str, host: bytes, message: str) -> None:
+    with edge.line() as line:
+        answer = line.ask(b"GET %b HTTP/1.1\r\n%b\r\n" % (path.encode(), host))
+
+        assert (answer.status, answer.message, answer.headers["connection"]) == (400, message, "close")
+        assert line.rest() == b""
+
+
+@pytest.mark.parametrize("host", [b"", b"care:8000", b"[::1]:8000", b"127.0.0.1", b"my_service", b"a%20b"])
+def test_valid_hosts_are_accepted(edge: Edge, host: bytes) -> None:
+    assert edge.ask(b"GET /livez HTTP/1.1\r\nhost: %b\r\n\r\n" % host).status == 200
+
+
+def test_http_1_0_needs_no_host(edge: Edge) -> None:
+    assert edge.ask(b"GET /livez HTTP/1.0\r\n\r\n").status == 200
+
+
+@pytest.mark.parametrize(("version", "status"), [(b"1.2", 200), (b"1.9", 200), (b"2.0", 505), (b"0.9", 505)])
+def test_a_later_minor_version_is_answered_and_another_major_version_is_refused(
+    edge: Edge, version: bytes, status: int
+) -> None:
+    answer = edge.ask(b"GET /livez HTTP/%b\r\nhost: care\r\n\r\n" % version)
+
+    assert answer.status == status
+
+
+CODINGS = {
+    "gzip, chunked": (b"1.1", b"transfer-encoding: gzip, chunked\r\n", 501),
+    "gzip and chunked": (b"1.1", b"transfer-encoding: gzip\r\ntransfer-encoding: chunked\r\n", 400),
+    "chunked in 1.0": (b"1.0", b"transfer-encoding: chunked\r\n", 400),
+}
+
+
+@pytest.mark.parametrize(("version", "headers", "status"), CODINGS.values(), ids=list(CODINGS))
+def test_a_transfer_coding_that_is_not_chunked_is_refused(
+    edge: Edge, version: bytes, headers: bytes, status: int
+) -> None:
+    start = b"POST /graphql HTTP/%b\r\nhost: care\r\n" % version
+    with edge.line() as line:
+        answer = line.ask(start + JSON + MAY + headers + b"\r\n2\r\n{}\r\n0\r\n\r\n")
+
+        assert answer.status == status
+        assert line.rest() == b""
+
+
+GZIP = b"content-encoding: gzip\r\n"
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/graphql"), ("PUT", ASSIGNMENTS)])
+def test_a_compressed_body_is_refused(edge: Edge, method: str, path: str) -> None:
+    compressed = edge.ask(request(method, path, JSON, MAY, GZIP, body=b"{}"))
+    plain = edge.ask(request(method, path, JSON, MAY, b"content-encoding: identity\r\n", body=b"{}"))
+
+    assert (compressed.status, compressed.message) == (415, "the body must not have a content encoding")
+    assert plain.status in (400, 404)
+
+
+def test_an_encoded_slash_does_not_separate_segments(edge: Edge) -> None:
+    paths = (f"{ASSIGNMENTS}%2f1", f"{ASSIGNMENTS}%2F1", ASSIGNMENTS.replace("/session", "%2Fsession"))
+    answers = [edge.ask(request("GET", path, MAY)) for path in paths]
+
+    assert [(each.status, each.message) for each in answers] == [(404, "no such path")] * 3
+    assert (
+        edge.ask(request("GET", ASSIGNMENTS.replace("a", "%61") + "?time-state=RUNNING", MAY)).status == 200
+    )
+
+
+def test_a_target_with_a_fragment_is_refused(edge: Edge) -> None:
+    answer = edge.ask(request("GET", f"{ASSIGNMENTS}#x", MAY))
+
+    assert (answer.status, answer.message) == (400, "the request target must not have a fragment")
+
+
+@pytest.mark.parametrize("path", ["/graphql", ASSIGNMENTS])
+def test_what_is_not_http_is_refused_in_the_shape_of_its_contract(edge: Edge, path: str) -> None:
+    with edge.line() as line:
+        answer = line.ask(b"GET %b HTTP/1.1\r\nhost care\r\n\r\n" % path.encode())
+
+        assert (answer.status, answer.message) == (400, "the request is not valid HTTP")
+        assert line.rest() == b""
+
+
+def test_a_client_that_closes_its_sending_side_is_answered(edge: Edge) -> None:
+    with edge.line() as line:
+        line.say(homework() + LIVE)
+        line.socket.shutdown(socket.SHUT_WR)
+        heard = line.rest()
+
+    assert heard.count(b"HTTP/1.1 200 OK") == 2
+
+
+# --- a stopped process, a stream ---------------------------------------------------------------------
+
+
+async def pieces(request: Request) -> Response:
+    async def parts() -> AsyncIterator[str]:
+        yield "one, "
+        yield "two"
+
+    return StreamingResponse(parts())
+
+
+@asynccontextmanager
+async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
+    yield {"load": Load(Settings(env=Environment.DEVELOPMENT))}
+
+
+async def ready(request: Request) -> Response:
+    return Response("ready")
+
+
+def small_app() -> Starlette:
+    return Starlette(routes=[Route("/pieces", pieces), Route("/ready", ready)], lifespan=lifespan)
+
+
+def serve_small_app(listener: socket.socket) -> None:
+    signal.signal(signal.SIGCONT, lambda number, frame: None)  # as on kernels that end epoll_wait at SIGCONT
+    config = uvicorn.Config(small_app(), http=EdgeProtocol, log_config=None, timeout_keep_alive=1)
+    uvicorn.Server(config).run([listener])
+
+
+def test_a_request_that_arrives_while_the_process_is_stopped_is_answered() -> None:
+    """The process runs its timers before it reads: the idle timeout has passed, and the request is there."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        process = LOADED.Process(target=serve_small_app, args=(listener,))
+        process.start()
+        try:
+            with Edge(*listener.getsockname(), "").line() as idle:
+                assert idle.ask(request("GET", "/ready")).status == 200
+                os.kill(process.pid, signal.SIGSTOP)
+                idle.say(request("GET", "/ready"))
+                assert not select.select([idle.socket], [], [], 1.5)[0]
+                os.kill(process.pid, signal.SIGCONT)
+
+                assert idle.hear().status == 200
+        finally:
+            process.kill()
+            process.join()
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[Edge]:
+    with behind_the_edge(small_app()) as address:
+        yield Edge(*address, "")
+
+
+def test_a_stream_to_http_1_0_has_no_chunks_and_ends_with_the_connection(plain: Edge) -> None:
+    with plain.line() as line:
+        line.say(b"GET /pieces HTTP/1.0\r\n\r\n")
+        head, _, body = line.rest().partition(b"\r\n\r\n")
+
+    assert b"transfer-encoding" not in head
+    assert (b"connection: close" in head, body) == (True, b"one, two")
