@@ -1,26 +1,51 @@
-"""What a process carries: how many requests at once, with how long bodies, and whether it is leaving."""
+"""Admission control: how much work a process accepts at once, and whether it is shutting down."""
 
 import asyncio
+from time import perf_counter
 
 from app.settings import Settings
 
+LONGEST_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
+WEIGHT = 0.05  # of the newest request in the average
+
 
 class Load:
-    """One for each process. Who listens for long counts no more once it is let in: it would for ever."""
+    """One per process. A stream frees its slot once accepted; otherwise it would hold the slot for ever."""
 
     def __init__(self, settings: Settings) -> None:
         self.most = settings.most_requests
         self.legacy_body = settings.legacy_body_limit
         self.graphql_body = settings.graphql_body_limit
-        self.running: set[asyncio.Task[None]] = set()  # requests that have come in whole and are not answered
-        self.held = 0  # bytes of bodies that are still coming in
+        self.running: set[asyncio.Task[None]] = set()  # requests that are complete and not answered
+        self.queued = 0  # of these, requests that the event loop has not started
+        self.seconds_each = 0.0  # average time between the starts of two queued requests
+        self.started = 0.0  # when the last one started
+        self.is_next = False  # whether the event loop turns to another queued request right after that one
+        self.held = 0  # bytes of incomplete bodies
         self.is_leaving = False
 
     def leave(self) -> None:
         self.is_leaving = True
 
+    def is_full(self) -> bool:
+        return len(self.running) >= self.most or self.queued * self.seconds_each > LONGEST_WAIT
+
+    def add(self, task: asyncio.Task[None]) -> None:
+        self.running.add(task)
+        self.queued += 1
+
+    def start(self) -> None:
+        """Called by a request when the event loop gets to it."""
+        now = perf_counter()
+        if self.is_next:
+            each = min(now - self.started, LONGEST_WAIT)  # a pause of the process is no request
+            self.seconds_each += (WEIGHT if self.seconds_each else 1) * (each - self.seconds_each)
+        self.queued -= 1
+        self.is_next = self.queued > 0
+        self.started = now
+
     def lasts(self) -> None:
-        """Said by a request that turns out to be answered by a stream."""
+        """Called by a request that is answered with a stream."""
         task = asyncio.current_task()
         assert task is not None
         self.running.discard(task)

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app import counts
 from app.load import Load
-from app.server.answers import INVALID, TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
+from app.server.answers import INVALID, TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused, simple_target
 from app.server.exchange import Exchange
 
 LONGEST_HEADERS = 64 * 1024  # bytes; also of chunk extensions and trailers without body bytes in between
@@ -95,6 +95,10 @@ class EdgeProtocol(HttpToolsProtocol):
     # --- what comes in --------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        if self.load.is_full() and self.phase is IDLE and (refusal := self.quick_refusal(data)):
+            self.since = self.now()
+            self.transport.write(refusal)
+            return
         while data and not self.is_deaf:
             self.coming, self.rest = data, b""
             self.has_body_bytes = self.has_ended = False
@@ -102,6 +106,21 @@ class EdgeProtocol(HttpToolsProtocol):
             if not self.is_deaf:
                 self.limit_partial(len(data))
             self.coming, data = b"", self.rest
+
+    def quick_refusal(self, data: bytes) -> bytes | None:
+        """Refuses a simple request without parsing it, which is most of what a refusal costs. For any other
+        request None, and the parser reads it."""
+        target = simple_target(data)
+        if (
+            target is None
+            or target in HEALTH
+            or self.flow.write_paused
+            or self.is_ending
+            or self.load.is_leaving
+        ):
+            return None
+        counts.limits[TOO_BUSY] += 1
+        return refused(503, TOO_BUSY, target, [], False, self.server_state.default_headers, closes=False)
 
     def limit_partial(self, received: int) -> None:
         """Limits what is kept of a request that is not complete after a read.
@@ -290,7 +309,7 @@ class EdgeProtocol(HttpToolsProtocol):
         return self.parser.should_upgrade() and not self._should_upgrade()
 
     def is_too_much(self) -> bool:
-        return len(self.load.running) >= self.load.most and self.url not in HEALTH
+        return self.load.is_full() and self.url not in HEALTH
 
     def longest_body(self) -> int:
         return self.load.legacy_body if is_legacy(self.url) else self.load.graphql_body
@@ -322,9 +341,10 @@ class EdgeProtocol(HttpToolsProtocol):
         if self.is_ending or self.load.is_leaving:
             exchange.keep_alive = False
         self.answering = exchange
-        self.task = task = self.loop.create_task(exchange.run(self.app), context=Context())
+        run = exchange.run(self.app, self.load.start)
+        self.task = task = self.loop.create_task(run, context=Context())
         self.tasks.add(task)
-        self.load.running.add(task)
+        self.load.add(task)
         task.add_done_callback(self.ended)
 
     def ended(self, task: asyncio.Task[None]) -> None:

@@ -2,6 +2,7 @@
 and the client sees it; what is too much at once is refused in the contract's own shape, health never."""
 
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -251,6 +252,42 @@ def test_what_is_too_much_is_refused_at_once_and_what_was_begun_is_answered(narr
     assert (refused[0].headers["x-request-id"], json.loads(refused[1].body)["path"]) == ("mine", ASSIGNMENTS)
     assert (head.status, head.body, head.headers["content-length"] > "100") == (503, b"", True)
     assert (health, begun.status, again.status) == ([200, 200], 200, 200)
+
+
+ONE = graphql(NAME)
+WHILE_BUSY = {
+    "one": (ONE, [503]),
+    "with a query string": (request("GET", "/gateway/profile?a=b#"), [400]),
+    "two in one read": (ONE * 2, [503, 503]),
+    "one and the start of another": (ONE + LIVE[:9], [503]),
+    "health": (LIVE, [200]),
+    "without the end of its body": (ONE[:-1], []),
+    "in chunks": (request("POST", "/graphql", JSON, b"transfer-encoding: chunked\r\n") + b"0\r\n\r\n", [503]),
+    "with two lengths": (ONE.replace(b"content-type", b"content-length: 1\r\ncontent-type"), [400]),
+    "with a bare line feed": (ONE.replace(b"host: care", b"host: care\nx: y"), [400]),
+    "that ends the connection": (graphql(NAME, b"connection: close\r\n"), [503]),
+    "that keeps the connection": (graphql(NAME, b"connection: keep-alive\r\n"), [503]),
+    "for a websocket": (request("GET", "/graphql", UPGRADE), [503]),
+    "HEAD": (request("HEAD", "/graphql"), [503]),
+}
+
+
+@pytest.mark.parametrize(("said", "statuses"), WHILE_BUSY.values(), ids=list(WHILE_BUSY))
+def test_an_overloaded_process_reads_requests_like_any_other(
+    narrow: Edge, said: bytes, statuses: list[int]
+) -> None:
+    """It refuses simple ones without the parser: it must agree with it on where they end."""
+    with narrow.line() as first, narrow.line() as line:
+        with nobody_else_may_write(narrow.database):
+            first.say(homework())
+            until_busy(narrow)
+            assert line.ask(ONE).status == 503
+            line.say(said)
+            line.socket.shutdown(socket.SHUT_WR)
+            heard = line.rest()
+        assert first.hear().status == 200
+
+    assert statuses_in(heard) == statuses
 
 
 def test_a_client_that_reads_no_refusals_is_disconnected(narrow: Edge) -> None:

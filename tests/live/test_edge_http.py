@@ -5,8 +5,10 @@ import os
 import select
 import signal
 import socket
+import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -256,8 +258,14 @@ async def ready(request: Request) -> Response:
     return Response("ready")
 
 
+async def busy(request: Request) -> Response:
+    time.sleep(0.03)  # what keeps the event loop busy
+    return Response("done")
+
+
 def small_app() -> Starlette:
-    return Starlette(routes=[Route("/pieces", pieces), Route("/ready", ready)], lifespan=lifespan)
+    routes = [Route("/busy", busy), Route("/pieces", pieces), Route("/ready", ready)]
+    return Starlette(routes=routes, lifespan=lifespan)
 
 
 def serve_small_app(listener: socket.socket) -> None:
@@ -298,3 +306,18 @@ def test_a_stream_to_http_1_0_has_no_chunks_and_ends_with_the_connection(plain: 
 
     assert b"transfer-encoding" not in head
     assert (b"connection: close" in head, body) == (True, b"one, two")
+
+
+def test_a_request_that_would_wait_too_long_for_the_event_loop_is_refused(plain: Edge) -> None:
+    """Although far fewer requests than the limit are being processed."""
+    with ExitStack() as stack:
+        lines = [stack.enter_context(plain.line()) for _ in range(30)]
+        rounds = []
+        for _ in range(3):  # the process accepts the connections, measures how long a request takes, refuses
+            for line in lines:
+                line.say(request("GET", "/busy"))
+            rounds.append(Counter(line.hear().status for line in lines))
+
+        assert rounds[:2] == [{200: 30}] * 2
+        assert rounds[2].keys() == {200, 503}
+        assert plain.ask(request("GET", "/busy")).status == 200
