@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app import counts
 from app.load import Load
+from app.schema.transport.http import BLANKS, NAMED
 from app.server.answers import INVALID, TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused, simple_target
 from app.server.exchange import Exchange
 
@@ -154,7 +155,7 @@ class EdgeProtocol(HttpToolsProtocol):
         if len(self.headers) >= MOST_HEADERS and not self.is_deaf:
             self.refuse(431, TOO_LONG)
         if not self.is_deaf:
-            self.headers.append((name.lower(), value))
+            self.headers.append((name.lower(), value.strip(BLANKS)))
 
     def on_headers_complete(self) -> None:
         if self.is_deaf:
@@ -194,7 +195,7 @@ class EdgeProtocol(HttpToolsProtocol):
                     return 400, f"there must be one {name.decode()} header"
         if coding is not None and version == "1.0":
             return 400, "HTTP/1.0 has no Transfer-Encoding"
-        if coding is not None and coding.strip().lower() != b"chunked":
+        if coding is not None and coding.lower() != b"chunked":
             return 501, "the transfer coding must be chunked"
         if b"#" in self.url:
             return 400, "the request target must not have a fragment"
@@ -218,7 +219,7 @@ class EdgeProtocol(HttpToolsProtocol):
             parsed = httptools.parse_url(url)
             raw_path, query = parsed.path, parsed.query or b""
         path = raw_path.decode("ascii")
-        return {
+        scope: dict[str, Any] = {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
             "http_version": version,
@@ -233,6 +234,9 @@ class EdgeProtocol(HttpToolsProtocol):
             "headers": self.headers,
             "state": self.app_state.copy(),
         }
+        if len(self.named) == len(self.headers):
+            scope[NAMED] = self.named
+        return scope
 
     def on_body(self, body: bytes) -> None:
         self.has_body_bytes = True
@@ -519,7 +523,7 @@ def new_parser(protocol: EdgeProtocol) -> httptools.HttpRequestParser:
 
 @lru_cache(256)
 def is_host(value: bytes) -> bool:
-    return HOST.fullmatch(value.strip()) is not None
+    return HOST.fullmatch(value) is not None
 
 
 class LastAnswer:

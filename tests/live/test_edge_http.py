@@ -312,12 +312,11 @@ def test_a_request_that_would_wait_too_long_for_the_event_loop_is_refused(plain:
     """Although far fewer requests than the limit are being processed."""
     with ExitStack() as stack:
         lines = [stack.enter_context(plain.line()) for _ in range(30)]
-        rounds = []
-        for _ in range(3):  # the process accepts the connections, measures how long a request takes, refuses
+        statuses: Counter[int] = Counter()
+        while 503 not in statuses and statuses.total() < 300:  # the process has to measure a few first
             for line in lines:
                 line.say(request("GET", "/busy"))
-            rounds.append(Counter(line.hear().status for line in lines))
+            statuses += Counter(line.hear().status for line in lines)
 
-        assert rounds[:2] == [{200: 30}] * 2
-        assert rounds[2].keys() == {200, 503}
+        assert statuses.keys() == {200, 503}
         assert plain.ask(request("GET", "/busy")).status == 200

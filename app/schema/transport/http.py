@@ -12,6 +12,7 @@ from app.care.allowance import MINUTE, Allowance
 from app.logs import REQUEST_ID
 
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+NAMED = "named_headers"  # in the scope: headers by name, for those who look up several
 BLANKS = b" \t"  # around a value they are none of it (RFC 9110, section 5.5)
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
@@ -64,9 +65,9 @@ def rate_headers(allowance: Allowance, status: int) -> list[tuple[bytes, bytes]]
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    named = scope.get("named_headers")
+    named = scope.get(NAMED)
     if named is None:  # nearly every request is asked for several
-        named = scope["named_headers"] = by_name(scope["headers"])
+        named = scope[NAMED] = by_name(scope["headers"])
     said = named.get(name)
     return None if said is None else said.decode("latin-1")
 
