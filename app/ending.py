@@ -1,22 +1,36 @@
-"""How a process hears that it is to end, and who is told when."""
+"""How a process ends: by a signal, with the first of several processes, or when a part of it has failed."""
 
 import asyncio
+import faulthandler
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import parent_process
 
+from app.background import Vitals
+
+END_SECONDS = 8  # from when the server is stopped; its own limit for requests is 5 s
+STDERR = 2
+
+
+def end_within(seconds: float) -> None:
+    """After so many seconds the process writes what each thread does, and exits with code 1."""
+    faulthandler.dump_traceback_later(seconds, exit=True, file=STDERR)
+
 
 @contextmanager
-def told_to_stop(leave: Callable[[], None], stop: Callable[[], None], pause: float) -> Iterator[None]:
-    """Calls `leave` as soon as the process is told to end, and `stop` when it is to end indeed: after a pause
-    in which those who send it requests can notice, unless it was said at the keyboard or is said again. Only
-    then the server hears of it, which waits for its answers to be complete before it tells the application;
-    a stream would never be.
+def told_to_stop(
+    leave: Callable[[], None], stop: Callable[[], None], pause: float, vitals: Vitals
+) -> Iterator[None]:
+    """On SIGTERM calls `leave` at once, and after `pause` seconds `stop` and the server's own handler. Load
+    balancers notice in between. Ctrl-C and a second signal skip the pause. `stop` is needed because the
+    server waits for its responses before it ends the application, and a stream would never be complete.
 
-    One of several processes is told by the death of the first, too: left alone it would hold the port."""
+    The death of the parent process counts as SIGTERM: left alone, a worker would hold the port. The failure
+    of a part counts as SIGTERM without the pause."""
     if threading.current_thread() is not threading.main_thread():
+        vitals.on_failure(leave)
         yield
         return
     loop = asyncio.get_running_loop()
@@ -27,8 +41,10 @@ def told_to_stop(leave: Callable[[], None], stop: Callable[[], None], pause: flo
     def heard(number: int, frame: object) -> None:
         loop.call_soon_threadsafe(leave)
         if number == signal.SIGTERM and pause and not told:
+            end_within(pause + END_SECONDS)
             loop.call_soon_threadsafe(loop.call_later, pause, end, number)
         else:
+            end_within(END_SECONDS)
             end(number)
         told.append(number)
 
@@ -40,11 +56,18 @@ def told_to_stop(leave: Callable[[], None], stop: Callable[[], None], pause: flo
         loop.remove_reader(sentinel)
         heard(signal.SIGTERM, None)
 
+    def failed() -> None:
+        loop.call_soon_threadsafe(leave)
+        if signal.SIGTERM in known:
+            end_within(END_SECONDS)
+            loop.call_soon_threadsafe(end, signal.SIGTERM)
+
     for each in known:
         signal.signal(each, heard)
     first = parent_process()  # of several; who is started by hand has none
     if first and signal.SIGTERM in known:
         loop.add_reader(first.sentinel, left_alone, first.sentinel)
+    vitals.on_failure(failed)
     try:
         yield
     finally:

@@ -6,16 +6,15 @@ those who are slow, and a word that is lost loses no event.
 
 import asyncio
 import contextvars
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from app import counts
+from app.background import keep_running
 from app.care.context import Role, Viewer
 from app.care.errors import TooManyListening
 from app.db.following import Follow, Parties
-
-logger = logging.getLogger("care.feed")
 
 PAUSE_SECONDS = 5  # until what could not be followed is tried again
 MOST_LISTENING = 100  # subscriptions of one viewer, in one process
@@ -53,10 +52,7 @@ class Feed:
 
     async def keep_following(self) -> None:
         while True:
-            try:
-                await self.follow(self.ring)
-            except Exception as fault:
-                logger.warning("events are noticed late for now: %s", type(fault).__name__)
+            await keep_running("the event feed", partial(self.follow, self.ring), PAUSE_SECONDS)
             await asyncio.sleep(PAUSE_SECONDS)
 
     def ring(self, parties: Parties) -> None:

@@ -19,6 +19,8 @@ async def live(request: Request) -> Response:
 
 async def ready(request: Request) -> Response:
     """The database answers and has the tables that this version needs, and the process stays."""
+    if part := request.state.vitals.failed_part:
+        return JSONResponse({"status": f"{part} has ended"}, 503)
     if request.state.load.is_leaving:
         return JSONResponse({"status": "leaving"}, 503)
     door: Door = request.state.door

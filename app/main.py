@@ -19,6 +19,7 @@ from app import ide
 from app.auth.door import Door
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
+from app.background import Vitals
 from app.care.allowance import Allowances
 from app.care.context import utc_now
 from app.db.audit.records import Recorder
@@ -64,6 +65,7 @@ def create_app(
     refuse_unaudited(settings)
     keep_quiet(not settings.in_development)
     keys = keys_for(settings)
+    vitals = Vitals()
     webhook = open_webhook(settings)
     manner = manner_of(settings)
     schema = schema_of_service(settings.engine, manner, *([tracing] if tracing else []))
@@ -73,7 +75,12 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
         verifier = Verifier(settings, keys)
-        db = await open_database(settings.database, settings.read_threads, loop_read_ms=settings.loop_read_ms)
+        db = await open_database(
+            settings.database,
+            settings.read_threads,
+            loop_read_ms=settings.loop_read_ms,
+            failed=vitals.fail,
+        )
         recorder = Recorder(db) if settings.audit else None
         feed = Feed(following(settings.database, db))
         load = Load(settings)
@@ -81,7 +88,7 @@ def create_app(
         dispatches = dispatching(db, webhook, clock) if settings.dispatcher else nullcontext()
         try:
             async with dispatches, keeping(db, usage, clock), AsyncExitStack() as stack:
-                with told_to_stop(load.leave, feed.stop, settings.drain_seconds):
+                with told_to_stop(load.leave, feed.stop, settings.drain_seconds, vitals):
                     await stack.enter_async_context(telling(settings, db, load, feed, keys))
                     if tracing:
                         stack.enter_context(tracing.opened())
@@ -97,6 +104,7 @@ def create_app(
                         "feed": feed,
                         "load": load,
                         "usage": usage,
+                        "vitals": vitals,
                     }
         finally:
             await feed.close()
@@ -143,6 +151,7 @@ def create_app(
         lifespan=lifespan,
         exception_handlers={Exception: say_fault},
     )
+    app.state.vitals = vitals
     app.router.redirect_slashes = False  # a POST that is redirected loses its body in many clients
     return app
 

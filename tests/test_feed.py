@@ -114,4 +114,4 @@ def test_what_is_lost_is_followed_anew(
 
     run_soon(run())
 
-    assert caplog.messages == ["events are noticed late for now: ConnectionError"] * 2
+    assert caplog.messages == ["the event feed waits for what it depends on: ConnectionError"] * 2

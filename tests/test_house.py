@@ -30,7 +30,7 @@ ROOMS_BY_FLOOR = {
     5: ("rest_compat", "first_minute", "moving"),
     4: ("schema", "ide"),
     3: ("auth", "engine", "feed", "load", "ending", "development", "dispatch"),
-    2: ("care",),
+    2: ("care", "background"),
     1: ("db", "logs"),
     0: ("settings", "quiet", "counts", "paths", "version"),
 }

@@ -4,9 +4,11 @@ import asyncio
 import logging.config
 import signal
 from contextlib import AsyncExitStack
+from functools import partial
 
 import click
 
+from app.background import Vitals
 from app.care.context import utc_now
 from app.cli.running import no_work, on_database, refuse_barred, settings_or_warn
 from app.db.drivers import Database, open_database
@@ -14,6 +16,7 @@ from app.db.tables import DeliveryState, EventKind, moment_as_text
 from app.dispatch.dispatcher import dispatch
 from app.dispatch.upkeep import Listed, listing, retry_dead, retry_event
 from app.dispatch.webhook import TYPES, Webhook, open_webhook
+from app.ending import END_SECONDS, end_within
 from app.logs import config_of
 from app.quiet import keep_quiet
 from app.settings import Settings
@@ -34,10 +37,18 @@ def worker() -> None:
 
 
 async def work_until_stopped(settings: Settings, webhook: Webhook | None) -> None:
-    stop = asyncio.Event()
+    stop, vitals, loop = asyncio.Event(), Vitals(), asyncio.get_running_loop()
+
+    def end() -> None:
+        end_within(END_SECONDS)
+        stop.set()
+
     for each in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(each, stop.set)
-    db = await open_database(settings.database, settings.read_threads, loop_read_ms=settings.loop_read_ms)
+        loop.add_signal_handler(each, end)
+    vitals.on_failure(partial(loop.call_soon_threadsafe, end))
+    db = await open_database(
+        settings.database, settings.read_threads, loop_read_ms=settings.loop_read_ms, failed=vitals.fail
+    )
     try:
         logging.getLogger("care.dispatch").info("dispatching %s a webhook", "to" if webhook else "without")
         async with AsyncExitStack() as stack:
@@ -49,6 +60,8 @@ async def work_until_stopped(settings: Settings, webhook: Webhook | None) -> Non
             await dispatch(db, webhook, utc_now, stop)
     finally:
         await db.close()
+    if vitals.failed_part:
+        raise SystemExit(1)  # so that what watches over the process starts it again
 
 
 @click.group()

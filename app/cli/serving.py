@@ -55,20 +55,24 @@ def serve_with(
             tell_for_all(settings)
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, stopped)
-    uvicorn.run(
-        app if workers == 1 else "app.main:app",
-        workers=workers,
-        host=host,
-        port=port,
-        http="app.server.protocol:EdgeProtocol",  # by name: worker processes load it when they answer already
-        ws="app.server.sockets:EdgeSocket",
-        log_config=config_of(settings),
-        log_level=settings.log_level,
-        access_log=False,  # paths and queries name people's records
-        server_header=False,
-        timeout_graceful_shutdown=STOP_SECONDS,
-        ws_max_size=settings.graphql_body_limit,  # uvicorn would gather 16 MiB, before anybody is let in
-    )
+    try:
+        uvicorn.run(
+            app if workers == 1 else "app.main:app",
+            workers=workers,
+            host=host,
+            port=port,
+            http="app.server.protocol:EdgeProtocol",  # by name: workers load it when they answer already
+            ws="app.server.sockets:EdgeSocket",
+            log_config=config_of(settings),
+            log_level=settings.log_level,
+            access_log=False,  # paths and queries name people's records
+            server_header=False,
+            timeout_graceful_shutdown=STOP_SECONDS,
+            ws_max_size=settings.graphql_body_limit,  # uvicorn would gather 16 MiB, before anybody is let in
+        )
+    finally:
+        if workers == 1 and app.state.vitals.failed_part:
+            raise SystemExit(1)  # so that what watches over the process starts it again
 
 
 def refuse_taken_port(host: str, port: int, advice: str = "") -> None:

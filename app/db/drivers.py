@@ -1,5 +1,6 @@
 """What the two databases share: how one is opened and asked, and what it says when it cannot answer."""
 
+import logging
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,9 @@ from urllib.parse import unquote, urlsplit
 from app.db.statements import Operation, Step
 
 Result = TypeVar("Result")
+Failed = Callable[[str, BaseException], None]  # called with the part of a driver that ended, from any thread
+
+logger = logging.getLogger("care.database")
 
 
 class DatabaseError(Exception):
@@ -55,18 +59,27 @@ class Database(Protocol):
     def occupancy(self) -> Occupancy: ...
 
 
+def log_failure(part: str, fault: BaseException) -> None:
+    logger.critical("%s has ended", part, exc_info=fault)
+
+
 async def open_database(
-    url: str, readers: int = 4, patience: float | None = 60, loop_read_ms: int = 5
+    url: str,
+    readers: int = 4,
+    patience: float | None = 60,
+    loop_read_ms: int = 5,
+    failed: Failed = log_failure,
 ) -> Database:
     """`patience` is how many seconds a statement may take on PostgreSQL; None is for whole-world commands.
 
     `loop_read_ms` is how long a read of SQLite may take on the event loop before it goes on in a thread.
+    `failed` is called when a thread has ended without which the database cannot be used.
     """
     # The drivers stand on this module, and the one that is not asked for is not loaded.
     if url.startswith("sqlite:///"):
         from app.db.sqlite import SqliteDatabase
 
-        return SqliteDatabase(sqlite_path(url), readers, loop_read_ms)
+        return SqliteDatabase(sqlite_path(url), readers, loop_read_ms, failed)
     from app.db.postgres import open_postgres
 
     return await open_postgres(url, readers, patience)

@@ -12,16 +12,18 @@ from time import perf_counter, sleep
 from typing import Any, TypeVar
 
 from app import counts
-from app.db.drivers import DatabaseUnavailable, run_steps
+from app.db.drivers import DatabaseUnavailable, Failed, run_steps
 from app.db.statements import Operation, Step
 
 Result = TypeVar("Result")
 
 MOST_TOGETHER = 64
 GATHERING_SECONDS = 0.001  # what several write at the same time comes in one after the other
+ENDED = "the database writer has ended; nothing was changed"
+ENDED_MEANWHILE = "the database writer has ended; whether the change was kept is not known"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Waiting:
     """An operation that somebody waits for, and what became of it."""
 
@@ -32,15 +34,23 @@ class Waiting:
 
 
 class Writer:
-    """`run` runs a step on a connection; an operation hears of a fault only while its transaction stands."""
+    """`run` runs a step on a connection; an operation hears of a fault only while its transaction stands.
+
+    Whatever an operation raises, the thread goes on. A fault elsewhere ends the thread: then every caller
+    gets DatabaseUnavailable, and `failed` is called.
+    """
 
     def __init__(
         self,
         connect: Callable[[], sqlite3.Connection],
         run: Callable[[sqlite3.Connection, Step], list[Any]],
+        failed: Failed,
     ) -> None:
         self.connect = connect
         self.run = run
+        self.failed = failed
+        self.has_ended = False
+        self.unanswered: set[Waiting] = set()
         self.connection: sqlite3.Connection | None = None
         self.has_company = False  # were there several in the last group?
         self.queue: SimpleQueue[Waiting | None] = SimpleQueue()
@@ -50,8 +60,14 @@ class Writer:
 
     async def write(self, operation: Operation[Result]) -> Result:
         waiting = Waiting(operation, asyncio.get_running_loop().create_future())
-        self.queue.put(waiting)
-        return await waiting.future  # type: ignore[no-any-return]
+        self.unanswered.add(waiting)
+        try:
+            if self.has_ended:  # checked after `add`: the thread sets it before it answers what is unanswered
+                raise DatabaseUnavailable(ENDED)
+            self.queue.put(waiting)
+            return await waiting.future  # type: ignore[no-any-return]
+        finally:
+            self.unanswered.discard(waiting)
 
     def close(self) -> None:
         """Waits for what waits."""
@@ -61,9 +77,23 @@ class Writer:
     # --- in the thread ---
 
     def work(self) -> None:
-        while self.work_on_a_group():
-            pass
+        try:
+            while self.work_on_a_group():
+                pass
+        except BaseException as fault:
+            self.end(fault)
         self.drop_connection()
+
+    def end(self, fault: BaseException) -> None:
+        self.has_ended = True
+        try:
+            left = list(self.unanswered)
+            for one in left:
+                one.fault = DatabaseUnavailable(ENDED_MEANWHILE)
+                one.fault.__cause__ = fault
+            answer(left)
+        finally:
+            self.failed("the database writer", fault)
 
     def work_on_a_group(self) -> bool:
         waiting = self.next_group()
@@ -112,11 +142,12 @@ class Writer:
                 self.run_by_itself(connection, one, is_alone)
             if connection.in_transaction or not is_alone:
                 connection.execute("COMMIT")
-            counts.commits.add(perf_counter() - began)
-            counts.committed.add(len(ran))
         except BaseException as fault:
             self.roll_back(connection)
             fail_together(ran, fault)
+        else:
+            counts.commits.add(perf_counter() - began)
+            counts.committed.add(len(ran))
         return ran
 
     def run_by_itself(self, connection: sqlite3.Connection, one: Waiting, is_alone: bool) -> None:
@@ -133,7 +164,7 @@ class Writer:
             if not connection.in_transaction:  # SQLite ended it: a full disk, an I/O error
                 raise
             connection.execute("ROLLBACK" if is_alone else "ROLLBACK TO operation")
-            one.fault = fault
+            one.fault = as_exception(fault)
         if not is_alone:
             connection.execute("RELEASE operation")
 
@@ -148,6 +179,15 @@ class Writer:
         if self.connection is not None:
             self.connection.close()
             self.connection = None
+
+
+def as_exception(fault: BaseException) -> Exception:
+    """SystemExit and its kind would end the caller's event loop."""
+    if isinstance(fault, Exception):
+        return fault
+    error = RuntimeError(f"an operation raised {type(fault).__name__}")
+    error.__cause__ = fault
+    return error
 
 
 def fail_together(ran: list[Waiting], fault: BaseException) -> None:

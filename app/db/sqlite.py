@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import orjson
 
 from app import counts
-from app.db.drivers import DatabaseError, DatabaseUnavailable, Occupancy, run_steps
+from app.db.drivers import DatabaseError, DatabaseUnavailable, Failed, Occupancy, run_steps
 from app.db.group_commit import Writer
 from app.db.statements import Bulk, Operation, Step, Values, Written
 from app.db.tables import moment_as_text
@@ -46,7 +46,7 @@ OUT_OF_TIME = {sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY}
 class SqliteDatabase:
     """Everything goes through sqlite3 itself; a hop between threads costs more than most statements."""
 
-    def __init__(self, path: Path, threads: int, loop_read_ms: int) -> None:
+    def __init__(self, path: Path, threads: int, loop_read_ms: int, failed: Failed) -> None:
         check_sqlite(path)
         self.path = path
         self.loop_seconds = loop_read_ms / 1000
@@ -56,7 +56,7 @@ class SqliteDatabase:
         self.most_idle = threads + 1
         self.most_opened = threads * READS_UNDER_WAY
         self.threads = ThreadPoolExecutor(threads, thread_name_prefix="reader")
-        self.writer = Writer(partial(connect_writer, path), run_in_transaction)
+        self.writer = Writer(partial(connect_writer, path), run_in_transaction, failed)
         self.written = asyncio.Event()  # for whoever follows what is written (following.py)
 
     # --- reading ---

@@ -1,26 +1,27 @@
 """The dispatcher at work: it looks every second, outlives every fault, and stops when it is told to."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import datetime
 
 from app import counts
+from app.background import keep_running, wait_for
 from app.db.audit.sealing import is_unsealed, sealing
-from app.db.drivers import Database, DatabaseUnavailable, reason_of
+from app.db.drivers import Database
 from app.dispatch.deliveries import deliver
 from app.dispatch.outbox import hand_over, remind
 from app.dispatch.upkeep import tidy
 from app.dispatch.webhook import Webhook
 
-logger = logging.getLogger("care.dispatch")
-
 Clock = Callable[[], datetime]
 
 PAUSE_SECONDS = 1.0
 TIDY_PAUSES = 3600  # between two tidyings
-FAULT_PAUSES = 5  # at least, after a fault
+FAULT_PAUSES = 5  # after a fault
+FINISH_SECONDS = (
+    2.0  # for what is under way when the process ends; a post that is cut off is made again later
+)
 
 
 async def take(db: Database, has_webhook: bool, now: datetime) -> bool:
@@ -41,33 +42,43 @@ async def seal_some(db: Database, now: datetime) -> bool:
 async def dispatch(
     db: Database, webhook: Webhook | None, clock: Clock, stop: asyncio.Event, pause: float = PAUSE_SECONDS
 ) -> None:
-    """Until `stop`: what has begun by then is finished, which takes as long as the webhook takes to answer.
+    """Until `stop`. What has begun by then is finished if that takes no longer than FINISH_SECONDS.
 
     A webhook that is slow stops neither reminders nor anything else: each work goes its own way.
     """
-    async with asyncio.TaskGroup() as works:
-        works.create_task(repeat(lambda: take(db, webhook is not None, clock()), stop, pause))
-        works.create_task(repeat(lambda: seal_some(db, clock()), stop, pause))
-        works.create_task(repeat(lambda: tidy(db, clock()), stop, pause, TIDY_PAUSES))
-        if webhook is not None:
-            works.create_task(repeat(lambda: deliver(db, webhook, clock), stop, pause))
+    works = {
+        "the dispatcher (outbox)": repeat(
+            lambda: take(db, webhook is not None, clock()), stop, pause
+        ),
+        "the dispatcher (audit trail)": repeat(lambda: seal_some(db, clock()), stop, pause),
+        "the dispatcher (removal)": repeat(lambda: tidy(db, clock()), stop, pause * TIDY_PAUSES),
+    }
+    if webhook is not None:
+        works["the dispatcher (webhook)"] = repeat(lambda: deliver(db, webhook, clock), stop, pause)
+    tasks = [
+        asyncio.create_task(keep_running(part, work, pause * FAULT_PAUSES, stop))
+        for part, work in works.items()
+    ]
+    try:
+        await stop.wait()
+        await asyncio.wait(tasks, timeout=FINISH_SECONDS)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
-async def repeat(
-    work: Callable[[], Awaitable[bool]], stop: asyncio.Event, pause: float, pauses: int = 1
-) -> None:
-    while not stop.is_set():
-        try:
-            seconds = 0.0 if await work() else pause * pauses
-        except DatabaseUnavailable as fault:
-            logger.warning("the dispatcher waits for the database: %s", reason_of(fault))
-            seconds = pause * FAULT_PAUSES
-        except Exception:
-            logger.exception("the dispatcher met a fault and goes on")
-            seconds = pause * FAULT_PAUSES
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await stop.wait()
+def repeat(
+    work: Callable[[], Awaitable[bool]], stop: asyncio.Event, pause: float
+) -> Callable[[], Awaitable[None]]:
+    """Works until `stop`, and pauses whenever there is nothing more to do."""
+
+    async def repeated() -> None:
+        while not stop.is_set():
+            if not await work():
+                await wait_for(stop, pause)
+
+    return repeated
 
 
 @asynccontextmanager

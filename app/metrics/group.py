@@ -8,6 +8,7 @@ import shutil
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -15,6 +16,7 @@ import orjson
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from app.background import keep_running
 from app.metrics.families import Parts, gather
 from app.metrics.listening import PATH, listening, listening_at
 from app.settings import Settings
@@ -75,7 +77,8 @@ def tell_for_all(settings: Settings) -> None:
     """Before the others are started: from now on, in a thread, until this process ends."""
     folder = os.environ[FOLDER] = mkdtemp(prefix="care-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    threading.Thread(target=asyncio.run, args=[tell_on(settings, Path(folder))], daemon=True).start()
+    work = keep_running("the metrics listener", partial(tell_on, settings, Path(folder)))
+    threading.Thread(target=asyncio.run, args=[work], name="metrics", daemon=True).start()
 
 
 async def tell_on(settings: Settings, folder: Path) -> None:

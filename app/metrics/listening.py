@@ -1,6 +1,7 @@
 """Where /metrics is told: on a port of its own, which no proxy leads to unless somebody tells it to."""
 
 import asyncio
+import logging
 import re
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,6 +14,8 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = 5  # for a request to come, and for its answer to go
 LONGEST_HEAD = 8192
 REQUEST = re.compile(rb"([A-Z]{1,16}) (/[^ ?]*)(?:\?[^ ]*)? HTTP/1\.[01]\r\n")
+
+logger = logging.getLogger("care.metrics")
 
 Tell = Callable[[str], Awaitable[bytes | None]]  # what is told at a path; None for no such path
 
@@ -60,7 +63,11 @@ async def reply_to(head: bytes, tell: Tell) -> bytes:
         return reply("400 Bad Request")
     if request[1] not in (b"GET", b"HEAD"):
         return reply("405 Method Not Allowed")
-    told = await tell(request[2].decode("latin-1"))
+    try:
+        told = await tell(request[2].decode("latin-1"))
+    except Exception:
+        logger.exception("the metrics cannot be gathered")
+        return reply("500 Internal Server Error")
     if told is None:
         return reply("404 Not Found")
     return reply("200 OK", told, has_body=request[1] == b"GET")

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from starlette.types import Scope
 
+from app.background import keep_running, wait_for
 from app.care.context import Context
 from app.db.drivers import Database, DatabaseUnavailable, reason_of
 from app.db.writes.usage import NOBODY, Counted, adding_usage, beginning_day, day_of
@@ -148,13 +149,14 @@ async def keeping(
 
 
 async def keep_on(keeper: Keeper, stop: asyncio.Event, pause: float) -> None:
-    try:
+    async def keep_repeatedly() -> None:
         while not stop.is_set():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await stop.wait()
+            await wait_for(stop, pause)
             if not stop.is_set():
                 await keeper.keep()
+
+    try:
+        await keep_running("the count of legacy calls", keep_repeatedly, pause, stop)
     finally:
         if keeper.usage.calls:
             with suppress(TimeoutError):

@@ -10,6 +10,7 @@ from threading import Event
 import pytest
 
 from app.db.drivers import Database, DatabaseUnavailable, sqlite_path
+from app.db.sqlite import SqliteDatabase
 from app.db.statements import Operation
 from tests.db import raw
 from tests.db.operations import (
@@ -22,6 +23,7 @@ from tests.db.operations import (
     sql,
     with_database,
 )
+from tests.failing import raise_in
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -119,6 +121,54 @@ def test_what_one_that_is_alone_breaks_is_undone(database_url: str) -> None:
 
     assert with_database(database_url, use) == "a"
     assert modules(database_url) == ["a"]
+
+
+@pytest.mark.parametrize("fault", [MemoryError, SystemExit, KeyboardInterrupt, asyncio.CancelledError])
+@pytest.mark.parametrize("company", ["", "bc"], ids=["alone", "in a group"])
+def test_the_thread_outlives_whatever_an_operation_raises(
+    database_url: str, fault: type[BaseException], company: str
+) -> None:
+    def raising() -> Operation[None]:
+        yield add_module("never"), {}
+        raise fault
+
+    async def use(db: Database) -> list[object]:
+        answers = await write_together(db, raising(), *(adding(name) for name in company))
+        return [*answers, await db.write(adding("a"))]
+
+    refused, *others = with_database(database_url, use)
+
+    if fault is MemoryError:
+        assert isinstance(refused, MemoryError)
+    else:  # what would end the caller's event loop or task does not get there
+        assert repr(refused) == repr(RuntimeError(f"an operation raised {fault.__name__}"))
+    assert others == [*company, "a"]
+    assert modules(database_url) == [*company, "a"]
+
+
+def test_when_the_thread_ends_all_who_wait_and_all_who_come_later_are_refused(database_url: str) -> None:
+    failed: list[tuple[str, str]] = []
+
+    async def use(db: Database) -> list[BaseException]:
+        assert isinstance(db, SqliteDatabase)
+        raise_in(db.writer.thread, MemoryError)  # as soon as it takes up the first of these
+        waiting = [asyncio.create_task(db.write(adding(name))) for name in "abc"]
+        done, _ = await asyncio.wait([*waiting], timeout=ENDLESS)
+        assert len(done) == 3
+        waiting.append(asyncio.create_task(db.write(adding("d"))))
+        await asyncio.wait(waiting)
+        assert db.writer.unanswered == set()
+        return [fault for each in waiting if (fault := each.exception())]
+
+    refused = with_database(database_url, use, failed=lambda part, fault: failed.append((part, repr(fault))))
+
+    ended = "the database writer has ended; "
+    assert [(type(one), str(one)) for one in refused] == [
+        *[(DatabaseUnavailable, f"{ended}whether the change was kept is not known")] * 3,
+        (DatabaseUnavailable, f"{ended}nothing was changed"),
+    ]
+    assert failed == [("the database writer", "MemoryError()")]
+    assert modules(database_url) == []
 
 
 # --- called off

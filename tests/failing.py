@@ -1,0 +1,48 @@
+"""Faults that a test brings about in the real parts of the service."""
+
+import asyncio
+import ctypes
+from threading import Thread
+from typing import TypeVar
+
+from app.db.drivers import Database, Occupancy
+from app.db.statements import Operation
+
+Result = TypeVar("Result")
+
+# What a background task may meet: a fault that no code expects, what `sys.exit` raises, and the cancellation
+# of something that the task waits for, which is not the cancellation of the task.
+UNEXPECTED = (MemoryError, SystemExit, asyncio.CancelledError)
+
+
+def raise_in(thread: Thread, fault: type[BaseException]) -> None:
+    """As soon as the thread runs Python code again, which is when what it waits for has come."""
+    identity, what = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(fault)
+    assert ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, what) == 1
+
+
+class Failing:
+    """A database that raises these faults, the last first, before it does what it is called for."""
+
+    def __init__(self, db: Database, faults: list[BaseException]) -> None:
+        self.db = db
+        self.faults = faults
+
+    def fail(self, operation: Operation[Result]) -> None:
+        if self.faults:
+            operation.close()
+            raise self.faults.pop()
+
+    async def read(self, operation: Operation[Result]) -> Result:
+        self.fail(operation)
+        return await self.db.read(operation)
+
+    async def write(self, operation: Operation[Result]) -> Result:
+        self.fail(operation)
+        return await self.db.write(operation)
+
+    async def close(self) -> None:
+        await self.db.close()
+
+    def occupancy(self) -> Occupancy:
+        return self.db.occupancy()

@@ -1,0 +1,114 @@
+"""Promise: when the thread that writes to SQLite ends, nobody waits in vain and the process ends with a code
+that its supervisor starts it again by; and SIGTERM ends a process whatever hangs in it."""
+
+import asyncio
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from app.db.upkeep.migrate import migrate
+from tests import keys
+from tests.callers import load
+from tests.db import raw
+from tests.given import a_world
+from tests.live.edge import Answer, Edge, homework
+from tests.live.processes import PATIENCE, begun, serving
+
+pytestmark = pytest.mark.live
+
+KILLABLE = "tests.live.killable"
+STORED = "SELECT count(*) FROM assignment"
+
+
+@pytest.fixture
+def care(tmp_path: Path) -> dict[str, str]:
+    database = f"sqlite:///{tmp_path}/care.db"
+    asyncio.run(migrate(database))
+    load(database, a_world())
+    return {"database_url": database, "token_key": keys.public_pem(), "drain_seconds": "2"}
+
+
+def test_a_server_whose_writer_ended_refuses_the_change_and_exits_with_1(
+    tmp_path: Path, care: dict[str, str]
+) -> None:
+    before = raw.run(care["database_url"], STORED)
+    with serving(tmp_path / "log", module=KILLABLE, **care) as served:
+        edge = Edge("127.0.0.1", int(served.url.rpartition(":")[2]), care["database_url"])
+        served.process.send_signal(signal.SIGUSR1)
+        answer = edge.ask(homework())
+        code = served.process.wait(PATIENCE)
+        said = (tmp_path / "log").read_text()
+
+    assert (answer.status, answer.message) == (
+        503,
+        "the database writer has ended; whether the change was kept is not known",
+    )
+    assert code == 1
+    assert said.count("the database writer has ended, so the process ends") == 1
+    assert raw.run(care["database_url"], STORED) == before
+
+
+def test_a_worker_process_of_serve_whose_writer_ended_is_started_again(
+    tmp_path: Path, care: dict[str, str]
+) -> None:
+    with serving(tmp_path / "log", "--workers", "2", module=KILLABLE, **care) as served:
+        edge = Edge("127.0.0.1", int(served.url.rpartition(":")[2]), care["database_url"])
+        kill_writers_of(processes_in(tmp_path / "log", 2))
+        refused = asked_until(edge, 503)
+        processes_in(tmp_path / "log", 3)
+        taken = asked_until(edge, 200)
+        code, _ = served.stop(signal.SIGTERM)
+
+    assert refused.message.startswith("the database writer has ended; ")
+    assert (taken.status, code) == (200, 0)
+
+
+def test_a_dispatcher_process_whose_writer_ended_exits_with_1(tmp_path: Path, care: dict[str, str]) -> None:
+    with (tmp_path / "log").open("w+") as said:
+        process = begun(["worker"], KILLABLE, care, said)
+        try:
+            wait_until_said(tmp_path / "log", "dispatching without a webhook", 1)
+            process.send_signal(signal.SIGUSR1)
+            due = "UPDATE reminder SET remind_date = '2020-01-01T09:00:00.000000Z'"
+            raw.run(care["database_url"], due)  # something for it to write
+            code = process.wait(PATIENCE)
+        finally:
+            process.kill()
+            process.wait()
+
+    assert code == 1
+    assert "the database writer has ended, so the process ends" in (tmp_path / "log").read_text()
+
+
+def processes_in(log: Path, number: int) -> list[int]:
+    """The worker processes that have started, once there are so many."""
+    wait_until_said(log, "Application startup complete", number)
+    return [int(pid) for pid in re.findall(r"Started server process \[(\d+)\]", log.read_text())]
+
+
+def kill_writers_of(processes: list[int]) -> None:
+    for pid in processes:
+        os.kill(pid, signal.SIGUSR1)
+
+
+def wait_until_said(log: Path, words: str, times: int) -> None:
+    until = time.monotonic() + PATIENCE
+    while log.read_text().count(words) < times:
+        assert time.monotonic() < until, log.read_text()
+
+
+def asked_until(edge: Edge, status: int) -> Answer:
+    """On a connection of its own each time, and so of any of the processes."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        try:
+            answer = edge.ask(homework())
+        except OSError:  # of a process that has just ended
+            continue
+        if answer.status == status:
+            return answer
+    raise AssertionError(f"never {status}")

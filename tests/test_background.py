@@ -1,0 +1,303 @@
+"""Promise: nothing that runs beside the requests dies unnoticed. A task goes on after a fault. When the
+thread that writes to SQLite ends, every caller gets 503 and the process is not ready."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+
+from app.background import keep_running
+from app.care.context import Role, Viewer
+from app.db.audit.records import Recorder, recording
+from app.db.drivers import Database, open_database
+from app.db.sqlite import SqliteDatabase
+from app.dispatch.dispatcher import dispatch
+from app.feed import Feed
+from app.main import create_app
+from app.metrics.group import FOLDER, tell_for_all
+from app.metrics.listening import listening
+from app.rest_compat.usage import Usage, keeping
+from app.settings import Settings
+from app.tracing import Tracing
+from tests.audit.test_recording import a_record
+from tests.callers import Gateway, opened
+from tests.db import raw
+from tests.failing import UNEXPECTED, Failing, raise_in
+from tests.given import NOW, a_world
+from tests.live.processes import PATIENCE, free_port
+from tests.rest_compat.legacy import ASSIGNMENTS, homework
+
+ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+EACH_FAULT = pytest.mark.parametrize("fault", UNEXPECTED)
+
+SUBMITTED = '{ assignment(id: "1") { answerSets { answers { answer } } } }'
+RENAME = 'mutation { updateSession(input: {sessionId: "1", title: "New"}) { session { id } } }'
+ENDED = "the database writer has ended"
+
+
+# --- the thread that writes to SQLite -------------------------------------------------------------
+
+
+@pytest.fixture
+def broken(gateway: Gateway) -> Gateway:
+    """The thread ends when the next change comes."""
+    gateway.given(a_world())
+    assert isinstance(gateway.database, SqliteDatabase)
+    raise_in(gateway.database.writer.thread, MemoryError)
+    return gateway
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("engine", [True], indirect=True)
+def test_without_its_writer_a_process_refuses_changes_and_is_not_ready(
+    broken: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    ready = [broken.as_nobody().get("/readyz")]
+    caregiver = broken.as_caregiver(1)
+
+    first, second = (caregiver.put(ASSIGNMENTS, json=homework()) for _ in range(2))
+    change, answers = caregiver.graphql(RENAME), caregiver.graphql(SUBMITTED)
+    other_read = caregiver.graphql("{ sessions { totalCount } }")
+    ready.append(broken.as_nobody().get("/readyz"))
+
+    assert [(one.status_code, one.json()["message"]) for one in (first, second)] == [
+        (503, f"{ENDED}; whether the change was kept is not known"),
+        (503, f"{ENDED}; nothing was changed"),
+    ]
+    assert [error["extensions"]["code"] for one in (change, answers) for error in one["errors"]] == [
+        "OVERLOADED",
+        "OVERLOADED",
+    ]
+    assert other_read == {"data": {"sessions": {"totalCount": 4}}}
+    assert [(one.status_code, one.json()) for one in ready] == [
+        (200, {"status": "ready"}),
+        (503, {"status": ENDED}),
+    ]
+    assert [one.message for one in caplog.records if one.levelno == logging.CRITICAL] == [
+        f"{ENDED}, so the process ends"
+    ]
+
+
+# --- tasks ----------------------------------------------------------------------------------------
+
+
+def run(work: Any) -> Any:
+    async def bounded() -> Any:
+        async with asyncio.timeout(PATIENCE):
+            return await work
+
+    return asyncio.run(bounded())
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    while not await asyncio.to_thread(is_so):
+        pass
+
+
+async def on_database(url: str, work: Callable[[Database], Any]) -> Any:
+    db = await open_database(url)
+    try:
+        return await work(db)
+    finally:
+        await db.close()
+
+
+@EACH_FAULT
+def test_a_task_is_started_again_after_a_fault(
+    fault: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    begun = []
+
+    async def work() -> None:
+        begun.append(1)
+        if len(begun) < 3:
+            raise fault
+
+    run(keep_running("the work", work, 0))
+
+    assert len(begun) == 3
+    assert caplog.messages == ["the work failed and is started again"] * 2
+
+
+def test_a_task_that_is_cancelled_ends() -> None:
+    async def cancelled() -> bool:
+        task = asyncio.create_task(keep_running("the work", asyncio.Event().wait, 0))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert run(cancelled())
+
+
+def test_a_task_is_not_started_again_once_the_process_stops() -> None:
+    begun, stop = [], asyncio.Event()
+
+    async def work() -> None:
+        begun.append(1)
+        stop.set()
+        raise MemoryError
+
+    run(keep_running("the work", work, PATIENCE, stop))
+
+    assert begun == [1]
+
+
+@ON_SQLITE
+@EACH_FAULT
+def test_each_work_of_the_dispatcher_goes_on_after_a_fault(
+    database_url: str, fault: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(db: Database) -> None:
+        await db.write(recording([a_record(1)]))  # something to seal
+        stop, failing = asyncio.Event(), Failing(db, [fault()] * 3)  # one for each work
+        working = asyncio.create_task(dispatch(failing, None, lambda: NOW, stop, pause=0.001))
+        await until(lambda: raw.run(database_url, "SELECT count(*) FROM audit_seal") == [(1,)])
+        stop.set()
+        await working
+
+    run(on_database(database_url, work))
+
+    assert sorted(caplog.messages) == [
+        f"the dispatcher ({work}) failed and is started again"
+        for work in ("audit trail", "outbox", "removal")
+    ]
+
+
+@ON_SQLITE
+@EACH_FAULT
+def test_counted_legacy_calls_are_written_after_a_fault(
+    database_url: str, fault: type[BaseException]
+) -> None:
+    async def work(db: Database) -> None:
+        usage = Usage()
+        usage.add("GET /", "CLIENT", "one", NOW)
+        async with keeping(Failing(db, [fault(), fault()]), usage, lambda: NOW, pause=0.001):
+            await until(lambda: raw.run(database_url, "SELECT requests FROM legacy_usage") == [(1,)])
+
+    run(on_database(database_url, work))
+
+
+@EACH_FAULT
+def test_events_are_followed_after_a_fault(
+    fault: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.feed.PAUSE_SECONDS", 0)
+    faults = [fault(), fault()]
+
+    async def follow(tell: Any) -> None:
+        if faults:
+            raise faults.pop()
+        tell(None)
+        await asyncio.Event().wait()
+
+    async def listen() -> None:
+        with Feed(follow).bell(Viewer(Role.CLIENT, 1)) as bell:
+            await bell.wait()
+
+    run(listen())
+
+
+@ON_SQLITE
+def test_who_waits_for_a_record_gets_the_fault_and_the_next_record_is_kept(database_url: str) -> None:
+    async def keep(db: Database) -> list[Any]:
+        recorder = Recorder(Failing(db, [MemoryError()]))
+        failed = await asyncio.gather(*(recorder.keep(a_record(at)) for at in (1, 2)), return_exceptions=True)
+        await recorder.keep(a_record(3))
+        return failed
+
+    failed = run(on_database(database_url, keep))
+
+    assert [type(one) for one in failed] == [MemoryError, MemoryError]
+    assert raw.run(database_url, "SELECT actor_id FROM audit_record") == [(3,)]
+
+
+# --- metrics and traces ---------------------------------------------------------------------------
+
+
+def test_metrics_that_cannot_be_gathered_are_a_500_and_the_listener_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    faults: list[Exception] = [OSError("the disk"), MemoryError()]
+
+    async def tell(path: str) -> bytes:
+        if faults:
+            raise faults.pop()
+        return b"care 1\n"
+
+    async def ask(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        heard = await reader.read(-1)
+        writer.close()
+        return heard
+
+    async def asked() -> list[bytes]:
+        port = free_port()
+        async with listening("127.0.0.1", port, tell):
+            return [(await ask(port)).split(b"\r\n")[0] for _ in range(3)]
+
+    assert run(asked()) == [b"HTTP/1.1 500 Internal Server Error"] * 2 + [b"HTTP/1.1 200 OK"]
+    assert caplog.messages == ["the metrics cannot be gathered"] * 2
+
+
+@pytest.fixture
+def metrics_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(FOLDER, "")  # put back at the end, whatever it is set to
+    yield
+
+
+@ON_SQLITE
+def test_the_listener_for_several_processes_takes_its_port_when_it_becomes_free(
+    settings: Settings,
+    metrics_folder: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("app.background.RESTART_SECONDS", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        tell_for_all(settings.model_copy(update={"metrics_port": port}))
+        while "the metrics listener failed and is started again" not in caplog.messages:
+            pass
+
+    async def connect() -> None:
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except ConnectionRefusedError:
+                continue
+            writer.close()
+            return
+
+    run(connect())
+
+
+class Broken(SpanExporter):
+    """Fails in the thread that sends spans."""
+
+    def export(self, spans: Any) -> SpanExportResult:
+        raise MemoryError
+
+
+@ON_SQLITE
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # that is brought about
+def test_without_the_thread_that_sends_spans_requests_are_answered_and_the_log_says_so(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    processor = BatchSpanProcessor(Broken(), max_queue_size=2, max_export_batch_size=1)
+    tracing = Tracing(lambda: processor)
+    thread = processor._batch_processor._worker_thread
+    raise_in(thread, SystemExit)
+
+    with opened(create_app(settings, clock=lambda: NOW, tracing=tracing)) as client:
+        gateway = Gateway(client, settings)
+        gateway.given(a_world())
+        answers = [gateway.as_caregiver(1).graphql("{ sessions { totalCount } }") for _ in range(5)]
+
+    assert answers == [{"data": {"sessions": {"totalCount": 4}}}] * 5
+    assert "Queue full, dropping Span." in caplog.messages
