@@ -70,7 +70,7 @@ def is_final(answer_set: FromClause) -> ColumnElement[bool]:
 
 
 def is_own_draft(answer_set: FromClause) -> ColumnElement[bool]:
-    """Drafts are the client's alone: for anybody else `:client` is null and matches nothing."""
+    """A draft is visible to its client only: a caregiver's `:client` is NULL, which equals nothing."""
     # Plus nothing: they are found by their assignment, not among all that the client ever answered.
     mine = answer_set.c.client_id + literal_column("0") == bindparam("client", type_=BigInteger)
     return (answer_set.c.save_type != SaveType.FINAL.value) & mine

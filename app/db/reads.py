@@ -52,12 +52,12 @@ def seen_from(viewpoint: Viewpoint) -> Operation[Values]:
     values: Values = {
         "now": viewpoint.now,
         "time_zone": viewpoint.time_zone,
+        "client": viewpoint.client,  # None for a caregiver: no draft is theirs (entities.is_own_draft)
         SHOWN: viewpoint.shown,
     }
     if viewpoint.client is None:
         values["caregiver"] = viewpoint.caregiver
     else:
-        values["client"] = viewpoint.client
         values["caregivers"] = [row[0] for row in (yield CAREGIVERS_OF_CLIENT, {"client": viewpoint.client})]
     return values
 

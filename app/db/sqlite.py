@@ -15,7 +15,7 @@ import orjson
 from app import counts
 from app.db.drivers import DatabaseError, DatabaseUnavailable, Failed, Occupancy, run_steps
 from app.db.group_commit import Writer
-from app.db.statements import Bulk, Operation, Step, Values, Written
+from app.db.statements import REQUIRED, Bulk, MissingParameter, Operation, Step, Values, Written
 from app.db.tables import moment_as_text
 
 Result = TypeVar("Result")
@@ -338,9 +338,12 @@ def code_of(fault: Exception) -> int:
 
 def sqlite_values(written: Written, given: Values) -> list[Any]:
     values = []
-    for name, own in written.parameters:  # one pass: it takes as long as a small statement
-        value = given.get(name, own)
-        values.append(value if value.__class__ in AS_THEY_ARE else as_sqlite(value))
+    try:
+        for name, own in written.parameters:  # one pass: it takes as long as a small statement
+            value = given[name] if own is REQUIRED else own
+            values.append(value if value.__class__ in AS_THEY_ARE else as_sqlite(value))
+    except KeyError as missing:
+        raise MissingParameter(missing.args[0], written.sql) from None
     return values
 
 

@@ -38,16 +38,40 @@ DIALECTS: dict[DatabaseKind, Dialect] = {
 }
 
 
+class Required:
+    """Stands for the value of a parameter that has none by itself: whoever runs the statement names it."""
+
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED = Required()
+
+
+class MissingParameter(Exception):
+    """A mistake in the code: without the value the statement would compare with NULL, or store it."""
+
+    def __init__(self, name: str, sql: str) -> None:
+        super().__init__(f"no value for :{name} in {sql[:200]}")
+
+
 @dataclass(frozen=True)
 class Written:
-    """A statement's text, and the names of its parameters in order, each with the value it has by itself."""
+    """A statement's text, and the names of its parameters in order, each with the value it has by itself.
+
+    Only constants that SQLAlchemy took out of the text have one. All others are REQUIRED: there are no
+    optional parameters, and an operation that means NULL passes None.
+    """
 
     sql: str
     parameters: tuple[tuple[str, Any], ...]
     is_counted: bool = False  # an INSERT whose rows SQLite has numbered one after the other
 
     def values(self, given: Values) -> list[Any]:
-        return [given.get(name, own) for name, own in self.parameters]
+        try:
+            return [given[name] if own is REQUIRED else own for name, own in self.parameters]
+        except KeyError as missing:
+            raise MissingParameter(missing.args[0], self.sql) from None
 
 
 class Statement:
@@ -72,7 +96,9 @@ def write_out(expression: ClauseElement, kind: DatabaseKind, gives_ids: bool = F
     compiled = expression.compile(dialect=DIALECTS[kind])
     assert isinstance(compiled, SQLCompiler)
     names = compiled.positiontup or ()
-    parameters = tuple((name, compiled.params[name]) for name in names)
+    parameters = tuple(
+        (name, REQUIRED if compiled.binds[name].required else compiled.params[name]) for name in names
+    )
     return Written(compiled.string, parameters, gives_ids)
 
 

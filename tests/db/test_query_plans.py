@@ -185,7 +185,7 @@ def test_a_list_is_read_along_its_own_index(
     written = level_for(table, IDS, role, "page", where).statement.for_("sqlite")
 
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
-        plan = explain(connection, written, {})
+        plan = explain(connection, written, dict.fromkeys(name for name, _ in written.parameters))
 
     assert step_on(plan, "t").removeprefix("SEARCH t USING ").removeprefix("COVERING ") == f"INDEX {index}"
     assert [step for step in plan if "TEMP B-TREE" in step] == []

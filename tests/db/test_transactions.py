@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from app.db.drivers import Database, DatabaseError, DatabaseUnavailable, open_database, sqlite_path
-from app.db.statements import Operation
+from app.db.statements import DatabaseKind, MissingParameter, Operation, Statement, Values
 from tests.db import raw
 from tests.db.operations import (
     COUNT_MODULES,
@@ -54,6 +54,33 @@ def test_an_operation_may_mend_a_broken_constraint_as_its_own_refusal(database_u
     with_database(database_url, use)
 
     assert modules(database_url) == []
+
+
+def test_a_statement_does_not_run_without_a_value_for_each_parameter(database_url: str) -> None:
+    add = sql("INSERT INTO module (name) VALUES (:name)")
+    find = sql("SELECT count(*) FROM module WHERE name = :name OR name = 'a'")
+
+    def running(statement: Statement, values: Values) -> Operation[object]:
+        return (yield statement, values)
+
+    async def use(db: Database) -> list[str]:
+        refused = []
+        for run, statement in ((db.write, add), (db.read, find)):
+            with pytest.raises(MissingParameter) as one:
+                await run(running(statement, {"nam": "b"}))
+            refused.append(str(one.value))
+        return refused
+
+    add_text, find_text = (one.for_(kind_of(database_url)).sql for one in (add, find))
+    assert with_database(database_url, use) == [
+        f"no value for :name in {add_text}",
+        f"no value for :name in {find_text}",
+    ]
+    assert modules(database_url) == []
+
+
+def kind_of(url: str) -> DatabaseKind:
+    return "sqlite" if url.startswith("sqlite:") else "postgresql"
 
 
 def test_a_read_sees_one_snapshot_while_a_write_commits(database_url: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from app.db.drivers import sqlite_path
-from app.db.statements import Statement, Values, Written
+from app.db.statements import REQUIRED, Statement, Values, Written
 from app.db.writes import deliveries, dispatch
 from tests.db.sql_text import CARE, care_tables, keyless, queries_of, with_names
 from tests.db.test_query_plans import explain, is_walk
@@ -100,5 +100,5 @@ GIVEN = {
 
 
 def given_for(written: Written) -> Values:
-    assert {name for name, own in written.parameters if own is None} <= GIVEN.keys()
+    assert {name for name, own in written.parameters if own is REQUIRED} <= GIVEN.keys()
     return GIVEN
