@@ -22,16 +22,16 @@ def raise_in(thread: Thread, fault: type[BaseException]) -> None:
 
 
 class Failing:
-    """A database that raises these faults, the last first, before it does what it is called for."""
+    """A database that raises these faults, the last first, instead of what it is called for; None is none."""
 
-    def __init__(self, db: Database, faults: list[BaseException]) -> None:
+    def __init__(self, db: Database, faults: list[BaseException | None]) -> None:
         self.db = db
         self.faults = faults
 
     def fail(self, operation: Operation[Result]) -> None:
-        if self.faults:
+        if self.faults and (fault := self.faults.pop()) is not None:
             operation.close()
-            raise self.faults.pop()
+            raise fault
 
     async def read(self, operation: Operation[Result]) -> Result:
         self.fail(operation)

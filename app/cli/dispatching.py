@@ -12,7 +12,7 @@ from app.background import Vitals
 from app.care.context import utc_now
 from app.cli.running import no_work, on_database, refuse_barred, settings_or_warn
 from app.db.drivers import Database, open_database
-from app.db.tables import DeliveryState, EventKind, moment_as_text
+from app.db.tables import DeliveryState, moment_as_text
 from app.dispatch.dispatcher import dispatch
 from app.dispatch.upkeep import Listed, listing, retry_dead, retry_event
 from app.dispatch.webhook import TYPES, Webhook, open_webhook
@@ -88,7 +88,7 @@ def list_deliveries(state: str | None) -> None:
 def line_of(one: Listed) -> str:
     words = (
         one.event,
-        TYPES[EventKind(one.kind)],
+        TYPES.get(one.kind, one.kind),  # a kind of a newer version, as it is stored
         one.state.lower(),
         one.attempts,
         moment_as_text(one.next_date),

@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 from app import counts
-from app.db.drivers import Database
+from app.db.drivers import Database, DatabaseUnavailable
 from app.db.entities import known_moment
 from app.db.statements import Operation
 from app.db.tables import DeliveryState
 from app.db.writes.deliveries import COUNT_ATTEMPTS, FIND_DUE_DELIVERIES, SETTLE_DELIVERY, TAKE_DELIVERIES
 from app.dispatch.posting import Answer, post
 from app.dispatch.rounds import finding, take_each
-from app.dispatch.webhook import Happened, Webhook, body_of, headers_of
+from app.dispatch.webhook import TYPES, Happened, Webhook, body_of, headers_of
 
 logger = logging.getLogger("care.dispatch")
 
@@ -51,11 +51,16 @@ async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime])
     """Delivers some of what is due. Is there more to do?"""
     now = clock()
     found = await db.read(finding(FIND_DUE_DELIVERIES, {"now": now, "most": MOST_AT_ONCE}))
-    attempts = await take_each(db, found, partial(attempting, now))
+    attempts: list[Attempt] = []
+    faults: list[BaseException | None] = []
+    try:
+        await take_each(db, found, partial(attempting, now), attempts)
+    except DatabaseUnavailable as fault:  # what was taken before is counted already, so it is posted
+        faults.append(fault)
     made = [deliver_one(db, webhook, clock, attempt) for attempt in attempts]
-    for fault in await asyncio.gather(*made, return_exceptions=True):
-        if fault is not None:
-            raise fault  # when all are done: one that cannot be noted calls off no other
+    faults += await asyncio.gather(*made, return_exceptions=True)
+    for failure in filter(None, faults):
+        raise failure  # when all are done: one that cannot be noted calls off no other
     return len(found) == MOST_AT_ONCE and bool(attempts)
 
 
@@ -81,16 +86,28 @@ def attempting(now: datetime, caregiver: int, events: list[int]) -> Operation[li
 async def deliver_one(
     db: Database, webhook: Webhook, clock: Callable[[], datetime], attempt: Attempt
 ) -> None:
-    body = body_of(attempt.happened)
-    answer = await post(webhook, headers_of(webhook, attempt.happened.event, body, clock()), body)
+    answer = await post_attempt(webhook, attempt.happened, clock())
     counts.deliveries["taken" if answer.is_taken else "failed"] += 1
     await db.write(settling(attempt, answer, clock()))
+
+
+async def post_attempt(webhook: Webhook, happened: Happened, now: datetime) -> Answer:
+    """What cannot be posted counts as a failed attempt: so the pauses grow, and it is given up in the end."""
+    if happened.kind not in TYPES:  # written by a newer version, which may be back before it is given up
+        logger.error("event %s has a kind that this version does not know: %s", happened.event, happened.kind)
+        return Answer("unknown kind")
+    try:
+        body = body_of(happened)
+        return await post(webhook, headers_of(webhook, happened.event, body, now), body)
+    except Exception:
+        logger.exception("event %s cannot be posted", happened.event)
+        return Answer("not posted")
 
 
 def settling(attempt: Attempt, answer: Answer, now: datetime) -> Operation[None]:
     state, pause = what_next(attempt.number, answer.is_taken)
     if state is DeliveryState.DEAD:
-        logger.error("the webhook did not take event %s: %s; given up", attempt.happened.event, answer.said)
+        logger.error("event %s was not delivered: %s; given up", attempt.happened.event, answer.said)
     yield (
         SETTLE_DELIVERY,
         {

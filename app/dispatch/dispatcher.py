@@ -47,9 +47,7 @@ async def dispatch(
     A webhook that is slow stops neither reminders nor anything else: each work goes its own way.
     """
     works = {
-        "the dispatcher (outbox)": repeat(
-            lambda: take(db, webhook is not None, clock()), stop, pause
-        ),
+        "the dispatcher (outbox)": repeat(lambda: take(db, webhook is not None, clock()), stop, pause),
         "the dispatcher (audit trail)": repeat(lambda: seal_some(db, clock()), stop, pause),
         "the dispatcher (removal)": repeat(lambda: tidy(db, clock()), stop, pause * TIDY_PAUSES),
     }

@@ -22,10 +22,16 @@ def finding(statement: Statement, values: Values) -> Operation[Keys]:
 
 
 async def take_each(
-    db: Database, found: Keys, take: Callable[[int, list[int]], Operation[list[Result]]]
+    db: Database,
+    found: Keys,
+    take: Callable[[int, list[int]], Operation[list[Result]]],
+    taken: list[Result] | None = None,
 ) -> list[Result]:
-    """All that was taken. What breaks with one caregiver keeps the others from nothing."""
-    taken = []
+    """All that was taken. A fault with one caregiver's rows does not hold up the others.
+
+    Raises DatabaseUnavailable. A caller that has to finish what was taken before hands in the list for it.
+    """
+    taken = [] if taken is None else taken
     for caregiver, ids in portions(found):
         try:
             taken += await db.write(take(caregiver, ids))

@@ -18,7 +18,7 @@ from app.db.tables import EventKind, moment_as_text
 from app.settings import Settings, SettingsError
 
 # What there is to tell. Drafts are not: they are the client's alone.
-TYPES = {
+TYPES: dict[str, str] = {
     EventKind.SESSION_CREATED: "session.created",
     EventKind.SESSION_UPDATED: "session.updated",
     EventKind.SESSION_CLOSED: "session.closed",
@@ -120,7 +120,7 @@ def read_secret(text: str) -> bytes:
 def body_of(happened: Happened) -> bytes:
     """The same bytes at every attempt."""
     said: dict[str, Any] = {
-        "type": TYPES[EventKind(happened.kind)],
+        "type": TYPES[happened.kind],
         "timestamp": moment_as_text(happened.moment),
         "data": happened.data,
     }

@@ -57,6 +57,19 @@ def test_deliveries_are_listed_in_the_order_of_their_events(told: Care, command:
     assert (said.exit_code, said.stdout, said.stderr) == (0, "".join(LINES.values()), "")
 
 
+def test_a_delivery_of_an_unknown_kind_is_listed_by_the_kind_that_is_stored(
+    told: Care, command: Command
+) -> None:
+    told.rows("UPDATE event SET kind = 'SESSION_DREAMT_OF' WHERE id = 1")
+
+    said = command("deliveries", "list", "--state", "dead")
+
+    assert (said.exit_code, said.stdout) == (
+        0,
+        LINES["dead"].replace("assignment.submitted", "SESSION_DREAMT_OF"),
+    )
+
+
 @pytest.mark.parametrize("state", LINES)
 def test_deliveries_are_listed_by_their_state(told: Care, command: Command, state: str) -> None:
     said = command("deliveries", "list", "--state", state)

@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
-from app.dispatch.deliveries import LEASE, PAUSES, attempting
+from app.db.drivers import Database, DatabaseUnavailable
+from app.dispatch.deliveries import LEASE, PAUSES, attempting, deliver, settling
+from app.dispatch.posting import Answer
 from app.dispatch.webhook import TYPES, open_webhook
 from tests.callers import run_write
-from tests.dispatch.conftest import Care, dispatching
+from tests.dispatch.conftest import Care, dispatching, on_database
 from tests.dispatch.receiver import OTHER_SECRET, SECRET, Receiver
+from tests.failing import Failing
 from tests.given import HOUR, NOW
 
 SUBMITTED = (
@@ -22,6 +25,7 @@ SUBMITTED = (
 )
 PAGE = Path(__file__).parent.parent.parent / "docs" / "webhook.md"
 BEFORE = NOW - 2 * HOUR  # no reminder is due yet
+LONG_AGO = "2020-01-01T09:00:00.000000Z"
 
 
 def test_what_happened_is_told_by_ids_alone(told: Care, receiver: Receiver) -> None:
@@ -174,6 +178,75 @@ def test_what_was_taken_by_somebody_who_died_is_told_after_the_lease(told: Care,
     assert receiver.ids().count("evt_1") == 2
 
 
+def test_a_late_failure_of_an_attempt_does_not_undo_that_the_next_one_delivered(
+    told: Care, receiver: Receiver
+) -> None:
+    url = told.settings.database
+    receiver.answers = [500]
+    told.happened("SUBMITTED")
+    told.dispatch(BEFORE)
+    (late,) = run_write(url, attempting(BEFORE + HOUR, 1, [1]))
+    told.dispatch(BEFORE + HOUR + LEASE)
+    delivered = told.deliveries()[0]
+
+    run_write(url, settling(late, Answer("500"), BEFORE + HOUR + 2 * LEASE))
+
+    assert delivered == (1, "DELIVERED", 3, "200")
+    assert told.deliveries()[0] == delivered
+
+
+def test_what_was_taken_is_posted_although_the_database_fails_at_the_next_caregiver(
+    told: Care, receiver: Receiver
+) -> None:
+    told.rows("UPDATE reminder SET state = 'SKIPPED'")
+    for caregiver in (1, 2, 3):
+        told.rows(
+            "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment, hand_over_date)"
+            f" VALUES ({caregiver}, 1, 'SESSION_UPDATED', 1, '{LONG_AGO}', '{LONG_AGO}')"
+        )
+        told.rows(
+            "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
+            f" VALUES ({caregiver}, {caregiver}, 1, 'WAITING', 0, '{LONG_AGO}')"
+        )
+    webhook = open_webhook(told.settings)
+    assert webhook is not None
+
+    async def work(db: Database) -> None:
+        faults = [DatabaseUnavailable(), None, None, None]  # at the fourth call: a read, and a write for each
+        with pytest.raises(DatabaseUnavailable):
+            await deliver(Failing(db, faults), webhook, lambda: NOW)
+
+    asyncio.run(on_database(told.settings.database, work))
+
+    assert sorted(receiver.ids()) == ["evt_1", "evt_2"]
+    assert told.deliveries() == [
+        (1, "DELIVERED", 1, "200"),
+        (2, "DELIVERED", 1, "200"),
+        (3, "WAITING", 0, None),
+    ]
+
+
+def test_an_event_of_an_unknown_kind_waits_as_others_do_and_is_given_up(
+    told: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A newer version wrote it, and may be back."""
+    told.rows("UPDATE reminder SET state = 'SKIPPED'")
+    told.happened("SESSION_DREAMT_OF")
+    told.dispatch(BEFORE)
+    first = told.deliveries()
+    told.dispatch(BEFORE + PAUSES[0] - timedelta(milliseconds=1))
+    before_its_time = told.deliveries()
+
+    told.rows("UPDATE delivery SET attempts = 10")
+    told.dispatch(BEFORE + PAUSES[0])
+
+    assert first == before_its_time == [(1, "WAITING", 1, "unknown kind")]
+    assert told.deliveries() == [(1, "DEAD", 11, "unknown kind")]
+    assert receiver.ids() == []
+    unknown = "event 1 has a kind that this version does not know: SESSION_DREAMT_OF"
+    assert caplog.messages == [unknown, unknown, "event 1 was not delivered: unknown kind; given up"]
+
+
 def test_nothing_secret_is_logged(told: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     told.happened("SUBMITTED")
@@ -185,7 +258,7 @@ def test_nothing_secret_is_logged(told: Care, receiver: Receiver, caplog: pytest
 
     assert told.deliveries() == [(1, "DEAD", 11, "connection refused")]
     ours = [record.message for record in caplog.records if record.name.startswith("care")]
-    assert ours == ["the webhook did not take event 1: connection refused; given up"]
+    assert ours == ["event 1 was not delivered: connection refused; given up"]
     for hidden in (SECRET, SECRET.removeprefix("whsec_"), "hidden-in-the-path"):
         assert hidden not in caplog.text
         assert hidden not in repr(told.settings) + str(told.settings)

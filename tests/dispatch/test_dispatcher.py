@@ -5,7 +5,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -19,33 +19,12 @@ from tests.callers import opened
 from tests.db.operations import sql
 from tests.dispatch.conftest import Care
 from tests.dispatch.receiver import Receiver
+from tests.failing import Failing
 from tests.given import HOUR, NOW
-
-Result = TypeVar("Result")
 
 PATIENCE = 60  # seconds until what does not happen is a failure
 BEFORE = NOW - 2 * HOUR  # no reminder is due yet
 SENT = sql("SELECT count(*) FROM reminder WHERE state = 'SENT'")
-
-
-class Failing:
-    """A database that cannot be asked the first few times."""
-
-    def __init__(self, db: Database, faults: list[Exception]) -> None:
-        self.db = db
-        self.faults = faults
-
-    async def read(self, operation: Operation[Result]) -> Result:
-        if self.faults:
-            operation.close()
-            raise self.faults.pop()
-        return await self.db.read(operation)
-
-    async def write(self, operation: Operation[Result]) -> Result:
-        return await self.db.write(operation)
-
-    async def close(self) -> None:
-        await self.db.close()
 
 
 @asynccontextmanager
@@ -89,7 +68,7 @@ def test_it_outlives_faults(told: Care, receiver: Receiver, caplog: pytest.LogCa
     async def work() -> None:
         async with open_care(told) as db:
             stop = asyncio.Event()
-            failing = Failing(db, list(faults) * 2)
+            failing = Failing(db, [*faults, *faults])
             webhook = open_webhook(told.settings)
             working = asyncio.create_task(dispatch(failing, webhook, lambda: NOW, stop, pause=0.001))
             await heard_by(receiver)
