@@ -1,5 +1,6 @@
 """Who is asking, of which database, at what moment: the first argument of every care function."""
 
+from asyncio import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -46,6 +47,7 @@ class Context:
     recorder: Recorder | None = None  # of the audit trail; none where nothing is recorded
     allowance: Allowance | None = None  # how much the viewer may still ask for; None: any number
     application: str = ""  # the software that asks, as its token names it
+    sealing: Future[bool] | None = None  # of the audit trail, by this request; whether more is to be sealed
 
     async def read(self, what: str, viewpoint: Viewpoint, operation: Operation[Result]) -> Result:
         """What may show a person's answers. If it did, that is on record before anybody hears of them."""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from app import counts
 from app.background import keep_running, wait_for
-from app.db.audit.sealing import is_unsealed, sealing
+from app.care import audit
 from app.db.drivers import Database
 from app.dispatch.deliveries import deliver
 from app.dispatch.outbox import hand_over, remind
@@ -19,9 +19,7 @@ Clock = Callable[[], datetime]
 PAUSE_SECONDS = 1.0
 TIDY_PAUSES = 3600  # between two tidyings
 FAULT_PAUSES = 5  # after a fault
-FINISH_SECONDS = (
-    2.0  # for what is under way when the process ends; a post that is cut off is made again later
-)
+FINISH_SECONDS = 2.0  # for what is under way when the process ends; a post that is cut off comes again
 
 
 async def take(db: Database, has_webhook: bool, now: datetime) -> bool:
@@ -34,7 +32,7 @@ async def take(db: Database, has_webhook: bool, now: datetime) -> bool:
 
 async def seal_some(db: Database, now: datetime) -> bool:
     """Seals some of the audit trail. Is there more to do?"""
-    more = await db.read(is_unsealed()) and await db.write(sealing(now))
+    more = await audit.seal_some(db, now)
     counts.came_round("audit trail")
     return more
 

@@ -4,8 +4,12 @@ from typing import Any
 
 import pytest
 
+from app.db.audit.records import recording
+from app.db.audit.sealing import MOST_SEALED
+from tests.audit.test_sealing import records
 from tests.audit.trail import trail
 from tests.callers import Gateway
+from tests.db import raw
 from tests.given import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 
@@ -78,6 +82,32 @@ def test_pages_follow_upon_each_other(lived: Gateway) -> None:
 
     assert [one["requestId"] for one in second["nodes"]] == ["looks"]
     assert (second["pageInfo"]["hasNextPage"], second["pageInfo"]["hasPreviousPage"]) == (False, True)
+
+
+def test_a_request_seals_no_more_than_a_portion_of_a_backlog_and_shows_what_is_sealed(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And the later ones at the next request."""
+    gateway.given(a_world())
+    assert gateway.client.portal is not None
+    gateway.client.portal.call(gateway.database.write, recording(records(MOST_SEALED + 1)))
+    listed = "auditEvents(clientId: 1, first: 1) { totalCount nodes { requestId } }"
+    url = gateway.settings.database
+
+    seen = []
+    for _ in range(2):
+        answer = gateway.as_caregiver(1).data(f"{{ one: {listed} other: {listed} }}")
+        seals = raw.run(url, "SELECT record_count FROM audit_seal ORDER BY id")
+        seen.append((answer["one"], answer["other"], seals))
+
+    def shown(total: int) -> dict[str, Any]:
+        return {"totalCount": total, "nodes": [{"requestId": f"request-{total - 1}"}]}
+
+    assert seen == [
+        (shown(MOST_SEALED), shown(MOST_SEALED), [(MOST_SEALED,)]),
+        (shown(MOST_SEALED + 1), shown(MOST_SEALED + 1), [(MOST_SEALED,), (1,)]),
+    ]
+    assert sum("many records wait to be sealed" in message for message in caplog.messages) == 2
 
 
 def test_each_caregiver_is_told_of_their_own_sessions(lived: Gateway) -> None:
