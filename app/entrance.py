@@ -44,6 +44,9 @@ class Contracts:
         self.graphql = graphql
         self.legacy = legacy
         self.origins = origins
+        for route in (*ROUTES, ANY_LEGACY, ONE_ASSIGNMENT, counts.OTHER):
+            for method in (*METHODS, counts.OTHER):
+                counts.expect((route, method, 500))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

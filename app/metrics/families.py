@@ -93,7 +93,7 @@ def of_requests() -> Iterator[Metric]:
     yield requests
     yield spreads("care_http_request_duration_seconds", "From request to answer.", durations, "route")
     limits = counter("care_limit_refusals", "What was over a limit, the server's own included.", "limit")
-    for limit, count in dict(counts.limits).items():
+    for limit, count in (dict.fromkeys(EDGE, 0) | counts.limits).items():  # known ones are exported as 0
         limits.add_metric([EDGE.get(limit, limit)], count)
     yield limits
     yield single_counter("care_event_streams", "Event streams that began.", counts.streams["begun"])

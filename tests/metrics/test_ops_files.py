@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from app import counts
+from app.entrance import ANY_LEGACY, METHODS, ONE_ASSIGNMENT, ROUTES
 from tests.metrics.conftest import ON_SQLITE, Watched, numbers_in
 
 OPS = Path(__file__).parent.parent.parent / "ops"
@@ -53,6 +54,30 @@ def test_every_query_asks_for_what_is_told(watched: Watched) -> None:
         assert names or "up" in query, query
         assert names <= labels.keys(), query
         assert labels_in(query) <= set().union(*(labels[name] for name in names)), query
+
+
+GROWTH = re.compile(r"(?:rate|increase)\((\w+)\{(\w+)=\"([^\"]+)\"\}")
+
+
+@ON_SQLITE
+def test_what_an_alert_sees_grow_is_there_before_it_grows(watched: Watched) -> None:
+    """A series that begins at 1 has not grown: the first fault would raise no alert."""
+    told = [(name, dict(labels)) for name, labels in watched.numbers()]
+
+    watched_for = {found for rule in RULES for found in GROWTH.findall(rule["expr"])}
+    assert watched_for == {
+        ("care_http_requests_total", "status", "500"),
+        ("care_limit_refusals_total", "limit", "requests at once"),
+    }
+    for name, label, value in watched_for:
+        assert any(found == name and labels[label] == value for found, labels in told)
+    faults = {
+        (labels["route"], labels["method"])
+        for name, labels in told
+        if name == "care_http_requests_total" and labels["status"] == "500"
+    }
+    routes = {*ROUTES, ANY_LEGACY, ONE_ASSIGNMENT, "other"}
+    assert faults == {(route, method) for route in routes for method in (*METHODS, "other")}
 
 
 def test_what_is_not_told_would_be_found() -> None:
