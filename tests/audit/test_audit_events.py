@@ -140,6 +140,25 @@ def test_of_drafts_no_caregiver_is_told(lived: Gateway) -> None:
     ]
 
 
+def test_a_client_who_reads_a_draft_and_submissions_in_one_query_is_shown_with_the_submissions(
+    lived: Gateway,
+) -> None:
+    client = lived.as_client(1)
+    client.data(SAVE)
+    client.data(
+        "{ assignments { nodes { draft { answers { answer } } answerSets { answers { answer } } } } }"
+    )
+    [*_, both] = trail(lived.settings.database)
+
+    told = lived.as_caregiver(1).data(EVENTS, client="1", first=1)["auditEvents"]
+
+    assert (told["totalCount"], both.operation) == (4, "assignments")
+    assert both.about == [[1, 1, {"answerSets": [2, 1], "drafts": [4]}]]
+    [shown] = told["nodes"]
+    assert (shown["actor"], shown["requestId"]) == ("CLIENT", both.request_id)
+    assert shown["answerSetIds"] == ["QW5zd2VyU2V0OjI=", "QW5zd2VyU2V0OjE="]
+
+
 @pytest.mark.parametrize("client", ["1", "Q2xpZW50OjE=", "99", "nonsense", "QXNzaWdubWVudDox"])
 def test_of_others_clients_nothing_is_told(lived: Gateway, client: str) -> None:
     """Not there and not theirs are the same."""

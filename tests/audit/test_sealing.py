@@ -144,6 +144,21 @@ def test_an_entry_that_is_missing_is_found(sealed: str) -> None:
     assert verified(sealed).faults == ["8 entries lead to the records, should be 9"]
 
 
+def test_a_missing_entry_of_a_record_about_drafts_and_submissions_is_found(database_url: str) -> None:
+    """Drafts alone lead to no entry."""
+    both = '[[1,1,{"answerSets":[1],"drafts":[2]}],[2,1,{"drafts":[3]}]]'
+    run_write(database_url, recording(records(1, both)))
+    seal_all(database_url)
+    entries = raw.run(database_url, "SELECT caregiver_id, client_id, record_id FROM audit_entry")
+    guard = "audit_entry_delete" if database_url.startswith("sqlite") else "audit_entry_change ON audit_entry"
+    before = verified(database_url).faults
+
+    raw.run(database_url, f"DROP TRIGGER {guard}", "DELETE FROM audit_entry")
+
+    assert (entries, before) == ([(1, 1, 1)], [])
+    assert verified(database_url).faults == ["0 entries lead to the records, should be 1"]
+
+
 def test_an_entry_that_leads_elsewhere_is_found(sealed: str) -> None:
     guard = "audit_entry_update" if sealed.startswith("sqlite") else "audit_entry_change ON audit_entry"
     raw.run(sealed, f"DROP TRIGGER {guard}", "UPDATE audit_entry SET client_id = 2 WHERE record_id = 4")

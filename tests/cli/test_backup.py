@@ -2,6 +2,7 @@
 nothing and a sentence; it never holds half of what somebody else commits meanwhile."""
 
 import fcntl
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -42,6 +43,38 @@ def test_a_backup_is_a_copy_that_its_owner_alone_may_read(
     assert said.stdout == f"{file}: {file.stat().st_size:,} bytes, whole and checked\n"
     assert raw.row_counts(f"sqlite:///{file}") == raw.row_counts(settings.database)
     assert (beside(file), file.stat().st_mode & 0o777) == ([file.name], 0o600)
+
+
+@embedded
+def test_a_backup_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_command_ends(
+    command: Command, settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(settings.database, a_world())
+    fsync, replace = os.fsync, os.replace
+    seen: list[tuple[str, int, int]] = []  # what was done, to which file or folder, of which size it was then
+
+    def seen_fsync(opened: int) -> None:
+        found = os.fstat(opened)
+        seen.append(("sync", found.st_ino, found.st_size))
+        fsync(opened)
+
+    def seen_replace(source: Path, target: Path) -> None:
+        found = os.stat(source)
+        seen.append(("rename", found.st_ino, found.st_size))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", seen_fsync)
+    monkeypatch.setattr(os, "replace", seen_replace)
+    said = command("backup", str(file))
+    folder, copy = file.parent.stat(), file.stat()
+
+    assert said.exit_code == 0
+    assert [one[:2] for one in seen] == [
+        ("sync", copy.st_ino),
+        ("rename", copy.st_ino),
+        ("sync", folder.st_ino),
+    ]
+    assert seen[0][2] == copy.st_size  # the whole of it
 
 
 @embedded

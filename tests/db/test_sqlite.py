@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -80,7 +81,22 @@ FIT = {
 }
 
 
+@pytest.fixture
+def other_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of an SQLite that was compiled to be fast: each new connection begins unsafe."""
+    connect = sqlite3.connect
+
+    def connected(*given: Any, **named: Any) -> sqlite3.Connection:
+        connection = connect(*given, **named)
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA secure_delete = OFF").fetchall()
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
+
+
 @on_sqlite
+@pytest.mark.usefixtures("other_defaults")
 def test_readers_and_the_writer_are_durable_and_checked(database_url: str) -> None:
     on_the_loop = FIT | {"busy_timeout": 0}  # who meets a lock there goes on in a thread, and waits in it
     assert run_read(database_url, pragmas()) == on_the_loop
@@ -88,6 +104,7 @@ def test_readers_and_the_writer_are_durable_and_checked(database_url: str) -> No
 
 
 @on_sqlite
+@pytest.mark.usefixtures("other_defaults")
 def test_what_is_seldom_written_is_durable_and_checked_too(database_url: str) -> None:
     async def asked() -> dict[str, object]:
         async with transaction(database_url) as tx:
