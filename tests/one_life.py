@@ -125,4 +125,4 @@ def planting() -> Operation[None]:
         ],
     )
     yield WITHDRAW, {}
-    yield SET_KEPT, {}
+    yield SET_KEPT, {"sessions": [1, 2, 3]}

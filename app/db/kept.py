@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
-from app.db.statements import DatabaseKind, Operation, Statement
+from app.db.statements import DatabaseKind, Operation, Statement, among
 from app.db.tables import Assignment, AssignmentStatus, Session
 
 SESSION = table_of(Session)
@@ -31,8 +31,16 @@ def recomputed(caregiver: ColumnElement[int] = SESSION.c.caregiver_id) -> dict[s
     }
 
 
+def lock_sessions(kind: DatabaseKind) -> ClauseElement:
+    """Until the transaction ends no other transaction changes an assignment of `sessions`."""
+    rows = select(SESSION.c.id).where(among(SESSION.c.id, "sessions", kind))
+    return rows.order_by(SESSION.c.id).with_for_update()
+
+
 def set_kept(kind: DatabaseKind) -> ClauseElement:
-    return update(SESSION).values(recomputed())
+    """Of `sessions`, which have to be locked: PostgreSQL counts on the snapshot with which the statement
+    began. It would miss an assignment that another transaction commits while the statement waits."""
+    return update(SESSION).where(among(SESSION.c.id, "sessions", kind)).values(recomputed())
 
 
 def find_differences(kind: DatabaseKind) -> ClauseElement:
@@ -45,6 +53,7 @@ def find_differences(kind: DatabaseKind) -> ClauseElement:
     )
 
 
+LOCK_SESSIONS = Statement(lock_sessions)
 SET_KEPT = Statement(set_kept)
 FIND_DIFFERENCES = Statement(find_differences)
 

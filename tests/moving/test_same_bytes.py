@@ -59,7 +59,8 @@ def varied(records: Iterator[Record], rng: Random) -> Iterator[Record]:
 
 
 def recounting() -> Operation[None]:
-    yield SET_KEPT, {}
+    last = random_world.SESSIONS + random_world.CAREGIVERS
+    yield SET_KEPT, {"sessions": list(range(1, last + 1))}
 
 
 def everything(gateway: Gateway, size: int) -> dict[str, bytes]:

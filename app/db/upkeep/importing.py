@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import cast, false, func, literal, select, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import Table, table_of
-from app.db.kept import SET_KEPT
-from app.db.statements import DatabaseKind, Operation, Statement
+from app.db.kept import LOCK_SESSIONS, SET_KEPT
+from app.db.statements import DatabaseKind, Operation, Statement, among
 from app.db.tables import (
     AnswerSet,
     Assignment,
@@ -25,7 +26,10 @@ from app.db.tables import (
     Session,
 )
 from app.db.upkeep.records import Problem
-from app.db.upkeep.world import World
+from app.db.upkeep.world import COLUMNS, World
+
+SESSION_ID = COLUMNS[Assignment].index("session_id")
+INSERT: dict[DatabaseKind, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 ROWS_HELD = 50_000  # rows gathered before they are handed to the database
 
@@ -51,13 +55,13 @@ def know(table: Table, *columns: str) -> Statement:
 
 
 def relate(kind: DatabaseKind) -> ClauseElement:
-    """Who has or had a session with whom."""
-    session, known = table_of(Session).c, table_of(Relationship)
-    there = select(literal(1)).where(
-        known.c.client_id == session.client_id, known.c.caregiver_id == session.caregiver_id
+    """The caregiver and the client of each of `sessions`; another transaction may add the same ones."""
+    session = table_of(Session).c
+    rows = (
+        select(session.client_id, session.caregiver_id).where(among(session.id, "sessions", kind)).distinct()
     )
-    rows = select(session.client_id, session.caregiver_id).where(~there.exists()).distinct()
-    return known.insert().from_select(["client_id", "caregiver_id"], rows)
+    added = INSERT[kind](table_of(Relationship)).from_select(["client_id", "caregiver_id"], rows)
+    return added.on_conflict_do_nothing()  # type: ignore[no-any-return]
 
 
 def number_on(table: Table) -> Statement:
@@ -142,12 +146,18 @@ def importing_records(
         except Problem as problem:
             raise ImportRefused(number, problem.member, problem.reason) from None
         if sum(map(len, world.rows.values())) >= ROWS_HELD:
-            for bulk in world.hand_over():
-                yield bulk
-    for bulk in world.hand_over():
-        yield bulk
-    yield RELATE, {}
-    yield SET_KEPT, {}
+            yield from handing_over(world)
+    yield from handing_over(world)
+    sessions = {"sessions": sorted(world.sessions)}
+    yield RELATE, sessions
+    yield SET_KEPT, sessions
     for statement in NUMBER_ON:
         yield statement, {}
     return dict(counts)
+
+
+def handing_over(world: World) -> Operation[None]:
+    """Sessions are locked before their assignments are added, as every other change of them does."""
+    yield LOCK_SESSIONS, {"sessions": sorted({row[SESSION_ID] for row in world.rows[Assignment]})}
+    for bulk in world.hand_over():  # noqa: UP028 (a list cannot be sent the rows)
+        yield bulk

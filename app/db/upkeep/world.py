@@ -65,6 +65,7 @@ class World:
         # assignment -> its attempt, its status, and the score that counts, if one does
         self.attempts: dict[int, tuple[int, str, int | None]] = {}
         self.submitted: set[tuple[int, int]] = set()  # assignment and attempt
+        self.sessions: set[int] = set()  # that are new, or have new assignments
         self.read = {
             "caregiver": self.caregiver,
             "client": self.client,
@@ -137,6 +138,7 @@ class World:
         caregiver_id, _ = self.refer(Caregiver, record, "caregiverId")
         client_id, _ = self.refer(Client, record, "clientId")
         row_id = self.new(Session, record, (caregiver_id, client_id))
+        self.sessions.add(row_id)
         is_closed, close_date = record.flag("isClosed"), record.optional_moment("closeDate")
         if close_date is not None and not is_closed:
             raise Problem("closeDate", "belongs to a closed session only")
@@ -161,6 +163,7 @@ class World:
         session_id, parties = self.refer(Session, record, "sessionId")
         book_id, _ = self.refer(Book, record, "bookId")
         row_id = self.new(Assignment, record, parties)
+        self.sessions.add(session_id)
         status = record.one_of("status", AssignmentStatus, AssignmentStatus.PENDING)
         submit_date = record.optional_moment("submitDate")
         if (status == AssignmentStatus.COMPLETE) != (submit_date is not None):

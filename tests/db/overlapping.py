@@ -1,0 +1,44 @@
+"""Transactions on PostgreSQL that overlap in an order that the test decides."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from app.db.statements import Operation
+
+Result = TypeVar("Result")
+
+BLOCKED = """
+    SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+
+
+@asynccontextmanager
+async def uncommitted(url: str, operation: Operation[Result]) -> AsyncIterator[Result]:
+    """The operation has run on a connection of its own; the end of the block commits it."""
+    import asyncpg  # here, because the suite on SQLite does without the driver
+
+    from app.db.postgres import run_steps_on_postgres
+
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            yield await run_steps_on_postgres(connection, operation)
+    finally:
+        await connection.close()
+
+
+async def until_blocked(url: str, task: asyncio.Task[Any]) -> bool:
+    """Returns whether a transaction of this database waits for another, or else the task ended."""
+    import asyncpg
+
+    connection = await asyncpg.connect(url)
+    try:
+        async with asyncio.timeout(30):
+            while not task.done():
+                if await connection.fetchval(BLOCKED):
+                    return True
+            return False
+    finally:
+        await connection.close()
