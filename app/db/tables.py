@@ -243,6 +243,7 @@ class Assignment(SQLModel, table=True):
         Index("ix_assignment_caregiver", "caregiver_id", "id"),
         Index("ix_assignment_client", "client_id", "id"),
         Index("ix_assignment_session", "session_id", "id"),
+        Index("ix_assignment_book", "book_id"),
         NEVER_REUSED,
     )
     id: int = new_id()
@@ -286,9 +287,30 @@ class Reminder(SQLModel, table=True):
     state: str = ReminderState.SCHEDULED
 
 
+IS_FINAL = text("save_type = 'FINAL'")
+IS_DRAFT = text("save_type <> 'FINAL'")
+
+
 class AnswerSet(SQLModel, table=True):
+    """One submission per attempt and one draft per assignment: the database refuses a second one."""
+
     __tablename__ = "answer_set"
     __table_args__ = (
+        Index(
+            "uq_answer_set_submission",
+            "assignment_id",
+            "attempt",
+            unique=True,
+            sqlite_where=IS_FINAL,
+            postgresql_where=IS_FINAL,
+        ),
+        Index(
+            "uq_answer_set_draft",
+            "assignment_id",
+            unique=True,
+            sqlite_where=IS_DRAFT,
+            postgresql_where=IS_DRAFT,
+        ),
         Index("ix_answer_set_assignment", "assignment_id", "id"),
         Index("ix_answer_set_caregiver", "caregiver_id", "id"),
         Index("ix_answer_set_client", "client_id", "id"),

@@ -1,5 +1,6 @@
 """A seeded world of every kind of row, some of them damaged, and all of it as plain Python rows."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import timedelta
 from random import Random
@@ -26,7 +27,7 @@ from tests.given import (
     an_assignment,
 )
 
-CAREGIVERS, CLIENTS, BOOKS, SESSIONS, ASSIGNMENTS, ANSWER_SETS = 4, 5, 8, 24, 90, 90
+CAREGIVERS, CLIENTS, BOOKS, SESSIONS, ASSIGNMENTS, ANSWER_SETS = 4, 5, 8, 24, 90, 90  # a draft for each
 OF_ONE_CAREGIVER = 4  # the client; the others have several, or none
 PlainRow = dict[str, Any]
 PlainWorld = dict[str, list[PlainRow]]  # by the table's name
@@ -65,19 +66,26 @@ def records(rng: Random) -> Iterator[Record]:
         session, book = rng.randint(1, SESSIONS - 3), rng.randint(1, BOOKS)
         yield an_assignment(number, session, book, reminders=reminders, endDate=end, **done)
     for number in range(1, ANSWER_SETS + 1):
-        yield an_answer_set(
-            number, rng.randint(1, ASSIGNMENTS // 2), saveType=rng.choice(("DRAFT", "AUTO_SAVE"))
-        )
+        yield an_answer_set(number, number, saveType=rng.choice(("DRAFT", "AUTO_SAVE")))
 
 
 def submissions(rng: Random) -> Iterator[str]:
-    """More and other ones than an import would take: reads must cope with whatever is there."""
+    """Half of the drafts become attempts of some assignments: more and other ones than an import would take,
+    because reads must cope with whatever is there."""
+    attempts: dict[int, int] = defaultdict(int)
     for number in rng.sample(range(1, ANSWER_SETS + 1), ANSWER_SETS // 2):
+        assignment = rng.randint(1, ASSIGNMENTS // 2)
+        attempts[assignment] += 1
+        of_assignment = f"FROM assignment WHERE id = {assignment}"
+        parties = ", ".join(
+            f"{column} = (SELECT {column} {of_assignment})" for column in ("caregiver_id", "client_id")
+        )
         yield (
-            f"UPDATE answer_set SET save_type = 'FINAL', attempt = {rng.randint(1, 3)}, submit_date ="
-            " (SELECT assign_date FROM assignment WHERE assignment.id = answer_set.assignment_id)"
+            f"UPDATE answer_set SET save_type = 'FINAL', attempt = {attempts[assignment]}, {parties},"
+            f" assignment_id = {assignment}, submit_date = (SELECT assign_date {of_assignment})"
             f" WHERE id = {number}"
         )
+        yield f"UPDATE answer SET {parties} WHERE answer_set_id = {number}"
 
 
 def feedbacks(rng: Random) -> Iterator[str]:

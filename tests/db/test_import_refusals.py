@@ -172,6 +172,8 @@ def of_pairs() -> Iterator[Case]:
     yield an_answer_set(NEW, assignment=2), "attempt", "1 of the assignment is not submitted"
     belongs = "belongs to a FINAL answer set only"
     yield an_answer_set(NEW, assignment=2, saveType="DRAFT", submitDate=NOW), "submitDate", belongs
+    second = "AUTO_SAVE is a second draft of assignment 4"
+    yield an_answer_set(NEW, assignment=4, saveType="AUTO_SAVE"), "saveType", second
     yield a_book(NEW, questions=[{"text": "?", "options": ["a\0"]}]), "questions[0].options", "must be "
 
 
@@ -199,7 +201,8 @@ async def refusals(url: str) -> list[tuple[Case, tuple[int, str, str] | None]]:
 
 def test_every_wrong_line_is_refused_and_nothing_is_stored(database_url: str) -> None:
     """One database for the whole table: each refusal must leave it as it was."""
-    load(database_url, [*a_world(), a_complete_assignment(UNANSWERED)])
+    draft = an_answer_set(9, assignment=4, saveType="DRAFT")
+    load(database_url, [*a_world(), a_complete_assignment(UNANSWERED), draft])
     before = raw.row_counts(database_url)
 
     found = asyncio.run(refusals(database_url))
@@ -222,6 +225,15 @@ def test_the_lines_that_the_table_spoils_are_good_themselves(database_url: str, 
 def test_a_line_may_not_refer_to_one_below_it(database_url: str) -> None:
     with pytest.raises(ImportRefused, match=r"^line 1: moduleId 1 is not known before this line$"):
         load(database_url, [a_book(1), a_module(1)])
+
+    assert set(raw.row_counts(database_url).values()) == {0}
+
+
+def test_two_lines_of_one_file_may_not_draft_the_same_assignment(database_url: str) -> None:
+    drafts = [an_answer_set(number, assignment=2, saveType="DRAFT") for number in (8, 9)]
+
+    with pytest.raises(ImportRefused, match=r"^line 24: saveType DRAFT is a second draft of assignment 2$"):
+        load(database_url, [*a_world(), *drafts])
 
     assert set(raw.row_counts(database_url).values()) == {0}
 

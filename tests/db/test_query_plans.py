@@ -15,6 +15,7 @@ from app.db.selection import ViewerRole, Wanted, Where
 from app.db.sqlite import sqlite_values
 from app.db.statements import Values, Written
 from app.db.tables import Assignment, Session, TimeState
+from app.db.writes.books import FIND_ASSIGNED, FIND_BARE, HOLD_BOOKS
 from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran, everything_read
 from tests.db.everything_written import everything_written
@@ -117,6 +118,40 @@ def test_rows_are_found_by_their_id_or_parent_where_one_is_known(
 
     assert len(checked) > 30
     assert found == []
+
+
+@on_sqlite
+def test_no_read_looks_through_all_assignments_of_a_book(world: OpenWorld, everything: list[Ran]) -> None:
+    found = [
+        (one.name, sql, plan)
+        for one, sql, plan in plans(world, everything)
+        if any("ix_assignment_book" in step for step in plan)
+    ]
+
+    assert found == []
+
+
+HELD_BOOKS = [
+    Ran(f"books import: {name}", statement, {"books": [1, 2]})
+    for name, statement in (("lock", HOLD_BOOKS), ("assigned", FIND_ASSIGNED), ("bare", FIND_BARE))
+]
+
+
+@on_sqlite
+def test_an_import_of_books_walks_no_table_while_nobody_else_may_write(world: OpenWorld) -> None:
+    found = {one.name: plan for one, _, plan in plans(world, HELD_BOOKS)}
+
+    assert [step for plan in found.values() for step in plan if is_walk(step)] == []
+    assert "SEARCH assignment USING COVERING INDEX ix_assignment_book (book_id=?)" in [
+        step.replace(" EXISTS", "") for step in found["books import: assigned"]
+    ]
+
+
+@on_postgresql
+def test_an_import_of_books_needs_to_walk_no_table_of_postgresql(world: OpenWorld) -> None:
+    found = [plan for _, _, plan in world.runner.run(postgres_plans(world.url, HELD_BOOKS))]
+
+    assert [plan for plan in found if "Seq Scan" in plan] == []
 
 
 @on_sqlite

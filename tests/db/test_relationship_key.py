@@ -182,7 +182,7 @@ def test_a_row_of_somebody_else_is_not_reached_through_a_wrong_parent(
     database_url: str, viewpoint: Viewpoint
 ) -> None:
     load(database_url, a_world())
-    raw.run(database_url, "UPDATE answer_set SET assignment_id = 1 WHERE id = 3")
+    raw.run(database_url, "UPDATE answer_set SET assignment_id = 1, attempt = 2 WHERE id = 3")
 
     (assignment,) = run_read(database_url, get_rows(Assignment, viewpoint, [1], SETS))
 

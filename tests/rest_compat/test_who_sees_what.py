@@ -141,8 +141,7 @@ def test_an_assignment_completed_again_shows_the_newest_attempt_only(gateway: Ga
         [
             an_answer_set(91, assignment=9, attempt=2),
             an_answer_set(95, assignment=9, attempt=1),  # recorded later, and yet the earlier attempt
-            an_answer_set(92, assignment=9, attempt=2, saveType="DRAFT", submitDate=None),
-            an_answer_set(93, assignment=9, attempt=2, saveType="AUTO_SAVE", submitDate=None),
+            an_answer_set(92, assignment=9, attempt=2, saveType="AUTO_SAVE", submitDate=None),
         ]
     )
 

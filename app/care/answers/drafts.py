@@ -122,9 +122,6 @@ def adding_answers(
         yield Bulk("answer", ANSWER_COLUMNS, rows)
 
 
-def dropping_drafts(held: Held) -> Operation[None]:
-    """Of a submitted assignment nothing else is left lying about; an import may have brought several."""
-    sets = [row[0] for row in (yield FIND_DRAFTS, held.values)]
-    if sets:
-        yield DROP_ANSWERS, {**held.values, "sets": sets}
-        yield DROP_SETS, {**held.values, "sets": sets}
+def dropping_draft(held: Held, draft: Draft) -> Operation[None]:
+    yield DROP_ANSWERS, {**held.values, "sets": [draft.id]}
+    yield DROP_SETS, {**held.values, "sets": [draft.id]}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from app.care.answers.drafts import (
     Answers,
     adding_answers,
-    dropping_drafts,
+    dropping_draft,
     finding_draft,
     is_said,
     last_revision,
@@ -54,7 +54,8 @@ def submitting(viewpoint: Viewpoint, answers: Answers) -> Operation[list[int]]:
     if held.status is AssignmentStatus.COMPLETE:
         return (yield from submitted_before(held, questions, answers))
     refuse_unless_answerable(held)
-    refuse_stale((yield from finding_draft(held)), answers.revision)
+    draft = yield from finding_draft(held)
+    refuse_stale(draft, answers.revision)
     revision = answers.revision or (yield from last_revision(held)) + 1
     said, wrong = sorted_out(questions, answers.said)
     given = whole(questions, said)
@@ -68,7 +69,8 @@ def submitting(viewpoint: Viewpoint, answers: Answers) -> Operation[list[int]]:
         "submitted": held.now,
         "score": score,
     }
-    yield from dropping_drafts(held)
+    if draft is not None:
+        yield from dropping_draft(held, draft)
     answer_set_id: int = (yield ADD_SET, values)[0][0]
     yield from adding_answers(held, answer_set_id, questions, given)
     yield COMPLETE, {**values, "score": score or 0}

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, FromClause, and_
+from sqlalchemy import ColumnElement, FromClause, and_, literal_column
 
 from app.care.context import Context
 from app.care.sessions.reading import IN_TIME_STATE, NOW, Moments, is_running
@@ -84,7 +84,8 @@ def is_of_client(row: FromClause) -> ColumnElement[bool]:
 
 
 def is_of_book(assignment: FromClause) -> ColumnElement[bool]:
-    return assignment.c.book_id == id_parameter("of_book")
+    # Plus nothing: they are found by their session or client, not among all assignments of a popular book.
+    return assignment.c.book_id + literal_column("0") == id_parameter("of_book")
 
 
 def is_submitted_since(row: FromClause) -> ColumnElement[bool]:

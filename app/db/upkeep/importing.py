@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.entities import Table, table_of
+from app.db.entities import Table, is_final, table_of
 from app.db.kept import LOCK_SESSIONS, SET_KEPT
 from app.db.statements import DatabaseKind, Operation, Statement, among
 from app.db.tables import (
@@ -22,7 +22,6 @@ from app.db.tables import (
     Question,
     Relationship,
     Reminder,
-    SaveType,
     Session,
 )
 from app.db.upkeep.records import Problem
@@ -93,8 +92,11 @@ KNOW_CARE: dict[Table, Statement] = {
 KNOW_ATTEMPTS = know(Assignment, "id", "attempt", "status", "book_id", "score")
 KNOW_SUBMITTED = Statement(
     lambda kind: select(table_of(AnswerSet).c.assignment_id, table_of(AnswerSet).c.attempt).where(
-        table_of(AnswerSet).c.save_type == SaveType.FINAL.value
+        is_final(table_of(AnswerSet))
     )
+)
+KNOW_DRAFTED = Statement(
+    lambda kind: select(table_of(AnswerSet).c.assignment_id).where(~is_final(table_of(AnswerSet)))
 )
 RELATE = Statement(relate)
 NUMBER_ON = [number_on(table) for table in NUMBERED]
@@ -117,6 +119,7 @@ def existing_world() -> Operation[World]:
     for row_id, attempt, status, book_id, score in (yield KNOW_ATTEMPTS, {}):
         world.attempts[row_id] = (attempt, status, world.counted(book_id, score))
     world.submitted = {(row[0], row[1]) for row in (yield KNOW_SUBMITTED, {})}
+    world.drafted = {row[0] for row in (yield KNOW_DRAFTED, {})}
     return world
 
 

@@ -65,6 +65,7 @@ class World:
         # assignment -> its attempt, its status, and the score that counts, if one does
         self.attempts: dict[int, tuple[int, str, int | None]] = {}
         self.submitted: set[tuple[int, int]] = set()  # assignment and attempt
+        self.drafted: set[int] = set()  # assignments that have a draft
         self.sessions: set[int] = set()  # that are new, or have new assignments
         self.read = {
             "caregiver": self.caregiver,
@@ -210,6 +211,10 @@ class World:
             score = self.submit(assignment_id, attempt)
         elif submit_date is not None:
             raise Problem("submitDate", "belongs to a FINAL answer set only")
+        elif assignment_id in self.drafted:
+            raise Problem("saveType", f"{save_type} is a second draft of assignment {assignment_id}")
+        else:
+            self.drafted.add(assignment_id)
         self.rows[AnswerSet].append(
             (row_id, *parties, assignment_id, save_type, attempt, revision, submit_date, score, score)
         )

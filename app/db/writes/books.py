@@ -27,9 +27,11 @@ def hold_books(kind: DatabaseKind) -> ClauseElement:
 
 
 def find_assigned(kind: DatabaseKind) -> ClauseElement:
-    """Of the whole service, withdrawn homework too: what somebody was asked stays as it was asked."""
+    """Those of `books` that any caregiver ever assigned, withdrawn homework too: what a client was asked
+    stays as it was asked."""
     assignment = table_of(Assignment).c
-    return select(assignment.book_id).where(among(assignment.book_id, "books", kind)).distinct()
+    is_assigned = select(assignment.id).where(assignment.book_id == BOOK.c.id).exists()
+    return select(BOOK.c.id).where(among(BOOK.c.id, "books", kind), is_assigned)
 
 
 def find_bare(kind: DatabaseKind) -> ClauseElement:

@@ -1,0 +1,168 @@
+"""The database refuses a second submission of an attempt and a second draft of an assignment. A database that
+has them already is not migrated."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+from alembic import command
+
+from app.db.drivers import DatabaseError
+from app.db.upkeep.migrate import config, migrate, newest_version, stored_version
+from tests.callers import load, run_read
+from tests.db import raw
+from tests.db.test_migrations import outline, with_connection
+from tests.given import a_complete_assignment, a_world, an_answer_set
+
+UPGRADING = Path(__file__).parent.parent.parent / "docs/upgrading.md"
+
+
+def put_answer_sets(url: str) -> None:
+    """Assignment 1 has submissions 1 and 11 of two attempts and draft 12; assignment 9 has submission 13."""
+    load(
+        url,
+        [
+            *a_world(),
+            an_answer_set(12, assignment=1, saveType="DRAFT"),
+            a_complete_assignment(9, attempt=2),
+            an_answer_set(13, assignment=9, attempt=2),
+            an_answer_set(14, assignment=2, saveType="AUTO_SAVE"),
+        ],
+    )
+
+
+def copy_set(number: int, *, to: int, **changed: object) -> str:
+    """The statement that adds a set like the one with this number."""
+    columns = ("caregiver_id", "client_id", "assignment_id", "save_type", "attempt", "revision")
+    values = (str(changed.get(name, name)) for name in columns)
+    return (
+        f"INSERT INTO answer_set (id, {', '.join(columns)}, submit_date)"
+        f" SELECT {to}, {', '.join(values)}, submit_date FROM answer_set WHERE id = {number}"
+    )
+
+
+@pytest.mark.parametrize(
+    "second",
+    [copy_set(1, to=90), copy_set(12, to=90), copy_set(14, to=90, save_type="'DRAFT'", attempt=2)],
+    ids=["submission", "draft", "draft of another kind and attempt"],
+)
+def test_a_second_answer_set_is_refused_by_the_database(database_url: str, second: str) -> None:
+    put_answer_sets(database_url)
+
+    with pytest.raises(Exception, match=r"(?i)unique") as refused:
+        raw.run(database_url, second)
+
+    assert "answer_set" in str(refused.value)
+    assert raw.run(database_url, "SELECT id FROM answer_set ORDER BY id") == [
+        (number,) for number in (1, 2, 3, 12, 13, 14)
+    ]
+
+
+def test_submissions_of_several_attempts_and_a_draft_are_taken(database_url: str) -> None:
+    put_answer_sets(database_url)
+
+    raw.run(database_url, copy_set(13, to=90, attempt=1), copy_set(13, to=91, save_type="'DRAFT'"))
+
+    assert raw.run(database_url, "SELECT count(*) FROM answer_set WHERE assignment_id = 9") == [(3,)]
+
+
+# --- a database that has them already ---
+
+TWO_DRAFTS = (copy_set(12, to=90), copy_set(14, to=91, save_type="'DRAFT'", attempt=2))
+TWO_SUBMISSIONS = (copy_set(1, to=92), copy_set(13, to=93), copy_set(13, to=94))
+ANSWERS_TOO = (
+    "INSERT INTO answer (answer_set_id, position, caregiver_id, client_id, question_text, answer)"
+    " SELECT id, 1, caregiver_id, client_id, 'How?', 'copied' FROM answer_set WHERE id >= 90",
+    "INSERT INTO feedback (caregiver_id, client_id, assignment_id, answer_set_id, text, submit_date)"
+    " SELECT caregiver_id, client_id, assignment_id, id, 'Good', submit_date FROM answer_set"
+    " WHERE id IN (13, 94)",
+)
+REFUSED = (
+    "nothing was changed: the database has {found}; docs/upgrading.md, "
+    '"Two answer sets where one is allowed", says how to remove one of each. '
+    "Then run `care-gateway migrate` again"
+)
+
+
+def without_indexes(url: str, *statements: str) -> None:
+    """The tables as they were before the indexes, with what these statements add."""
+    with_connection(url, lambda connection: command.downgrade(config(connection), "0004"))
+    if statements:
+        raw.run(url, *statements)
+
+
+@pytest.mark.parametrize(
+    ("statements", "found"),
+    [
+        (TWO_DRAFTS, "two drafts for one assignment (assignments 1, 2)"),
+        (TWO_SUBMISSIONS, "two FINAL answer sets for one attempt (assignments 1, 9)"),
+        (
+            (*TWO_DRAFTS, *TWO_SUBMISSIONS),
+            "two FINAL answer sets for one attempt (assignments 1, 9)"
+            " and two drafts for one assignment (assignments 1, 2)",
+        ),
+    ],
+    ids=["drafts", "submissions", "both"],
+)
+def test_a_database_with_two_answer_sets_is_left_as_it_is(
+    database_url: str, statements: tuple[str, ...], found: str
+) -> None:
+    put_answer_sets(database_url)
+    without_indexes(database_url, *statements)
+    before = with_connection(database_url, outline), raw.row_counts(database_url)
+
+    with pytest.raises(DatabaseError, match=f"^{re.escape(REFUSED.format(found=found))}$"):
+        asyncio.run(migrate(database_url))
+
+    assert (with_connection(database_url, outline), raw.row_counts(database_url)) == before
+    assert run_read(database_url, stored_version()) == "0004"
+
+
+def test_of_many_assignments_the_first_are_named(database_url: str) -> None:
+    load(
+        database_url,
+        [*a_world(), *(a_complete_assignment(number) for number in range(101, 123))]
+        + [an_answer_set(number, assignment=number) for number in range(101, 123)],
+    )
+    without_indexes(database_url, *(copy_set(number, to=number + 100) for number in range(101, 123)))
+
+    with pytest.raises(DatabaseError, match=r"\(assignments 101, [0-9, ]+ 120 and 2 more\)"):
+        asyncio.run(migrate(database_url))
+
+
+def documented_statements() -> dict[str, str]:
+    """The SQL of the page, by the comment with which it begins."""
+    section = UPGRADING.read_text().split("### Two answer sets where one is allowed")[1].split("\n#")[0]
+    blocks = [block.split("```")[0].strip() for block in section.split("```sql\n")[1:]]
+    return {block.splitlines()[0].removeprefix("-- "): block for block in blocks}
+
+
+def test_the_documented_statements_make_a_database_that_can_be_migrated(database_url: str) -> None:
+    put_answer_sets(database_url)
+    without_indexes(database_url, *TWO_DRAFTS, *TWO_SUBMISSIONS, *ANSWERS_TOO)
+    page = documented_statements()
+
+    listed = raw.run(database_url, page["the answer sets in question"])
+    for name in ("remove all drafts but the newest", "remove all submissions but the newest"):
+        raw.run(database_url, *(each for each in page[name].split(";") if each.strip()))
+    asyncio.run(migrate(database_url))
+
+    sets = [(row[0], row[1], row[2], row[3]) for row in listed]
+    assert sets == [
+        (1, "DRAFT", 1, 12),
+        (1, "DRAFT", 1, 90),
+        (1, "FINAL", 1, 1),
+        (1, "FINAL", 1, 92),
+        (2, "AUTO_SAVE", 1, 14),
+        (2, "DRAFT", 2, 91),
+        (9, "FINAL", 2, 13),
+        (9, "FINAL", 2, 93),
+        (9, "FINAL", 2, 94),
+    ]
+    assert run_read(database_url, stored_version()) == newest_version()
+    left = raw.run(database_url, "SELECT id FROM answer_set ORDER BY id")
+    assert [row[0] for row in left] == [2, 3, 90, 91, 92, 94]
+    of_answers = raw.run(database_url, "SELECT DISTINCT answer_set_id FROM answer ORDER BY 1")
+    assert [row[0] for row in of_answers] == [2, 3, 90, 91, 92, 94]
+    assert raw.run(database_url, "SELECT answer_set_id FROM feedback") == [(94,)]
