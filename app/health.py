@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from app.auth.door import Door
-from app.db.upkeep.migrate import newest_version, stored_version
+from app.db.upkeep.migrate import is_newer, newest_version, stored_version
 
 logger = logging.getLogger("care")
 
@@ -29,6 +29,8 @@ async def ready(request: Request) -> Response:
     except Exception as fault:
         logger.warning("not ready: %s", type(fault).__name__)
         return JSONResponse({"status": "the database does not answer"}, 503)
+    if is_newer(version):
+        return JSONResponse({"status": "the database has the tables of a newer version"}, 503)
     if version != newest_version():
         return JSONResponse({"status": "the database is not migrated"}, 503)
     return JSONResponse({"status": "ready"})

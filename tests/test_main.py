@@ -35,10 +35,15 @@ def set_version(to: str) -> Operation[None]:
 
 
 def test_a_database_of_another_version_is_not_ready(gateway: Gateway) -> None:
-    run_write(gateway.settings.database, set_version("older"))
+    run_write(gateway.settings.database, set_version("0001"))
 
     assert answer(gateway, "/readyz") == (503, {"status": "the database is not migrated"}, "no-store")
     assert answer(gateway, "/livez")[0] == 200
+
+    run_write(gateway.settings.database, set_version("9999"))
+
+    newer = {"status": "the database has the tables of a newer version"}
+    assert answer(gateway, "/readyz") == (503, newer, "no-store")
 
     run_write(gateway.settings.database, set_version(str(newest_version())))
 

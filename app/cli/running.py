@@ -18,7 +18,7 @@ from app.db.drivers import (
     sqlite_path,
 )
 from app.db.statements import Operation
-from app.db.upkeep.migrate import newest_version, stored_version
+from app.db.upkeep.migrate import newest_version, refuse_newer, stored_version
 from app.doctor.access import barred
 from app.settings import Settings, read_settings, unknown_variables
 
@@ -35,11 +35,12 @@ def settings_or_warn() -> Settings:
     return settings
 
 
-async def refuse_old_tables(db: Database) -> None:
+async def refuse_other_tables(db: Database) -> None:
     try:
         version = await db.read(stored_version())
     except Exception:
         version = None
+    refuse_newer(version)
     if version != newest_version():
         raise DatabaseError(
             "the database does not have the tables of this version; run `care-gateway migrate`"
@@ -57,7 +58,7 @@ def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]
     async def run() -> Result:
         db = await open_database(settings.database, settings.read_threads, patience=None)
         try:
-            await refuse_old_tables(db)
+            await refuse_other_tables(db)
             return await work(db)
         except Exception as error:
             if is_fault_of_database(error):

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from app.db.drivers import Database, place_of, sqlite_path
 from app.db.sqlite import connect_sqlite
 from app.db.statements import Operation, Statement
-from app.db.upkeep.migrate import newest_version, stored_version
+from app.db.upkeep.migrate import NEWER_ADVICE, is_newer, newest_version, stored_version
 from app.doctor.access import barred, open_to_others
 from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
 
@@ -48,12 +48,8 @@ async def look_at_tables(looked: Looked) -> Findings:
         yield wrong("migrations", "there are no tables", "care-gateway migrate")
     else:
         said = f"the tables are of version {version}, the service wants {newest_version()}"
-        is_newer = version > newest_version()
-        yield wrong(
-            "migrations",
-            said,
-            "install the newer version of the service" if is_newer else "back up, then care-gateway migrate",
-        )
+        advice = NEWER_ADVICE if is_newer(version) else "back up, then care-gateway migrate"
+        yield wrong("migrations", said, advice)
 
 
 async def look_at_database(looked: Looked) -> Findings:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app.db.upkeep.migrate import newest_version
 from app.settings import Settings
 from tests.callers import load
 from tests.cli.conftest import Command, assert_sentence
@@ -148,9 +149,23 @@ def test_a_worker_with_a_bad_webhook_does_not_begin(command: Command) -> None:
 
 
 def test_a_worker_without_tables_does_not_begin(command: Command, settings: Settings, tmp_path: Path) -> None:
-    raw.run(settings.database, "UPDATE alembic_version SET version_num = 'older'")
+    raw.run(settings.database, "UPDATE alembic_version SET version_num = '0001'")
 
     assert_sentence(
         command("worker"),
         "the database does not have the tables of this version; run `care-gateway migrate`",
     )
+
+
+def test_a_worker_on_the_tables_of_a_newer_version_is_told_the_way_back(
+    command: Command, settings: Settings
+) -> None:
+    raw.run(settings.database, "UPDATE alembic_version SET version_num = '9999'")
+    sentence = (
+        "the tables are those of a newer version, 9999, and this version knows them up to "
+        f"{newest_version()}: start the newer version again, or restore the backup from before the upgrade "
+        '(docs/upgrading.md, "Back again")'
+    )
+
+    assert_sentence(command("worker"), sentence)
+    assert_sentence(command("migrate"), sentence)

@@ -1,6 +1,7 @@
 """A migrated database is what the models say, however often and from wherever it is migrated."""
 
 import asyncio
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -17,10 +18,18 @@ from sqlmodel import SQLModel
 
 from app.db.drivers import DatabaseError
 from app.db.entities import table_of
-from app.db.upkeep.migrate import config, make_sqlite_file, migrate, newest_version, stored_version
+from app.db.upkeep.migrate import (
+    config,
+    make_sqlite_file,
+    migrate,
+    newest_version,
+    stored_version,
+    upgrade,
+)
 from app.db.upkeep.seldom import connected
 from tests.callers import load, run_read
 from tests.db import raw
+from tests.db.overlapping import until_blocked
 from tests.given import a_world
 
 TABLES = {table.name for table in SQLModel.metadata.tables.values()}
@@ -141,11 +150,36 @@ def test_migrating_again_changes_nothing(database_url: str) -> None:
     assert (raw.row_counts(database_url), with_connection(database_url, outline)) == before
 
 
+@pytest.mark.parametrize("start", ["base", "0004"])
+def test_a_second_migrate_waits_for_the_first_and_finds_nothing_to_do(
+    database_url: str, kind: str, start: str
+) -> None:
+    with_connection(database_url, lambda connection: command.downgrade(config(connection), start))
+
+    async def both() -> list[str | None]:
+        async with connected(database_url) as connection:
+            first = await connection.run_sync(upgrade)
+            second = asyncio.create_task(migrate(database_url))
+            if kind == "postgresql":  # SQLite waits for its one lock
+                assert await until_blocked(database_url, second)
+            else:
+                await asyncio.wait([second], timeout=0)
+        return [first, await second]
+
+    first = None if start == "base" else start
+    assert asyncio.run(both()) == [first, newest_version()]
+    assert run_read(database_url, stored_version()) == newest_version()
+
+
 def test_tables_of_a_newer_version_are_left_alone(database_url: str) -> None:
     raw.run(database_url, "UPDATE alembic_version SET version_num = '9999'")
 
-    newer = f"the tables are those of a newer version, 9999; this one knows them up to {newest_version()}"
-    with pytest.raises(DatabaseError, match=f"^{newer}$"):
+    newer = (
+        "the tables are those of a newer version, 9999, and this version knows them up to "
+        f"{newest_version()}: start the newer version again, or restore the backup from before the upgrade "
+        '(docs/upgrading.md, "Back again")'
+    )
+    with pytest.raises(DatabaseError, match=f"^{re.escape(newer)}$"):
         asyncio.run(migrate(database_url))
 
     assert raw.run(database_url, "SELECT version_num FROM alembic_version") == [("9999",)]

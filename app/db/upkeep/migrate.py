@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 FOLDER = Path(__file__).parent.parent / "migrations"
+MIGRATE_LOCK = 4_207_190_211  # of one database: a second `migrate` waits for the first
+NEWER_ADVICE = (
+    "start the newer version again, or restore the backup from before the upgrade "
+    '(docs/upgrading.md, "Back again")'
+)
 VERSION = Statement(lambda kind: text("SELECT version_num FROM alembic_version"))
 
 
@@ -52,13 +57,25 @@ def upgrade(connection: Connection) -> str | None:
     from alembic import command
     from alembic.runtime.migration import MigrationContext
 
+    if connection.dialect.name == "postgresql":  # SQLite has one writer, and this one has begun
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATE_LOCK})"))
     before = MigrationContext.configure(connection).get_current_revision()
-    if before is not None and before > newest_version():
-        raise DatabaseError(
-            f"the tables are those of a newer version, {before}; this one knows them up to {newest_version()}"
-        )
+    refuse_newer(before)
     command.upgrade(config(connection), "head")
     return before
+
+
+def refuse_newer(version: str | None) -> None:
+    """Tables are never migrated back: this version cannot know what a newer one stores in them."""
+    if is_newer(version):
+        raise DatabaseError(
+            f"the tables are those of a newer version, {version}, and this version knows them up to "
+            f"{newest_version()}: {NEWER_ADVICE}"
+        )
+
+
+def is_newer(version: str | None) -> bool:
+    return version is not None and version > newest_version()
 
 
 def make_sqlite_file(path: Path) -> None:
