@@ -410,7 +410,7 @@ class KeptAnswer(SQLModel, table=True):
     key: str = Field(primary_key=True)
     fingerprint: str  # of the request, so that another one under the same key is noticed
     result: str = Field(sa_type=Text)  # of the change, as JSON: enough to answer again
-    status: int | None = None
+    status: int | None = None  # 0: the reply is not stored, because a client was erased meanwhile
     body: str | None = Field(default=None, sa_type=Text)
     moment: datetime = Field(sa_type=Moment)
 

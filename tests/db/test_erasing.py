@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from app.care.assignments.homework import Homework, assigning
-from app.care.errors import NotRunning
-from app.db.drivers import open_database
+from app.care.errors import NotFound, NotRunning
+from app.care.sessions.opening import NewSession, opening
+from app.db.drivers import Database, open_database
 from app.db.kept import differences
 from app.db.selection import Viewpoint
 from app.db.upkeep.accounts import AccountRefused
 from app.db.upkeep.erasing import Erased, Named, erasing, finding_client
 from tests.callers import load, run_read, run_write
 from tests.db import raw
-from tests.given import DAY, NOW, a_client, a_session, a_world
+from tests.db.operations import with_database
+from tests.db.overlapping import uncommitted, until_blocked
+from tests.given import DAY, NOW, a_caregiver, a_client, a_session, a_world
 from tests.one_life import PRIVATE, one_life, put_one_life
 from tests.stored import Row, Stored, all_rows
 
@@ -71,7 +74,7 @@ def expected_after(before: Stored) -> Stored:
             row | {"last_answer": None} if row["client_id"] == 1 else row for row in before["delivery"]
         ],
         "kept_answer": [
-            row if (row["role"], row["viewer_id"]) in OTHERS else row | {"status": None, "body": None}
+            row if (row["role"], row["viewer_id"]) in OTHERS else row | {"status": 0, "body": None}
             for row in before["kept_answer"]
         ],
     }
@@ -192,3 +195,47 @@ def test_who_assigns_while_a_client_is_erased_is_heard_before_or_refused(databas
     assert raw.run(database_url, "SELECT count(*) FROM reminder WHERE state = 'SCHEDULED'") == [(0,)]
     told = "SELECT session_id, count(*) FROM event WHERE kind = 'CLIENT_ERASED' GROUP BY 1 ORDER BY 1"
     assert raw.run(database_url, told) == [(1, 1), (2, 1), (3, 1)]
+
+
+# By the identifier, a caregiver who is new to the client; by the number, one of the client's own.
+OPENINGS = {
+    "by identifier": (3, NewSession(None, "OPPT-1", "Moving-out", "", NOW)),
+    "by number": (1, NewSession(1, None, "Moving-out", "", NOW)),
+}
+SESSIONS = "SELECT title, is_closed FROM session WHERE client_id = 1 ORDER BY id"
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("way", OPENINGS)
+def test_who_opens_a_session_while_the_client_is_erased_is_refused(database_url: str, way: str) -> None:
+    load(database_url, [*one_life(), a_caregiver(3)])
+    caregiver, asked = OPENINGS[way]
+
+    async def use(db: Database) -> None:
+        async with uncommitted(database_url, erasing(1, NOW)):
+            opened = asyncio.create_task(db.write(opening(Viewpoint(NOW, caregiver=caregiver), [asked])))
+            assert await until_blocked(database_url, opened)
+        with pytest.raises(NotFound):
+            await opened
+
+    with_database(database_url, use)
+
+    assert raw.run(database_url, SESSIONS) == [("", True)] * 3
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("way", OPENINGS)
+def test_a_session_that_is_opened_before_the_erasure_is_erased_too(database_url: str, way: str) -> None:
+    load(database_url, [*one_life(), a_caregiver(3)])
+    caregiver, asked = OPENINGS[way]
+
+    async def use(db: Database) -> Erased:
+        async with uncommitted(database_url, opening(Viewpoint(NOW, caregiver=caregiver), [asked])):
+            erased = asyncio.create_task(db.write(erasing(1, NOW)))
+            assert await until_blocked(database_url, erased)
+        return await erased
+
+    erased = with_database(database_url, use)
+
+    assert (erased.caregivers, erased.sessions) == ([1, 2, 3] if caregiver == 3 else [1, 2], 4)
+    assert raw.run(database_url, SESSIONS) == [("", True)] * 4

@@ -30,6 +30,7 @@ from app.db.writes.erasing import (
     FORGET_DELIVERIES,
     FORGET_KEPT_ANSWERS,
     HOLD_CLIENT,
+    HOLD_KEPT_ANSWERS,
     HOLD_SESSIONS,
     SKIP_REMINDERS,
 )
@@ -75,6 +76,7 @@ def finding_client(user: str | None, client_id: int | None) -> Operation[Named]:
 def erasing(client_id: int, now: datetime) -> Operation[Erased]:
     """The whole change in one transaction. Done again it finds what came since, and tells of that alone."""
     values: Values = {"client": client_id, "now": now}
+    yield HOLD_KEPT_ANSWERS, values  # first, as those who claim a key do
     yield HOLD_CLIENT, values
     sessions: dict[int, list[int]] = defaultdict(list)
     for session_id, caregiver_id in (yield HOLD_SESSIONS, values):

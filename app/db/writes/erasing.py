@@ -16,6 +16,7 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    text,
     true,
     update,
 )
@@ -37,6 +38,7 @@ from app.db.tables import (
     ReminderState,
     Session,
 )
+from app.db.writes.kept_answers import NEVER_KEPT
 
 CLIENT = table_of(Client)
 SESSION = table_of(Session)
@@ -127,12 +129,23 @@ def blank_feedbacks(kind: DatabaseKind) -> ClauseElement:
     return update(FEEDBACK).where(theirs, FEEDBACK.c.text != "").values(text="").returning(literal(1))
 
 
+def hold_kept_answers(kind: DatabaseKind) -> ClauseElement:
+    """Wait for the changes that are claiming a key, and let no other claim one until the transaction ends.
+
+    A reply is read after its change is committed. So a reply that shows the client as they were belongs to a
+    key that this transaction finds; a later change shows them erased. SQLite has one writer anyway."""
+    if kind == "sqlite":
+        return select(literal(1))
+    return text("LOCK TABLE kept_answer IN SHARE ROW EXCLUSIVE MODE")
+
+
 def forget_kept_answers(kind: DatabaseKind) -> ClauseElement:
-    """Those of their caregivers too: an answer that is kept may hold this client's texts. What the change
-    under its key came to is kept, so that a repetition still does nothing twice."""
+    """Empties the replies of the client and of their caregivers, which may hold the client's texts, and marks
+    their keys: a reply that was read before the erasure must not be stored after it. The results of the
+    changes stay, so that a repetition still does nothing twice."""
     of_client = and_(KEPT.c.role == "CLIENT", KEPT.c.viewer_id == id_parameter("client"))
     of_caregivers = and_(KEPT.c.role == "CAREGIVER", among(KEPT.c.viewer_id, "caregivers", kind))
-    return update(KEPT).where(or_(of_client, of_caregivers)).values(status=null(), body=null())
+    return update(KEPT).where(or_(of_client, of_caregivers)).values(status=NEVER_KEPT, body=null())
 
 
 def forget_deliveries(kind: DatabaseKind) -> ClauseElement:
@@ -143,6 +156,7 @@ def forget_deliveries(kind: DatabaseKind) -> ClauseElement:
     return update(DELIVERY).where(DELIVERY.c.event_id.in_(events)).values(last_answer=null())
 
 
+HOLD_KEPT_ANSWERS = Statement(hold_kept_answers)
 HOLD_CLIENT = Statement(hold_client)
 HOLD_SESSIONS = Statement(hold_sessions)
 FIND_TOLD = Statement(find_told)

@@ -11,6 +11,7 @@ from app.db.statements import DatabaseKind, Statement, id_parameter, moment_para
 from app.db.tables import KeptAnswer
 
 KEPT = table_of(KeptAnswer)
+NEVER_KEPT = 0  # the status of a key whose reply may hold texts of an erased client
 INSERT: dict[DatabaseKind, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
@@ -47,10 +48,11 @@ def keep_result(kind: DatabaseKind) -> ClauseElement:
 
 
 def keep_answer(kind: DatabaseKind) -> ClauseElement:
-    """Whoever answers first: two processes may be at it, and later ones must all hear the same."""
+    """The first reply is stored, because two processes may carry out the same request and all repetitions get
+    the same reply. None is stored where a client was erased since the key was claimed."""
     answer = {"status": bindparam("said_status", type_=Integer), "body": bindparam("said", type_=Text)}
     is_mine = KEPT.c.fingerprint == text_parameter("fingerprint")
-    return update(KEPT).where(is_the_key(), is_mine, KEPT.c.body.is_(None)).values(answer)
+    return update(KEPT).where(is_the_key(), is_mine, KEPT.c.status.is_(None)).values(answer)
 
 
 CLAIM_KEY = Statement(claim_key)

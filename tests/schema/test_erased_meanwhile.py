@@ -1,0 +1,130 @@
+"""A reply that is stored for repetitions holds nothing of a client who was erased, whatever came first: the
+reply, its storing or the erasure."""
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+
+from app.care.once import KeyScope, Once, keeping_answer, making_once
+from app.db.drivers import Database
+from app.db.upkeep.erasing import erasing
+from tests.callers import Gateway, load
+from tests.db import raw
+from tests.db.operations import add_module, with_database
+from tests.db.overlapping import uncommitted, until_blocked
+from tests.given import NOW, a_world
+from tests.schema.keyed import KEYED, post
+from tests.together import happening, nothing
+
+on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+
+OPEN = """mutation($input: CreateSessionInput!) { createSession(input: $input) {
+    userErrors { code } sessions { legacyId title client { name } } } }"""
+OPENED = {"clientOpptId": "OPPT-1", "title": "Moving out", "startDate": "2026-11-21T09:00:00Z"}
+
+
+def opening() -> dict[str, Any]:
+    return {"query": OPEN, "variables": {"input": OPENED}}
+
+
+def payload(title: str, name: str) -> dict[str, Any]:
+    session = {"legacyId": "6", "title": title, "client": {"name": name}}
+    return {"data": {"createSession": {"userErrors": [], "sessions": [session]}}}
+
+
+def kept(url: str) -> list[tuple[Any, ...]]:
+    return raw.run(url, "SELECT result, body FROM kept_answer")
+
+
+def test_a_reply_that_is_stored_after_the_erasure_holds_no_name(gateway: Gateway) -> None:
+    gateway.given(a_world())
+
+    async def erase() -> None:
+        await gateway.database.write(erasing(1, NOW))
+
+    with happening(gateway, writes=[nothing, erase]):
+        first = post(gateway.as_caregiver(1), opening())
+
+    assert first.json() == payload("Moving out", "Zoë Client 1")  # it was read before the erasure
+    assert kept(gateway.settings.database) == [("[6]", None)]
+    repeated = post(gateway.as_caregiver(1), opening())
+    assert repeated.json() == payload("", "erased")
+    assert repeated.headers["idempotency-replayed"] == "true"
+    assert kept(gateway.settings.database) == [("[6]", None)]
+
+
+def test_a_reply_that_is_stored_before_the_erasure_is_emptied(gateway: Gateway) -> None:
+    gateway.given(a_world())
+    first = post(gateway.as_caregiver(1), opening())
+    assert kept(gateway.settings.database) == [("[6]", first.text)]
+
+    assert gateway.client.portal is not None
+    gateway.client.portal.call(gateway.database.write, erasing(1, NOW))
+
+    assert kept(gateway.settings.database) == [("[6]", None)]
+    assert post(gateway.as_caregiver(1), opening()).json() == payload("", "erased")
+    assert kept(gateway.settings.database) == [("[6]", None)]
+
+
+# --- transactions of PostgreSQL that overlap ---
+
+ONCE = Once(KeyScope("CAREGIVER", 1, "graphql", KEYED["idempotency-key"]), "fingerprint")
+SHOWN = orjson.dumps(payload("Moving out", "Zoë Client 1"))
+
+
+def changing() -> Any:
+    """A change that touches nothing of the client, in a reply that may show them all the same."""
+    yield add_module("new"), {}
+    return [1]
+
+
+@on_postgresql
+def test_an_erasure_waits_for_a_change_whose_reply_may_show_the_client(database_url: str) -> None:
+    load(database_url, a_world())
+
+    async def use(db: Database) -> bool:
+        async with uncommitted(database_url, making_once(ONCE, NOW, changing())):
+            erased = asyncio.create_task(db.write(erasing(1, NOW)))
+            has_waited = await until_blocked(database_url, erased)
+        await erased
+        await db.write(keeping_answer(ONCE, 200, SHOWN))  # read between the two
+        return has_waited
+
+    has_waited = with_database(database_url, use)
+
+    assert kept(database_url) == [("[1]", None)]
+    assert has_waited
+
+
+@on_postgresql
+def test_a_reply_that_is_about_to_be_stored_is_emptied_by_the_erasure(database_url: str) -> None:
+    load(database_url, a_world())
+
+    async def use(db: Database) -> None:
+        await db.write(making_once(ONCE, NOW, changing()))
+        async with uncommitted(database_url, keeping_answer(ONCE, 200, SHOWN)):
+            erased = asyncio.create_task(db.write(erasing(1, NOW)))
+            assert await until_blocked(database_url, erased)
+        await erased
+
+    with_database(database_url, use)
+
+    assert kept(database_url) == [("[1]", None)]
+
+
+@on_postgresql
+def test_a_reply_that_waits_for_the_erasure_is_not_stored(database_url: str) -> None:
+    load(database_url, a_world())
+
+    async def use(db: Database) -> None:
+        await db.write(making_once(ONCE, NOW, changing()))
+        async with uncommitted(database_url, erasing(1, NOW)):
+            stored = asyncio.create_task(db.write(keeping_answer(ONCE, 200, SHOWN)))
+            assert await until_blocked(database_url, stored)
+        await stored
+
+    with_database(database_url, use)
+
+    assert kept(database_url) == [("[1]", None)]
