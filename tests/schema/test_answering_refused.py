@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from app.db.upkeep.books import importing_books
 from tests.answering import (
     FITTING,
     IN_CLOSED,
@@ -28,6 +29,7 @@ from tests.answering import (
     to_answer,
 )
 from tests.callers import Gateway
+from tests.given import a_book, an_assignment, lines
 from tests.schema.worlds import global_id, refusal
 from tests.stored import stored
 
@@ -181,6 +183,34 @@ def test_answers_that_cannot_be_submitted_are_data_and_nothing_is_written(world:
         what: {"data": {"submitAnswers": {**nothing, "userErrors": errors}}}
         for what, (_, errors) in cases.items()
     }
+
+
+BARE = 12  # an assignment whose book came from the old service without questions
+NO_QUESTIONS = refused("WRONG_STATE", "the book has no questions yet", "assignmentId")
+
+
+@pytest.mark.parametrize("said", [{}, {REMARK: "x"}], ids=["nothing", "an answer"])
+def test_a_book_without_questions_takes_no_answers_until_it_has_some(
+    world: Gateway, said: dict[int, str]
+) -> None:
+    bare = a_book(6, questions=[])
+    world.given([bare, an_assignment(BARE, book=6)])
+    before, client = stored(world), world.as_client(1)
+
+    saved = save(client, BARE, said)
+    submitted = submit(client, BARE, said)
+
+    assert saved == {"draft": None, "userErrors": NO_QUESTIONS}
+    nothing = {"assignment": None, "answerSet": None, "draft": None}
+    assert submitted == {**nothing, "userErrors": NO_QUESTIONS}
+    assert stored(world) == before
+
+    asking = bare | {"questions": [{"text": "How was it?"}]}
+    assert world.client.portal is not None
+    world.client.portal.call(world.database.write, importing_books(lines([asking])))
+
+    question = stored(world)["question"][-1]["id"]
+    assert submit(client, BARE, {question: "Better"})["userErrors"] == []
 
 
 def test_a_refused_submission_leaves_the_draft_as_it_was(world: Gateway) -> None:

@@ -61,6 +61,7 @@ def saving(viewpoint: Viewpoint, answers: Answers, save_type: SaveType) -> Opera
     held = yield from holding(viewpoint, answers.assignment_id)
     refuse_unless_answerable(held)
     questions = yield from finding_questions({"book": held.book_id})
+    refuse_without_questions(questions)
     given = by_question(questions, answers.said)
     draft = yield from finding_draft(held)
     revision = (answers.revision or (yield from last_revision(held))) + 1
@@ -86,6 +87,13 @@ def refuse_unless_answerable(held: Held) -> None:
     refuse_unless_pending(held)
     if held.start_date > held.now:
         raise WrongState("the assignment has not started", "assignmentId")
+
+
+def refuse_without_questions(questions: Sequence[Question]) -> None:
+    """A book that came from the old service has none until the operator imports them; an empty submission
+    would be final all the same."""
+    if not questions:
+        raise WrongState("the book has no questions yet", "assignmentId")
 
 
 def finding_draft(held: Held) -> Operation[Draft | None]:

@@ -11,6 +11,7 @@ from app.care.answers.drafts import (
     last_revision,
     refuse_stale,
     refuse_unless_answerable,
+    refuse_without_questions,
 )
 from app.care.answers.questions import (
     Question,
@@ -54,6 +55,7 @@ def submitting(viewpoint: Viewpoint, answers: Answers) -> Operation[list[int]]:
     if held.status is AssignmentStatus.COMPLETE:
         return (yield from submitted_before(held, questions, answers))
     refuse_unless_answerable(held)
+    refuse_without_questions(questions)
     draft = yield from finding_draft(held)
     refuse_stale(draft, answers.revision)
     revision = answers.revision or (yield from last_revision(held)) + 1
