@@ -17,19 +17,14 @@ TIME = re.compile(r"([0-9]{2}):([0-9]{2})")
 
 
 class NotAnObject(Refused):
-    """The body is no JSON object at all."""
+    """The body is JSON of another type than an object, or no JSON."""
 
-    code = "UNREADABLE"
+    code = Unreadable.code
 
 
 def read_homework(body: bytes, zone: ZoneInfo) -> dict[str, Any]:
-    """First what is missing, all of it; then what cannot be read, in the documented order of the members."""
-    try:
-        given = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        given = None
-    if not isinstance(given, dict):
-        raise NotAnObject("the body must be a JSON object")
+    """Reports all missing members first, then the first unreadable one in the documented order."""
+    given = read_object(body)
     refuse_missing(given)
     book_ids = read_ids(given["bookIds"])
     start = read_wall_time(given, "startDate", "startTime", zone)
@@ -44,20 +39,49 @@ def read_homework(body: bytes, zone: ZoneInfo) -> dict[str, Any]:
     }
 
 
+def read_object(body: bytes) -> dict[str, Any]:
+    """An empty body, a blank one and `null` are an object without members."""
+    try:
+        given = orjson.loads(body) if body.strip() else None
+    except orjson.JSONDecodeError:
+        raise NotAnObject("the body must be a JSON object") from None
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise NotAnObject("the body must be a JSON object")
+    return given
+
+
 def refuse_missing(given: dict[str, Any]) -> None:
-    missing = [name for name in REQUIRED if is_missing(given.get(name))]
-    reminders = given.get("remindDates")
-    for index, reminder in enumerate(reminders if isinstance(reminders, list) else ()):
-        if isinstance(reminder, dict):
-            missing += [
-                f"remindDates[{index}].{name}" for name in ("date", "time") if is_missing(reminder.get(name))
-            ]
+    missing: list[str] = []
+    for name in REQUIRED:
+        if is_missing(given.get(name)):
+            missing.append(name)
+        elif name == "bookIds":
+            missing += missing_items(given, name, MOST_BOOKS)
+    missing += missing_items(given, "remindDates", MOST_REMINDERS)
     if missing:
         raise Incomplete(*missing)
 
 
+def missing_items(given: dict[str, Any], name: str, most: int) -> list[str]:
+    """Items past the limit are not named, so that the message stays short; the list is refused anyway."""
+    items, missing = given.get(name), []
+    for index, item in enumerate(items[:most] if isinstance(items, list) else ()):
+        if item is None or is_blank(item):
+            missing.append(f"{name}[{index}]")
+        elif name == "remindDates" and isinstance(item, dict):
+            members = (member for member in ("date", "time") if is_missing(item.get(member)))
+            missing += [f"{name}[{index}].{member}" for member in members]
+    return missing
+
+
 def is_missing(value: object) -> bool:
-    return value is None or value == [] or (isinstance(value, str) and not value.strip())
+    return value is None or value == [] or is_blank(value)
+
+
+def is_blank(value: object) -> bool:
+    return isinstance(value, str) and not value.strip()
 
 
 def read_ids(value: object) -> list[int]:

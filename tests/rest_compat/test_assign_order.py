@@ -38,8 +38,6 @@ def padded(content: bytes, length: int) -> bytes:
 # --- the body --------------------------------------------------------------------------------------
 
 NOT_JSON: dict[str, bytes] = {
-    "nothing": b"",
-    "spaces": b"  ",
     "text": b"homework",
     "half an object": b'{"bookIds": [1, 2]',
     "two objects": b"{}{}",
@@ -53,7 +51,6 @@ NOT_JSON: dict[str, bytes] = {
     "half a surrogate pair": body(title="?").replace(b'"?"', b'"\\ud800"'),
     "a depth bomb": b"[" * 60_000,
     "a closed depth bomb": b'{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
-    "JSON null": b"null",
     "a JSON array": b"[" + body() + b"]",
     "a JSON string": b'"homework"',
     "a JSON number": b"1",
@@ -66,6 +63,24 @@ def test_what_is_no_json_object_is_refused(standing: Gateway, content: bytes) ->
     response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=JSON)
 
     assert refusal_of(response) == NO_OBJECT
+
+
+ALL_MISSING = (404, "required and missing: bookIds, startDate, startTime, endDate, endTime, sessionId")
+EMPTY: dict[str, bytes] = {
+    "nothing": b"",
+    "spaces": b"  ",
+    "line breaks": b"\r\n\t ",
+    "JSON null": b"null",
+    "JSON null among spaces": b" null\n",
+    "an object without members": b"{}",
+}
+
+
+@pytest.mark.parametrize("content", EMPTY.values(), ids=EMPTY)
+def test_an_empty_body_lacks_every_member(standing: Gateway, content: bytes) -> None:
+    response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=JSON)
+
+    assert refusal_of(response) == ALL_MISSING
 
 
 OTHER_TYPES = [
@@ -140,6 +155,12 @@ BODIES: dict[str, tuple[bytes, dict[str, str], tuple[int, str]]] = {
     "length before JSON": (LONG, JSON, TOO_LONG),
     "type before JSON": (b"no JSON", TEXT, WRONG_TYPE),
     "type before missing": (b"{}", TEXT, WRONG_TYPE),
+    "type before an empty body": (b"", TEXT, WRONG_TYPE),
+    "a missing item before an unreadable one": (
+        body(bookIds=["x", None]),
+        JSON,
+        (404, "required and missing: bookIds[1]"),
+    ),
     "missing before unreadable": (MISSING_AND_UNREADABLE, JSON, (404, "required and missing: endTime")),
     "missing before 51 books": (
         body(bookIds=[1] * 51, sessionId=None),

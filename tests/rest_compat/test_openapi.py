@@ -174,7 +174,7 @@ REQUESTS: dict[tuple[str, str, str, str], tuple[str, str, dict[str, Any]]] = {
         "",
         {"json": TWO_BOOKS | {"startDate": "2026/02/30"}},
     ),
-    ("PUT", ASSIGNMENTS, "400", "noObject"): ("caregiver", "", {"content": b""}),
+    ("PUT", ASSIGNMENTS, "400", "noObject"): ("caregiver", "", {"content": b"[]"}),
     ("PUT", ASSIGNMENTS, "404", "incomplete"): ("caregiver", "", {"json": {}}),
     ("PUT", ASSIGNMENTS, "404", "noSession"): ("caregiver", "", {"json": TWO_BOOKS | {"sessionId": 999}}),
     ("PUT", ASSIGNMENTS, "409", "notRunning"): ("caregiver", "", {"json": TWO_BOOKS | {"sessionId": 3}}),
