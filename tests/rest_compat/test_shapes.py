@@ -1,14 +1,16 @@
 """The members of every answer, their order and their types, held against the tables of service.md; and the
 GraphQL documents behind the paths, held against the schema."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from graphql import parse, validate
 
 from app.main import schema_of_service
-from app.rest_compat import routes
+from app.rest_compat import routes, shapes
 from tests.callers import Gateway
 from tests.given import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
@@ -99,6 +101,21 @@ def test_assigning_answers_with_one_member(gateway: Gateway) -> None:
     answer = gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework()).json()
 
     assert_shape(answer, "message string")
+
+
+# --- dates -----------------------------------------------------------------------------------------
+
+
+def test_null_dates_stay_null_when_the_cache_of_moments_is_full() -> None:
+    walls = shapes.WallTimes(ZoneInfo("Europe/Berlin"))
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    moments = [first + timedelta(minutes=n) for n in range(2 * shapes.MOST_REMEMBERED)]
+
+    texts = [walls[moment.isoformat().replace("+00:00", "Z")] for moment in moments]
+
+    assert (texts[0], texts[-1]) == ("2026/01/01 01:00", "2026/01/12 10:03")
+    assert len(walls) <= shapes.MOST_REMEMBERED + 1
+    assert [walls[None], walls["2026-01-01T00:00:00Z"], walls[None]] == [None, "2026/01/01 01:00", None]
 
 
 # --- the documents behind the paths ----------------------------------------------------------------
