@@ -21,7 +21,19 @@ Messages are fixed phrases: no names, no answers, no tokens.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar
+
+
+class UserErrorCode(StrEnum):
+    """The codes of refusals that a mutation returns as `userErrors`; GraphQL shows this enum as it is."""
+
+    INCOMPLETE = "INCOMPLETE"
+    UNREADABLE = "UNREADABLE"
+    NOT_FOUND = "NOT_FOUND"
+    NOT_RUNNING = "NOT_RUNNING"
+    WRONG_STATE = "WRONG_STATE"
+    DRAFT_CONFLICT = "DRAFT_CONFLICT"
 
 
 class CareError(Exception):
@@ -70,45 +82,47 @@ class TooManyListening(CareError):
 
 
 class Refused(CareError):
+    code: ClassVar[UserErrorCode]
+
     def __init__(self, message: str, *members: str) -> None:
         super().__init__(message)
         self.members = members
 
 
 class Incomplete(Refused):
-    code = "INCOMPLETE"
+    code = UserErrorCode.INCOMPLETE
 
     def __init__(self, *members: str) -> None:
         super().__init__(f"required and missing: {', '.join(members)}", *members)
 
 
 class Unreadable(Refused):
-    code = "UNREADABLE"
+    code = UserErrorCode.UNREADABLE
 
     def __init__(self, member: str, reason: str) -> None:
         super().__init__(f"{member} {reason}", member)
 
 
 class NotFound(Refused):
-    code = "NOT_FOUND"
+    code = UserErrorCode.NOT_FOUND
 
     def __init__(self, what: str, *members: str) -> None:
         super().__init__(f"{what} not found", *members)
 
 
 class NotRunning(Refused):
-    code = "NOT_RUNNING"
+    code = UserErrorCode.NOT_RUNNING
 
     def __init__(self, *members: str, message: str = "the session is not running") -> None:
         super().__init__(message, *members)
 
 
 class WrongState(Refused):
-    code = "WRONG_STATE"
+    code = UserErrorCode.WRONG_STATE
 
 
 class DraftConflict(Refused):
-    code = "DRAFT_CONFLICT"
+    code = UserErrorCode.DRAFT_CONFLICT
 
     def __init__(self, draft_id: int | None, *members: str) -> None:
         super().__init__("the draft was saved elsewhere meanwhile", *members)
@@ -119,13 +133,13 @@ class DraftConflict(Refused):
 class WrongAnswer:
     """What is wrong with the answer to one question; None where no question is named at all."""
 
-    code: str
+    code: UserErrorCode
     question_id: int | None
     message: str
 
 
 class WrongAnswers(Refused):
-    code = "UNREADABLE"
+    code = UserErrorCode.UNREADABLE
 
     def __init__(self, wrong: Sequence[WrongAnswer], *members: str) -> None:
         super().__init__("answers do not fit the questions", *members)

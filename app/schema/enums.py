@@ -87,6 +87,17 @@ MEANINGS: dict[str, tuple[str, dict[str, str]]] = {
         "Where a session stands, at the moment of the request.",
         {"FUTURE": "Not started.", "RUNNING": "Started and not closed.", "COMPLETED": "Closed."},
     ),
+    "UserErrorCode": (
+        "Why a mutation changed nothing. Clients should handle values that they do not know.",
+        {
+            "INCOMPLETE": "Something required is missing, null, blank or an empty list.",
+            "UNREADABLE": "A value is of the wrong kind or out of bounds.",
+            "NOT_FOUND": "What an id names does not exist, or is not the viewer's.",
+            "NOT_RUNNING": "The session is closed, or not running where it must be.",
+            "WRONG_STATE": "The object does not allow this now, such as an assignment that is submitted.",
+            "DRAFT_CONFLICT": "The draft was saved elsewhere meanwhile; `draft` of the payload is the stored one.",
+        },
+    ),
 }
 
 

@@ -8,7 +8,7 @@ from graphql import GraphQLError, GraphQLSyntaxError
 from strawberry.types import ExecutionResult
 
 from app import counts
-from app.care.errors import CareError, Refused, WrongAnswer, WrongAnswers
+from app.care.errors import CareError, Refused, UserErrorCode, WrongAnswer, WrongAnswers
 from app.db.drivers import DatabaseUnavailable
 from app.db.tables import Question
 from app.engine.limits import TooCostly
@@ -28,12 +28,9 @@ TOO_COSTLY = "TOO_COSTLY"
 TO_MEND = "Why nothing was changed; empty when it was."
 
 
-@strawberry.type(description="Something about the input that a person can mend.")
+@strawberry.type(description="A correctable problem with the input.")
 class UserError:
-    code: str = strawberry.field(
-        description="What kind of refusal: INCOMPLETE, UNREADABLE, NOT_FOUND, NOT_RUNNING, WRONG_STATE or "
-        "DRAFT_CONFLICT."
-    )
+    code: UserErrorCode = strawberry.field(description="What kind of refusal.")
     field: list[str] | None = strawberry.field(
         description="Path of the member of `input`; of an answer it is `answers` and the id of the question."
     )

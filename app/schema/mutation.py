@@ -1,6 +1,6 @@
 """The changes: a table of contents, one field each."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import strawberry
@@ -10,13 +10,12 @@ from app.care.answers.reading import get_my_answer_sets
 from app.care.assignments import homework, pending
 from app.care.assignments.reading import get_my_assignments
 from app.care.context import Context, Role
-from app.care.errors import DraftConflict, Refused
+from app.care.errors import DraftConflict, Incomplete, Refused
 from app.care.sessions import opening
 from app.db.entities import Table
 from app.db.reads import Row
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session
 from app.schema.changes.answers import (
-    AnswerInput,
     SaveAnswersInput,
     SaveAnswersPayload,
     SubmitAnswersInput,
@@ -59,10 +58,24 @@ def ready(info: Info, role: Role) -> Context:
     return info.context
 
 
-async def changed(payload: type[Payload], member: str, change: Awaitable[Row | None]) -> Payload:
+def refuse_missing(**given: str | list[strawberry.ID]) -> None:
+    """Required texts and ids must not be blank, and lists of ids neither empty nor with a blank item."""
+    missing = [
+        name
+        for name, value in given.items()
+        if not value or any(not each.strip() for each in (value if isinstance(value, list) else [value]))
+    ]
+    if missing:
+        raise Incomplete(*missing)
+
+
+async def changed(
+    payload: type[Payload], member: str, change: Callable[[], Awaitable[Row | None]], **required: str
+) -> Payload:
     """The payload of a change of one object, or of its refusal."""
     try:
-        return payload(**{member: await change, "user_errors": []})
+        refuse_missing(**required)
+        return payload(**{member: await change(), "user_errors": []})
     except Refused as refusal:
         return payload(**{member: None, "user_errors": user_errors(refusal)})
 
@@ -93,11 +106,32 @@ def read_homework(session_id: int | None, given: AssignHomeworkInput | SessionHo
     )
 
 
-def read_answers(assignment_id: strawberry.ID, given: list[AnswerInput], revision: int) -> drafts.Answers:
+def read_new_session(input: CreateSessionInput) -> opening.NewSession:
+    given, repeat = input.homework, input.repeat
+    if input.client_id is None:
+        required: dict[str, Any] = {"clientOpptId": input.client_oppt_id or ""}
+    else:
+        required = {"clientId": input.client_id}
+    required["title"] = input.title
+    if given is not None:
+        required["homework.bookIds"] = given.book_ids
+    refuse_missing(**required)
+    return opening.NewSession(
+        client_id=None if input.client_id is None else read_id(input.client_id, Client) or 0,
+        oppt_id=input.client_oppt_id,
+        title=input.title,
+        description=input.description or "",
+        start_date=input.start_date,
+        homework=None if given is None else read_homework(None, given),
+        repeat=opening.Repeat(1, 1) if repeat is None else opening.Repeat(repeat.count, repeat.every_days),
+    )
+
+
+def read_answers(input: SaveAnswersInput | SubmitAnswersInput) -> drafts.Answers:
     return drafts.Answers(
-        read_id(assignment_id, Assignment),
-        tuple(questions.Said(read_id(one.question_id, Question), one.answer) for one in given),
-        revision,
+        read_id(input.assignment_id, Assignment),
+        tuple(questions.Said(read_id(one.question_id, Question), one.answer) for one in input.answers),
+        input.revision or 0,
     )
 
 
@@ -117,19 +151,8 @@ class Mutation:
     @strawberry.mutation(description="For caregivers: open a session with a client, or several.")
     async def create_session(self, info: Info, input: CreateSessionInput) -> CreateSessionPayload:
         ctx = ready(info, Role.CAREGIVER)
-        given, repeat = input.homework, input.repeat
-        asked = opening.NewSession(
-            client_id=None if input.client_id is None else read_id(input.client_id, Client) or 0,
-            oppt_id=input.client_oppt_id,
-            title=input.title,
-            description=input.description,
-            start_date=input.start_date,
-            homework=None if given is None else read_homework(None, given),
-            repeat=opening.Repeat(1, 1)
-            if repeat is None
-            else opening.Repeat(repeat.count, repeat.every_days),
-        )
         try:
+            asked = read_new_session(input)
             rows: Any = await opening.create_session(ctx, asked, wanted_under(info, "sessions", Session))
         except Refused as refusal:
             return CreateSessionPayload(sessions=[], user_errors=user_errors(refusal))
@@ -142,7 +165,12 @@ class Mutation:
             read_id(input.session_id, Session), input.title, input.description, input.start_date
         )
         wanted = wanted_under(info, "session", Session)
-        return await changed(UpdateSessionPayload, "session", opening.update_session(ctx, change, wanted))
+        return await changed(
+            UpdateSessionPayload,
+            "session",
+            lambda: opening.update_session(ctx, change, wanted),
+            sessionId=input.session_id,
+        )
 
     @strawberry.mutation(
         description="For caregivers: close a session for good; it takes no homework and no answers any more."
@@ -150,7 +178,12 @@ class Mutation:
     async def close_session(self, info: Info, input: CloseSessionInput) -> CloseSessionPayload:
         ctx, session_id = ready(info, Role.CAREGIVER), read_id(input.session_id, Session)
         wanted = wanted_under(info, "session", Session)
-        return await changed(CloseSessionPayload, "session", opening.close_session(ctx, session_id, wanted))
+        return await changed(
+            CloseSessionPayload,
+            "session",
+            lambda: opening.close_session(ctx, session_id, wanted),
+            sessionId=input.session_id,
+        )
 
     # --- homework ---
 
@@ -159,9 +192,10 @@ class Mutation:
     )
     async def assign_homework(self, info: Info, input: AssignHomeworkInput) -> AssignHomeworkPayload:
         ctx = ready(info, Role.CAREGIVER)
-        asked = read_homework(read_id(input.session_id, Session), input)
         wanted = wanted_under(info, "assignments", Assignment)
         try:
+            refuse_missing(bookIds=input.book_ids, sessionId=input.session_id)
+            asked = read_homework(read_id(input.session_id, Session), input)
             rows: Any = await homework.assign_homework(ctx, asked, wanted)
         except Refused as refusal:
             return AssignHomeworkPayload(assignments=[], message=None, user_errors=user_errors(refusal))
@@ -171,8 +205,12 @@ class Mutation:
     async def extend_assignment(self, info: Info, input: ExtendAssignmentInput) -> ExtendAssignmentPayload:
         ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "assignment", Assignment)
-        change = pending.extend_assignment(ctx, assignment_id, input.end_date, wanted)
-        return await changed(ExtendAssignmentPayload, "assignment", change)
+        return await changed(
+            ExtendAssignmentPayload,
+            "assignment",
+            lambda: pending.extend_assignment(ctx, assignment_id, input.end_date, wanted),
+            assignmentId=input.assignment_id,
+        )
 
     @strawberry.mutation(description="For caregivers: take a pending assignment back; it is gone for both.")
     async def withdraw_assignment(
@@ -180,8 +218,12 @@ class Mutation:
     ) -> WithdrawAssignmentPayload:
         ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "session", Session)
-        change = pending.withdraw_assignment(ctx, assignment_id, wanted)
-        return await changed(WithdrawAssignmentPayload, "session", change)
+        return await changed(
+            WithdrawAssignmentPayload,
+            "session",
+            lambda: pending.withdraw_assignment(ctx, assignment_id, wanted),
+            assignmentId=input.assignment_id,
+        )
 
     @strawberry.mutation(
         description="For caregivers: say when the client is reminded of a pending assignment."
@@ -189,8 +231,12 @@ class Mutation:
     async def set_reminders(self, info: Info, input: SetRemindersInput) -> SetRemindersPayload:
         ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "assignment", Assignment)
-        change = pending.set_reminders(ctx, assignment_id, tuple(input.remind_dates), wanted)
-        return await changed(SetRemindersPayload, "assignment", change)
+        return await changed(
+            SetRemindersPayload,
+            "assignment",
+            lambda: pending.set_reminders(ctx, assignment_id, tuple(input.remind_dates), wanted),
+            assignmentId=input.assignment_id,
+        )
 
     @strawberry.mutation(
         description="For caregivers: have a submitted assignment answered once more; its history stays."
@@ -198,14 +244,19 @@ class Mutation:
     async def reopen_assignment(self, info: Info, input: ReopenAssignmentInput) -> ReopenAssignmentPayload:
         ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "assignment", Assignment)
-        change = submitting.reopen_assignment(ctx, assignment_id, wanted)
-        return await changed(ReopenAssignmentPayload, "assignment", change)
+        return await changed(
+            ReopenAssignmentPayload,
+            "assignment",
+            lambda: submitting.reopen_assignment(ctx, assignment_id, wanted),
+            assignmentId=input.assignment_id,
+        )
 
-    @strawberry.mutation(description="For caregivers: say something of a submission, or mend what was said.")
+    @strawberry.mutation(description="For caregivers: give feedback on a submission, or edit it.")
     async def give_feedback(self, info: Info, input: GiveFeedbackInput) -> GiveFeedbackPayload:
         ctx = ready(info, Role.CAREGIVER)
         opinion = feedback.Opinion(read_id(input.answer_set_id, AnswerSet), input.text, input.score)
         try:
+            refuse_missing(answerSetId=input.answer_set_id, text=input.text)
             given = await feedback.give_feedback(ctx, opinion)
         except Refused as refusal:
             return GiveFeedbackPayload(feedback=None, assignment=None, user_errors=user_errors(refusal))
@@ -220,25 +271,29 @@ class Mutation:
     @strawberry.mutation(description="For clients: save the draft of an assignment; nobody else sees it.")
     async def save_answers(self, info: Info, input: SaveAnswersInput) -> SaveAnswersPayload:
         ctx = ready(info, Role.CLIENT)
-        answers = read_answers(input.assignment_id, input.answers, input.revision)
+        answers = read_answers(input)
         wanted = wanted_under(info, "draft", AnswerSet)
         try:
-            draft: Any = await drafts.save_answers(ctx, answers, input.auto_save, wanted)
+            refuse_missing(assignmentId=input.assignment_id)
+            draft: Any = await drafts.save_answers(ctx, answers, bool(input.auto_save), wanted)
         except Refused as refusal:
-            there = await stored_draft(info, refusal)
-            return SaveAnswersPayload(draft=there, user_errors=user_errors(refusal))
-        return SaveAnswersPayload(draft=draft, user_errors=[])
+            stored = await stored_draft(info, refusal)
+            return SaveAnswersPayload(assignment=None, draft=stored, user_errors=user_errors(refusal))
+        assert answers.assignment_id is not None  # or it would have been refused
+        assignment = await row_under(info, "assignment", Assignment, answers.assignment_id)
+        return SaveAnswersPayload(assignment=assignment, draft=draft, user_errors=[])
 
     @strawberry.mutation(description="For clients: submit the answers to an assignment, for good.")
     async def submit_answers(self, info: Info, input: SubmitAnswersInput) -> SubmitAnswersPayload:
         ctx = ready(info, Role.CLIENT)
-        answers = read_answers(input.assignment_id, input.answers, input.revision)
+        answers = read_answers(input)
         try:
+            refuse_missing(assignmentId=input.assignment_id)
             done = await submitting.submit_answers(ctx, answers)
         except Refused as refusal:
-            there = await stored_draft(info, refusal)
+            stored = await stored_draft(info, refusal)
             return SubmitAnswersPayload(
-                assignment=None, answer_set=None, draft=there, user_errors=user_errors(refusal)
+                assignment=None, answer_set=None, draft=stored, user_errors=user_errors(refusal)
             )
         return SubmitAnswersPayload(
             assignment=await row_under(info, "assignment", Assignment, done.assignment_id),

@@ -281,6 +281,8 @@ class Query:
     async def own_data(
         self,
         info: Info,
-        format: Annotated[DataFormat, strawberry.argument(description="In which form.")] = DataFormat.JSON,
+        format: Annotated[
+            DataFormat | None, strawberry.argument(description="In which form; null means JSON.")
+        ] = DataFormat.JSON,
     ) -> str:
-        return await get_own_data(info.context, format)
+        return await get_own_data(info.context, format or DataFormat.JSON)

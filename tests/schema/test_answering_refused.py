@@ -58,7 +58,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "a withdrawn one": (to_answer(LATE, {REMARK: "x"}), NOT_THERE),
     "the id of an answer set": ({"assignmentId": global_id("AnswerSet", 1), "answers": []}, NOT_THERE),
     "an id behind the largest": (to_answer(2**63, {}), NOT_THERE),
-    "no id": ({"assignmentId": "", "answers": []}, NOT_THERE),
+    "no id": (
+        {"assignmentId": " ", "answers": []},
+        refused("INCOMPLETE", "required and missing: assignmentId", "assignmentId"),
+    ),
     "another's with wrong answers": (to_answer(OF_CLIENT_2, {99: "x"}), NOT_THERE),
     "of a future session": (
         to_answer(IN_FUTURE, {}),
@@ -262,7 +265,6 @@ NO_ANSWERS: dict[str, dict[str, Any]] = {
     "no assignment": {"answers": []},
     "a revision too large": to_answer(TEST, {}, revision=2**31),
     "a revision as text": to_answer(TEST, {}, revision="1"),
-    "no revision": to_answer(TEST, {}, revision=None),
     "a question alone": {"assignmentId": str(TEST), "answers": [{"questionId": "4"}]},
     "an answer alone": {"assignmentId": str(TEST), "answers": [{"answer": "x"}]},
     "a null": {"assignmentId": str(TEST), "answers": [{"questionId": "4", "answer": None}]},

@@ -42,7 +42,20 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "a book id behind the largest": ({"bookIds": [str(2**63)]}, "NOT_FOUND", "bookIds", "book not found"),
     "a book id of 20 digits": ({"bookIds": ["1", str(10**19)]}, "NOT_FOUND", "bookIds", "book not found"),
-    "an empty book id": ({"bookIds": [""]}, "NOT_FOUND", "bookIds", "book not found"),
+    "an empty book id": ({"bookIds": [""]}, "INCOMPLETE", "bookIds", "required and missing: bookIds"),
+    "a blank book id behind another": (
+        {"bookIds": ["1", " "]},
+        "INCOMPLETE",
+        "bookIds",
+        "required and missing: bookIds",
+    ),
+    "a blank session id": ({"sessionId": "\t"}, "INCOMPLETE", "sessionId", "required and missing: sessionId"),
+    "a blank book id before an end that is before the start": (
+        {"bookIds": ["99", ""], "endDate": "2026-11-20T07:59:59.999999Z"},
+        "INCOMPLETE",
+        "bookIds",
+        "required and missing: bookIds",
+    ),
     "end before start": (
         {"endDate": "2026-11-20T07:59:59.999999Z"},
         "UNREADABLE",

@@ -21,6 +21,7 @@ from tests.answering import (
     reopen,
     save,
     submit,
+    to_answer,
 )
 from tests.callers import Gateway
 from tests.given import an_answer_set
@@ -245,3 +246,52 @@ def test_a_draft_of_an_earlier_attempt_belongs_to_this_one_once_it_is_saved(gate
 
     assert re.sub("[^0-9]", "", answer["draft"]["legacyId"]) == "20"
     assert (answer["draft"]["attempt"], answer["draft"]["revision"]) == (2, 5)
+
+
+# --- the payload's assignment, and nulls ------------------------------------------------------------
+
+SAVE_OF = """mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) {
+    assignment { id legacyId status draft { legacyId revision saveType } session { pendingAssignmentCount } }
+    userErrors { code field message } } }"""
+
+
+def test_a_payload_gives_the_assignment_with_its_new_draft(world: Gateway) -> None:
+    asked = to_answer(TEST, {4: "Half a thought"}, autoSave=True)
+
+    saved = world.as_client(1).data(SAVE_OF, input=asked)["saveAnswers"]
+
+    assert saved == {
+        "assignment": {
+            "id": global_id("Assignment", TEST),
+            "legacyId": str(TEST),
+            "status": "PENDING",
+            "draft": {"legacyId": "12", "revision": 1, "saveType": "AUTO_SAVE"},
+            "session": {"pendingAssignmentCount": 3},
+        },
+        "userErrors": [],
+    }
+
+
+def test_a_payload_of_a_refusal_gives_no_assignment(world: Gateway) -> None:
+    world.as_client(1).data(SAVE_OF, input=to_answer(TEST, {4: "One"}))
+
+    stale = world.as_client(1).data(SAVE_OF, input=to_answer(TEST, {4: "Two"}))["saveAnswers"]
+    foreign = world.as_client(2).data(SAVE_OF, input=to_answer(TEST, {4: "Two"}))["saveAnswers"]
+
+    assert stale == {"assignment": None, "userErrors": STALE}
+    assert foreign == {
+        "assignment": None,
+        "userErrors": refused("NOT_FOUND", "assignment not found", "assignmentId"),
+    }
+
+
+def test_null_is_the_default_of_a_revision_and_of_saving_automatically(world: Gateway) -> None:
+    client = world.as_client(1)
+
+    first = save(client, TEST, {4: "One"}, revision=None, autoSave=None)
+    stale = save(client, TEST, {4: "Two"}, revision=None)
+    submitted = submit(client, LATE, {REMARK: "Done"}, revision=None)
+
+    assert first == {"draft": a_draft(12, 1, {4: "One"}, TEXTS), "userErrors": []}
+    assert stale == {"draft": a_draft(12, 1, {4: "One"}, TEXTS), "userErrors": STALE}
+    assert (submitted["userErrors"], submitted["answerSet"]["revision"]) == ([], 1)

@@ -45,7 +45,14 @@ FEEDBACK_REFUSED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "a draft by its global id": (opinion(global_id("AnswerSet", DRAFT)), NOT_THERE),
     "the id of an assignment": (opinion(global_id("Assignment", 8)), NOT_THERE),
     "an id behind the largest": (opinion(2**63), NOT_THERE),
-    "no id": (opinion(""), NOT_THERE),
+    "no id": (opinion(""), refused("INCOMPLETE", "required and missing: answerSetId", "answerSetId")),
+    "neither id nor text": (
+        opinion(" ", ""),
+        [
+            {"code": "INCOMPLETE", "field": [member], "message": "required and missing: answerSetId, text"}
+            for member in ("answerSetId", "text")
+        ],
+    ),
     "of a closed session": (
         opinion(9),
         refused("NOT_RUNNING", "the session is closed", "answerSetId"),
@@ -84,7 +91,7 @@ REOPENING_REFUSED = {
     "a withdrawn one": (str(WITHDRAWN), NO_ASSIGNMENT),
     "the id of an answer set": (global_id("AnswerSet", 8), NO_ASSIGNMENT),
     "an id behind the largest": (str(2**63), NO_ASSIGNMENT),
-    "no id": ("", NO_ASSIGNMENT),
+    "no id": ("", refused("INCOMPLETE", "required and missing: assignmentId", "assignmentId")),
     "submitted, of a closed session": (
         str(SUBMITTED_IN_CLOSED),
         refused("NOT_RUNNING", "the session is closed", "assignmentId"),

@@ -42,9 +42,11 @@ def test_a_client_gets_what_the_command_writes(
 
 
 def test_it_is_json_unless_something_else_is_asked_for(lived: Gateway) -> None:
-    answer = lived.as_client(1).data("{ ownData json: ownData(format: JSON) csv: ownData(format: CSV) }")
+    answer = lived.as_client(1).data(
+        "{ ownData json: ownData(format: JSON) csv: ownData(format: CSV) null: ownData(format: null) }"
+    )
 
-    assert answer["ownData"] == answer["json"]
+    assert answer["ownData"] == answer["json"] == answer["null"]
     assert (answer["json"][:1], answer["csv"][:9]) == ("{", "clientId,")
 
 

@@ -23,13 +23,21 @@ NOT_THERE = {
     "the assignment of nothing": "0",
     "the id of a session": global_id("Session", 1),
     "no id at all": "!",
-    "an empty id": "",
     "an id behind the largest": str(2**63),
 }
 OF_ALL: dict[str, Refusal] = {
     **{
         what: ({"assignmentId": number}, "NOT_FOUND", "assignmentId", NO_ASSIGNMENT)
         for what, number in NOT_THERE.items()
+    },
+    **{
+        f"an id of {len(blank)} blanks": (
+            {"assignmentId": blank},
+            "INCOMPLETE",
+            "assignmentId",
+            "required and missing: assignmentId",
+        )
+        for blank in ("", " ")
     },
     "a submitted assignment": ({"assignmentId": "1"}, *SUBMITTED),
     "one in a closed session": ({"assignmentId": "6"}, *CLOSED),

@@ -17,9 +17,13 @@ from graphql import (
     is_enum_type,
     is_input_object_type,
     is_introspection_type,
+    is_non_null_type,
+    is_required_argument,
+    is_required_input_field,
     is_specified_scalar_type,
 )
 
+from app.care.errors import Refused, UserErrorCode
 from app.schema import schema as ours
 from tests.schema.breaking import breaking_changes
 
@@ -132,6 +136,41 @@ def test_every_mutation_takes_one_input_and_answers_with_what_to_mend(said: str)
         (argument,) = field.args.items()
         assert argument[0] == "input" and is_input_object_type(argument[1].type.of_type), name
         assert str(field.type.of_type.fields["userErrors"].type) == "[UserError!]!", name
+
+
+def required_with_a_default(schema: GraphQLSchema) -> list[str]:
+    """Input members and arguments of the form `T! = default`: editors report them as missing variables."""
+    found = []
+    for kind in schema.type_map.values():
+        for name, member in getattr(kind, "fields", {}).items():
+            if is_input_object_type(kind) and not is_required_input_field(member):
+                found += [f"{kind.name}.{name}"] if is_non_null_type(member.type) else []
+            for argument, given in getattr(member, "args", {}).items():
+                if is_non_null_type(given.type) and not is_required_argument(given):
+                    found.append(f"{kind.name}.{name}({argument}:)")
+    return [name for name in found if not name.startswith("__")]
+
+
+def test_an_input_with_a_default_may_be_null(said: str) -> None:
+    planted = build_schema(
+        "input I { a: Int! = 1, b: Int = 1, c: Int! } type Query { q(i: I! = {c: 1}): Int }"
+    )
+
+    assert required_with_a_default(planted) == ["I.a", "Query.q(i:)"]
+    assert required_with_a_default(build_schema(said)) == []
+
+
+def refusals(kind: type[Refused] = Refused) -> Iterator[type[Refused]]:
+    for narrower in kind.__subclasses__():
+        yield narrower
+        yield from refusals(narrower)
+
+
+def test_the_codes_of_user_errors_are_those_of_refusals(said: str) -> None:
+    code = build_schema(said).type_map["UserErrorCode"]
+    assert is_enum_type(code)
+
+    assert set(code.values) == set(UserErrorCode) == {kind.code for kind in refusals()}
 
 
 def undated(schema: GraphQLSchema) -> list[str]:

@@ -61,32 +61,47 @@ OF_START: dict[str, Refusal] = {
     ),
 }
 MISSING_CLIENT = ("INCOMPLETE", "clientOpptId", "required and missing: clientOpptId")
-OF_CLIENT: dict[str, Refusal] = {
-    "no client": ({"clientOpptId": ...}, *MISSING_CLIENT),
-    "null for a client": ({"clientOpptId": None, "clientId": None}, *MISSING_CLIENT),
-    "an empty identifier": ({"clientOpptId": ""}, *MISSING_CLIENT),
-    "a blank identifier": ({"clientOpptId": "  "}, *MISSING_CLIENT),
-    "both ids": (
-        {"clientId": "1"},
-        "UNREADABLE",
-        "clientId",
-        "clientId cannot be combined with clientOpptId",
-    ),
-    "an unknown identifier": ({"clientOpptId": "OPPT-99"}, "NOT_FOUND", "clientOpptId", NO_CLIENT),
-    "an identifier in other letters": ({"clientOpptId": "oppt-3"}, "NOT_FOUND", "clientOpptId", NO_CLIENT),
-    "a zero character": ({"clientOpptId": "OPPT-3\0"}, "NOT_FOUND", "clientOpptId", NO_CLIENT),
-    "a very long one": ({"clientOpptId": "9" * 50_000}, "NOT_FOUND", "clientOpptId", NO_CLIENT),
-} | {
-    what: ({"clientOpptId": ..., "clientId": client}, "NOT_FOUND", "clientId", NO_CLIENT)
-    for what, client in {
-        "an unknown client": "99",
-        "nobody's client": "3",
-        "the client of nothing": "0",
-        "the id of a book": global_id("Book", 1),
-        "an empty id": "",
-        "an id behind the largest": str(2**63),
-    }.items()
-}
+OF_CLIENT: dict[str, Refusal] = (
+    {
+        "no client": ({"clientOpptId": ...}, *MISSING_CLIENT),
+        "null for a client": ({"clientOpptId": None, "clientId": None}, *MISSING_CLIENT),
+        "an empty identifier": ({"clientOpptId": ""}, *MISSING_CLIENT),
+        "a blank identifier": ({"clientOpptId": "  "}, *MISSING_CLIENT),
+        "both ids": (
+            {"clientId": "1"},
+            "UNREADABLE",
+            "clientId",
+            "clientId cannot be combined with clientOpptId",
+        ),
+        "an unknown identifier": ({"clientOpptId": "OPPT-99"}, "NOT_FOUND", "clientOpptId", NO_CLIENT),
+        "an identifier in other letters": (
+            {"clientOpptId": "oppt-3"},
+            "NOT_FOUND",
+            "clientOpptId",
+            NO_CLIENT,
+        ),
+        "a zero character": ({"clientOpptId": "OPPT-3\0"}, "NOT_FOUND", "clientOpptId", NO_CLIENT),
+        "a very long one": ({"clientOpptId": "9" * 50_000}, "NOT_FOUND", "clientOpptId", NO_CLIENT),
+    }
+    | {
+        what: ({"clientOpptId": ..., "clientId": client}, "NOT_FOUND", "clientId", NO_CLIENT)
+        for what, client in {
+            "an unknown client": "99",
+            "nobody's client": "3",
+            "the client of nothing": "0",
+            "the id of a book": global_id("Book", 1),
+            "an id behind the largest": str(2**63),
+        }.items()
+    }
+    | {
+        "a blank id": (
+            {"clientOpptId": ..., "clientId": " "},
+            "INCOMPLETE",
+            "clientId",
+            "required and missing: clientId",
+        ),
+    }
+)
 
 
 def in_homework(changed: dict[str, Any], member: str, message: str, code: str = "UNREADABLE") -> Refusal:
@@ -102,6 +117,9 @@ REMINDERS = ("remindDates", "homework.remindDates must lie between startDate and
 OF_HOMEWORK: dict[str, Refusal] = {
     "no books": in_homework(
         {"bookIds": []}, "bookIds", "required and missing: homework.bookIds", "INCOMPLETE"
+    ),
+    "a blank book": in_homework(
+        {"bookIds": ["1", ""]}, "bookIds", "required and missing: homework.bookIds", "INCOMPLETE"
     ),
     "51 books": in_homework(
         {"bookIds": [str(n) for n in range(100, 151)]},
@@ -201,6 +219,8 @@ NO_SESSION = {
         "no id at all": "!",
         "an id behind the largest": str(2**63),
     }.items()
+} | {
+    "a blank id": ({"sessionId": " "}, "INCOMPLETE", "sessionId", "required and missing: sessionId"),
 }
 STARTED = ("WRONG_STATE", "startDate", "the session has started")
 OF_UPDATE: dict[str, Refusal] = {

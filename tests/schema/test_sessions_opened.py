@@ -133,6 +133,12 @@ def test_texts_may_be_as_long_as_it_is_said(world: Gateway) -> None:
     assert session == {"title": title, "description": description}
 
 
+def test_a_description_that_is_null_is_empty(world: Gateway) -> None:
+    (session,) = opened(world, "sessions { description }", clientOpptId="OPPT-3", description=None)
+
+    assert session == {"description": ""}
+
+
 # --- with homework at once --------------------------------------------------------------------------
 
 END = "2026-11-29T20:00:00Z"

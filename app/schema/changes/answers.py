@@ -23,16 +23,19 @@ class SaveAnswersInput:
     answers: list[AnswerInput] = strawberry.field(
         description="All answers of the draft; what is left out is dropped."
     )
-    revision: int = strawberry.field(
-        default=0, description="That of the draft that the client saw last; 0 without one."
+    revision: int | None = strawberry.field(
+        default=0, description="The revision of the draft that the client saw last; 0 or null without one."
     )
-    auto_save: bool = strawberry.field(
-        default=False, description="Whether the device saved it by itself, rather than the person."
+    auto_save: bool | None = strawberry.field(
+        default=False, description="Whether the device saved it by itself, rather than the person; null: no."
     )
 
 
 @strawberry.type(description="The outcome of saving a draft.")
 class SaveAnswersPayload:
+    assignment: Assignment | None = strawberry.field(
+        description="The assignment that the draft belongs to; null when nothing was saved."
+    )
     draft: AnswerSet | None = strawberry.field(
         description="The draft with its new revision; after a DRAFT_CONFLICT the stored one."
     )
@@ -45,14 +48,16 @@ class SubmitAnswersInput:
     answers: list[AnswerInput] = strawberry.field(
         description="The answers; those to required questions must be among them."
     )
-    revision: int = strawberry.field(
-        default=0, description="That of the draft that the client saw last; 0 without one."
+    revision: int | None = strawberry.field(
+        default=0, description="The revision of the draft that the client saw last; 0 or null without one."
     )
 
 
 @strawberry.type(description="The outcome of submitting answers.")
 class SubmitAnswersPayload:
-    assignment: Assignment | None = strawberry.field(description="The assignment, now complete.")
+    assignment: Assignment | None = strawberry.field(
+        description="The assignment, now complete; null when nothing was submitted."
+    )
     answer_set: AnswerSet | None = strawberry.field(description="What was submitted.")
     draft: AnswerSet | None = strawberry.field(
         description="After a DRAFT_CONFLICT the stored draft, else null."

@@ -38,7 +38,9 @@ class CreateSessionInput:
         default=None, description="A client that the caregiver has or had a session with."
     )
     title: str = strawberry.field(description="What it is called, up to 200 characters.")
-    description: str = strawberry.field(default="", description="What it is about, up to 10,000 characters.")
+    description: str | None = strawberry.field(
+        default="", description="What it is about, up to 10,000 characters; null means empty."
+    )
     start_date: datetime = strawberry.field(description="From when on it runs; may have passed.")
     homework: SessionHomeworkInput | None = strawberry.field(
         default=None,
