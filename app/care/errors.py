@@ -3,6 +3,7 @@
 CareError
 ├── NotSignedIn     no valid token where one is needed
 ├── NotAllowed      signed in, but not in the role or with the account that this needs
+├── CannotVerify    the key of the token is being fetched, and too many requests wait for it
 ├── KeyTaken        an Idempotency-Key that was given to another request
 ├── KeyInUse        ... or to this one, which is still being carried out
 ├── RateLimited     the viewer has asked for too much within a minute; says how soon there is room again
@@ -38,6 +39,7 @@ class UserErrorCode(StrEnum):
 
 class CareError(Exception):
     code: ClassVar[str]
+    reason: str | None = None  # why exactly, where a token is refused; for the log, never for the answer
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -50,6 +52,16 @@ class NotSignedIn(CareError):
 
 class NotAllowed(CareError):
     code = "FORBIDDEN"
+
+
+class CannotVerify(CareError):
+    """Not a NotSignedIn: the token may be good, and a client must not discard it."""
+
+    code = "OVERLOADED"
+
+    def __init__(self) -> None:
+        super().__init__("the token cannot be verified now")
+        self.reason = "keys awaited"
 
 
 class KeyTaken(CareError):

@@ -7,9 +7,11 @@ import pytest
 from httpx2 import Response
 
 import app.schema.transport.event_stream
+from app.main import create_app
 from app.schema.types.node import global_id
-from tests.callers import Caller, Gateway
-from tests.given import a_world
+from app.settings import Environment, Settings
+from tests.callers import Caller, Gateway, opened, schema_of
+from tests.given import NOW, a_world
 from tests.schema.listening import (
     Stream,
     happened,
@@ -195,6 +197,23 @@ def test_what_is_wrong_with_a_subscription_is_told_and_ends_it(
 ) -> None:
     with streaming(caregiver, query) as stream:
         assert refused(stream) == [("next", {"data": None, "errors": errors}), ("complete", None)]
+
+
+@pytest.mark.parametrize("token", [None, "garbage"])
+@pytest.mark.parametrize("accept", ["text/event-stream", URQL, "application/json"])
+def test_no_document_is_parsed_before_its_sender_is_known(
+    settings: Settings, token: str | None, accept: str
+) -> None:
+    production = settings.model_copy(update={"env": Environment.PRODUCTION})
+    service = create_app(production, clock=lambda: NOW)
+    with opened(service) as client:
+        headers = {"accept": accept}
+        query = "subscription OfStranger { assignmentChanged { id } }"
+
+        answer = Caller(client, token).request("POST", "/graphql", json={"query": query}, headers=headers)
+
+        assert answer.status_code == 401
+        assert query not in schema_of(service).documents.recent.values
 
 
 def test_what_is_no_request_is_refused_as_ever(caregiver: Caller) -> None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import orjson
 from cross_web import AsyncHTTPRequestAdapter, HTTPException, StarletteRequestAdapter
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -22,7 +23,15 @@ from strawberry.types.graphql import OperationType
 from app import counts
 from app.auth.door import Door
 from app.care.context import Context
-from app.care.errors import CareError, KeyInUse, KeyTaken, NotAllowed, NotSignedIn, RateLimited
+from app.care.errors import (
+    CannotVerify,
+    CareError,
+    KeyInUse,
+    KeyTaken,
+    NotAllowed,
+    NotSignedIn,
+    RateLimited,
+)
 from app.care.once import KeyScope
 from app.db.drivers import DatabaseUnavailable
 from app.schema.errors import (
@@ -55,6 +64,7 @@ from app.schema.transport.websockets import Sockets
 
 logger = logging.getLogger("care.graphql")
 Answer = TypeVar("Answer")
+Stream = tuple[Posted, LiveContext]
 
 ONE_ANSWER = {
     "GET": frozenset({OperationType.QUERY}),
@@ -63,7 +73,14 @@ ONE_ANSWER = {
 LISTEN = "A subscription is posted with `Accept: text/event-stream`, or goes over a websocket."
 BEARER = ((b"www-authenticate", b"Bearer"),)
 STATUS_OF_CODE = {TOO_COSTLY: 400, RateLimited.code: 429}
-STATUS: dict[type[CareError], int] = {NotSignedIn: 401, NotAllowed: 403, KeyInUse: 409, KeyTaken: 422}
+STATUS: dict[type[CareError], int] = {
+    NotSignedIn: 401,
+    NotAllowed: 403,
+    KeyInUse: 409,
+    KeyTaken: 422,
+    CannotVerify: 503,
+}
+HEADERS_OF_STATUS = {401: BEARER, 503: (RETRY_AFTER,)}
 
 
 @dataclass
@@ -100,46 +117,36 @@ class Endpoint(GraphQL[Context, None]):
             await self.sockets(scope, receive, send)
             return
         request_id = request_id_of(scope)
-        has_key = header(scope, HEADER) is not None
-        accept = header(scope, b"accept")
-        kinds = accepted(accept)
-        read = read_whole if has_key or kinds else read_at_once
-        posted, receive = await read(scope, receive, self.longest_body)
-        if posted is not None and kinds and is_subscription(self.schema, self.documents.meant(posted)):
-            await self.listen(scope, receive, send, posted, request_id)
-            return
-        if posted is not None:
-            run = partial(self.run_keyed, scope) if has_key else self.run_posted
-            reply = await self.answer(scope, request_id, partial(run, posted))
-            if reply.status == 200 and takes_only_events(kinds):
-                await send_as_events(scope, send, reply, request_id)
-            else:
-                await send_reply(scope, send, as_preferred(accept, reply), request_id)
-            return
-        request = Request(scope, receive)
-        request.state.request_id = request_id
-        if self.page is not None and wants_page(request):
+        if self.page is not None and wants_page(scope):
             response = self.page(scope)
             response.headers["x-request-id"] = request_id
             await response(scope, receive, with_headers(scope, send))
             return
-        reply = await self.answer(scope, request_id, lambda context: self.run_any(request, context))
-        await send_reply(scope, send, as_preferred(accept, reply), request_id)
-
-    async def listen(
-        self, scope: Scope, receive: Receive, send: Send, posted: Posted, request_id: str
-    ) -> None:
-        """A subscription: who may not come in hears it as with a query, and who may is told by events."""
-
-        async def enter(context: Context) -> tuple[Posted, LiveContext]:
-            stays = await Entrance.of(scope, request_id).stay(context)
-            return self.documents.admitted(posted, request_id), stays
-
-        entered = await self.answer(scope, request_id, enter)
-        if isinstance(entered, Reply):
-            await send_reply(scope, send, entered, request_id)
+        accept = header(scope, b"accept")
+        kinds = accepted(accept)
+        reply = await self.answer(scope, request_id, partial(self.run_request, scope, receive, kinds))
+        if not isinstance(reply, Reply):
+            await send_stream(scope, receive, send, self.schema, *reply)
+        elif reply.status == 200 and scope["method"] == "POST" and takes_only_events(kinds):
+            await send_as_events(scope, send, reply, request_id)
         else:
-            await send_stream(scope, receive, send, self.schema, *entered)
+            await send_reply(scope, send, as_preferred(accept, reply), request_id)
+
+    async def run_request(
+        self, scope: Scope, receive: Receive, kinds: set[str], context: Context
+    ) -> Reply | Stream:
+        """The body is only read, and the document only parsed, once the token is verified."""
+        has_key = header(scope, HEADER) is not None
+        read = read_whole if has_key or kinds else read_at_once
+        posted, receive = await read(scope, receive, self.longest_body)
+        if posted is None:
+            request = Request(scope, receive)
+            request.state.request_id = context.request_id
+            return await self.run_any(request, context)
+        if kinds and is_subscription(self.schema, self.documents.meant(posted)):
+            stays = await Entrance.of(scope, context.request_id).stay(context)
+            return self.documents.admitted(posted, context.request_id), stays
+        return await (self.run_keyed(scope, posted, context) if has_key else self.run_posted(posted, context))
 
     async def answer(
         self, scope: Scope, request_id: str, run: Callable[[Context], Awaitable[Answer]]
@@ -285,7 +292,7 @@ def refused(refusal: CareError, request_id: str) -> Reply:
     """Nothing was executed."""
     body = orjson.dumps(refusal_at_the_door(refusal, request_id))
     status = STATUS.get(type(refusal), 400)
-    return Reply(body, status, BEARER if status == 401 else ())
+    return Reply(body, status, HEADERS_OF_STATUS.get(status, ()))
 
 
 def as_reply(response: dict[str, Any]) -> Reply:
@@ -314,10 +321,10 @@ def member(data: dict[str, Any], name: str, kind: type) -> Any:
     return value
 
 
-def wants_page(request: Request) -> bool:
+def wants_page(scope: Scope) -> bool:
     """A browser asking for a page, not a client sending a query by GET."""
     return (
-        request.method == "GET"
-        and "text/html" in request.headers.get("accept", "")
-        and "query" not in request.query_params
+        scope["method"] == "GET"
+        and "text/html" in (header(scope, b"accept") or "")
+        and "query" not in QueryParams(scope["query_string"])
     )
