@@ -46,6 +46,7 @@ streams: Counter[str] = Counter()  # "begun", "ended"; they are no answers
 sockets: Counter[str] = Counter()  # websockets likewise
 closes: dict[tuple[str, str], int] = defaultdict(int)  # of websockets, by who closed and the code
 limits: Counter[str] = Counter()  # what was over a limit, by the limit
+refused_tokens: Counter[str] = Counter()  # by reason
 codes: Counter[str] = Counter()  # errors said in GraphQL
 operations = Durations()  # of GraphQL, by the name in the manifest of trusted documents
 operation_faults: Counter[str] = Counter()  # those that said errors

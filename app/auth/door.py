@@ -1,6 +1,6 @@
 """Where requests come in: from an Authorization header to a context with its viewer."""
 
-import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,10 +8,11 @@ from datetime import datetime
 from sqlalchemy import select
 
 from app.auth.keys import Key
-from app.auth.tokens import Identity, Verifier
+from app.auth.refusals import Reason, refusal_for
+from app.auth.tokens import LONGEST_TOKEN, Identity, Verifier
 from app.care.allowance import Allowances
 from app.care.context import Context, Role, Viewer, utc_now
-from app.care.errors import NotAllowed, NotSignedIn
+from app.care.errors import CareError
 from app.db.audit.records import Recorder
 from app.db.drivers import Database
 from app.db.entities import Table, table_of
@@ -33,16 +34,22 @@ ACCOUNT = {Role.CAREGIVER: find_account(Caregiver), Role.CLIENT: find_account(Cl
 
 def viewer_for(identity: Identity) -> Operation[Viewer]:
     found = yield ACCOUNT[identity.role], {"user": identity.user}
-    if not found or found[0][1]:
-        raise NotAllowed("there is no enabled account for this token")
+    if not found:
+        raise refusal_for(Reason.UNKNOWN_ACCOUNT)
+    if found[0][1]:
+        raise refusal_for(Reason.DISABLED_ACCOUNT)
     return Viewer(identity.role, found[0][0])
 
 
 def token_in(authorization: str) -> str:
-    match = re.fullmatch(r"bearer +([^ ]+) *", authorization, re.IGNORECASE)
-    if match is None:
-        raise NotSignedIn("the Authorization header must read: bearer <token>")
-    return match[1]
+    """RFC 6750: the scheme in any case, one or more spaces, the token."""
+    scheme, _, rest = authorization.partition(" ")
+    token = rest.strip(" ")
+    if scheme.lower() != "bearer" or not token or " " in token:
+        raise refusal_for(Reason.HEADER)
+    if len(token) > LONGEST_TOKEN:
+        raise refusal_for(Reason.MALFORMED)
+    return token
 
 
 # An account that is disabled is shut this much later at most (docs/decisions/0009).
@@ -51,11 +58,12 @@ ACCOUNT_SECONDS = 5
 
 @dataclass(frozen=True)
 class Entered:
-    """Who came in by an Authorization header, and how long that need not be asked again."""
+    """Who a token let in, and for how long its account need not be read again."""
 
     viewer: Viewer
     application: str
-    until: float
+    expiry: float  # of the token, by the wall clock
+    until: float  # by the monotonic clock
     keys: list[Key]
 
 
@@ -69,14 +77,21 @@ class Door:
     time_zone: str
     clock: Callable[[], datetime] = utc_now
     allowances: Allowances | None = None
-    entered: dict[str, Entered] = field(default_factory=dict, compare=False)
+    ticks: Callable[[], float] = time.monotonic
+    entered: dict[str, Entered] = field(default_factory=dict, compare=False)  # by token
 
     async def open(
         self, authorization: str | None, request_id: str, contract: Contract = Contract.GRAPHQL
     ) -> Context:
         """The context of a request. Without a token there is no viewer; a bad token is refused."""
         now = self.clock()
-        viewer, application = (None, "") if authorization is None else await self.enter(authorization, now)
+        viewer, application = None, ""
+        if authorization is not None:
+            try:
+                viewer, application = await self.enter(token_in(authorization), now)
+            except CareError as refusal:
+                self.verifier.refusals.note(refusal, request_id)
+                raise
         return Context(
             viewer,
             self.db,
@@ -85,19 +100,24 @@ class Door:
             self.time_zone,
             contract=contract,
             recorder=self.recorder,
-            allowance=self.allowances.of(viewer, now) if self.allowances and viewer else None,
+            allowance=self.allowances.of(viewer) if self.allowances and viewer else None,
             application=application,
         )
 
-    async def enter(self, authorization: str, now: datetime) -> tuple[Viewer, str]:
+    async def enter(self, token: str, now: datetime) -> tuple[Viewer, str]:
         """Who asks, and by which application."""
-        known = self.entered.get(authorization)
-        if known and now.timestamp() < known.until and known.keys is self.verifier.keys.keys:
+        known = self.entered.get(token)
+        if (
+            known
+            and self.ticks() < known.until
+            and now.timestamp() < known.expiry
+            and known.keys is self.verifier.keys.keys
+        ):
             return known.viewer, known.application
-        token = token_in(authorization)
+        since = self.ticks()
         identity = await self.verifier.identity(token, now)
         viewer = await self.db.read(viewer_for(identity))
-        self.remember(authorization, token, viewer, now)
+        self.remember(token, viewer, since)
         return viewer, identity.application
 
     async def end_of(self, authorization: str, now: datetime) -> float:
@@ -105,14 +125,15 @@ class Door:
         identity = await self.verifier.identity(token_in(authorization), now)
         return identity.expiry + self.verifier.settings.token_leeway
 
-    def remember(self, authorization: str, token: str, viewer: Viewer, now: datetime) -> None:
+    def remember(self, token: str, viewer: Viewer, since: float) -> None:
         """For a moment, and no longer than the token itself is remembered."""
         verified = self.verifier.remembered.get(token)
         keys = self.verifier.keys.keys
         if verified is None or keys is not self.verifier.remembered_keys:  # they changed just now
             return
-        self.entered.pop(authorization, None)
+        self.entered.pop(token, None)
         while len(self.entered) >= self.verifier.settings.token_cache:
             del self.entered[next(iter(self.entered))]  # the oldest
-        until = min(verified[1], now.timestamp() + ACCOUNT_SECONDS)
-        self.entered[authorization] = Entered(viewer, verified[0].application, until, keys)
+        identity, until = verified
+        until = min(until, since + ACCOUNT_SECONDS)
+        self.entered[token] = Entered(viewer, identity.application, identity.expiry, until, keys)

@@ -5,7 +5,7 @@ import logging
 import math
 import re
 import time
-from asyncio import CancelledError, Lock, to_thread
+from asyncio import Task, create_task, to_thread, wait
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,8 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from app.auth.places import fetch, is_open_road, read_file
+from app.auth.places import SECONDS, fetch, is_open_road, read_file
+from app.care.errors import CannotVerify
 from app.settings import Settings, SettingsError
 
 USABLE = "an RSA key of at least 2048 bits or an EC key on P-256"
@@ -27,7 +28,11 @@ PEM_BLOCK = re.compile(r"-----BEGIN ((?:RSA )?PUBLIC KEY)-----[^-]*-----END \1--
 SHORTEST_SECRET = 32
 KEY_FILE_SECONDS = 5  # how long the keys of a file are used before it is looked at again
 KEY_SET_SECONDS = 300  # the same of a key set that an issuer serves
-KEY_SET_PAUSE = 10  # at least this long between two readings, whatever strangers send as `kid`
+KEY_SET_GRACE = 60  # an old key set is used this much longer while it is fetched
+KEY_SET_PAUSE = 10  # between two fetches for unknown `kid`s
+WAIT_SECONDS = SECONDS + 1  # how long a request waits for a fetch
+MOST_WAITING = 16  # requests that wait for a fetch; a process serves 256 at once
+SIGNED_BY_SET = ("RS256", "ES256")
 
 logger = logging.getLogger("care.auth")
 
@@ -43,17 +48,19 @@ class Key:
 
 @dataclass(frozen=True)
 class Source:
-    """Where keys come from, how they are taken out of what is found there, and for how long they are used."""
+    """Where keys are read from, how they are parsed, and for how long they are used."""
 
     load: Callable[[], bytes]
     keys_in: Callable[[bytes], list[Key]]
     seconds: float = math.inf
+    grace: float = 0
 
 
 class KeySet:
-    """The keys that verify tokens. They are looked for again when they are old or an unknown `kid` appears.
+    """The keys that verify tokens. One task at a time reads them again: when they are old, and when a token
+    names an unknown `kid`. Only requests with an unknown `kid` wait for it, up to `MOST_WAITING` at once.
 
-    `keys` is another list exactly when they have changed: whoever remembers what they verified, compares it.
+    `keys` is a new list exactly when the keys have changed: caches of verified tokens compare its identity.
     """
 
     def __init__(self, source: Source) -> None:
@@ -63,20 +70,22 @@ class KeySet:
         self.keys = source.keys_in(self.text)
         self.read_at = self.ticks()
         self.is_failing = False
-        self.lock = Lock()
+        self.reading: Task[None] | None = None
+        self.waiting = 0
 
     async def refresh(self) -> None:
-        """Whoever comes first when the keys are old looks for new ones; the others need not wait."""
-        if self.ticks() - self.read_at > self.source.seconds:
-            await self.renew(self.source.seconds)
+        """Starts reading the keys again when they are old.
 
-    async def fitting(self, kid: str | None, algorithm: str) -> list[Key]:
-        await self.refresh()
-        found = self.matching(kid, algorithm)
-        if not found and self.source.seconds < math.inf:
-            await self.renew(KEY_SET_PAUSE)
-            found = self.matching(kid, algorithm)
-        return found
+        The request that starts it waits only where the grace has passed too: after a pause without requests
+        a key that the issuer has withdrawn must not verify one more token. It does not wait for an issuer
+        that failed to answer last time.
+        """
+        source, age = self.source, self.ticks() - self.read_at
+        if age > source.seconds and not self.is_reading():
+            is_known_to_fail = self.is_failing and source.grace > 0
+            reading = self.start_reading()
+            if age > source.seconds + source.grace and not is_known_to_fail:
+                await wait({reading}, timeout=WAIT_SECONDS)
 
     def matching(self, kid: str | None, algorithm: str) -> list[Key]:
         """The old service's tokens carry no `kid`: then every key of the algorithm is tried."""
@@ -86,26 +95,52 @@ class KeySet:
             if key.algorithm == algorithm and (kid is None or key.kid is None or key.kid == kid)
         ]
 
-    async def renew(self, pause: float) -> None:
-        async with self.lock:
-            before = self.read_at
-            if self.ticks() - before < pause:
+    def may_add(self, algorithm: str) -> bool:
+        """Whether reading the keys again can bring a key for this algorithm."""
+        return self.source.seconds < math.inf and algorithm in SIGNED_BY_SET
+
+    async def look_again(self) -> None:
+        """Reads the keys again for a token with an unknown `kid`, unless that was done a moment ago."""
+        reading = self.reading
+        if reading is None or reading.done():
+            if self.ticks() - self.read_at < KEY_SET_PAUSE:
                 return
+            reading = self.start_reading()
+        if self.waiting >= MOST_WAITING:
+            raise CannotVerify
+        self.waiting += 1
+        try:
+            _, unfinished = await wait({reading}, timeout=WAIT_SECONDS)
+        finally:
+            self.waiting -= 1
+        if unfinished:
+            raise CannotVerify
+
+    def is_reading(self) -> bool:
+        return self.reading is not None and not self.reading.done()
+
+    def start_reading(self) -> Task[None]:
+        self.reading = create_task(self.read())
+        return self.reading
+
+    async def read(self) -> None:
+        """The pause until the next attempt counts from the end of this one."""
+        try:
+            text = await to_thread(self.source.load)
+            if text != self.text:
+                self.keys, self.text = self.source.keys_in(text), text
+                logger.info("the keys that verify tokens have changed; there are %d now", len(self.keys))
+            self.is_failing = False
+        except SettingsError as refusal:
+            # An issuer that does not answer, or a file half written, must not shut everybody out.
+            if not self.is_failing:
+                logger.warning("%s; the keys that were read before stay in use", refusal)
+            self.is_failing = True
+        except Exception:
+            logger.exception("the keys that verify tokens cannot be read; those from before stay in use")
+            self.is_failing = True
+        finally:
             self.read_at = self.ticks()
-            try:
-                text = await to_thread(self.source.load)
-                if text != self.text:
-                    self.keys, self.text = self.source.keys_in(text), text
-                    logger.info("the keys that verify tokens have changed; there are %d now", len(self.keys))
-                self.is_failing = False
-            except SettingsError as refusal:
-                # An issuer that is away for a while, or a file half written, does not take the keys with it.
-                if not self.is_failing:
-                    logger.warning("%s; the keys that were read before stay in use", refusal)
-                self.is_failing = True
-            except CancelledError:
-                self.read_at = before  # somebody went away who should have looked: the next one does
-                raise
 
 
 def open_keys(settings: Settings) -> KeySet:
@@ -130,7 +165,7 @@ def source_of(settings: Settings) -> Source:
             )
         if not settings.in_development and is_open_road(place):
             raise SettingsError(OPEN_ROAD)
-        return Source(lambda: fetch(place, "CARE_TOKEN_JWKS"), keys_of_set, KEY_SET_SECONDS)
+        return Source(lambda: fetch(place, "CARE_TOKEN_JWKS"), keys_of_set, KEY_SET_SECONDS, KEY_SET_GRACE)
     if settings.token_secret:
         key = secret_key(settings)
         return Source(lambda: b"", lambda _: [key])

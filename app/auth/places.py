@@ -1,17 +1,22 @@
 """Where keys are read: from a file, or from where an issuer serves them; and what is said if that fails."""
 
 import errno
+import socket
 import ssl
 import urllib.request
-from http.client import HTTPException, InvalidURL
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, InvalidURL
 from ipaddress import ip_address
+from threading import Timer
+from time import monotonic
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from app.settings import SettingsError
 
 LONGEST_DOCUMENT = 1_000_000
-SECONDS = 5
+SECONDS = 5  # for one fetch, whatever the server sends meanwhile
 
 # By what the system says of a file. The setting is not repeated: it may be no path at all.
 TO_DO = {
@@ -52,25 +57,64 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class LimitedConnection(HTTPConnection):
+    """Cuts the connection after its timeout. The library's own timeout starts again with every byte."""
+
+    def connect(self) -> None:
+        super().connect()
+        cut_later(self.sock, self.timeout)
+
+
+class LimitedTlsConnection(HTTPSConnection):
+    def connect(self) -> None:
+        super().connect()
+        cut_later(self.sock, self.timeout)
+
+
+def cut_later(connected: socket.socket, seconds: float | None) -> None:
+    def cut() -> None:
+        with suppress(OSError):  # it is closed already
+            connected.shutdown(socket.SHUT_RDWR)
+
+    assert seconds is not None
+    timer = Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+
+
+class LimitedHandler(urllib.request.HTTPHandler):
+    def http_open(self, request: urllib.request.Request) -> Any:
+        return self.do_open(LimitedConnection, request)
+
+
+class LimitedTlsHandler(urllib.request.HTTPSHandler):
+    def https_open(self, request: urllib.request.Request) -> Any:
+        return self.do_open(LimitedTlsConnection, request)
+
+
 def opener_for(url: str) -> urllib.request.OpenerDirector:
     """What is not encrypted stays on this machine: no proxy gets to see it, or to answer."""
+    handlers = (NoRedirects, LimitedHandler, LimitedTlsHandler)
     if url.startswith("http://"):
-        return urllib.request.build_opener(NoRedirects, urllib.request.ProxyHandler({}))
-    return urllib.request.build_opener(NoRedirects)
+        return urllib.request.build_opener(*handlers, urllib.request.ProxyHandler({}))
+    return urllib.request.build_opener(*handlers)
 
 
 def fetch(url: str, setting: str) -> bytes:
+    began = monotonic()
     try:
         with opener_for(url).open(url, timeout=SECONDS) as reply:
             text: bytes = reply.read(LONGEST_DOCUMENT)
-            return text
+        if monotonic() - began >= SECONDS:  # the library returns what came until the connection was cut
+            raise TimeoutError
+        return text
     except HTTPError as refusal:
         refusal.close()
         reason = f"the answer is {refusal.code}"
         if refusal.code in range(300, 400):
             reason += ", and redirects are not followed"
     except (OSError, HTTPException, ValueError) as fault:
-        reason = reason_of(fault)
+        reason = reason_of(TimeoutError() if monotonic() - began >= SECONDS else fault)
     raise NotRead(f"{setting} cannot be fetched: {reason}", NOT_REACHED) from None
 
 

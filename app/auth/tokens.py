@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,17 +11,33 @@ from typing import Any
 import jwt
 
 from app.auth.keys import Key, KeySet
+from app.auth.refusals import Reason, RefusalLog, refusal_for
 from app.care.context import Role
-from app.care.errors import NotAllowed, NotSignedIn
+from app.care.errors import CareError
 from app.settings import Settings
 
 LONGEST_TOKEN = 8192
 REMEMBERED_SECONDS = 60
-BAD_TOKEN = "the bearer token is not valid"
 # As it is signed and nothing around it: the library passes over characters that are none of base64url.
 THREE_PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 APPLICATION = re.compile(r"[A-Za-z0-9._:/-]{1,64}")  # nobody's address, for one
 NAME = re.compile("[^\0\ud800-\udfff]+")  # what every database can be asked for
+
+# The library's exceptions; a subclass comes before its base class.
+REASONS: tuple[tuple[type[Exception], Reason], ...] = (
+    (jwt.InvalidSignatureError, Reason.SIGNATURE),
+    (jwt.ExpiredSignatureError, Reason.EXPIRED),
+    (jwt.ImmatureSignatureError, Reason.NOT_YET_VALID),
+    (jwt.InvalidIssuerError, Reason.ISSUER),
+    (jwt.InvalidAudienceError, Reason.AUDIENCE),
+    (jwt.DecodeError, Reason.MALFORMED),
+    (RecursionError, Reason.MALFORMED),
+)
+MISSING = {"iss": Reason.ISSUER, "aud": Reason.AUDIENCE}
+WITHOUT_KEY = {
+    "verify_signature": False,
+    **{f"verify_{claim}": True for claim in ("exp", "nbf", "iat", "iss", "sub", "jti")},
+}
 
 
 @dataclass(frozen=True)
@@ -34,11 +51,16 @@ class Identity:
 
 
 class Verifier:
-    """Tells who a token speaks for. Verified tokens are remembered for a while; failures never are."""
+    """Tells who a token speaks for. Verified tokens are remembered for a while; failures never are.
+
+    How long is measured by the monotonic clock; only the token's own times are compared with the wall clock.
+    """
 
     def __init__(self, settings: Settings, keys: KeySet) -> None:
         self.settings = settings
         self.keys = keys
+        self.ticks = time.monotonic
+        self.refusals = RefusalLog(settings.log_requests)
         self.remembered: dict[str, tuple[Identity, float]] = {}
         self.remembered_keys = keys.keys
 
@@ -49,14 +71,14 @@ class Verifier:
             self.remembered.clear()
         known = self.remembered.get(token)
         if known is not None:
-            if now.timestamp() < known[1]:
+            if self.ticks() < known[1] and now.timestamp() < known[0].expiry:
                 return known[0]
             del self.remembered[token]
         claims = await self.claims(token)
         identity = Identity(
             self.user_of(claims), self.role_of(claims), expiry_of(claims), application_of(claims)
         )
-        self.remember(token, identity, min(identity.expiry, now.timestamp() + REMEMBERED_SECONDS))
+        self.remember(token, identity, self.ticks() + REMEMBERED_SECONDS)
         return identity
 
     def remember(self, token: str, identity: Identity, until: float) -> None:
@@ -68,44 +90,52 @@ class Verifier:
         self.remembered[token] = (identity, until)
 
     async def claims(self, token: str) -> Mapping[str, Any]:
-        if len(token) > LONGEST_TOKEN or THREE_PARTS.fullmatch(token) is None:
-            raise NotSignedIn(BAD_TOKEN)
-        try:
-            header = jwt.get_unverified_header(token)
-            refuse_repetitions(token)
-        except (jwt.PyJWTError, ValueError, RecursionError):
-            raise NotSignedIn(BAD_TOKEN) from None
-        algorithm = header.get("alg")
-        if not isinstance(algorithm, str):
-            raise NotSignedIn(BAD_TOKEN)
-        for key in await self.keys.fitting(header.get("kid"), algorithm):
-            if (claims := self.claims_by(key, token)) is not None:
-                return claims
-        raise NotSignedIn(BAD_TOKEN)
+        """Keys are only fetched for a token that is good in all that can be checked without its key."""
+        header = header_of(token)
+        kid, algorithm = header.get("kid"), header["alg"]
+        keys = self.keys.matching(kid, algorithm)
+        if not keys and self.keys.may_add(algorithm):
+            self.user_of(self.claims_by(None, token))
+            await self.keys.look_again()
+            keys = self.keys.matching(kid, algorithm)
+        if not keys:
+            is_known = any(key.algorithm == algorithm for key in self.keys.keys)
+            raise refusal_for(Reason.UNKNOWN_KEY if is_known else Reason.ALGORITHM)
+        for key in keys[:-1]:
+            try:
+                return self.claims_by(key, token)
+            except CareError as refusal:
+                if refusal.reason is not Reason.SIGNATURE:
+                    raise
+        return self.claims_by(keys[-1], token)
 
-    def claims_by(self, key: Key, token: str) -> Mapping[str, Any] | None:
+    def claims_by(self, key: Key | None, token: str) -> Mapping[str, Any]:
+        """The claims of a token that is good by this key; without a key its signature is not verified."""
         settings = self.settings
+        options: Any = {"require": ["exp"], "verify_aud": bool(settings.token_audience)}
         try:
             claims: dict[str, Any] = jwt.decode(
                 token,
-                key.material,
-                algorithms=[key.algorithm],
+                key.material if key else "",
+                algorithms=[key.algorithm] if key else None,
                 issuer=settings.token_issuer or None,
                 audience=settings.token_audience or None,
                 leeway=settings.token_leeway,
-                options={"require": ["exp"], "verify_aud": bool(settings.token_audience)},
+                options=options if key else options | WITHOUT_KEY,
             )
             expiry_of(claims)
-        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
-            return None
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as fault:
+            raise refusal_for(reason_of(fault)) from None
         # A refresh token carries the claims of an access token and `ati`; it must open nothing.
-        return None if "ati" in claims else claims
+        if "ati" in claims:
+            raise refusal_for(Reason.REFRESH_TOKEN)
+        return claims
 
     def user_of(self, claims: Mapping[str, Any]) -> str:
         named = self.settings.claim_user
         user = claims.get(named if named in claims else "sub")
         if not isinstance(user, str) or not NAME.fullmatch(user):
-            raise NotSignedIn(BAD_TOKEN)
+            raise refusal_for(Reason.CLAIMS)
         return user
 
     def role_of(self, claims: Mapping[str, Any]) -> Role:
@@ -117,7 +147,27 @@ class Verifier:
                 if len(known) == 1:
                     return known.pop()
                 break
-        raise NotAllowed("the token must name exactly one of the roles CAREGIVER and CLIENT")
+        raise refusal_for(Reason.ROLE)
+
+
+def reason_of(fault: Exception) -> Reason:
+    if isinstance(fault, jwt.MissingRequiredClaimError):
+        return MISSING.get(fault.claim, Reason.CLAIMS)
+    return next((reason for kind, reason in REASONS if isinstance(fault, kind)), Reason.CLAIMS)
+
+
+def header_of(token: str) -> dict[str, Any]:
+    """The header, with its algorithm."""
+    if len(token) > LONGEST_TOKEN or THREE_PARTS.fullmatch(token) is None:
+        raise refusal_for(Reason.MALFORMED)
+    try:
+        header = jwt.get_unverified_header(token)
+        refuse_repetitions(token)
+    except (jwt.PyJWTError, ValueError, RecursionError):
+        raise refusal_for(Reason.MALFORMED) from None
+    if not isinstance(header.get("alg"), str):
+        raise refusal_for(Reason.MALFORMED)
+    return header
 
 
 def application_of(claims: Mapping[str, Any]) -> str:

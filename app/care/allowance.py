@@ -4,9 +4,9 @@ The allowance grows steadily and is never more than that of a minute. An operati
 whole minute's has to wait until the allowance is full, and leaves a debt.
 """
 
+import time
 from collections import OrderedDict
-from collections.abc import Hashable
-from datetime import datetime
+from collections.abc import Callable, Hashable
 from math import ceil
 
 from app import counts
@@ -14,30 +14,28 @@ from app.care.errors import RateLimited
 
 MINUTE = 60
 MOST_VIEWERS = 10_000
+Ticks = Callable[[], float]  # seconds of the monotonic clock: setting the wall clock changes no allowance
 
 
 class Allowance:
     """Of one viewer."""
 
-    __slots__ = ("left", "moment", "points", "wait")
+    __slots__ = ("left", "moment", "points", "ticks", "wait")
 
-    def __init__(self, points: int, now: datetime) -> None:
+    def __init__(self, points: int, ticks: Ticks) -> None:
         self.points = points
+        self.ticks = ticks
         self.left = float(points)
-        self.moment = now.timestamp()
+        self.moment = ticks()
         self.wait = 0  # seconds until what was refused last would be granted
 
-    def grow(self, now: datetime) -> None:
-        """Time that has been counted is not counted again for a request that began earlier and took longer.
-        A clock that was set back by more than that goes on from there."""
-        seconds = now.timestamp() - self.moment
-        if -MINUTE < seconds < 0:
-            return
-        self.left = min(self.points, self.left + max(0.0, seconds) * self.points / MINUTE)
-        self.moment = now.timestamp()
+    def grow(self) -> None:
+        now = self.ticks()
+        self.left = min(self.points, self.left + (now - self.moment) * self.points / MINUTE)
+        self.moment = now
 
-    def spend(self, cost: int, now: datetime) -> None:
-        self.grow(now)
+    def spend(self, cost: int) -> None:
+        self.grow()
         needed = min(cost, self.points)
         if self.left < needed:
             self.wait = self.seconds_for(needed - self.left)
@@ -55,14 +53,15 @@ class Allowance:
 class Allowances:
     """Of the viewers that were here last: who was not for long has a full one again."""
 
-    def __init__(self, points: int) -> None:
+    def __init__(self, points: int, ticks: Ticks = time.monotonic) -> None:
         self.points = points
+        self.ticks = ticks
         self.known: OrderedDict[Hashable, Allowance] = OrderedDict()
 
-    def of(self, viewer: Hashable, now: datetime) -> Allowance:
+    def of(self, viewer: Hashable) -> Allowance:
         found = self.known.get(viewer)
         if found is None:
-            found = self.known[viewer] = Allowance(self.points, now)
+            found = self.known[viewer] = Allowance(self.points, self.ticks)
             if len(self.known) > MOST_VIEWERS:
                 self.known.popitem(last=False)
         else:

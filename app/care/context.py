@@ -91,7 +91,7 @@ class Context:
     def spend(self, cost: int) -> None:
         """Count what is asked for; refused where it has become too much."""
         if self.allowance is not None:
-            self.allowance.spend(cost, self.now)
+            self.allowance.spend(cost)
 
     def signed_in(self) -> Viewer:
         if self.viewer is None:

@@ -1,9 +1,11 @@
 """Issuers of tokens: key sets in files and on a real HTTP server, and a clock that a test turns."""
 
+import asyncio
 import json
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -37,6 +39,10 @@ class Issuer:
         self.location = ""
         self.asked = 0
         self.url = ""
+        self.may_answer = threading.Event()  # while it is not set, requests hang
+        self.may_answer.set()
+        self.trickles = False  # the head of the answer comes byte by byte
+        self.has_trickled_out = False
 
     def publish(self, *entries: dict[str, Any]) -> None:
         self.status, self.body = 200, key_set(*entries)
@@ -49,6 +55,10 @@ def issuing(*entries: dict[str, Any]) -> Iterator[Issuer]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             issuer.asked += 1
+            issuer.may_answer.wait(60)
+            if issuer.trickles:
+                self.trickle()
+                return
             if issuer.status == 0:  # neither HTTP nor an end of the connection that looks like one
                 self.wfile.write(b"garbage\r\n\r\n")
                 return
@@ -59,6 +69,16 @@ def issuing(*entries: dict[str, Any]) -> Iterator[Issuer]:
             self.end_headers()
             self.wfile.write(issuer.body)
 
+        def trickle(self) -> None:
+            self.send_response(200)
+            self.flush_headers()
+            with suppress(OSError):  # cut by the other side
+                for _ in range(300):
+                    self.wfile.write(b"x")
+                    time.sleep(0.01)
+                issuer.has_trickled_out = True
+                self.wfile.write(b": x\r\n\r\n" + issuer.body)
+
         def log_message(self, format: str, *arguments: object) -> None:
             pass
 
@@ -68,6 +88,7 @@ def issuing(*entries: dict[str, Any]) -> Iterator[Issuer]:
         try:
             yield issuer
         finally:
+            issuer.may_answer.set()
             server.shutdown()
 
 
@@ -83,5 +104,20 @@ class Ticks:
 
 
 def ticks_of(gateway: Gateway) -> Ticks:
+    return Ticks(keys_of(gateway))
+
+
+def keys_of(gateway: Gateway) -> KeySet:
     door: Door = gateway.client.app_state["door"]
-    return Ticks(door.verifier.keys)
+    return door.verifier.keys
+
+
+def wait_until_read(gateway: Gateway) -> None:
+    """Until the keys that are being read have been read."""
+
+    async def reading() -> None:
+        if task := keys_of(gateway).reading:
+            await asyncio.wait({task})
+
+    assert gateway.client.portal is not None
+    gateway.client.portal.call(reading)

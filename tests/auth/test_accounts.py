@@ -4,6 +4,7 @@ an account that is shut is shut within seconds."""
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from time import monotonic
 
 import pytest
 
@@ -14,10 +15,11 @@ from app.db.upkeep.seldom import transaction
 from app.main import create_app
 from app.settings import Settings
 from tests import keys
-from tests.auth.signing import CAREGIVER_1, CLIENT_1, NO_ACCOUNT, assert_refused, me
+from tests.auth.signing import ASSIGNMENTS, CAREGIVER_1, CLIENT_1, NO_ACCOUNT, assert_refused, me
 from tests.callers import Gateway, opened
 from tests.given import NOW, a_caregiver, a_client
 
+PAGE = f"{ASSIGNMENTS}?time-state=RUNNING"
 PEOPLE = {"CAREGIVER": (Caregiver, "caregiver-1", CAREGIVER_1), "CLIENT": (Client, "client-1", CLIENT_1)}
 
 
@@ -75,6 +77,19 @@ def test_a_disabled_account_is_shut_within_seconds_and_opens_again(gateway: Gate
     assert me(gateway, remembered) == person
 
 
+@pytest.mark.parametrize("step", [timedelta(minutes=-30), timedelta(days=-1)])
+def test_setting_the_wall_clock_back_keeps_no_account_open(gateway: Gateway, step: timedelta) -> None:
+    remembered = keys.token("CAREGIVER", "caregiver-1")
+    assert me(gateway, remembered) == CAREGIVER_1
+    switch(gateway, Caregiver, "caregiver-1", is_disabled=True)
+
+    after(gateway, ACCOUNT_SECONDS)
+    state = gateway.client.app_state
+    state["door"] = replace(state["door"], clock=lambda: NOW + step)
+
+    assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
+
+
 def test_no_account_is_remembered_where_no_token_is(settings: Settings) -> None:
     with opened(create_app(settings.model_copy(update={"token_cache": 0}), clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
@@ -95,12 +110,25 @@ def test_accounts_are_remembered_for_as_many_tokens_as_the_setting_says(settings
             me(gateway, token)
 
         door: Door = gateway.client.app_state["door"]
-        assert list(door.entered) == [f"bearer {token}" for token in tokens[2:]]
+        assert list(door.entered) == tokens[2:]
+
+
+def test_one_token_is_remembered_once_however_the_header_writes_it(gateway: Gateway) -> None:
+    token = keys.token("CAREGIVER", "caregiver-1")
+    door: Door = gateway.client.app_state["door"]
+
+    for scheme in ("bearer", "Bearer", "BEARER"):
+        for spaces in (1, 2, 3, 1000):
+            answer = gateway.as_nobody().get(PAGE, headers={"authorization": scheme + " " * spaces + token})
+            assert answer.status_code == 200
+
+    assert list(door.entered) == [token]
 
 
 def after(gateway: Gateway, seconds: int) -> None:
+    """On the clock by which accounts are remembered."""
     state = gateway.client.app_state
-    state["door"] = replace(state["door"], clock=lambda: NOW + timedelta(seconds=seconds))
+    state["door"] = replace(state["door"], ticks=lambda: monotonic() + seconds)
 
 
 def switch(gateway: Gateway, table: type[Caregiver] | type[Client], user: str, is_disabled: bool) -> None:

@@ -1,14 +1,35 @@
 """Promise: an issuer changes its keys without anybody restarting us; and nobody makes us ask it often."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
+from typing import Any
 
+import orjson
 import pytest
 
-from app.auth.keys import KEY_SET_PAUSE, KEY_SET_SECONDS
+from app.auth import keys as app_keys
+from app.auth import places
+from app.auth.keys import KEY_SET_GRACE, KEY_SET_PAUSE, KEY_SET_SECONDS, MOST_WAITING
+from app.auth.places import NotRead, fetch
 from tests import keys
+from tests.auth.bad_tokens import now
 from tests.auth.conftest import Opening
-from tests.auth.issuer import Issuer, issuing, jwk, ticks_of
-from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, me, signed, unsigned
+from tests.auth.issuer import Issuer, issuing, jwk, keys_of, ticks_of, wait_until_read
+from tests.auth.signing import (
+    ASSIGNMENTS,
+    BAD,
+    CAREGIVER_1,
+    ME,
+    assert_refused,
+    caregiver,
+    ec_key,
+    hmac_signed,
+    me,
+    signed,
+    unsigned,
+)
+from tests.callers import Gateway
+from tests.together import Answered, Asked, ask
 
 OLD, NEW = keys.private_key("old"), keys.private_key("new")
 
@@ -66,7 +87,23 @@ def test_a_key_set_is_read_again_when_it_is_old(open_with: Opening, issuer: Issu
 
     ticks.pass_(KEY_SET_SECONDS)
     assert me(gateway, token) == CAREGIVER_1
+    assert issuer.asked == 1
     ticks.pass_(1)
+    assert me(gateway, token) == CAREGIVER_1  # does not wait for the fetch that it starts
+    wait_until_read(gateway)
+
+    assert_refused(gateway, f"bearer {token}", 401, BAD)
+    assert issuer.asked == 2
+
+
+def test_after_a_pause_without_requests_the_first_one_waits_for_the_keys_of_now(
+    open_with: Opening, issuer: Issuer
+) -> None:
+    gateway = open_with(token_key="", token_jwks=issuer.url)
+    ticks, token = ticks_of(gateway), signed(caregiver(), OLD, "old")
+    issuer.publish(jwk(NEW, "old"))
+
+    ticks.pass_(KEY_SET_SECONDS + KEY_SET_GRACE + 1)
 
     assert_refused(gateway, f"bearer {token}", 401, BAD)
     assert issuer.asked == 2
@@ -101,6 +138,146 @@ def test_wrong_signatures_under_a_known_kid_do_not_make_us_ask(open_with: Openin
 
     assert issuer.asked == 1
 
+
+# --- an issuer that hangs -------------------------------------------------------------------------
+
+
+def begin_asking(gateway: Gateway, tokens: list[str], is_legacy: bool = False) -> list[Future[Answered]]:
+    """All at once, in this order, and without waiting for the answers."""
+    path, body = (f"{ASSIGNMENTS}/1", None) if is_legacy else ("/graphql", {"query": ME})
+    portal = gateway.client.portal
+    assert portal is not None
+    method = "GET" if is_legacy else "POST"
+    asked = [Asked(gateway.with_token(token), method, path, body) for token in tokens]
+    return [portal.start_task_soon(ask, gateway.client, one) for one in asked]
+
+
+def heard(futures: list[Future[Answered]]) -> list[Answered]:
+    _, unfinished = wait(futures, timeout=30)
+    assert not unfinished
+    return [future.result() for future in futures]
+
+
+@pytest.mark.parametrize("is_legacy", [False, True], ids=["GraphQL", "legacy"])
+def test_an_issuer_that_hangs_holds_up_a_few_requests_with_an_unknown_kid_and_no_others(
+    open_with: Opening, issuer: Issuer, is_legacy: bool
+) -> None:
+    gateway = open_with(token_key="", token_jwks=issuer.url)
+    ticks_of(gateway).pass_(KEY_SET_SECONDS + 1)
+    issuer.may_answer.clear()
+    invented = [signed(caregiver(), NEW, f"invented {number}") for number in range(MOST_WAITING + 40)]
+
+    asking = begin_asking(gateway, invented, is_legacy)
+    beyond = heard(asking[MOST_WAITING:])
+
+    assert me(gateway, signed(caregiver(), OLD, "old")) == CAREGIVER_1
+    assert not any(future.done() for future in asking[:MOST_WAITING])
+    assert {(one.status, one.headers["retry-after"]) for one in beyond} == {(503, "1")}
+    for one in beyond:
+        said = orjson.loads(one.body)
+        if is_legacy:
+            assert (said["error"], said["message"]) == (
+                "Service Unavailable",
+                "the token cannot be verified now",
+            )
+        else:
+            [error] = said["errors"]
+            assert error["message"] == "the token cannot be verified now"
+            assert error["extensions"]["code"] == "OVERLOADED"
+
+    issuer.may_answer.set()
+    assert {one.status for one in heard(asking[:MOST_WAITING])} == {401}
+    assert issuer.asked == 2
+    assert keys_of(gateway).waiting == 0
+
+
+def test_a_new_key_is_accepted_by_all_who_waited_for_it(open_with: Opening, issuer: Issuer) -> None:
+    gateway = open_with(token_key="", token_jwks=issuer.url)
+    ticks_of(gateway).pass_(KEY_SET_PAUSE)
+    issuer.publish(jwk(OLD, "old"), jwk(NEW, "new"))
+    issuer.may_answer.clear()
+
+    asking = begin_asking(gateway, [signed(caregiver(jti=str(number)), NEW, "new") for number in range(5)])
+    assert me(gateway, signed(caregiver(), OLD, "old")) == CAREGIVER_1
+    issuer.may_answer.set()
+
+    assert {one.status for one in heard(asking)} == {200}
+    assert issuer.asked == 2
+
+
+def test_who_waited_long_enough_for_a_key_is_asked_to_come_again(
+    open_with: Opening, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway = open_with(token_key="", token_jwks=issuer.url)
+    ticks_of(gateway).pass_(KEY_SET_PAUSE)
+    issuer.may_answer.clear()
+    monkeypatch.setattr(app_keys, "WAIT_SECONDS", 0.01)
+
+    answer = gateway.with_token(signed(caregiver(), NEW, "new")).post_graphql(ME)
+
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+
+def ours(**changed: Any) -> dict[str, Any]:
+    return caregiver(**{"iss": "issuer", "aud": "care", **changed})
+
+
+HOPELESS = {
+    "no algorithm": lambda: f"{unsigned(ours())}AAAA",
+    "another algorithm": lambda: hmac_signed(b"secret", ours(), kid="new"),
+    "expired": lambda: signed(ours(exp=now(hours=-1)), NEW, "new"),
+    "not yet valid": lambda: signed(ours(nbf=now(minutes=5)), NEW, "new"),
+    "no exp": lambda: signed(ours(exp=None), NEW, "new"),
+    "no person": lambda: signed(ours(user_name=None), NEW, "new"),
+    "a refresh token": lambda: signed(ours(ati="x"), NEW, "new"),
+    "of another issuer": lambda: signed(ours(iss="other"), NEW, "new"),
+    "for others": lambda: signed(ours(aud="other"), NEW, "new"),
+}
+
+
+@pytest.mark.parametrize("name", HOPELESS)
+def test_no_key_is_fetched_for_a_token_that_no_key_can_make_good(
+    open_with: Opening, issuer: Issuer, name: str
+) -> None:
+    gateway = open_with(token_key="", token_jwks=issuer.url, token_issuer="issuer", token_audience="care")
+    ticks_of(gateway).pass_(KEY_SET_PAUSE)
+
+    assert_refused(gateway, f"bearer {HOPELESS[name]()}", 401, BAD)
+
+    assert issuer.asked == 1
+
+
+def test_a_pause_follows_the_end_of_a_fetch(open_with: Opening, issuer: Issuer) -> None:
+    gateway = open_with(token_key="", token_jwks=issuer.url)
+    ticks = ticks_of(gateway)
+    ticks.pass_(KEY_SET_PAUSE)
+    issuer.may_answer.clear()
+    asking = begin_asking(gateway, [signed(caregiver(), NEW, "new")])
+    while keys_of(gateway).waiting == 0 and not asking[0].done():
+        pass
+    ticks.pass_(KEY_SET_PAUSE)
+    issuer.may_answer.set()
+    heard(asking)
+
+    assert_refused(gateway, f"bearer {signed(caregiver(), NEW, 'new')}", 401, BAD)
+
+    assert issuer.asked == 2
+
+
+def test_a_fetch_ends_in_time_however_slowly_the_issuer_goes_on(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "SECONDS", 0.2)
+    issuer.trickles = True
+
+    with pytest.raises(NotRead) as refusal:
+        fetch(issuer.url, "CARE_TOKEN_JWKS")
+
+    assert str(refusal.value) == "CARE_TOKEN_JWKS cannot be fetched: no answer in time"
+    assert not issuer.has_trickled_out
+
+
+# --- an issuer that is away -----------------------------------------------------------------------
 
 AWAY = {
     "error": (500, b""),

@@ -2,10 +2,12 @@
 websockets; who is refused hears when to come again, and nothing was done."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from app.auth.door import Door
 from app.care.allowance import MOST_VIEWERS, Allowance, Allowances
 from app.care.errors import RateLimited
 from app.main import create_app
@@ -20,13 +22,15 @@ REFUSAL = {"message": "too much was asked for within a minute", "extensions": {"
 
 
 class Clock:
-    now = NOW
+    """Of whole seconds, which add up exactly."""
 
-    def __call__(self) -> datetime:
+    now = 1000.0
+
+    def __call__(self) -> float:
         return self.now
 
     def wait(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
+        self.now += seconds
 
 
 @pytest.fixture
@@ -38,8 +42,11 @@ def clock() -> Clock:
 def limited(settings: Settings, engine: bool, clock: Clock) -> Iterator[Gateway]:
     """120 points in a minute are two in a second."""
     settings = settings.model_copy(update={"engine": engine, "rate_limit": 120})
-    with opened(create_app(settings, clock=clock)) as client:
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
+        door: Door = client.app_state["door"]
+        assert door.allowances is not None
+        door.allowances.ticks = clock
         gateway.given(a_world())
         yield gateway
 
@@ -142,48 +149,42 @@ def test_without_a_limit_no_answer_speaks_of_one(gateway: Gateway) -> None:
 # --- the allowance itself --------------------------------------------------------------------------
 
 
-def test_what_costs_more_than_a_minute_waits_for_a_full_allowance_and_leaves_a_debt() -> None:
-    allowance = Allowance(60, NOW)
+def test_what_costs_more_than_a_minute_waits_for_a_full_allowance_and_leaves_a_debt(clock: Clock) -> None:
+    allowance = Allowance(60, clock)
 
-    allowance.spend(180, NOW)
+    allowance.spend(180)
+    clock.wait(120)
     with pytest.raises(RateLimited) as refusal:
-        allowance.spend(1, NOW + timedelta(seconds=120))
+        allowance.spend(1)
     assert refusal.value.seconds == 1
+    clock.wait(1)
     with pytest.raises(RateLimited) as refusal:
-        allowance.spend(1000, NOW + timedelta(seconds=121))
+        allowance.spend(1000)
     assert refusal.value.seconds == 59
-    allowance.spend(1000, NOW + timedelta(seconds=180))
+    clock.wait(59)
+    allowance.spend(1000)
 
 
-def test_a_clock_that_goes_back_takes_nothing_and_gives_nothing() -> None:
-    allowance = Allowance(60, NOW)
-    allowance.spend(60, NOW)
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_setting_the_wall_clock_gives_nothing_and_takes_nothing(limited: Gateway, hours: int) -> None:
+    caller = limited.as_caregiver(1)
+    spend(caller, 3)
+    state = limited.client.app_state
 
-    with pytest.raises(RateLimited):
-        allowance.spend(1, NOW - timedelta(hours=1))
-    assert allowance.left == 0
+    state["door"] = replace(state["door"], clock=lambda: NOW + timedelta(hours=hours, minutes=5))
 
-
-def test_a_request_that_began_earlier_and_took_longer_brings_no_time_back() -> None:
-    allowance = Allowance(60, NOW)
-    allowance.spend(60, NOW)
-    allowance.spend(30, NOW + timedelta(seconds=30))
-
-    with pytest.raises(RateLimited):
-        allowance.spend(1, NOW + timedelta(seconds=10))
-    with pytest.raises(RateLimited):
-        allowance.spend(1, NOW + timedelta(seconds=30))
+    assert rates(caller, SESSIONS) == (429, '"default";q=120;w=60', '"default";r=27;t=47', "2")
 
 
 def test_only_so_many_viewers_are_remembered() -> None:
     allowances = Allowances(60)
-    first = allowances.of(0, NOW)
+    first = allowances.of(0)
     for viewer in range(1, MOST_VIEWERS):
-        allowances.of(viewer, NOW)
-    assert allowances.of(0, NOW) is first
+        allowances.of(viewer)
+    assert allowances.of(0) is first
 
-    allowances.of(MOST_VIEWERS, NOW)
+    allowances.of(MOST_VIEWERS)
 
     assert len(allowances.known) == MOST_VIEWERS
     assert 1 not in allowances.known
-    assert allowances.of(0, NOW) is first
+    assert allowances.of(0) is first

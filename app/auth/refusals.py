@@ -1,0 +1,74 @@
+"""Why a token is refused: for the log, the metric and `token check`, never for the answer."""
+
+import logging
+import time
+from enum import StrEnum
+
+from app import counts
+from app.care.errors import CareError, NotAllowed, NotSignedIn
+from app.logs import TOLD
+
+MOST_LOGGED = 60  # refusals in a minute: anybody can send bad tokens, and must not fill the log
+MINUTE = 60
+
+logger = logging.getLogger("care.auth")
+
+
+class Reason(StrEnum):
+    HEADER = "header"
+    MALFORMED = "malformed"
+    ALGORITHM = "algorithm"
+    UNKNOWN_KEY = "unknown key"
+    SIGNATURE = "signature"
+    EXPIRED = "expired"
+    NOT_YET_VALID = "not yet valid"
+    ISSUER = "issuer"
+    AUDIENCE = "audience"
+    CLAIMS = "claims"
+    REFRESH_TOKEN = "refresh token"
+    ROLE = "role"
+    UNKNOWN_ACCOUNT = "unknown account"
+    DISABLED_ACCOUNT = "disabled account"
+    KEYS_AWAITED = "keys awaited"
+
+
+BAD_HEADER = "the Authorization header must read: bearer <token>"
+BAD_TOKEN = "the bearer token is not valid"
+NO_ROLE = "the token must name exactly one of the roles CAREGIVER and CLIENT"
+NO_ACCOUNT = "there is no enabled account for this token"
+
+
+def refusal_for(reason: Reason) -> CareError:
+    """The error that the caller gets. Its message does not depend on what exactly is wrong with the token."""
+    refusal: CareError
+    if reason in (Reason.UNKNOWN_ACCOUNT, Reason.DISABLED_ACCOUNT):
+        refusal = NotAllowed(NO_ACCOUNT)
+    elif reason is Reason.ROLE:
+        refusal = NotAllowed(NO_ROLE)
+    else:
+        refusal = NotSignedIn(BAD_HEADER if reason is Reason.HEADER else BAD_TOKEN)
+    refusal.reason = reason
+    return refusal
+
+
+class RefusalLog:
+    """Counts refused tokens by reason. Logs all of them with CARE_LOG_REQUESTS, else a number in a minute."""
+
+    def __init__(self, logs_all: bool) -> None:
+        self.logs_all = logs_all
+        self.ticks = time.monotonic
+        self.began = self.ticks()
+        self.logged = 0
+
+    def note(self, refusal: CareError, request_id: str) -> None:
+        reason = refusal.reason
+        if reason is None:  # it is not about the token
+            return
+        counts.refused_tokens[reason] += 1
+        if self.ticks() - self.began >= MINUTE:
+            self.began, self.logged = self.ticks(), 0
+        self.logged += 1
+        if self.logs_all or self.logged <= MOST_LOGGED:
+            logger.info("request %s: token refused: %s", request_id, reason, extra={TOLD: {"reason": reason}})
+        elif self.logged == MOST_LOGGED + 1:
+            logger.info("further refused tokens are not logged within this minute; the metric counts them")
