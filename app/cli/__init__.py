@@ -19,7 +19,8 @@ from app.cli.itself import list_settings, schema
 from app.cli.legacy import legacy
 from app.cli.own_data import erase, export
 from app.cli.recording import record
-from app.cli.serving import demo, serve, token
+from app.cli.serving import demo, serve
+from app.cli.tokens import token
 from app.db.drivers import DatabaseError
 from app.db.upkeep.accounts import AccountRefused
 from app.db.upkeep.books import NoSuchBook

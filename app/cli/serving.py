@@ -1,15 +1,14 @@
-"""The commands that serve, and that give a newcomer something to be served: `serve`, `demo`, `token`."""
+"""The commands that serve, and that give a newcomer something to be served: `serve`, `demo`."""
 
 import asyncio
 import gc
 import signal
 import socket
-from pathlib import Path
 
 import click
 
 from app.care.context import Role, utc_now
-from app.cli.running import ROLES, no_work, on_database, refuse_barred, settings_or_warn
+from app.cli.running import no_work, on_database, refuse_barred, settings_or_warn
 from app.db.drivers import Database
 from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.upkeep.importing import importing, is_empty
@@ -113,25 +112,3 @@ def demo(is_served: bool) -> None:
     click.echo(what_to_paste(f"http://{settings.host}:{settings.port}", tokens))
     if is_served:
         serve_with(settings)
-
-
-@click.command()
-@click.option("--role", type=ROLES, required=True)
-@click.option(
-    "--user", metavar="NAME", help="The user name of the account; that of the demo world otherwise."
-)
-@click.option("--hours", type=click.IntRange(1, 24 * 365), default=24, show_default=True)
-@click.option(
-    "--application", metavar="NAME", default="development", show_default=True, help="Whose client_id it has."
-)
-def token(role: str, user: str | None, hours: int, application: str) -> None:
-    """Mint a development token."""
-    from app.development import KEY_FILE, mint_token
-
-    settings = settings_or_warn()
-    user = user or DEMO_USERS[Role(role.upper())]
-    key = Path(settings.var) / KEY_FILE
-    is_known = key.exists()
-    click.echo(mint_token(settings, role.upper(), user, utc_now(), hours, application))
-    if key.exists() and not is_known:
-        click.echo(f"made {key}: a service with another CARE_VAR does not take this token", err=True)

@@ -22,6 +22,7 @@ from prometheus_client.utils import floatToGoString
 
 from app import counts
 from app.auth.keys import KeySet
+from app.auth.refusals import Reason
 from app.counts import Spread
 from app.db.backlog import Backlog, looking_at_backlog
 from app.db.drivers import Database, sqlite_path
@@ -96,6 +97,10 @@ def of_requests() -> Iterator[Metric]:
     for limit, count in (dict.fromkeys(EDGE, 0) | counts.limits).items():  # known ones are exported as 0
         limits.add_metric([EDGE.get(limit, limit)], count)
     yield limits
+    refused = counter("care_tokens_refused", "Bearer tokens that were refused, by reason.", "reason")
+    for reason in Reason:  # also those that are 0: a rate counts nothing of a series that begins at 1
+        refused.add_metric([reason], counts.refused_tokens[reason])
+    yield refused
     yield single_counter("care_event_streams", "Event streams that began.", counts.streams["begun"])
     yield gauge("care_event_streams_open", "Those that last.", still(counts.streams))
     yield single_counter("care_websockets", "Websockets that were opened.", counts.sockets["begun"])

@@ -24,10 +24,10 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def command(settings: Settings) -> Command:
     """Runs a command in development; variables are given by the names of the settings."""
 
-    def run(*words: str, **changed: Any) -> Result:
+    def run(*words: str, input: str | None = None, **changed: Any) -> Result:
         given = {"env": "development", "database_url": settings.database_url, "var": settings.var} | changed
         environment = {f"CARE_{name.upper()}": value for name, value in given.items()}
-        return CliRunner().invoke(main, list(words), env=environment)
+        return CliRunner().invoke(main, list(words), input, env=environment)
 
     return run
 

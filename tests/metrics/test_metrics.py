@@ -16,7 +16,7 @@ from tests.schema.listening import connected, listening, wait_until_somebody_lis
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
 VIEWER = "{ viewer { role } }"
 WORDS = """by code database file generation implementation le limit major method minor operation outcome
-patchlevel python route state status version where work"""
+patchlevel python reason route state status version where work"""
 
 
 @ON_SQLITE

@@ -1,0 +1,100 @@
+"""The `token` commands: a token for development, and why the service refuses one."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from app.auth.door import token_in, viewer_for
+from app.auth.refusals import Reason
+from app.auth.tokens import LONGEST_TOKEN, Verifier
+from app.care.context import Role, utc_now
+from app.care.errors import CannotVerify, CareError
+from app.cli.running import ROLES, on_database, settings_or_warn
+from app.cli.serving import DEMO_USERS
+
+MOST_READ = LONGEST_TOKEN + 1000  # the header's name, the scheme and spaces may stand before the token
+
+EXPLANATIONS = {
+    Reason.HEADER: "There is more than one word. Give the token alone, or the header: bearer <token>.",
+    Reason.MALFORMED: "It is no JSON Web Token of three parts: cut off, too long, or with a member twice.",
+    Reason.ALGORITHM: "No key is for its algorithm (`alg`). An RSA key verifies RS256, an EC key ES256.",
+    Reason.UNKNOWN_KEY: "The key set of CARE_TOKEN_JWKS has no key of the name that it gives (`kid`).",
+    Reason.SIGNATURE: "No key verifies its signature: another issuer signed it, or it was changed.",
+    Reason.EXPIRED: "It has expired (`exp`). The application needs a new one from the issuer.",
+    Reason.NOT_YET_VALID: "It is not valid yet (`nbf`, `iat`). Compare this clock with the issuer's.",
+    Reason.ISSUER: "Its issuer (`iss`) is not the one of CARE_TOKEN_ISSUER.",
+    Reason.AUDIENCE: "It is not for this service: its `aud` does not name CARE_TOKEN_AUDIENCE.",
+    Reason.CLAIMS: "It has no usable `exp`, or does not name a person by CARE_CLAIM_USER or `sub`.",
+    Reason.REFRESH_TOKEN: "It is a refresh token (`ati`). Send the access token.",
+    Reason.ROLE: "It does not name exactly one of CAREGIVER and CLIENT, in the claim of CARE_CLAIM_ROLE.",
+    Reason.UNKNOWN_ACCOUNT: "No account in this role has this user name: care-gateway account add, or link.",
+    Reason.DISABLED_ACCOUNT: "The account is disabled: care-gateway account enable.",
+}
+
+
+@click.group(invoke_without_command=True)
+@click.option("--role", type=ROLES)
+@click.option(
+    "--user", metavar="NAME", help="The user name of the account; that of the demo world otherwise."
+)
+@click.option("--hours", type=click.IntRange(1, 24 * 365), default=24, show_default=True)
+@click.option(
+    "--application", metavar="NAME", default="development", show_default=True, help="Whose client_id it has."
+)
+@click.pass_context
+def token(ctx: click.Context, role: str | None, user: str | None, hours: int, application: str) -> None:
+    """Mint a development token, or explain one."""
+    if ctx.invoked_subcommand is not None:
+        return
+    if role is None:
+        raise click.MissingParameter(param_hint="'--role'", param_type="option")
+    from app.development import KEY_FILE, mint_token
+
+    settings = settings_or_warn()
+    user = user or DEMO_USERS[Role(role.upper())]
+    key = Path(settings.var) / KEY_FILE
+    is_known = key.exists()
+    click.echo(mint_token(settings, role.upper(), user, utc_now(), hours, application))
+    if key.exists() and not is_known:
+        click.echo(f"made {key}: a service with another CARE_VAR does not take this token", err=True)
+
+
+@token.command()
+@click.argument("words", nargs=-1, metavar="")
+def check(words: tuple[str, ...]) -> None:
+    """Read a token from standard input, and say whether the service accepts it, or why not.
+
+    Uses the settings, keys and accounts of the service. Prints neither the token nor who it is for. The exit
+    code is 0 if the token is accepted, 1 if it is refused, and 2 if it cannot be checked.
+    """
+    if words:  # the usual error would print them
+        raise click.UsageError("give the token on standard input: others can read a command line")
+    from app.main import keys_for
+
+    settings = settings_or_warn()
+    authorization = read_authorization()
+    verifier = Verifier(settings, keys_for(settings))
+    try:
+        identity = asyncio.run(verifier.identity(token_in(authorization), utc_now()))
+        on_database(settings, lambda db: db.read(viewer_for(identity)))
+    except CannotVerify:
+        raise
+    except CareError as refusal:
+        reason = Reason(refusal.reason or "")
+        click.echo(f"refused: {reason}\n{EXPLANATIONS[reason]}")
+        raise SystemExit(1) from None
+    minutes = max(0, round((identity.expiry - utc_now().timestamp()) / 60))
+    click.echo(f"accepted: role {identity.role}, the account is enabled, expires in {minutes} min")
+
+
+def read_authorization() -> str:
+    """The header's value, whether the token stands alone, after its scheme, or after the header's name."""
+    text = sys.stdin.buffer.read(MOST_READ).decode("latin-1").strip()
+    name, _, value = text.partition(":")
+    if name.strip().lower() == "authorization":
+        text = value.strip()
+    if not text:
+        raise click.UsageError("there is no token on standard input")
+    return text if text.lower().startswith("bearer ") else f"bearer {text}"

@@ -1,0 +1,135 @@
+"""Promise: the log has the reason for which a token was refused, under the id of the request, a metric counts
+it, and the answer does not tell it. Strangers cannot fill the log."""
+
+import logging
+from collections.abc import Callable
+
+import pytest
+
+from app import counts
+from app.auth.door import Door
+from app.auth.refusals import MINUTE, MOST_LOGGED, Reason, RefusalLog
+from app.logs import TOLD
+from tests import keys
+from tests.auth.bad_tokens import now
+from tests.auth.conftest import Opening
+from tests.auth.signing import (
+    BAD,
+    HEADER,
+    NO_ACCOUNT,
+    ONE_ROLE,
+    assert_refused,
+    caregiver,
+    ec_key,
+    me,
+    signed,
+)
+from tests.callers import Gateway
+from tests.db import raw
+from tests.given import a_caregiver
+from tests.schema.listening import connected
+
+MORE = "further refused tokens are not logged within this minute; the metric counts them"
+
+
+def ours(**changed: object) -> str:
+    return signed(caregiver(**{"iss": "issuer", "aud": "care", **changed}))
+
+
+REFUSED: list[tuple[Reason, int, str, Callable[[], str]]] = [
+    (Reason.HEADER, 401, HEADER, lambda: f"Basic {ours()}"),
+    (Reason.MALFORMED, 401, BAD, lambda: "bearer garbage"),
+    (Reason.MALFORMED, 401, BAD, lambda: f"bearer {'a' * 10_000}"),
+    (Reason.ALGORITHM, 401, BAD, lambda: f"bearer {signed(caregiver(), ec_key())}"),
+    (Reason.SIGNATURE, 401, BAD, lambda: f"bearer {signed(caregiver(), keys.private_key('stranger'))}"),
+    (Reason.EXPIRED, 401, BAD, lambda: f"bearer {ours(exp=now(hours=-1))}"),
+    (Reason.NOT_YET_VALID, 401, BAD, lambda: f"bearer {ours(nbf=now(hours=1))}"),
+    (Reason.NOT_YET_VALID, 401, BAD, lambda: f"bearer {ours(iat=now(hours=1))}"),
+    (Reason.ISSUER, 401, BAD, lambda: f"bearer {ours(iss='other')}"),
+    (Reason.ISSUER, 401, BAD, lambda: f"bearer {ours(iss=None)}"),
+    (Reason.AUDIENCE, 401, BAD, lambda: f"bearer {ours(aud=['other'])}"),
+    (Reason.AUDIENCE, 401, BAD, lambda: f"bearer {ours(aud=None)}"),
+    (Reason.CLAIMS, 401, BAD, lambda: f"bearer {ours(exp=None)}"),
+    (Reason.CLAIMS, 401, BAD, lambda: f"bearer {ours(user_name=None)}"),
+    (Reason.REFRESH_TOKEN, 401, BAD, lambda: f"bearer {ours(ati='x')}"),
+    (Reason.ROLE, 403, ONE_ROLE, lambda: f"bearer {ours(authorities=['ADMIN'])}"),
+    (Reason.UNKNOWN_ACCOUNT, 403, NO_ACCOUNT, lambda: f"bearer {ours(user_name='mara.lind@example.test')}"),
+]
+
+
+def test_the_reason_is_logged_and_counted_and_not_answered(
+    open_with: Opening, caplog: pytest.LogCaptureFixture
+) -> None:
+    gateway = open_with(token_issuer="issuer", token_audience="care")
+
+    for reason, status, message, authorization in REFUSED:
+        said = authorization()
+        caplog.clear()
+        before = counts.refused_tokens[reason]
+        with caplog.at_level(logging.INFO, "care.auth"):
+            assert_refused(gateway, said, status, message)
+
+        assert caplog.messages == [f"request r: token refused: {reason}"] * 2
+        assert [getattr(record, TOLD) for record in caplog.records] == [{"reason": reason}] * 2
+        assert counts.refused_tokens[reason] == before + 2
+
+
+def test_a_disabled_account_is_told_from_an_unknown_one(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    gateway.given([a_caregiver(1)])
+    raw.run(gateway.settings.database, "UPDATE caregiver SET is_disabled = true")
+
+    with caplog.at_level(logging.INFO, "care.auth"):
+        assert_refused(gateway, f"bearer {signed(caregiver())}", 403, NO_ACCOUNT)
+
+    assert caplog.messages == ["request r: token refused: disabled account"] * 2
+
+
+def test_a_websocket_is_refused_under_its_request_id(
+    peopled: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "care.auth"), connected(peopled.as_nobody()) as listener:
+        listener.say(type="connection_init", payload={"Authorization": f"bearer {ours(exp=now(hours=-1))}"})
+        listener.hear_close()
+
+    [said] = [one for one in caplog.messages if one.endswith(": token refused: expired")]
+    assert said.startswith("request ")
+
+
+def test_no_token_is_no_refused_token(peopled: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    before = counts.refused_tokens.total()
+
+    with caplog.at_level(logging.INFO, "care.auth"):
+        assert me(peopled, signed(caregiver())) is not None
+        assert peopled.as_nobody().post_graphql("{ viewer { role } }").status_code == 401
+
+    assert caplog.messages == []
+    assert counts.refused_tokens.total() == before
+
+
+def refusals(gateway: Gateway) -> RefusalLog:
+    door: Door = gateway.client.app_state["door"]
+    return door.verifier.refusals
+
+
+@pytest.mark.parametrize("logs_all", [False, True])
+def test_a_flood_is_logged_up_to_a_number_in_a_minute_unless_every_request_is(
+    open_with: Opening, caplog: pytest.LogCaptureFixture, logs_all: bool
+) -> None:
+    gateway = open_with(log_requests=logs_all)
+    moment = 1000.0
+    log = refusals(gateway)
+    log.ticks, log.began = lambda: moment, moment
+    before = counts.refused_tokens[Reason.MALFORMED]
+
+    with caplog.at_level(logging.INFO, "care.auth"):
+        for _ in range(2):
+            for _ in range(MOST_LOGGED + 10):
+                gateway.with_token("garbage").post_graphql("{ viewer { role } }")
+            moment += MINUTE
+
+    logged = [one for one in caplog.messages if one.endswith(": token refused: malformed")]
+    assert len(logged) == 2 * (MOST_LOGGED + 10 if logs_all else MOST_LOGGED)
+    assert caplog.messages.count(MORE) == (0 if logs_all else 2)
+    assert counts.refused_tokens[Reason.MALFORMED] == before + 2 * (MOST_LOGGED + 10)
