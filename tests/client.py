@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 Message = dict[str, Any]
+PATIENCE = 60  # seconds until a response that does not end is a failure
 
 
 class Loops:
@@ -54,11 +55,13 @@ class Client(TestClient):
         self.app_state.update(state)
 
     def ask(self, method: str, path: str, **options: Any) -> httpx2.Response:
-        """The whole answer to one request; redirects are not followed."""
+        """The whole response to one request. Redirects are not followed; a stream that does not end fails."""
         assert self.portal is not None
-        request = self.build_request(method, path, **options)
-        response: httpx2.Response = self.portal.call(self.answer, request)
-        return response
+        response = self.portal.start_task_soon(self.answer, self.build_request(method, path, **options))
+        try:
+            return response.result(PATIENCE)
+        finally:
+            response.cancel()  # no effect on one that is done
 
     async def answer(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url

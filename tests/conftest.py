@@ -1,11 +1,13 @@
 """What tests stand on: a fresh database of either kind, the app on it, real tokens, a frozen moment."""
 
 import asyncio
+import faulthandler
 import gc
 import os
 import shutil
+import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from tests.postgres import Copies, create_database, folder_in_memory, running_po
 
 # These take longest by the file, and begin first: the short ones fill what is left at the end.
 FIRST = ("crash", "live", "fuzz", "engine", "db")
+TEARDOWN_SECONDS = 120  # for each step of a teardown; pytest-timeout stops its timer when a test fails
 
 
 def pytest_configure() -> None:
@@ -33,7 +36,24 @@ def pytest_configure() -> None:
 
 
 def pytest_unconfigure() -> None:
+    faulthandler.dump_traceback_later(TEARDOWN_SECONDS, exit=True)  # a loop that is busy never closes
     LOOPS.close()
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Limits the teardown as pytest-timeout limits the test."""
+
+    def fail(*_: object) -> None:
+        raise TimeoutError(f"the teardown of {item.nodeid} takes more than {TEARDOWN_SECONDS} s")
+
+    signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, TEARDOWN_SECONDS, TEARDOWN_SECONDS)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def pytest_collection_finish() -> None:
@@ -143,6 +163,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if not is_walked(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = sorted(filter(is_walked, items), key=begins)
+    for item in items:
+        if item.get_closest_marker("soak"):
+            item.add_marker(pytest.mark.timeout(0))  # takes as long as the person at the keyboard chose
 
 
 def begins(item: pytest.Item) -> int:
