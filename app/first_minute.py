@@ -1,4 +1,4 @@
-"""What `make run` prints: where to look, tokens, and one line to paste for each legacy path."""
+"""The text that `make run` prints: addresses, tokens as shell variables, and commands that use them."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -9,30 +9,32 @@ import orjson
 from app.care.context import Role
 from app.paths import ASSIGNMENTS, SESSIONS
 
+QUERY = "{ assignments(timeState: RUNNING, first: 2) { totalCount nodes { name status client { name } } } }"
+
 
 def what_to_paste(base: str, tokens: Mapping[Role, str]) -> str:
-    caregiver, client = tokens[Role.CAREGIVER], tokens[Role.CLIENT]
     return "\n".join(
         [
             "",
-            f"Where things are: {base}/",
+            "Open in a browser:",
+            f"  {base}/           tokens, the legacy calls and what replaces them",
+            f"  {base}/graphql    a page to try queries in",
+            f"  {base}/schema     the schema reference",
             "",
-            f"GraphQL in the browser: {base}/graphql",
-            f"The schema to read: {base}/schema",
-            "What to read next: docs/README.md",
+            "For the commands below, paste these two lines into another terminal. The tokens last 24 hours.",
+            *(f"{role}={tokens[role]}" for role in (Role.CAREGIVER, Role.CLIENT)),
             "",
-            f"Caregiver token: {caregiver}",
+            "The four legacy paths, one command per line:",
+            curl(Role.CLIENT, f"{base}{SESSIONS}?time-state=RUNNING"),
+            curl(Role.CAREGIVER, f"{base}{ASSIGNMENTS}?time-state=RUNNING"),
+            curl(Role.CAREGIVER, f"{base}{ASSIGNMENTS}/1"),
+            curl(Role.CAREGIVER, f"{base}{ASSIGNMENTS}", homework(datetime.now(UTC)), "PUT"),
             "",
-            f"Client token: {client}",
+            "GraphQL:",
+            curl(Role.CAREGIVER, f"{base}/graphql", {"query": QUERY}),
             "",
-            "They hold for 24 hours. For another one:",
-            "CARE_ENV=development .venv/bin/care-gateway token --role caregiver",
-            "",
-            "The four legacy paths:",
-            curl(client, f"{base}{SESSIONS}?time-state=RUNNING"),
-            curl(caregiver, f"{base}{ASSIGNMENTS}?time-state=RUNNING"),
-            curl(caregiver, f"{base}{ASSIGNMENTS}/1"),
-            curl(caregiver, f"{base}{ASSIGNMENTS}", orjson.dumps(homework(datetime.now(UTC))).decode()),
+            "A new token: CARE_ENV=development .venv/bin/care-gateway token --role caregiver",
+            "Documentation: docs/README.md",
             "",
         ]
     )
@@ -52,6 +54,9 @@ def homework(now: datetime) -> dict[str, Any]:
     }
 
 
-def curl(token: str, url: str, body: str | None = None) -> str:
-    write = "" if body is None else f" -X PUT -H 'Content-Type: application/json' -d '{body}'"
-    return f"curl -sS -H 'Authorization: bearer {token}'{write} '{url}'"
+def curl(role: Role, url: str, body: dict[str, Any] | None = None, method: str = "") -> str:
+    """One line that works in every POSIX shell once the variable named like the role holds a token."""
+    words = ["curl -sS", *([f"-X {method}"] if method else []), f'-H "Authorization: bearer ${role}"']
+    if body is not None:
+        words.append(f"-H 'Content-Type: application/json' -d '{orjson.dumps(body).decode()}'")
+    return " ".join([*words, f"'{url}'"])

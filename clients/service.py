@@ -33,7 +33,7 @@ async def demo_world(folder: Path) -> World:
     code, said = await ran(command, environment(env="development", var=str(folder)))
     if code:
         raise RuntimeError(said)
-    caregiver, client = re.findall(r"^(?:Caregiver|Client) token: (\S+)$", said, re.MULTILINE)
+    caregiver, client = re.findall(r"^(?:CAREGIVER|CLIENT)=(\S+)$", said, re.MULTILINE)
     return World(folder, caregiver, client)
 
 

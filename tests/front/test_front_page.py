@@ -183,7 +183,7 @@ def test_who_is_no_browser_gets_a_few_lines(own_keys: Settings) -> None:
     assert found.headers["content-type"] == "text/plain; charset=utf-8"
     assert found.headers["vary"] == "Accept"
     assert len(set(TOKEN.findall(found.text))) == 2
-    assert "curl -sS -H 'Authorization: bearer " in found.text
+    assert 'curl -sS -H "Authorization: bearer $CAREGIVER"' in found.text
     assert short.text.splitlines()[2:] == [
         "/graphql        GraphQL, by POST and with a bearer token",
         "/openapi.yaml   the four legacy paths for tools; /openapi.json likewise, /openapi.html to read",

@@ -1,6 +1,7 @@
 """Promise: `demo` and `serve` are all it takes. What `demo` prints can be pasted into a shell and works; the
 data stays when the service is stopped, and stopping is no fault."""
 
+import json
 import re
 import shlex
 import shutil
@@ -21,24 +22,32 @@ from tests.live.processes import PATIENCE, Served, free_port, run, serving, star
 
 pytestmark = pytest.mark.live
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+CURL = re.compile(r"^curl .*$", re.MULTILINE)
 
 
 def development(folder: Path) -> dict[str, str]:
     return {"env": "development", "var": str(folder / "var"), "port": str(free_port())}
 
 
-def paste(line: str) -> tuple[int, str]:
-    """Status and body of a printed curl line, run by a shell; sent by ourselves where there is no curl."""
+SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh") if shutil.which(shell)]
+
+
+def paste(said: str, line: str, shell: str = "sh") -> tuple[int, str]:
+    """Status and body of a printed curl line, pasted after the printed variables. httpx2 stands in for curl
+    where that is not installed."""
+    assert "ey" not in line  # a token is in its variable alone
+    variables = re.findall(r"^[A-Z]+=\S+$", said, re.MULTILINE)
     if shutil.which("curl"):
-        command = line + " -w '\\n%{http_code}'"
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=PATIENCE)
+        command = "\n".join([*variables, line + " -w '\\n%{http_code}'"])
+        done = subprocess.run([shell], input=command, capture_output=True, text=True, timeout=PATIENCE)
         assert (done.returncode, done.stderr) == (0, "")
         body, _, status = done.stdout.rpartition("\n")
         return int(status), body
-    words = shlex.split(line)
+    values = dict(each.split("=", 1) for each in variables)
+    words = [re.sub(r"\$([A-Z]+)", lambda name: values[name[1]], word) for word in shlex.split(line)]
     headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
-    method = words[words.index("-X") + 1] if "-X" in words else "GET"
     content = words[words.index("-d") + 1] if "-d" in words else None
+    method = words[words.index("-X") + 1] if "-X" in words else "POST" if content else "GET"
     answer = httpx2.request(method, words[-1], headers=headers, content=content)
     return answer.status_code, answer.text
 
@@ -47,22 +56,28 @@ def test_what_is_printed_can_be_pasted_and_the_data_stays(tmp_path: Path) -> Non
     care = development(tmp_path)
     demo = run("demo", module="app", **care)
     assert (demo.returncode, demo.stderr) == (0, "")
-    sessions, assignments, assignment, assign = re.findall(r"^curl .*$", demo.stdout, re.MULTILINE)
+    assert len(demo.stdout) < 3000
+    sessions, assignments, assignment, assign, graphql = CURL.findall(demo.stdout)
 
     with serving(tmp_path / "first", **care) as served:
-        answers = [paste(line) for line in (sessions, assignments, assignment, assign, assign)]
-        for role in ("Caregiver", "Client"):
-            assert viewer(served.url, token_of(demo.stdout, role)) == {"role": role.upper()}
-        before = paste(assignments)
-        assert [status for status, _ in [*answers, before]] == [200] * 6
+        lines = (sessions, assignments, assignment, assign, assign, graphql)
+        answers = [paste(demo.stdout, line) for line in lines]
+        for shell in SHELLS:
+            assert paste(demo.stdout, graphql, shell) == answers[-1]
+            assert paste(demo.stdout, sessions, shell)[0] == 200
+        for role in ("CAREGIVER", "CLIENT"):
+            assert viewer(served.url, token_of(demo.stdout, role)) == {"role": role}
+        before = paste(demo.stdout, assignments)
+        assert [status for status, _ in [*answers, before]] == [200] * 7
         assert '"message":' in answers[3][1]
         assert before[1] != answers[1][1]
+        assert json.loads(answers[-1][1])["data"]["assignments"]["totalCount"] > 0
         assert_stops(served, signal.SIGTERM)
 
     with serving(  # as `make run` does it
         tmp_path / "second", "--serve", command="demo", module="app", **care
     ) as served:
-        assert paste(assignments) == before
+        assert paste(demo.stdout, assignments) == before
         port = care["port"]
         once_more = run("demo", "--serve", **care)
         advice = "CARE_PORT, or `make run PORT=8001`, takes another"
@@ -81,7 +96,7 @@ def assert_stops(served: Served, how: signal.Signals) -> None:
 
 
 def token_of(said: str, role: str) -> str:
-    found = re.search(rf"^{role} token: (\S+)$", said, re.MULTILINE)
+    found = re.search(rf"^{role}=(\S+)$", said, re.MULTILINE)
     assert found
     return found[1]
 
@@ -95,10 +110,10 @@ def viewer(url: str, token: str) -> object:
 def test_several_workers_serve_one_world_and_stop_together(tmp_path: Path) -> None:
     care = development(tmp_path)
     demo = run("demo", **care)
-    *_, assign = re.findall(r"^curl .*$", demo.stdout, re.MULTILINE)
+    *_, assign, _ = CURL.findall(demo.stdout)
 
     with serving(tmp_path / "log", "--workers", "2", **care) as served:
-        answers = [paste(assign) for _ in range(6)]
+        answers = [paste(demo.stdout, assign) for _ in range(6)]
         code, said = served.stop(signal.SIGTERM)
 
     assert [status for status, _ in answers] == [200] * 6
@@ -128,7 +143,7 @@ def test_several_that_start_at_once_share_one_key(tmp_path: Path) -> None:
 def test_what_was_acknowledged_survives_the_death_of_the_process(tmp_path: Path) -> None:
     """Killed twice, each time right after the answer to a write of three books."""
     care = development(tmp_path)
-    headers = {"authorization": f"bearer {token_of(run('demo', **care).stdout, 'Caregiver')}"}
+    headers = {"authorization": f"bearer {token_of(run('demo', **care).stdout, 'CAREGIVER')}"}
     page = f"{ASSIGNMENTS}?time-state=RUNNING&size=100"
     before = []
 
