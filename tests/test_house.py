@@ -32,7 +32,7 @@ ROOMS_BY_FLOOR = {
     3: ("auth", "engine", "feed", "load", "ending", "development", "dispatch"),
     2: ("care", "background"),
     1: ("db", "logs"),
-    0: ("settings", "quiet", "counts", "paths", "version"),
+    0: ("settings", "quiet", "counts", "paths", "version", "wording"),
 }
 FLOORS = {room: floor for floor, rooms in ROOMS_BY_FLOOR.items() for room in rooms}
 WHERE_PARTS_MEET = 6  # these may know each other

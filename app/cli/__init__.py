@@ -19,6 +19,7 @@ from app.cli.itself import list_settings, schema
 from app.cli.legacy import legacy
 from app.cli.own_data import erase, export
 from app.cli.recording import record
+from app.cli.running import Group
 from app.cli.serving import demo, serve
 from app.cli.tokens import token
 from app.db.drivers import DatabaseError
@@ -43,8 +44,8 @@ MENDABLE = (
 )
 
 
-class Gateway(click.Group):
-    """Whatever the operator can mend ends a command with one sentence and exit code 2."""
+class Gateway(Group):
+    """What the operator can correct ends a command with a sentence, one for each mistake, and exit code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -53,7 +54,8 @@ class Gateway(click.Group):
             sentence = str(error)
         except SQLAlchemyError as error:
             sentence = f"the database refuses: {str(error).splitlines()[0]}"
-        click.echo(f"care-gateway: {sentence}", err=True)
+        for line in sentence.splitlines():  # several where an import has several mistakes
+            click.echo(f"care-gateway: {line}", err=True)
         ctx.exit(2)
 
 

@@ -7,7 +7,7 @@ import click
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.care.context import utc_now
-from app.cli.running import NUMBER, ROLES, Result, no_work, on_database, settings_or_warn
+from app.cli.running import NUMBER, ROLES, Group, Result, no_work, on_database, settings_or_warn
 from app.db.audit.records import About, operator_record
 from app.db.tables import AuditRecord, Caregiver, Client
 from app.db.upkeep.accounts import Person, add_person, link_person, list_people, set_disabled
@@ -16,7 +16,7 @@ from app.db.upkeep.seldom import transaction
 TABLES: dict[str, type[Caregiver] | type[Client]] = {"caregiver": Caregiver, "client": Client}
 
 
-@click.group()
+@click.group(cls=Group)
 def account() -> None:
     """Keep the accounts of caregivers and clients."""
 
@@ -40,7 +40,7 @@ def on_accounts(work: Callable[[AsyncSession], Awaitable[Result]]) -> Result:
 @click.option("--oppt-id", help="A client's identifier outside this service.")
 def add_account(role: str, user: str, name: str, position: str | None, oppt_id: str | None) -> None:
     """Add a person with an account; prints the person's id."""
-    refuse_unprintable(user, name, position or "-", oppt_id or "-")
+    refuse_unusable({"--user": user, "--name": name, "--position": position, "--oppt-id": oppt_id})
     if role == "caregiver":
         if not position or oppt_id:
             raise click.UsageError("a caregiver has a --position, and no --oppt-id")
@@ -70,17 +70,21 @@ def note(tx: AsyncSession, what: str, person: Person) -> None:
 @click.option("--user", required=True, metavar="NAME", help="What tokens call the person.")
 def link_account(role: str, person_id: int, user: str) -> None:
     """Give somebody who is there without an account, as after a move, theirs."""
-    refuse_unprintable(user)
+    refuse_unusable({"--user": user})
 
     async def link(tx: AsyncSession) -> None:
         note(tx, "account link", await link_person(tx, TABLES[role], person_id, user))
 
     on_accounts(link)
+    click.echo(f"{role} {person_id} signs in as {user}")
 
 
-def refuse_unprintable(*values: str) -> None:
-    if any(not value.strip() or not value.isprintable() for value in values):
-        raise click.UsageError("names and identifiers are not empty, and hold no control characters")
+def refuse_unusable(options: dict[str, str | None]) -> None:
+    for option, value in options.items():
+        if value is not None and not value.strip():
+            raise click.BadParameter("must not be blank", param_hint=f"'{option}'")
+        if value is not None and not value.isprintable():
+            raise click.BadParameter("must not contain control characters", param_hint=f"'{option}'")
 
 
 @account.command("list")
@@ -94,11 +98,12 @@ def list_accounts() -> None:
 
 
 def switch_account(role: str, user: str, is_disabled: bool) -> None:
-    async def switch(tx: AsyncSession) -> None:
+    async def switch(tx: AsyncSession) -> int:
         person = await set_disabled(tx, TABLES[role], user, is_disabled)
         note(tx, "account disable" if is_disabled else "account enable", person)
+        return person.id
 
-    on_accounts(switch)
+    click.echo(f"{role} {on_accounts(switch)}, {user}, is {'disabled' if is_disabled else 'enabled'}")
 
 
 @account.command("disable")

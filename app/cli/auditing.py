@@ -7,11 +7,12 @@ import orjson
 
 from app.care.audit import seal
 from app.care.context import utc_now
-from app.cli.running import NUMBER, on_database, settings_or_warn
+from app.cli.running import NUMBER, Group, on_database, settings_or_warn
 from app.db.audit.reading import Recorded, listing_records
 from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers import Database
 from app.db.tables import AuditActor, moment_as_text
+from app.wording import counted
 
 MOST_AT_ONCE = 1000
 ACTORS = click.Choice([actor.lower() for actor in AuditActor])
@@ -31,7 +32,7 @@ class Noted(click.ParamType[tuple[int, str]]):
         return int(number), hash
 
 
-@click.group()
+@click.group(cls=Group)
 def audit() -> None:
     """Look into the record of who saw and changed what."""
 
@@ -104,7 +105,10 @@ def verify_audit(noted: tuple[tuple[int, str], ...]) -> None:
     verdict = on_database(settings_or_warn(), verify)
     for fault in verdict.faults:
         click.echo(fault)
-    click.echo(f"{verdict.records} records under {verdict.seals} seals, {len(verdict.faults)} faults")
+    click.echo(
+        f"{counted(verdict.records, 'record')} under {counted(verdict.seals, 'seal')}, "
+        f"{counted(len(verdict.faults), 'fault')}"
+    )
     if verdict.seals:
         click.echo(f"{verdict.last.id}:{verdict.last.hash}")
     if verdict.faults:

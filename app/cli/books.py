@@ -7,7 +7,7 @@ import orjson
 
 from app.care.books import BookFilter, finding_books
 from app.care.context import utc_now
-from app.cli.running import NUMBER, on_database, on_record, settings_or_warn
+from app.cli.running import NUMBER, Group, on_database, on_record, settings_or_warn
 from app.db.audit.records import BOOKS, About
 from app.db.entities import as_moment
 from app.db.reads import Page, Row
@@ -22,7 +22,7 @@ LISTED = Wanted(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def books() -> None:
     """Keep the catalogue of books."""
 
@@ -93,6 +93,7 @@ def retire_book(book: int) -> None:
     """Let a book be assigned no more; what was assigned stays."""
     retired = on_record("books retire", retiring(book, utc_now()), lambda _: about_book(book))
     on_database(settings_or_warn(), lambda db: db.write(retired))
+    click.echo(f"book {book} is retired: it cannot be assigned any more; what was assigned stays")
 
 
 @books.command("restore")
@@ -101,3 +102,4 @@ def restore_book(book: int) -> None:
     """Let a retired book be assigned again."""
     restored = on_record("books restore", restoring(book), lambda _: about_book(book))
     on_database(settings_or_warn(), lambda db: db.write(restored))
+    click.echo(f"book {book} can be assigned")

@@ -10,13 +10,14 @@ import click
 import orjson
 
 from app.care.context import Role
-from app.cli.running import settings_or_warn
+from app.cli.running import Whole, settings_or_warn
 from app.moving.bodies import NOTHING, Difference, Likeness, kind_of, printable, told
 from app.moving.calls import Call, read_calls, size_of
 from app.moving.comparing import HEADERS, Compared, Comparison, Outcome, Side
 from app.moving.masks import Masks, read_masks
 from app.moving.service import read_address
 from app.moving.tokens import Person, read_people
+from app.wording import counted
 
 MOST_SHOWN = 20  # members of one call
 OPEN_HEADERS = ("content-type", "content-encoding", "allow")  # nobody's data
@@ -50,7 +51,7 @@ SOURCE = "FILE"  # or env:NAME
 @click.option("--values", is_flag=True, help="Show values; without it only what kind they are.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of lines.")
 @click.option("--timeout", type=click.FloatRange(0.1, 600), default=30, show_default=True, metavar="SECONDS")
-@click.option("--at-once", type=click.IntRange(1, 16), default=4, show_default=True, metavar="N")
+@click.option("--at-once", type=Whole(1, 16), default=4, show_default=True, metavar="N")
 def compare(
     cases: Path,
     old: str | None,
@@ -152,7 +153,7 @@ def lines_of(compared: Compared, is_open: bool) -> Iterator[str]:
         yield f"  {BODIES[compared.body]}"
     yield from (f"  {arrow(one, is_open)}" for one in compared.members[:MOST_SHOWN])
     if len(compared.members) > MOST_SHOWN:
-        yield f"  and {len(compared.members) - MOST_SHOWN} members more"
+        yield f"  and {counted(len(compared.members) - MOST_SHOWN, 'more member')}"
 
 
 def arrow(one: Difference, is_open: bool) -> str:

@@ -15,6 +15,7 @@ from app.db.drivers import place_of
 from app.db.kept import differences
 from app.db.upkeep.importing import ImportRefused, importing
 from app.db.upkeep.migrate import migrate, newest_version
+from app.wording import counted
 
 
 @click.command("migrate")
@@ -65,6 +66,6 @@ def verify() -> None:
     found = on_database(settings_or_warn(), lambda db: db.read(differences()))
     for one in found:
         click.echo(f"session {one.session_id}: {one.name} is {one.kept}, should be {one.recomputed}")
-    click.echo(f"{len(found)} differences")
+    click.echo(counted(len(found), "difference"))
     if found:
         raise SystemExit(1)

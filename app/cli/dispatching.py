@@ -10,7 +10,8 @@ import click
 
 from app.background import Vitals
 from app.care.context import utc_now
-from app.cli.running import no_work, on_database, refuse_barred, settings_or_warn
+from app.cli.running import Group, Whole, no_work, on_database, refuse_barred, settings_or_warn
+from app.cli.serving import METRICS_ADVICE, refuse_taken_port
 from app.db.drivers import Database, open_database
 from app.db.tables import DeliveryState, moment_as_text
 from app.dispatch.dispatcher import dispatch
@@ -32,6 +33,8 @@ def worker() -> None:
     webhook = open_webhook(settings)
     refuse_barred(settings)
     on_database(settings, no_work)
+    if settings.metrics_port:
+        refuse_taken_port(settings.metrics_host, settings.metrics_port, METRICS_ADVICE)
     logging.config.dictConfig(config_of(settings))
     asyncio.run(work_until_stopped(settings, webhook))
 
@@ -64,7 +67,7 @@ async def work_until_stopped(settings: Settings, webhook: Webhook | None) -> Non
         raise SystemExit(1)  # so that what watches over the process starts it again
 
 
-@click.group()
+@click.group(cls=Group)
 def deliveries() -> None:
     """Look after the deliveries to the webhook."""
 
@@ -98,7 +101,7 @@ def line_of(one: Listed) -> str:
 
 
 @deliveries.command("retry")
-@click.argument("event_id", type=click.IntRange(1, 2**63 - 1), required=False)
+@click.argument("event_id", type=Whole(1, 2**63 - 1), required=False)
 @click.option("--all-dead", is_flag=True, help="All that were given up.")
 def retry_deliveries(event_id: int | None, all_dead: bool) -> None:
     """Deliver an event at once that was given up or waits, or all that were given up."""

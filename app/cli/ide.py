@@ -4,10 +4,12 @@ import time
 
 import click
 
+from app.cli.running import Group
 from app.ide.building import build
+from app.wording import counted
 
 
-@click.group()
+@click.group(cls=Group)
 def ide() -> None:
     """The GraphQL page that development shows."""
 
@@ -18,5 +20,5 @@ def build_command() -> None:
     started = time.perf_counter()
     built = build(tell=click.echo)
     seconds = time.perf_counter() - started
-    click.echo(f"built: {len(built.files)} files, {built.size / 1e6:.1f} MB, in {seconds:.0f} s")
+    click.echo(f"built: {counted(len(built.files), 'file')}, {built.size / 1e6:.1f} MB, in {seconds:.0f} s")
     click.echo("A server that is running shows it after it is started anew.")

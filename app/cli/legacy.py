@@ -7,7 +7,7 @@ import click
 import orjson
 
 from app.care.context import utc_now
-from app.cli.running import on_database, settings_or_warn
+from app.cli.running import Group, Whole, on_database, settings_or_warn
 from app.db.drivers import Database
 from app.db.tables import moment_as_text
 from app.db.upkeep.usage import reading_usage
@@ -23,13 +23,13 @@ HEAD = ("application", "role", "requests", "before", "trend", "last use (UTC)")
 NUMBERS = {"requests", "before", "trend"}
 
 
-@click.group()
+@click.group(cls=Group)
 def legacy() -> None:
     """Move over from the old service, and leave its paths behind."""
 
 
 @legacy.command()
-@click.option("--days", type=click.IntRange(1, 200), default=30, show_default=True, help="Up to today (UTC).")
+@click.option("--days", type=Whole(1, 200), default=30, show_default=True, help="Up to today (UTC).")
 @click.option("--json", "as_json", is_flag=True, help="For tools.")
 def report(days: int, as_json: bool) -> None:
     """Who still calls the legacy paths? Exit code 0: nobody; 1: somebody; 3: not known yet."""

@@ -18,6 +18,7 @@ from app.db.own_data import key_of
 from app.db.statements import Operation
 from app.db.upkeep.accounts import AccountRefused
 from app.db.upkeep.erasing import Named, clean, erasing, finding_client
+from app.wording import counted
 
 FORMATS = click.Choice([format.lower() for format in DataFormat])
 
@@ -102,6 +103,7 @@ def erase(user: str | None, client_id: int | None, yes: bool) -> None:
     erased = on_database(settings, lambda db: db.write(erasing_it))
     asyncio.run(clean(settings.database, client.id))
     click.echo(
-        f"client {client.id} is erased: {erased.sessions} sessions, {erased.answers} answers, "
-        f"{erased.feedbacks} feedbacks, {erased.drafts} drafts"
+        f"client {client.id} is erased: {counted(erased.sessions, 'session')}, "
+        f"{counted(erased.answers, 'answer')}, {counted(erased.feedbacks, 'feedback')}, "
+        f"{counted(erased.drafts, 'draft')}"
     )

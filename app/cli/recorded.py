@@ -15,6 +15,7 @@ from app.moving.gathering import Gap, gather
 from app.moving.lacking import find_gaps
 from app.moving.taking import RecordingIncomplete, Taken, taking
 from app.settings import Settings
+from app.wording import counted
 
 MOST_SHOWN = 10  # of one kind
 
@@ -57,7 +58,10 @@ def with_bar(path: Path, label: str) -> Iterator[Call]:
 
 
 def say_counts(counts: dict[str, int]) -> None:
-    click.echo(", ".join(f"{count:,} {kind}" for kind, count in counts.items()) or "nothing to load")
+    click.echo(
+        ", ".join(counted(count, kind.replace("_", " ")) for kind, count in counts.items())
+        or "nothing to load"
+    )
 
 
 def say_gaps(gaps: dict[Gap, dict[str, None]]) -> None:

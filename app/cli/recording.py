@@ -6,10 +6,11 @@ from pathlib import Path
 import click
 
 from app.cli.comparing import SOURCE, read_both
-from app.cli.running import settings_or_warn
+from app.cli.running import Whole, settings_or_warn
 from app.moving.service import read_address
 from app.moving.tokens import TokensRefused
 from app.moving.walking import Recorder
+from app.wording import counted
 
 
 @click.command()
@@ -19,9 +20,9 @@ from app.moving.walking import Recorder
     "--caregivers", multiple=True, metavar=SOURCE, help="Caregivers' tokens, one per line; or env:NAME."
 )
 @click.option("--clients", multiple=True, metavar=SOURCE, help="Clients' tokens, likewise.")
-@click.option("--size", type=click.IntRange(1, 1000), default=100, show_default=True, help="Of a page.")
+@click.option("--size", type=Whole(1, 1000), default=100, show_default=True, help="Of a page.")
 @click.option("--timeout", type=click.FloatRange(0.1, 600), default=30, show_default=True, metavar="SECONDS")
-@click.option("--at-once", type=click.IntRange(1, 16), default=4, show_default=True, metavar="N")
+@click.option("--at-once", type=Whole(1, 16), default=4, show_default=True, metavar="N")
 def record(
     old: str,
     folder: Path,
@@ -44,4 +45,4 @@ def record(
         for written in recorder.record(people):
             answers += written
             bar.update(1)
-    click.echo(f"{answers:,} answers to {len(people):,} people, in {folder}")
+    click.echo(f"{counted(answers, 'answer')} to {counted(len(people), 'person', 'people')}, in {folder}")

@@ -23,7 +23,16 @@ from app.doctor.access import barred
 from app.settings import Settings, read_settings, unknown_variables
 
 Result = TypeVar("Result")
-NUMBER = click.IntRange(1, 2**63 - 2)  # of a person or a thing
+
+
+class Whole(click.IntRange):
+    """A whole number within bounds. Click calls its own type "integer range" when the value is no number."""
+
+    name = "whole number"
+
+
+WHOLE_SENTENCE = 1000  # characters; longer than any of them
+NUMBER = Whole(1, 2**63 - 2)  # the id of a person or a thing
 ROLES = click.Choice([role.lower() for role in Role])
 
 
@@ -77,6 +86,17 @@ def on_record(
     result = yield from operation
     yield from recording([operator_record(utc_now(), what, about(result))])
     return result
+
+
+class Group(click.Group):
+    """A group of commands whose help shows the first sentence of each command whole; Click cuts it off."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [
+            (name, self.commands[name].get_short_help_str(WHOLE_SENTENCE)) for name in sorted(self.commands)
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 async def no_work(db: Database) -> None:

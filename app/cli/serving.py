@@ -8,7 +8,7 @@ import socket
 import click
 
 from app.care.context import Role, utc_now
-from app.cli.running import no_work, on_database, refuse_barred, settings_or_warn
+from app.cli.running import Whole, no_work, on_database, refuse_barred, settings_or_warn
 from app.db.drivers import Database
 from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.upkeep.importing import importing, is_empty
@@ -18,13 +18,19 @@ from app.logs import config_of
 from app.settings import Settings, SettingsError
 
 DEMO_USERS = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
+NO_DEMO = (
+    "`care-gateway demo` makes people and tokens to try the service with, so it runs with "
+    "CARE_ENV=development only, and without CARE_TOKEN_KEY and CARE_TOKEN_JWKS; for production see "
+    "docs/guides/operator.md"
+)
+METRICS_ADVICE = " (for metrics); CARE_METRICS_PORT chooses another"
 STOP_SECONDS = 5  # for answers that are under way; somebody may listen and never read
 
 
 @click.command()
 @click.option("--host", help="Address to listen on; CARE_HOST otherwise.")
-@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; CARE_PORT otherwise.")
-@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
+@click.option("--port", type=Whole(1, 65535), help="Port to listen on; CARE_PORT otherwise.")
+@click.option("--workers", type=Whole(1, 64), default=1, show_default=True, help="Processes.")
 def serve(host: str | None, port: int | None, workers: int) -> None:
     """Serve both contracts."""
     serve_with(settings_or_warn(), host, port, workers)
@@ -47,7 +53,7 @@ def serve_with(
     if settings.metrics_port:
         if settings.metrics_port == port:
             raise SettingsError("CARE_METRICS_PORT is the port that is served; metrics need one of their own")
-        refuse_taken_port(settings.metrics_host, settings.metrics_port)
+        refuse_taken_port(settings.metrics_host, settings.metrics_port, METRICS_ADVICE)
         if workers > 1:
             from app.metrics.group import tell_for_all
 
@@ -93,15 +99,15 @@ def stopped(number: int, frame: object) -> None:
 @click.option("--serve", "is_served", is_flag=True, help="And serve it.")
 def demo(is_served: bool) -> None:
     """Migrate, load the demo world if the database is empty, and print what to paste."""
-    from app.development import mint_token
+    from app.development import has_own_keys, mint_token
 
     settings = settings_or_warn()
+    if not has_own_keys(settings) and not (settings.in_development and settings.token_secret):
+        raise SettingsError(NO_DEMO)
     if is_served:
         # Before anything is printed that leads there.
         refuse_taken_port(settings.host, settings.port, "; CARE_PORT, or `make run PORT=8001`, takes another")
-    tokens = {  # first: outside development this is refused, and nothing is loaded
-        role: mint_token(settings, role, user, utc_now()) for role, user in DEMO_USERS.items()
-    }
+    tokens = {role: mint_token(settings, role, user, utc_now()) for role, user in DEMO_USERS.items()}
     asyncio.run(migrate(settings.database))
 
     async def load(db: Database) -> None:

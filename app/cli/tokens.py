@@ -11,7 +11,7 @@ from app.auth.refusals import Reason
 from app.auth.tokens import LONGEST_TOKEN, Verifier
 from app.care.context import Role, utc_now
 from app.care.errors import CannotVerify, CareError
-from app.cli.running import ROLES, on_database, settings_or_warn
+from app.cli.running import ROLES, Whole, on_database, settings_or_warn
 from app.cli.serving import DEMO_USERS
 
 MOST_READ = LONGEST_TOKEN + 1000  # the header's name, the scheme and spaces may stand before the token
@@ -39,7 +39,7 @@ EXPLANATIONS = {
 @click.option(
     "--user", metavar="NAME", help="The user name of the account; that of the demo world otherwise."
 )
-@click.option("--hours", type=click.IntRange(1, 24 * 365), default=24, show_default=True)
+@click.option("--hours", type=Whole(1, 24 * 365), default=24, show_default=True)
 @click.option(
     "--application", metavar="NAME", default="development", show_default=True, help="Whose client_id it has."
 )

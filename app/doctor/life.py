@@ -16,6 +16,7 @@ from app.db.backlog import MOST_COUNTED, Backlog, looking_at_backlog
 from app.db.entities import known_moment
 from app.db.statements import Operation, Statement
 from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
+from app.wording import counted
 
 LATE = timedelta(minutes=2)  # a dispatcher comes round every second
 CLOCK = Statement(lambda kind: text("SELECT clock_timestamp()"))
@@ -41,26 +42,32 @@ def of_the_backlog(backlog: Backlog, has_webhook: bool, now: datetime) -> list[F
     found = []
     start = "start `care-gateway worker`, or `serve` with CARE_DISPATCHER=on"
     if is_late(backlog.unsealed_since):
-        said = (
-            f"no dispatcher seems to run: {counted(backlog.unsealed)} records of the audit trail have no seal"
-        )
+        unsealed = up_to(backlog.unsealed, "record of the audit trail has", "records of the audit trail have")
+        said = f"no dispatcher seems to run: {unsealed} no seal"
         found.append(wrong("dispatcher", said, start))
     elif has_webhook and is_late(backlog.events_since):
-        said = f"no dispatcher with this webhook seems to run: {counted(backlog.events)} events wait"
+        waiting = up_to(backlog.events, "event waits", "events wait")
+        said = f"no dispatcher with this webhook seems to run: {waiting}"
         found.append(wrong("dispatcher", said, start))
     else:
         found.append(good("dispatcher", "nothing waits that should have been done"))
     if backlog.dead:
         do = "care-gateway deliveries list --state dead, then care-gateway deliveries retry --all-dead"
-        found.append(wrong("webhook", f"{counted(backlog.dead)} deliveries were given up", do))
+        found.append(
+            wrong("webhook", up_to(backlog.dead, "delivery was given up", "deliveries were given up"), do)
+        )
     if backlog.retried:
-        said = f"{counted(backlog.retried)} deliveries were not taken yet and are tried again"
+        said = up_to(
+            backlog.retried,
+            "delivery was not taken yet and is tried again",
+            "deliveries were not taken yet and are tried again",
+        )
         found.append(look("webhook", said, "care-gateway deliveries list --state waiting tells its answers"))
     return found
 
 
-def counted(number: int) -> str:
-    return f"{number} or more" if number == MOST_COUNTED else str(number)
+def up_to(number: int, one: str, more: str) -> str:
+    return f"{number} or more {more}" if number == MOST_COUNTED else counted(number, one, more)
 
 
 async def look_at_trail(looked: Looked) -> Findings:

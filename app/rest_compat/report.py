@@ -8,6 +8,7 @@ from enum import StrEnum
 from app.db.upkeep.usage import Known
 from app.db.writes.usage import NOBODY, Counted, day_of
 from app.paths import PATHS
+from app.wording import counted
 
 MOST_NAMED = 3  # of the applications in a verdict
 
@@ -152,7 +153,3 @@ def part_of(application: str, lines: Iterable[Line]) -> str:
 
 def days_between(earlier: datetime, later: datetime) -> int:
     return (later.date() - earlier.date()).days
-
-
-def counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

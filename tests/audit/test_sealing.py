@@ -126,8 +126,8 @@ def test_equal_trails_have_equal_chains_whatever_the_database(sealed: str) -> No
     [
         ("UPDATE audit_record SET actor_id = 2 WHERE id = 4", NOT_THOSE),
         ("UPDATE audit_record SET about = '[]' WHERE id = 4", NOT_THOSE),
-        ("DELETE FROM audit_record WHERE id = 4", "seal 2 is over 3 records, there are 2"),
-        ("DELETE FROM audit_seal WHERE id = 2", "seal 3 is over 4 records, there are 7"),
+        ("DELETE FROM audit_record WHERE id = 4", "seal 2 covers 3 records, but the table has 2"),
+        ("DELETE FROM audit_seal WHERE id = 2", "seal 3 covers 4 records, but the table has 7"),
     ],
 )  # fmt: skip
 def test_what_was_tampered_with_is_found(sealed: str, tampering: str, fault: str) -> None:
@@ -141,7 +141,7 @@ def test_an_entry_that_is_missing_is_found(sealed: str) -> None:
     guard = "audit_entry_delete" if sealed.startswith("sqlite") else "audit_entry_change ON audit_entry"
     raw.run(sealed, f"DROP TRIGGER {guard}", "DELETE FROM audit_entry WHERE record_id = 4")
 
-    assert verified(sealed).faults == ["8 entries lead to the records, should be 9"]
+    assert verified(sealed).faults == ["the table has 8 entries of the records, should be 9"]
 
 
 def test_a_missing_entry_of_a_record_about_drafts_and_submissions_is_found(database_url: str) -> None:

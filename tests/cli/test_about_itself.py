@@ -35,19 +35,39 @@ def commands(group: click.Group, *above: str) -> Iterator[tuple[str, ...]]:
             yield (*above, name)
 
 
+def command_of(words: tuple[str, ...]) -> click.Command:
+    found: click.Command = main
+    for word in words:
+        assert isinstance(found, click.Group)
+        found = found.commands[word]
+    return found
+
+
+GROUPS = [words for words in commands(main) if isinstance(command_of(words), click.Group)]
+
+
 @pytest.mark.parametrize("words", list(commands(main)), ids=lambda words: " ".join(words) or "care-gateway")
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_every_command_says_what_it_does(words: tuple[str, ...], option: str) -> None:
     said = CliRunner().invoke(main, [*words, option])
 
-    found: click.Command = main
-    for word in words:
-        assert isinstance(found, click.Group)
-        found = found.commands[word]
+    found = command_of(words)
     assert found.help
     assert (said.exit_code, said.stderr) == (0, "")
     assert said.stdout.startswith("Usage: ")
     assert " ".join(found.help.split()) in " ".join(said.stdout.split())
+
+
+@pytest.mark.parametrize("words", GROUPS, ids=lambda words: " ".join(words) or "care-gateway")
+def test_the_list_of_commands_cuts_no_summary_off(words: tuple[str, ...]) -> None:
+    said = CliRunner().invoke(main, [*words, "--help"])
+
+    found = command_of(words)
+    assert isinstance(found, click.Group)
+    text = " ".join(said.stdout.split("Commands:")[1].split())
+    summaries = [(each.help or "").split("\n\n")[0] for each in found.commands.values()]
+    assert "..." not in text
+    assert [one for one in summaries if " ".join(one.split()).rstrip(".") not in text] == []
 
 
 def test_the_version_is_that_of_the_project() -> None:
@@ -61,7 +81,7 @@ def test_an_unknown_command_is_refused(command: Command) -> None:
     refused = command("sevre")
 
     assert refused.exit_code == 2
-    assert refused.stderr.splitlines()[-1].startswith("Error: No such command 'sevre'.")
+    assert refused.stderr.splitlines()[-1] == "Error: No such command 'sevre'. Did you mean 'serve'?"
 
 
 def test_the_schema_is_the_one_that_is_kept(command: Command) -> None:

@@ -68,7 +68,7 @@ def test_a_whole_trail_is_verified_with_its_last_seal(command: Command, settings
     said = command("audit", "verify")
 
     [(hash,)] = raw.run(settings.database, "SELECT hash FROM audit_seal")
-    assert (said.exit_code, said.stdout) == (0, f"3 records under 1 seals, 0 faults\n1:{hash}\n")
+    assert (said.exit_code, said.stdout) == (0, f"3 records under 1 seal, 0 faults\n1:{hash}\n")
     assert command("audit", "verify", "--noted", f"1:{hash}").exit_code == 0
 
 
@@ -80,7 +80,7 @@ def test_what_is_not_as_it_was_noted_is_told(command: Command, settings: Setting
     assert said.exit_code == 1
     assert said.stdout.splitlines()[:2] == [
         "seal 1 is not the one that was noted",
-        "3 records under 1 seals, 1 faults",
+        "3 records under 1 seal, 1 fault",
     ]
 
 

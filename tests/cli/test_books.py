@@ -229,6 +229,23 @@ def test_a_line_that_cannot_be_taken_is_named_and_nothing_is_changed(
     assert listed(command) == ALL
 
 
+def test_every_mistake_is_reported(command: Command, settings: Settings, tmp_path: Path) -> None:
+    catalogue(settings)
+    wrong = [DIARY | {"moduleId": 9}, a_module(5), a_book(1), {"kind": "book", "moduleId": 1}, DIARY, DIARY]
+
+    refused = command("books", "import", str(written(tmp_path, *wrong)))
+
+    file = f"care-gateway: {tmp_path}/books.jsonl"
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.splitlines() == [
+        f"{file}, line 3: id {ASSIGNED.format(1)}",
+        f"{file}, line 4: name is missing",
+        f"{file}, line 5: id 8 stands on a line above",
+        f"{file}, line 6: id 8 stands on a line above",
+    ]
+    assert listed(command) == ALL
+
+
 @pytest.mark.parametrize(("line", "reason"), [(b"{", "is not JSON"), (b"[]", "must be a JSON object")])
 def test_a_line_that_is_no_object_is_refused(
     command: Command, tmp_path: Path, line: bytes, reason: str
@@ -278,7 +295,9 @@ def test_a_book_is_retired_and_restored(command: Command, settings: Settings) ->
     retired, left = listed(command, "--retired"), listed(command)
     again = [command("books", verb, "2") for verb in ("restore", "restore")]
 
-    assert [(one.exit_code, one.output) for one in (*said, *again)] == [(0, "")] * 4
+    gone = "book 2 is retired: it cannot be assigned any more; what was assigned stays\n"
+    assert [(one.exit_code, one.output) for one in said] == [(0, gone)] * 2
+    assert [(one.exit_code, one.output) for one in again] == [(0, "book 2 can be assigned\n")] * 2
     assert [line.split("\t")[0] for line in retired] == ["5", "2"]
     assert left == [line for line in ALL if not line.startswith("2\t")]
     assert listed(command) == ALL
@@ -301,9 +320,17 @@ def test_a_book_that_is_not_there_is_refused(command: Command, settings: Setting
     assert_sentence(command("books", verb, "77"), "there is no book 77")
 
 
-@pytest.mark.parametrize("number", ["0", "x", str(2**63)])
+OUT_OF_RANGE = f"is not in the range 1<=x<={2**63 - 2}."
+NO_IDS = {
+    "abc": "'abc' is not a valid whole number.",
+    "0": f"0 {OUT_OF_RANGE}",
+    str(2**63): f"{2**63} {OUT_OF_RANGE}",
+}
+
+
+@pytest.mark.parametrize("number", NO_IDS)
 def test_what_is_no_number_is_refused(command: Command, number: str) -> None:
     refused = command("books", "show", number)
 
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "Error: Invalid value for 'ID':" in refused.stderr
+    assert refused.stderr.splitlines()[-1] == f"Error: Invalid value for 'ID': {NO_IDS[number]}"

@@ -18,7 +18,19 @@ from app.settings import Settings
 from tests.callers import load, run_read, run_write
 from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
-from tests.given import a_caregiver, a_world, lines
+from tests.given import (
+    NOW,
+    Record,
+    a_caregiver,
+    a_client,
+    a_session,
+    a_world,
+    an_answer_set,
+    an_assignment,
+    catalogue,
+    lines,
+    people,
+)
 
 COUNT = {
     table: Statement(lambda kind, t=table: select(func.count()).select_from(table_of(t)))
@@ -101,7 +113,7 @@ def test_import_loads_a_world_and_counts_it(command: Command, settings: Settings
 
     assert (said.exit_code, said.stdout) == (
         0,
-        "2 caregiver, 2 client, 2 module, 3 book, 5 session, 5 assignment, 3 answer_set\n",
+        "2 caregivers, 2 clients, 2 modules, 3 books, 5 sessions, 5 assignments, 3 answer sets\n",
     )
     assert run_read(settings.database, numbers()) == (5, 5)
     assert command("verify").stdout == "0 differences\n"
@@ -141,6 +153,63 @@ def test_a_line_that_cannot_be_taken_names_file_line_and_member_and_loads_nothin
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert refused.stderr.splitlines()[-1].startswith(f"care-gateway: {file}, line 3: {reason}")
     assert "Traceback" not in refused.stderr
+    assert run_read(settings.database, is_empty())
+
+
+def refused_lines(command: Command, tmp_path: Path, *records: Record) -> list[str]:
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(b"\n".join(lines(records)))
+    refused = command("import", str(file))
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    said = refused.stderr.splitlines()
+    return [one.removeprefix(f"care-gateway: {file}, ") for one in said if one.startswith("care-gateway: ")]
+
+
+def test_every_mistake_is_reported_and_none_that_follows_from_another(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    """A session of a caregiver whose own line is refused is no second mistake, nor is its homework."""
+    found = refused_lines(
+        command,
+        tmp_path,
+        {"kind": "caregiver", "id": 1, "name": "No position"},
+        a_client(1),
+        a_session(1),
+        *catalogue(),
+        an_assignment(1),
+        an_answer_set(1, assignment=1),
+        a_session(2, caregiver=77),
+        a_client(1),
+        a_caregiver(2) | {"nmae": "x"},
+        a_session(3, caregiver=2),
+    )
+
+    assert found == [
+        "line 1: position is missing",
+        "line 11: caregiverId 77 is not known before this line",
+        "line 12: id 1 is there already",
+        "line 13: nmae is not known here",
+    ]
+    assert run_read(settings.database, is_empty())
+
+
+def test_homework_of_a_refused_line_may_be_answered_below_it(command: Command, tmp_path: Path) -> None:
+    wrong = an_assignment(1, submitDate=NOW)  # noticed when most of the line is read already
+
+    found = refused_lines(
+        command, tmp_path, *people(), *catalogue(), a_session(1), wrong, an_answer_set(1, assignment=1)
+    )
+
+    assert found == ["line 11: submitDate belongs to a COMPLETE assignment, and to no other"]
+
+
+def test_the_first_twenty_mistakes_are_reported(command: Command, settings: Settings, tmp_path: Path) -> None:
+    found = refused_lines(command, tmp_path, *({"kind": "module", "id": number} for number in range(1, 40)))
+
+    assert found == [
+        *(f"line {number}: name is missing" for number in range(1, 21)),
+        "care-gateway: there may be more than these 20 mistakes",
+    ]
     assert run_read(settings.database, is_empty())
 
 
@@ -197,11 +266,6 @@ def test_demo_loads_nothing_where_somebody_is(command: Command, settings: Settin
     assert run_read(settings.database, numbers()) == (0, 0)
 
 
-NOT_MINTED = (
-    "tokens are minted with CARE_ENV=development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS is set"
-)
-
-
 @pytest.mark.parametrize(
     "changed", [{"env": "production"}, {"token_key": "issuer.pem"}, {"token_jwks": "keys.json"}]
 )
@@ -212,7 +276,12 @@ def test_demo_makes_nothing_where_it_is_refused(
 
     refused = command("demo", database_url="", var=str(var), **changed)
 
-    assert_sentence(refused, NOT_MINTED)
+    assert_sentence(
+        refused,
+        "`care-gateway demo` makes people and tokens to try the service with, so it runs with "
+        "CARE_ENV=development only, and without CARE_TOKEN_KEY and CARE_TOKEN_JWKS; for production see "
+        "docs/guides/operator.md",
+    )
     assert not var.exists()
 
 

@@ -20,7 +20,7 @@ from tests.given import a_world
 from tests.one_life import PRIVATE, one_life, put_one_life
 from tests.stored import all_rows
 
-ERASED = "client 1 is erased: 3 sessions, 4 answers, 1 feedbacks, 1 drafts"
+ERASED = "client 1 is erased: 3 sessions, 4 answers, 1 feedback, 1 draft"
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 

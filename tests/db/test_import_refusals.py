@@ -191,7 +191,8 @@ async def refusals(url: str) -> list[tuple[Case, tuple[int, str, str] | None]]:
             try:
                 await db.write(importing([as_line(a_module(NEW + 1)), b"", as_line(case[0])]))
             except ImportRefused as refusal:
-                found.append((case, (refusal.line, refusal.member, str(refusal))))
+                [mistake] = refusal.mistakes
+                found.append((case, (mistake.line, mistake.member, str(refusal))))
             else:
                 found.append((case, None))
     finally:

@@ -234,11 +234,12 @@ def test_that_no_dispatcher_with_the_webhook_runs_is_told(ask: Ask, settings: Se
         VALUES (1, 1, 'SESSION_CREATED', 1, '{LONG_AGO:%Y-%m-%dT%H:%M:%S.%fZ}')""",
     )
     [(events,)] = raw.run(settings.database, "SELECT count(*) FROM event WHERE hand_over_date IS NULL")
+    waiting = "1 event waits" if events == 1 else f"{events} events wait"
 
     with receiving() as receiver:
         told = ask("dispatcher", webhook_url=receiver.url, webhook_secret=SECRET)
 
-    assert told == [("wrong", f"no dispatcher with this webhook seems to run: {events} events wait")]
+    assert told == [("wrong", f"no dispatcher with this webhook seems to run: {waiting}")]
     assert ask("dispatcher") == [("good", "nothing waits that should have been done")]
 
 
@@ -255,8 +256,8 @@ def test_deliveries_that_the_webhook_did_not_take_are_told(ask: Ask, settings: S
 
     assert ask("webhook") == [
         ("good", "none"),
-        ("wrong", "1 deliveries were given up"),
-        ("look", "1 deliveries were not taken yet and are tried again"),
+        ("wrong", "1 delivery was given up"),
+        ("look", "1 delivery was not taken yet and is tried again"),
     ]
 
 

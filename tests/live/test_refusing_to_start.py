@@ -124,6 +124,19 @@ def test_a_port_that_is_taken_is_said_in_one_sentence(production: dict[str, str]
     assert said(done) == (2, "", sentence)
 
 
+def test_a_metrics_port_that_is_taken_is_said_with_its_setting(production: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        started = [start(command, **production, metrics_port=port) for command in ("serve", "worker")]
+        heard = [(*one.communicate(timeout=PATIENCE), one.returncode) for one in started]
+
+    sentence = (
+        f"care-gateway: cannot listen on 127.0.0.1, port {port}: Address already in use (for metrics); "
+        "CARE_METRICS_PORT chooses another\n"
+    )
+    assert heard == [("", sentence, 2)] * 2
+
+
 def test_an_address_that_is_not_ours_is_said_in_one_sentence(production: dict[str, str]) -> None:
     done = run("serve", "--host", "192.0.2.1", **production)
 

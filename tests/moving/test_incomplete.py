@@ -24,7 +24,7 @@ Spoil = Callable[[list[Line]], object]
 NOT_COMPLETE = (
     "care-gateway: the recording is not complete; nothing was imported (--partial takes what is there)\n"
 )
-WHOLE = "2 caregiver, 2 client, 2 module, 3 book, 5 session, 5 assignment, 3 answer_set\n"
+WHOLE = "2 caregivers, 2 clients, 2 modules, 3 books, 5 sessions, 5 assignments, 3 answer sets\n"
 BOOKS = "books without questions; `care-gateway books import` gives them theirs:\n"
 EMPTY = {"session": 0, "assignment": 0, "answer_set": 0, "caregiver": 0}
 
@@ -261,7 +261,7 @@ def test_people_and_books_may_be_there_already_and_stay_as_they_are(
 
     assert (said.exit_code, said.stdout) == (
         0,
-        "2 client, 1 module, 2 book, 5 session, 5 assignment, 3 answer_set\n",
+        "2 clients, 1 module, 2 books, 5 sessions, 5 assignments, 3 answer sets\n",
     )
     assert said.stderr == (
         f"reading\nimporting\n{BOOKS}  book 2\n  book 3\n"

@@ -11,6 +11,7 @@ from sqlalchemy.sql.elements import ClauseElement
 from app.db.audit.sealing import BEFORE_ALL, ENTRY, RECORD, SEAL, Entry, Seal, chained, entries_of, seals
 from app.db.entities import known_moment
 from app.db.statements import DatabaseKind, Operation, Statement, Values, count_parameter, id_parameter
+from app.wording import counted
 
 MOST_READ = 1000
 
@@ -90,7 +91,8 @@ def verifying(noted: dict[int, str]) -> Operation[Verdict]:
     verdict.unsealed = (yield COUNT_RECORDS, {"after": verdict.last.last_record_id})[0][0]
     there = yield from all_entries()
     if there.count != verdict.entries.count:
-        verdict.faults.append(f"{there.count} entries lead to the records, should be {verdict.entries.count}")
+        entries = counted(there.count, "entry", "entries")
+        verdict.faults.append(f"the table has {entries} of the records, should be {verdict.entries.count:,}")
     elif there != verdict.entries:
         verdict.faults.append("the entries lead to other records than they should")
     return verdict
@@ -114,7 +116,8 @@ def newest_moment() -> Operation[datetime | None]:
 def verifying_seal(verdict: Verdict, seal: Seal) -> Operation[None]:
     records = yield FIND_SEALED, {"after": verdict.last.last_record_id, "last": seal.last_record_id}
     if len(records) != seal.record_count:
-        verdict.faults.append(f"seal {seal.id} is over {seal.record_count} records, there are {len(records)}")
+        covered = counted(seal.record_count, "record")
+        verdict.faults.append(f"seal {seal.id} covers {covered}, but the table has {len(records):,}")
     elif chained(verdict.last.hash, records) != seal.hash:
         verdict.faults.append(f"the records of seal {seal.id} are not those that were sealed")
     verdict.last = seal

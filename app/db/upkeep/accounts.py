@@ -16,12 +16,26 @@ class AccountRefused(Exception):
 
 
 async def add_person(tx: AsyncSession, person: Person) -> Person:
+    await refuse_duplicate(tx, person)
     tx.add(person)
     try:
         await tx.flush()
     except IntegrityError:
         raise AccountRefused("this user name or client identifier is taken") from None
     return person
+
+
+async def refuse_duplicate(tx: AsyncSession, person: Person) -> None:
+    """Names what is taken and who has it; the unique indexes decide about commands that run at once."""
+    table: Any = type(person)
+    role = table.__name__.lower()
+    same_user = await tx.exec(select(table).where(col(table.user_name) == person.user_name))
+    if taken := same_user.one_or_none():
+        raise AccountRefused(f"{role} {taken.id} has the user name {person.user_name} already")
+    if isinstance(person, Client):
+        same_identifier = await tx.exec(select(table).where(col(table.oppt_id) == person.oppt_id))
+        if taken := same_identifier.one_or_none():
+            raise AccountRefused(f"client {taken.id} has the identifier {person.oppt_id} already")
 
 
 async def list_people(tx: AsyncSession) -> list[Person]:

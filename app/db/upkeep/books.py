@@ -12,7 +12,7 @@ from app.db.reads import Row, get_rows
 from app.db.selection import Link, Viewpoint, Wanted
 from app.db.statements import Bulk, Operation, Values
 from app.db.tables import Book, Module
-from app.db.upkeep.importing import ImportRefused, number_on
+from app.db.upkeep.importing import MOST_MISTAKES, ImportRefused, Mistake, number_on
 from app.db.upkeep.questions import QUESTION_COLUMNS, QuestionRow, read_questions
 from app.db.upkeep.records import Problem, Record
 from app.db.words import words_of
@@ -64,18 +64,23 @@ class Line:
     retire_date: datetime | None = None
     questions: list[QuestionRow] | None = None
 
-    def refuse(self, member: str, reason: str) -> ImportRefused:
-        return ImportRefused(self.number, member, reason)
+    def mistake(self, member: str, reason: str) -> Mistake:
+        return Mistake(self.number, member, reason)
 
 
-def read_lines(lines: Iterable[str | bytes]) -> Iterator[Line]:
+def read_lines(lines: Iterable[str | bytes]) -> tuple[list[Line], list[Mistake]]:
+    """The lines that can be read, and what is wrong with the first of the others."""
+    read, mistakes = [], []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            yield read_line(number, line)
+            read.append(read_line(number, line))
         except Problem as problem:
-            raise ImportRefused(number, problem.member, problem.reason) from None
+            mistakes.append(Mistake(number, problem.member, problem.reason))
+            if len(mistakes) == MOST_MISTAKES:
+                break
+    return read, mistakes
 
 
 def read_line(number: int, line: str | bytes) -> Line:
@@ -100,7 +105,7 @@ def read_line(number: int, line: str | bytes) -> Line:
 def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
     """A known id is replaced, unless the book was ever assigned; one without questions may then be given
     them, and nothing else. Raises ImportRefused: nothing is changed."""
-    read = list(read_lines(lines))
+    read, mistakes = read_lines(lines)
     named: Values = {"books": [line.id for line in read if line.kind == "book" and line.id is not None]}
     known = {
         "module": {row[0] for row in (yield KNOW_MODULES, {})},
@@ -108,7 +113,10 @@ def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
     }
     assigned = {row[0] for row in (yield FIND_ASSIGNED, named)}
     bare = {tuple(row) for row in (yield FIND_BARE, named)}
-    check_lines(read, known["module"], assigned, bare)
+    is_module_certain = not mistakes  # a line that could not be read may have been one
+    mistakes += check_lines(read, known["module"] if is_module_certain else None, assigned, bare)
+    if mistakes:
+        raise ImportRefused(sorted(mistakes))
 
     yield DROP_WORDS, named
     yield DROP_QUESTIONS, named
@@ -119,21 +127,25 @@ def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
     return [changes[line.number] for line in read]
 
 
-def check_lines(read: list[Line], modules: set[int], assigned: set[int], bare: set[tuple[Any, ...]]) -> None:
-    modules = set(modules)
+def check_lines(
+    read: list[Line], known: set[int] | None, assigned: set[int], bare: set[tuple[Any, ...]]
+) -> Iterator[Mistake]:
+    """At most one mistake per line. Modules are not checked where nobody knows which there are."""
+    modules = set(known or ())
     named = set()
     for line in read:
         if line.id is not None:
             if (line.kind, line.id) in named:
-                raise line.refuse("id", f"{line.id} stands on a line above")
+                yield line.mistake("id", f"{line.id} stands on a line above")
+                continue
             named.add((line.kind, line.id))
         if line.kind == "module" and line.id is not None:
             modules.add(line.id)
-        if line.kind == "book" and line.module_id not in modules:
-            raise line.refuse("moduleId", f"{line.module_id} is not known before this line")
         is_same = (line.id, line.module_id, line.name, line.is_test) in bare
-        if line.kind == "book" and line.id in assigned and not is_same:
-            raise line.refuse("id", f"{line.id} is a book that was assigned, and stays as it was assigned")
+        if line.kind == "book" and known is not None and line.module_id not in modules:
+            yield line.mistake("moduleId", f"{line.module_id} is not known before this line")
+        elif line.kind == "book" and line.id in assigned and not is_same:
+            yield line.mistake("id", f"{line.id} is a book that was assigned, and stays as it was assigned")
 
 
 def keep(line: Line, is_new: bool) -> Operation[int]:

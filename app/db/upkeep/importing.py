@@ -1,8 +1,8 @@
 """Reads a world from JSON Lines into the tables: numeric ids kept, all of it or nothing."""
 
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import cast, false, func, literal, select, text
 from sqlalchemy.dialects import postgresql, sqlite
@@ -24,7 +24,7 @@ from app.db.tables import (
     Reminder,
     Session,
 )
-from app.db.upkeep.records import Problem
+from app.db.upkeep.records import Consequence, Problem
 from app.db.upkeep.world import COLUMNS, World
 
 SESSION_ID = COLUMNS[Assignment].index("session_id")
@@ -35,18 +35,29 @@ ROWS_HELD = 50_000  # rows gathered before they are handed to the database
 NUMBERED = (Caregiver, Client, Module, Book, Question, Session, Assignment, Reminder, AnswerSet)
 
 
-class ImportRefused(Exception):
-    """A line cannot be taken; names the file, the line and the member."""
+MOST_MISTAKES = 20  # that one refusal lists; reading stops there
 
-    def __init__(self, line: int, member: str, reason: str, file: str = "") -> None:
-        super().__init__(f"{file and file + ', '}line {line}: {member} {reason}")
-        self.line = line
-        self.member = member
-        self.reason = reason
+
+class Mistake(NamedTuple):
+    line: int
+    member: str
+    reason: str
+
+
+class ImportRefused(Exception):
+    """Lines cannot be imported; the message has a line of text per mistake: file, line, member and reason."""
+
+    def __init__(self, mistakes: Sequence[Mistake], file: str = "") -> None:
+        place = file and f"{file}, "
+        said = [f"{place}line {line}: {member} {reason}" for line, member, reason in mistakes[:MOST_MISTAKES]]
+        if len(mistakes) >= MOST_MISTAKES:
+            said.append(f"there may be more than these {MOST_MISTAKES} mistakes")
+        super().__init__("\n".join(said))
+        self.mistakes = mistakes
 
     @classmethod
     def of_file(cls, file: str, refusal: "ImportRefused") -> "ImportRefused":
-        return cls(refusal.line, refusal.member, refusal.reason, file)
+        return cls(refusal.mistakes, file)
 
 
 def know(table: Table, *columns: str) -> Statement:
@@ -143,13 +154,23 @@ def importing_records(
     """The same of what need not be read first; each with the line that it stands on."""
     world = yield from existing_world()
     counts: dict[str, int] = defaultdict(int)
+    mistakes: list[Mistake] = []
     for number, record in records:
         try:
             counts[world.take(record)] += 1
+        except Consequence:
+            continue
         except Problem as problem:
-            raise ImportRefused(number, problem.member, problem.reason) from None
+            mistakes.append(Mistake(number, problem.member, problem.reason))
+            if len(mistakes) == MOST_MISTAKES:
+                break
         if sum(map(len, world.rows.values())) >= ROWS_HELD:
-            yield from handing_over(world)
+            if mistakes:
+                world.hand_over()  # nothing is imported any more; the rows only take memory
+            else:
+                yield from handing_over(world)
+    if mistakes:
+        raise ImportRefused(mistakes)
     yield from handing_over(world)
     sessions = {"sessions": sorted(world.sessions)}
     yield RELATE, sessions

@@ -16,6 +16,10 @@ class Problem(Exception):
         self.reason = reason
 
 
+class Consequence(Problem):
+    """The line refers to one that was refused: there is nothing to correct in it."""
+
+
 class Record:
     """One JSON object, read member by member; what nobody read is a misspelling."""
 

@@ -25,7 +25,7 @@ from app.db.tables import (
     Session,
 )
 from app.db.upkeep.questions import QUESTION_COLUMNS, read_questions
-from app.db.upkeep.records import Problem, Record
+from app.db.upkeep.records import Consequence, Problem, Record, is_id
 from app.db.words import words_of
 
 # Parents before children: rows are handed over in this order.
@@ -51,6 +51,15 @@ COLUMNS: dict[Table, tuple[str, ...]] = {
     ),
     Answer: ("answer_set_id", "position", "caregiver_id", "client_id", "question_text", "answer"),
 }  # fmt: skip
+TABLES: dict[str, Table] = {
+    "caregiver": Caregiver,
+    "client": Client,
+    "module": Module,
+    "book": Book,
+    "session": Session,
+    "assignment": Assignment,
+    "answer_set": AnswerSet,
+}
 Parties = tuple[int, int]  # caregiver and client
 
 
@@ -60,6 +69,7 @@ class World:
     def __init__(self) -> None:
         self.rows: dict[Table, list[tuple[Any, ...]]] = defaultdict(list)
         self.known: dict[Table, dict[int, Parties | None]] = defaultdict(dict)
+        self.refused: set[tuple[Table, int]] = set()  # ids of lines that were not taken
         self.unique: dict[str, set[str]] = defaultdict(set)
         self.tests: set[int] = set()  # those of the books
         # assignment -> its attempt, its status, and the score that counts, if one does
@@ -86,8 +96,16 @@ class World:
         kind = record.take(
             "kind", f"one of {', '.join(self.read)}", lambda v: isinstance(v, str) and v in self.read
         )
-        self.read[kind](record)
-        record.finish()
+        table, row_id = TABLES[kind], record.given.get("id", 0)
+        is_new = is_id(row_id) and row_id not in self.known[table]
+        try:
+            self.read[kind](record)
+            record.finish()
+        except Problem:
+            if is_new:
+                self.known[table].pop(row_id, None)
+                self.refused.add((table, row_id))
+            raise
         return str(kind)
 
     def new(self, table: Table, record: Record, parties: Parties | None = None) -> int:
@@ -99,6 +117,8 @@ class World:
 
     def refer(self, table: Table, record: Record, member: str) -> tuple[int, Any]:
         row_id = record.id(member)
+        if (table, row_id) in self.refused:
+            raise Consequence(member, f"{row_id} is refused")
         if row_id not in self.known[table]:
             raise Problem(member, f"{row_id} is not known before this line")
         return row_id, self.known[table][row_id]
