@@ -85,7 +85,9 @@ def create_app(
         feed = Feed(following(settings.database, db))
         load = Load(settings)
         usage = Usage()
-        dispatches = dispatching(db, webhook, clock) if settings.dispatcher else nullcontext()
+        dispatches = (
+            dispatching(db, webhook, clock, settings.retention) if settings.dispatcher else nullcontext()
+        )
         try:
             async with dispatches, keeping(db, usage, clock), AsyncExitStack() as stack:
                 with told_to_stop(load.leave, feed.stop, settings.drain_seconds, vitals):

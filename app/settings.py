@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
@@ -66,6 +66,36 @@ def read_moment(value: object) -> object:
 
 
 Moment = Annotated[datetime, BeforeValidator(read_moment)]
+
+
+class Retention(NamedTuple):
+    """Days for which each kind is kept; 0: for ever."""
+
+    events: int
+    deliveries: int
+    drafts: int
+    audit: int
+
+    def before(self, kind: str, now: datetime) -> datetime | None:
+        """Older than this is removed, by whole days in UTC."""
+        days: int = getattr(self, kind)
+        midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight - timedelta(days=days) if days else None
+
+
+KEEP_ALL = Retention(0, 0, 0, 0)
+
+
+def days_or_for_ever(least: int) -> BeforeValidator:
+    """A number of days that is no typing error, or 0."""
+
+    def read(value: object) -> object:
+        text = str(value)
+        if text.isascii() and text.isdigit() and (text == "0" or least <= int(text) <= 36_500):
+            return int(text)
+        raise ValueError(f"must be 0 (kept for ever) or a number of days from {least} to 36500")
+
+    return BeforeValidator(read)
 
 
 class Settings(BaseSettings):
@@ -161,6 +191,23 @@ class Settings(BaseSettings):
         5,
         description="milliseconds that a read of the embedded database may take on the event loop before it "
         "goes on in a thread; 0 reads in threads only",
+    )
+
+    retention_events: Annotated[int, days_or_for_ever(7)] = Field(
+        365,
+        description="days for which events are kept: a subscription resumes from an event that is kept; "
+        "0: for ever",
+    )
+    retention_deliveries: Annotated[int, days_or_for_ever(1)] = Field(
+        90, description="days for which a delivery is kept after it was given up; 0: for ever"
+    )
+    retention_drafts: Annotated[int, days_or_for_ever(1)] = Field(
+        365,
+        description="days for which a draft is kept after its homework was withdrawn or its session closed; "
+        "0: for ever",
+    )
+    retention_audit: Annotated[int, days_or_for_ever(30)] = Field(
+        0, description="days for which audit records are kept; 0: for ever"
     )
 
     legacy_retry_window: Annotated[int, Field(ge=0, le=86_400)] = Field(
@@ -295,6 +342,12 @@ class Settings(BaseSettings):
     @property
     def origins(self) -> tuple[str, ...]:
         return tuple(self.cors_origins.split())
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(
+            self.retention_events, self.retention_deliveries, self.retention_drafts, self.retention_audit
+        )
 
     @property
     def retry_window(self) -> timedelta | None:

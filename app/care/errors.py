@@ -8,6 +8,7 @@ CareError
 ├── KeyInUse        ... or to this one, which is still being carried out
 ├── RateLimited     the viewer has asked for too much within a minute; says how soon there is room again
 ├── TooManyListening  ... or listens to as much as one may already
+├── EventsExpired   the events since the one to resume from are no longer all kept
 └── Refused         something a person can mend; names the members it is about
     ├── Incomplete  a required member is missing
     ├── Unreadable  a value that cannot be read or is out of bounds
@@ -91,6 +92,15 @@ class TooManyListening(CareError):
 
     def __init__(self, most: int) -> None:
         super().__init__(f"there are {most} subscriptions already, and no more are allowed")
+
+
+class EventsExpired(CareError):
+    code = "EXPIRED"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "events are no longer kept from this one on; read the current state and subscribe without `after`"
+        )
 
 
 class Refused(CareError):

@@ -7,13 +7,14 @@ from typing import Any
 
 from app.care.answers.reading import is_joined
 from app.care.context import Context, Role
-from app.care.errors import NotFound
+from app.care.errors import EventsExpired, NotFound
 from app.care.sessions.reading import get_my_sessions
 from app.db.reads import Row, get_rows, seen_from
 from app.db.selection import NEWEST, Viewpoint, Wanted, Where
 from app.db.statements import Operation
 from app.db.tables import EventKind, Reminder
 from app.db.trail import Happening, event_itself, events_from, last_settled
+from app.db.writes.retention import FIND_NEWEST_MARK
 
 Kinds = tuple[EventKind, ...]
 
@@ -101,6 +102,9 @@ async def get_my_reminders(ctx: Context, ids: list[int], wanted: Wanted) -> list
 
 
 def finding(viewpoint: Viewpoint, kinds: Kinds, event_id: int) -> Operation[bool]:
+    """Up to the last removed event every id gets the same answer, whoever the event belonged to."""
+    if event_id <= (yield FIND_NEWEST_MARK, {})[0][0]:
+        raise EventsExpired
     values = {**(yield from seen_from(viewpoint)), "event": event_id}
     return bool((yield event_itself(viewpoint.role, kinds), values))
 

@@ -19,6 +19,7 @@ from app.cli.itself import list_settings, schema
 from app.cli.legacy import legacy
 from app.cli.own_data import erase, export
 from app.cli.recording import record
+from app.cli.retention import retention
 from app.cli.running import Group
 from app.cli.serving import demo, serve
 from app.cli.tokens import token
@@ -26,6 +27,7 @@ from app.db.drivers import DatabaseError
 from app.db.upkeep.accounts import AccountRefused
 from app.db.upkeep.books import NoSuchBook
 from app.db.upkeep.importing import ImportRefused
+from app.dispatch.retention import RetentionRefused
 from app.dispatch.upkeep import NoSuchDelivery
 from app.ide.building import NotBuilt
 from app.moving.errors import MovingRefused
@@ -38,6 +40,7 @@ MENDABLE = (
     AccountRefused,
     NoSuchBook,
     NoSuchDelivery,
+    RetentionRefused,
     NotBuilt,
     MovingRefused,
     CareError,
@@ -80,6 +83,7 @@ for each in (
     export,
     erase,
     deliveries,
+    retention,
     doctor,
     ide,
     legacy,

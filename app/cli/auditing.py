@@ -105,6 +105,11 @@ def verify_audit(noted: tuple[tuple[int, str], ...]) -> None:
     verdict = on_database(settings_or_warn(), verify)
     for fault in verdict.faults:
         click.echo(fault)
+    if verdict.removed:
+        last = verdict.removed[-1]
+        records = counted(sum(one.record_count for one in verdict.removed), "record")
+        click.echo(f"removed by retention: {records}, sealed until {moment_as_text(last.seal_date)}")
+        click.echo(f"the last seal of these was {last.seal_id}:{last.hash}")
     click.echo(
         f"{counted(verdict.records, 'record')} under {counted(verdict.seals, 'seal')}, "
         f"{counted(len(verdict.faults), 'fault')}"

@@ -60,7 +60,7 @@ async def work_until_stopped(settings: Settings, webhook: Webhook | None) -> Non
 
                 parts = families.Parts(settings.database, db, has_webhook=webhook is not None)
                 await stack.enter_async_context(group.telling(settings, parts))
-            await dispatch(db, webhook, utc_now, stop)
+            await dispatch(db, webhook, utc_now, stop, periods=settings.retention)
     finally:
         await db.close()
     if vitals.failed_part:

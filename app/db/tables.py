@@ -383,6 +383,15 @@ class Event(SQLModel, table=True):
     hand_over_date: datetime | None = Field(default=None, sa_type=Moment)  # to its delivery, if there is one
 
 
+class EventRemoval(SQLModel, table=True):
+    """Up to which event retention has removed events; one row, or none."""
+
+    __tablename__ = "event_removal"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+    last_event_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
+    moment: datetime = Field(sa_type=Moment)
+
+
 class Delivery(SQLModel, table=True):
     """An event on its way to the webhook."""
 
@@ -442,6 +451,20 @@ class AuditSeal(SQLModel, table=True):
     record_count: int
     moment: datetime = Field(sa_type=Moment)
     hash: str
+
+
+class AuditCheckpoint(SQLModel, table=True):
+    """Up to which seal audit records were removed. Only added to; each is on record in the trail itself."""
+
+    __tablename__ = "audit_checkpoint"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+    seal_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
+    last_record_id: int = Field(sa_type=Id)
+    hash: str  # of that seal: the chain goes on from it
+    record_count: int = Field(sa_type=BigInteger)  # removed under this checkpoint
+    seal_count: int = Field(sa_type=BigInteger)
+    seal_date: datetime = Field(sa_type=Moment)
+    moment: datetime = Field(sa_type=Moment)
 
 
 class AuditEntry(SQLModel, table=True):

@@ -11,8 +11,10 @@ from app.care import audit
 from app.db.drivers import Database
 from app.dispatch.deliveries import deliver
 from app.dispatch.outbox import hand_over, remind
+from app.dispatch.retention import expire
 from app.dispatch.upkeep import tidy
 from app.dispatch.webhook import Webhook
+from app.settings import KEEP_ALL, Retention
 
 Clock = Callable[[], datetime]
 
@@ -38,7 +40,12 @@ async def seal_some(db: Database, now: datetime) -> bool:
 
 
 async def dispatch(
-    db: Database, webhook: Webhook | None, clock: Clock, stop: asyncio.Event, pause: float = PAUSE_SECONDS
+    db: Database,
+    webhook: Webhook | None,
+    clock: Clock,
+    stop: asyncio.Event,
+    pause: float = PAUSE_SECONDS,
+    periods: Retention = KEEP_ALL,
 ) -> None:
     """Until `stop`. What has begun by then is finished if that takes no longer than FINISH_SECONDS.
 
@@ -48,6 +55,9 @@ async def dispatch(
         "the dispatcher (outbox)": repeat(lambda: take(db, webhook is not None, clock()), stop, pause),
         "the dispatcher (audit trail)": repeat(lambda: seal_some(db, clock()), stop, pause),
         "the dispatcher (removal)": repeat(lambda: tidy(db, clock()), stop, pause * TIDY_PAUSES),
+        "the dispatcher (retention)": repeat(
+            lambda: expire(db, periods, clock(), stop), stop, pause * TIDY_PAUSES
+        ),
     }
     if webhook is not None:
         works["the dispatcher (webhook)"] = repeat(lambda: deliver(db, webhook, clock), stop, pause)
@@ -78,10 +88,12 @@ def repeat(
 
 
 @asynccontextmanager
-async def dispatching(db: Database, webhook: Webhook | None, clock: Clock) -> AsyncIterator[None]:
+async def dispatching(
+    db: Database, webhook: Webhook | None, clock: Clock, periods: Retention = KEEP_ALL
+) -> AsyncIterator[None]:
     """Dispatches beside what the block does."""
     stop = asyncio.Event()
-    work = asyncio.create_task(dispatch(db, webhook, clock, stop))
+    work = asyncio.create_task(dispatch(db, webhook, clock, stop, periods=periods))
     try:
         yield
     finally:

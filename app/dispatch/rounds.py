@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from itertools import groupby
 from typing import TypeVar
 
@@ -12,6 +13,8 @@ logger = logging.getLogger("care.dispatch")
 
 Result = TypeVar("Result")
 Keys = list[tuple[int, int]]  # of rows that wait: whose they are, and which
+
+Take = Callable[[datetime, int, list[int]], Operation[list[int]]]  # at a moment, of a caregiver
 
 MOST_TAKEN = 100  # in one transaction
 

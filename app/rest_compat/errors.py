@@ -19,6 +19,7 @@ STATUS = {
     "DRAFT_CONFLICT": 409,
     "IDEMPOTENCY_CONFLICT": 422,  # 409 where it is only still running
     "RATE_LIMITED": 429,
+    "EXPIRED": 404,  # of subscriptions, which these paths do not have
     "OVERLOADED": 503,
     "INTERNAL": 500,
 }

@@ -26,6 +26,9 @@ GUARDS = {
         "DROP TRIGGER audit_record_change ON audit_record",
         "DROP TRIGGER audit_seal_change ON audit_seal",
         "DROP TRIGGER audit_entry_change ON audit_entry",
+        "DROP TRIGGER audit_record_removal ON audit_record",
+        "DROP TRIGGER audit_seal_removal ON audit_seal",
+        "DROP TRIGGER audit_entry_removal ON audit_entry",
     ),
 }
 # Of the chain over the records of `sealed`: were it made otherwise, no chain of before could be verified.
@@ -138,7 +141,7 @@ def test_what_was_tampered_with_is_found(sealed: str, tampering: str, fault: str
 
 
 def test_an_entry_that_is_missing_is_found(sealed: str) -> None:
-    guard = "audit_entry_delete" if sealed.startswith("sqlite") else "audit_entry_change ON audit_entry"
+    guard = "audit_entry_delete" if sealed.startswith("sqlite") else "audit_entry_removal ON audit_entry"
     raw.run(sealed, f"DROP TRIGGER {guard}", "DELETE FROM audit_entry WHERE record_id = 4")
 
     assert verified(sealed).faults == ["the table has 8 entries of the records, should be 9"]

@@ -10,6 +10,7 @@ from app.db.drivers import sqlite_path
 from app.db.entities import table_of
 from app.db.tables import (
     CARE_TABLES,
+    AuditCheckpoint,
     AuditEntry,
     AuditRecord,
     AuditSeal,
@@ -17,6 +18,7 @@ from app.db.tables import (
     BookWord,
     Caregiver,
     Client,
+    EventRemoval,
     KeptAnswer,
     LegacyDay,
     LegacyUsage,
@@ -27,11 +29,22 @@ from app.db.tables import (
 
 TABLES = [
     table_of(table).name
-    for table in (Caregiver, Client, Module, Book, BookWord, Question, Relationship, KeptAnswer, *CARE_TABLES)
+    for table in (
+        Caregiver,
+        Client,
+        Module,
+        Book,
+        BookWord,
+        Question,
+        Relationship,
+        KeptAnswer,
+        EventRemoval,
+        *CARE_TABLES,
+    )
 ]
 
 # Left out above: what is refused leaves a record in the trail, and nothing anywhere else.
-AUDIT_TABLES = [table_of(table).name for table in (AuditRecord, AuditSeal, AuditEntry)]
+AUDIT_TABLES = [table_of(table).name for table in (AuditRecord, AuditSeal, AuditEntry, AuditCheckpoint)]
 
 
 # Left out too: who calls the legacy paths, which is counted beside what they do.

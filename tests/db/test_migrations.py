@@ -110,7 +110,7 @@ def test_the_sql_of_every_sqlite_table_is_that_of_its_model(database_url: str) -
 
     assert traits(migrated) == traits(by_models)
     numbered_by_count = {name for name, found in traits(migrated).items() if found == (False, False)}
-    assert numbered_by_count == {"audit_record", "audit_seal"}  # from which nothing is ever deleted
+    assert numbered_by_count == {"audit_record", "audit_seal"}  # whose newest rows are never deleted
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)

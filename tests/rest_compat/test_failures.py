@@ -220,6 +220,7 @@ DECIDED = {
     "DRAFT_CONFLICT": 409,  # there are no drafts on these paths
     "IDEMPOTENCY_CONFLICT": 422,
     "RATE_LIMITED": 429,
+    "EXPIRED": 404,  # there are no subscriptions on these paths
     "OVERLOADED": 503,
     "INTERNAL": 500,
 }

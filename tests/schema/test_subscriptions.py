@@ -235,6 +235,30 @@ def test_what_is_not_there_for_the_viewer_is_refused(
     assert still == {"viewer": {"role": "CAREGIVER"}}
 
 
+@pytest.mark.parametrize("query", [CHANGES, DUE], ids=["changes", "reminders"])
+@pytest.mark.parametrize("number", [1, 2, 3, 4], ids=["still there", "another's", "removed", "removed last"])
+def test_an_event_so_old_that_later_ones_are_gone_is_refused_whoever_it_was_about(
+    gateway: Gateway, url: str, query: str, number: int
+) -> None:
+    happened(url, "ASSIGNED", assignment=5, session=5, caregiver=2, client=2, number=2)
+    happened(url, "ASSIGNED", number=5)
+    raw.run(url, f"INSERT INTO event_removal (last_event_id, moment) VALUES (4, '{NOW.isoformat()}')")
+
+    with listening(gateway.as_client(1)) as listener:
+        listener.ask(query, after=event(number))
+        refused = listener.hear()
+        listener.ask(CHANGES, id="2", after=event(5))
+        happened(url, "EXTENDED", number=6)
+        heard = listener.change()
+
+    [error] = refused.pop("payload")
+    assert (error["message"], error["extensions"]) == (
+        "events are no longer kept from this one on; read the current state and subscribe without `after`",
+        {"code": "EXPIRED"},
+    )
+    assert heard == {"id": event(6), "what": "EXTENDED"}
+
+
 @pytest.mark.parametrize("moment", [NOW - DAY, NOW], ids=["long ago", "just now"])
 def test_very_much_that_was_missed_comes_in_order_and_each_event_once(
     gateway: Gateway, url: str, moment: object

@@ -8,6 +8,7 @@ from hashlib import sha256
 from sqlalchemy import func, select, tuple_
 from sqlalchemy.sql.elements import ClauseElement
 
+from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, checkpoints
 from app.db.audit.sealing import BEFORE_ALL, ENTRY, RECORD, SEAL, Entry, Seal, chained, entries_of, seals
 from app.db.entities import known_moment
 from app.db.statements import DatabaseKind, Operation, Statement, Values, count_parameter, id_parameter
@@ -34,6 +35,7 @@ def find_entries(kind: DatabaseKind) -> ClauseElement:
     key = tuple_(ENTRY.c.caregiver_id, ENTRY.c.client_id, ENTRY.c.record_id)
     after = tuple_(id_parameter("caregiver"), id_parameter("client"), id_parameter("record"))
     entries = select(ENTRY.c.caregiver_id, ENTRY.c.client_id, ENTRY.c.record_id).where(key > after)
+    entries = entries.where(ENTRY.c.record_id > id_parameter("removed"))
     return entries.order_by(*key).limit(count_parameter("most"))
 
 
@@ -76,20 +78,34 @@ class Verdict:
     unsealed: int = 0
     entries: Entries = field(default_factory=Entries)  # that should be there
     faults: list[str] = field(default_factory=list)
+    removed: list[Checkpoint] = field(default_factory=list)  # oldest first
+    is_removal_on_record: bool = False  # that of the newest one
 
 
 def verifying(noted: dict[int, str]) -> Operation[Verdict]:
-    """From the first record to the last; `noted` are hashes of seals that were kept elsewhere."""
-    verdict = Verdict()
+    """From the first record to the last; `noted` are hashes of seals that were kept elsewhere.
+
+    Where retention has removed records, it begins behind the newest checkpoint. That is true if the next seal
+    follows from its hash, and sanctioned if a record that is sealed says so.
+    """
+    verdict = Verdict(removed=(yield from checkpoints()))
     left = dict(noted)
+    if verdict.removed:
+        verdict.last = verdict.removed[-1].seal
+        verdict.faults += faults_of_removed(left, verdict.removed)
+    removed = verdict.last.last_record_id
     while found := (yield FIND_SEALS, {"after": verdict.last.id, "most": MOST_READ}):
         for seal in (Seal(*one) for one in found):
             if left.pop(seal.id, seal.hash) != seal.hash:
                 verdict.faults.append(f"seal {seal.id} is not the one that was noted")
             yield from verifying_seal(verdict, seal)
+    if verdict.removed and not verdict.is_removal_on_record:
+        verdict.faults.append(
+            f"no sealed record says that the records up to seal {removed_seal(verdict)} were removed"
+        )
     verdict.faults += [f"seal {id} is not there" for id in left]
     verdict.unsealed = (yield COUNT_RECORDS, {"after": verdict.last.last_record_id})[0][0]
-    there = yield from all_entries()
+    there = yield from all_entries(removed)
     if there.count != verdict.entries.count:
         entries = counted(there.count, "entry", "entries")
         verdict.faults.append(f"the table has {entries} of the records, should be {verdict.entries.count:,}")
@@ -98,12 +114,49 @@ def verifying(noted: dict[int, str]) -> Operation[Verdict]:
     return verdict
 
 
+def removed_seal(verdict: Verdict) -> int:
+    return verdict.removed[-1].seal_id
+
+
+def faults_of_removed(left: dict[int, str], removed: list[Checkpoint]) -> list[str]:
+    """Takes out of `left` the seals that are gone; of these only the last of each removal can be compared."""
+    faults = []
+    kept = {one.seal_id: one.hash for one in removed}
+    newest = removed[-1].seal
+    for id in sorted(id for id in left if id <= newest.id):
+        hash = left.pop(id)
+        if id not in kept:
+            faults.append(
+                f"seal {id} cannot be compared: it was removed with the records up to seal {newest.id}; "
+                f"note {newest.id}:{newest.hash} instead"
+            )
+        elif kept[id] != hash:
+            faults.append(f"seal {id} is not the one that was noted")
+    return faults
+
+
+def verifying_next(verdict: Verdict, before: datetime, most: int) -> Operation[Checkpoint | None]:
+    """Verifies the next seals that are older than `before`; what would be removed with them, if anything."""
+    found = yield FIND_NEXT_SEALS, {"after": verdict.last.id, "most": most}
+    due = None
+    records, number = verdict.records, verdict.seals
+    for *columns, stored in found:
+        if (sealed := known_moment(stored)) >= before:
+            break
+        seal = Seal(*columns)
+        yield from verifying_seal(verdict, seal)
+        count, seal_count = verdict.records - records, verdict.seals - number
+        due = Checkpoint(seal.id, seal.last_record_id, seal.hash, count, seal_count, sealed)
+    return due
+
+
 def verifying_tail() -> Operation[Verdict]:
     """The newest seal alone, from the one before it on: a look, not a proof."""
     verdict = Verdict()
     found = [Seal(*one) for one in (yield FIND_LAST_SEALS, {})]
     if found:
-        verdict.last = found[1] if len(found) > 1 else BEFORE_ALL
+        removed = yield from checkpoints()
+        verdict.last = found[1] if len(found) > 1 else removed[-1].seal if removed else BEFORE_ALL
         yield from verifying_seal(verdict, found[0])
     return verdict
 
@@ -124,17 +177,22 @@ def verifying_seal(verdict: Verdict, seal: Seal) -> Operation[None]:
     verdict.seals += 1
     verdict.records += len(records)
     verdict.entries.add(entries_of(records))
+    if verdict.removed and any(map(verdict.removed[-1].is_record_of, records)):
+        verdict.is_removal_on_record = True
 
 
-def after_entry(last: Entry) -> Values:
+def after_entry(last: Entry, removed: int) -> Values:
     caregiver, client, record = last
-    return {"caregiver": caregiver, "client": client, "record": record, "most": MOST_READ}
+    return {
+        "caregiver": caregiver, "client": client, "record": record, "removed": removed, "most": MOST_READ,
+    }  # fmt: skip
 
 
-def all_entries() -> Operation[Entries]:
+def all_entries(removed: int) -> Operation[Entries]:
+    """Those of records behind `removed`."""
     there = Entries()
     last: Entry = (0, 0, 0)
-    while found := (yield FIND_ENTRIES, after_entry(last)):
+    while found := (yield FIND_ENTRIES, after_entry(last, removed)):
         entries = [(caregiver, client, record) for caregiver, client, record in found]
         there.add(entries)
         last = entries[-1]

@@ -1,0 +1,47 @@
+"""The command that removes what is older than its period: `retention`."""
+
+from collections import Counter
+
+import click
+
+from app.care.context import utc_now
+from app.cli.running import on_database, settings_or_warn
+from app.db.audit.removing import checkpoints
+from app.db.drivers import Database
+from app.dispatch.retention import removing_expired
+from app.settings import variable
+from app.wording import counted
+
+NOUNS = {
+    "deliveries": ("dead delivery", "dead deliveries"),
+    "events": ("event", "events"),
+    "drafts": ("draft", "drafts"),
+    "audit": ("audit record", "audit records"),
+}
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only count what would be removed.")
+def retention(dry_run: bool) -> None:
+    """Remove events, dead deliveries, drafts and audit records that are older than the settings keep them."""
+    settings = settings_or_warn()
+    removed: Counter[str] = Counter()
+
+    async def remove(db: Database) -> str:
+        before = await db.read(checkpoints())
+        async for kind, count in removing_expired(db, settings.retention, utc_now(), dry_run):
+            removed[kind] += count
+        after = await db.read(checkpoints())
+        return f"{after[-1].seal_id}:{after[-1].hash}" if after != before else ""
+
+    seal = on_database(settings, remove)
+    for kind, days in settings.retention._asdict().items():
+        singular, plural = NOUNS[kind]
+        if days:
+            verb = "to be removed" if dry_run else "removed"
+            kept = f"kept for {counted(days, 'day')}"
+            click.echo(f"{counted(removed[kind], singular, plural)} {verb} ({kept})")
+        else:
+            click.echo(f"{plural} are kept for ever ({variable(f'retention_{kind}')}=0)")
+    if seal:
+        click.echo(f"the audit trail is kept from behind this seal on; note it: {seal}")

@@ -1,0 +1,168 @@
+"""Removes the oldest audit records. A checkpoint, itself on record, notes the seal up to which they are gone
+(docs/decisions/0036); verifying.py goes on from it."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+from sqlalchemy import Text, bindparam, delete, func, insert, select, text
+from sqlalchemy.sql.elements import ClauseElement
+
+from app.db.audit.records import as_text, operator_record, recording
+from app.db.audit.sealing import (
+    HOLD_RECORDS,
+    MOST_SEALED,
+    RECORD,
+    SEAL,
+    WAIT_SHORTLY,
+    Seal,
+    entries_of,
+    seals,
+)
+from app.db.entities import known_moment, table_of
+from app.db.statements import (
+    DatabaseKind,
+    Operation,
+    Statement,
+    count_parameter,
+    id_parameter,
+    moment_parameter,
+    text_parameter,
+)
+from app.db.tables import AuditActor, AuditCheckpoint
+
+OPERATION = "retention audit"  # under which the removal itself is on record
+CHECKPOINT = table_of(AuditCheckpoint)
+
+
+class Checkpoint(NamedTuple):
+    """Up to where records were removed, and how many by this removal."""
+
+    seal_id: int
+    last_record_id: int
+    hash: str
+    record_count: int
+    seal_count: int
+    seal_date: datetime
+
+    @property
+    def seal(self) -> Seal:
+        return Seal(self.seal_id, self.last_record_id, self.record_count, self.hash)
+
+    @property
+    def about(self) -> str:
+        """What its record says."""
+        removed = {"seals": [self.seal_id], "records": [self.last_record_id]}
+        return as_text([(None, None, removed)])
+
+    def is_record_of(self, record: Any) -> bool:
+        _, _, actor, _, _, operation, _, about, _ = record
+        return bool(operation == OPERATION and actor == AuditActor.OPERATOR and about == self.about)
+
+
+def find_checkpoints(kind: DatabaseKind) -> ClauseElement:
+    columns = (CHECKPOINT.c[name] for name in Checkpoint._fields)
+    return select(*columns).order_by(CHECKPOINT.c.seal_id)
+
+
+def find_next_seals(kind: DatabaseKind) -> ClauseElement:
+    """Never the newest one: the chain goes on from it, and SQLite counts on from its records."""
+    newest = select(func.max(SEAL.c.id)).scalar_subquery()
+    later = seals().add_columns(SEAL.c.moment).where(SEAL.c.id > id_parameter("after"), SEAL.c.id < newest)
+    return later.order_by(SEAL.c.id).limit(count_parameter("most"))
+
+
+def add_checkpoint(kind: DatabaseKind) -> ClauseElement:
+    return insert(CHECKPOINT).values(
+        seal_id=id_parameter("seal_id"),
+        last_record_id=id_parameter("last_record_id"),
+        hash=text_parameter("hash"),
+        record_count=id_parameter("record_count"),
+        seal_count=id_parameter("seal_count"),
+        seal_date=moment_parameter("seal_date"),
+        moment=moment_parameter("now"),
+    )
+
+
+def find_oldest_records(kind: DatabaseKind) -> ClauseElement:
+    oldest = select(RECORD).where(RECORD.c.id <= id_parameter("last"))
+    return oldest.order_by(RECORD.c.id).limit(count_parameter("most"))
+
+
+def find_oldest_seals(kind: DatabaseKind) -> ClauseElement:
+    oldest = seals().where(SEAL.c.id <= id_parameter("last"))
+    return oldest.order_by(SEAL.c.id).limit(count_parameter("most"))
+
+
+def remove_entries(kind: DatabaseKind) -> ClauseElement:
+    return text(REMOVE[kind]).bindparams(bindparam("entries", type_=Text))
+
+
+REMOVE: dict[DatabaseKind, str] = {
+    "sqlite": "DELETE FROM audit_entry WHERE (caregiver_id, client_id, record_id) IN"
+    " (SELECT value->>0, value->>1, value->>2 FROM json_each(:entries))",
+    "postgresql": "DELETE FROM audit_entry WHERE (caregiver_id, client_id, record_id) IN"
+    " (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint), CAST(value->>2 AS bigint)"
+    " FROM json_array_elements(CAST(:entries AS json)) AS one (value))",
+}
+
+
+def remove_records(kind: DatabaseKind) -> ClauseElement:
+    return delete(RECORD).where(RECORD.c.id <= id_parameter("last"))
+
+
+def remove_seals(kind: DatabaseKind) -> ClauseElement:
+    return delete(SEAL).where(SEAL.c.id <= id_parameter("last"))
+
+
+FIND_CHECKPOINTS = Statement(find_checkpoints)
+FIND_NEXT_SEALS = Statement(find_next_seals)
+ADD_CHECKPOINT = Statement(add_checkpoint)
+FIND_OLDEST_RECORDS = Statement(find_oldest_records)
+FIND_OLDEST_SEALS = Statement(find_oldest_seals)
+REMOVE_ENTRIES = Statement(remove_entries)
+REMOVE_RECORDS = Statement(remove_records)
+REMOVE_SEALS = Statement(remove_seals)
+
+
+def checkpoints() -> Operation[list[Checkpoint]]:
+    """Oldest first."""
+    rows = yield FIND_CHECKPOINTS, {}
+    return [Checkpoint._make([*row[:-1], known_moment(row[-1])]) for row in map(tuple, rows)]
+
+
+def noting_removal(due: Checkpoint, now: datetime) -> Operation[bool]:
+    """Writes the checkpoint and its record; False if another process has got as far already."""
+    yield WAIT_SHORTLY, {}
+    yield HOLD_RECORDS, {}
+    found = yield from checkpoints()
+    if found and found[-1].seal_id >= due.seal_id:
+        return False
+    yield from recording([operator_record(now, OPERATION, [])._replace(about=due.about)])
+    yield ADD_CHECKPOINT, {**due._asdict(), "now": now}
+    return True
+
+
+def are_left() -> Operation[bool]:
+    """Are there records up to the newest checkpoint? As after a removal that was broken off."""
+    found = yield from checkpoints()
+    if not found:
+        return False
+    records = yield FIND_OLDEST_RECORDS, {"last": found[-1].last_record_id, "most": 1}
+    return bool(records or (yield FIND_OLDEST_SEALS, {"last": found[-1].seal_id, "most": 1}))
+
+
+def removing_records() -> Operation[int]:
+    """Removes some of the records up to the newest checkpoint, with their entries and seals; how many."""
+    found = yield from checkpoints()
+    if not found:
+        return 0
+    records = yield FIND_OLDEST_RECORDS, {"last": found[-1].last_record_id, "most": MOST_SEALED}
+    last = records[-1][0] if len(records) == MOST_SEALED else found[-1].last_record_id
+    if entries := sorted(entries_of(records)):
+        yield REMOVE_ENTRIES, {"entries": orjson.dumps(entries).decode()}
+    yield REMOVE_RECORDS, {"last": last}
+    oldest = yield FIND_OLDEST_SEALS, {"last": found[-1].seal_id, "most": MOST_SEALED + 1}
+    if done := [seal_id for seal_id, last_record, *_ in oldest if last_record <= last]:
+        yield REMOVE_SEALS, {"last": done[-1]}
+    return len(records)

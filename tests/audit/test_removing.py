@@ -1,0 +1,274 @@
+"""Promise: audit records go only when the operator has set a period, from the oldest on, and their removal is
+on record; the rest still verifies, and a removal that nobody sanctioned is found."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from app.db.audit.records import recording
+from app.db.audit.removing import noting_removal, removing_records
+from app.db.audit.verifying import Verdict, verifying_next, verifying_tail
+from app.db.drivers import Database, DatabaseUnavailable, open_database
+from app.dispatch.retention import RetentionRefused, removing_expired
+from app.settings import KEEP_ALL, Retention
+from tests.audit.test_sealing import GUARDS, records, seal_all, verified
+from tests.audit.trail import told
+from tests.callers import run_read, run_write
+from tests.db import raw
+from tests.given import DAY, NOW
+
+PERIOD = Retention(events=0, deliveries=0, drafts=0, audit=30)
+MIDNIGHT = NOW.replace(hour=0)
+MOMENT = timedelta(microseconds=1)
+OLD = MIDNIGHT - 30 * DAY - MOMENT
+ABOUT = '[[1,1,{"answerSets":[1]}],[1,2,{"answerSets":[2]}]]'
+REMOVAL = ("OPERATOR", None, "retention audit", "DONE", [[None, None, {"seals": [2], "records": [5]}]])
+
+
+def removed(url: str, periods: Retention = PERIOD, is_dry_run: bool = False) -> int:
+    async def run() -> int:
+        db = await open_database(url)
+        try:
+            steps = removing_expired(db, periods, NOW, is_dry_run)
+            return sum([count async for kind, count in steps if kind == "audit"])
+        finally:
+            await db.close()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def aged(database_url: str) -> str:
+    """Seals 1 and 2, over records 1 to 5, are older than the period; 3 and 4, over 6 to 12, are not."""
+    for count, moment in ((2, OLD), (3, OLD), (4, MIDNIGHT - 30 * DAY), (3, NOW)):
+        run_write(database_url, recording(records(count, ABOUT, moment)))
+        seal_all(database_url, moment)
+    return database_url
+
+
+def ids(url: str, table: str, column: str = "id") -> list[int]:
+    return [row[0] for row in raw.run(url, f"SELECT DISTINCT {column} FROM {table} ORDER BY {column}")]
+
+
+def left(url: str) -> tuple[list[int], list[int], list[int]]:
+    """The records, seals and entries that there are."""
+    return ids(url, "audit_record"), ids(url, "audit_seal"), ids(url, "audit_entry", "record_id")
+
+
+def kind_of(url: str) -> str:
+    return "sqlite" if url.startswith("sqlite") else "postgresql"
+
+
+# --- removing -------------------------------------------------------------------------------------
+
+
+def test_records_go_when_their_period_is_over_and_the_rest_verifies(aged: str) -> None:
+    [(hash,)] = raw.run(aged, "SELECT hash FROM audit_seal WHERE id = 2")
+
+    assert removed(aged, is_dry_run=True) == 5
+    assert verified(aged).records == 12
+    assert removed(aged) == 5
+
+    verdict = verified(aged, {2: hash})
+    assert left(aged) == ([*range(6, 14)], [3, 4, 5], [*range(6, 13)])
+    assert told(aged)[-1] == REMOVAL
+    assert (verdict.faults, verdict.records, verdict.seals, verdict.unsealed) == ([], 8, 3, 0)
+    assert [(one.seal_id, one.hash, one.record_count, one.seal_count) for one in verdict.removed] == [
+        (2, hash, 5, 2)
+    ]
+    assert (removed(aged), verified(aged).faults) == (0, [])
+
+
+def test_later_removals_go_on_from_there(aged: str) -> None:
+    removed(aged)
+
+    assert removed(aged, PERIOD._replace(audit=29)) == 4
+
+    verdict = verified(aged)
+    assert (verdict.faults, [one.seal_id for one in verdict.removed]) == ([], [2, 3])
+    assert left(aged) == ([*range(10, 15)], [4, 5, 6], [10, 11, 12])
+
+
+def test_without_a_period_nothing_goes(aged: str) -> None:
+    assert removed(aged, KEEP_ALL) == 0
+    assert (left(aged)[0], verified(aged).removed) == ([*range(1, 13)], [])
+
+
+def test_the_newest_seal_and_its_records_always_stay(database_url: str) -> None:
+    """The chain goes on from it; and SQLite would number new records from 1 on if there were none."""
+    for _ in range(2):
+        run_write(database_url, recording(records(1, moment=OLD)))
+        seal_all(database_url, OLD)
+
+    assert removed(database_url) == 1
+
+    run_write(database_url, recording(records(1)))
+    seal_all(database_url)
+    assert left(database_url)[:2] == ([2, 3, 4], [2, 3, 4])
+    assert verified(database_url).faults == []
+
+
+def test_more_than_fits_into_one_batch_goes_too(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.db.audit.removing.MOST_SEALED", 4)
+    monkeypatch.setattr("app.dispatch.retention.MOST_VERIFIED", 2)
+    for _ in range(5):
+        run_write(database_url, recording(records(3, ABOUT, OLD)))
+        seal_all(database_url, OLD)
+    run_write(database_url, recording(records(1)))
+    seal_all(database_url)
+
+    assert removed(database_url) == 15
+
+    verdict = verified(database_url)
+    assert (verdict.faults, [(one.record_count, one.seal_count) for one in verdict.removed]) == (
+        [],
+        [(15, 5)],
+    )
+    assert left(database_url)[:2] == ([16, 17], [6, 7])
+
+
+def test_a_removal_that_was_broken_off_verifies_and_is_finished_by_the_next(
+    aged: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.db.audit.removing.MOST_SEALED", 3)
+
+    async def break_off(db: Database) -> None:
+        due = await db.read(verifying_next(Verdict(), MIDNIGHT - 30 * DAY, 10))
+        assert due is not None and await db.write(noting_removal(due, NOW))
+        await db.write(removing_records())
+
+    async def run() -> None:
+        db = await open_database(aged)
+        await break_off(db)
+        await db.close()
+
+    asyncio.run(run())
+    seal_all(aged)
+    between, verdict = left(aged), verified(aged)
+    monkeypatch.undo()
+
+    assert between == ([*range(4, 14)], [2, 3, 4, 5], [*range(4, 13)])
+    assert verdict.faults == []
+    assert removed(aged, KEEP_ALL) == 2
+    assert left(aged)[0] == [*range(6, 14)]
+
+
+def test_two_who_remove_at_once_note_it_once(aged: str) -> None:
+    async def remove(db: Database) -> None:
+        try:
+            async for _ in removing_expired(db, PERIOD, NOW):
+                pass
+        except DatabaseUnavailable:  # the other one holds the table: the next run goes on
+            pass
+
+    async def run() -> None:
+        databases = [await open_database(aged) for _ in range(3)]
+        await asyncio.gather(*map(remove, databases))
+        await remove(databases[0])
+        for db in databases:
+            await db.close()
+
+    asyncio.run(run())
+
+    assert [one for one in told(aged) if one[2] == "retention audit"] == [REMOVAL]
+    assert (ids(aged, "audit_record"), verified(aged).faults) == ([*range(6, 14)], [])
+
+
+# --- what is not sanctioned -----------------------------------------------------------------------
+
+
+def test_what_was_tampered_with_is_not_removed(aged: str) -> None:
+    raw.run(aged, *GUARDS[kind_of(aged)], "UPDATE audit_record SET actor_id = 2 WHERE id = 4")
+
+    with pytest.raises(RetentionRefused, match="the records of seal 2 are not those that were sealed"):
+        removed(aged)
+
+    assert left(aged)[0] == [*range(1, 13)]
+    assert verified(aged).faults == ["the records of seal 2 are not those that were sealed"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM audit_record WHERE id >= 5",
+        "DELETE FROM audit_record WHERE id = 6",
+        "DELETE FROM audit_seal WHERE id = 3",
+        "DELETE FROM audit_entry WHERE record_id = 7",
+        "UPDATE audit_record SET actor_id = 2 WHERE id = 6",
+        "DELETE FROM audit_checkpoint",
+        "UPDATE audit_checkpoint SET last_record_id = 9",
+    ],
+)
+def test_behind_the_checkpoint_the_database_refuses_a_change(aged: str, change: str) -> None:
+    removed(aged)
+    before = left(aged)
+
+    with pytest.raises(Exception, match="the audit trail is only added to"):
+        raw.run(aged, change)
+
+    assert (left(aged), verified(aged).faults) == (before, [])
+
+
+def a_checkpoint(seal: int, record: int, hash: str) -> str:
+    moment = "'2026-11-21T09:00:00.000000Z'"
+    return (
+        "INSERT INTO audit_checkpoint"
+        " (seal_id, last_record_id, hash, record_count, seal_count, seal_date, moment)"
+        f" VALUES ({seal}, {record}, {hash}, 9, 3, {moment}, {moment})"
+    )
+
+
+OF_SEAL_3 = "(SELECT hash FROM audit_seal WHERE id = 3)"
+
+
+@pytest.mark.parametrize(
+    ("seal", "record", "hash"),
+    [
+        (3, 9, "'0'"),
+        (3, 10, OF_SEAL_3),
+        (9, 9, OF_SEAL_3),
+        (4, 12, "(SELECT hash FROM audit_seal WHERE id = 4)"),  # the newest
+    ],
+)
+def test_a_checkpoint_of_no_seal_is_refused(aged: str, seal: int, record: int, hash: str) -> None:
+    with pytest.raises(Exception, match="a checkpoint names a seal that exists and is not the newest"):
+        raw.run(aged, a_checkpoint(seal, record, hash))
+
+
+def test_a_removal_that_is_not_on_record_is_found(aged: str) -> None:
+    """Whoever may write to the database can add a checkpoint too, and then remove what lies before it."""
+    raw.run(aged, a_checkpoint(3, 9, OF_SEAL_3), "DELETE FROM audit_record WHERE id <= 9")
+    raw.run(aged, "DELETE FROM audit_entry WHERE record_id <= 9", "DELETE FROM audit_seal WHERE id <= 3")
+
+    assert verified(aged).faults == ["no sealed record says that the records up to seal 3 were removed"]
+
+
+def test_records_before_the_first_seal_that_are_gone_without_a_checkpoint_are_found(aged: str) -> None:
+    raw.run(
+        aged,
+        *GUARDS[kind_of(aged)],
+        "DELETE FROM audit_entry WHERE record_id <= 5",
+        "DELETE FROM audit_record WHERE id <= 5",
+        "DELETE FROM audit_seal WHERE id <= 2",
+    )
+
+    assert verified(aged).faults == ["the records of seal 3 are not those that were sealed"]
+
+
+def test_a_seal_that_was_noted_and_removed_cannot_be_compared(aged: str) -> None:
+    [(first,), (second,)] = raw.run(aged, "SELECT hash FROM audit_seal WHERE id <= 2 ORDER BY id")
+    removed(aged)
+
+    assert verified(aged, {2: second}).faults == []
+    assert verified(aged, {2: first}).faults == ["seal 2 is not the one that was noted"]
+    assert verified(aged, {1: first}).faults == [
+        f"seal 1 cannot be compared: it was removed with the records up to seal 2; note 2:{second} instead"
+    ]
+
+
+def test_a_look_at_the_newest_seal_alone_goes_on_from_the_checkpoint(aged: str) -> None:
+    removed(aged)
+    raw.run(aged, *GUARDS[kind_of(aged)], "DELETE FROM audit_seal WHERE id > 3")
+
+    assert run_read(aged, verifying_tail()).faults == []

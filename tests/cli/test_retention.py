@@ -1,0 +1,123 @@
+"""Promise: `retention` removes what is older than its settings keep it, says how much of what, and with
+`--dry-run` only says it."""
+
+import pytest
+
+from app.care.context import utc_now
+from app.db.audit.records import recording
+from app.db.tables import moment_as_text
+from app.settings import Settings
+from tests.audit.test_sealing import records, seal_all
+from tests.callers import load, run_write
+from tests.cli.conftest import Command, assert_sentence
+from tests.db import raw
+from tests.given import DAY, a_world
+
+
+def age(settings: Settings) -> None:
+    """Two events, one of them with a delivery that was given up, and two seals over three records, of 400
+    days ago; and a new seal."""
+    old = utc_now() - 400 * DAY
+    load(settings.database, a_world())
+    for number in (1, 2):
+        raw.run(
+            settings.database,
+            "INSERT INTO event (id, caregiver_id, client_id, kind, session_id, moment, hand_over_date)"
+            f" SELECT {number}, 1, 1, 'ASSIGNED', 1, '{moment_as_text(old)}', '{moment_as_text(old)}'",
+        )
+    raw.run(
+        settings.database,
+        "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
+        f" VALUES (1, 1, 1, 'DEAD', 11, '{moment_as_text(old)}')",
+    )
+    for count, moment in ((2, old), (1, old), (1, utc_now())):
+        run_write(settings.database, recording(records(count, moment=moment)))
+        seal_all(settings.database, moment)
+
+
+def test_what_is_over_is_removed_and_counted(command: Command, settings: Settings) -> None:
+    age(settings)
+    [(hash,)] = raw.run(settings.database, "SELECT hash FROM audit_seal WHERE id = 2")
+    before = raw.row_counts(settings.database)
+
+    counted = command("retention", "--dry-run", retention_audit="365")
+    unchanged = raw.row_counts(settings.database) == before
+    said = command("retention", retention_audit="365")
+
+    assert [(one.exit_code, one.stderr) for one in (counted, said)] == [(0, "")] * 2
+    assert unchanged
+    assert counted.stdout.splitlines() == [
+        "1 event to be removed (kept for 365 days)",
+        "1 dead delivery to be removed (kept for 90 days)",
+        "0 drafts to be removed (kept for 365 days)",
+        "3 audit records to be removed (kept for 365 days)",
+    ]
+    assert said.stdout.splitlines() == [
+        "2 events removed (kept for 365 days)",
+        "1 dead delivery removed (kept for 90 days)",
+        "0 drafts removed (kept for 365 days)",
+        "3 audit records removed (kept for 365 days)",
+        f"the audit trail is kept from behind this seal on; note it: 2:{hash}",
+    ]
+    verified = command("audit", "verify", "--noted", f"2:{hash}")
+    assert verified.exit_code == 0
+    sealed = f"{utc_now() - 400 * DAY:%Y-%m-%d}"
+    first, second, third, _ = verified.stdout.splitlines()
+    assert first.startswith(f"removed by retention: 3 records, sealed until {sealed}T")
+    assert second == f"the last seal of these was 2:{hash}"
+    assert third == "2 records under 2 seals, 0 faults"
+
+
+def test_nothing_is_removed_that_is_kept_for_ever(command: Command, settings: Settings) -> None:
+    age(settings)
+    before = raw.row_counts(settings.database)
+
+    said = command("retention", retention_events="0", retention_deliveries="0", retention_drafts="0")
+
+    assert said.stdout.splitlines() == [
+        "events are kept for ever (CARE_RETENTION_EVENTS=0)",
+        "dead deliveries are kept for ever (CARE_RETENTION_DELIVERIES=0)",
+        "drafts are kept for ever (CARE_RETENTION_DRAFTS=0)",
+        "audit records are kept for ever (CARE_RETENTION_AUDIT=0)",
+    ]
+    assert raw.row_counts(settings.database) == before
+
+
+def test_records_that_are_not_those_that_were_sealed_are_not_removed(
+    command: Command, settings: Settings
+) -> None:
+    age(settings)
+    raw.run(
+        settings.database,
+        "DROP TRIGGER audit_record_update"
+        if settings.database.startswith("sqlite")
+        else "DROP TRIGGER audit_record_change ON audit_record",
+        "UPDATE audit_record SET actor_id = 9 WHERE id = 1",
+    )
+
+    assert_sentence(
+        command("retention", retention_audit="365"),
+        "no audit record was removed: the records of seal 1 are not those that were sealed; see "
+        "`care-gateway audit verify`",
+    )
+    assert raw.run(settings.database, "SELECT count(*) FROM audit_record") == [(4,)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [
+        ("events", "6", 7),
+        ("deliveries", "-1", 1),
+        ("drafts", "1y", 1),
+        ("audit", "29", 30),
+        ("audit", "40000", 30),
+    ],
+)
+def test_a_period_that_is_no_period_is_refused(command: Command, name: str, value: str, least: int) -> None:
+    refused = command("retention", **{f"retention_{name}": value})
+
+    assert_sentence(
+        refused,
+        f"CARE_RETENTION_{name.upper()} cannot be used: must be 0 (kept for ever) or a number of days from "
+        f"{least} to 36500",
+    )
