@@ -25,6 +25,7 @@ NO_DEMO = (
 )
 METRICS_ADVICE = " (for metrics); CARE_METRICS_PORT chooses another"
 STOP_SECONDS = 5  # for answers that are under way; somebody may listen and never read
+ANSWER_SECONDS = 30  # for a worker process to answer the first one; on a busy machine a start takes some
 
 
 @click.command()
@@ -73,6 +74,7 @@ def serve_with(
             access_log=False,  # paths and queries name people's records
             server_header=False,
             timeout_graceful_shutdown=STOP_SECONDS,
+            timeout_worker_healthcheck=ANSWER_SECONDS,
             ws_max_size=settings.graphql_body_limit,  # uvicorn would gather 16 MiB, before anybody is let in
         )
     finally:

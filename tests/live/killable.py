@@ -1,4 +1,5 @@
-"""`python -m app`, except that SIGUSR1 raises MemoryError in the thread that writes to SQLite."""
+"""`python -m app`, except that SIGUSR1 raises MemoryError in the thread that writes to SQLite, and SIGUSR2
+makes the event loop hang for ever."""
 
 import signal
 import threading
@@ -12,8 +13,22 @@ def kill_writer(number: int, frame: object) -> None:
             raise_in(thread, MemoryError)
 
 
-# Worker processes import this module too, before they answer the first process: it has to load quickly.
-signal.signal(signal.SIGUSR1, kill_writer)
+def hang(number: int, frame: object) -> None:
+    from app import ending
+
+    ending.END_SECONDS = 1  # so long the test waits
+    print("hanging", flush=True)
+    threading.Event().wait()
+
+
+def install() -> None:
+    signal.signal(signal.SIGUSR1, kill_writer)
+    signal.signal(signal.SIGUSR2, hang)
+
+
+# A worker process of `serve` imports this module before it answers the first process: it has to load quickly.
+if __name__ in ("__main__", "__mp_main__"):
+    install()
 
 if __name__ == "__main__":
     from app.cli import main

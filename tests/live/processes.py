@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
@@ -36,11 +36,17 @@ def environment(**care: str) -> dict[str, str]:
 class Process:
     """`python -m app` with these words. What a test asks of `subprocess.Popen`, it can ask of it."""
 
-    def __init__(self, words: Sequence[str], care: dict[str, str], *files: IO[str]) -> None:
-        """What it says goes to these files, output first."""
+    def __init__(
+        self,
+        words: Sequence[str],
+        care: dict[str, str],
+        *files: IO[str],
+        prepare: Callable[[], None] | None = None,
+    ) -> None:
+        """What it says goes to these files, output first. It calls `prepare` before anything else."""
         self.files, self.said = files, list[str]()
         handed = [DupFd(files[0].fileno()), DupFd(files[-1].fileno())]
-        self.copy = LOADED.Process(target=begin, args=(words, environment(**care), handed))
+        self.copy = LOADED.Process(target=begin, args=(words, environment(**care), handed, prepare))
         self.copy.start()
         self.pid = self.copy.pid
 
@@ -76,8 +82,12 @@ class Process:
         return self.said
 
 
-def begin(words: Sequence[str], environ: dict[str, str], files: Sequence[DupFd]) -> None:
+def begin(
+    words: Sequence[str], environ: dict[str, str], files: Sequence[DupFd], prepare: Callable[[], None] | None
+) -> None:
     """In the copy, which goes on as `app/__main__.py` does."""
+    if prepare is not None:
+        prepare()
     for number, file in enumerate(files, start=1):
         os.dup2(file.detach(), number)
     sys.stdin = None  # there is none to be handed on to workers
@@ -129,12 +139,17 @@ class Served:
 
 @contextmanager
 def serving(
-    log: Path, *words: str, command: str = "serve", module: str = "", **care: str
+    log: Path,
+    *words: str,
+    command: str = "serve",
+    module: str = "",
+    prepare: Callable[[], None] | None = None,
+    **care: str,
 ) -> Iterator[Served]:
     """`serve` on a free port, from when it is ready; gone at the end of the block however that comes."""
     given = {"port": str(free_port()), "drain_seconds": "0"} | care
     with log.open("w+") as said:
-        process = begun([command, *words], module, given, said)
+        process = begun([command, *words], module, given, said, prepare)
         try:
             served = Served(process, f"http://127.0.0.1:{given['port']}", said)
             wait_until_ready(served, log)
@@ -145,10 +160,14 @@ def serving(
 
 
 def begun(
-    words: Sequence[str], module: str, care: dict[str, str], said: IO[str]
+    words: Sequence[str],
+    module: str,
+    care: dict[str, str],
+    said: IO[str],
+    prepare: Callable[[], None] | None = None,
 ) -> "Process | subprocess.Popen[str]":
     if not module:
-        return Process(words, care, said)
+        return Process(words, care, said, prepare=prepare)
     return subprocess.Popen(
         [sys.executable, "-m", module, *words],
         cwd=ROOT,

@@ -16,11 +16,12 @@ from tests.callers import load
 from tests.db import raw
 from tests.given import a_world
 from tests.live.edge import Answer, Edge, homework
+from tests.live.killable import install
 from tests.live.processes import PATIENCE, begun, serving
 
 pytestmark = pytest.mark.live
 
-KILLABLE = "tests.live.killable"
+KILLABLE = "tests.live.killable"  # for processes that start others
 STORED = "SELECT count(*) FROM assignment"
 
 
@@ -36,7 +37,7 @@ def test_a_server_whose_writer_ended_refuses_the_change_and_exits_with_1(
     tmp_path: Path, care: dict[str, str]
 ) -> None:
     before = raw.run(care["database_url"], STORED)
-    with serving(tmp_path / "log", module=KILLABLE, **care) as served:
+    with serving(tmp_path / "log", prepare=install, **care) as served:
         edge = Edge("127.0.0.1", int(served.url.rpartition(":")[2]), care["database_url"])
         served.process.send_signal(signal.SIGUSR1)
         answer = edge.ask(homework())
@@ -69,7 +70,7 @@ def test_a_worker_process_of_serve_whose_writer_ended_is_started_again(
 
 def test_a_dispatcher_process_whose_writer_ended_exits_with_1(tmp_path: Path, care: dict[str, str]) -> None:
     with (tmp_path / "log").open("w+") as said:
-        process = begun(["worker"], KILLABLE, care, said)
+        process = begun(["worker"], "", care, said, install)
         try:
             wait_until_said(tmp_path / "log", "dispatching without a webhook", 1)
             process.send_signal(signal.SIGUSR1)
@@ -82,6 +83,19 @@ def test_a_dispatcher_process_whose_writer_ended_exits_with_1(tmp_path: Path, ca
 
     assert code == 1
     assert "the database writer has ended, so the process ends" in (tmp_path / "log").read_text()
+
+
+def test_a_process_that_hangs_ends_after_sigterm_and_says_where_it_hung(
+    tmp_path: Path, care: dict[str, str]
+) -> None:
+    with serving(tmp_path / "log", prepare=install, **care | {"drain_seconds": "0"}) as served:
+        served.process.send_signal(signal.SIGUSR2)
+        wait_until_said(tmp_path / "log", "hanging", 1)
+        code, said = served.stop(signal.SIGTERM)
+
+    assert code == 1
+    assert "Timeout (0:00:01)!" in said
+    assert re.search(r'killable.py", line \d+ in hang', said)
 
 
 def processes_in(log: Path, number: int) -> list[int]:
