@@ -5,7 +5,7 @@ come here.
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 Code = str | None
@@ -38,6 +38,13 @@ class Homework:
     def skip_reminders(self) -> None:
         for moment, state in self.reminders.items():
             self.reminders[moment] = "SKIPPED" if state == "SCHEDULED" else state
+
+    def move(self, by: timedelta, now: datetime) -> None:
+        self.start, self.end = self.start + by, self.end + by
+        moved = {moment + by: state for moment, state in self.reminders.items() if state == "SCHEDULED"}
+        self.reminders = {
+            moment: state for moment, state in self.reminders.items() if state != "SCHEDULED"
+        } | {moment: "SKIPPED" if moment < now else "SCHEDULED" for moment in moved}
 
 
 @dataclass
@@ -80,6 +87,9 @@ class Life:
         if start != session.start:
             if session.start <= now:
                 return "WRONG_STATE"
+            for one in self.homework.values():
+                if one.session == number and not one.withdraw_date:
+                    one.move(start - session.start, now)
             session.start = start
             self.tell("SESSION_UPDATED", now, number)
         return None

@@ -10,9 +10,25 @@ def compare(life: Life, rows: Stored) -> None:
     assert {each["id"]: (each["start_date"], each["close_date"]) for each in rows["session"]} == {
         number: (session.start, session.close_date) for number, session in life.sessions.items()
     }
-    columns = ("end_date", "attempt", "score", "submit_date", "feedback_submit_date", "withdraw_date")
+    columns = (
+        "start_date",
+        "end_date",
+        "attempt",
+        "score",
+        "submit_date",
+        "feedback_submit_date",
+        "withdraw_date",
+    )
     assert {each["id"]: tuple(each[name] for name in columns) for each in rows["assignment"]} == {
-        number: (one.end, one.attempt, one.score, one.submit_date, one.feedback_date, one.withdraw_date)
+        number: (
+            one.start,
+            one.end,
+            one.attempt,
+            one.score,
+            one.submit_date,
+            one.feedback_date,
+            one.withdraw_date,
+        )
         for number, one in life.homework.items()
     }
     assert {each["id"]: (each["status"], each["feedback_status"]) for each in rows["assignment"]} == {

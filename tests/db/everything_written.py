@@ -64,6 +64,10 @@ def a_whole_life(written: Written) -> Operation[None]:
     session: int = (yield from by("caregiver: opening", opening(CAREGIVER, [asked])))[0]
     yield from by("caregiver: opening by id", opening(CAREGIVER, [NewSession(2, None, "Title", "", NOW)]))
     yield from by("caregiver: updating", updating(CAREGIVER, SessionChange(session, title="Another")))
+    to_come = NewSession(2, None, "Title", "", work.start_date + 2 * DAY, replace_window(work, 2 * DAY))
+    later: int = (yield from by("caregiver: opening one to come", opening(CAREGIVER, [to_come])))[0]
+    moved = SessionChange(later, start_date=NOW + 9 * DAY)
+    yield from by("caregiver: moving one to come", updating(CAREGIVER, moved))
     more = Homework(session, (BOOK, 2), work.start_date, work.end_date, work.remind_dates)
     for verb, within in (("assigning", None), ("assigning again", timedelta(minutes=1))):
         first, second = yield from by(f"caregiver: {verb}", assigning(LATER, more, within))
@@ -81,6 +85,15 @@ def a_whole_life(written: Written) -> Operation[None]:
         yield from by("caregiver: giving feedback", giving(CAREGIVER, Opinion(answer_set, "Good", score)))
     yield from by("caregiver: reopening", reopening(CAREGIVER, first))
     yield from by("caregiver: closing", closing(CAREGIVER, session))
+
+
+def replace_window(homework: Homework, by: timedelta) -> Homework:
+    return replace(
+        homework,
+        start_date=homework.start_date + by,
+        end_date=homework.end_date + by,
+        remind_dates=tuple(moment + by for moment in homework.remind_dates),
+    )
 
 
 def what_is_said() -> Operation[tuple[Said, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.given import DAY, HOUR, NOW, an_assignment
+from tests.given import DAY, HOUR, NOW, a_complete_assignment, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
 from tests.schema.changing import a_world_to_change, change, check_refusals, document
 from tests.schema.worlds import a_draft, global_id
@@ -87,8 +87,111 @@ def test_a_session_to_come_changes(
 
     assert answer == {"session": TO_COME | answered}
     after = stored(world)
-    assert changed(before, after) == {"session": {2: written}}
+    moved = {}
+    if "start_date" in written:  # homework 7 keeps its distance from the start, which was in three days
+        by = written["start_date"] - (NOW + 3 * DAY)
+        moved = {"assignment": {7: {"start_date": NOW + 4 * DAY + by, "end_date": NOW + 9 * DAY + by}}}
+    assert changed(before, after) == {"session": {2: written}} | moved
     assert told(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 1, 2, None, NOW)]
+
+
+WITH_HOMEWORK = {
+    "clientOpptId": "OPPT-1",
+    "title": "In spring",
+    "startDate": "2026-12-01T09:00:00Z",
+    "homework": {
+        "bookIds": ["1", "2"],
+        "startDate": "2026-12-01T09:00:00Z",
+        "endDate": "2026-12-08T18:00:00Z",
+        "remindDates": ["2026-12-01T09:00:00Z", "2026-12-07T18:00:00Z"],
+    },
+}
+HOMEWORK = "session { assignments { nodes { legacyId startDate endDate reminders { remindDate state } } } }"
+
+
+def moved_homework(number: str, start: str, end: str, *reminders: tuple[str, str]) -> dict[str, Any]:
+    moments = [{"remindDate": moment, "state": state} for moment, state in reminders]
+    return {"legacyId": number, "startDate": start, "endDate": end, "reminders": moments}
+
+
+@pytest.mark.parametrize(
+    ("start", "homework"),
+    [
+        (
+            "2026-12-11T10:30:00Z",
+            (
+                "2026-12-11T10:30:00Z",
+                "2026-12-18T19:30:00Z",
+                ("2026-12-11T10:30:00Z", "SCHEDULED"),
+                ("2026-12-17T19:30:00Z", "SCHEDULED"),
+            ),
+        ),
+        (
+            "2026-11-21T08:00:00Z",
+            (
+                "2026-11-21T08:00:00Z",
+                "2026-11-28T17:00:00Z",
+                ("2026-11-21T08:00:00Z", "SKIPPED"),
+                ("2026-11-27T17:00:00Z", "SCHEDULED"),
+            ),
+        ),
+    ],
+    ids=["later", "earlier than now"],
+)
+def test_homework_and_its_reminders_move_with_the_start_of_their_session(
+    world: Gateway, start: str, homework: tuple[Any, ...]
+) -> None:
+    caregiver = world.as_caregiver(1)
+    opened = change(caregiver, "createSession", "sessions { legacyId }", **WITH_HOMEWORK)
+    (number,) = (session["legacyId"] for session in opened["sessions"])
+
+    answer = change(caregiver, "updateSession", HOMEWORK, sessionId=number, startDate=start)
+
+    nodes = [moved_homework("13", *homework), moved_homework("12", *homework)]
+    assert answer == {"session": {"assignments": {"nodes": nodes}}}
+    back = change(caregiver, "updateSession", HOMEWORK, sessionId=number, title="In winter")
+    assert back == answer
+
+
+def test_only_pending_homework_and_scheduled_reminders_move(world: Gateway) -> None:
+    reminders = [
+        {"remindDate": NOW + 5 * DAY, "state": "SENT"},
+        {"remindDate": NOW + 6 * DAY, "state": "SKIPPED"},
+        {"remindDate": NOW + 7 * DAY},
+    ]
+    world.given(
+        [
+            a_complete_assignment(12, session=2, reminders=reminders),
+            an_assignment(13, session=2, endDate=None, reminders=reminders),
+            an_assignment(14, session=2, reminders=reminders),
+        ]
+    )
+    change(world.as_caregiver(1), "withdrawAssignment", assignmentId="14")
+    before = stored(world)
+
+    change(world.as_caregiver(1), "updateSession", sessionId="2", startDate="2026-11-25T09:00:00Z")
+
+    after = changed(before, stored(world))
+    (reminder,) = (
+        row["id"]
+        for row in before["reminder"]
+        if (row["assignment_id"], row["remind_date"]) == (13, NOW + 7 * DAY)
+    )
+    assert after == {
+        "session": {2: {"start_date": NOW + 4 * DAY}},
+        "assignment": {
+            7: {"start_date": NOW + 5 * DAY, "end_date": NOW + 10 * DAY},
+            13: {"start_date": NOW - 8 * DAY},
+        },
+        "reminder": {reminder: {"remind_date": NOW + 8 * DAY}},
+    }
+
+
+def test_a_start_that_moves_homework_out_of_bounds_is_refused(world: Gateway) -> None:
+    bounds = "startDate must lie between the years 1900 and 2999"
+    last = ({"startDate": "2999-12-31T00:00:00Z"}, "UNREADABLE", "startDate", bounds)
+
+    check_refusals(world, "updateSession", {"sessionId": "2"}, {"the last day": last})
 
 
 def test_a_running_session_gets_another_title(world: Gateway) -> None:

@@ -17,6 +17,7 @@ from app.care.bounds import LONGEST_TEXT, LONGEST_TITLE, check_moment, check_tex
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable, WrongState
 from app.care.sessions.reading import get_my_sessions, time_state
+from app.care.sessions.rescheduling import moving_homework
 from app.db.entities import known_moment
 from app.db.reads import Row
 from app.db.selection import Viewpoint, Wanted
@@ -248,6 +249,8 @@ def updating(viewpoint: Viewpoint, change: SessionChange) -> Operation[int]:
         return session_id
     changed = {"title": title, "description": description, "session_start": start}
     yield CHANGE_SESSION, {**held.values, **changed}
+    if start != held.start_date:
+        yield from moving_homework(held.values, start - held.start_date)
     yield TELL_OF_SESSIONS, {**held.values, "event": EventKind.SESSION_UPDATED}
     return session_id
 

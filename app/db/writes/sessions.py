@@ -1,17 +1,20 @@
 """Opening, changing and closing a session."""
 
-from sqlalchemy import Boolean, insert, literal, select, true, update
+from sqlalchemy import Boolean, and_, insert, literal, select, true, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
-from app.db.entities import table_of
+from app.db.entities import is_there, table_of
 from app.db.kept import recomputed
-from app.db.statements import DatabaseKind, Statement, id_parameter, moment_parameter, text_parameter
-from app.db.tables import Assignment, Client, Relationship, Reminder, ReminderState, Session
+from app.db.plans import without_index
+from app.db.statements import DatabaseKind, Statement, among, id_parameter, moment_parameter, text_parameter
+from app.db.tables import Assignment, AssignmentStatus, Client, Relationship, Reminder, ReminderState, Session
 
 SESSION = table_of(Session)
 CLIENT = table_of(Client)
 RELATIONSHIP = table_of(Relationship)
+ASSIGNMENT = table_of(Assignment)
+REMINDER = table_of(Reminder)
 
 
 def is_mine() -> ColumnElement[bool]:
@@ -78,26 +81,64 @@ def change_session(kind: DatabaseKind) -> ClauseElement:
     return update(SESSION).where(is_mine()).values(changed)
 
 
+def find_pending(kind: DatabaseKind) -> ClauseElement:
+    """The pending assignments of the session, with their windows."""
+    columns = (ASSIGNMENT.c.id, ASSIGNMENT.c.start_date, ASSIGNMENT.c.end_date)
+    return select(*columns).where(is_pending_of_session()).order_by(ASSIGNMENT.c.id)
+
+
+def is_pending_of_session() -> ColumnElement[bool]:
+    return and_(
+        ASSIGNMENT.c.session_id == id_parameter("session"),
+        ASSIGNMENT.c.caregiver_id == id_parameter("caregiver"),
+        ASSIGNMENT.c.status == AssignmentStatus.PENDING.value,
+        is_there(ASSIGNMENT),
+    )
+
+
+def move_assignments(kind: DatabaseKind) -> ClauseElement:
+    caregiver: ColumnElement[int] = ASSIGNMENT.c.caregiver_id
+    if kind == "sqlite":  # it finds them by their ids
+        caregiver = without_index(caregiver)
+    mine = and_(among(ASSIGNMENT.c.id, "assignments", kind), caregiver == id_parameter("caregiver"))
+    window = {"start_date": moment_parameter("start"), "end_date": moment_parameter("end")}
+    return update(ASSIGNMENT).where(mine).values(window)
+
+
+def find_scheduled_reminders(kind: DatabaseKind) -> ClauseElement:
+    of_session = select(ASSIGNMENT.c.id).where(is_pending_of_session())
+    return (
+        select(REMINDER.c.id, REMINDER.c.remind_date)
+        .where(REMINDER.c.assignment_id.in_(of_session), is_scheduled())
+        .order_by(REMINDER.c.id)
+    )
+
+
+def is_scheduled() -> ColumnElement[bool]:
+    return and_(
+        REMINDER.c.caregiver_id == id_parameter("caregiver"),
+        REMINDER.c.state == ReminderState.SCHEDULED.value,
+    )
+
+
+def move_reminders(kind: DatabaseKind) -> ClauseElement:
+    """Those of `reminders` that were not sent meanwhile."""
+    to = {"remind_date": moment_parameter("remind"), "state": text_parameter("state")}
+    return update(REMINDER).where(among(REMINDER.c.id, "reminders", kind), is_scheduled()).values(to)
+
+
 def close_session(kind: DatabaseKind) -> ClauseElement:
     return update(SESSION).where(is_mine()).values(is_closed=true(), close_date=moment_parameter("now"))
 
 
 def skip_reminders_of_session(kind: DatabaseKind) -> ClauseElement:
     """Nobody is reminded of what nobody can answer any more."""
-    reminder, assignment = table_of(Reminder), table_of(Assignment)
-    of_session = select(assignment.c.id).where(
-        assignment.c.session_id == id_parameter("session"),
-        assignment.c.caregiver_id == id_parameter("caregiver"),
+    of_session = select(ASSIGNMENT.c.id).where(
+        ASSIGNMENT.c.session_id == id_parameter("session"),
+        ASSIGNMENT.c.caregiver_id == id_parameter("caregiver"),
     )
-    return (
-        update(reminder)
-        .where(
-            reminder.c.assignment_id.in_(of_session),
-            reminder.c.caregiver_id == id_parameter("caregiver"),
-            reminder.c.state == ReminderState.SCHEDULED.value,
-        )
-        .values(state=ReminderState.SKIPPED.value)
-    )
+    skipped = update(REMINDER).where(REMINDER.c.assignment_id.in_(of_session), is_scheduled())
+    return skipped.values(state=ReminderState.SKIPPED.value)
 
 
 def recount(kind: DatabaseKind) -> ClauseElement:
@@ -111,6 +152,10 @@ RELATE = Statement(relate)
 ADD_SESSION = Statement(add_session, gives_ids=True)
 LOCK_WHOLE_SESSION = Statement(lock_whole_session)
 CHANGE_SESSION = Statement(change_session)
+FIND_PENDING = Statement(find_pending)
+MOVE_ASSIGNMENTS = Statement(move_assignments)
+FIND_SCHEDULED_REMINDERS = Statement(find_scheduled_reminders)
+MOVE_REMINDERS = Statement(move_reminders)
 CLOSE_SESSION = Statement(close_session)
 SKIP_REMINDERS_OF_SESSION = Statement(skip_reminders_of_session)
 RECOUNT = Statement(recount)

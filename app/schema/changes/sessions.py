@@ -67,7 +67,9 @@ class UpdateSessionInput:
         default=None, description="What it is about, up to 10,000 characters."
     )
     start_date: datetime | None = strawberry.field(
-        default=None, description="From when on it runs; can be moved until then."
+        default=None,
+        description="From when on it runs; can be moved until then. Its pending homework and scheduled "
+        "reminders move by the same time.",
     )
 
 

@@ -1,0 +1,37 @@
+"""Pending homework of a session that has not started: it moves with the start of the session."""
+
+from collections import defaultdict
+from datetime import datetime, timedelta
+
+from app.care.bounds import check_moment
+from app.db.entities import as_moment, known_moment
+from app.db.statements import Operation, Values
+from app.db.tables import ReminderState
+from app.db.writes.sessions import FIND_PENDING, FIND_SCHEDULED_REMINDERS, MOVE_ASSIGNMENTS, MOVE_REMINDERS
+
+
+def moving_homework(values: Values, by: timedelta) -> Operation[None]:
+    """The windows and the scheduled reminders of the session keep their distance from its start.
+
+    Homework that stayed where it was could begin before its session: it would remind the client of what they
+    cannot answer yet.
+    """
+    windows: dict[tuple[datetime, datetime | None], list[int]] = defaultdict(list)
+    for number, start, end in (yield FIND_PENDING, values):
+        windows[known_moment(start), as_moment(end)].append(number)
+    for (start, end), assignments in windows.items():
+        window = {"start": moved(start, by), "end": None if end is None else moved(end, by)}
+        yield MOVE_ASSIGNMENTS, {**values, **window, "assignments": assignments}
+    reminders: dict[datetime, list[int]] = defaultdict(list)
+    for number, moment in (yield FIND_SCHEDULED_REMINDERS, values):
+        reminders[known_moment(moment)].append(number)
+    for moment, numbers in reminders.items():
+        to = moved(moment, by)
+        state = ReminderState.SKIPPED if to < values["now"] else ReminderState.SCHEDULED
+        yield MOVE_REMINDERS, {**values, "reminders": numbers, "remind": to, "state": state}
+
+
+def moved(moment: datetime, by: timedelta) -> datetime:
+    to = moment + by
+    check_moment("startDate", to)
+    return to
