@@ -22,6 +22,7 @@ from app.auth.tokens import Verifier
 from app.background import Vitals
 from app.care.allowance import Allowances
 from app.care.context import utc_now
+from app.care.sessions.identifiers import IdentifierTries
 from app.db.audit.records import Recorder
 from app.db.drivers import Database, DatabaseError, open_database, sqlite_path
 from app.db.following import following
@@ -70,6 +71,7 @@ def create_app(
     manner = manner_of(settings)
     schema = schema_of_service(settings.engine, manner, *([tracing] if tracing else []))
     points = settings.points_per_minute
+    identifiers = settings.identifiers_per_hour
     documents = open_documents(settings, schema)
 
     @asynccontextmanager
@@ -102,6 +104,7 @@ def create_app(
                             settings.time_zone,
                             clock,
                             Allowances(points) if points else None,
+                            IdentifierTries(identifiers) if identifiers else None,
                         ),
                         "feed": feed,
                         "load": load,

@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "CARE_"
 USUAL_RATE = 300_000  # points in a minute
+USUAL_IDENTIFIERS = 30  # an hour
 
 
 class SettingsError(Exception):
@@ -257,6 +258,11 @@ class Settings(BaseSettings):
         description="points that a viewer may spend in a minute, in one process; 0: any number; unset: "
         "300,000 in production, any number in development",
     )
+    identifier_limit: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
+        None,
+        description="client identifiers that a caregiver may try in an hour, in one process: unknown ones "
+        "and those of new clients; 0: any number; unset: 30 in production, any number in development",
+    )
     introspection: bool | None = Field(
         None, description="on or off: whether the schema may be asked for; unset: in development only"
     )
@@ -325,6 +331,12 @@ class Settings(BaseSettings):
         if self.rate_limit is None:
             return 0 if self.in_development else USUAL_RATE
         return self.rate_limit
+
+    @property
+    def identifiers_per_hour(self) -> int:
+        if self.identifier_limit is None:
+            return 0 if self.in_development else USUAL_IDENTIFIERS
+        return self.identifier_limit
 
     @property
     def introspects(self) -> bool:

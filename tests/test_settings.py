@@ -66,6 +66,7 @@ DEFAULTS = {
     "depth_limit": 15,
     "cost_limit": 15_000,
     "rate_limit": None,
+    "identifier_limit": None,
     "introspection": None,
 }
 
@@ -116,6 +117,7 @@ GIVEN = {
     "CARE_DEPTH_LIMIT": ("10", 10),
     "CARE_COST_LIMIT": ("1000", 1000),
     "CARE_RATE_LIMIT": ("0", 0),
+    "CARE_IDENTIFIER_LIMIT": ("7", 7),
     "CARE_INTROSPECTION": ("on", True),
 }
 
@@ -242,6 +244,7 @@ UNREADABLE = [
     ("CARE_DEPTH_LIMIT", "65", "Input should be less than or equal to 64"),
     ("CARE_COST_LIMIT", "none", INTEGER),
     ("CARE_RATE_LIMIT", "-1", "Input should be greater than or equal to 0"),
+    ("CARE_IDENTIFIER_LIMIT", "-1", "Input should be greater than or equal to 0"),
 ]
 
 

@@ -13,6 +13,7 @@ from app.auth.tokens import LONGEST_TOKEN, Identity, Verifier
 from app.care.allowance import Allowances
 from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
+from app.care.sessions.identifiers import IdentifierTries
 from app.db.audit.records import Recorder
 from app.db.drivers import Database
 from app.db.entities import Table, table_of
@@ -77,6 +78,7 @@ class Door:
     time_zone: str
     clock: Callable[[], datetime] = utc_now
     allowances: Allowances | None = None
+    tries: IdentifierTries | None = None
     ticks: Callable[[], float] = time.monotonic
     entered: dict[str, Entered] = field(default_factory=dict, compare=False)  # by token
 
@@ -101,6 +103,7 @@ class Door:
             contract=contract,
             recorder=self.recorder,
             allowance=self.allowances.of(viewer) if self.allowances and viewer else None,
+            tries=self.tries,
             application=application,
         )
 

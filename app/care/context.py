@@ -10,6 +10,7 @@ from typing import TypeVar
 from app.care.allowance import Allowance
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.once import Once, making_once
+from app.care.sessions.identifiers import IdentifierTries
 from app.db.audit.records import DONE, About, Record, Recorder, about_answers, as_text, recorded
 from app.db.drivers import Database
 from app.db.selection import Viewpoint
@@ -46,6 +47,7 @@ class Context:
     contract: Contract = Contract.GRAPHQL
     recorder: Recorder | None = None  # of the audit trail; none where nothing is recorded
     allowance: Allowance | None = None  # how much the viewer may still ask for; None: any number
+    tries: IdentifierTries | None = None  # of client identifiers; None: any number
     application: str = ""  # the software that asks, as its token names it
     sealing: Future[bool] | None = None  # of the audit trail, by this request; whether more is to be sealed
 

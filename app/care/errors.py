@@ -6,7 +6,8 @@ CareError
 ├── CannotVerify    the key of the token is being fetched, and too many requests wait for it
 ├── KeyTaken        an Idempotency-Key that was given to another request
 ├── KeyInUse        ... or to this one, which is still being carried out
-├── RateLimited     the viewer has asked for too much within a minute; says how soon there is room again
+├── RateLimited     the viewer has asked for too much within a minute, or tried too many client identifiers
+│                   within an hour; says how soon there is room again
 ├── TooManyListening  ... or listens to as much as one may already
 ├── EventsExpired   the events since the one to resume from are no longer all kept
 └── Refused         something a person can mend; names the members it is about
@@ -82,8 +83,8 @@ class KeyInUse(CareError):
 class RateLimited(CareError):
     code = "RATE_LIMITED"
 
-    def __init__(self, seconds: int) -> None:
-        super().__init__("too much was asked for within a minute")
+    def __init__(self, seconds: int, message: str = "too much was asked for within a minute") -> None:
+        super().__init__(message)
         self.seconds = seconds
 
 

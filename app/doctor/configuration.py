@@ -69,6 +69,9 @@ def relaxed(settings: Settings) -> list[Finding]:
     if not settings.points_per_minute:
         said = "CARE_RATE_LIMIT is 0: one account can take all there is"
         found.append(look("settings", said, "leave it out for 300000 points a minute"))
+    if not settings.identifiers_per_hour:
+        said = "CARE_IDENTIFIER_LIMIT is 0: a caregiver may try any number of client identifiers"
+        found.append(look("settings", said, "leave it out for 30 an hour"))
     if settings.trusted_manifest and settings.trusted_documents is Trust.OFF:
         said = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any document runs"
         found.append(look("settings", said, "set it to audit, later to enforce"))

@@ -62,6 +62,7 @@ def test_settings_that_cannot_be_read_are_the_one_finding(ask: Ask) -> None:
 IGNORED = "CARE_WEATHER is not a setting and is ignored"
 OPEN = "CARE_INTROSPECTION is on: strangers to the API learn its schema with any token"
 UNLIMITED = "CARE_RATE_LIMIT is 0: one account can take all there is"
+ANY_IDENTIFIER = "CARE_IDENTIFIER_LIMIT is 0: a caregiver may try any number of client identifiers"
 UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any document runs"
 
 
@@ -79,6 +80,7 @@ UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any d
         ),
         ({"introspection": "on"}, [("good", "production"), ("look", OPEN)]),
         ({"rate_limit": "0"}, [("good", "production"), ("look", UNLIMITED)]),
+        ({"identifier_limit": "0"}, [("good", "production"), ("look", ANY_IDENTIFIER)]),
         ({"metrics_port": "9464"}, [("good", "production")]),
         (
             {"metrics_port": "9464", "metrics_host": "0.0.0.0"},

@@ -16,6 +16,7 @@ from app.care.assignments.homework import (
 from app.care.bounds import LONGEST_TEXT, LONGEST_TITLE, check_moment, check_text
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable, WrongState
+from app.care.sessions.identifiers import IdentifierTries
 from app.care.sessions.reading import get_my_sessions, time_state
 from app.care.sessions.rescheduling import moving_homework
 from app.db.entities import known_moment
@@ -70,7 +71,7 @@ async def create_session(ctx: Context, asked: NewSession, wanted: Wanted | None)
     planned = repeated(asked, ZoneInfo(ctx.time_zone))
     for one in planned[1:]:
         check_window(one)
-    opened = await ctx.write("createSession", opening(viewpoint, planned))
+    opened = await ctx.write("createSession", opening(viewpoint, planned, ctx.tries))
     return [] if wanted is None else await get_my_sessions(ctx, opened, wanted)
 
 
@@ -135,11 +136,16 @@ def later(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
     return found
 
 
-def opening(viewpoint: Viewpoint, planned: list[NewSession]) -> Operation[list[int]]:
+def opening(
+    viewpoint: Viewpoint, planned: list[NewSession], tries: IdentifierTries | None = None
+) -> Operation[list[int]]:
     """Sessions, their homework, their counters and events, in one transaction. Returns the new ids."""
     first = planned[0]
     values: Values = {"caregiver": viewpoint.caregiver, "now": viewpoint.now}
-    values["client"] = yield from finding_client(first, values)
+    if first.oppt_id is not None:
+        values["client"] = yield from finding_by_identifier(first.oppt_id, values, tries)
+    else:
+        values["client"] = yield from finding_my_client(first.client_id, values)
     if first.homework is not None:
         asked = values_of(first.homework)
         refuse_unknown_books(asked["books"], (yield COUNT_BOOKS, asked)[0][0], "homework.")
@@ -163,18 +169,23 @@ def opening(viewpoint: Viewpoint, planned: list[NewSession]) -> Operation[list[i
     return opened
 
 
-def finding_client(asked: NewSession, values: Values) -> Operation[int]:
-    if asked.oppt_id is not None:
-        # PostgreSQL takes no text with a zero character, not even to look for it.
-        found = [] if "\0" in asked.oppt_id else (yield FIND_CLIENT, {"oppt_id": asked.oppt_id})
-        if not found:
-            raise NotFound("client", "clientOpptId")
-    else:
-        found = yield FIND_MY_CLIENT, {**values, "of_client": asked.client_id}
-        if not found:
-            raise NotFound("client", "clientId")
-    client_id: int = found[0][0]
-    return client_id
+def finding_by_identifier(oppt_id: str, values: Values, tries: IdentifierTries | None) -> Operation[int]:
+    """Any caregiver who has the identifier may open a session, which is why tries are limited."""
+    # PostgreSQL takes no text with a zero character, not even to look for it.
+    found = [] if "\0" in oppt_id else (yield FIND_CLIENT, {**values, "oppt_id": oppt_id})
+    is_known = bool(found and found[0][1])
+    if tries is not None and not is_known:
+        tries.count(values["caregiver"])
+    if not found:
+        raise NotFound("client", "clientOpptId")
+    return int(found[0][0])
+
+
+def finding_my_client(client_id: int | None, values: Values) -> Operation[int]:
+    found = yield FIND_MY_CLIENT, {**values, "of_client": client_id}
+    if not found:
+        raise NotFound("client", "clientId")
+    return int(found[0][0])
 
 
 # --- changing and closing -------------------------------------------------------------------------

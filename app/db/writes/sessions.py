@@ -22,11 +22,14 @@ def is_mine() -> ColumnElement[bool]:
 
 
 def find_client(kind: DatabaseKind) -> ClauseElement:
-    """By the identifier that the client has outside this service: whoever knows it was told it."""
+    """By the identifier that the client has outside this service; and whether the caregiver knows them."""
+    is_related = select(literal(1)).where(
+        RELATIONSHIP.c.client_id == CLIENT.c.id, RELATIONSHIP.c.caregiver_id == id_parameter("caregiver")
+    )
     return (
-        select(CLIENT.c.id)
+        select(CLIENT.c.id, is_related.exists())
         .where(CLIENT.c.oppt_id == text_parameter("oppt_id"), CLIENT.c.erase_date.is_(None))
-        .with_for_update(read=True, key_share=True)
+        .with_for_update(read=True, key_share=True, of=CLIENT)
     )  # a client who is being erased meanwhile is gone
 
 

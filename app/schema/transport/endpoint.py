@@ -178,21 +178,21 @@ class Endpoint(GraphQL[Context, None]):
 
     async def run_posted(self, posted: Posted, context: Context) -> Reply:
         result = await self.execute(self.documents.admitted(posted, context.request_id), context)
-        return as_reply(as_response(result, context.request_id))
+        return reply_to(result, context)
 
     async def run_keyed(self, scope: Scope, posted: Posted, context: Context) -> Reply:
         """Once, if it changes something; nobody but the signed in may."""
         posted = self.documents.admitted(posted, context.request_id)
         changes = changes_in(self.schema, posted.query, posted.operation_name) if context.viewer else set()
         if not changes:
-            return as_reply(as_response(await self.execute(posted, context), context.request_id))
+            return reply_to(await self.execute(posted, context), context)
         refuse_several(changes)
         key = read_key(scope)
         once = once_for_operation(context, key, posted.query, posted.operation_name, posted.variables)
 
         async def run(context: Context) -> tuple[Reply, bool]:
             result = await self.execute(posted, context)
-            return as_reply(as_response(result, context.request_id)), not result.errors
+            return reply_to(result, context), not result.errors
 
         return await answer_once(self.running, context, once, run)
 
@@ -293,6 +293,16 @@ def refused(refusal: CareError, request_id: str) -> Reply:
     body = orjson.dumps(refusal_at_the_door(refusal, request_id))
     status = STATUS.get(type(refusal), 400)
     return Reply(body, status, HEADERS_OF_STATUS.get(status, ()))
+
+
+def reply_to(result: ExecutionResult, context: Context) -> Reply:
+    """Beside a 429, what was refused says itself when to come again."""
+    reply = as_reply(as_response(result, context.request_id))
+    if reply.status != 429:
+        return reply
+    refusals = (error.original_error for error in result.errors or ())
+    seconds = max((one.seconds for one in refusals if isinstance(one, RateLimited)), default=1)
+    return reply._replace(headers=((RETRY_AFTER[0], b"%d" % seconds),))
 
 
 def as_reply(response: dict[str, Any]) -> Reply:

@@ -48,20 +48,21 @@ async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) ->
     ]
     allowance = scope["state"].get("allowance")
     if allowance is not None:
-        headers += rate_headers(allowance, reply.status)
+        headers += rate_headers(allowance)
+        if reply.status == 429 and not any(name == RETRY_AFTER[0] for name, _ in reply.headers):
+            headers.append((RETRY_AFTER[0], b"%d" % allowance.wait))
     body = b"" if scope["method"] == "HEAD" else reply.body  # the headers are those of the GET
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-def rate_headers(allowance: Allowance, status: int) -> list[tuple[bytes, bytes]]:
+def rate_headers(allowance: Allowance) -> list[tuple[bytes, bytes]]:
     """draft-ietf-httpapi-ratelimit-headers: the quota, what is left of it, and when it is whole again."""
     left, seconds = max(0, int(allowance.left)), allowance.seconds_until_full()
-    headers = [
+    return [
         (b"ratelimit-policy", b'"default";q=%d;w=%d' % (allowance.points, MINUTE)),
         (b"ratelimit", b'"default";r=%d;t=%d' % (left, seconds)),
     ]
-    return [*headers, (b"retry-after", b"%d" % allowance.wait)] if status == 429 else headers
 
 
 def header(scope: Scope, name: bytes) -> str | None:
