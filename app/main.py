@@ -113,6 +113,8 @@ def create_app(
                     }
         finally:
             await feed.close()
+            if recorder:
+                await recorder.refusals.close()
             await db.close()
 
     house = House(

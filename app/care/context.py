@@ -1,6 +1,7 @@
 """Who is asking, of which database, at what moment: the first argument of every care function."""
 
 from asyncio import Future
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -18,6 +19,8 @@ from app.db.statements import Operation
 from app.db.tables import AuditActor, Contract
 
 Result = TypeVar("Result")
+Named = Mapping[str, list[int]]  # ids by the kind of row, as the audit trail names kinds
+NOTHING_NAMED: Named = {}
 
 
 def utc_now() -> datetime:
@@ -82,6 +85,21 @@ class Context:
     async def record(self, what: str, about: About, outcome: str = DONE) -> None:
         if self.recorder is not None:
             await self.recorder.keep(self.record_of(what, outcome, about))
+
+    async def refused(self, what: str, refusal: CareError, named: Named = NOTHING_NAMED) -> CareError:
+        """The refusal of a read, for the caller to raise. It is on record before it is answered, with the ids
+        that were named; of many refusals in a minute only their number is."""
+        if self.recorder is not None:
+            about: About = [(None, None, dict(named))] if named else []
+            await self.recorder.refusals.keep(self.record_of(what, refusal.code, about))
+        return refusal
+
+    async def admit(self, role: Role, what: str, named: Named = NOTHING_NAMED) -> int:
+        """The viewer's id, if the viewer holds the role that `what` needs; the refusal is on record."""
+        try:
+            return self.signed_in_as(role)
+        except NotAllowed as refusal:
+            raise await self.refused(what, refusal, named) from None
 
     def record_of(self, what: str, outcome: str, about: About) -> Record:
         viewer = self.signed_in()

@@ -37,7 +37,7 @@ def is_my_client(client: FromClause) -> ColumnElement[bool]:
 
 async def list_my_clients(ctx: Context, window: Window, wanted: Wanted) -> Page:
     """Those a caregiver has or had a session with."""
-    ctx.signed_in_as(Role.CAREGIVER)
+    await ctx.admit(Role.CAREGIVER, "clients")
     window = replace(window, where=(Where(is_my_client),))
     viewpoint = ctx.viewpoint()
     return await ctx.read("clients", viewpoint, list_rows(Client, viewpoint, window, wanted))

@@ -9,6 +9,7 @@ from app.care.answers.reading import is_joined
 from app.care.context import Context, Role
 from app.care.errors import EventsExpired, NotFound
 from app.care.sessions.reading import get_my_sessions
+from app.db.audit.records import EVENTS, SESSIONS
 from app.db.reads import Row, get_rows, seen_from
 from app.db.selection import NEWEST, Viewpoint, Wanted, Where
 from app.db.statements import Operation
@@ -67,12 +68,13 @@ async def watch_changes(ctx: Context, session_id: int | None, is_in_session: boo
         return Watch(kinds)
     asked = [] if session_id is None else [session_id]
     if not await get_my_sessions(ctx, asked, Wanted(frozenset({"id"}))):
-        raise NotFound("session", "sessionId")
+        refusal = NotFound("session", "sessionId")
+        raise await ctx.refused("assignmentChanged", refusal, {SESSIONS: asked} if asked else {})
     return Watch(kinds, session_id)
 
 
-def watch_reminders(ctx: Context) -> Watch:
-    ctx.signed_in_as(Role.CLIENT)
+async def watch_reminders(ctx: Context) -> Watch:
+    await ctx.admit(Role.CLIENT, "reminderDue")
     return Watch(DUE)
 
 
@@ -80,7 +82,8 @@ async def place_after(ctx: Context, event_id: int | None) -> Place:
     """Behind an event that the viewer was told of."""
     kinds = ALL_TOLD[ctx.signed_in().role]
     if event_id is None or not await ctx.db.read(finding(ctx.viewpoint(), kinds, event_id)):
-        raise NotFound("event", "after")
+        named = {} if event_id is None else {EVENTS: [event_id]}
+        raise await ctx.refused("event", NotFound("event", "after"), named)
     return Place(event_id)
 
 

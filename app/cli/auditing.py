@@ -9,6 +9,7 @@ from app.care.audit import seal
 from app.care.context import utc_now
 from app.cli.running import NUMBER, Group, on_database, settings_or_warn
 from app.db.audit.reading import Recorded, listing_records
+from app.db.audit.records import DONE
 from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers import Database
 from app.db.tables import AuditActor, moment_as_text
@@ -45,8 +46,14 @@ def audit() -> None:
 @click.option(
     "--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Only from this day (UTC) on."
 )
+@click.option("--refused", "is_refused", is_flag=True, help="Only what was refused.")
 def list_audit(
-    client: int | None, caregiver: int | None, actor: str | None, actor_id: int | None, since: object
+    client: int | None,
+    caregiver: int | None,
+    actor: str | None,
+    actor_id: int | None,
+    since: object,
+    is_refused: bool,
 ) -> None:
     """Print the records, oldest first: a JSON object each."""
     first = "" if since is None else str(since)[:10]
@@ -54,6 +61,7 @@ def list_audit(
     def is_asked(one: Recorded) -> bool:
         return (
             moment_as_text(one.moment) >= first
+            and (one.outcome != DONE or not is_refused)
             and (actor is None or one.actor == actor.upper())
             and (actor_id is None or one.actor_id == actor_id)
             and (client is None or any(parties[1] == client for parties in one.about))

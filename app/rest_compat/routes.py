@@ -17,8 +17,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app import paths
 from app.auth.door import Door
 from app.care.context import Context, Role
-from app.care.errors import CareError, KeyInUse, Unreadable
+from app.care.errors import CareError, KeyInUse, NotAllowed, Unreadable
 from app.care.once import KeyScope
+from app.db.audit.records import ASSIGNMENTS
 from app.db.drivers import DatabaseUnavailable
 from app.db.selection import NEWEST
 from app.db.tables import Contract, TimeState
@@ -55,6 +56,14 @@ LARGEST_PAGE = 100
 MOST_DIGITS = 18
 NOTHING = [""]
 TIME_STATES = frozenset(state.value for state in TimeState)
+
+# As the audit trail names them, on both contracts.
+OPERATIONS = {
+    paths.LIST_CLIENT_SESSIONS: "sessions",
+    paths.LIST_CAREGIVER_ASSIGNMENTS: "assignments",
+    paths.GET_CAREGIVER_ASSIGNMENT: "assignment",
+    paths.ASSIGN_HOMEWORK: "assignHomework",
+}
 
 logger = logging.getLogger("care.legacy")
 Said = dict[str, Any] | Reply
@@ -202,8 +211,17 @@ async def enter(scope: Scope, role: Role, path: str) -> Context:
         raise
     usage.note(path, ctx, scope)
     state["allowance"] = ctx.allowance
-    ctx.signed_in_as(role)
+    try:
+        ctx.signed_in_as(role)
+    except NotAllowed as refusal:
+        raise await ctx.refused(OPERATIONS[path], refusal, named_in(scope)) from None
     return ctx
+
+
+def named_in(scope: Scope) -> dict[str, list[int]]:
+    """The id that the path names, if it names one."""
+    text = last_part(scope)
+    return {ASSIGNMENTS: [int(text)]} if PATH_ID.fullmatch(text) and int(text) <= NEWEST else {}
 
 
 def last_part(scope: Scope) -> str:

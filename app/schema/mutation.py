@@ -52,9 +52,9 @@ ASSIGNED = "The assignments were added to the session."
 Payload = TypeVar("Payload")
 
 
-def ready(info: Info, role: Role) -> Context:
-    """Who may not change anything hears that before anything else."""
-    info.context.signed_in_as(role)
+async def ready(info: Info, role: Role) -> Context:
+    """Checks the role before anything else; a refusal is on record."""
+    await info.context.admit(role, info.field_name)
     return info.context
 
 
@@ -150,7 +150,7 @@ class Mutation:
 
     @strawberry.mutation(description="For caregivers: open a session with a client, or several.")
     async def create_session(self, info: Info, input: CreateSessionInput) -> CreateSessionPayload:
-        ctx = ready(info, Role.CAREGIVER)
+        ctx = await ready(info, Role.CAREGIVER)
         try:
             asked = read_new_session(input)
             rows: Any = await opening.create_session(ctx, asked, wanted_under(info, "sessions", Session))
@@ -160,7 +160,7 @@ class Mutation:
 
     @strawberry.mutation(description="For caregivers: change a session that is not closed.")
     async def update_session(self, info: Info, input: UpdateSessionInput) -> UpdateSessionPayload:
-        ctx = ready(info, Role.CAREGIVER)
+        ctx = await ready(info, Role.CAREGIVER)
         change = opening.SessionChange(
             read_id(input.session_id, Session), input.title, input.description, input.start_date
         )
@@ -176,7 +176,7 @@ class Mutation:
         description="For caregivers: close a session for good; it takes no homework and no answers any more."
     )
     async def close_session(self, info: Info, input: CloseSessionInput) -> CloseSessionPayload:
-        ctx, session_id = ready(info, Role.CAREGIVER), read_id(input.session_id, Session)
+        ctx, session_id = await ready(info, Role.CAREGIVER), read_id(input.session_id, Session)
         wanted = wanted_under(info, "session", Session)
         return await changed(
             CloseSessionPayload,
@@ -191,7 +191,7 @@ class Mutation:
         description="For caregivers: assign books to the client of a running session, all of them or none."
     )
     async def assign_homework(self, info: Info, input: AssignHomeworkInput) -> AssignHomeworkPayload:
-        ctx = ready(info, Role.CAREGIVER)
+        ctx = await ready(info, Role.CAREGIVER)
         wanted = wanted_under(info, "assignments", Assignment)
         try:
             refuse_missing(bookIds=input.book_ids, sessionId=input.session_id)
@@ -203,7 +203,7 @@ class Mutation:
 
     @strawberry.mutation(description="For caregivers: give a pending assignment more time.")
     async def extend_assignment(self, info: Info, input: ExtendAssignmentInput) -> ExtendAssignmentPayload:
-        ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
+        ctx, assignment_id = await ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "assignment", Assignment)
         return await changed(
             ExtendAssignmentPayload,
@@ -216,7 +216,7 @@ class Mutation:
     async def withdraw_assignment(
         self, info: Info, input: WithdrawAssignmentInput
     ) -> WithdrawAssignmentPayload:
-        ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
+        ctx, assignment_id = await ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "session", Session)
         return await changed(
             WithdrawAssignmentPayload,
@@ -229,7 +229,7 @@ class Mutation:
         description="For caregivers: say when the client is reminded of a pending assignment."
     )
     async def set_reminders(self, info: Info, input: SetRemindersInput) -> SetRemindersPayload:
-        ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
+        ctx, assignment_id = await ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "assignment", Assignment)
         return await changed(
             SetRemindersPayload,
@@ -242,7 +242,7 @@ class Mutation:
         description="For caregivers: have a submitted assignment answered once more; its history stays."
     )
     async def reopen_assignment(self, info: Info, input: ReopenAssignmentInput) -> ReopenAssignmentPayload:
-        ctx, assignment_id = ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
+        ctx, assignment_id = await ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "assignment", Assignment)
         return await changed(
             ReopenAssignmentPayload,
@@ -253,7 +253,7 @@ class Mutation:
 
     @strawberry.mutation(description="For caregivers: give feedback on a submission, or edit it.")
     async def give_feedback(self, info: Info, input: GiveFeedbackInput) -> GiveFeedbackPayload:
-        ctx = ready(info, Role.CAREGIVER)
+        ctx = await ready(info, Role.CAREGIVER)
         opinion = feedback.Opinion(read_id(input.answer_set_id, AnswerSet), input.text, input.score)
         try:
             refuse_missing(answerSetId=input.answer_set_id, text=input.text)
@@ -270,7 +270,7 @@ class Mutation:
 
     @strawberry.mutation(description="For clients: save the draft of an assignment; nobody else sees it.")
     async def save_answers(self, info: Info, input: SaveAnswersInput) -> SaveAnswersPayload:
-        ctx = ready(info, Role.CLIENT)
+        ctx = await ready(info, Role.CLIENT)
         answers = read_answers(input)
         wanted = wanted_under(info, "draft", AnswerSet)
         try:
@@ -285,7 +285,7 @@ class Mutation:
 
     @strawberry.mutation(description="For clients: submit the answers to an assignment, for good.")
     async def submit_answers(self, info: Info, input: SubmitAnswersInput) -> SubmitAnswersPayload:
-        ctx = ready(info, Role.CLIENT)
+        ctx = await ready(info, Role.CLIENT)
         answers = read_answers(input)
         try:
             refuse_missing(assignmentId=input.assignment_id)

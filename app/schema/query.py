@@ -16,6 +16,7 @@ from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable
 from app.care.own_data.telling import DataFormat, get_own_data
 from app.care.sessions.reading import get_my_sessions, list_my_sessions
+from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS
 from app.db.entities import Table
 from app.db.plans import Row
 from app.db.selection import Wanted, Window
@@ -53,6 +54,14 @@ LOOK_UPS: dict[Table, LookUp] = {
     Client: people.get_my_clients,
 }
 KINDS = {table.__name__: table for table in LOOK_UPS}
+# Those whose rows belong to people, as the audit trail names them: a failed look-up of one is on record.
+PERSONAL = {
+    "Session": SESSIONS,
+    "Assignment": ASSIGNMENTS,
+    "AnswerSet": ANSWER_SETS,
+    "Caregiver": CAREGIVERS,
+    "Client": CLIENTS,
+}
 
 
 async def look_up(info: Info, table: Table, text: str) -> Row:
@@ -63,7 +72,12 @@ async def look_up(info: Info, table: Table, text: str) -> Row:
         await LOOK_UPS[table](info.context, [number], wanted_rows(info, table)) if number is not None else []
     )
     if not rows:
-        raise NotFound(table.__name__.lower(), "id")
+        refusal = NotFound(table.__name__.lower(), "id")
+        kind = PERSONAL.get(table.__name__)
+        if kind is None:
+            raise refusal
+        named = {} if number is None else {kind: [number]}
+        raise await info.context.refused(info.field_name, refusal, named)
     return rows[0]
 
 
@@ -79,6 +93,12 @@ async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None
         if numbers:
             rows = await LOOK_UPS[table](info.context, numbers, wanted_rows(info, table).with_ids())
             found |= {(kind, row.id): row for row in rows}
+    missing: dict[str, list[int]] = {}
+    for one in dict.fromkeys(named):
+        if one is not None and one not in found and one[0] in PERSONAL:
+            missing.setdefault(PERSONAL[one[0]], []).append(one[1])
+    if missing:
+        await info.context.refused(info.field_name, NotFound("object", "id"), missing)
     return [None if one is None else found.get(one) for one in named]
 
 
@@ -269,9 +289,10 @@ class Query:
         first: First = PAGE,
         after: After = None,
     ) -> object:
-        info.context.signed_in_as(Role.CAREGIVER)
+        number = filter_number(client_id, Client) or 0
+        await info.context.admit(Role.CAREGIVER, info.field_name, {CLIENTS: [number]} if number else {})
         window = read_window(wanted_shape(info), AuditRecord, first, after)
-        return await list_audit_events(info.context, filter_number(client_id, Client) or 0, window)
+        return await list_audit_events(info.context, number, window)
 
     @strawberry.field(description="A book, by either form of its id.", graphql_type=book_types.Book | None)
     async def book(self, info: Info, id: EitherId) -> object:

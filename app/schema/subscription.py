@@ -96,7 +96,7 @@ class Subscription:
     )
     async def reminder_due(self, info: Info, after: After = None) -> AsyncGenerator[ReminderDue, None]:
         ctx = live(info)
-        watch = watching.watch_reminders(ctx)
+        watch = await watching.watch_reminders(ctx)
         place = await place_to_start(ctx, watch, after)
         return tell(ctx, watch, place, WantedOfEvent(info).reminder_due)
 

@@ -83,7 +83,6 @@ def test_what_shows_no_answers_leaves_no_record(gateway: Gateway) -> None:
     gateway.as_caregiver(1).data(
         "{ assignments { nodes { score answerSets { score } client { progress { assignmentCount } } } } }"
     )
-    gateway.as_caregiver(2).graphql(f"{{ assignment(id: 1) {{ {ANSWERS} }} }}")
     gateway.as_client(1).get(SESSIONS, params={"time-state": "RUNNING"})
 
     assert trail(gateway.settings.database) == []

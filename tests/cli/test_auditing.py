@@ -12,6 +12,8 @@ from tests.cli.conftest import Command
 from tests.db import raw
 from tests.given import DAY, NOW, a_client, a_world
 
+OUTCOMES = ("NOT_FOUND", "DONE", "REFUSED")
+
 
 def test_records_are_printed_oldest_first(command: Command, settings: Settings) -> None:
     run_write(settings.database, recording(records(2)))
@@ -48,6 +50,7 @@ def test_records_are_printed_oldest_first(command: Command, settings: Settings) 
         (("--actor-id", "2"), []),
         (("--since", "2026-11-22"), [3]),
         (("--since", "2026-11-21"), [1, 2, 3]),
+        (("--refused",), []),
     ],
 )
 def test_records_can_be_narrowed(
@@ -60,6 +63,15 @@ def test_records_can_be_narrowed(
     said = command("audit", "list", *words)
 
     assert [orjson.loads(line)["id"] for line in said.stdout.splitlines()] == found
+
+
+def test_refusals_can_be_listed_alone(command: Command, settings: Settings) -> None:
+    refused = [one._replace(outcome=outcome) for one, outcome in zip(records(3), OUTCOMES, strict=True)]
+    run_write(settings.database, recording(refused))
+
+    said = command("audit", "list", "--refused", "--actor-id", "1")
+
+    assert [orjson.loads(line)["outcome"] for line in said.stdout.splitlines()] == ["NOT_FOUND", "REFUSED"]
 
 
 def test_a_whole_trail_is_verified_with_its_last_seal(command: Command, settings: Settings) -> None:

@@ -1,8 +1,10 @@
 """Records of the audit trail: what one says, and how it is written before the answer leaves."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, TypeVar
@@ -23,6 +25,14 @@ Result = TypeVar("Result")
 MOST_TOGETHER = 32  # before a group waits for nobody more
 DONE = "DONE"  # the outcome of what was not refused
 
+MOST_REFUSALS = 20  # of one viewer that get a record each within a window, in one process
+WINDOW_SECONDS = 60
+MORE_REFUSALS, REFUSED = (
+    "moreRefusals",
+    "REFUSED",
+)  # operation and outcome of the record that counts the others
+END_SECONDS = 2  # for the last counts when the process ends
+
 # Nothing is said of changes: what cannot be shown may be what a change led to, and that is kept.
 NOT_RECORDED = "the database cannot take the record of this now, so it is not shown"
 
@@ -31,7 +41,12 @@ NOT_RECORDED = "the database cannot take the record of this now, so it is not sh
 Rows = dict[tuple[int, int], dict[str, list[int]]]
 About = list[tuple[int | None, int | None, dict[str, list[int]]]]
 ANSWER_SETS, ASSIGNMENTS, SESSIONS, BOOKS = "answerSets", "assignments", "sessions", "books"
+CAREGIVERS, CLIENTS, EVENTS = "caregivers", "clients", "events"
+COUNT = "count"
 DRAFTS = "drafts"  # answer sets that a client looks at or saves before submitting: no caregiver is told of it
+
+
+logger = logging.getLogger("care.audit")
 
 
 class Record(NamedTuple):
@@ -138,6 +153,53 @@ def recorded(operation: Operation[Result], record_of: Callable[[About], Record])
     return result
 
 
+class Refusals:
+    """Records refused reads: each one up to `MOST_REFUSALS` of a viewer in a window, and then their number.
+
+    So an account that tries identifiers leaves a record, and cannot fill the disk with records.
+    """
+
+    def __init__(self, keep: Callable[[Record], Awaitable[None]]) -> None:
+        self.keep_record = keep
+        self.counts: Counter[tuple[str, int | None]] = Counter()
+        self.last: dict[tuple[str, int | None], Record] = {}  # of the viewers over the number
+        self.window: asyncio.Task[None] | None = None
+
+    async def keep(self, record: Record) -> None:
+        """Returns when the record is stored, or counted."""
+        if self.window is None or self.window.done():
+            self.window = asyncio.create_task(self.end_window())
+        viewer = record.actor, record.actor_id
+        self.counts[viewer] += 1
+        if self.counts[viewer] > MOST_REFUSALS:
+            self.last[viewer] = record
+        else:
+            await self.keep_record(record)
+
+    async def end_window(self) -> None:
+        await asyncio.sleep(WINDOW_SECONDS)
+        self.window = None
+        await self.record_counts()
+
+    async def record_counts(self) -> None:
+        counts, self.counts = self.counts, Counter()
+        last, self.last = self.last, {}
+        for viewer, record in last.items():
+            count = counts[viewer] - MOST_REFUSALS
+            about = as_text([(None, None, {COUNT: [count]})])
+            try:
+                await self.keep_record(record._replace(operation=MORE_REFUSALS, outcome=REFUSED, about=about))
+            except Exception as fault:
+                logger.warning("%d refused reads could not be recorded: %s", count, type(fault).__name__)
+
+    async def close(self) -> None:
+        if self.window is not None:
+            self.window.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                await self.record_counts()
+
+
 @dataclass
 class Recorder:
     """Writes what is not part of a change. Those who wait at the same time share a commit."""
@@ -145,6 +207,10 @@ class Recorder:
     db: Database
     waiting: list[tuple[Record, asyncio.Future[None]]] = field(default_factory=list)
     work: asyncio.Task[None] | None = None
+    refusals: Refusals = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.refusals = Refusals(self.keep)
 
     async def keep(self, record: Record) -> None:
         """Returns when the record is stored for good; raises where it cannot be."""
