@@ -6,20 +6,36 @@ from datetime import datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import JSON, BigInteger, Boolean, Column, ColumnElement, FromClause, bindparam, literal_column
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    FromClause,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    type_coerce,
+)
 from sqlalchemy import Table as SqlTable
 from sqlmodel import SQLModel
 
 from app.db.tables import (
     CARE_TABLES,
+    NEVER_DUE,
+    WITHOUT_END,
     Answer,
     AnswerSet,
     Assignment,
+    AssignmentStatus,
     Book,
     Caregiver,
     Client,
     Feedback,
     Module,
+    Moment,
     Question,
     Reminder,
     SaveType,
@@ -74,6 +90,27 @@ def is_own_draft(answer_set: FromClause) -> ColumnElement[bool]:
     # Plus nothing: they are found by their assignment, not among all that the client ever answered.
     mine = answer_set.c.client_id + literal_column("0") == bindparam("client", type_=BigInteger)
     return (answer_set.c.save_type != SaveType.FINAL.value) & mine
+
+
+def literal(text: str) -> ColumnElement[Any]:
+    """Written into the statement: databases match no parameter with the expression of an index."""
+    return literal_column(f"'{text}'")
+
+
+def due_of(assignment: FromClause) -> ColumnElement[datetime]:
+    """The expression of the indexes by due date (db/tables.py)."""
+    is_pending = assignment.c.status == literal(AssignmentStatus.PENDING)
+    end_date = func.coalesce(assignment.c.end_date, literal(WITHOUT_END))
+    return type_coerce(case((is_pending, end_date), else_=literal(NEVER_DUE)), Moment)
+
+
+def is_due(assignment: FromClause) -> ColumnElement[bool]:
+    """Pending, in the form in which the indexes by due date find it."""
+    return due_of(assignment) < literal(NEVER_DUE)
+
+
+# Selected like columns, under these names.
+COMPUTED: dict[str, Callable[[FromClause], ColumnElement[Any]]] = {"due": due_of}
 
 
 LINKS: dict[Table, dict[str, ToOne | ToMany]] = {

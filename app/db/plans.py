@@ -6,13 +6,13 @@ from functools import lru_cache, partial
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from sqlalchemy import ColumnElement, FromClause, Select, String, and_, bindparam, func, select, true
+from sqlalchemy import ColumnElement, FromClause, Select, String, and_, bindparam, func, or_, select, true
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import ClauseElement, UnaryExpression
 from sqlalchemy.types import TypeEngine
 
-from app.db.entities import ENTITIES, Entity, Table, ToMany, ToOne, reader_of, table_of
-from app.db.selection import Link, ReaderRole, Shown, Wanted, Where
+from app.db.entities import COMPUTED, ENTITIES, Entity, Table, ToMany, ToOne, reader_of, table_of
+from app.db.selection import Link, Order, ReaderRole, Shown, Wanted, Where
 from app.db.statements import (
     Asked,
     DatabaseKind,
@@ -21,6 +21,7 @@ from app.db.statements import (
     count_parameter,
     each,
     id_parameter,
+    moment_parameter,
     the_one,
 )
 from app.db.tables import Answer, Moment
@@ -88,6 +89,7 @@ class Sketch:
     role: ReaderRole
     where: tuple[Where, ...] = ()
     link: ToOne | ToMany | None = None
+    order: Order | None = None
     columns: list[ColumnElement[Any]] = field(default_factory=list)
     places: dict[tuple[str, str], int] = field(default_factory=dict)
     joins: dict[tuple[str, str], tuple[FromClause, ColumnElement[bool], Entity]] = field(default_factory=dict)
@@ -105,7 +107,10 @@ class Sketch:
         spot = (str(source.description), name)
         if spot not in self.places:
             self.places[spot] = len(self.columns)
-            value = bindparam(name, type_=OF_REQUEST[name]) if name in OF_REQUEST else source.c[name]
+            if name in OF_REQUEST:
+                value: ColumnElement[Any] = bindparam(name, type_=OF_REQUEST[name])
+            else:
+                value = column_of(source, name)
             self.columns.append(value.label(f"c{len(self.columns)}"))
         return self.places[spot]
 
@@ -129,14 +134,23 @@ class Sketch:
         return [self.source, linked] if where.beside else [linked]
 
 
+def column_of(source: FromClause, name: str) -> ColumnElement[Any]:
+    return COMPUTED[name](source) if name in COMPUTED else source.c[name]
+
+
 def level_for(
-    table: Table, wanted: Wanted, role: ReaderRole, form: Form, where: tuple[Where, ...] = ()
+    table: Table,
+    wanted: Wanted,
+    role: ReaderRole,
+    form: Form,
+    where: tuple[Where, ...] = (),
+    order: Order | None = None,
 ) -> Level:
     """The plan of a whole selection; one that is used again has it at hand, uncompared with others."""
-    key = (table, role, form, where)
+    key = (table, role, form, where, order)
     level: Level | None = wanted.plans.get(key)
     if level is None:
-        level = wanted.plans[key] = new_level(table, wanted, role, form, where)
+        level = wanted.plans[key] = new_level(table, wanted, role, form, where, order)
     return level
 
 
@@ -147,9 +161,10 @@ def new_level(
     role: ReaderRole,
     form: Form,
     where: tuple[Where, ...],
+    order: Order | None = None,
     link: ToOne | ToMany | None = None,
 ) -> Level:
-    sketch = Sketch(ENTITIES[table], role, where, link)
+    sketch = Sketch(ENTITIES[table], role, where, link, order)
     if link is not None:
         sketch.place(sketch.source, parent_column(link))  # first, so that rows are grouped by row[0]
     row = lay_out(sketch, sketch.entity, sketch.source, wanted, ())
@@ -248,16 +263,15 @@ def lay_out_child(
 ) -> Callable[[Any], Any]:
     """Rows of a statement of their own stand at the end, the first ones last: more columns may come."""
     window = link.window
-    where = window.where if window else ()
+    where, order = (window.where, window.order) if window else ((), None)
+    form: Form = "pages" if window else "children"
     counted = window is not None and window.with_total and isinstance(target, ToMany)
     at = sketch.place(source, target.key if isinstance(target, ToOne) else "id")
     sketch.children.append(
         Child(
             key=itemgetter(at),
             path=path,
-            level=new_level(
-                target.target, link.wanted, sketch.role, "pages" if window else "children", where, target
-            ),
+            level=new_level(target.target, link.wanted, sketch.role, form, where, order, target),
             is_single=isinstance(target, ToOne) or target.is_single,
             count=count_of_children(target, sketch.role, where) if counted else None,
             shows=whose_answers(sketch, source, at) if target.target is Answer else None,
@@ -272,7 +286,7 @@ def whose_answers(sketch: Sketch, source: FromClause, at: int) -> Callable[[Any]
 
 
 def place_of(sketch: Sketch, entity: Entity, source: FromClause, name: str) -> Place:
-    read = None if name in OF_REQUEST else reader_of(entity.columns[name])
+    read = None if name in OF_REQUEST or name in COMPUTED else reader_of(entity.columns[name])
     return sketch.place(source, name), read
 
 
@@ -326,12 +340,26 @@ def body(
     return statement.where(belongs(sketch.source, sketch.entity, sketch.role, kind, leads))
 
 
+def beyond(order: Order | None, source: FromClause) -> list[ColumnElement[bool]]:
+    """The rows behind the last one of the page before.
+
+    The moment is compared twice: SQLite searches no index by a pair of an expression and a column.
+    """
+    if order is None:
+        return [source.c.id < id_parameter("before")]
+    moment, after = column_of(source, order.column), moment_parameter("after")
+    return [moment >= after, or_(moment > after, source.c.id > id_parameter("after_id"))]
+
+
+def sorting(order: Order | None, source: FromClause) -> list[ColumnElement[Any]]:
+    return [source.c.id.desc()] if order is None else [column_of(source, order.column), source.c.id]
+
+
 def page_of_rows(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
-    row_id = sketch.source.c.id
     return (
         body(sketch, kind, leads=not sketch.is_narrowed)
-        .where(*sketch.conditions(), row_id < id_parameter("before"))
-        .order_by(row_id.desc())
+        .where(*sketch.conditions(), *beyond(sketch.order, sketch.source))
+        .order_by(*sorting(sketch.order, sketch.source))
         .limit(count_parameter("limit"))
         .offset(count_parameter("offset"))
     )
@@ -358,30 +386,33 @@ def only_linked(link: ToMany, source: FromClause) -> list[ColumnElement[bool]]:
 
 
 def pages_of_parents(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
-    """The newest few of each parent, however many each has: a short search per parent, no window over all."""
+    """The first few of each parent, however many each has: a short search per parent, no window over all.
+
+    In another order than newest first all rows of a parent are read and sorted.
+    """
     assert isinstance(sketch.link, ToMany)
     row_id = sketch.source.c.id
     parents = each("parents", kind)
     near = table_of(sketch.entity.table).alias("n")
-    newest = (
+    few = (
         select(near.c.id)
         .where(
             near.c[sketch.link.key] == parents.c.value,
             belongs(near, sketch.entity, sketch.role, kind),
             *only_linked(sketch.link, near),
             *(where.says(near) for where in sketch.where),
-            near.c.id < id_parameter("before"),
+            *beyond(sketch.order, near),
         )
-        .order_by(near.c.id.desc())
+        .order_by(*sorting(sketch.order, near))
         .limit(count_parameter("limit"))
         .correlate(parents)
     )
     if kind == "sqlite":  # knows no LATERAL, but searches by a correlated list
-        start = parents.join(sketch.source, row_id.in_(newest.scalar_subquery()))
+        start = parents.join(sketch.source, row_id.in_(few.scalar_subquery()))
     else:
-        few = newest.lateral("few")
-        start = parents.join(few, true()).join(sketch.source, row_id == few.c.id)
-    return body(sketch, kind, start).order_by(row_id.desc())
+        each_few = few.lateral("few")
+        start = parents.join(each_few, true()).join(sketch.source, row_id == each_few.c.id)
+    return body(sketch, kind, start).order_by(*sorting(sketch.order, sketch.source))
 
 
 FORMS: dict[Form, Callable[..., ClauseElement]] = {

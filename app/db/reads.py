@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from app.db.entities import Table, table_of
 from app.db.plans import Adds, Child, Level, Row, count_of_rows, level_for
-from app.db.selection import NEWEST, ReaderRole, Viewpoint, Wanted, Where, Window
+from app.db.selection import Order, ReaderRole, Viewpoint, Wanted, Where, Window
 from app.db.statements import Operation, Statement, Values, id_parameter
 from app.db.tables import Relationship
 
@@ -24,6 +24,7 @@ class Page:
     has_next: bool
     has_previous: bool
     total: int | None
+    order: Order | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def read_from(viewpoint: Viewpoint) -> Operation[tuple[ReaderRole, Values]]:
 def list_rows(
     table: Table, viewpoint: Viewpoint, window: Window, wanted: Wanted, counted_by: CountedBy | None = None
 ) -> Operation[Page]:
-    """One page of a list, newest first."""
+    """One page of a list."""
     role, values = yield from read_from(viewpoint)
     values |= window.values
     total = None
@@ -83,8 +84,8 @@ def list_rows(
         total = int((yield count, values)[0][0])
     if not window.with_rows:
         return as_page([], window, total)
-    level = level_for(table, wanted, role, "page", window.where)
-    values |= {"before": window.before, "limit": window.first + 1, "offset": window.offset}
+    level = level_for(table, wanted, role, "page", window.where, window.order)
+    values |= {**window.bounds, "limit": window.first + 1, "offset": window.offset}
     rows = yield from rows_of(level, wanted, (level.statement, values), window)
     return as_page(rows, window, total)
 
@@ -106,8 +107,9 @@ def rows_of_ids(table: Table, viewpoint: Viewpoint, ids: list[int], wanted: Want
 
 def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
     """One row more than wanted was asked for: it only tells that there is a next page."""
-    has_previous = window.with_rows and (window.offset > 0 or window.before != NEWEST)
-    return Page(window.key, rows[: window.first], len(rows) > window.first, has_previous, total)
+    has_previous = window.with_rows and window.is_later_page
+    has_next = len(rows) > window.first
+    return Page(window.key, rows[: window.first], has_next, has_previous, total, window.order)
 
 
 # --- running the levels of a plan -----------------------------------------------------------------
@@ -158,7 +160,7 @@ def linked_rows(child: Child, wanted: Wanted, above: list[Any], values: Values) 
     link = at_path(wanted, child.path)
     window = link.window
     if window is not None:
-        values = {**values, **window.values, "before": window.before, "limit": window.first + 1}
+        values = {**values, **window.values, **window.bounds, "limit": window.first + 1}
     groups: dict[Any, list[Row]] = defaultdict(list)
     if window is None or window.with_rows:
         read = asking(child.level, values, "parents", parents)

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement
 
 NEWEST = 2**63 - 1  # a keyset that starts before the newest row: first and later pages are one statement
+
+After = tuple[datetime, int]  # the row that a page in another order follows: its moment, and its id
+FIRST: After = (datetime(1, 1, 1, tzinfo=UTC), 0)  # before all rows
 
 Shown = tuple[int, int, str, int]  # a caregiver, a client, and of which kind the answer set is that was read
 ViewerRole = Literal["caregiver", "client", "nobody"]
@@ -40,18 +43,39 @@ class Where(NamedTuple):
     beside: bool = False  # what `via` leads to is handed over beside the row, not in its place
 
 
+class Order(NamedTuple):
+    """An order of a list other than newest first: by a moment, then by id, both ascending."""
+
+    name: str  # in cursors
+    column: str  # of the table, or one of db.entities.COMPUTED
+
+
 @dataclass(unsafe_hash=True)  # not frozen, as every list makes several; nobody changes one
 class Window:
-    """Which part of a list, newest first. Two windows are equal when they need the same SQL."""
+    """Which part of a list, newest first if `order` is None. Equal windows need the same SQL."""
 
     first: int = field(default=20, compare=False)
-    before: int = field(default=NEWEST, compare=False)
+    before: int = field(default=NEWEST, compare=False)  # newest first: only rows with a lower id
+    order: Order | None = None
+    after: After = field(default=FIRST, compare=False)  # in another order: only rows behind this one
     offset: int = field(default=0, compare=False)
     key: str = field(default="", compare=False)  # by which a page is found among those of its row
     where: tuple[Where, ...] = ()
     values: dict[str, Any] = field(default_factory=dict, compare=False)  # what the conditions compare with
     with_rows: bool = True
     with_total: bool = False
+
+    @property
+    def is_later_page(self) -> bool:
+        return self.offset > 0 or self.before != NEWEST or self.after != FIRST
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """What the page's statement compares with."""
+        if self.order is None:
+            return {"before": self.before}
+        moment, number = self.after
+        return {"after": moment, "after_id": number}
 
 
 @dataclass(frozen=True)

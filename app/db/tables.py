@@ -219,6 +219,8 @@ class Session(SQLModel, table=True):
         Index("ix_session_caregiver", "caregiver_id", "id"),
         Index("ix_session_caregiver_open", "caregiver_id", "is_closed", "id"),
         Index("ix_session_client", "client_id", "id"),
+        Index("ix_session_caregiver_start", "caregiver_id", "start_date", "id"),
+        Index("ix_session_client_start", "client_id", "start_date", "id"),
         NEVER_REUSED,
     )
     id: int = new_id()
@@ -238,11 +240,21 @@ class Session(SQLModel, table=True):
     last_assignment_score: int | None = None
 
 
+# When an assignment is due, as one value that both databases index: its end date while it is pending, a
+# later moment if it has none, and the latest once it is submitted. `due_of` (db/entities.py) says the same.
+# The latest is not that of the calendar, which asyncpg sends as infinity.
+WITHOUT_END = "9999-12-30T00:00:00.000000Z"
+NEVER_DUE = "9999-12-31T00:00:00.000000Z"
+DUE = text(f"(CASE WHEN status = 'PENDING' THEN coalesce(end_date, '{WITHOUT_END}') ELSE '{NEVER_DUE}' END)")
+
+
 class Assignment(SQLModel, table=True):
     __table_args__ = (
         Index("ix_assignment_caregiver", "caregiver_id", "id"),
         Index("ix_assignment_client", "client_id", "id"),
-        Index("ix_assignment_session", "session_id", "id"),
+        Index("ix_assignment_caregiver_due", "caregiver_id", DUE, "id"),
+        Index("ix_assignment_client_due", "client_id", DUE, "id"),
+        Index("ix_assignment_session", "session_id", "id"),  # last: SQLite takes it where others seem as good
         Index("ix_assignment_book", "book_id"),
         NEVER_REUSED,
     )

@@ -16,6 +16,14 @@ MEANINGS: dict[str, tuple[str, dict[str, str]]] = {
             "FEEDBACK_GIVEN": "The caregiver responded, or mended the response.",
         },
     ),
+    "AssignmentOrder": (
+        "The order of a list of assignments.",
+        {
+            "NEWEST": "The assignment that was assigned last comes first.",
+            "DUE_SOONEST": "Pending ones by their end date, the earliest first, overdue ones included; then"
+            " pending ones without an end date; then submitted ones. Ties are in the order of assigning.",
+        },
+    ),
     "AssignmentStatus": (
         "Whether the present attempt at an assignment is submitted.",
         {"PENDING": "Not submitted yet.", "COMPLETE": "Submitted."},
@@ -81,6 +89,13 @@ MEANINGS: dict[str, tuple[str, dict[str, str]]] = {
             "FINAL": "It was submitted.",
             "DRAFT": "A draft that the client saved.",
             "AUTO_SAVE": "A draft that the client's device saved by itself.",
+        },
+    ),
+    "SessionOrder": (
+        "The order of a list of sessions.",
+        {
+            "NEWEST": "The session that was opened last comes first.",
+            "STARTS_SOONEST": "By start date, the earliest first; ties are in the order of opening.",
         },
     ),
     "TimeState": (

@@ -9,17 +9,24 @@ import strawberry
 from app.care import books, people
 from app.care.answers.reading import get_my_answer_sets
 from app.care.answers.submissions import SubmissionFilter, list_my_submissions
-from app.care.assignments.reading import AssignmentFilter, get_my_assignments, list_my_assignments
+from app.care.assignments.reading import ORDERS as ORDERS_OF_ASSIGNMENTS
+from app.care.assignments.reading import (
+    AssignmentFilter,
+    AssignmentOrder,
+    get_my_assignments,
+    list_my_assignments,
+)
 from app.care.audit import list_audit_events
 from app.care.books import BookFilter
 from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable
 from app.care.own_data.telling import DataFormat, get_own_data
-from app.care.sessions.reading import get_my_sessions, list_my_sessions
+from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
+from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS
 from app.db.entities import Table
 from app.db.plans import Row
-from app.db.selection import Wanted, Window
+from app.db.selection import Order, Wanted, Window
 from app.db.tables import (
     AnswerSet,
     Assignment,
@@ -103,12 +110,17 @@ async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None
 
 
 def asked_page(
-    info: Info, table: Table, first: int | None, after: str | None, offset: int | None = None
+    info: Info,
+    table: Table,
+    first: int | None,
+    after: str | None,
+    offset: int | None = None,
+    order: Order | None = None,
 ) -> tuple[Wanted, Window]:
     """What a list is asked for; who is not signed in learns nothing of how to ask."""
     info.context.signed_in()
-    wanted, shape = wanted_page(info, table)
-    return wanted, read_window(shape, table, first, after, offset)
+    wanted, shape = wanted_page(info, table, order)
+    return wanted, read_window(shape, table, first, after, offset, order)
 
 
 def filter_number(text: str | None, table: Table) -> int | None:
@@ -146,7 +158,8 @@ class Query:
         return await look_up_nodes(info, ids)
 
     @strawberry.field(
-        description="The viewer's own sessions, newest first.", graphql_type=Connection[session_types.Session]
+        description="The viewer's own sessions, newest first unless `orderBy` says otherwise.",
+        graphql_type=Connection[session_types.Session],
     )
     async def sessions(
         self,
@@ -154,11 +167,15 @@ class Query:
         time_state: Annotated[
             TimeState | None, strawberry.argument(description="Only sessions of this time state.")
         ] = None,
+        order_by: Annotated[
+            SessionOrder | None, strawberry.argument(description="The order of the list; null means NEWEST.")
+        ] = SessionOrder.NEWEST,
         first: First = PAGE,
         after: After = None,
         offset: Offset = None,
     ) -> object:
-        wanted, window = asked_page(info, Session, first, after, offset)
+        order = ORDERS_OF_SESSIONS.get(order_by)
+        wanted, window = asked_page(info, Session, first, after, offset, order)
         return await list_my_sessions(info.context, time_state, window, wanted)
 
     @strawberry.field(
@@ -169,7 +186,7 @@ class Query:
         return await look_up(info, Session, id)
 
     @strawberry.field(
-        description="The viewer's own assignments, newest first.",
+        description="The viewer's own assignments, newest first unless `orderBy` says otherwise.",
         graphql_type=Connection[assignment_types.Assignment],
     )
     async def assignments(
@@ -198,11 +215,13 @@ class Query:
         submitted_since: Annotated[
             datetime | None, strawberry.argument(description="Only those submitted at this moment or later.")
         ] = None,
+        order_by: session_types.OrderOfAssignments = AssignmentOrder.NEWEST,
         first: First = PAGE,
         after: After = None,
         offset: Offset = None,
     ) -> object:
-        wanted, window = asked_page(info, Assignment, first, after, offset)
+        order = ORDERS_OF_ASSIGNMENTS.get(order_by)
+        wanted, window = asked_page(info, Assignment, first, after, offset, order)
         asked = AssignmentFilter(
             time_state,
             status,

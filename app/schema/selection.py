@@ -11,7 +11,7 @@ from graphql.execution.values import VariableValues, get_argument_values
 
 from app.care.context import Context
 from app.db.entities import ENTITIES, Table
-from app.db.selection import Link, Wanted, Window
+from app.db.selection import Link, Order, Wanted, Window
 from app.engine.executor import notes_of
 from app.schema.types.lists import page_key, read_window
 
@@ -39,14 +39,14 @@ def wanted_under(info: Info, name: str, table: Table) -> Wanted | None:
     return noted(info, ("under", name, table), work)
 
 
-def wanted_page(info: Info, table: Table) -> tuple[Wanted, Window]:
+def wanted_page(info: Info, table: Table, order: Order | None = None) -> tuple[Wanted, Window]:
     """What is wanted of the rows of this connection, and whether rows and total are wanted at all."""
 
     def work(selection: "Selection") -> tuple[Wanted, Window]:
-        rows, window = selection.connection(selection.return_type, selection.root)
+        rows, window = selection.connection(selection.return_type, selection.root, order)
         return selection.wanted(table, rows.fields, rows.columns), window
 
-    return noted(info, ("page", table), work)
+    return noted(info, ("page", table, order), work)
 
 
 def wanted_shape(info: Info) -> Window:
@@ -171,13 +171,15 @@ class Selection:
         """A list inside a row: known by its arguments, so that equal ones are read once and others apart."""
         arguments = self.arguments(definition, group)
         kind: Any = get_named_type(definition.type)
-        rows, shape = self.connection(kind, group)
+        metadata = metadata_of(definition)
+        order = metadata["orders"].get(arguments.get("orderBy"))
+        rows, shape = self.connection(kind, group, order)
         key = page_key(name, arguments)
         target = ENTITIES[asked.table].links[name].target
         _, known, into = asked.pages.get(key, (name, Window(with_rows=False), Asked(target)))
         into.columns |= rows.columns
         self.gather(into, rows.fields)
-        where, values = metadata_of(definition)["page"](arguments)
+        where, values = metadata["page"](arguments)
         window = Window(
             key=key,
             where=where,
@@ -185,16 +187,20 @@ class Selection:
             with_rows=shape.with_rows or known.with_rows,
             with_total=shape.with_total or known.with_total,
         )
-        window = read_window(window, target, arguments.get("first"), arguments.get("after"))
+        first, after = arguments.get("first"), arguments.get("after")
+        window = read_window(window, target, first, after, order=order)
         asked.pages[key] = (name, window, into)
 
-    def connection(self, kind: GraphQLObjectType, fields: Fields) -> tuple[RowsAsked, Window]:
-        """What a connection asks of its rows; cursors are made of ids."""
+    def connection(
+        self, kind: GraphQLObjectType, fields: Fields, order: Order | None = None
+    ) -> tuple[RowsAsked, Window]:
+        """What a connection asks of its rows; cursors are made of ids and of what the order compares."""
         edge: Any = get_named_type(kind.fields["edges"].type)
         edges = self.named(kind, fields, "edges")
         nodes = self.named(kind, fields, "nodes") + self.named(edge, edges, "node")
         page_info = self.named(kind, fields, "pageInfo")
-        return RowsAsked(nodes, {"id"} if edges or page_info else set()), Window(
+        columns = set() if order is None else {order.column}
+        return RowsAsked(nodes, {"id", *columns} if edges or page_info else set()), Window(
             with_rows=bool(nodes or edges or page_info),
             with_total=bool(self.named(kind, fields, "totalCount")),
         )

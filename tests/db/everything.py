@@ -10,6 +10,7 @@ from app.auth.tokens import Identity
 from app.care.answers.reading import get_my_answer_sets
 from app.care.answers.submissions import SubmissionFilter, list_my_submissions
 from app.care.assignments.reading import (
+    DUE_SOONEST,
     AssignmentFilter,
     get_my_assignments,
     has_status,
@@ -20,7 +21,8 @@ from app.care.books import BookFilter, get_books, list_books
 from app.care.context import Context, Role, Viewer
 from app.care.own_data.telling import DataFormat, get_own_data
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
-from app.care.sessions.reading import get_my_sessions, list_my_sessions
+from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
+from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions
 from app.care.watching import CHANGES, Watch, finding, look, place_now
 from app.db.entities import ENTITIES, Table, ToOne
 from app.db.selection import Link, Wanted, Where, Window
@@ -45,6 +47,15 @@ SHAPES = {
     "rows": Window(),
     "rows and total": Window(with_total=True, before=70),
     "total": Window(with_rows=False, with_total=True),
+}
+BEHIND = (NOW, 7)  # a row of an earlier page
+BY_START = {
+    "by start": Window(order=ORDERS_OF_SESSIONS[SessionOrder.STARTS_SOONEST]),
+    "later by start": Window(order=ORDERS_OF_SESSIONS[SessionOrder.STARTS_SOONEST], after=BEHIND),
+}
+BY_DUE_DATE = {
+    "by due date": Window(order=DUE_SOONEST),
+    "later by due date": Window(order=DUE_SOONEST, after=BEHIND),
 }
 LITTLE = Wanted(frozenset({"id"}))
 Ask = Callable[[Context], Awaitable[Any]]
@@ -74,12 +85,31 @@ def everything_of(table: Table, depth: int = 2) -> Wanted:
         if link.target is Assignment and not isinstance(link, ToOne):
             pending = replace(page, where=(Where(has_status),), values={"status": "PENDING"})
             links.append(Link(name, wanted, pending))
+            links.append(Link(name, wanted, replace(pending, order=DUE_SOONEST)))
             of_book = replace(page, where=(Where(is_of_book),), values={"of_book": 1}, with_total=False)
             links.append(Link(name, wanted, of_book))
     return Wanted(frozenset({*entity.columns, "now"}), tuple(links))
 
 
 def lists() -> Iterator[tuple[str, Ask]]:
+    for (shape, window), state in product(BY_START.items(), (None, *TimeState)):
+        yield (
+            f"sessions({state}): {shape}",
+            lambda ctx, s=state, w=window: list_my_sessions(ctx, s, w, LITTLE),
+        )
+    for (shape, window), state, status, session, client, overdue in product(
+        BY_DUE_DATE.items(),
+        (None, TimeState.RUNNING),
+        (None, *AssignmentStatus),
+        (None, 4),
+        (None, 2),
+        (None, True),
+    ):
+        asked = AssignmentFilter(state, status, session, client, overdue)
+        yield (
+            f"assignments({state}, {status}, session={session}, client={client}, overdue={overdue}): {shape}",
+            lambda ctx, a=asked, w=window: list_my_assignments(ctx, a, w, LITTLE),
+        )
     for (shape, window), state in product(SHAPES.items(), (None, *TimeState)):
         yield (
             f"sessions({state}): {shape}",

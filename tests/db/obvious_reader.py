@@ -9,7 +9,7 @@ from typing import Any
 
 from app.db.entities import ENTITIES, Table, ToOne, as_moment
 from app.db.reads import Page
-from app.db.selection import NEWEST, Link, Viewpoint, Wanted, Window
+from app.db.selection import FIRST, NEWEST, Link, Viewpoint, Wanted, Window
 from app.db.tables import Moment
 from tests.db.random_world import PlainRow, PlainWorld, name_of
 
@@ -26,6 +26,24 @@ IN_ORDER = {
     "feedback": lambda row: row["id"],
     "reminders": lambda row: (row["remind_date"], row["id"]),
     "answers": lambda row: row["position"],
+}
+
+
+# Where pending assignments without an end date and submitted ones stand among those that are due.
+UNENDING = datetime.fromisoformat("9999-12-30T00:00:00Z")
+SUBMITTED = datetime.fromisoformat("9999-12-31T00:00:00.000000Z")
+
+
+def due(row: PlainRow) -> datetime:
+    if row["status"] != "PENDING":
+        return SUBMITTED
+    end: datetime | None = row["end_date"]
+    return UNENDING if end is None else end
+
+
+PLACES: dict[str, Callable[[PlainRow], tuple[datetime, int]]] = {
+    "DUE_SOONEST": lambda row: (due(row), row["id"]),
+    "STARTS_SOONEST": lambda row: (row["start_date"], row["id"]),
 }
 
 
@@ -58,12 +76,18 @@ class ObviousReader:
         total = len(rows) if window.with_total else None
         if not window.with_rows:
             return {"rows": [], "has_next": False, "has_previous": False, "total": total}
-        newest_first = sorted((r for r in rows if r["id"] < window.before), key=lambda r: -r["id"])
-        behind = newest_first[window.offset :]
+        if window.order is None:
+            in_order = sorted((r for r in rows if r["id"] < window.before), key=lambda r: -r["id"])
+            is_later = window.before != NEWEST
+        else:
+            place = PLACES[window.order.name]
+            in_order = sorted((r for r in rows if place(r) > window.after), key=place)
+            is_later = window.after != FIRST
+        behind = in_order[window.offset :]
         return {
             "rows": [self.say(table, row, wanted) for row in behind[: window.first]],
             "has_next": len(behind) > window.first,
-            "has_previous": window.offset > 0 or window.before != NEWEST,
+            "has_previous": window.offset > 0 or is_later,
             "total": total,
         }
 

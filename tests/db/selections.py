@@ -5,14 +5,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from app.care.assignments.reading import has_status, is_in_session, is_of_client
+from app.care.assignments.reading import DUE_SOONEST, has_status, is_in_session, is_of_client
 from app.care.sessions.reading import IN_TIME_STATE
+from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
 from app.db.entities import ENTITIES, Table, ToOne
-from app.db.selection import NEWEST, Link, Viewpoint, Wanted, Where, Window
+from app.db.selection import FIRST, NEWEST, Link, Viewpoint, Wanted, Where, Window
 from app.db.tables import Assignment, Session, TimeState
-from tests.db.obvious_reader import Keep, ObviousReader
+from tests.db.obvious_reader import SUBMITTED, UNENDING, Keep, ObviousReader
 from tests.db.random_world import ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS, PlainRow
-from tests.given import NOW
+from tests.given import DAY, HOUR, NOW
 
 DEEPEST = 4
 MOST_LINKS = 3  # of the rows of a list; below them two
@@ -22,6 +23,17 @@ ROOTS = [table for table, entity in ENTITIES.items() if "id" in entity.columns]
 VIEWPOINTS = st.one_of(
     st.integers(1, CAREGIVERS + 1).map(lambda number: Viewpoint(NOW, caregiver=number)),
     st.integers(1, CLIENTS + 1).map(lambda number: Viewpoint(NOW, client=number)),
+)
+ORDERS = {
+    Assignment: st.sampled_from((None, DUE_SOONEST)),
+    Session: st.sampled_from((None, *ORDERS_OF_SESSIONS.values())),
+}
+AFTER = st.one_of(
+    st.just(FIRST),
+    st.tuples(
+        st.sampled_from((NOW - 30 * DAY, NOW - HOUR, NOW, NOW + DAY, UNENDING, SUBMITTED)),
+        st.integers(0, ASSIGNMENTS + 1),
+    ),
 )
 BEFORE = st.one_of(st.just(NEWEST), st.integers(1, ASSIGNMENTS + 1))
 
@@ -52,11 +64,18 @@ def link_of(draw: st.DrawFn, table: Table, name: str, index: int, depth: int) ->
 
 
 @st.composite
+def places(draw: st.DrawFn, table: Table) -> dict[str, Any]:
+    """An order, and where in it the page begins."""
+    order = draw(ORDERS.get(table, st.none()))
+    return {"before": draw(BEFORE)} if order is None else {"order": order, "after": draw(AFTER)}
+
+
+@st.composite
 def nested_windows(draw: st.DrawFn, table: Table) -> Window:
     status = draw(st.sampled_from((None, *STATUSES))) if table is Assignment else None
     return Window(
         first=draw(st.integers(1, 4)),
-        before=draw(BEFORE),
+        **draw(places(table)),
         where=(Where(has_status),) if status else (),
         values={"status": status} if status else {},
         with_rows=draw(st.booleans()),
@@ -129,7 +148,7 @@ def questions(draw: st.DrawFn) -> Asked:
     filter = draw(filters(table))
     window = Window(
         first=draw(st.integers(1, 12)),
-        before=draw(BEFORE),
+        **draw(places(table)),
         offset=draw(st.sampled_from((0, 0, 3, 200))),
         where=filter.where,
         values=filter.values,

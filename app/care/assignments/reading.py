@@ -8,8 +8,9 @@ from sqlalchemy import ColumnElement, FromClause, and_, literal_column
 
 from app.care.context import Context
 from app.care.sessions.reading import IN_TIME_STATE, NOW, Moments, is_running
+from app.db.entities import due_of, is_due
 from app.db.reads import CountedBy, Page, Row, get_rows, list_rows
-from app.db.selection import Wanted, Where, Window
+from app.db.selection import Order, Wanted, Where, Window
 from app.db.statements import id_parameter, moment_parameter, text_parameter
 from app.db.tables import Assignment, AssignmentStatus, Session, TimeState
 
@@ -54,11 +55,25 @@ def is_among_overdue(assignment: FromClause, session: FromClause) -> ColumnEleme
     return and_(has_ended, assignment.c.status == AssignmentStatus.PENDING.value, is_running(session))
 
 
+def is_first_among_due(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
+    """The same in the form in which the indexes by due date find it: pending is part of being due."""
+    return and_(due_of(assignment) < NOW, is_running(session))
+
+
 def is_not_among_overdue(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
     return ~is_among_overdue(assignment, session)
 
 
 # --- the viewer's own -----------------------------------------------------------------------------
+
+
+class AssignmentOrder(StrEnum):
+    NEWEST = "NEWEST"
+    DUE_SOONEST = "DUE_SOONEST"
+
+
+DUE_SOONEST = Order(AssignmentOrder.DUE_SOONEST, "due")
+ORDERS: dict[str | None, Order] = {AssignmentOrder.DUE_SOONEST: DUE_SOONEST}  # the others are newest first
 
 
 @dataclass(frozen=True)
@@ -130,11 +145,15 @@ async def list_my_assignments(ctx: Context, asked: AssignmentFilter, window: Win
         of_sessions.append(Where(IN_TIME_STATE[asked.time_state]))
     if asked.status is not None:
         of_rows.append(Where(has_status))
+    by_due_date = window.order is DUE_SOONEST
+    if by_due_date and asked.status is AssignmentStatus.PENDING:
+        of_rows.append(Where(is_due))  # or submitted ones would be walked as well
     if asked.session_id is not None:
         of_rows.append(Where(is_in_session, narrows=True))
         of_sessions.append(Where(is_session, narrows=True))
     if asked.client_id is not None:
-        of_rows.append(Where(is_of_client, narrows=True))
+        is_in_one = asked.session_id is not None  # whose rows are found by the session, not by the client
+        of_rows.append(Where(is_of_client, "session") if is_in_one else Where(is_of_client, narrows=True))
         of_sessions.append(Where(is_of_client, narrows=True))
     values = {
         "status": asked.status,
@@ -145,6 +164,8 @@ async def list_my_assignments(ctx: Context, asked: AssignmentFilter, window: Win
     counted_by: CountedBy | None = CountedBy(Session, COUNTS[asked.status], tuple(of_sessions))
     if asked.is_overdue is not None:
         says = is_among_overdue if asked.is_overdue else is_not_among_overdue
+        if by_due_date and asked.is_overdue:
+            says = is_first_among_due
         of_rows.append(Where(says, via="session", beside=True))
         counted_by = None
     if asked.submitted_since is not None:

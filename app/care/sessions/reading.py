@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from datetime import datetime
+from enum import StrEnum
 from typing import TypeVar
 
 from sqlalchemy import ColumnElement, FromClause, and_, false, true
 
 from app.care.context import Context
 from app.db.reads import Page, Row, get_rows, list_rows
-from app.db.selection import Wanted, Where, Window
+from app.db.selection import Order, Wanted, Where, Window
 from app.db.statements import moment_parameter
 from app.db.tables import Session, TimeState
 
@@ -40,6 +41,17 @@ IN_TIME_STATE = {
     TimeState.COMPLETED: is_completed,
     TimeState.FUTURE: is_future,
     TimeState.RUNNING: is_running,
+}
+
+
+class SessionOrder(StrEnum):
+    NEWEST = "NEWEST"
+    STARTS_SOONEST = "STARTS_SOONEST"
+
+
+# The others are newest first.
+ORDERS: dict[str | None, Order] = {
+    SessionOrder.STARTS_SOONEST: Order(SessionOrder.STARTS_SOONEST, "start_date")
 }
 
 

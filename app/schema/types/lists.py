@@ -2,8 +2,10 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Any, Generic, TypeVar
 
 import strawberry
@@ -12,12 +14,19 @@ from app.care.errors import Unreadable
 from app.db.entities import Table
 from app.db.plans import Row
 from app.db.reads import Page
-from app.db.selection import Window
+from app.db.selection import After as Place
+from app.db.selection import Order, Window
+from app.db.tables import moment_as_text
 from app.schema.types.node import COMPUTES, read_number
 
 PAGE = 20
 MOST_ROWS = 100
 LARGEST_INT = 2**31 - 1
+
+# A cursor inside: `before` is the order newest first, which names no moment.
+CURSOR = re.compile(
+    r"(?P<kind>[A-Za-z]+):(?P<order>[A-Z_]+|before):(?P<number>[0-9]+)(:(?P<moment>[0-9T:.-]{26}Z))?"
+)
 
 NodeType = TypeVar("NodeType")
 
@@ -27,18 +36,21 @@ First = Annotated[
 ]
 After = Annotated[
     str | None,
-    strawberry.argument(description="A cursor: the page begins behind its item, and at the newest if null."),
+    strawberry.argument(
+        description="A cursor of a list in the same order: the page begins after its item; null starts at the"
+        " first item."
+    ),
 ]
 Offset = Annotated[
     int | None,
-    strawberry.argument(description="How many of the newest items to skip; not together with `after`."),
+    strawberry.argument(description="How many items to skip from the first; not together with `after`."),
 ]
 
 
 @strawberry.type(description="Where a page stands in its list.")
 class PageInfo:
-    has_next_page: bool = strawberry.field(description="Whether older items follow.")
-    has_previous_page: bool = strawberry.field(description="Whether newer items come before.")
+    has_next_page: bool = strawberry.field(description="Whether more items follow.")
+    has_previous_page: bool = strawberry.field(description="Whether items come before.")
     start_cursor: str | None = strawberry.field(description="That of the first item; null on an empty page.")
     end_cursor: str | None = strawberry.field(
         description="That of the last item; as `after` it asks for the next page. Null on an empty page."
@@ -56,15 +68,15 @@ def nodes_of(page: strawberry.Parent[Page]) -> Any:
 
 
 def edges_of(page: strawberry.Parent[Page]) -> Any:
-    return [Edge(cursor=cursor_of(row), node=row) for row in page.rows]
+    return [Edge(cursor=cursor_of(row, page.order), node=row) for row in page.rows]
 
 
 def page_info_of(page: strawberry.Parent[Page]) -> PageInfo:
     return PageInfo(
         has_next_page=page.has_next,
         has_previous_page=page.has_previous,
-        start_cursor=cursor_of(page.rows[0]) if page.rows else None,
-        end_cursor=cursor_of(page.rows[-1]) if page.rows else None,
+        start_cursor=cursor_of(page.rows[0], page.order) if page.rows else None,
+        end_cursor=cursor_of(page.rows[-1], page.order) if page.rows else None,
     )
 
 
@@ -73,7 +85,7 @@ def total_of(page: strawberry.Parent[Page]) -> int:
     return page.total
 
 
-@strawberry.type(description="One page of a list, newest first.")
+@strawberry.type(description="One page of a list.")
 class Connection(Generic[NodeType]):
     nodes: list[NodeType] = strawberry.field(resolver=nodes_of, metadata=COMPUTES, description="The items.")
     edges: list[Edge[NodeType]] = strawberry.field(
@@ -89,25 +101,47 @@ class Connection(Generic[NodeType]):
     )
 
 
-def cursor_of(row: Row) -> str:
-    return base64.b64encode(f"{row.table.__name__}:before:{row.id}".encode()).decode()
+def cursor_of(row: Row, order: Order | None) -> str:
+    """Names the order, and by which values the row has its place in it."""
+    said = f"{row.table.__name__}:before:{row.id}"
+    if order is not None:
+        stored = getattr(row, order.column)
+        moment = stored if isinstance(stored, str) else moment_as_text(stored)
+        said = f"{row.table.__name__}:{order.name}:{row.id}:{moment}"
+    return base64.b64encode(said.encode()).decode()
 
 
-def read_cursor(text: str, table: Table) -> int:
-    """The id that a cursor of a list of this kind stands for; a cursor of other rows leads nowhere here."""
+def read_cursor(text: str, table: Table, order: Order | None) -> int | Place:
+    """The place that a cursor of a list of this kind and order stands for."""
     try:
         said = base64.b64decode(text, validate=True).decode("ascii")
     except (binascii.Error, ValueError):
         said = ""
-    kind, _, number_text = said.partition(":before:")
-    number = read_number(number_text)
-    if kind != table.__name__ or number is None:
+    match = CURSOR.fullmatch(said)
+    if match is None or match["kind"] != table.__name__:
         raise Unreadable("after", "is not a cursor of this list")
-    return number
+    if match["order"] != ("before" if order is None else order.name):
+        raise Unreadable("after", "is a cursor of this list in another order")
+    number, moment = read_number(match["number"]), read_stored(match["moment"])
+    if number is None or (moment is None) != (order is None):
+        raise Unreadable("after", "is not a cursor of this list")
+    return number if moment is None else (moment, number)
+
+
+def read_stored(text: str | None) -> datetime | None:
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def read_window(
-    shape: Window, table: Table, first: int | None, after: str | None, offset: int | None = None
+    shape: Window,
+    table: Table,
+    first: int | None,
+    after: str | None,
+    offset: int | None = None,
+    order: Order | None = None,
 ) -> Window:
     """The part of the list that the arguments ask for; `shape` says whether rows and total were selected."""
     first = PAGE if first is None else first
@@ -117,8 +151,11 @@ def read_window(
         raise Unreadable("offset", "cannot be combined with after")
     if offset is not None and not 0 <= offset <= LARGEST_INT:
         raise Unreadable("offset", "must not be negative")
-    window = replace(shape, first=first, offset=offset or 0)
-    return window if after is None else replace(window, before=read_cursor(after, table))
+    window = replace(shape, first=first, offset=offset or 0, order=order)
+    if after is None:
+        return window
+    place = read_cursor(after, table, order)
+    return replace(window, before=place) if isinstance(place, int) else replace(window, after=place)
 
 
 def page_key(name: str, arguments: Mapping[str, object]) -> str:

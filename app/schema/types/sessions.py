@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import strawberry
 
-from app.care.assignments.reading import of_status
+from app.care.assignments.reading import ORDERS, AssignmentOrder, of_status
 from app.care.sessions.reading import time_state
 from app.db.plans import Row
 from app.db.tables import AssignmentStatus, TimeState
@@ -18,6 +18,9 @@ from app.schema.types.progress import Progress, ScorePoint, progress_field, scor
 if TYPE_CHECKING:
     from app.schema.types.assignments import Assignment
 
+OrderOfAssignments = Annotated[
+    AssignmentOrder | None, strawberry.argument(description="The order of the list; null means NEWEST.")
+]
 LazyAssignment = Annotated["Assignment", strawberry.lazy("app.schema.types.assignments")]
 
 
@@ -39,10 +42,12 @@ def assignments_of(
     status: Annotated[
         AssignmentStatus | None, strawberry.argument(description="Only those of this status.")
     ] = None,
+    order_by: OrderOfAssignments = AssignmentOrder.NEWEST,
     first: First = PAGE,
     after: After = None,
 ) -> Connection[LazyAssignment]:
-    key = page_key("assignments", {"status": status, "first": first, "after": after})
+    asked = {"status": status, "orderBy": order_by, "first": first, "after": after}
+    key = page_key("assignments", asked)
     page: Connection[LazyAssignment] = next(page for page in session.pages if page.key == key)
     return page
 
@@ -80,8 +85,8 @@ class Session(Node):
     )
     assignments: Connection[LazyAssignment] = strawberry.field(
         resolver=assignments_of,
-        metadata={**COMPUTES, "page": assignments_where},
-        description="Its assignments, newest first.",
+        metadata={**COMPUTES, "page": assignments_where, "orders": ORDERS},
+        description="Its assignments, newest first unless `orderBy` says otherwise.",
     )
     progress: Progress = progress_field("Of all homework in this session.")
     score_history: list[ScorePoint] = score_history_field(
