@@ -158,4 +158,6 @@ def carried_out(text: str, gateway: Gateway) -> Iterator[tuple[Any, Any]]:
                     kitchen.answered()
                     yield (int(kind.removeprefix("json") or 200), json.loads(block)), kitchen.last
                 case _:
-                    assert kind in ("js", "jsonl", "ini", "console"), f"a block of an unknown kind: {kind}"
+                    assert kind in ("js", "jsonl", "ini", "sql", "console"), (
+                        f"a block of an unknown kind: {kind}"
+                    )

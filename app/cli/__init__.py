@@ -19,6 +19,7 @@ from app.cli.itself import list_settings, schema
 from app.cli.legacy import legacy
 from app.cli.own_data import erase, export
 from app.cli.recording import record
+from app.cli.restore import restore
 from app.cli.retention import retention
 from app.cli.running import Group
 from app.cli.serving import demo, serve
@@ -77,6 +78,7 @@ for each in (
     import_command,
     verify,
     backup,
+    restore,
     account,
     audit,
     books,

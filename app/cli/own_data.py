@@ -16,8 +16,9 @@ from app.cli.running import NUMBER, on_database, on_record, settings_or_warn
 from app.db.audit.records import About
 from app.db.own_data import key_of
 from app.db.statements import Operation
+from app.db.tables import moment_as_text
 from app.db.upkeep.accounts import AccountRefused
-from app.db.upkeep.erasing import Named, clean, erasing, finding_client
+from app.db.upkeep.erasing import Named, clean, erasing, finding_client, finding_erased
 from app.wording import counted
 
 FORMATS = click.Choice([format.lower() for format in DataFormat])
@@ -89,8 +90,14 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
 @click.option("--client", "user", metavar="NAME", help="The client's user name.")
 @click.option("--id", "client_id", type=NUMBER, metavar="N", help="The client's number.")
 @click.option("--yes", is_flag=True, help="Ask nothing.")
-def erase(user: str | None, client_id: int | None, yes: bool) -> None:
+@click.option(
+    "--list", "is_list", is_flag=True, help="List the clients that are erased; keep it apart from backups."
+)
+def erase(user: str | None, client_id: int | None, yes: bool, is_list: bool) -> None:
     """Erase a client's names, texts and answers; numbers and the trail stay."""
+    if is_list:
+        list_erased(user, client_id, yes)
+        return
     refuse_unless_one(user, client_id)
     settings = settings_or_warn()
     client = on_database(settings, lambda db: db.read(finding_client(user, client_id)))
@@ -107,3 +114,11 @@ def erase(user: str | None, client_id: int | None, yes: bool) -> None:
         f"{counted(erased.answers, 'answer')}, {counted(erased.feedbacks, 'feedback')}, "
         f"{counted(erased.drafts, 'draft')}"
     )
+
+
+def list_erased(user: str | None, client_id: int | None, yes: bool) -> None:
+    """What `restore --erased` reads: a number a line, and since when."""
+    if user is not None or client_id is not None or yes:
+        raise click.UsageError("--list stands alone")
+    for client, moment in on_database(settings_or_warn(), lambda db: db.read(finding_erased())):
+        click.echo(f"{client}\t{moment_as_text(moment)}")

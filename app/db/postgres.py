@@ -16,6 +16,7 @@ except ImportError:
 
 Result = TypeVar("Result")
 
+OLDEST_POSTGRES = 15  # major version: the oldest that its makers maintain
 ACQUIRE_SECONDS = 10  # as long as a write to SQLite waits for a lock
 
 UNAVAILABLE = (
@@ -92,7 +93,18 @@ async def open_postgres(url: str, connections: int, patience: float | None) -> P
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
         reason = str(error) or "it does not answer"
         raise DatabaseError(f"the PostgreSQL database cannot be opened: {reason}") from None
+    await refuse_old_server(pool)
     return PostgresDatabase(pool, None if patience is None else ACQUIRE_SECONDS)
+
+
+async def refuse_old_server(pool: Any) -> None:
+    async with pool.acquire() as connection:
+        version = connection.get_server_version()
+    if version.major < OLDEST_POSTGRES:
+        await pool.close()
+        raise DatabaseError(
+            f"PostgreSQL {version.major}.{version.minor} is too old; {OLDEST_POSTGRES} or newer is needed"
+        )
 
 
 @contextmanager

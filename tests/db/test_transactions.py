@@ -357,3 +357,11 @@ def test_a_wrong_password_is_one_sentence_without_it(database_url: str) -> None:
         asyncio.run(open_database(wrong))
 
     assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_a_server_that_is_too_old_is_refused(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.db.postgres.OLDEST_POSTGRES", 99)
+
+    with pytest.raises(DatabaseError, match=r"^PostgreSQL \d+\.\d+ is too old; 99 or newer is needed$"):
+        asyncio.run(open_database(database_url))

@@ -1,8 +1,8 @@
 """Copies the embedded database into one file while others read and write it, and checks the copy."""
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from app.db.drivers import DatabaseError
@@ -35,10 +35,20 @@ def copy_sqlite(path: Path, copy: Path, progress: Progress) -> None:
 
 
 def check_copy(copy: Path) -> None:
-    """As it is: opened the ordinary way it would be given a log beside it."""
-    with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-        found = [row[0] for row in connection.execute("PRAGMA integrity_check(1)")]
-        is_whole = connection.execute("PRAGMA foreign_key_check").fetchone() is None
-    if found != ["ok"] or not is_whole:
-        damage = "rows refer to rows that are missing" if found == ["ok"] else found[0]
+    if damage := damage_of(copy):
         raise DatabaseError(f"the database is damaged and was not backed up: {damage}")
+
+
+@contextmanager
+def opened_copy(copy: Path) -> Iterator[sqlite3.Connection]:
+    """The file as it is: opened the ordinary way it would be given a log beside it."""
+    with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        yield connection
+
+
+def damage_of(copy: Path) -> str | None:
+    with opened_copy(copy) as connection:
+        [found] = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if found == "ok" and connection.execute("PRAGMA foreign_key_check").fetchone():
+            return "rows refer to rows that are missing"
+    return None if found == "ok" else str(found)

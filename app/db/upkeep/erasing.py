@@ -12,7 +12,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.drivers import DatabaseError, is_fault_of_database, reason_of, sqlite_path
-from app.db.entities import table_of
+from app.db.entities import known_moment, table_of
 from app.db.reads import CAREGIVERS_OF_CLIENT
 from app.db.sqlite import connect_sqlite
 from app.db.statements import DatabaseKind, Operation, Statement, Values, id_parameter, text_parameter
@@ -71,6 +71,18 @@ def finding_client(user: str | None, client_id: int | None) -> Operation[Named]:
     if not found:
         raise AccountRefused("there is no such client")
     return Named(*found[0])
+
+
+def find_erased(kind: DatabaseKind) -> ClauseElement:
+    client = table_of(Client).c
+    return select(client.id, client.erase_date).where(client.erase_date.is_not(None)).order_by(client.id)
+
+
+FIND_ERASED = Statement(find_erased)
+
+
+def finding_erased() -> Operation[list[tuple[int, datetime]]]:
+    return [(id, known_moment(moment)) for id, moment in (yield FIND_ERASED, {})]
 
 
 def erasing(client_id: int, now: datetime) -> Operation[Erased]:

@@ -1,0 +1,143 @@
+"""The command that puts a backup in the place of the embedded database: `restore`."""
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from app.care.context import utc_now
+from app.cli.accounts import TABLES, note
+from app.cli.backup import sync, unfinished
+from app.cli.own_data import about, nothing
+from app.cli.running import on_database, on_record, settings_or_warn
+from app.db.audit.records import About
+from app.db.drivers import Database, DatabaseError, sqlite_path
+from app.db.kept import differences
+from app.db.upkeep.erasing import Erased, clean_sqlite, erasing
+from app.db.upkeep.migrate import migrate
+from app.db.upkeep.restoring import (
+    Current,
+    aside_of,
+    check_backup,
+    held,
+    is_later,
+    leave_gap,
+    people_to_treat_again,
+    remove_logs,
+)
+from app.db.upkeep.seldom import transaction
+from app.settings import Settings
+from app.wording import counted
+
+ASK_POSTGRES = "PostgreSQL is restored by its own tools: docs/operations.md, Restore"
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--erased",
+    "lists",
+    type=click.File(),
+    multiple=True,
+    metavar="LIST",
+    help="Erase these clients too: a number a line, as `erase --list` prints them.",
+)
+def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
+    """Put a backup in the place of the embedded database, which nobody may have open.
+
+    Clients who were erased since the backup are erased again, and accounts that were disabled since are
+    disabled again, as far as the database that is replaced knows them.
+    """
+    settings = settings_or_warn()
+    if not settings.database.startswith("sqlite:///"):
+        raise DatabaseError(ASK_POSTGRES)
+    path, now = sqlite_path(settings.database), utc_now()
+    if path.exists() and file.samefile(path):
+        raise DatabaseError(f"{file} is the database itself")
+    check_backup(file)
+    erased = read_numbers(lists)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with held(path) as current:
+            if not (lists or is_later(current, file)):
+                raise DatabaseError(
+                    f"the database at {path} does not tell which clients were erased since the backup: it is "
+                    "missing, damaged or not a later state of it; give their numbers with --erased LIST (an "
+                    "empty file if there are none)"
+                )
+            with unfinished(path) as part:
+                shutil.copyfile(file, part)
+                treated = prepare(settings, part, current, erased, now)
+                aside = aside_of(path, now)
+                current.put_aside(aside)
+                part.replace(path)
+                sync(path.absolute().parent)
+    except OSError as error:
+        raise DatabaseError(f"the backup cannot be restored to {path}: {error.strerror}") from None
+    except sqlite3.Error as fault:
+        raise DatabaseError(f"the backup cannot be restored to {path}: {fault}") from None
+    click.echo(f"{path} is restored from {file}")
+    for what, ids in treated.items():
+        click.echo(f"{what} again: {', '.join(map(str, ids)) or 'none'}")
+    if aside.exists():
+        click.echo(f"the database that was replaced is {aside}; remove it as you would a backup")
+
+
+def read_numbers(lists: Iterable[TextIO]) -> set[int]:
+    numbers = set()
+    for each in lists:
+        for line, text in enumerate(each, 1):
+            word = text.split("\t")[0].strip()
+            if word and not (word.isascii() and word.isdigit()):
+                raise DatabaseError(f"{each.name}, line {line}: is not the number of a client")
+            if word:
+                numbers.add(int(word))
+    return numbers
+
+
+def prepare(
+    settings: Settings, part: Path, current: Current, erased: set[int], now: datetime
+) -> dict[str, list[int]]:
+    """All that is to be done is done before the file gets the name of the database; who was treated again."""
+    here = settings.model_copy(update={"database_url": f"sqlite:///{part.absolute()}"})
+    remove_logs(part)  # of a command that was killed: SQLite would read them into this file
+    try:
+        asyncio.run(migrate(here.database))
+        leave_gap(part)
+        to_erase, to_disable = people_to_treat_again(part, current, erased)
+        on_database(here, lambda db: erase_again(db, to_erase, now))
+        asyncio.run(disable_again(here.database, to_disable))
+        clean_sqlite(part)
+        sync(part)
+    finally:
+        remove_logs(part)
+    disabled = {f"{role} accounts disabled": ids for role, ids in to_disable.items()}
+    return {"clients erased": to_erase, **disabled}
+
+
+async def erase_again(db: Database, to_erase: list[int], now: datetime) -> None:
+    await db.write(on_record("restore", nothing()))
+    for client in to_erase:
+        await db.write(on_record("erase", erasing(client, now), partial(about_erased, client)))
+    if found := await db.read(differences()):
+        differ = counted(len(found), "difference")
+        click.echo(f"care-gateway: warning: `care-gateway verify` finds {differ} in this backup", err=True)
+
+
+def about_erased(client: int, erased: Erased) -> About:
+    return about(client, erased.caregivers)
+
+
+async def disable_again(url: str, to_disable: dict[str, list[int]]) -> None:
+    async with transaction(url) as tx:
+        for role, ids in to_disable.items():
+            for id in ids:
+                person: Any = await tx.get_one(TABLES[role], id)
+                person.is_disabled = True
+                note(tx, "account disable", person)

@@ -1,0 +1,333 @@
+"""Promise: `restore` puts a whole backup in the place of the embedded database or leaves everything as it
+was; clients who were erased and accounts that were disabled since the backup still are."""
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from alembic import command as alembic
+
+from app.db.drivers import sqlite_path
+from app.db.upkeep.migrate import config, migrate, newest_version
+from app.db.upkeep.seldom import connected
+from app.settings import Settings
+from tests.audit.trail import told
+from tests.callers import load
+from tests.cli.conftest import Command, assert_sentence
+from tests.db import raw
+from tests.given import a_caregiver, a_world, an_assignment
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+PRIVATE = "über Nacht"  # in every answer of `a_world`
+
+
+@pytest.fixture
+def file(command: Command, settings: Settings, tmp_path: Path) -> Path:
+    """A backup of `a_world`."""
+    load(settings.database, a_world())
+    file = tmp_path / "backups" / "care.backup"
+    file.parent.mkdir()
+    assert command("backup", str(file)).exit_code == 0
+    return file
+
+
+def files(settings: Settings) -> dict[str, bytes]:
+    """The files of the database, and of those that were replaced."""
+    path = sqlite_path(settings.database)
+    return {one.name: one.read_bytes() for one in path.parent.glob(f"{path.name}*") if one.is_file()}
+
+
+def aside(settings: Settings) -> Path:
+    path = sqlite_path(settings.database)
+    [found] = path.parent.glob(f"{path.name}.replaced-*Z")
+    return found
+
+
+@contextmanager
+def unchanged(settings: Settings) -> Iterator[None]:
+    before = files(settings)
+    yield
+    assert files(settings) == before
+
+
+# --- what comes of it -----------------------------------------------------------------------------
+
+
+def test_a_backup_takes_the_place_of_the_database_which_is_kept(
+    command: Command, settings: Settings, file: Path
+) -> None:
+    load(settings.database, [an_assignment(6)])
+    before = raw.row_counts(f"sqlite:///{file}")
+
+    said = command("restore", str(file))
+
+    path, replaced = sqlite_path(settings.database), aside(settings)
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert said.stdout.splitlines() == [
+        f"{path} is restored from {file}",
+        "clients erased again: none",
+        f"the database that was replaced is {replaced}; remove it as you would a backup",
+    ]
+    assert raw.row_counts(settings.database) == before
+    assert raw.run(f"sqlite:///{replaced}", "SELECT max(id) FROM assignment") == [(6,)]
+    assert raw.run(settings.database, "PRAGMA journal_mode") == [("wal",)]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert told(settings.database) == [("OPERATOR", None, "restore", "DONE", [])]
+    assert [command(*words).exit_code for words in (("verify",), ("audit", "verify"))] == [0, 0]
+
+
+def test_who_was_erased_or_disabled_since_the_backup_still_is(
+    command: Command, settings: Settings, file: Path
+) -> None:
+    load(settings.database, [a_caregiver(3)])
+    assert command("erase", "--id", "2", "--yes").exit_code == 0
+    for role, user in (("caregiver", "caregiver-2"), ("caregiver", "caregiver-3"), ("client", "client-1")):
+        assert command("account", "disable", "--role", role, "--user", user).exit_code == 0
+
+    said = command("restore", str(file))
+
+    assert said.stdout.splitlines()[1:4] == [
+        "clients erased again: 2",
+        "caregiver accounts disabled again: 2",
+        "client accounts disabled again: 1",
+    ]
+    assert raw.run(settings.database, "SELECT id, name, is_disabled FROM client ORDER BY id") == [
+        (1, "Zoë Client 1", 1),
+        (2, "erased", 1),
+    ]
+    assert raw.run(settings.database, "SELECT id, is_disabled FROM caregiver") == [(1, 0), (2, 1)]
+    assert [one[2:5:2] for one in told(settings.database)] == [
+        ("restore", []),
+        ("erase", [[1, 2, {}], [2, 2, {}]]),
+        ("account disable", [[2, None, {}]]),
+        ("account disable", [[None, 1, {}]]),
+    ]
+    assert command("verify").output == "0 differences\n"
+
+
+def test_no_file_holds_what_was_erased_again(command: Command, settings: Settings, file: Path) -> None:
+    for client in ("1", "2"):
+        assert command("erase", "--id", client, "--yes").exit_code == 0
+
+    command("restore", str(file))
+
+    assert PRIVATE.encode() in file.read_bytes()
+    assert [name for name, held in files(settings).items() if PRIVATE.encode() in held] == []
+
+
+def test_ids_that_were_given_after_the_backup_are_not_given_again(
+    command: Command, settings: Settings, file: Path
+) -> None:
+    command("restore", str(file))
+
+    load(settings.database, [{**a_caregiver(), "id": 7, "userName": "seven"}])
+    added = command(
+        "account",
+        "add",
+        "--role",
+        "caregiver",
+        "--user",
+        "new",
+        "--name",
+        "New",
+        "--position",
+        "Psychologist",
+    )
+    raw.run(
+        settings.database,
+        "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
+        " VALUES (1, 1, 'ASSIGNED', 1, '')",
+    )
+
+    assert added.stdout == "1000003\n"
+    assert raw.run(settings.database, "SELECT max(id) FROM event") == [(1_000_001,)]
+
+
+def test_a_backup_with_older_tables_is_migrated(command: Command, settings: Settings, file: Path) -> None:
+    async def downgrade() -> None:
+        async with connected(f"sqlite:///{file}") as connection:
+            await connection.run_sync(lambda one: alembic.downgrade(config(one), "0002"))
+
+    asyncio.run(downgrade())
+
+    said = command("restore", str(file))
+
+    assert said.exit_code == 0
+    assert raw.run(settings.database, "SELECT version_num FROM alembic_version") == [(newest_version(),)]
+    assert raw.run(settings.database, "SELECT count(*) FROM client") == [(2,)]
+
+
+def test_a_log_that_a_killed_process_left_is_kept_with_the_old_database(
+    command: Command, settings: Settings, file: Path, tmp_path: Path
+) -> None:
+    path = sqlite_path(settings.database)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE client SET name = 'In the log' WHERE id = 1")
+        for log in ("", "-wal"):
+            shutil.copyfile(f"{path}{log}", tmp_path / f"crashed{log}")
+    for log in ("", "-wal"):
+        (tmp_path / f"crashed{log}").replace(f"{path}{log}")
+
+    assert command("restore", str(file)).exit_code == 0
+
+    names = "SELECT name FROM client WHERE id = 1"
+    assert raw.run(settings.database, names) == [("Zoë Client 1",)]
+    assert raw.run(f"sqlite:///{aside(settings)}", names) == [("In the log",)]
+
+
+def test_a_backup_whose_kept_numbers_are_wrong_is_restored_with_a_warning(
+    command: Command, settings: Settings, file: Path
+) -> None:
+    """It may be the only one there is."""
+    raw.run(f"sqlite:///{file}", "UPDATE session SET assignment_count = 9 WHERE id = 1")
+
+    said = command("restore", str(file))
+
+    warning = "care-gateway: warning: `care-gateway verify` finds 1 difference in this backup\n"
+    assert (said.exit_code, said.stderr) == (0, warning)
+    assert raw.run(settings.database, "SELECT assignment_count FROM session WHERE id = 1") == [(9,)]
+
+
+# --- when the current database does not tell who was erased ---------------------------------------
+
+LOST = (
+    "the database at {} does not tell which clients were erased since the backup: it is missing, damaged or "
+    "not a later state of it; give their numbers with --erased LIST (an empty file if there are none)"
+)
+
+
+def lose(settings: Settings, how: str) -> None:
+    path = sqlite_path(settings.database)
+    if how == "damaged":
+        path.write_bytes(b"no database" * 1000)
+    else:
+        path.unlink()
+    if how == "new":
+        asyncio.run(migrate(settings.database))
+
+
+@pytest.mark.parametrize("how", ["missing", "damaged", "new"])
+def test_where_nobody_knows_who_was_erased_a_list_is_needed(
+    command: Command, settings: Settings, file: Path, tmp_path: Path, how: str
+) -> None:
+    assert command("erase", "--id", "2", "--yes").exit_code == 0
+    noted = tmp_path / "erased.txt"
+    noted.write_text(command("erase", "--list").stdout + "\n77\n")
+    lose(settings, how)
+
+    with unchanged(settings):
+        refused = command("restore", str(file))
+    said = command("restore", str(file), "--erased", str(noted))
+
+    assert_sentence(refused, LOST.format(sqlite_path(settings.database)))
+    assert (said.exit_code, said.stdout.splitlines()[1]) == (0, "clients erased again: 2")
+    assert raw.run(settings.database, "SELECT name FROM client WHERE id = 2") == [("erased",)]
+    if how == "damaged":
+        assert aside(settings).read_bytes() == b"no database" * 1000
+
+
+def test_a_list_that_cannot_be_read_is_refused(
+    command: Command, settings: Settings, file: Path, tmp_path: Path
+) -> None:
+    noted = tmp_path / "erased.txt"
+    noted.write_text("1\nclient-2\n")
+
+    with unchanged(settings):
+        refused = command("restore", str(file), "--erased", str(noted))
+
+    assert_sentence(refused, f"{noted}, line 2: is not the number of a client")
+
+
+def test_erased_clients_are_listed(command: Command, settings: Settings, file: Path) -> None:
+    empty = command("erase", "--list")
+    command("erase", "--id", "2", "--yes")
+
+    listed = command("erase", "--list")
+
+    [(moment,)] = raw.run(settings.database, "SELECT erase_date FROM client WHERE id = 2")
+    assert [(one.exit_code, one.output) for one in (empty, listed)] == [(0, ""), (0, f"2\t{moment}\n")]
+    assert "Error: --list stands alone" in command("erase", "--list", "--id", "2").stderr.splitlines()
+
+
+# --- refused --------------------------------------------------------------------------------------
+
+
+def test_a_database_that_somebody_has_open_is_not_replaced(
+    command: Command, settings: Settings, file: Path
+) -> None:
+    path = sqlite_path(settings.database)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("SELECT count(*) FROM client").fetchall()
+        with unchanged(settings):
+            refused = command("restore", str(file))
+
+    assert_sentence(
+        refused, f"the database at {path} is in use; stop `serve`, `worker` and other commands first"
+    )
+
+
+def spoil(file: Path, how: str) -> None:
+    if how == "damaged":
+        [(page, size)] = raw.run(
+            f"sqlite:///{file}",
+            "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = 'assignment'",
+        )
+        with file.open("r+b") as opened:
+            opened.seek((page - 1) * size)
+            opened.write(b"\xff" * size)
+    elif how == "rows missing":
+        with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+            connection.execute("DELETE FROM client WHERE id = 1")
+    elif how == "newer":
+        raw.run(f"sqlite:///{file}", "UPDATE alembic_version SET version_num = '9999'")
+    elif how == "no tables":
+        file.unlink()
+        raw.run(f"sqlite:///{file}", "CREATE TABLE letter (text)")
+    elif how == "no database":
+        file.write_text("Dear all, this is not a database." * 50)
+    else:
+        file.with_name(f"{file.name}-wal").write_bytes(b"not yet in it")
+
+
+SPOILT = {
+    "damaged": "is damaged and was not restored: *** in database main ***",
+    "rows missing": "is damaged and was not restored: rows refer to rows that are missing",
+    "newer": f"has the tables of a newer version, 9999; this one has those of {newest_version()}",
+    "no tables": "is no backup of this service: it has no version of its tables",
+    "no database": "cannot be read as a backup: file is not a database",
+    "with a log": "has a log beside it, so it is a database in use or a plain copy of one",
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+def test_what_is_no_whole_backup_is_not_restored(
+    command: Command, settings: Settings, file: Path, how: str
+) -> None:
+    spoil(file, how)
+
+    with unchanged(settings):
+        refused = command("restore", str(file))
+
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.splitlines()[0].startswith(f"care-gateway: {file} {SPOILT[how]}")
+
+
+def test_the_database_itself_is_no_backup_of_it(command: Command, settings: Settings, file: Path) -> None:
+    path = sqlite_path(settings.database)
+
+    with unchanged(settings):
+        refused = command("restore", str(path))
+
+    assert_sentence(refused, f"{path} is the database itself")
+
+
+def test_a_server_is_restored_by_its_own_tools(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    refused = command("restore", str(tmp_path / "file"), database_url="postgresql://care@127.0.0.1:1/care")
+
+    assert_sentence(refused, "PostgreSQL is restored by its own tools: docs/operations.md, Restore")
