@@ -254,8 +254,8 @@ class Assignment(SQLModel, table=True):
         Index("ix_assignment_client", "client_id", "id"),
         Index("ix_assignment_caregiver_due", "caregiver_id", DUE, "id"),
         Index("ix_assignment_client_due", "client_id", DUE, "id"),
-        Index("ix_assignment_session", "session_id", "id"),  # last: SQLite takes it where others seem as good
         Index("ix_assignment_book", "book_id"),
+        Index("ix_assignment_session", "session_id", "id"),  # last: SQLite takes it where others seem as good
         NEVER_REUSED,
     )
     id: int = new_id()
