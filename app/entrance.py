@@ -5,13 +5,17 @@ from contextlib import nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import counts
 from app.health import HEALTH
 from app.logs import TOLD
 from app.paths import ASSIGNMENTS, ROOT, SESSIONS
-from app.schema.transport.browsers import AllowedOrigins, send_preflight, with_headers
+from app.rest_compat.errors import LegacyError, error_reply
+from app.schema.errors import request_error
+from app.schema.transport.browsers import AllowedOrigins, is_preflight, send_preflight, with_headers
+from app.schema.transport.http import Reply, header, request_id_of, send_reply
 
 if TYPE_CHECKING:
     from app.tracing import Tracing
@@ -22,6 +26,7 @@ BEFORE_ID = f"{ASSIGNMENTS}/"
 ONE_ASSIGNMENT = f"{BEFORE_ID}{{id}}"
 ROUTES = {"/graphql", SESSIONS, ASSIGNMENTS, *HEALTH}
 KNOWN_CODES = {*range(1000, 1016), 4400, 4401, 4403, 4406, 4408, 4409, 4429}  # RFC 6455, graphql-transport-ws
+NOT_ALLOWED = "pages of this origin may not call the service: it is not in CARE_CORS_ORIGINS"
 
 requests = logging.getLogger("care.requests")
 
@@ -62,8 +67,10 @@ class Contracts:
             else:
                 await self.app(scope, receive, with_headers(scope, send))
                 return
-            if self.origins.headers and self.origins.asked_first(scope):
-                await send_preflight(scope, send, methods)
+            if self.origins.is_open:
+                self.origins.note(scope)
+            if is_preflight(scope):
+                await self.preflight(scope, send, methods)
             elif self.tracing is None:
                 await contract(scope, receive, send)
             else:
@@ -75,6 +82,18 @@ class Contracts:
                 counts.answered(answer, perf_counter() - began)
                 if self.logs and path not in HEALTH:
                     log_request(answer, perf_counter() - began)
+
+    async def preflight(self, scope: Scope, send: Send, methods: bytes) -> None:
+        """The browser asks whether a page of another origin may send a request."""
+        if self.origins.allows(header(scope, b"origin") or "", "a preflight"):
+            await send_preflight(scope, send, methods)
+            return
+        request_id = request_id_of(scope)
+        if scope["path"] == "/graphql":
+            reply = Reply(orjson.dumps(request_error(NOT_ALLOWED, "FORBIDDEN", request_id)), 403)
+        else:
+            reply = error_reply(scope, LegacyError(403, NOT_ALLOWED))
+        await send_reply(scope, send, reply, request_id)
 
     async def last(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application's own life, and websockets."""

@@ -137,6 +137,7 @@ def create_app(
     )
     if tracing:
         tracing.follow(schema, documents.names)
+    origins = AllowedOrigins(settings.origins, loopback=settings.in_development)
     contracts = Middleware(
         Contracts,
         graphql=Endpoint(
@@ -144,11 +145,11 @@ def create_app(
             settings.in_development,
             page,
             documents,
-            settings.origins,
+            origins,
             settings.graphql_body_limit,
         ),
         legacy=legacy,
-        origins=AllowedOrigins(settings.origins),
+        origins=origins,
         logs=settings.log_requests,
         tracing=tracing,
     )

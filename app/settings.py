@@ -47,6 +47,10 @@ ORIGIN = re.compile(
 )
 
 
+def separated(value: str) -> list[str]:
+    return value.replace(",", " ").split()
+
+
 PAGE = re.compile(
     r"https?://[A-Za-z0-9](?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+=%-]*)"
 )  # nothing that ends a Link header
@@ -158,8 +162,8 @@ class Settings(BaseSettings):
     )
     cors_origins: str = Field(
         "",
-        description="pages of other sites that may call from a browser, such as https://app.example.test; "
-        "several by spaces; empty: none",
+        description="other origins whose pages may call from a browser, such as https://app.example.test; "
+        "several by spaces or commas; in development every origin of this machine as well",
     )
     trusted_documents: Trust = Field(
         Trust.OFF,
@@ -286,13 +290,13 @@ class Settings(BaseSettings):
     @field_validator("cors_origins")
     @classmethod
     def _exact_origins(cls, value: str) -> str:
-        for origin in value.split():
+        for origin in separated(value):
             if "*" in origin:
                 raise ValueError("must name each origin; * is not accepted")
             if ORIGIN.fullmatch(origin) is None:
                 raise ValueError(
                     "must be origins as browsers send them, such as https://app.example.test: lower case, no "
-                    "path, no default port, spaces between"
+                    "path, no default port, spaces or commas between"
                 )
         return value
 
@@ -353,7 +357,7 @@ class Settings(BaseSettings):
 
     @property
     def origins(self) -> tuple[str, ...]:
-        return tuple(self.cors_origins.split())
+        return tuple(separated(self.cors_origins))
 
     @property
     def retention(self) -> Retention:

@@ -186,13 +186,13 @@ DATABASE = "must begin with sqlite:/// or postgresql://"
 ANY_ORIGIN = "must name each origin; * is not accepted"
 ORIGINS = (
     "must be origins as browsers send them, such as https://app.example.test: lower case, no path, no "
-    "default port, spaces between"
+    "default port, spaces or commas between"
 )
 
 UNREADABLE = [
     ("CARE_CORS_ORIGINS", "*", ANY_ORIGIN),
     ("CARE_CORS_ORIGINS", "https://*.example.test", ANY_ORIGIN),
-    ("CARE_CORS_ORIGINS", "https://a.test,https://b.test", ORIGINS),
+    ("CARE_CORS_ORIGINS", "https://a.test;https://b.test", ORIGINS),
     ("CARE_CORS_ORIGINS", "https://a.test https://B.test", ORIGINS),
     ("CARE_CORS_ORIGINS", "https://a.test/", ORIGINS),
     ("CARE_CORS_ORIGINS", "https://a.test:443", ORIGINS),

@@ -10,6 +10,8 @@ from httpx2 import Response
 from starlette.websockets import WebSocketDisconnect
 
 from app.main import create_app
+from app.schema.transport.browsers import HOUR, MOST_LOGGED, AllowedOrigins, RefusalLog
+from app.settings import Environment
 from tests.callers import Gateway, opened
 from tests.given import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS
@@ -29,13 +31,26 @@ STRANGERS = [
     "*",
     "",
 ]
+NOT_ALLOWED = "pages of this origin may not call the service: it is not in CARE_CORS_ORIGINS"
+REASONS: dict[str, dict[str, Any]] = {
+    "/graphql": {"errors": [{"message": NOT_ALLOWED, "extensions": {"code": "FORBIDDEN", "requestId": "r"}}]},
+    ASSIGNMENTS: {"status": 403, "error": "Forbidden", "message": NOT_ALLOWED, "path": ASSIGNMENTS},
+}
 PATHS = {"/graphql": ("POST", "GET, POST"), ASSIGNMENTS: ("PUT", "GET, HEAD, PUT")}
 SHOWN = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed"
 
 
 @pytest.fixture(scope="module")
 def allowing(standing: Gateway) -> Iterator[Gateway]:
-    settings = standing.settings.model_copy(update={"cors_origins": f"{APP} {LOCAL}"})
+    settings = standing.settings.model_copy(update={"cors_origins": f"{APP}, {LOCAL}"})
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        yield Gateway(client, settings)
+
+
+@pytest.fixture(scope="module")
+def closed(standing: Gateway) -> Iterator[Gateway]:
+    """Production, where no origin is named."""
+    settings = standing.settings.model_copy(update={"env": Environment.PRODUCTION})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         yield Gateway(client, settings)
 
@@ -54,7 +69,8 @@ def ask_first(gateway: Gateway, path: str, origin: str, **headers: str) -> Respo
 @pytest.mark.parametrize("path", PATHS)
 def test_a_page_of_the_list_may_ask_first(allowing: Gateway, path: str, origin: str) -> None:
     wanted = "authorization,content-type,idempotency-key,x-request-id,offset"
-    wanted += ",apollographql-client-name,apollographql-client-version"  # Apollo's clients tell them unasked
+    wanted += ",apollographql-client-name,apollographql-client-version,apollo-require-preflight"
+    wanted += ",traceparent,tracestate,baggage,sentry-trace"  # which tracing libraries add
 
     response = ask_first(allowing, path, origin, **{"access-control-request-headers": wanted})
 
@@ -100,14 +116,30 @@ def test_a_page_of_the_list_may_read_every_answer_refusals_too(allowing: Gateway
 
 @pytest.mark.parametrize("origin", STRANGERS)
 @pytest.mark.parametrize("path", PATHS)
-def test_for_a_page_that_is_not_on_the_list_nothing_is_different(
-    allowing: Gateway, standing: Gateway, path: str, origin: str
+def test_the_preflight_of_another_origin_is_refused_with_the_reason(
+    allowing: Gateway, closed: Gateway, path: str, origin: str
 ) -> None:
-    asked = ask_first(allowing, path, origin)
-    answered = allowing.as_caregiver(1).get(path, headers={"origin": origin})
+    for gateway, expected in ((allowing, {"vary": "Origin"}), (closed, {})):
+        refused = ask_first(gateway, path, origin, **{"x-request-id": "r"})
+        answered = gateway.as_caregiver(1).get(path, headers={"origin": origin})
 
-    assert asked.status_code == ask_first(standing, path, origin).status_code == 405
-    assert for_browsers(asked) == for_browsers(answered) == {"vary": "Origin"}
+        assert refused.status_code == 403
+        assert reason(refused) == REASONS[path]
+        assert for_browsers(refused) == for_browsers(answered) == expected
+        assert OF_BROWSERS.items() <= dict(refused.headers).items()
+
+
+def reason(response: Response) -> dict[str, Any]:
+    body: dict[str, Any] = response.json()
+    body.pop("timestamp", None)
+    return body
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_options_that_is_no_preflight_is_405(allowing: Gateway, closed: Gateway, path: str) -> None:
+    for gateway in (allowing, closed):
+        for headers in ({}, {"origin": STRANGERS[0]}, {"access-control-request-method": "PUT"}):
+            assert gateway.as_caregiver(1).request("OPTIONS", path, headers=headers).status_code == 405
 
 
 def test_without_an_origin_it_is_only_said_that_the_answer_depends_on_it(allowing: Gateway) -> None:
@@ -115,9 +147,100 @@ def test_without_an_origin_it_is_only_said_that_the_answer_depends_on_it(allowin
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_by_default_there_is_no_list(standing: Gateway, path: str) -> None:
-    assert for_browsers(ask_first(standing, path, APP)) == {}
-    assert for_browsers(standing.as_caregiver(1).get(path, headers={"origin": APP})) == {}
+@pytest.mark.parametrize("origin", [APP, LOCAL, "http://127.0.0.1:5173"])
+def test_by_default_production_allows_no_origin(closed: Gateway, path: str, origin: str) -> None:
+    assert ask_first(closed, path, origin).status_code == 403
+    assert for_browsers(ask_first(closed, path, origin)) == {}
+    assert for_browsers(closed.as_caregiver(1).get(path, headers={"origin": origin})) == {}
+
+
+OF_THIS_MACHINE = [
+    f"{scheme}://{host}{port}"
+    for scheme in ("http", "https")
+    for host in ("localhost", "127.0.0.1", "[::1]")
+    for port in ("", ":5173")
+]
+
+
+@pytest.mark.parametrize("origin", OF_THIS_MACHINE)
+def test_in_development_every_origin_of_this_machine_is_allowed(standing: Gateway, origin: str) -> None:
+    for path in PATHS:
+        asked = ask_first(standing, path, origin)
+        answered = standing.as_caregiver(1).get(path, headers={"origin": origin})
+        for response in (asked, answered):
+            assert for_browsers(response)["access-control-allow-origin"] == origin
+        assert asked.status_code == 204
+    with connected(standing.as_caregiver(1), origin=origin) as listener:
+        listener.say(type="connection_init")
+        assert listener.hear() == {"type": "connection_ack"}
+
+
+NOT_OF_THIS_MACHINE = [
+    *STRANGERS,
+    "http://localhost.example.test",
+    "http://example.test:5173",
+    "http://127.0.0.10",
+    "http://127.0.0.1.example.test",
+    "http://localhost:5173/",
+    "http://localhost:5173@example.test",
+    "ws://localhost",
+    "http://10.0.0.1",
+    "file://",
+]
+
+
+@pytest.mark.parametrize("origin", NOT_OF_THIS_MACHINE)
+def test_in_development_no_other_origin_is_allowed(standing: Gateway, origin: str) -> None:
+    for path in PATHS:
+        assert ask_first(standing, path, origin).status_code == 403
+        answered = standing.as_caregiver(1).get(path, headers={"origin": origin})
+        assert for_browsers(answered) == {"vary": "Origin"}
+
+
+# --- the log ----------------------------------------------------------------------------------------
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.name == "care.cors"]
+
+
+def test_a_refused_origin_is_logged_by_name_and_what_is_no_origin_is_not(
+    closed: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    with fresh_log(closed):
+        for origin in (
+            LOCAL,
+            LOCAL,
+            "null",
+            "bearer secret",
+            "https://a.test\x1b[2J",
+            f"https://{'a' * 300}.test",
+        ):
+            ask_first(closed, "/graphql", origin)
+
+    assert logged(caplog) == [
+        f"refused a preflight from origin {name}, which is not in CARE_CORS_ORIGINS"
+        for name in (LOCAL, "null", "(malformed)")
+    ]
+
+
+def test_invented_origins_do_not_fill_the_log(closed: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    with fresh_log(closed) as log:
+        for number in range(100):
+            ask_first(closed, ASSIGNMENTS, f"https://page-{number}.example.test")
+        assert len(logged(caplog)) == MOST_LOGGED
+        log.since -= HOUR
+        ask_first(closed, ASSIGNMENTS, STRANGERS[0])
+
+    assert len(logged(caplog)) == MOST_LOGGED + 1
+
+
+@contextmanager
+def fresh_log(gateway: Gateway) -> Iterator[RefusalLog]:
+    """What other tests had refused is forgotten."""
+    origins: AllowedOrigins = gateway.client.app.user_middleware[0].kwargs["origins"]
+    origins.log = RefusalLog()
+    yield origins.log
 
 
 def test_an_event_stream_may_be_read_too(allowing: Gateway) -> None:

@@ -41,8 +41,8 @@ ANSWERS: dict[str, tuple[str, dict[str, Any], int, set[str]]] = {
     "a question whether one may ask": (
         "OPTIONS",
         {"headers": {"origin": "https://app.test", "access-control-request-method": "POST"}},
-        405,
-        {"allow"},
+        403,
+        {"vary"},
     ),
     "a bad token": (
         "POST",

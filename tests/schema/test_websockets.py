@@ -108,17 +108,15 @@ def test_a_page_of_another_site_does_not_come_in(unchanged: Gateway, origin: str
     assert refused.value.code == 1008  # before it was accepted: the server says 403
 
 
-def test_of_a_page_that_does_not_come_in_the_log_says_once_what_to_set(
-    caregivers: Gateway, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_each_refused_origin_is_logged_once(caregivers: Gateway, caplog: pytest.LogCaptureFixture) -> None:
     for origin in ("https://elsewhere.test", "https://elsewhere.test", "https://third.test"):
         with pytest.raises(WebSocketDisconnect), connected(caregivers.as_caregiver(1), origin=origin):
             pass
 
-    told = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
-    assert told == [
-        "a page of another site was refused a websocket with a 403. If it is yours, name its origin in "
-        "CARE_CORS_ORIGINS. This is logged once"
+    logged = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert logged == [
+        f"refused a websocket from origin {origin}, which is not in CARE_CORS_ORIGINS"
+        for origin in ("https://elsewhere.test", "https://third.test")
     ]
 
 

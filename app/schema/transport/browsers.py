@@ -1,40 +1,98 @@
-"""What every answer tells browsers: not to keep, guess, embed or pass it on, and which pages may read it."""
+"""Headers for browsers: caching, sniffing, embedding, referrers, and which origins may read a response."""
 
+import logging
+import re
 from collections.abc import Iterable
+from time import monotonic
 
 from starlette.types import Message, Scope, Send
 
 from app.schema.transport.http import HEADERS, NO_STORE, header, request_id_of
+from app.settings import ORIGIN
 
+logger = logging.getLogger("care.cors")
+
+LOOPBACK = re.compile(r"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
 ASKED = b"access-control-request-method"
 SENT = (
     b"authorization, content-type, idempotency-key, x-request-id, offset, "
-    b"apollographql-client-name, apollographql-client-version"  # nobody reads these, but Apollo sends them
+    # Clients and tracing libraries send the rest without being configured to.
+    b"apollographql-client-name, apollographql-client-version, apollo-require-preflight, "
+    b"traceparent, tracestate, baggage, sentry-trace"
 )
 SHOWN = b"X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed"
 PREFLIGHT_SECONDS = b"7200"  # browsers keep it for no longer
+MOST_LOGGED = 20  # origins in an hour: anybody can send any origin
+LONGEST_LOGGED = 260  # a scheme, the longest host name, and a port
+HOUR = 3600
 
 
 class AllowedOrigins:
-    """The pages of other sites that may read answers. There are no cookies, so nothing is sent unasked."""
+    """The origins whose pages may read responses and open websockets. Browsers send
+    no credentials by themselves, as there are no cookies."""
 
-    def __init__(self, origins: Iterable[str]) -> None:
-        vary = (*HEADERS, (b"vary", b"Origin"))
-        self.others = vary
-        self.headers = {
-            origin: (
-                *vary,
-                (b"access-control-allow-origin", origin.encode()),
-                (b"access-control-expose-headers", SHOWN),
-            )
-            for origin in origins
-        }
+    def __init__(self, origins: Iterable[str], loopback: bool = False) -> None:
+        self.named = tuple(origins)
+        self.loopback = loopback  # every port of this machine, for development servers
+        self.is_open = loopback or bool(self.named)
+        self.headers = {origin: headers_for(origin) for origin in self.named}
+        self.log = RefusalLog()
 
-    def asked_first(self, scope: Scope) -> bool:
-        """Whether a browser only asks if a page may ask. Notes what any answer says."""
-        allowed = self.headers.get(header(scope, b"origin") or "")
-        scope["state"]["headers"] = allowed or self.others
-        return allowed is not None and scope["method"] == "OPTIONS" and header(scope, ASKED) is not None
+    def headers_of(self, origin: str) -> tuple[tuple[bytes, bytes], ...] | None:
+        """None unless the origin is allowed."""
+        if self.loopback and origin not in self.headers and LOOPBACK.fullmatch(origin):
+            return headers_for(origin)
+        return self.headers.get(origin)
+
+    def note(self, scope: Scope) -> None:
+        """Sets the headers that every response to this request has."""
+        origin = header(scope, b"origin")
+        if origin is not None:
+            scope["state"]["headers"] = self.headers_of(origin) or VARY
+        elif self.named:
+            scope["state"]["headers"] = VARY
+
+    def allows(self, origin: str, what: str) -> bool:
+        """Logs the origin if it is not allowed."""
+        is_allowed = self.headers_of(origin) is not None
+        if not is_allowed:
+            self.log.add(origin, what)
+        return is_allowed
+
+
+VARY = (*HEADERS, (b"vary", b"Origin"))
+
+
+def headers_for(origin: str) -> tuple[tuple[bytes, bytes], ...]:
+    allowed = (b"access-control-allow-origin", origin.encode())
+    return (*VARY, allowed, (b"access-control-expose-headers", SHOWN))
+
+
+class RefusalLog:
+    """Logs each refused origin once in an hour, and only a few of them."""
+
+    def __init__(self) -> None:
+        self.logged: set[tuple[str, str]] = set()
+        self.since = monotonic()
+
+    def add(self, origin: str, what: str) -> None:
+        if monotonic() - self.since > HOUR:
+            self.logged.clear()
+            self.since = monotonic()
+        # What is no origin may be anything, a token too.
+        is_origin = origin == "null" or (len(origin) <= LONGEST_LOGGED and ORIGIN.fullmatch(origin))
+        line = (origin if is_origin else "(malformed)", what)
+        if line not in self.logged and len(self.logged) < MOST_LOGGED:
+            self.logged.add(line)
+            logger.warning("refused %s from origin %s, which is not in CARE_CORS_ORIGINS", what, line[0])
+
+
+def is_preflight(scope: Scope) -> bool:
+    return (
+        scope["method"] == "OPTIONS"
+        and header(scope, b"origin") is not None
+        and header(scope, ASKED) is not None
+    )
 
 
 async def send_preflight(scope: Scope, send: Send, methods: bytes) -> None:

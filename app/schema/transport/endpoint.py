@@ -43,7 +43,7 @@ from app.schema.errors import (
     request_error,
 )
 from app.schema.schema import Schema
-from app.schema.transport.browsers import with_headers
+from app.schema.transport.browsers import AllowedOrigins, with_headers
 from app.schema.transport.documents import DocumentRefused, Documents
 from app.schema.transport.event_stream import accepted, send_as_events, send_stream, takes_only_events
 from app.schema.transport.http import (
@@ -101,7 +101,7 @@ class Endpoint(GraphQL[Context, None]):
         is_open: bool,
         page: Callable[[Scope], Response] | None,
         documents: Documents,
-        origins: tuple[str, ...],
+        origins: AllowedOrigins,
         longest_body: int,
     ) -> None:
         super().__init__(schema, graphql_ide=None, subscription_protocols=())

@@ -31,6 +31,7 @@ from app.care.errors import CareError, NotAllowed, NotSignedIn, RateLimited, Too
 from app.db.drivers import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
 from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_door, request_error
+from app.schema.transport.browsers import AllowedOrigins
 from app.schema.transport.documents import DocumentRefused, Documents
 from app.schema.transport.http import request_id_of
 from app.schema.transport.live import Entrance, results_of
@@ -43,10 +44,6 @@ BAD_REQUEST = "BAD_REQUEST"
 FORBIDDEN = 4403  # clients take it for a token to be renewed, and come again; 4401 they take for final
 TRY_AGAIN_LATER = 1013
 LONGEST_REASON = 123  # bytes, in a frame that closes
-STRANGE_PAGE = (
-    "a page of another site was refused a websocket with a 403. If it is yours, name its origin in "
-    "CARE_CORS_ORIGINS. This is logged once"
-)
 
 
 @dataclass
@@ -228,7 +225,7 @@ class Sockets(GraphQL[Connection, None]):
     graphql_transport_ws_handler_class = Handler
 
     def __init__(
-        self, schema: PreparingSchema, documents: Documents, origins: tuple[str, ...], longest_body: int
+        self, schema: PreparingSchema, documents: Documents, origins: AllowedOrigins, longest_body: int
     ) -> None:
         self.longest_body = longest_body
         super().__init__(
@@ -236,17 +233,15 @@ class Sockets(GraphQL[Connection, None]):
             graphql_ide=None,
             subscription_protocols=(GRAPHQL_TRANSPORT_WS_PROTOCOL,),
             connection_init_wait_timeout=timedelta(seconds=INIT_SECONDS),
-            allowed_origins=origins,
+            allowed_origins=origins.named,
         )
         self.documents = documents
-        self.has_told_of_strangers = False
+        self.origins = origins
 
     def is_websocket_origin_allowed(self, request: WebSocket, origin: str) -> bool:
-        is_allowed = super().is_websocket_origin_allowed(request, origin)
-        if not is_allowed and not self.has_told_of_strangers:
-            self.has_told_of_strangers = True  # anybody can have it refused, and say any origin
-            logger.warning(STRANGE_PAGE)
-        return is_allowed
+        return super().is_websocket_origin_allowed(request, origin) or self.origins.allows(
+            origin, "a websocket"
+        )
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Connection:
         return Connection(Entrance.of(request.scope, request_id_of(request.scope)))
