@@ -123,14 +123,14 @@ def create_app(
         schema if settings.tells_schema_to_anybody else None,
         end_in_words(settings),
         settings.legacy_notice,
-        lambda scope: demo_tokens(settings, clock, scope),
+        lambda scope: demo_tokens(settings, scope),
         clock,
     )
     routes: list[BaseRoute] = [*HEALTH_ROUTES, *front_routes(house)]
     page = None
     if settings.in_development:
         built = ide.read_built(ide.BUILT)
-        page = page_maker(settings, clock, built)
+        page = page_maker(settings, built)
         routes.append(Route("/graphql/ide/{name}", asset_maker(built)))
     legacy = build_legacy(
         schema, settings.zone, settings.retry_window, settings.legacy_body_limit, farewell(settings)

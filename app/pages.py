@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Callable
-from datetime import datetime
 from ipaddress import ip_address
 
 from starlette.responses import HTMLResponse
 from starlette.types import Scope
 
 from app import ide
-from app.care.context import Role
+from app.care.context import Role, utc_now
 from app.db.upkeep.demo import CAREGIVER, CLIENT
 from app.development import has_own_keys, mint_token
 from app.schema.transport.http import header
@@ -18,11 +17,9 @@ from app.settings import Settings
 LOCAL = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
-def page_maker(
-    settings: Settings, clock: Callable[[], datetime], built: ide.Built | None
-) -> Callable[[Scope], HTMLResponse]:
+def page_maker(settings: Settings, built: ide.Built | None) -> Callable[[Scope], HTMLResponse]:
     def page(scope: Scope) -> HTMLResponse:
-        tokens = {role.lower(): token for role, token in demo_tokens(settings, clock, scope).items()}
+        tokens = {role.lower(): token for role, token in demo_tokens(settings, scope).items()}
         if built is None:
             config = ide.PageConfig("/graphql", "/graphql/ide", tokens, ide.EXAMPLES)
             return HTMLResponse(ide.page(config), headers={"content-security-policy": ide.PLAIN_POLICY})
@@ -33,11 +30,12 @@ def page_maker(
     return page
 
 
-def demo_tokens(settings: Settings, clock: Callable[[], datetime], scope: Scope) -> dict[Role, str]:
+def demo_tokens(settings: Settings, scope: Scope) -> dict[Role, str]:
+    """Valid from now: tokens are verified against the system's clock."""
     if not (has_own_keys(settings) and is_local(scope)):
         return {}
     people = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
-    return {role: mint_token(settings, role, user, clock()) for role, user in people.items()}
+    return {role: mint_token(settings, role, user, utc_now()) for role, user in people.items()}
 
 
 def is_local(scope: Scope) -> bool:
