@@ -11,7 +11,7 @@ from app.auth.refusals import Reason
 from app.auth.tokens import LONGEST_TOKEN, Verifier
 from app.care.context import Role, utc_now
 from app.care.errors import CannotVerify, CareError
-from app.cli.running import ROLES, Whole, on_database, settings_or_warn
+from app.cli.running import ROLES, Group, Whole, on_database, settings_or_warn
 from app.cli.serving import DEMO_USERS
 
 MOST_READ = LONGEST_TOKEN + 1000  # the header's name, the scheme and spaces may stand before the token
@@ -34,7 +34,7 @@ EXPLANATIONS = {
 }
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @click.option("--role", type=ROLES)
 @click.option(
     "--user", metavar="NAME", help="The user name of the account; that of the demo world otherwise."

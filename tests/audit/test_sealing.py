@@ -153,13 +153,15 @@ def test_a_missing_entry_of_a_record_about_drafts_and_submissions_is_found(datab
     run_write(database_url, recording(records(1, both)))
     seal_all(database_url)
     entries = raw.run(database_url, "SELECT caregiver_id, client_id, record_id FROM audit_entry")
-    guard = "audit_entry_delete" if database_url.startswith("sqlite") else "audit_entry_change ON audit_entry"
+    guard = (
+        "audit_entry_delete" if database_url.startswith("sqlite") else "audit_entry_removal ON audit_entry"
+    )
     before = verified(database_url).faults
 
     raw.run(database_url, f"DROP TRIGGER {guard}", "DELETE FROM audit_entry")
 
     assert (entries, before) == ([(1, 1, 1)], [])
-    assert verified(database_url).faults == ["0 entries lead to the records, should be 1"]
+    assert verified(database_url).faults == ["the table has 0 entries of the records, should be 1"]
 
 
 def test_an_entry_that_leads_elsewhere_is_found(sealed: str) -> None:
