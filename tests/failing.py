@@ -2,7 +2,9 @@
 
 import asyncio
 import ctypes
+import sys
 from threading import Thread
+from time import sleep
 from typing import TypeVar
 
 from app.db.drivers import Database, Occupancy
@@ -13,6 +15,13 @@ Result = TypeVar("Result")
 # What a background task may meet: a fault that no code expects, what `sys.exit` raises, and the cancellation
 # of something that the task waits for, which is not the cancellation of the task.
 UNEXPECTED = (MemoryError, SystemExit, asyncio.CancelledError)
+
+
+def kill_writer(thread: Thread) -> None:
+    """When the next change comes. The thread is between two operations then, not in one."""
+    while sys._current_frames()[thread.ident or 0].f_code.co_name != "next_group":
+        sleep(0.001)
+    raise_in(thread, MemoryError)
 
 
 def raise_in(thread: Thread, fault: type[BaseException]) -> None:

@@ -26,7 +26,7 @@ from app.tracing import Tracing
 from tests.audit.test_recording import a_record
 from tests.callers import Gateway, opened
 from tests.db import raw
-from tests.failing import UNEXPECTED, Failing, raise_in
+from tests.failing import UNEXPECTED, Failing, kill_writer, raise_in
 from tests.given import NOW, a_world
 from tests.live.processes import PATIENCE, free_port
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
@@ -47,7 +47,7 @@ def broken(gateway: Gateway) -> Gateway:
     """The thread ends when the next change comes."""
     gateway.given(a_world())
     assert isinstance(gateway.database, SqliteDatabase)
-    raise_in(gateway.database.writer.thread, MemoryError)
+    kill_writer(gateway.database.writer.thread)
     return gateway
 
 

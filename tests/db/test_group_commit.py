@@ -23,7 +23,7 @@ from tests.db.operations import (
     sql,
     with_database,
 )
-from tests.failing import raise_in
+from tests.failing import kill_writer
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -151,7 +151,7 @@ def test_when_the_thread_ends_all_who_wait_and_all_who_come_later_are_refused(da
 
     async def use(db: Database) -> list[BaseException]:
         assert isinstance(db, SqliteDatabase)
-        raise_in(db.writer.thread, MemoryError)  # as soon as it takes up the first of these
+        kill_writer(db.writer.thread)  # as soon as it takes up the first of these
         waiting = [asyncio.create_task(db.write(adding(name))) for name in "abc"]
         done, _ = await asyncio.wait([*waiting], timeout=ENDLESS)
         assert len(done) == 3

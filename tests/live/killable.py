@@ -5,12 +5,11 @@ import signal
 import threading
 
 
-def kill_writer(number: int, frame: object) -> None:
-    from tests.failing import raise_in
+def kill(number: int, frame: object) -> None:
+    from tests.failing import kill_writer
 
-    for thread in threading.enumerate():
-        if thread.name == "writer":
-            raise_in(thread, MemoryError)
+    [writer] = [thread for thread in threading.enumerate() if thread.name == "writer"]
+    kill_writer(writer)
 
 
 def hang(number: int, frame: object) -> None:
@@ -22,7 +21,7 @@ def hang(number: int, frame: object) -> None:
 
 
 def install() -> None:
-    signal.signal(signal.SIGUSR1, kill_writer)
+    signal.signal(signal.SIGUSR1, kill)
     signal.signal(signal.SIGUSR2, hang)
 
 
