@@ -82,7 +82,8 @@ class Writer:
                 pass
         except BaseException as fault:
             self.end(fault)
-        self.drop_connection()
+        finally:
+            self.drop_connection()
 
     def end(self, fault: BaseException) -> None:
         self.has_ended = True

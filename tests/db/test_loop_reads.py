@@ -52,6 +52,26 @@ def test_without_time_on_the_loop_reads_run_in_threads(database_url: str) -> Non
     with_database(database_url, use, loop_read_ms=0)
 
 
+@pytest.mark.parametrize("loop_read_ms", [0, 1000], ids=["in threads", "on the loop"])
+@pytest.mark.parametrize("fault", [MemoryError, SystemExit, asyncio.CancelledError])
+def test_reads_go_on_whatever_an_operation_raises(
+    database_url: str, fault: type[BaseException], loop_read_ms: int
+) -> None:
+    def raising() -> Operation[None]:
+        yield COUNT_MODULES, {}
+        raise fault
+
+    async def use(db: Database) -> None:
+        for _ in range(3):  # more often than there are threads and connections
+            with pytest.raises(fault):
+                await db.read(raising())
+        assert await db.read(counting()) == 0
+        occupancy = db.occupancy()
+        assert (occupancy.open, occupancy.idle) == (1, 1)
+
+    with_database(database_url, use, readers=1, loop_read_ms=loop_read_ms)
+
+
 def test_a_long_read_goes_on_in_a_thread_while_the_loop_serves_others(database_url: str) -> None:
     others_were_served = Event()
 
