@@ -14,6 +14,7 @@ from app.development import KEY_FILE, has_own_keys, refuse_own_key
 from app.dispatch.webhook import Webhook, open_webhook
 from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
 from app.settings import Settings, SettingsError, Trust, unknown_variables
+from app.wording import counted
 
 REACH_SECONDS = 5
 OTHERS_WRITE = 0o022
@@ -97,7 +98,7 @@ async def look_at_manifest(looked: Looked) -> Findings:
     except SettingsError as refusal:
         yield wrong("trusted documents", str(refusal), "docs/trusted-documents.md tells the forms")
         return
-    said = f"{len(documents.trusted)} documents, {settings.trusted_documents}"
+    said = f"{counted(len(documents.trusted), 'document')}, {settings.trusted_documents}"
     yield good("trusted documents", said)
     for finding in writable(settings.trusted_manifest, "trusted documents", "name documents to be trusted"):
         yield finding
@@ -163,7 +164,9 @@ async def look_at_webhook(looked: Looked) -> Findings:
         do = "is it running, and may this machine reach it? Events wait until it is back"
         yield wrong("webhook", f"its host does not take connections: {problem}", do)
     else:
-        yield good("webhook", f"its host takes connections; signed by {len(webhook.secrets)} secrets")
+        yield good(
+            "webhook", f"its host takes connections; signed by {counted(len(webhook.secrets), 'secret')}"
+        )
 
 
 async def reach(webhook: Webhook) -> str:

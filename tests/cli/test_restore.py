@@ -110,10 +110,19 @@ def test_who_was_erased_or_disabled_since_the_backup_still_is(
 
 
 def test_no_file_holds_what_was_erased_again(command: Command, settings: Settings, file: Path) -> None:
+    """Nor do pages of the backup that are no longer used."""
     for client in ("1", "2"):
         assert command("erase", "--id", client, "--yes").exit_code == 0
+    rows = [f"({number}, 1, 1, 1, 'How?', '{PRIVATE * 40}')" for number in range(1000, 1200)]
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("PRAGMA secure_delete = OFF")
+        connection.execute(
+            "INSERT INTO answer (answer_set_id, position, caregiver_id, client_id, question_text, answer)"
+            f" VALUES {', '.join(rows)}"
+        )
+        connection.execute("DELETE FROM answer WHERE answer_set_id >= 1000")
 
-    command("restore", str(file))
+    assert command("restore", str(file)).exit_code == 0
 
     assert PRIVATE.encode() in file.read_bytes()
     assert [name for name, held in files(settings).items() if PRIVATE.encode() in held] == []
@@ -190,6 +199,25 @@ def test_a_backup_whose_kept_numbers_are_wrong_is_restored_with_a_warning(
     warning = "care-gateway: warning: `care-gateway verify` finds 1 difference in this backup\n"
     assert (said.exit_code, said.stderr) == (0, warning)
     assert raw.run(settings.database, "SELECT assignment_count FROM session WHERE id = 1") == [(9,)]
+
+
+def test_what_a_killed_command_left_is_not_read_into_the_database(
+    command: Command, settings: Settings, file: Path
+) -> None:
+    part = Path(f"{sqlite_path(settings.database)}.part")
+    shutil.copyfile(file, part)
+    with closing(sqlite3.connect(part, isolation_level=None)) as connection:
+        connection.execute("UPDATE client SET name = 'Left behind' WHERE id = 1")
+        left = Path(f"{part}-wal").read_bytes()
+    Path(f"{part}-wal").write_bytes(left)
+
+    said = command("restore", str(file))
+
+    assert (said.exit_code, sorted(files(settings))) == (
+        0,
+        sorted([sqlite_path(settings.database).name, aside(settings).name]),
+    )
+    assert raw.run(settings.database, "SELECT name FROM client WHERE id = 1") == [("Zoë Client 1",)]
 
 
 # --- when the current database does not tell who was erased ---------------------------------------

@@ -2,16 +2,21 @@
 period stays."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from app.db.drivers import Database
+from app.db.drivers import Database, sqlite_path
 from app.db.tables import moment_as_text
+from app.db.writes import retention
 from app.dispatch.dispatcher import dispatching
 from app.dispatch.retention import expire, removing_expired
 from app.settings import KEEP_ALL, Retention
+from tests.db.sql_text import care_tables, keyless, queries_of, with_names
+from tests.db.test_query_plans import explain, is_walk
 from tests.dispatch.conftest import Care, on_database
 from tests.given import DAY, NOW
 
@@ -158,6 +163,29 @@ def test_drafts_stay_until_their_period_is_over(care: Care, change: str) -> None
 
     assert removed(care) == {}
     assert drafts(care) == [51]
+
+
+# --- the statements -------------------------------------------------------------------------------
+
+REMOVING = {name: one for name, one in vars(retention).items() if name.startswith("REMOVE_")}
+
+
+def test_what_is_removed_names_whose_it_is(kind: str) -> None:
+    for name, statement in REMOVING.items():
+        written = statement.for_(kind)
+
+        assert keyless(queries_of(with_names(written)), "caregiver") == []
+        assert (care_tables(written) != []) is (name != "REMOVE_OLDER_MARKS")
+    assert len(REMOVING) == 5
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_nothing_is_removed_by_walking_a_table(care: Care) -> None:
+    values = {"caregiver": 1, "ids": [1], "last": 1}
+    with closing(sqlite3.connect(sqlite_path(care.settings.database))) as connection:
+        plans = [explain(connection, one.for_("sqlite"), values) for one in REMOVING.values()]
+
+    assert [step for plan in plans for step in plan if is_walk(step)] == []
 
 
 # --- as the dispatcher does it --------------------------------------------------------------------

@@ -134,8 +134,8 @@ def test_a_manifest_is_read_as_the_service_reads_it(ask: Ask, tmp_path: Path) ->
     [(verdict, said)] = unfit
     assert (verdict, said[:53]) == ("wrong", "CARE_TRUSTED_MANIFEST: the entry 1 does not fit the s")
     said = f"others than its owner may write {manifest}, and so name documents to be trusted"
-    assert writable == [("good", "1 documents, enforce"), ("wrong", said)]
-    assert ask("trusted documents", **given) == [("good", "1 documents, enforce")]
+    assert writable == [("good", "1 document, enforce"), ("wrong", said)]
+    assert ask("trusted documents", **given) == [("good", "1 document, enforce")]
     assert ("look", UNUSED) in ask("settings", trusted_manifest=str(manifest))
 
 
@@ -193,7 +193,7 @@ def test_a_webhook_is_reached_and_nothing_is_posted(ask: Ask) -> None:
         said = ask("webhook", webhook_url=receiver.url, webhook_secret=SECRET)
         asked = list(receiver.received)
 
-    assert said == [("good", "its host takes connections; signed by 1 secrets")]
+    assert said == [("good", "its host takes connections; signed by 1 secret")]
     assert asked == []
 
 

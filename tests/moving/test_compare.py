@@ -117,7 +117,7 @@ def test_many_differences_of_a_call_are_cut_short(two: Two) -> None:
 
     exit_code, lines = told(two.compare())
 
-    assert (exit_code, len(lines), lines[21]) == (1, 23, "  and 5 members more")
+    assert (exit_code, len(lines), lines[21]) == (1, 23, "  and 5 more members")
 
 
 def test_json_says_the_same_for_programs(two: Two) -> None:
