@@ -18,9 +18,10 @@ WEIGHTS = {
     "Query.node": LOOK_UP,
     "Query.nodes": Weight(own=10, page=Page("ids", MOST_ROWS, MOST_ROWS)),
     "Query.ownData": Weight(own=10_000),
-    "Client.progress": Weight(own=50),
+    # It reads all homework of a client, which is some hundred rows after some years, and of a session.
+    "Client.progress": Weight(own=300),
     "Client.scoreHistory": Weight(own=50, objects=10),
-    "Session.progress": Weight(own=50),
+    "Session.progress": Weight(own=100),
     "Session.scoreHistory": Weight(own=50, objects=10),
     "Progress.completion": Weight(own=5, objects=25),
     "Assignment.answerSets": Weight(objects=2),

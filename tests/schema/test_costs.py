@@ -52,6 +52,10 @@ COSTS = {
     "query($a: Boolean!) { viewer { role @include(if: $a) } }": 2,
     "{ node(id: 1) { ... on Session { title } ... on Book { name } } }": 5 + 2,
     "{ ownData }": 10_000,
+    # all homework of each is read
+    "{ clients { nodes { progress { assignmentCount } } } }": 10 + 1 + 20 * (300 + 1),
+    "{ sessions(first: 5) { nodes { progress { completion { week } } } } }": 11 + 5 * (100 + 5 + 25),
+    "{ sessions(orderBy: STARTS_SOONEST) { nodes { id } } }": 10 + 1 + 20,
     "mutation { closeSession(input: {sessionId: 1}) { session { id } userErrors { code } } }": 50 + 2 + 2,
     "subscription { assignmentChanged { id } }": 10 + 1,
 }
@@ -110,6 +114,16 @@ def test_every_weight_is_that_of_a_field() -> None:
     for name, weight in WEIGHTS.items():
         kind, field = name.split(".")
         assert types[kind].fields[field].extensions["cost"] is weight
+
+
+def test_progress_of_a_hundred_clients_at_once_is_over_the_limit_and_of_a_page_is_not() -> None:
+    """It reads all homework of each, which has no bound of its own."""
+    progress = "progress { assignmentCount overdueAssignmentCount completion { week assigned completed } }"
+    limit = Settings(env=Environment.DEVELOPMENT).cost_limit
+
+    assert cost(f"{{ clients {{ nodes {{ name {progress} }} }} }}") < limit / 1.5
+    assert cost(f"{{ clients(first: 100) {{ nodes {{ name {progress} }} }} }}") > 2 * limit
+    assert cost("{ clients(first: 100) { nodes { progress { assignmentCount } } } }") > 2 * limit
 
 
 # --- what never meets a limit ----------------------------------------------------------------------
