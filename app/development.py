@@ -71,7 +71,7 @@ def mint_token(
     hours: int = 24,
     application: str = "development",
 ) -> str:
-    """A token with the claims of the old service's tokens."""
+    """A token with the claims of sample tokens of the original service."""
     claims = {
         "exp": now + timedelta(hours=hours),
         "user_name": user,

@@ -88,7 +88,7 @@ class KeySet:
                 await wait({reading}, timeout=WAIT_SECONDS)
 
     def matching(self, kid: str | None, algorithm: str) -> list[Key]:
-        """The old service's tokens carry no `kid`: then every key of the algorithm is tried."""
+        """Sample tokens of the original service carry no `kid`: then every key of the algorithm is tried."""
         return [
             key
             for key in self.keys

@@ -171,7 +171,7 @@ def header_of(token: str) -> dict[str, Any]:
 
 
 def application_of(claims: Mapping[str, Any]) -> str:
-    """The old service's tokens say `client_id`, those of OpenID Connect `azp`."""
+    """Sample tokens of the original service carry `client_id`, those of OpenID Connect `azp`."""
     named = claims.get("client_id", claims.get("azp"))
     return named if isinstance(named, str) and APPLICATION.fullmatch(named) else ""
 

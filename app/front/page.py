@@ -14,8 +14,8 @@ from app.front.shapes import shape_of
 PEOPLE = {Role.CAREGIVER: "a caregiver, Mara Lind", Role.CLIENT: "a client, Jonas Berg"}  # of the demo world
 WHAT_THIS_IS = """\
 Care Gateway connects caregivers with their clients. In a *session* the caregiver assigns homework, the client
-answers, and the caregiver responds. The service speaks GraphQL, and answers the four paths of the service it
-replaces byte for byte as they were."""
+answers, and the caregiver responds. The service speaks GraphQL, and answers the four documented REST paths of
+the service it replaces."""
 DOCS = (
     ("README.md", "the first minutes, commands, settings"),
     ("docs/legacy-contract.md", "the four legacy paths in full"),

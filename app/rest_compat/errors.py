@@ -12,7 +12,7 @@ STATUS = {
     "UNAUTHENTICATED": 401,
     "FORBIDDEN": 403,
     "NOT_FOUND": 404,
-    "INCOMPLETE": 404,  # service.md section 7: a request that lacks information is a 404
+    "INCOMPLETE": 404,  # documented: a request that lacks enough information
     "UNREADABLE": 400,
     "NOT_RUNNING": 409,
     "WRONG_STATE": 409,
@@ -25,7 +25,7 @@ STATUS = {
 }
 
 
-# Written out: Python's own phrases are others in its newer versions, and old clients compare them.
+# Written out, because Python's own phrases change between its versions, and a client may compare them.
 PHRASES = {
     400: "Bad Request",
     401: "Unauthorized",

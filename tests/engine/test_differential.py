@@ -424,10 +424,15 @@ def test_the_service_answers_the_same_at_a_single_root(care: Care, asked: Asked,
 
 
 LISTS = """
-    query($status: AssignmentStatus, $first: Int, $with: Boolean! = true) {
+    query($status: AssignmentStatus, $first: Int, $with: Boolean! = true, $order: AssignmentOrder) {
         sessions(first: 20) { totalCount nodes { id title closeDate assignmentCount pendingAssignmentCount
             lastAssignmentScore client { name opptId } latestAssignment { name status }
-            assignments(status: $status, first: $first) { totalCount nodes { id score } } } }
+            assignments(status: $status, first: $first) { totalCount nodes { id score } }
+            inOrder: assignments(first: $first, orderBy: $order) { edges { cursor node { id name } }
+                pageInfo { endCursor hasNextPage } } } }
+        due: assignments(first: $first, status: $status, orderBy: $order) {
+            totalCount edges { cursor node { id } } }
+        byStart: sessions(first: 3, orderBy: STARTS_SOONEST) { nodes { id startDate } pageInfo { endCursor } }
         assignments(first: 30) @include(if: $with) { edges { cursor node { assignDate
             lateness { state seconds } status feedbackStatus book { questions { kind options required } }
             answerSets { saveType revision answers { questionText answer } }
@@ -462,7 +467,13 @@ def test_progress_of_damaged_rows_is_answered_the_same(care: Care, role: Role, s
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.01])
 def test_whole_lists_of_damaged_rows_are_answered_the_same(care: Care, role: Role, share: float) -> None:
     for number in (1, 2):
-        for variables in ({}, {"status": "PENDING", "first": 2}, {"first": 0}, {"with": False}):
+        for variables in (
+            {},
+            {"status": "PENDING", "first": 2, "order": "DUE_SOONEST"},
+            {"first": 3, "order": "DUE_SOONEST"},
+            {"first": 0},
+            {"with": False, "order": "NEWEST"},
+        ):
             compare_in_care(care, Asked(LISTS, variables), Who(Viewer(role, number), number, share))
 
 
