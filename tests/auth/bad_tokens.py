@@ -59,6 +59,13 @@ def tampered() -> str:
     return f"{head}.{as_base64(in_json(keys.claims('CAREGIVER', 'caregiver-2')))}.{signature}"
 
 
+def spelt_otherwise() -> str:
+    """The same bytes: the last four bits of the last character are of none of them."""
+    token = signed(caregiver())
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    return token[:-1] + letters[letters.index(token[-1]) + 1]
+
+
 FORGED = {
     "alg none": lambda: unsigned(caregiver()),
     "alg None": lambda: unsigned(caregiver(), "None"),
@@ -163,6 +170,7 @@ GARBAGE = {
         b'{"alg":"RS256","zip":"DEF"}', zlib.compress(in_json(caregiver()))
     ),
     "a signature with more behind it": lambda: signed(caregiver()) + "!!!!",
+    "a signature in another spelling": spelt_otherwise,
     "a signature with padding": lambda: signed(caregiver()) + "==",
     "a token with a line break": lambda: signed(caregiver()).replace(".", ".\t", 1),
     "a kid of a list of objects": lambda: with_header(b'{"alg":"RS256","kid":[{"a":"b"}]}'),

@@ -4,6 +4,7 @@ nothing that a caller sent, and nobody's id, ever becomes one."""
 import json
 from pathlib import Path
 
+from app.auth.refusals import Reason
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import opened
@@ -64,6 +65,19 @@ def test_what_was_over_a_limit_is_counted_by_the_limit(watched: Watched) -> None
     assert new(before, after, "care_limit_refusals_total") == {("tokens",): 1, ("points a minute",): refused}
     assert new(before, after, "care_graphql_errors_total") == {("TOO_COSTLY",): 1, ("RATE_LIMITED",): refused}
     assert new(before, after, "care_http_requests_total")["POST", "/graphql", "429"] == refused
+
+
+@ON_SQLITE
+def test_refused_tokens_are_counted_by_reason(watched: Watched) -> None:
+    before = watched.numbers()
+
+    watched.with_token("garbage").post_graphql(VIEWER)
+    watched.as_caregiver(9).get(f"{ASSIGNMENTS}/1")
+    watched.as_nobody().get(f"{ASSIGNMENTS}/1")
+
+    after = watched.numbers()
+    assert new(before, after, "care_tokens_refused_total") == {("malformed",): 1, ("unknown account",): 1}
+    assert len(now(after, "care_tokens_refused_total")) == len(Reason)
 
 
 @ON_SQLITE
