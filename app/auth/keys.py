@@ -132,7 +132,7 @@ class KeySet:
                 logger.info("the keys that verify tokens have changed; there are %d now", len(self.keys))
             self.is_failing = False
         except SettingsError as refusal:
-            # An issuer that does not answer, or a file half written, must not shut everybody out.
+            # An issuer that does not answer, or a file half written, must not lock all users out.
             if not self.is_failing:
                 logger.warning("%s; the keys that were read before stay in use", refusal)
             self.is_failing = True

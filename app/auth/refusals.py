@@ -8,7 +8,7 @@ from app import counts
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.logs import TOLD
 
-MOST_LOGGED = 60  # refusals in a minute: anybody can send bad tokens, and must not fill the log
+MOST_LOGGED = 60  # refusals in a minute: any caller can send bad tokens, and must not fill the log
 MINUTE = 60
 
 logger = logging.getLogger("care.auth")

@@ -98,7 +98,7 @@ def of_requests() -> Iterator[Metric]:
         limits.add_metric([EDGE.get(limit, limit)], count)
     yield limits
     refused = counter("care_tokens_refused", "Bearer tokens that were refused, by reason.", "reason")
-    for reason in Reason:  # also those that are 0: a rate counts nothing of a series that begins at 1
+    for reason in Reason:  # also at 0: a series that begins at 1 has no increase
         refused.add_metric([reason], counts.refused_tokens[reason])
     yield refused
     yield single_counter("care_event_streams", "Event streams that began.", counts.streams["begun"])
