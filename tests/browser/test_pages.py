@@ -31,6 +31,7 @@ PICTURES = ROOT / "var" / "browser"
 ANSWER = "globalThis.__MONACO.editor.getModels().find((one) => one.uri.path.includes('response')).getValue()"
 EDITED = {name: ANSWER.replace("response", name) for name in ("operation", "variables", "request-headers")}
 RUN = "document.querySelector('.graphiql-execute-button')"
+IS_RUNNING = "document.querySelector('.graphiql-execute-button').ariaLabel.startsWith('Stop')"
 # Kept by the page: the browser's own storage of either kind, and cookies.
 KEPT = "JSON.stringify([{...sessionStorage}, {...localStorage}, document.cookie])"
 
@@ -192,6 +193,40 @@ def test_the_full_page_asks_changes_and_listens(served: Served, page: Page) -> N
     page.click(tab("RunningAssignments"))
     run_tab(page, "RunningAssignments")
     assert answered(page, "assignments") == as_others_ask(served, page, "caregiver", RUNNING_ASSIGNMENTS)
+    assert_nothing_amiss(served, page)
+
+
+@pytest.mark.parametrize("module", ["app"])
+def test_a_tab_keeps_listening_while_another_runs(served: Served, page: Page) -> None:
+    page.open(f"{served.url}/graphql")
+    page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {tab('RunningAssignments')}")
+    page.click(example("Watch my assignments"))
+    run_tab(page, "assignmentChanged")
+    page.until(IS_RUNNING)
+
+    page.click(example("Assign homework"))  # in a new tab
+    page.until(f"!{IS_RUNNING}")
+    run_tab(page, "bookIds", "variables")
+    changed = answered(page, "assignHomework")["assignHomework"]
+    page.click(tab("RunningAssignments"))  # which was there before
+    run_tab(page, "RunningAssignments")
+    assert answered(page, "assignments") == as_others_ask(served, page, "caregiver", RUNNING_ASSIGNMENTS)
+    page.keep_picture(PICTURES / "full-10-another-tab.png")
+
+    page.click(tab("WatchAssignments"))
+    for _ in range(10):  # the subscription may have begun a moment after the mutation
+        if page.evaluate(f"new Promise((done) => setTimeout(() => done({ANSWER}), 500))"):
+            break
+        as_others_ask(served, page, "caregiver", ASSIGN_HOMEWORK, ASSIGN_HOMEWORK_VARIABLES)
+    event = answered(page, "assignmentChanged")["assignmentChanged"]
+    assert event["assignment"]["name"] in {one["name"] for one in changed["assignments"]}
+    page.until(IS_RUNNING)
+    page.keep_picture(PICTURES / "full-11-still-listening.png")
+    page.click(RUN)  # stops it
+    page.until(f"!{IS_RUNNING}")
+    page.click(tab("RunningAssignments"))
+    page.click(tab("WatchAssignments"))
+    page.until(f"{ANSWER}.includes('assignmentChanged') && !{IS_RUNNING}")
     assert_nothing_amiss(served, page)
 
 

@@ -1,5 +1,7 @@
 // How the page asks: by posts to the endpoint; a subscription is answered by a stream of events on its own post.
 
+import { resumedStream, startStream } from "./streams.jsx";
+
 const JSON_KINDS = "application/graphql-response+json, application/json;q=0.9";
 const EVENTS = "text/event-stream";
 const CUT_OFF = "Nothing more will be heard: the service stopped or is out of reach. Run it again when it is back.";
@@ -41,9 +43,10 @@ export function asker(endpoint) {
   }
 
   return async (asked, { headers, documentAST } = {}) =>
-    isSubscription(documentAST, asked.operationName)
-      ? { subscribe: (observer) => listen(asked, headers, observer) }
-      : answerOf(await post(asked, headers, JSON_KINDS));
+    resumedStream() ??
+    (isSubscription(documentAST, asked.operationName)
+      ? startStream((observer) => listen(asked, headers, observer))
+      : answerOf(await post(asked, headers, JSON_KINDS)));
 }
 
 function isSubscription(document, name) {

@@ -13,6 +13,7 @@ import { asker } from "./asking.js";
 import { config, roles } from "./config.js";
 import { EXAMPLES, firstTabs, narrow } from "./examples.jsx";
 import { storage } from "./keeping.js";
+import { Streams, onTabChange } from "./streams.jsx";
 import { Whose, headersFor } from "./tokens.jsx";
 
 /* global WORKERS: the names of the built workers, by label */
@@ -74,6 +75,7 @@ createRoot(document.getElementById("graphiql")).render(
     visiblePlugin={paneAtFirst()}
     onTogglePluginVisibility={keepPane}
     defaultTabs={firstTabs}
+    onTabChange={onTabChange}
     defaultHeaders={headersFor(roles[0])}
     defaultEditorToolsVisibility="variables"
     shouldPersistHeaders // as a word for whose they are: keeping.js
@@ -94,6 +96,7 @@ createRoot(document.getElementById("graphiql")).render(
     <GraphiQL.Logo>
       Care Gateway
       <OpenTab />
+      <Streams />
       <Panes />
     </GraphiQL.Logo>
   </GraphiQL>,
