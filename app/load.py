@@ -1,7 +1,9 @@
 """Admission control: how much work a process accepts at once, and whether it is shutting down."""
 
 import asyncio
+from collections import deque
 from time import perf_counter
+from typing import Any
 
 from app.settings import Settings
 
@@ -22,6 +24,8 @@ class Load:
         self.started = 0.0  # when the last one started
         self.is_next = False  # whether the event loop turns to another queued request right after that one
         self.held = 0  # bytes of incomplete bodies
+        self.pending_sockets: dict[Any, Any] = {}  # websockets that have not signed in, the oldest first
+        self.sockets_in_line: deque[Any] = deque()  # websockets whose next message may be read
         self.is_leaving = False
 
     def leave(self) -> None:

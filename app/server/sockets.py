@@ -1,19 +1,136 @@
-"""Websockets behind `serve`: uvicorn's own protocol, which would wait for ever on who reads nothing."""
+"""Websockets behind `serve`: uvicorn's protocol with limits on the work and memory that a client causes."""
 
 import asyncio
+from collections import deque
+from time import monotonic
+from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import ProtocolError
+from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
+from websockets.server import ServerProtocol
+
+from app import counts
+
+MAX_PENDING = 128  # websockets of one process that have not signed in
+PENDING_FRAMES = 32  # frames of any kind that such a websocket may send
+PENDING_BYTES = 64 * 1024  # bytes of a message before sign-in: a token, as in a header
+FRAMES_AT_ONCE, FRAMES_PER_SECOND = 64, 32  # frames that do not complete a message: control frames, fragments
+MESSAGES_AT_ONCE, MESSAGES_PER_SECOND = 200, 100  # of up to MESSAGE_BYTES; a longer one counts as several
+MESSAGE_BYTES = 4096
+READERS_PER_TURN = 8  # websockets that go on to their next message in one turn of the event loop
+LINGER_SECONDS = 2  # for a client that still sends to see why the connection is closed
+ENOUGH = 64 * 1024  # bytes that a slow client must take within `seconds`
+
+
+class Rate:
+    """At most `burst` at once and `per_second` in the long run."""
+
+    def __init__(self, burst: int, per_second: int) -> None:
+        self.step, self.slack = 1 / per_second, burst / per_second
+        self.due = 0.0
+
+    def take(self, number: int = 1) -> float:
+        """Counts so many more. Returns the seconds by which they came too early."""
+        now = monotonic()
+        self.due = max(self.due, now - self.slack) + number * self.step
+        return max(0.0, self.due - now)
+
+
+class EdgeConnection(ServerProtocol):
+    """The parser of the library websockets. It stops behind each message until the application has taken it,
+    and closes the connection of a client that sends too many other frames."""
+
+    def __init__(self, plain: ServerProtocol, pending: dict[Any, Any]) -> None:
+        self.longest = plain.max_message_size or PENDING_BYTES
+        super().__init__(
+            extensions=plain.available_extensions,
+            max_size=min(self.longest, PENDING_BYTES),
+            logger=plain.logger,
+        )
+        self.pending = pending
+        self.last: Frame | None = None
+        self.frames_left = PENDING_FRAMES
+        self.frames = Rate(FRAMES_AT_ONCE, FRAMES_PER_SECOND)
+        self.unparsed = bytearray()  # received behind a message that waits for the application
+
+    def sign_in(self) -> None:
+        self.pending.pop(self, None)
+        self.max_message_size = self.longest
+
+    def receive_data(self, data: bytes | bytearray) -> None:
+        if self.unparsed:
+            self.reader.buffer, self.unparsed = self.unparsed, bytearray()
+        super().receive_data(data)
+
+    def recv_frame(self, frame: Frame) -> None:
+        is_message = frame.fin and frame.opcode in DATA_OPCODES and self.close_sent is None
+        if self.is_too_many(frame, is_message):
+            counts.limits["frames of a websocket"] += 1
+            self.fail(CloseCode.POLICY_VIOLATION, "too many frames")
+            self.parser_exc = ProtocolError("too many frames")
+            return
+        super().recv_frame(frame)
+        self.last = frame
+        if is_message:
+            self.unparsed, self.reader.buffer = self.reader.buffer, bytearray()
+
+    def is_too_many(self, frame: Frame, is_message: bool) -> bool:
+        if frame.opcode is Opcode.CLOSE:
+            return False
+        if self in self.pending:
+            self.frames_left -= 1
+            return self.frames_left < 0
+        return not is_message and self.frames.take() > 0
 
 
 class EdgeSocket(WebSocketsSansIOProtocol):
-    seconds = 15.0  # for the client to take what it is sent, the closing included
-    stalled: asyncio.TimerHandle | None = None
+    seconds = 15.0  # for the client to take at least ENOUGH of what is sent, also while the connection closes
+    conn: EdgeConnection
+
+    def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.pending: dict[EdgeConnection, EdgeSocket] = app_state["load"].pending_sockets
+        self.line: deque[EdgeSocket] = app_state["load"].sockets_in_line
+        self.conn = EdgeConnection(self.conn, self.pending)
+        self.app_state = {**app_state, "on_sign_in": self.conn.sign_in}
+        self.messages = Rate(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND)
+        self.watch: asyncio.TimerHandle | None = None
+        self.unsent = 0  # bytes that the client had not taken when `watch` was set
+        self.is_ending = False
+        self.is_failed = False  # what still arrives is discarded
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.pending[self.conn] = self
+        if len(self.pending) > MAX_PENDING:
+            next(iter(self.pending.values())).give_way()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.pending.pop(self.conn, None)
+        self.stop_watching()
+        # Both refer to `conn`: its memory would be kept until a garbage collection.
+        self.conn.parser.close()
+        self.conn.parser_exc = None
+
+    def give_way(self) -> None:
+        """Close the oldest websocket that has not signed in, so that a new one can. A client that signs in at
+        once is not affected, and clients connect again after a 1013."""
+        counts.limits["websockets that are not signed in"] += 1
+        del self.pending[self.conn]
+        self.conn.fail(CloseCode.TRY_AGAIN_LATER, "too many websockets that are not signed in")
+        self.handle_parser_exception()
+
+    # --- reading --------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        if self.is_failed:
+            return
         super().data_received(data)
-        if (
-            not self.handshake_initiated
-        ):  # the request is whole: what is wrong with it was found, and not said
+        if self.conn.last is not None:
+            self.conn.last.data = b""  # the parser holds the frame until the next one comes
+        if not self.handshake_initiated:  # the request is complete, and uvicorn does not answer a bad one
             said = b"".join(self.conn.data_to_send())
             self.transport.write(
                 said or b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -21,22 +138,76 @@ class EdgeSocket(WebSocketsSansIOProtocol):
             self.transport.close()
             self.end_at_last()
 
+    async def receive(self) -> Any:
+        """The next message. What follows it is read later, so that other connections have their turn."""
+        message: Any = await self.queue.get()
+        if self.read_paused and self.queue.empty():
+            length = len(message.get("text") or message.get("bytes") or "")
+            self.loop.call_later(self.messages.take(1 + length // MESSAGE_BYTES), self.stand_in_line)
+        return message
+
+    def stand_in_line(self) -> None:
+        self.line.append(self)
+        if len(self.line) == 1:
+            self.loop.call_soon(let_read_on, self.loop, self.line)
+
+    def read_on(self) -> None:
+        if self.transport.is_closing():
+            return
+        self.read_paused = False
+        self.data_received(b"")
+        self.resume_reading()
+
+    def resume_reading(self) -> None:
+        if self.writable.is_set() and not self.read_paused:
+            self.transport.resume_reading()
+
+    # --- clients that do not read -----------------------------------------------------------------------
+
     def pause_writing(self) -> None:
+        """A client that does not take what it is sent is not read either: every ping is a pong."""
         super().pause_writing()
-        self.stalled = self.loop.call_later(self.seconds, self.transport.abort)
+        self.transport.pause_reading()
+        self.watch_unsent()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self.go_on()
+        if not self.is_ending:
+            self.stop_watching()
+        self.resume_reading()
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self.go_on()
+    def watch_unsent(self) -> None:
+        if self.watch is None:
+            self.unsent = self.transport.get_write_buffer_size()
+            self.watch = self.loop.call_later(self.seconds, self.look)
 
-    def go_on(self) -> None:
-        if self.stalled is not None:
-            self.stalled.cancel()
-            self.stalled = None
+    def look(self) -> None:
+        self.watch = None
+        if self.transport.get_write_buffer_size() > self.unsent - ENOUGH:
+            self.transport.abort()
+        else:
+            self.watch_unsent()
+
+    def stop_watching(self) -> None:
+        if self.watch is not None:
+            self.watch.cancel()
+            self.watch = None
+
+    # --- the end ----------------------------------------------------------------------------------------
+
+    def handle_parser_exception(self) -> None:
+        """uvicorn closes at once: if the client still sends, that resets the connection, and the client may
+        never see the code."""
+        self.is_failed = True
+        close = self.conn.close_sent
+        if close is None or self.close_sent:  # not accepted yet, or the client has seen a code already
+            self.transport.abort()
+            return
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": close.code, "reason": close.reason})
+        self.close_sent = True
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.transport.write_eof()
+        self.close_timer = self.loop.call_later(min(LINGER_SECONDS, self.seconds), self.transport.abort)
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
@@ -49,4 +220,13 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     def end_at_last(self) -> None:
         """A transport that is closed still waits until all of it is sent."""
         if not self.disconnected:
-            self.loop.call_later(self.seconds, self.transport.abort)
+            self.is_ending = True
+            self.watch_unsent()
+
+
+def let_read_on(loop: asyncio.AbstractEventLoop, line: deque[EdgeSocket]) -> None:
+    """A few websockets at a time: their operations run on the event loop, and HTTP requests wait for them."""
+    for _ in range(min(len(line), READERS_PER_TURN)):
+        line.popleft().read_on()
+    if line:
+        loop.call_soon(let_read_on, loop, line)

@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.load import Load
 from app.server.protocol import EdgeProtocol
+from app.server.sockets import EdgeConnection, EdgeSocket
 from app.settings import Environment, Settings
 from tests.live.edge import Edge, behind_the_edge, request
 from tests.live.processes import PATIENCE
@@ -27,6 +28,11 @@ pytestmark = pytest.mark.live
 PLAIN = (b"content-type", b"text/plain")
 FAILED = (500, "close", b"Internal Server Error")
 NOTE = ContextVar("NOTE", default="nothing")
+MUCH = bytes(8 * 1024 * 1024)
+UPGRADE = (
+    b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+    b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
 heard: list[dict[str, Any]] = []
 
 
@@ -73,6 +79,15 @@ async def sends(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.body", "body": b"67890"})
 
 
+async def sends_much(scope: Scope, receive: Receive, send: Send) -> None:
+    """One long message at a websocket, which stays open or is closed behind it."""
+    await receive()
+    await send({"type": "websocket.accept"})
+    await send({"type": "websocket.send", "bytes": MUCH})
+    if scope["path"].endswith("stays"):
+        await receive()
+
+
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Load]]:
     yield {"load": Load(Settings(env=Environment.DEVELOPMENT))}
@@ -87,7 +102,8 @@ def edge() -> Iterator[Edge]:
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
     app.mount("/sends", sends)
-    with behind_the_edge(app) as address:
+    app.mount("/much", sends_much)
+    with behind_the_edge(app, seconds=0.5) as address:
         yield Edge(*address, "")
 
 
@@ -199,6 +215,34 @@ def test_a_client_that_is_gone_leaves_nothing_in_memory(edge: Edge) -> None:
             time.sleep(0.01)  # between two looks
     finally:
         gc.enable()
+
+
+def test_a_websocket_that_is_closed_leaves_nothing_in_memory(edge: Edge) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        with edge.line() as line:
+            assert line.ask(request("GET", "/much/stays", UPGRADE)).status == 101
+            left = [ref(one) for one in gc.get_objects() if isinstance(one, EdgeConnection | EdgeSocket)]
+            assert len(left) == 2
+            line.say(b"\x81\x01")  # not masked: the connection fails
+        until = time.monotonic() + PATIENCE
+        while any(one() for one in left):
+            assert time.monotonic() < until
+            time.sleep(0.01)  # between two looks
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("path", ["/much/stays", "/much/leaves"])
+def test_a_websocket_whose_client_reads_slowly_is_not_cut(edge: Edge, path: str) -> None:
+    """It takes longer than the server waits for a client that reads nothing."""
+    with edge.line(room=65536) as line:
+        assert line.ask(request("GET", path, UPGRADE)).status == 101
+        left = len(MUCH) + 10  # with the head of the frame
+        while left:
+            line.wait()
+            left -= len(line.read(min(left, 65536)))
 
 
 def test_what_is_sent_after_the_end_is_nobodys_answer(edge: Edge) -> None:

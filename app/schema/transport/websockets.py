@@ -5,9 +5,11 @@ a closing code where it would break off.
 """
 
 import logging
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from json import JSONDecodeError
 from typing import Any
 
 import orjson
@@ -17,7 +19,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from strawberry import UNSET
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
 from strawberry.exceptions import ConnectionRejectionError, MissingQueryError
-from strawberry.http.exceptions import WebSocketDisconnected
+from strawberry.http.exceptions import (
+    NonJsonMessageReceived,
+    NonTextMessageReceived,
+    WebSocketDisconnected,
+)
 from strawberry.schema.exceptions import CannotGetOperationTypeError
 from strawberry.subscriptions import GRAPHQL_TRANSPORT_WS_PROTOCOL
 from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import (
@@ -51,6 +57,7 @@ class Connection:
     """What Strawberry calls the context: who connected, before anything is asked."""
 
     entrance: Entrance
+    on_sign_in: Callable[[], None]
     connection_params: dict[str, Any] = field(default_factory=dict)
 
     async def open(self) -> None:
@@ -59,13 +66,27 @@ class Connection:
             if name.lower() == "authorization":
                 said = value if isinstance(value, str) else ""
                 self.entrance = replace(self.entrance, authorization=said)
+        self.connection_params.clear()  # the connection may last, and nothing else in it is used
         await self.entrance.enter()
+        self.on_sign_in()
 
 
 class Socket(ASGIWebSocketAdapter):
     """Closing and sending, however the other side has gone meanwhile."""
 
     ws: WebSocket
+
+    async def iter_json(self, *, ignore_parsing_errors: bool = False) -> AsyncGenerator[object, None]:
+        """As Strawberry's, but a connection that waits for its next message does not keep the last one."""
+        try:
+            while self.ws.application_state is not WebSocketState.DISCONNECTED:
+                yield self.view.decode_json(await self.ws.receive_text())
+        except JSONDecodeError as fault:
+            raise NonJsonMessageReceived from fault
+        except KeyError as fault:
+            raise NonTextMessageReceived from fault
+        except WebSocketDisconnect:
+            pass
 
     async def send_json(self, message: Any) -> None:
         if self.ws.application_state is WebSocketState.DISCONNECTED:
@@ -100,6 +121,8 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
         except DatabaseUnavailable as fault:
             logger.error("request %s: %s (%s)", self.request_id, fault, fault.__cause__)
             await self.websocket.close(TRY_AGAIN_LATER, str(fault))
+        finally:
+            message.clear()  # Strawberry holds it until the next one comes
 
     async def handle_subscribe(self, message: Any) -> None:
         """Only the document of those who came in is looked for; the others are shown out."""
@@ -196,6 +219,10 @@ def is_message(message: object) -> bool:
     )
 
 
+def do_nothing() -> None:
+    pass
+
+
 def is_named_in(payload: dict[str, Any]) -> bool:
     return is_named(payload.get("documentId"), payload.get("extensions"))
 
@@ -244,7 +271,8 @@ class Sockets(GraphQL[Connection, None]):
         )
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Connection:
-        return Connection(Entrance.of(request.scope, request_id_of(request.scope)))
+        on_sign_in = request.scope["state"].get("on_sign_in", do_nothing)  # given by `serve` only
+        return Connection(Entrance.of(request.scope, request_id_of(request.scope)), on_sign_in)
 
     async def on_ws_connect(self, context: Connection) -> Any:
         try:

@@ -1,0 +1,275 @@
+"""Promise: a websocket that floods the server is closed with a code or read slowly, before and after sign-in.
+Meanwhile health checks are answered and the memory of the process hardly grows."""
+
+import asyncio
+import json
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.db.upkeep.migrate import migrate
+from app.server.sockets import FRAMES_AT_ONCE, MAX_PENDING, MESSAGES_AT_ONCE, PENDING_BYTES, PENDING_FRAMES
+from tests import keys
+from tests.callers import load
+from tests.given import a_world
+from tests.live.edge import Edge, Line, request
+from tests.live.processes import free_port, serving
+
+pytestmark = pytest.mark.live
+
+MIB = 1024 * 1024
+LIVE = request("GET", "/livez", b"connection: close\r\n")
+UPGRADE = (
+    b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+    b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-protocol: graphql-transport-ws\r\n"
+)
+DEFLATE = b"sec-websocket-extensions: permessage-deflate; client_no_context_takeover\r\n"
+CONTINUATION, TEXT, CLOSE, PING, PONG = 0, 1, 8, 9, 10
+COMPRESSED = 0x40
+TOO_MANY_FRAMES = (1008, "too many frames")
+
+
+@dataclass
+class Served(Edge):
+    pid: int
+    metrics: str
+
+    def frames_refused(self) -> float:
+        said = httpx2.get(self.metrics).text.splitlines()
+        name = 'care_limit_refusals_total{limit="frames of a websocket"} '
+        return float(next((line.removeprefix(name) for line in said if line.startswith(name)), 0))
+
+    def memory(self) -> int:
+        """The most bytes that the process held in memory since this was last asked."""
+        folder = Path(f"/proc/{self.pid}")
+        [peak] = [line for line in (folder / "status").read_text().splitlines() if line.startswith("VmHWM:")]
+        (folder / "clear_refs").write_text("5")  # starts anew from what it holds now
+        return int(peak.split()[1]) * 1024
+
+    @contextmanager
+    def socket(self, is_signed_in: bool, *headers: bytes, room: int = 0) -> Iterator["Socket"]:
+        with self.line(room) as line:
+            assert line.ask(request("GET", "/graphql", UPGRADE, *headers)).status == 101
+            one = Socket(line)
+            if is_signed_in:
+                token = keys.token("CAREGIVER", "caregiver-1")
+                one.send(type="connection_init", payload={"Authorization": f"bearer {token}"})
+                assert one.message() == {"type": "connection_ack"}
+            yield one
+
+
+@dataclass
+class Socket:
+    line: Line
+    inflate: Any = field(default_factory=lambda: zlib.decompressobj(wbits=-15))
+
+    def send(self, **message: Any) -> None:
+        self.line.say(frame(TEXT, json.dumps(message).encode()))
+
+    def frame(self) -> tuple[int, bytes]:
+        """The next frame: its opcode and its payload."""
+        first, length = self.line.read(2)
+        if length == 126:
+            length = int.from_bytes(self.line.read(2), "big")
+        assert length < 127, "a frame of more than 64 KiB"
+        payload = self.line.read(length)
+        if first & COMPRESSED:
+            payload = self.inflate.decompress(payload + b"\0\0\xff\xff")
+        return first & 15, payload
+
+    def message(self) -> Any:
+        opcode, payload = self.frame()
+        assert opcode == TEXT, (opcode, payload)
+        return json.loads(payload)
+
+    def until_closed(self) -> tuple[list[int], tuple[int, str]]:
+        """The opcodes of the frames that still come, and the code and reason of the close frame."""
+        opcodes = []
+        while True:
+            opcode, payload = self.frame()
+            if opcode == CLOSE:
+                assert self.line.rest() == b""
+                return opcodes, (int.from_bytes(payload[:2], "big"), payload[2:].decode())
+            opcodes.append(opcode)
+
+
+def frame(opcode: int, payload: bytes = b"", is_final: bool = True, flags: int = 0) -> bytes:
+    first = bytes([(0x80 if is_final else 0) | flags | opcode])
+    size = len(payload)
+    if size < 126:
+        length = bytes([0x80 | size])
+    else:
+        length = b"\xfe" + size.to_bytes(2, "big") if size < 65536 else b"\xff" + size.to_bytes(8, "big")
+    return first + length + bytes(4) + payload  # masked by zeros
+
+
+def compressed(payload: bytes) -> bytes:
+    deflate = zlib.compressobj(wbits=-12)
+    return frame(TEXT, (deflate.compress(payload) + deflate.flush(zlib.Z_SYNC_FLUSH))[:-4], flags=COMPRESSED)
+
+
+def ping_of(length: int, filler: bytes) -> bytes:
+    """A ping of graphql-transport-ws, which is a message."""
+    start, end = b'{"type": "ping", "payload": {"": [', b'""]}}'
+    return start + filler * ((length - len(start) - len(end)) // len(filler)) + end
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("floods")
+    database = f"sqlite:///{folder}/care.db"
+    asyncio.run(migrate(database))
+    load(database, a_world())
+    metrics, log = str(free_port()), folder / "log"
+    with serving(log, database_url=database, token_key=keys.public_pem(), metrics_port=metrics) as one:
+        host, _, port = one.url.removeprefix("http://").partition(":")
+        assert one.process.pid
+        yield Served(host, int(port), database, one.process.pid, f"http://{host}:{metrics}/metrics")
+
+
+# --- one websocket ---
+
+FLOODS = {
+    "pings": frame(PING, b"x" * 125) * 2000,
+    "empty pings": frame(PING) * 20_000,
+    "pongs": frame(PONG) * 20_000,
+    "continuation frames": frame(TEXT, is_final=False) + frame(CONTINUATION, is_final=False) * 20_000,
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+@pytest.mark.parametrize("is_signed_in", [False, True], ids=["before sign-in", "signed in"])
+def test_a_websocket_that_sends_too_many_frames_is_closed(
+    served: Served, name: str, is_signed_in: bool
+) -> None:
+    with served.socket(is_signed_in) as one:
+        one.line.say(FLOODS[name])
+        opcodes, closed = one.until_closed()
+
+    most = (
+        2 * FRAMES_AT_ONCE if is_signed_in else PENDING_FRAMES
+    )  # signed in it may send more as time goes by
+    least = FRAMES_AT_ONCE if is_signed_in else PENDING_FRAMES
+    assert closed == TOO_MANY_FRAMES
+    assert set(opcodes) <= {PONG}
+    assert len(opcodes) == 0 or least <= len(opcodes) <= most
+    assert ("pings" in name) == bool(opcodes)
+
+
+def test_before_sign_in_messages_are_counted_too(served: Served) -> None:
+    with served.socket(is_signed_in=False) as one:
+        one.line.say(frame(TEXT, b'{"type": "ping"}') * 1000)
+        opcodes, closed = one.until_closed()
+
+    assert closed == TOO_MANY_FRAMES
+    assert len(opcodes) <= PENDING_FRAMES
+
+
+def test_frames_that_follow_the_servers_close_are_counted_too(served: Served) -> None:
+    before = served.frames_refused()
+
+    with served.socket(is_signed_in=True) as one, suppress(ConnectionError):
+        one.line.say(frame(TEXT, b"no message"))
+        while one.frame()[0] != CLOSE:
+            pass
+        one.line.say(frame(TEXT, b"1") * 20_000)
+        one.line.rest()
+
+    assert served.frames_refused() == before + 1
+
+
+def test_messages_that_are_sent_ahead_are_answered_at_a_steady_rate(served: Served) -> None:
+    many = 10_000
+
+    with served.socket(is_signed_in=True) as one:
+        one.line.say(frame(TEXT, b'{"type": "ping"}') * many)
+        first = one.message()
+        assert served.ask(LIVE).status == 200
+        one.line.socket.setblocking(False)
+        heard = b""
+        with suppress(BlockingIOError):
+            while piece := one.line.socket.recv(65536):
+                heard += piece
+
+    assert first == {"type": "pong"}
+    assert heard.count(b"pong") < many // 2
+
+
+def test_what_is_sent_ahead_is_answered_in_full_and_in_order(served: Served) -> None:
+    many = MESSAGES_AT_ONCE // 4
+
+    with served.socket(is_signed_in=True) as one:
+        for number in range(many):
+            one.send(type="subscribe", id=str(number), payload={"query": "{ viewer { role } }"})
+            one.line.say(frame(PING, b"%d" % number))
+        heard = [one.frame() for _ in range(3 * many)]
+
+    pongs = [payload for opcode, payload in heard if opcode == PONG]
+    messages = [json.loads(payload) for opcode, payload in heard if opcode == TEXT]
+    assert pongs == [b"%d" % number for number in range(many)]
+    assert [each["id"] for each in messages if each["type"] == "next"] == [str(n) for n in range(many)]
+
+
+@pytest.mark.parametrize("is_compressed", [False, True], ids=["plain", "compressed"])
+def test_the_first_message_may_not_be_as_long_as_later_ones(served: Served, is_compressed: bool) -> None:
+    long = ping_of(PENDING_BYTES + 100, b'"",')
+    said = compressed(long) if is_compressed else frame(TEXT, long)
+
+    with served.socket(False, DEFLATE) as one:
+        one.line.say(said)
+        _, (code, _) = one.until_closed()
+    with served.socket(True) as one:
+        one.line.say(frame(TEXT, long))
+        answer = one.message()
+
+    assert (code, answer) == (1009, {"type": "pong"})
+
+
+# --- many ---
+
+
+def test_the_oldest_websocket_that_has_not_signed_in_gives_way(served: Served) -> None:
+    with ExitStack() as stack:
+        signed_in = stack.enter_context(served.socket(is_signed_in=True))
+        oldest = stack.enter_context(served.socket(is_signed_in=False))
+        others = [stack.enter_context(served.socket(is_signed_in=False)) for _ in range(MAX_PENDING)]
+        closed = oldest.until_closed()
+        for one in (signed_in, others[0], others[-1]):
+            one.send(type="ping")
+        still = [one.message() for one in (signed_in, others[0], others[-1])]
+
+    assert closed == ([], (1013, "too many websockets that are not signed in"))
+    assert still == [{"type": "pong"}] * 3
+
+
+LONG = 262_000
+SPACES = b'{"type": "ping", "payload": {"": "%b"}}' % (b" " * LONG)
+CROWDS = {
+    "compressed messages before sign-in": (False, compressed(SPACES) * 100),
+    "compressed messages": (True, compressed(SPACES) * 100),
+    "messages of many values": (True, frame(TEXT, ping_of(LONG, b"[],"))),
+}
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_many_websockets_that_flood_take_little_memory(served: Served, name: str) -> None:
+    is_signed_in, flood = CROWDS[name]
+
+    with ExitStack() as stack:
+        crowd = [stack.enter_context(served.socket(is_signed_in, DEFLATE, room=4096)) for _ in range(50)]
+        served.memory()
+        before = served.memory()
+        for one in crowd:
+            with suppress(ConnectionError):  # closed meanwhile
+                one.line.say(flood)
+        assert served.ask(LIVE).status == 200
+        answers = [one.message() for one in crowd if is_signed_in]
+
+        assert answers == [{"type": "pong"}] * len(answers)
+        assert served.memory() - before < 50 * MIB
