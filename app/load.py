@@ -48,6 +48,16 @@ class Load:
         self.is_next = self.queued > 0
         self.started = now
 
+    def begin(self) -> bool:
+        """Count the current task, an operation at a websocket, as a request. False if there are too many."""
+        task = asyncio.current_task()
+        assert task is not None
+        if self.is_full():
+            return False
+        self.running.add(task)
+        task.add_done_callback(self.running.discard)
+        return True
+
     def lasts(self) -> None:
         """Called by a request that is answered with a stream."""
         task = asyncio.current_task()

@@ -17,6 +17,7 @@ from tests.live.edge import (
     JSON,
     MAY,
     Edge,
+    Line,
     at_the_edge,
     graphql,
     homework,
@@ -314,6 +315,43 @@ def test_a_handshake_is_refused_too_while_there_is_too_much(narrow: Edge) -> Non
 
     assert (refused.status, refused.message) == (503, BUSY)
     assert narrow.ask(request("GET", "/graphql", UPGRADE)).status == 101
+
+
+def test_operations_at_a_websocket_count_as_requests(narrow: Edge) -> None:
+    window = 'startDate: "2026-11-22T09:00:00Z", endDate: "2026-11-25T09:00:00Z"'
+    assign = (
+        f'mutation {{ assignHomework(input: {{sessionId: "1", bookIds: ["2"], {window}}}) {{ message }} }}'
+    )
+    listen = {"query": "subscription { assignmentChanged { id } }"}
+
+    with narrow.line() as line, narrow.line() as other:
+        assert line.ask(request("GET", "/graphql", MAY, UPGRADE)).status == 101
+        line.say(frame(type="connection_init"))
+        acknowledged = message_at(line)
+        line.say(frame(type="subscribe", id="listens", payload=listen))
+        with nobody_else_may_write(narrow.database):
+            line.say(frame(type="subscribe", id="changes", payload={"query": assign}))
+            line.say(frame(type="subscribe", id="reads", payload={"query": NAME}))
+            refused = message_at(line)
+            by_http = other.ask(graphql(NAME))
+        made = {one["id"]: one for one in (message_at(line), message_at(line), message_at(line))}
+        line.say(frame(type="subscribe", id="reads", payload={"query": NAME}))
+        read = message_at(line)
+        again = other.ask(homework())
+
+    [error] = refused["payload"]
+    assert error["extensions"].pop("requestId")
+    assert (acknowledged, refused["id"], refused["type"]) == ({"type": "connection_ack"}, "reads", "error")
+    assert error == {"message": "server overloaded", "extensions": {"code": "OVERLOADED"}}
+    assert made.keys() == {"listens", "changes"}
+    assert (read["id"], read["payload"]["data"]) == ("reads", {"__type": {"name": "Query"}})
+    assert (by_http.status, again.status) == (503, 200)
+
+
+def message_at(line: Line) -> Any:
+    """The next message at a websocket."""
+    _, length = line.read(2)
+    return json.loads(line.read(int.from_bytes(line.read(2), "big") if length == 126 else length))
 
 
 def test_those_who_send_slowly_or_listen_take_up_no_place(narrow: Edge) -> None:

@@ -23,6 +23,7 @@ from app.db.drivers import DatabaseUnavailable
 from app.db.trail import Happening
 from app.engine.schema import PreparingSchema
 from app.feed import Feed
+from app.load import Load
 from app.schema.transport.http import header
 from app.schema.transport.posted import Posted
 
@@ -54,13 +55,14 @@ class Entrance:
 
     door: Door
     feed: Feed
+    load: Load
     authorization: str | None
     request_id: str
 
     @classmethod
     def of(cls, scope: Scope, request_id: str) -> "Entrance":
         state = scope["state"]
-        return cls(state["door"], state["feed"], header(scope, b"authorization"), request_id)
+        return cls(state["door"], state["feed"], state["load"], header(scope, b"authorization"), request_id)
 
     async def enter(self) -> LiveContext:
         return await self.stay(await self.door.open(self.authorization, self.request_id))

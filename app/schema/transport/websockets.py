@@ -40,7 +40,7 @@ from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_
 from app.schema.transport.browsers import AllowedOrigins
 from app.schema.transport.documents import DocumentRefused, Documents
 from app.schema.transport.http import request_id_of
-from app.schema.transport.live import Entrance, results_of
+from app.schema.transport.live import Entrance, is_subscription, results_of
 from app.schema.transport.posted import Posted, is_named
 
 logger = logging.getLogger("care.graphql")
@@ -49,6 +49,7 @@ INIT_SECONDS = 10
 BAD_REQUEST = "BAD_REQUEST"
 FORBIDDEN = 4403  # clients take it for a token to be renewed, and come again; 4401 they take for final
 TRY_AGAIN_LATER = 1013
+TOO_BUSY = "server overloaded"
 LONGEST_REASON = 123  # bytes, in a frame that closes
 
 
@@ -149,10 +150,17 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
     async def run_operation(self, operation: Operation[Connection, None]) -> None:
         """Every operation comes in by the door: at a moment of its own, and while the token is good."""
         posted = Posted(operation.query, operation.variables, operation.operation_name, None)
+        load = self.context.entrance.load
         try:
+            if not load.begin():
+                await self.send_errors(operation, request_error(TOO_BUSY, OVERLOADED, self.request_id))
+                return
+            if is_subscription(self.schema, posted):
+                load.lasts()
             context = await self.context.entrance.enter()
             async with aclosing(results_of(self.schema, posted, context)) as results:
                 async for result in results:
+                    load.lasts()  # to send it may take long
                     if refusal := refusal_of(result):
                         raise refusal
                     await self.send_result(operation, result)
