@@ -11,10 +11,11 @@ from app.auth.door import Door
 from app.care.allowance import MOST_VIEWERS, Allowance, Allowances
 from app.care.errors import RateLimited
 from app.main import create_app
+from app.schema.types.node import global_id
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened
 from tests.given import NOW, a_world
-from tests.schema.listening import listening
+from tests.schema.listening import happened, listening, streaming
 
 VIEWER = "{ viewer { role } }"  # 2 points
 SESSIONS = "{ sessions { nodes { id } } }"  # 31 points
@@ -122,6 +123,44 @@ def test_so_do_operations_at_a_websocket(limited: Gateway) -> None:
 
     assert refused == {"type": "error", "id": "1", "payload": [REFUSAL]}
     assert rates(caller)[0] == 200
+
+
+def test_every_event_of_a_subscription_is_charged(limited: Gateway, clock: Clock) -> None:
+    """The subscription ends where there is too little left, and later goes on behind the last event."""
+    for number in range(1, 12):
+        happened(limited.settings.database, "EXTENDED", number=number)
+    changes = "subscription ($after: ID) { assignmentChanged(after: $after) { id } }"  # 11 points
+    caller = limited.as_caregiver(1)
+
+    with listening(caller) as listener:
+        listener.ask(changes, after="1")
+        heard = [listener.change()["id"] for _ in range(9)]  # with the beginning 110 of the 120 points
+        refused = listener.hear()
+        left = rates(caller)
+        clock.wait(60)
+        listener.ask(changes, after=heard[-1])
+        again = listener.change()["id"]
+
+    assert heard == [global_id("Event", number) for number in range(2, 11)]
+    assert refused == {"type": "error", "id": "1", "payload": [REFUSAL]}
+    assert left == (200, '"default";q=120;w=60', '"default";r=8;t=56', None)
+    assert again == global_id("Event", 11)
+
+
+def test_an_event_stream_that_is_charged_too_much_says_so_and_ends(limited: Gateway) -> None:
+    for number in range(1, 12):
+        happened(limited.settings.database, "EXTENDED", number=number)
+
+    changes = "subscription ($after: ID) { assignmentChanged(after: $after) { id } }"
+    with streaming(limited.as_caregiver(1), changes, after="1") as stream:
+        *heard, (kind, refused), end = stream.events
+
+    [error] = refused["errors"]
+    assert error["extensions"].pop("requestId")
+    assert [data["data"]["assignmentChanged"]["id"] for _, data in heard] == [
+        global_id("Event", number) for number in range(2, 11)
+    ]
+    assert (kind, refused, end) == ("next", {"data": None, "errors": [REFUSAL]}, ("complete", None))
 
 
 def test_nothing_is_changed_by_what_is_refused(limited: Gateway) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from graphql import GraphQLError
-from graphql import OperationType as Operation
+from graphql import OperationType as Kind
 from starlette.types import Scope
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
@@ -47,6 +47,11 @@ class LiveContext(Context):
     again: Callable[[], Awaitable[Context]]
     ends_at: float  # the token, by the event loop's clock
     feed: Feed
+    cost: int = 0  # what the operation was charged when it began
+
+    def spend(self, cost: int) -> None:
+        super().spend(cost)
+        self.cost = cost
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ def is_subscription(schema: PreparingSchema, posted: Posted) -> bool:
     if "subscription" not in posted.query:
         return False
     try:
-        return schema.read(posted.query).kind(posted.operation_name) is Operation.SUBSCRIPTION
+        return schema.read(posted.query).kind(posted.operation_name) is Kind.SUBSCRIPTION
     except GraphQLError:
         return False
 
@@ -113,9 +118,10 @@ async def results_of(
 async def tell(
     ctx: LiveContext, watch: Watch, place: Place, load: Callable[[Context, Happening], Awaitable[Told]]
 ) -> AsyncGenerator[Told, None]:
-    """What happens from the place on. Before each word it is asked anew whether the viewer may hear it."""
+    """The events after the place. Before each the account is checked, and what it costs is charged."""
     loop = asyncio.get_running_loop()
     waiting: deque[Happening] = deque()
+    is_paid = False  # the first of them: if the database is gone it is read again
     with ctx.feed.bell(ctx.signed_in()) as bell:
         while not ctx.feed.is_stopping:
             if loop.time() >= ctx.ends_at:
@@ -126,12 +132,16 @@ async def tell(
                 if not waiting:
                     found, place = await look(context, watch, place)
                     waiting.extend(found)
+                if waiting and not is_paid:
+                    context.spend(ctx.cost)
+                    is_paid = True
                 told = await load(context, waiting[0]) if waiting else None
             except DatabaseUnavailable as fault:  # it may come back; the place is still the same
                 logger.warning("request %s: %s (%s)", ctx.request_id, fault, fault.__cause__)
                 told = None
             if told is not None:
                 waiting.popleft()
+                is_paid = False
                 yield told
                 await asyncio.sleep(0)  # nothing else may have waited: others have their turn
                 continue

@@ -246,7 +246,7 @@ def refusal_of(result: ExecutionResult) -> CareError | None:
     that they were not let in."""
     for error in result.errors or ():
         if error.path is None and isinstance(
-            error.original_error, NotSignedIn | NotAllowed | TooManyListening
+            error.original_error, NotSignedIn | NotAllowed | RateLimited | TooManyListening
         ):
             return error.original_error
     return None
