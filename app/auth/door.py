@@ -123,10 +123,8 @@ class Door:
         self.remember(token, viewer, since)
         return viewer, identity.application
 
-    async def end_of(self, authorization: str, now: datetime) -> float:
-        """Until when its token is taken."""
-        identity = await self.verifier.identity(token_in(authorization), now)
-        return identity.expiry + self.verifier.settings.token_leeway
+    async def identity_of(self, authorization: str, now: datetime) -> Identity:
+        return await self.verifier.identity(token_in(authorization), now)
 
     def remember(self, token: str, viewer: Viewer, since: float) -> None:
         """For a moment, and no longer than the token itself is remembered."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from app.care.answers.reading import is_joined
-from app.care.context import Context, Role
+from app.care.context import Context, Role, Viewer
 from app.care.errors import EventsExpired, NotFound
 from app.care.sessions.reading import get_my_sessions
 from app.db.audit.records import EVENTS, SESSIONS
@@ -92,9 +92,12 @@ async def place_now(ctx: Context, watch: Watch) -> Place:
     return await ctx.db.read(arriving(ctx.viewpoint(), watch))
 
 
-async def look(ctx: Context, watch: Watch, place: Place) -> tuple[list[Happening], Place]:
-    """What happened since, or the first of it; and the place behind it."""
-    return await ctx.db.read(looking(ctx.viewpoint(), watch, place, MOST_AT_ONCE))
+async def look(
+    ctx: Context, watch: Watch, place: Place, account: Operation[Viewer]
+) -> tuple[list[Happening], Place]:
+    """What happened since, or the first of it; and the place behind it. `account` checks in the same snapshot
+    that the viewer's account is still enabled."""
+    return await ctx.db.read(looking_as(account, ctx.viewpoint(), watch, place, MOST_AT_ONCE))
 
 
 async def get_my_reminders(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
@@ -118,6 +121,13 @@ def arriving(viewpoint: Viewpoint, watch: Watch) -> Operation[Place]:
     floor = settled[0][0] if settled else 0
     _, place = yield from looking(viewpoint, watch, Place(floor), ALL_THERE_ARE)
     return place
+
+
+def looking_as(
+    account: Operation[Viewer], viewpoint: Viewpoint, watch: Watch, place: Place, most: int
+) -> Operation[tuple[list[Happening], Place]]:
+    yield from account
+    return (yield from looking(viewpoint, watch, place, most))
 
 
 def looking(

@@ -1,7 +1,8 @@
 """Promise: who listens may do so as long as they might ask: a token that expires and an account that is
 disabled end it; a database that is gone for a while does not."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ import pytest
 
 import app.feed
 import app.schema.transport.live
+from app.care.context import Viewer
 from app.db.drivers import Database, DatabaseUnavailable
 from app.db.statements import Operation
 from app.main import create_app
@@ -21,6 +23,7 @@ from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.given import NOW, a_world
 from tests.schema.listening import (
+    PATIENCE,
     connected,
     happened,
     listening,
@@ -175,6 +178,84 @@ def test_a_database_that_is_gone_for_a_while_ends_nothing(
         ],
     }
     assert heard == {"id": global_id("Event", 2)}
+
+
+# --- what happens during a look ---
+
+
+@dataclass
+class Interrupted:
+    """A database in which something happens behind the next read whose result is the awaited one."""
+
+    db: Database
+    is_awaited: Callable[[Any], bool]
+    happens: Callable[[], Awaitable[None]]
+    is_armed: bool = False
+
+    async def read(self, operation: Operation[Any]) -> Any:
+        result = await self.db.read(operation)
+        if self.is_armed and self.is_awaited(result):
+            self.is_armed = False
+            await self.happens()
+        return result
+
+
+def interrupt(
+    gateway: Gateway, is_awaited: Callable[[Any], bool], happens: Callable[[], Awaitable[None]]
+) -> Interrupted:
+    door = gateway.client.app_state["door"]
+    db = Interrupted(door.db, is_awaited, happens)
+    gateway.client.app_state["door"] = replace(door, db=db)
+    return db
+
+
+def look_now(gateway: Gateway, db: Interrupted) -> None:
+    wait_until_somebody_listens(gateway)
+    db.is_armed = True
+    assert gateway.client.portal is not None
+    gateway.client.portal.call(gateway.client.app_state["feed"].ring, None)
+
+
+def test_an_event_that_arrives_during_a_look_is_delivered_at_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.schema.transport.live, "LOOK_SECONDS", 3600)
+
+    with a_gateway(settings) as gateway:
+        bells = gateway.client.app_state["feed"].bells
+
+        async def an_event_arrives() -> None:
+            [bell] = (bell for each in bells.values() for bell in each)
+            await asyncio.wait_for(bell.wait(), PATIENCE)  # it rings when the process begins to follow
+            bell.clear()
+            await asyncio.to_thread(happened, settings.database, "EXTENDED", number=2)
+            await asyncio.wait_for(bell.wait(), PATIENCE)
+
+        db = interrupt(gateway, lambda result: isinstance(result, tuple) and not result[0], an_event_arrives)
+        db.is_armed = True
+        with listening(gateway.as_caregiver(1)) as listener:
+            listener.ask(CHANGES)
+            heard = listener.change()
+
+    assert heard == {"id": global_id("Event", 2)}
+
+
+def test_an_account_that_is_disabled_just_before_a_look_hears_of_nothing_that_it_finds(
+    settings: Settings,
+) -> None:
+    async def disabled_and_then_an_event() -> None:
+        disable = "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id"
+        await asyncio.to_thread(raw.run, settings.database, disable)
+        await asyncio.to_thread(happened, settings.database, "EXTENDED", number=2)
+
+    with a_gateway(settings) as gateway:
+        db = interrupt(gateway, lambda result: isinstance(result, Viewer), disabled_and_then_an_event)
+        with listening(gateway.as_client(1)) as listener:
+            listener.ask(CHANGES)
+            look_now(gateway, db)
+            closed = listener.hear_close()
+
+    assert closed == (4403, "there is no enabled account for this token")
 
 
 # --- too many ---

@@ -15,11 +15,12 @@ from starlette.types import Scope
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
-from app.auth.door import Door
-from app.care.context import Context, utc_now
+from app.auth.door import Door, viewer_for
+from app.care.context import Context, Viewer, utc_now
 from app.care.errors import NotSignedIn
 from app.care.watching import Place, Watch, look
 from app.db.drivers import DatabaseUnavailable
+from app.db.statements import Operation
 from app.db.trail import Happening
 from app.engine.schema import PreparingSchema
 from app.feed import Feed
@@ -45,6 +46,7 @@ class LiveContext(Context):
     """That of an operation which may last: `again` asks anew who is asking, and at which moment."""
 
     again: Callable[[], Awaitable[Context]]
+    account: Callable[[], Operation[Viewer]]  # refuses if the account is disabled by now
     ends_at: float  # the token, by the event loop's clock
     feed: Feed
     cost: int = 0  # what the operation was charged when it began
@@ -76,10 +78,12 @@ class Entrance:
         """Only those who are signed in: there is nothing to listen to for anybody else."""
         context.signed_in()
         assert self.authorization is not None
-        end = await self.door.end_of(self.authorization, context.now)
+        identity = await self.door.identity_of(self.authorization, context.now)
+        end = identity.expiry + self.door.verifier.settings.token_leeway
         return LiveContext(
             **vars(context),
             again=partial(self.door.open, self.authorization, self.request_id),
+            account=partial(viewer_for, identity),
             ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp() - EARLY_SECONDS,
             feed=self.feed,
         )
@@ -118,7 +122,8 @@ async def results_of(
 async def tell(
     ctx: LiveContext, watch: Watch, place: Place, load: Callable[[Context, Happening], Awaitable[Told]]
 ) -> AsyncGenerator[Told, None]:
-    """The events after the place. Before each the account is checked, and what it costs is charged."""
+    """The events after the place. The account is checked by the statement that looks for events, so that an
+    event is delivered only if the account was enabled when it happened. Every event is charged."""
     loop = asyncio.get_running_loop()
     waiting: deque[Happening] = deque()
     is_paid = False  # the first of them: if the database is gone it is read again
@@ -130,7 +135,7 @@ async def tell(
             try:
                 context = await ctx.again()
                 if not waiting:
-                    found, place = await look(context, watch, place)
+                    found, place = await look(context, watch, place, ctx.account())
                     waiting.extend(found)
                 if waiting and not is_paid:
                     context.spend(ctx.cost)
