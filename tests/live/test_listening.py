@@ -24,7 +24,7 @@ def care(database_url: str) -> dict[str, str]:
     """Settings of processes that share a world in which event 1 is seen already."""
     load(database_url, a_world())
     happened(database_url, "ASSIGNED", number=1)
-    # Without the dispatcher: the world's reminders fall due by the clock of the machine, and each is an event.
+    # Without the dispatcher: reminders fall due by the clock of the machine, and each is an event.
     return {"database_url": database_url, "token_key": keys.public_pem(), "dispatcher": "off"}
 
 
