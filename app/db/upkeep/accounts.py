@@ -30,7 +30,7 @@ async def refuse_duplicate(tx: AsyncSession, person: Person) -> None:
     table: Any = type(person)
     role = table.__name__.lower()
     same_user = await tx.exec(select(table).where(col(table.user_name) == person.user_name))
-    if taken := same_user.one_or_none():
+    if person.user_name is not None and (taken := same_user.one_or_none()):
         raise AccountRefused(f"{role} {taken.id} has the user name {person.user_name} already")
     if isinstance(person, Client):
         same_identifier = await tx.exec(select(table).where(col(table.oppt_id) == person.oppt_id))
