@@ -8,7 +8,7 @@ import { resuming } from "./resuming.js";
 import { sha256 } from "./sha256.js";
 import { signed } from "./signed.js";
 
-const ofHomework = ["clientId", "isOverdue", "sessionId", "status", "submittedSince", "timeState"];
+const ofHomework = ["clientId", "isOverdue", "orderBy", "sessionId", "status", "submittedSince", "timeState"];
 
 /** Of each list all arguments but those of the page: each of them makes another list. */
 export const typePolicies = {
@@ -18,11 +18,11 @@ export const typePolicies = {
       auditEvents: relayStylePagination(["clientId"]),
       books: relayStylePagination(["isTest", "moduleId", "search"]),
       clients: relayStylePagination(),
-      sessions: relayStylePagination(["timeState"]),
+      sessions: relayStylePagination(["orderBy", "timeState"]),
       submissions: relayStylePagination(["clientId", "since"]),
     },
   },
-  Session: { fields: { assignments: relayStylePagination(["status"]) } },
+  Session: { fields: { assignments: relayStylePagination(["orderBy", "status"]) } },
 };
 
 export function apollo(url, token, persisted = { sha256 }) {
