@@ -280,6 +280,8 @@ class EdgeProtocol(HttpToolsProtocol):
             return
         self.stop_watching()
         super().handle_websocket_upgrade()
+        self.is_deaf = True
+        self.parser = None  # type: ignore[assignment]  # it holds this object
 
     def await_body(self) -> None:
         """What has not come in one go: is it awaited at all, and how much is held by now of all that come?"""

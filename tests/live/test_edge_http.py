@@ -264,7 +264,7 @@ async def busy(request: Request) -> Response:
 
 
 def small_app() -> Starlette:
-    routes = [Route("/busy", busy), Route("/pieces", pieces), Route("/ready", ready)]
+    routes = [Route(f"/{each.__name__}", each) for each in (busy, pieces, ready)]
     return Starlette(routes=routes, lifespan=lifespan)
 
 
