@@ -23,7 +23,7 @@ from app.care.own_data.telling import DataFormat, get_own_data
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions
-from app.care.watching import CHANGES, Watch, finding, look, place_now
+from app.care.watching import CHANGES, MOST_AT_ONCE, Watch, finding, looking, place_now
 from app.db.entities import ENTITIES, Table, ToOne
 from app.db.selection import Link, Wanted, Where, Window
 from app.db.statements import Statement, Step, Values
@@ -169,7 +169,8 @@ def what_is_watched() -> Iterator[tuple[str, Ask]]:
 
 async def watch(ctx: Context, session: int | None) -> None:
     watched = Watch(CHANGES, session)
-    await look(ctx, watched, await place_now(ctx, watched))
+    place = await place_now(ctx, watched)
+    await ctx.db.read(looking(ctx.viewpoint(), watched, place, MOST_AT_ONCE))
 
 
 def lists_of_a_caregiver() -> Iterator[tuple[str, Ask]]:

@@ -345,7 +345,7 @@ def care(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Care]:
     url = f"sqlite:///{path}"
     asyncio.run(migrate(url))
     put_random_world(url)
-    raw.run(url, *DAMAGES)
+    raw.run(url, "DROP INDEX uq_answer_set_submission", "DROP INDEX uq_answer_set_draft", *DAMAGES)
     logger = logging.getLogger("care.graphql")
     level, logger.level = logger.level, logging.CRITICAL  # faults are meant here
     with asyncio.Runner() as runner:
