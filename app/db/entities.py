@@ -81,15 +81,20 @@ def is_there(assignment: FromClause) -> ColumnElement[bool]:
     return assignment.c.withdraw_date.is_(None)
 
 
+# Written into the text of a statement. As a parameter it decides whether a partial index can be used, and SQLite
+# then plans the statement anew each time that its parameters change.
+FINAL: ColumnElement[str] = literal_column(f"'{SaveType.FINAL.value}'")
+
+
 def is_final(answer_set: FromClause) -> ColumnElement[bool]:
-    return answer_set.c.save_type == SaveType.FINAL.value
+    return answer_set.c.save_type == FINAL
 
 
 def is_own_draft(answer_set: FromClause) -> ColumnElement[bool]:
     """A draft is visible to its client only: a caregiver's `:client` is NULL, which equals nothing."""
     # Plus nothing: they are found by their assignment, not among all that the client ever answered.
     mine = answer_set.c.client_id + literal_column("0") == bindparam("client", type_=BigInteger)
-    return (answer_set.c.save_type != SaveType.FINAL.value) & mine
+    return (answer_set.c.save_type != FINAL) & mine
 
 
 def literal(text: str) -> ColumnElement[Any]:

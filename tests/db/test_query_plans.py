@@ -77,6 +77,14 @@ def test_no_statement_walks_a_table(world: OpenWorld, everything: list[Ran]) -> 
     assert found == []
 
 
+def test_no_parameter_decides_whether_a_partial_index_is_used(everything: list[Ran]) -> None:
+    """SQLite would plan such a statement anew each time that its parameters change."""
+    texts = {one.statement.for_("sqlite").sql for one in everything}
+
+    assert len(texts) > 50
+    assert [sql for sql in texts if re.search(r"save_type \S+ \?", sql)] == []
+
+
 @on_sqlite
 def test_no_page_is_sorted(world: OpenWorld, everything: list[Ran]) -> None:
     pages = [
