@@ -81,8 +81,8 @@ def is_there(assignment: FromClause) -> ColumnElement[bool]:
     return assignment.c.withdraw_date.is_(None)
 
 
-# Written into the text of a statement. As a parameter it decides whether a partial index can be used, and SQLite
-# then plans the statement anew each time that its parameters change.
+# Written into the text of a statement: as a parameter it decides whether a partial index can be used, and
+# SQLite then plans the statement anew each time that its parameters change.
 FINAL: ColumnElement[str] = literal_column(f"'{SaveType.FINAL.value}'")
 
 
