@@ -77,6 +77,7 @@ def test_no_statement_walks_a_table(world: OpenWorld, everything: list[Ran]) -> 
     assert found == []
 
 
+@on_sqlite
 def test_no_parameter_decides_whether_a_partial_index_is_used(everything: list[Ran]) -> None:
     """SQLite would plan such a statement anew each time that its parameters change."""
     texts = {one.statement.for_("sqlite").sql for one in everything}

@@ -228,28 +228,3 @@ BOUNDS: dict[str, tuple[Changed, str]] = {
 @pytest.mark.parametrize(("changed", "message"), BOUNDS.values(), ids=BOUNDS)
 def test_what_is_out_of_bounds_is_refused(standing: Gateway, changed: Changed, message: str) -> None:
     assert put(standing, changed) == (400, message)
-
-
-# --- not there: 404; not running: 409 --------------------------------------------------------------
-
-LARGEST = 2**63 - 1
-NOT_THERE: dict[str, tuple[Changed, int, str]] = {
-    "an unknown session": ({"sessionId": 999999}, 404, "session not found"),
-    "another caregiver's session": ({"sessionId": 5}, 404, "session not found"),
-    "session 0": ({"sessionId": 0}, 404, "session not found"),
-    "the largest session id": ({"sessionId": LARGEST}, 404, "session not found"),
-    "an unknown book": ({"bookIds": [999999]}, 404, "book not found"),
-    "an unknown book among others": ({"bookIds": [1, 2, 999999, 3]}, 404, "book not found"),
-    "book 0": ({"bookIds": [0]}, 404, "book not found"),
-    "the largest book id": ({"bookIds": [LARGEST, 1]}, 404, "book not found"),
-    "50 books, most unknown": ({"bookIds": list(range(1, 51))}, 404, "book not found"),
-    "a closed session": ({"sessionId": 3}, 409, "the session is not running"),
-    "a future session": ({"sessionId": 2}, 409, "the session is not running"),
-}
-
-
-@pytest.mark.parametrize(("changed", "status", "message"), NOT_THERE.values(), ids=NOT_THERE)
-def test_homework_needs_a_running_session_of_ones_own_and_known_books(
-    standing: Gateway, changed: Changed, status: int, message: str
-) -> None:
-    assert put(standing, changed) == (status, message)
