@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import counts
 from app.health import HEALTH
-from app.logs import TOLD
+from app.logs import LOG_FIELDS
 from app.paths import ASSIGNMENTS, ROOT, SESSIONS
 from app.rest_compat.errors import LegacyError, error_reply
 from app.schema.errors import request_error
@@ -123,7 +123,7 @@ def log_request(answer: counts.Answer, seconds: float) -> None:
     route, method, status = answer
     told = {"method": method, "route": route, "status": status, "seconds": round(seconds, 6)}
     ms = seconds * 1000
-    requests.info("%s %s %s in %.1f ms", method, route, status, ms, extra={TOLD: told})
+    requests.info("%s %s %s in %.1f ms", method, route, status, ms, extra={LOG_FIELDS: told})
 
 
 def counted_socket(receive: Receive, send: Send) -> tuple[Receive, Send]:

@@ -11,7 +11,7 @@ import orjson
 from app.settings import LogFormat, Settings
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
-TOLD = "told"  # what a record tells besides its message, for those who search
+LOG_FIELDS = "fields"  # attribute of a log record: members that the JSON log adds to the line
 LONGEST_MESSAGE, LONGEST_FAULT = 2000, 12_000  # characters: longer lines are cut in two on their way by some
 COLOURS = {logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "31"}
 
@@ -43,7 +43,7 @@ class JsonFormatter(logging.Formatter):
         }
         if id := REQUEST_ID.get():
             said["requestId"] = id
-        said |= getattr(record, TOLD, {})
+        said |= getattr(record, LOG_FIELDS, {})
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         if record.exc_text:

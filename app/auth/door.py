@@ -59,7 +59,7 @@ ACCOUNT_SECONDS = 5
 
 @dataclass(frozen=True)
 class Entered:
-    """Who a token let in, and for how long its account need not be read again."""
+    """The viewer of an accepted token, and until when its account is not read again."""
 
     viewer: Viewer
     application: str

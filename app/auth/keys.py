@@ -100,7 +100,7 @@ class KeySet:
         return self.source.seconds < math.inf and algorithm in SIGNED_BY_SET
 
     async def look_again(self) -> None:
-        """Reads the keys again for a token with an unknown `kid`, unless that was done a moment ago."""
+        """Reads the keys again for a token with an unknown `kid`, at most once in KEY_SET_PAUSE seconds."""
         reading = self.reading
         if reading is None or reading.done():
             if self.ticks() - self.read_at < KEY_SET_PAUSE:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from app.settings import SettingsError
 
 LONGEST_DOCUMENT = 1_000_000
-SECONDS = 5  # for one fetch, whatever the server sends meanwhile
+SECONDS = 5  # for one fetch in all; a byte that arrives does not extend it
 
 # By what the system says of a file. The setting is not repeated: it may be no path at all.
 TO_DO = {

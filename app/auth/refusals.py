@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from app import counts
 from app.care.errors import CareError, NotAllowed, NotSignedIn
-from app.logs import TOLD
+from app.logs import LOG_FIELDS
 
 MOST_LOGGED = 60  # refusals in a minute: any caller can send bad tokens, and must not fill the log
 MINUTE = 60
@@ -69,6 +69,7 @@ class RefusalLog:
             self.began, self.logged = self.ticks(), 0
         self.logged += 1
         if self.logs_all or self.logged <= MOST_LOGGED:
-            logger.info("request %s: token refused: %s", request_id, reason, extra={TOLD: {"reason": reason}})
+            fields = {LOG_FIELDS: {"reason": reason}}
+            logger.info("request %s: token refused: %s", request_id, reason, extra=fields)
         elif self.logged == MOST_LOGGED + 1:
             logger.info("further refused tokens are not logged within this minute; the metric counts them")

@@ -51,7 +51,7 @@ class Identity:
 
 
 class Verifier:
-    """Tells who a token speaks for. Verified tokens are remembered for a while; failures never are.
+    """Maps a token to its account and role. Caches verified tokens, never failures.
 
     How long is measured by the monotonic clock; only the token's own times are compared with the wall clock.
     """

@@ -17,7 +17,7 @@ logger = logging.getLogger("care.audit")
 async def list_audit_events(ctx: Context, client_id: int, window: Window) -> Page:
     """Of what the caregiver and this client have to do with each other, whoever it was that looked."""
     caregiver = ctx.signed_in_as(Role.CAREGIVER)
-    if ctx.sealing is None:  # once in a request, however many lists it asks for
+    if ctx.sealing is None:  # one sealing per request: its lists share it
         ctx.sealing = asyncio.ensure_future(seal_some(ctx.db, ctx.now))
     try:
         has_more = await ctx.sealing

@@ -6,8 +6,8 @@ CareError
 ├── CannotVerify    the key of the token is being fetched, and too many requests wait for it
 ├── KeyTaken        an Idempotency-Key that was given to another request
 ├── KeyInUse        ... or to this one, which is still being carried out
-├── RateLimited     the viewer has asked for too much within a minute, or tried too many client identifiers
-│                   within an hour; says how soon there is room again
+├── RateLimited     the viewer exceeded the cost limit of a minute, or the number of client identifiers of
+│                   an hour; carries the seconds until a retry can succeed
 ├── TooManyListening  ... or listens to as much as one may already
 ├── EventsExpired   the events since the one to resume from are no longer all kept
 └── Refused         something a person can mend; names the members it is about

@@ -108,7 +108,7 @@ async def get_my_reminders(ctx: Context, ids: list[int], wanted: Wanted) -> list
 
 
 def finding(viewpoint: Viewpoint, kinds: Kinds, event_id: int) -> Operation[bool]:
-    """Up to the last removed event every id gets the same answer, whoever the event belonged to."""
+    """Raises EventsExpired for every id up to the last removed event, own and foreign alike."""
     if event_id <= (yield FIND_NEWEST_MARK, {})[0][0]:
         raise EventsExpired
     values = {**(yield from seen_from(viewpoint)), "event": event_id}

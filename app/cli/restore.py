@@ -49,7 +49,7 @@ ASK_POSTGRES = "PostgreSQL is restored by its own tools: docs/operations.md, Res
     help="Erase these clients too: a number a line, as `erase --list` prints them.",
 )
 def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
-    """Put a backup in the place of the embedded database, which nobody may have open.
+    """Replace the embedded database, which no process may have open, with a backup.
 
     Clients who were erased since the backup are erased again, and accounts that were disabled since are
     disabled again, as far as the database that is replaced knows them.
@@ -104,7 +104,7 @@ def read_numbers(lists: Iterable[TextIO]) -> set[int]:
 def prepare(
     settings: Settings, part: Path, current: Current, erased: set[int], now: datetime
 ) -> dict[str, list[int]]:
-    """All that is to be done is done before the file gets the name of the database; who was treated again."""
+    """Migrates and cleans the copy before it replaces the database. Returns the ids that it changed."""
     here = settings.model_copy(update={"database_url": f"sqlite:///{part.absolute()}"})
     remove_logs(part)  # of a command that was killed: SQLite would read them into this file
     try:

@@ -75,7 +75,7 @@ def serve_with(
             server_header=False,
             timeout_graceful_shutdown=STOP_SECONDS,
             timeout_worker_healthcheck=ANSWER_SECONDS,
-            ws_max_size=settings.graphql_body_limit,  # uvicorn would gather 16 MiB, before anybody is let in
+            ws_max_size=settings.graphql_body_limit,  # uvicorn would buffer 16 MiB, also before sign-in
         )
     finally:
         if workers == 1 and app.state.vitals.failed_part:

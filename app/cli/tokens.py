@@ -64,9 +64,9 @@ def token(ctx: click.Context, role: str | None, user: str | None, hours: int, ap
 @token.command()
 @click.argument("words", nargs=-1, metavar="")
 def check(words: tuple[str, ...]) -> None:
-    """Read a token from standard input, and say whether the service accepts it, or why not.
+    """Read a token from standard input, and print whether the service accepts it or why it does not.
 
-    Uses the settings, keys and accounts of the service. Prints neither the token nor who it is for. The exit
+    Uses the settings, keys and accounts of the service. Prints neither the token nor the person. The exit
     code is 0 if the token is accepted, 1 if it is refused, and 2 if it cannot be checked.
     """
     if words:  # the usual error would print them

@@ -82,7 +82,7 @@ def is_there(assignment: FromClause) -> ColumnElement[bool]:
 
 
 # Written into the text of a statement: as a parameter it decides whether a partial index can be used, and
-# SQLite then plans the statement anew each time that its parameters change.
+# SQLite then prepares the statement again each time that its parameters change.
 FINAL: ColumnElement[str] = literal_column(f"'{SaveType.FINAL.value}'")
 
 

@@ -36,7 +36,7 @@ class Waiting:
 class Writer:
     """`run` runs a step on a connection; an operation hears of a fault only while its transaction stands.
 
-    Whatever an operation raises, the thread goes on. A fault elsewhere ends the thread: then every caller
+    The thread survives every exception of an operation. A fault elsewhere ends the thread: then every caller
     gets DatabaseUnavailable, and `failed` is called.
     """
 

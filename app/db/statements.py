@@ -39,7 +39,7 @@ DIALECTS: dict[DatabaseKind, Dialect] = {
 
 
 class Required:
-    """Stands for the value of a parameter that has none by itself: whoever runs the statement names it."""
+    """Marks a parameter without a default: the caller must pass its value."""
 
     def __repr__(self) -> str:
         return "required"
@@ -57,7 +57,7 @@ class MissingParameter(Exception):
 
 @dataclass(frozen=True)
 class Written:
-    """A statement's text, and the names of its parameters in order, each with the value it has by itself.
+    """The text of a statement, and its parameters in order, each with its default or REQUIRED.
 
     Only constants that SQLAlchemy took out of the text have one. All others are REQUIRED: there are no
     optional parameters, and an operation that means NULL passes None.

@@ -241,7 +241,7 @@ class Session(SQLModel, table=True):
 
 
 # When an assignment is due, as one value that both databases index: its end date while it is pending, a
-# later moment if it has none, and the latest once it is submitted. `due_of` (db/entities.py) says the same.
+# later moment if it has none, and the latest once it is submitted. `due_of` in entities.py is the same.
 # The latest is not that of the calendar, which asyncpg sends as infinity.
 WITHOUT_END = "9999-12-30T00:00:00.000000Z"
 NEVER_DUE = "9999-12-31T00:00:00.000000Z"
@@ -431,7 +431,7 @@ class KeptAnswer(SQLModel, table=True):
     key: str = Field(primary_key=True)
     fingerprint: str  # of the request, so that another one under the same key is noticed
     result: str = Field(sa_type=Text)  # of the change, as JSON: enough to answer again
-    status: int | None = None  # 0: the reply is not stored, because a client was erased meanwhile
+    status: int | None = None  # 0: the reply is not stored, because a client was erased after the claim
     body: str | None = Field(default=None, sa_type=Text)
     moment: datetime = Field(sa_type=Moment)
 

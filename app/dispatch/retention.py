@@ -31,7 +31,7 @@ MOST_VERIFIED = 200  # seals in one read; each covers at most some hundred recor
 
 
 class RetentionRefused(Exception):
-    """Records are not removed, because they are not those that were sealed."""
+    """Audit records were changed after they were sealed, so none is removed."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ KINDS = (
 )
 AUDIT = "audit"
 
-Step = tuple[str, int]  # how many of which kind
+Step = tuple[str, int]  # the kind of rows, and their number
 
 
 async def removing_expired(
     db: Database, periods: Retention, now: datetime, is_dry_run: bool = False
 ) -> AsyncGenerator[Step, None]:
-    """Tells after each batch what was removed, or with `is_dry_run` what would be."""
+    """Yields the kind and number of removed rows after each batch; with `is_dry_run` removes nothing."""
     for kind in KINDS:
         before = periods.before(kind.name, now)
         after: int | None = None if before is None else 0

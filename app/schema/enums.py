@@ -110,7 +110,7 @@ MEANINGS: dict[str, tuple[str, dict[str, str]]] = {
             "NOT_FOUND": "What an id names does not exist, or is not the viewer's.",
             "NOT_RUNNING": "The session is closed, or not running where it must be.",
             "WRONG_STATE": "The object does not allow this now, such as an assignment that is submitted.",
-            "DRAFT_CONFLICT": "The draft was saved elsewhere meanwhile; the payload has the stored one.",
+            "DRAFT_CONFLICT": "The draft was saved after `revision`; the payload has the stored draft.",
         },
     ),
 }

@@ -9,7 +9,7 @@ import pytest
 from app import counts
 from app.auth.door import Door
 from app.auth.refusals import MINUTE, MOST_LOGGED, Reason, RefusalLog
-from app.logs import TOLD
+from app.logs import LOG_FIELDS
 from tests import keys
 from tests.auth.bad_tokens import now
 from tests.auth.conftest import Opening
@@ -70,7 +70,7 @@ def test_the_reason_is_logged_and_counted_and_not_answered(
             assert_refused(gateway, said, status, message)
 
         assert caplog.messages == [f"request r: token refused: {reason}"] * 2
-        assert [getattr(record, TOLD) for record in caplog.records] == [{"reason": reason}] * 2
+        assert [getattr(record, LOG_FIELDS) for record in caplog.records] == [{"reason": reason}] * 2
         assert counts.refused_tokens[reason] == before + 2
 
 

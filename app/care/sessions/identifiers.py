@@ -26,7 +26,7 @@ class IdentifierTries:
         self.moments: OrderedDict[int, deque[float]] = OrderedDict()  # of the tries that were counted
 
     def count(self, caregiver: int) -> None:
-        """One more try; refused where there were too many, whatever the identifier names."""
+        """Counts one try. Raises RateLimited over the limit, whether or not the identifier exists."""
         moments = self.moments.setdefault(caregiver, deque())
         self.moments.move_to_end(caregiver)
         if len(self.moments) > MOST_CAREGIVERS:

@@ -51,7 +51,7 @@ class Checkpoint(NamedTuple):
 
     @property
     def about(self) -> str:
-        """What its record says."""
+        """The content of its audit record."""
         removed = {"seals": [self.seal_id], "records": [self.last_record_id]}
         return as_text([(None, None, removed)])
 

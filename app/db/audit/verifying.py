@@ -86,7 +86,7 @@ def verifying(noted: dict[int, str]) -> Operation[Verdict]:
     """From the first record to the last; `noted` are hashes of seals that were kept elsewhere.
 
     Where retention has removed records, it begins behind the newest checkpoint. That is true if the next seal
-    follows from its hash, and sanctioned if a record that is sealed says so.
+    follows from its hash, and sanctioned if a sealed record names it.
     """
     verdict = Verdict(removed=(yield from checkpoints()))
     left = dict(noted)
@@ -189,7 +189,7 @@ def after_entry(last: Entry, removed: int) -> Values:
 
 
 def all_entries(removed: int) -> Operation[Entries]:
-    """Those of records behind `removed`."""
+    """The entries of the records after `removed`."""
     there = Entries()
     last: Entry = (0, 0, 0)
     while found := (yield FIND_ENTRIES, after_entry(last, removed)):

@@ -26,7 +26,7 @@ async def add_person(tx: AsyncSession, person: Person) -> Person:
 
 
 async def refuse_duplicate(tx: AsyncSession, person: Person) -> None:
-    """Names what is taken and who has it; the unique indexes decide about commands that run at once."""
+    """Names the value that is taken and its owner. Unique indexes decide between concurrent commands."""
     table: Any = type(person)
     role = table.__name__.lower()
     same_user = await tx.exec(select(table).where(col(table.user_name) == person.user_name))

@@ -130,7 +130,7 @@ def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
 def check_lines(
     read: list[Line], known: set[int] | None, assigned: set[int], bare: set[tuple[Any, ...]]
 ) -> Iterator[Mistake]:
-    """At most one mistake per line. Modules are not checked where nobody knows which there are."""
+    """At most one mistake per line. Without the list of known modules, modules are not checked."""
     modules = set(known or ())
     named = set()
     for line in read:

@@ -88,7 +88,7 @@ def finding_erased() -> Operation[list[tuple[int, datetime]]]:
 def erasing(client_id: int, now: datetime) -> Operation[Erased]:
     """The whole change in one transaction. Done again it finds what came since, and tells of that alone."""
     values: Values = {"client": client_id, "now": now}
-    yield HOLD_KEPT_ANSWERS, values  # first, as those who claim a key do
+    yield HOLD_KEPT_ANSWERS, values  # first: a change that claims a key locks in the same order
     yield HOLD_CLIENT, values
     sessions: dict[int, list[int]] = defaultdict(list)
     for session_id, caregiver_id in (yield HOLD_SESSIONS, values):

@@ -13,7 +13,7 @@ from app.db.sqlite import connect_sqlite
 from app.db.upkeep.backup import damage_of, opened_copy
 from app.db.upkeep.migrate import newest_version
 
-GAP = 1_000_000  # in the ids: those that were given after the backup are not given again
+GAP = 1_000_000  # added to the next id of each table, so that ids assigned after the backup are not reused
 PEOPLE = ("caregiver", "client")
 SHARED_LOCK = (0x40000002, 510)  # the bytes of a database file that each open connection of SQLite locks
 FILES = ("", "-wal", "-shm")
@@ -21,7 +21,7 @@ FILES = ("", "-wal", "-shm")
 
 @dataclass
 class Current:
-    """What the database that is replaced says; of one that is damaged or not there it is nothing."""
+    """What is read from the replaced database: nothing from a damaged or missing one."""
 
     numbers: dict[str, int] | None = None  # the last id of each table
     erased: set[int] = field(default_factory=set)  # clients
@@ -65,7 +65,7 @@ def version_of(file: Path) -> str | None:
 
 @contextmanager
 def held(path: Path) -> Iterator[Current]:
-    """The current database, which nobody else can open meanwhile. Refuses while somebody has it open."""
+    """Locks the current database exclusively. Raises DatabaseError while another process has it open."""
     if not path.exists():
         yield Current()
         return
@@ -124,7 +124,7 @@ def read_current(connection: sqlite3.Connection, path: Path) -> Current:
 
 
 def is_later(current: Current, file: Path) -> bool:
-    """Is the current database a later state of the backup? A new one says nothing of who was erased."""
+    """Is the current database a later state of the backup? A new database has no record of erasures."""
     with opened_copy(file) as connection:
         before = numbers_of(connection)
     now = current.numbers

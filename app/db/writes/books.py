@@ -27,8 +27,7 @@ def hold_books(kind: DatabaseKind) -> ClauseElement:
 
 
 def find_assigned(kind: DatabaseKind) -> ClauseElement:
-    """Those of `books` that any caregiver ever assigned, withdrawn homework too: what a client was asked
-    stays as it was asked."""
+    """The ids of `books` that have assignments, withdrawn or not: assigned questions do not change."""
     assignment = table_of(Assignment).c
     is_assigned = select(assignment.id).where(assignment.book_id == BOOK.c.id).exists()
     return select(BOOK.c.id).where(among(BOOK.c.id, "books", kind), is_assigned)

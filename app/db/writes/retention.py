@@ -41,7 +41,7 @@ Find = Callable[[int, datetime], Operation[Found]]
 
 
 def next_events(kind: DatabaseKind) -> ClauseElement:
-    """An event waits for its delivery. Those of erasures stay: they say which clients are erased."""
+    """Keeps events with a delivery, and CLIENT_ERASED events, which record the erased clients."""
     is_removable = and_(
         EVENT.c.hand_over_date.is_not(None),
         EVENT.c.kind != EventKind.CLIENT_ERASED.value,
@@ -91,7 +91,7 @@ def finding_events(after: int, before: datetime) -> Operation[Found]:
 
 
 def marking_removed(last: int, now: datetime) -> Operation[None]:
-    """Before they are removed: who resumes from an event up to this one may have missed others."""
+    """Runs before the removal: a subscription that resumes from `last` or earlier may miss events."""
     yield MARK_REMOVED, {"last": last, "now": now}
     yield REMOVE_OLDER_MARKS, {"last": last}
 
@@ -115,7 +115,7 @@ def find_dead(kind: DatabaseKind) -> ClauseElement:
 
 
 def remove_dead(kind: DatabaseKind) -> ClauseElement:
-    """Unless somebody has it delivered again meanwhile."""
+    """Skips deliveries that an operator has requeued since they were found."""
     are_named = and_(is_of_caregiver(DELIVERY), among(DELIVERY.c.event_id, "ids", kind))
     return delete(DELIVERY).where(are_named, is_state(DELIVERY, DeliveryState.DEAD))
 
@@ -137,7 +137,7 @@ def removing_dead(now: datetime, caregiver: int, events: list[int]) -> Operation
 
 
 def find_drafts(kind: DatabaseKind) -> ClauseElement:
-    """Those whose homework was withdrawn, or its session closed, before `before`: nobody can send them."""
+    """Drafts that can no longer be submitted: withdrawn or the session closed before `before`."""
     is_withdrawn = ASSIGNMENT.c.withdraw_date < moment_parameter("before")
     is_closed = SESSION.c.close_date < moment_parameter("before")
     rows = SET.join(ASSIGNMENT, ASSIGNMENT.c.id == SET.c.assignment_id)

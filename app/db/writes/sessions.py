@@ -125,7 +125,7 @@ def is_scheduled() -> ColumnElement[bool]:
 
 
 def move_reminders(kind: DatabaseKind) -> ClauseElement:
-    """Those of `reminders` that were not sent meanwhile."""
+    """Skips reminders that the dispatcher has fired since they were found."""
     to = {"remind_date": moment_parameter("remind"), "state": text_parameter("state")}
     return update(REMINDER).where(among(REMINDER.c.id, "reminders", kind), is_scheduled()).values(to)
 

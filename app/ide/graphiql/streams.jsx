@@ -1,4 +1,4 @@
-// Subscriptions by tab. GraphiQL has one at a time, for the open tab: those of other tabs go on here.
+// Keeps one subscription per tab. GraphiQL itself keeps one, for the open tab.
 
 import { pick, useGraphiQL, useGraphiQLActions } from "@graphiql/react";
 import { useLayoutEffect } from "react";

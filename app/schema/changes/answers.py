@@ -27,7 +27,7 @@ class SaveAnswersInput:
         default=0, description="The revision of the draft that the client saw last; 0 or null without one."
     )
     auto_save: bool | None = strawberry.field(
-        default=False, description="Whether the device saved it by itself, rather than the person; null: no."
+        default=False, description="True if the app saved it automatically, false or null if the person did."
     )
 
 

@@ -22,7 +22,7 @@ SENT = (
 )
 SHOWN = b"X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed"
 PREFLIGHT_SECONDS = b"7200"  # browsers keep it for no longer
-MOST_LOGGED = 20  # origins in an hour: anybody can send any origin
+MOST_LOGGED = 20  # origins in an hour: a client can send any origin, and must not fill the log
 LONGEST_LOGGED = 260  # a scheme, the longest host name, and a port
 HOUR = 3600
 

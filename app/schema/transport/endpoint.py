@@ -296,7 +296,7 @@ def refused(refusal: CareError, request_id: str) -> Reply:
 
 
 def reply_to(result: ExecutionResult, context: Context) -> Reply:
-    """Beside a 429, what was refused says itself when to come again."""
+    """Adds the `Retry-After` of the refusal to a 429."""
     reply = as_reply(as_response(result, context.request_id))
     if reply.status != 429:
         return reply

@@ -12,7 +12,7 @@ from app.care.allowance import MINUTE, Allowance
 from app.logs import REQUEST_ID
 
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-NAMED = "named_headers"  # in the scope: headers by name, for those who look up several
+NAMED = "named_headers"  # key in the scope: the headers as a dict, built once per request
 BLANKS = b" \t"  # around a value they are none of it (RFC 9110, section 5.5)
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
