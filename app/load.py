@@ -22,7 +22,7 @@ class Load:
         self.queued = 0  # of these, requests that the event loop has not started
         self.seconds_each = 0.0  # average time between the starts of two queued requests
         self.started = 0.0  # when the last one started
-        self.is_next = False  # whether the event loop turns to another queued request right after that one
+        self.another_was_queued = False  # behind it, so that the next start shows its duration
         self.held = 0  # bytes of incomplete bodies
         self.pending_sockets: dict[Any, Any] = {}  # websockets that have not signed in, the oldest first
         self.sockets_in_line: deque[Any] = deque()  # websockets whose next message may be read
@@ -34,22 +34,22 @@ class Load:
     def is_full(self) -> bool:
         return len(self.running) >= self.most or self.queued * self.seconds_each > LONGEST_WAIT
 
-    def add(self, task: asyncio.Task[None]) -> None:
+    def enqueue(self, task: asyncio.Task[None]) -> None:
         self.running.add(task)
         self.queued += 1
 
-    def start(self) -> None:
+    def dequeue(self) -> None:
         """Called by a request when the event loop gets to it."""
         now = perf_counter()
-        if self.is_next:
+        if self.another_was_queued:
             each = min(now - self.started, LONGEST_WAIT)  # a pause of the process is no request
             self.seconds_each += (WEIGHT if self.seconds_each else 1) * (each - self.seconds_each)
         self.queued -= 1
-        self.is_next = self.queued > 0
+        self.another_was_queued = self.queued > 0
         self.started = now
 
-    def begin(self) -> bool:
-        """Count the current task, an operation at a websocket, as a request. False if there are too many."""
+    def admit_operation(self) -> bool:
+        """Counts the current task, an operation at a websocket, as a request. False if there are too many."""
         task = asyncio.current_task()
         assert task is not None
         if self.is_full():

@@ -81,9 +81,13 @@ def is_there(assignment: FromClause) -> ColumnElement[bool]:
     return assignment.c.withdraw_date.is_(None)
 
 
-# Written into the text of a statement: as a parameter it decides whether a partial index can be used, and
-# SQLite then prepares the statement again each time that its parameters change.
-FINAL: ColumnElement[str] = literal_column(f"'{SaveType.FINAL.value}'")
+def literal(text: str) -> ColumnElement[Any]:
+    """Written into the statement. A parameter never matches the expression of an index. Where it decides on
+    a partial index, SQLite prepares the statement again each time that its parameters change."""
+    return literal_column(f"'{text}'")
+
+
+FINAL = literal(SaveType.FINAL)
 
 
 def is_final(answer_set: FromClause) -> ColumnElement[bool]:
@@ -95,11 +99,6 @@ def is_own_draft(answer_set: FromClause) -> ColumnElement[bool]:
     # Plus nothing: they are found by their assignment, not among all that the client ever answered.
     mine = answer_set.c.client_id + literal_column("0") == bindparam("client", type_=BigInteger)
     return (answer_set.c.save_type != FINAL) & mine
-
-
-def literal(text: str) -> ColumnElement[Any]:
-    """Written into the statement: databases match no parameter with the expression of an index."""
-    return literal_column(f"'{text}'")
 
 
 def due_of(assignment: FromClause) -> ColumnElement[datetime]:

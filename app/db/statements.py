@@ -21,6 +21,7 @@ from sqlalchemy import (
     func,
     select,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -36,6 +37,10 @@ DIALECTS: dict[DatabaseKind, Dialect] = {
     "sqlite": SQLiteDialect_pysqlite(paramstyle="qmark"),
     "postgresql": PGDialect_asyncpg(paramstyle="numeric_dollar"),  # type: ignore[no-untyped-call]
 }
+
+
+# INSERT with ON CONFLICT, which SQLAlchemy has for each database apart.
+INSERT: dict[DatabaseKind, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 class Required:

@@ -17,16 +17,6 @@ from app.schema.transport.http import HEADERS, JSON, NO_STORE, RETRY_AFTER, SAFE
 PLACE = b"<request id>"  # where the id will stand
 Headers = list[tuple[bytes, bytes]]
 LEGACY = re.compile(rb"%b(?![^/?])" % ROOT.encode())
-# A header that does not change how the request is read, and how it is answered when it is refused.
-HEADER = (
-    rb"(?:(?!content-length|transfer-encoding|connection:(?! keep-alive\r)|expect|upgrade|x-request-id)"
-    rb"[a-z0-9-]+: ?[^\r\n\0]*\r\n)*+"
-)
-SIMPLE = re.compile(
-    rb"(?-i:GET|POST|PUT) (/[!\"$-~]*) HTTP/1\.1\r\n%b(?:content-length: ?([0-9]{1,7})\r\n)?%b\r\n"
-    % (HEADER, HEADER),
-    re.IGNORECASE,
-)
 LONGEST_PATH = 2048  # that is said again
 TOO_BUSY = "the service has too much to do"
 TOO_LONG = "the headers are too long"
@@ -80,14 +70,6 @@ def around_id(
     if not is_head:
         said.append(body)
     return b"".join(said).split(PLACE)
-
-
-def simple_target(data: bytes) -> bytes | None:
-    """The target of a request that `data` holds whole and that can be refused without the parser."""
-    found = SIMPLE.match(data)
-    if found is None or len(data) - found.end() != int(found[2] or 0):
-        return None
-    return found[1]
 
 
 def id_of(headers: Headers) -> bytes:

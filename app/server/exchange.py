@@ -73,8 +73,8 @@ class Exchange:
         self.left: int | None = 0  # bytes of the body still to be sent; None: it ends with the connection
         self.is_complete = False
 
-    async def run(self, app: ASGIApp, start: Callable[[], None]) -> None:
-        start()
+    async def run(self, app: ASGIApp, dequeue: Callable[[], None]) -> None:
+        dequeue()
         try:
             await app(self.scope, self.receive, self.send)
         except BaseException as fault:

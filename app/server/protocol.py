@@ -5,11 +5,9 @@ server rejects what exceeds a limit before any work is done.
 """
 
 import asyncio
-import re
 import sys
 from collections import deque
 from contextvars import Context
-from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -19,8 +17,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from app import counts
 from app.load import Load
 from app.schema.transport.http import BLANKS, NAMED
-from app.server.answers import INVALID, TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused, simple_target
+from app.server.answers import INVALID, TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
 from app.server.exchange import Exchange
+from app.server.heads import fault_of_head, simple_target
 
 LONGEST_HEADERS = 64 * 1024  # bytes; also of chunk extensions and trailers without body bytes in between
 MOST_HEADERS = 100
@@ -33,11 +32,6 @@ MOMENT = 0.002  # by which the event loop's timers come early
 LAST_READ_SECONDS = 0.01  # before a cut: a process that was stopped runs its timers before it reads
 HEALTH = (b"/livez", b"/readyz")
 IDLE, HEADERS, BODY, ANSWER = "idle", "headers", "body", "answer"
-VERSIONS = ("1.1", "1.0")
-# RFC 3986, section 3.2.2: a name, an address in brackets; then a port (RFC 9110, section 7.2).
-HOST = re.compile(
-    rb"(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*(?::[0-9]*)?|\[[0-9A-Fa-f:.]+\](?::[0-9]*)?"
-)
 
 
 class EdgeProtocol(HttpToolsProtocol):
@@ -168,7 +162,7 @@ class EdgeProtocol(HttpToolsProtocol):
             return
         self.named = dict(self.headers)
         version = self.parser.get_http_version()
-        if fault := self.fault_of_head(version):
+        if fault := fault_of_head(version, self.url, self.headers, self.named):
             self.refuse(*fault)
             return
         self.phase, self.since = BODY, self.now()
@@ -178,28 +172,6 @@ class EdgeProtocol(HttpToolsProtocol):
             self.close_after_last()
         else:
             self.begin_exchange("1.0" if version == "1.0" else "1.1")
-
-    def fault_of_head(self, version: str) -> tuple[int, str] | None:
-        """The faults that RFC 9112 names and the parser accepts."""
-        host, coding = self.named.get(b"host"), self.named.get(b"transfer-encoding")
-        if version not in VERSIONS and not version.startswith("1."):
-            return 505, "the version of HTTP must be 1.0 or 1.1"
-        if host is None and version != "1.0":
-            return 400, "the Host header is missing"
-        if host is not None and not is_host(host):
-            return 400, "the Host header is not a valid host"
-        if len(self.named) != len(self.headers):
-            names = [name for name, _ in self.headers]
-            for name in (b"Host", b"Transfer-Encoding"):
-                if names.count(name.lower()) > 1:
-                    return 400, f"there must be one {name.decode()} header"
-        if coding is not None and version == "1.0":
-            return 400, "HTTP/1.0 has no Transfer-Encoding"
-        if coding is not None and coding.lower() != b"chunked":
-            return 501, "the transfer coding must be chunked"
-        if b"#" in self.url:
-            return 400, "the request target must not have a fragment"
-        return None
 
     def begin_exchange(self, version: str) -> None:
         self.scope = scope = self.new_scope(version)
@@ -347,10 +319,10 @@ class EdgeProtocol(HttpToolsProtocol):
         if self.is_ending or self.load.is_leaving:
             exchange.keep_alive = False
         self.answering = exchange
-        run = exchange.run(self.app, self.load.start)
+        run = exchange.run(self.app, self.load.dequeue)
         self.task = task = self.loop.create_task(run, context=Context())
         self.tasks.add(task)
-        self.load.add(task)
+        self.load.enqueue(task)
         task.add_done_callback(self.ended)
 
     def ended(self, task: asyncio.Task[None]) -> None:
@@ -521,11 +493,6 @@ def new_parser(protocol: EdgeProtocol) -> httptools.HttpRequestParser:
         lenient_version=True,  # a later HTTP/1.x is answered as 1.1 (RFC 9110, section 2.5)
     )
     return parser
-
-
-@lru_cache(256)
-def is_host(value: bytes) -> bool:
-    return HOST.fullmatch(value) is not None
 
 
 class LastAnswer:

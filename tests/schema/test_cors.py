@@ -10,7 +10,7 @@ from httpx2 import Response
 from starlette.websockets import WebSocketDisconnect
 
 from app.main import create_app
-from app.schema.transport.browsers import HOUR, MOST_LOGGED, AllowedOrigins, RefusalLog
+from app.schema.transport.browsers import HOUR, MOST_LOGGED, AllowedOrigins, OriginLog
 from app.settings import Environment
 from tests.callers import Gateway, opened
 from tests.given import NOW
@@ -236,10 +236,10 @@ def test_invented_origins_do_not_fill_the_log(closed: Gateway, caplog: pytest.Lo
 
 
 @contextmanager
-def fresh_log(gateway: Gateway) -> Iterator[RefusalLog]:
+def fresh_log(gateway: Gateway) -> Iterator[OriginLog]:
     """What other tests had refused is forgotten."""
     origins: AllowedOrigins = gateway.client.app.user_middleware[0].kwargs["origins"]
-    origins.log = RefusalLog()
+    origins.log = OriginLog()
     yield origins.log
 
 

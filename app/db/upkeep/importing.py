@@ -5,13 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import cast, false, func, literal, select, text
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import Table, is_final, table_of
 from app.db.kept import LOCK_SESSIONS, SET_KEPT
-from app.db.statements import DatabaseKind, Operation, Statement, among
+from app.db.statements import INSERT, DatabaseKind, Operation, Statement, among
 from app.db.tables import (
     AnswerSet,
     Assignment,
@@ -28,7 +27,6 @@ from app.db.upkeep.records import Consequence, Problem
 from app.db.upkeep.world import COLUMNS, World
 
 SESSION_ID = COLUMNS[Assignment].index("session_id")
-INSERT: dict[DatabaseKind, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 ROWS_HELD = 50_000  # rows gathered before they are handed to the database
 

@@ -1,18 +1,14 @@
 """Keys under which a change was asked for: claimed, with its result, with its answer."""
 
-from typing import Any
-
 from sqlalchemy import ColumnElement, Integer, Text, and_, bindparam, literal, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
-from app.db.statements import DatabaseKind, Statement, id_parameter, moment_parameter, text_parameter
+from app.db.statements import INSERT, DatabaseKind, Statement, id_parameter, moment_parameter, text_parameter
 from app.db.tables import KeptAnswer
 
 KEPT = table_of(KeptAnswer)
 NEVER_KEPT = 0  # the status of a key whose reply may hold texts of an erased client
-INSERT: dict[DatabaseKind, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 def is_the_key() -> ColumnElement[bool]:

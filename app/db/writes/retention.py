@@ -8,12 +8,19 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import and_, delete, exists, func, or_, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import DRAFTS, About, operator_record, recording
 from app.db.entities import is_final, known_moment, table_of
-from app.db.statements import DatabaseKind, Operation, Statement, among, id_parameter, moment_parameter
+from app.db.statements import (
+    INSERT,
+    DatabaseKind,
+    Operation,
+    Statement,
+    among,
+    id_parameter,
+    moment_parameter,
+)
 from app.db.tables import (
     Answer,
     AnswerSet,
@@ -30,7 +37,6 @@ from app.db.writes.dispatch import MOST_FOUND, is_of_caregiver, is_state
 EVENT, DELIVERY, REMOVAL = table_of(Event), table_of(Delivery), table_of(EventRemoval)
 SET, ANSWER = table_of(AnswerSet), table_of(Answer)
 ASSIGNMENT, SESSION = table_of(Assignment), table_of(Session)
-INSERT: dict[DatabaseKind, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 Found = tuple[
     list[tuple[int, int]], int | None

@@ -2,19 +2,17 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import BigInteger, bindparam, delete, func
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.entities import table_of
-from app.db.statements import DatabaseKind, Operation, Statement, moment_parameter, text_parameter
+from app.db.statements import INSERT, DatabaseKind, Operation, Statement, moment_parameter, text_parameter
 from app.db.tables import LegacyDay, LegacyUsage
 
 USAGE = table_of(LegacyUsage)
 DAY = table_of(LegacyDay)
-INSERT: dict[DatabaseKind, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
 NOBODY = ""  # the role of whoever is not let in

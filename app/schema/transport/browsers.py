@@ -36,7 +36,7 @@ class AllowedOrigins:
         self.loopback = loopback  # every port of this machine, for development servers
         self.is_open = loopback or bool(self.named)
         self.headers = {origin: headers_for(origin) for origin in self.named}
-        self.log = RefusalLog()
+        self.log = OriginLog()
 
     def headers_of(self, origin: str) -> tuple[tuple[bytes, bytes], ...] | None:
         """None unless the origin is allowed."""
@@ -68,7 +68,7 @@ def headers_for(origin: str) -> tuple[tuple[bytes, bytes], ...]:
     return (*VARY, allowed, (b"access-control-expose-headers", SHOWN))
 
 
-class RefusalLog:
+class OriginLog:
     """Logs each refused origin once in an hour, and only a few of them."""
 
     def __init__(self) -> None:

@@ -51,6 +51,7 @@ from app.schema.transport.http import (
     RETRY_AFTER,
     Reply,
     header,
+    is_encoded,
     read_body,
     request_id_of,
     send_reply,
@@ -253,12 +254,10 @@ class Endpoint(GraphQL[Context, None]):
         """The request as Strawberry wants it. The stock view takes bodies such as `null` for objects."""
         if request.method == "GET":
             data = self.parse_query_params(request.query_params)
-        elif (request.content_type or "").partition(";")[0].strip().lower() != JSON:
-            raise HTTPException(415, "The content type must be application/json.")
-        elif (request.headers.get("content-encoding") or "identity").lower() != "identity":
-            raise HTTPException(415, ENCODED)
-        else:
+        elif (request.content_type or "").partition(";")[0].strip().lower() == JSON:
             data = self.parse_json(await self.body_of(request))
+        else:
+            raise HTTPException(415, "The content type must be application/json.")
         if not isinstance(data, dict):
             raise HTTPException(400, "The request must be a JSON object.")
         return Asked(
@@ -270,8 +269,10 @@ class Endpoint(GraphQL[Context, None]):
         )
 
     async def body_of(self, request: AsyncHTTPRequestAdapter) -> bytes:
-        """Given up when it is too long."""
+        """Refused when it is compressed or too long."""
         assert isinstance(request, StarletteRequestAdapter)
+        if is_encoded(request._request.scope):
+            raise HTTPException(415, ENCODED)
         body = await read_body(request._request, self.longest_body)
         if body is None:
             raise HTTPException(413, f"The request may have at most {self.longest_body} bytes.")

@@ -152,7 +152,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
         posted = Posted(operation.query, operation.variables, operation.operation_name, None)
         load = self.context.entrance.load
         try:
-            if not load.begin():
+            if not load.admit_operation():
                 await self.send_errors(operation, request_error(TOO_BUSY, OVERLOADED, self.request_id))
                 return
             if is_subscription(self.schema, posted):
