@@ -257,6 +257,8 @@ def connect_writer(path: Path) -> sqlite3.Connection:
     connection = connect_sqlite(path)
     # To go back to a savepoint SQLite copies each page that is changed; in a group these would fill a file.
     connection.execute("PRAGMA temp_store = MEMORY")
+    # The pages of the indexes that writes change: the default of 2 MB would read them again and again.
+    connection.execute("PRAGMA cache_size = -8000")
     # A page that is changed again before a checkpoint is carried over once.
     connection.execute(f"PRAGMA wal_autocheckpoint = {PAGES_BETWEEN_CHECKPOINTS}")
     return connection

@@ -8,6 +8,8 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
+    Column,
     DateTime,
     Dialect,
     Index,
@@ -15,6 +17,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -178,6 +181,8 @@ class Book(SQLModel, table=True):
     name: str = Field(sa_type=Text)
     is_test: bool = False
     retire_date: datetime | None = Field(default=None, sa_type=Moment)  # since when it is not assigned anew
+    # Once true it stays true, and the book's questions never change.
+    is_assigned: bool = Field(sa_column=Column(Boolean, nullable=False, server_default=false()))
 
 
 class BookWord(SQLModel, table=True):
@@ -253,8 +258,6 @@ class Assignment(SQLModel, table=True):
         Index("ix_assignment_caregiver", "caregiver_id", "id"),
         Index("ix_assignment_client", "client_id", "id"),
         Index("ix_assignment_caregiver_due", "caregiver_id", DUE, "id"),
-        Index("ix_assignment_client_due", "client_id", DUE, "id"),
-        Index("ix_assignment_book", "book_id"),
         Index("ix_assignment_session", "session_id", "id"),  # last: SQLite takes it where others seem as good
         NEVER_REUSED,
     )

@@ -1,6 +1,7 @@
 """Reads the body of the legacy PUT into the variables of its GraphQL document."""
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -53,35 +54,33 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def refuse_missing(given: dict[str, Any]) -> None:
-    missing: list[str] = []
-    for name in REQUIRED:
-        if is_missing(given.get(name)):
-            missing.append(name)
-        elif name == "bookIds":
-            missing += missing_items(given, name, MOST_BOOKS)
-    missing += missing_items(given, "remindDates", MOST_REMINDERS)
+    missing = [*missing_members(given)]
     if missing:
         raise Incomplete(*missing)
 
 
-def missing_items(given: dict[str, Any], name: str, most: int) -> list[str]:
+def missing_members(given: dict[str, Any]) -> Iterator[str]:
     """Items past the limit are not named, so that the message stays short; the list is refused anyway."""
-    items, missing = given.get(name), []
-    for index, item in enumerate(items[:most] if isinstance(items, list) else ()):
-        if item is None or is_blank(item):
-            missing.append(f"{name}[{index}]")
-        elif name == "remindDates" and isinstance(item, dict):
-            members = (member for member in ("date", "time") if is_missing(item.get(member)))
-            missing += [f"{name}[{index}].{member}" for member in members]
-    return missing
+    for name in REQUIRED:
+        value = given.get(name)
+        if is_missing(value) or value == []:
+            yield name
+        elif name == "bookIds" and isinstance(value, list):
+            for index, item in enumerate(value[:MOST_BOOKS]):
+                if is_missing(item):
+                    yield f"{name}[{index}]"
+    reminders = given.get("remindDates")
+    for index, item in enumerate(reminders[:MOST_REMINDERS] if isinstance(reminders, list) else ()):
+        if is_missing(item):
+            yield f"remindDates[{index}]"
+        elif isinstance(item, dict):
+            for member in ("date", "time"):
+                if is_missing(value := item.get(member)) or value == []:
+                    yield f"remindDates[{index}].{member}"
 
 
 def is_missing(value: object) -> bool:
-    return value is None or value == [] or is_blank(value)
-
-
-def is_blank(value: object) -> bool:
-    return isinstance(value, str) and not value.strip()
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def read_ids(value: object) -> list[int]:

@@ -63,7 +63,7 @@ def refuse_missing(**given: str | list[strawberry.ID]) -> None:
     missing = [
         name
         for name, value in given.items()
-        if not value or any(not each.strip() for each in (value if isinstance(value, list) else [value]))
+        if not value or not all(map(str.strip, value if isinstance(value, list) else [value]))
     ]
     if missing:
         raise Incomplete(*missing)

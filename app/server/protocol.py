@@ -144,18 +144,14 @@ class EdgeProtocol(HttpToolsProtocol):
         self.is_shed = self.is_announced = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self.phase is not HEADERS:
-            return  # a trailer: no part of the service reads those
-        if len(self.headers) >= MOST_HEADERS and not self.is_deaf:
-            self.refuse(431, TOO_LONG)
-        if not self.is_deaf:
+        if self.phase is HEADERS:  # or it is a trailer, which no part of the service reads
             self.headers.append((name.lower(), value.strip(BLANKS)))
 
     def on_headers_complete(self) -> None:
         if self.is_deaf:
             return
         may_be_long = self.header_bytes + len(self.coming) > LONGEST_HEADERS
-        if may_be_long and self.length_of_headers() > LONGEST_HEADERS:
+        if len(self.headers) > MOST_HEADERS or (may_be_long and self.length_of_headers() > LONGEST_HEADERS):
             self.refuse(431, TOO_LONG)
             return
         if self.is_passed_over():

@@ -15,6 +15,7 @@ from app.care.sessions.opening import NewSession, SessionChange, closing, openin
 from app.db.selection import Viewpoint
 from app.db.statements import Bulk, Operation, Step
 from app.db.tables import SaveType
+from app.db.writes.books import ADD
 from tests.callers import remembering
 from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran, ran
@@ -59,7 +60,9 @@ def undone(operation: Operation[Any]) -> Operation[None]:
 def a_whole_life(written: Written) -> Operation[None]:
     """Each verb in each of the ways that ask for other statements."""
     by = written.by
-    work = Homework(None, (1, BOOK), NOW - DAY, NOW + DAY, (NOW - HOUR, NOW + HOUR))
+    new_book = {"module": 1, "name": "Never assigned", "is_test": False, "retired": None}
+    unused: int = (yield ADD["book"], new_book)[0][0]
+    work = Homework(None, (1, BOOK, unused), NOW - DAY, NOW + DAY, (NOW - HOUR, NOW + HOUR))
     asked = NewSession(None, "OPPT-2", "Title", "Description", NOW - DAY, work)
     session: int = (yield from by("caregiver: opening", opening(CAREGIVER, [asked])))[0]
     yield from by("caregiver: opening by id", opening(CAREGIVER, [NewSession(2, None, "Title", "", NOW)]))

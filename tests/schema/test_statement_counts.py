@@ -154,12 +154,14 @@ def test_progress_costs_one_statement_per_level_whatever_the_page_holds(gateway:
 
 
 def test_assigning_costs_the_same_for_one_book_and_for_many(gateway: Gateway) -> None:
-    """Lock and books, rows, reminders, counters, event, record; then what the payload asks for, by levels."""
+    """Lock and books, rows, reminders, counters, event, record; then what the payload asks for, by levels.
+    One more marks books that were never assigned before."""
     gateway.given(a_page(1))
     moments = ["2026-11-22T10:00:00Z", "2026-11-23T10:00:00Z"]
     counted = {}
 
     for what, selected, given in (
+        ("for the first time", "{ message }", homework(bookIds=["1", "2", "3"])),
         ("nothing read", "{ message }", homework(bookIds=["1"])),
         ("with reminders", "{ message }", homework(bookIds=["1"], remindDates=moments)),
         ("three books", "{ message }", homework(bookIds=["1", "2", "3"], remindDates=moments)),
@@ -174,6 +176,7 @@ def test_assigning_costs_the_same_for_one_book_and_for_many(gateway: Gateway) ->
         counted[what] = len(seen)
 
     assert counted == {
+        "for the first time": 6,
         "nothing read": 5,
         "with reminders": 6,
         "three books": 6,

@@ -1,7 +1,9 @@
 """Homework: what a caregiver asks to assign, and assigning it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from app.care.assignments.reading import get_my_assignments
 from app.care.assignments.repeats import finding_repeated
@@ -20,6 +22,7 @@ from app.db.writes.homework import (
     ADD_REMINDERS,
     COUNT_NEW_ASSIGNMENTS,
     LOCK_SESSION,
+    MARK_BOOKS_ASSIGNED,
 )
 
 MOST_BOOKS = 50
@@ -87,20 +90,24 @@ def assigning(
     found = yield LOCK_SESSION, values
     if not found:
         raise NotFound("session", "sessionId")
-    values["client"], is_closed, start_date, known_books = found[0]
+    values["client"], is_closed, start_date = found[0][:3]
     if repeats_within is not None:
         first = yield from finding_repeated(values, viewpoint.now - repeats_within)
         if first is not None:
             return first
-    refuse_unknown_books(values["books"], known_books)
+    yield from choosing_books(values, [row[3:] for row in found if row[3] is not None])
     if time_state(bool(is_closed), known_moment(start_date), viewpoint.now) is not TimeState.RUNNING:
         raise NotRunning("sessionId")
     return (yield from adding_homework(values))
 
 
-def refuse_unknown_books(books: list[int | None], known: int, within: str = "") -> None:
-    if None in books or known < len(books):
+def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str = "") -> Operation[None]:
+    """Refuses books that are not among `found`, each with its id and whether it was ever assigned. From now
+    on the books do not change."""
+    if len(found) < len(values["books"]):
         raise NotFound("book", f"{within}bookIds")
+    if not all([is_assigned for _, is_assigned in found]):
+        yield MARK_BOOKS_ASSIGNED, values
 
 
 def values_of(homework: Homework) -> Values:

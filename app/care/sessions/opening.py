@@ -10,7 +10,7 @@ from app.care.assignments.homework import (
     Homework,
     adding_homework,
     check_homework,
-    refuse_unknown_books,
+    choosing_books,
     values_of,
 )
 from app.care.bounds import LONGEST_TEXT, LONGEST_TITLE, check_moment, check_text
@@ -25,7 +25,7 @@ from app.db.selection import Viewpoint, Wanted
 from app.db.statements import Operation, Values
 from app.db.tables import Actor, EventKind, TimeState
 from app.db.writes.events import TELL_OF_SESSIONS
-from app.db.writes.homework import COUNT_BOOKS
+from app.db.writes.homework import FIND_BOOKS
 from app.db.writes.sessions import (
     ADD_SESSION,
     CHANGE_SESSION,
@@ -148,7 +148,7 @@ def opening(
         values["client"] = yield from finding_my_client(first.client_id, values)
     if first.homework is not None:
         asked = values_of(first.homework)
-        refuse_unknown_books(asked["books"], (yield COUNT_BOOKS, asked)[0][0], "homework.")
+        yield from choosing_books(asked, (yield FIND_BOOKS, asked), "homework.")
     yield RELATE, values
     made = []
     for one in planned:

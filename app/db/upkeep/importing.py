@@ -25,6 +25,7 @@ from app.db.tables import (
 )
 from app.db.upkeep.records import Consequence, Problem
 from app.db.upkeep.world import COLUMNS, World
+from app.db.writes.homework import MARK_BOOKS_ASSIGNED
 
 SESSION_ID = COLUMNS[Assignment].index("session_id")
 
@@ -173,6 +174,7 @@ def importing_records(
     sessions = {"sessions": sorted(world.sessions)}
     yield RELATE, sessions
     yield SET_KEPT, sessions
+    yield MARK_BOOKS_ASSIGNED, {"books": sorted(world.books)}
     for statement in NUMBER_ON:
         yield statement, {}
     return dict(counts)

@@ -77,6 +77,7 @@ class World:
         self.submitted: set[tuple[int, int]] = set()  # assignment and attempt
         self.drafted: set[int] = set()  # assignments that have a draft
         self.sessions: set[int] = set()  # that are new, or have new assignments
+        self.books: set[int] = set()  # that have new assignments
         self.read = {
             "caregiver": self.caregiver,
             "client": self.client,
@@ -185,6 +186,7 @@ class World:
         book_id, _ = self.refer(Book, record, "bookId")
         row_id = self.new(Assignment, record, parties)
         self.sessions.add(session_id)
+        self.books.add(book_id)
         status = record.one_of("status", AssignmentStatus, AssignmentStatus.PENDING)
         submit_date = record.optional_moment("submitDate")
         if (status == AssignmentStatus.COMPLETE) != (submit_date is not None):

@@ -13,7 +13,7 @@ from app.db.statements import (
     moment_parameter,
     text_parameter,
 )
-from app.db.tables import Assignment, Book, BookWord, Module, Question
+from app.db.tables import Book, BookWord, Module, Question
 
 MODULE = table_of(Module)
 BOOK = table_of(Book)
@@ -27,10 +27,8 @@ def hold_books(kind: DatabaseKind) -> ClauseElement:
 
 
 def find_assigned(kind: DatabaseKind) -> ClauseElement:
-    """The ids of `books` that have assignments, withdrawn or not: assigned questions do not change."""
-    assignment = table_of(Assignment).c
-    is_assigned = select(assignment.id).where(assignment.book_id == BOOK.c.id).exists()
-    return select(BOOK.c.id).where(among(BOOK.c.id, "books", kind), is_assigned)
+    """The ids of `books` that were ever assigned: assigned questions do not change."""
+    return select(BOOK.c.id).where(among(BOOK.c.id, "books", kind), BOOK.c.is_assigned)
 
 
 def find_bare(kind: DatabaseKind) -> ClauseElement:

@@ -1,7 +1,7 @@
 """Assigning homework: its rows, its reminders, and what its session counts."""
 
-from sqlalchemy import DateTime, Select, case, func, insert, literal, select, update
-from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy import DateTime, and_, case, insert, literal, select, update
+from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
 from app.db.entities import table_of
 from app.db.statements import (
@@ -26,20 +26,34 @@ from app.db.tables import (
 
 
 def lock_session(kind: DatabaseKind) -> ClauseElement:
-    """The caregiver's session, held until the transaction ends: its counters are about to change. Beside it
-    how many of the books can be assigned."""
-    session, books = table_of(Session).c, count_books(kind).scalar_subquery()
+    """The caregiver's session, held until the transaction ends: its counters are about to change. One row for
+    each of the books that can be assigned, or one without a book."""
+    session, book = table_of(Session).alias("s"), table_of(Book)
     return (
-        select(session.client_id, session.is_closed, session.start_date, books)
-        .where(session.id == id_parameter("session"), session.caregiver_id == id_parameter("caregiver"))
-        .with_for_update()
+        select(session.c.client_id, session.c.is_closed, session.c.start_date, book.c.id, book.c.is_assigned)
+        .select_from(session.outerjoin(book, can_be_assigned(kind)))
+        .where(session.c.id == id_parameter("session"), session.c.caregiver_id == id_parameter("caregiver"))
+        .with_for_update(of=session)
     )
 
 
-def count_books(kind: DatabaseKind) -> Select[int]:
-    """How many of the books can still be assigned."""
+def can_be_assigned(kind: DatabaseKind) -> ColumnElement[bool]:
     book = table_of(Book).c
-    return select(func.count()).where(among(book.id, "books", kind), book.retire_date.is_(None))
+    return and_(among(book.id, "books", kind), book.retire_date.is_(None))
+
+
+def find_books(kind: DatabaseKind) -> ClauseElement:
+    """The books that can be assigned."""
+    book = table_of(Book).c
+    return select(book.id, book.is_assigned).where(can_be_assigned(kind))
+
+
+def mark_books_assigned(kind: DatabaseKind) -> ClauseElement:
+    """The rows are locked in the order of their ids, so that two transactions never wait for each other."""
+    book = table_of(Book)
+    unused = select(book.c.id).where(among(book.c.id, "books", kind), ~book.c.is_assigned)
+    locked = unused.order_by(book.c.id).with_for_update().scalar_subquery()
+    return update(book).where(book.c.id.in_(locked)).values(is_assigned=literal(True))
 
 
 def add_assignments(kind: DatabaseKind) -> ClauseElement:
@@ -91,7 +105,8 @@ def count_new_assignments(kind: DatabaseKind) -> ClauseElement:
 
 
 LOCK_SESSION = Statement(lock_session)
-COUNT_BOOKS = Statement(count_books)
+FIND_BOOKS = Statement(find_books)
+MARK_BOOKS_ASSIGNED = Statement(mark_books_assigned)
 ADD_ASSIGNMENTS = Statement(add_assignments, gives_ids=True)
 ADD_REMINDERS = Statement(add_reminders)
 COUNT_NEW_ASSIGNMENTS = Statement(count_new_assignments)

@@ -92,7 +92,8 @@ def request_id_of(scope: Scope) -> str:
 
 def is_encoded(scope: Scope) -> bool:
     """The service decompresses nothing, because a small body could become a huge one."""
-    return (header(scope, b"content-encoding") or "identity").lower() != "identity"
+    given = header(scope, b"content-encoding")
+    return given is not None and given.lower() not in ("", "identity")
 
 
 async def read_body(request: Request, most: int) -> bytes | None:
