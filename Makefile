@@ -23,7 +23,7 @@ check: .venv/ready
 clients: .venv/node clients/node_modules/.package-lock.json  ## GraphQL clients of others, at the service: docs/clients.md
 	@$(PY) -m clients.run
 
-ide: app/ide/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/ide.md
+ide: app/dev/ide/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/ide.md
 
 browser: .venv/ready ide  ## the page in a headless Chromium: pictures in var/browser
 	$(PY) -m pytest -m browser -n 0 -rs tests/browser
@@ -49,7 +49,7 @@ audit: .venv/ready  ## known vulnerabilities, hashes and licences of requirement
 	@$(PY) -m supply.audit
 
 clean:
-	rm -rf .venv var app/ide/built clients/node_modules clients/made .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv var app/dev/ide/built clients/node_modules clients/made .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/ready: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed"; exit 1; }
@@ -68,5 +68,5 @@ clients/node_modules/.package-lock.json: clients/package.json clients/package-lo
 	@echo "installing clients into clients/node_modules"
 	@cd clients && PATH="$(CURDIR)/.venv/bin:$$PATH" npm ci --loglevel=error
 
-app/ide/built/manifest.json: $(wildcard app/ide/graphiql/*) app/ide/graphiql/.npmrc | .venv/node
+app/dev/ide/built/manifest.json: $(wildcard app/dev/ide/graphiql/*) app/dev/ide/graphiql/.npmrc | .venv/node
 	@$(PY) -m app ide build

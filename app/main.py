@@ -15,44 +15,45 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from app import ide
-from app.auth.door import Door
+from app.auth.authenticator import Door
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
-from app.background import Vitals
 from app.care.allowance import Allowances
 from app.care.context import utc_now
 from app.care.sessions.identifiers import IdentifierTries
 from app.db.audit.records import Recorder
-from app.db.drivers import Database, DatabaseError, open_database, sqlite_path
-from app.db.following import following
-from app.db.sqlite import check_sqlite
-from app.development import has_own_keys, public_key, refuse_own_key
-from app.dispatch.dispatcher import dispatching
-from app.dispatch.webhook import open_webhook
-from app.ending import told_to_stop
+from app.db.drivers.event_feed import following
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database, DatabaseError, sqlite_path
+from app.db.drivers.sqlite import check_sqlite
+from app.dev import ide
+from app.dev.graphql_page import demo_tokens, page_maker
+from app.dev.ide.serving import asset_maker
+from app.dev.tokens import has_own_keys, public_key, refuse_own_key
 from app.engine.schema import Manner
-from app.entrance import Contracts
-from app.feed import Feed
-from app.front import House, front_routes
-from app.health import HEALTH_ROUTES
-from app.ide.serving import asset_maker
-from app.load import Load
-from app.pages import demo_tokens, page_maker
-from app.quiet import keep_quiet
+from app.events.dispatcher import dispatching
+from app.events.notifications import Feed
+from app.events.webhook import open_webhook
+from app.http.cors import AllowedOrigins
+from app.http.health import HEALTH_ROUTES
+from app.http.messages import HEADERS, NO_STORE
+from app.http.router import Contracts
+from app.landing import House, front_routes
 from app.rest_compat.leaving import end_in_words, farewell
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, keeping
 from app.schema.limits import manner_of
 from app.schema.schema import Schema, build_schema
-from app.schema.transport.browsers import AllowedOrigins
 from app.schema.transport.endpoint import Endpoint
-from app.schema.transport.http import HEADERS, NO_STORE
 from app.schema.transport.manifests import open_documents
+from app.server.admission import Load
+from app.server.background import Vitals
+from app.server.signals import told_to_stop
 from app.settings import Settings, SettingsError, read_settings
+from app.telemetry.redaction import keep_quiet
 
 if TYPE_CHECKING:
-    from app.tracing import Tracing
+    from app.telemetry.tracing import Tracing
 
 
 def create_app(
@@ -151,7 +152,7 @@ def create_app(
         legacy=legacy,
         origins=origins,
         logs=settings.log_requests,
-        tracing=tracing,
+        trace=tracing.of_caller if tracing else None,
     )
     app = Starlette(
         routes=routes,
@@ -175,7 +176,7 @@ def settle() -> None:
 def tracing_of_environment() -> "Tracing | None":
     if not any(name.startswith("OTEL_") for name in os.environ):
         return None
-    from app.tracing import open_tracing
+    from app.telemetry.tracing import open_tracing
 
     return open_tracing()
 
@@ -197,10 +198,10 @@ def telling(
     """The metrics of this process, where they are wanted; what is not wanted is not loaded."""
     if not settings.metrics_port:
         return nullcontext()
-    from app.metrics import families, group
+    from app.telemetry.metrics import families, workers
 
     has_webhook = bool(settings.webhook_url)
-    return group.telling(settings, families.Parts(settings.database, db, load, feed, keys, has_webhook))
+    return workers.telling(settings, families.Parts(settings.database, db, load, feed, keys, has_webhook))
 
 
 def keys_for(settings: Settings) -> KeySet:

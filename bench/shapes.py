@@ -15,10 +15,10 @@ import orjson
 from graphql import get_introspection_query
 from servers import data_folder, master_database, read_targets
 
-from app.auth.door import utc_now, viewer_for
+from app.auth.authenticator import utc_now, viewer_for
 from app.auth.tokens import Identity
 from app.care.context import Context, Role
-from app.db.drivers import open_database
+from app.db.drivers.factory import open_database
 from app.schema.schema import Schema, build_schema
 
 ROUNDS, REQUESTS = 7, 12  # the two ways take turns, round by round

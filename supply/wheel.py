@@ -25,8 +25,8 @@ class FullPage(BuildHookInterface[Any]):
             return
         sys.path.insert(0, self.root)
         try:
-            from app.ide.building import NotBuilt, build
-            from app.ide.built import MANIFEST
+            from app.dev.ide.building import NotBuilt, build
+            from app.dev.ide.built import MANIFEST
         finally:
             sys.path.remove(self.root)
         self.work = tempfile.TemporaryDirectory(prefix="care-gateway-wheel-")
@@ -36,7 +36,7 @@ class FullPage(BuildHookInterface[Any]):
         except NotBuilt as fault:
             self.app.abort(f"The GraphQL page could not be built: {fault}\n{WITHOUT}")
         for name in (MANIFEST, *built.files):
-            build_data["force_include"][str(made / name)] = f"app/ide/built/{name}"
+            build_data["force_include"][str(made / name)] = f"app/dev/ide/built/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if version != "editable":

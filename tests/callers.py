@@ -9,15 +9,16 @@ from typing import Any, TypeVar
 from httpx2 import Response
 from starlette.applications import Starlette
 
-from app.auth.door import Door
-from app.db.drivers import Database, open_database
-from app.db.statements import Operation, Step
-from app.db.upkeep.importing import importing
+from app.auth.authenticator import Door
+from app.db.admin.importing import importing
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
+from app.db.sql import Operation, Step
 from app.engine.schema import PreparingSchema
 from app.settings import Settings
 from tests import keys
 from tests.client import Client, open_client
-from tests.given import Record, lines
+from tests.factories import Record, lines
 
 Result = TypeVar("Result")
 

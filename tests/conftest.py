@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from app import ide
-from app.db.upkeep.migrate import migrate
+from app.db.admin.migrate import migrate
+from app.dev import ide
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import WIDE, Gateway, opened
 from tests.client import LOOPS
-from tests.given import NOW
+from tests.factories import NOW
 from tests.postgres import Copies, create_database, folder_in_memory, running_postgres, url_of
 
 # These take longest by the file, and begin first: the short ones fill what is left at the end.

@@ -10,24 +10,25 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
-from app.background import keep_running
 from app.care.context import Role, Viewer
 from app.db.audit.records import Recorder, recording
-from app.db.drivers import Database, open_database
-from app.db.sqlite import SqliteDatabase
-from app.dispatch.dispatcher import dispatch
-from app.feed import Feed
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
+from app.db.drivers.sqlite import SqliteDatabase
+from app.events.dispatcher import dispatch
+from app.events.notifications import Feed
 from app.main import create_app
-from app.metrics.group import FOLDER, tell_for_all
-from app.metrics.listening import listening
 from app.rest_compat.usage import Usage, keeping
+from app.server.background import keep_running
 from app.settings import Settings
-from app.tracing import Tracing
+from app.telemetry.metrics.listener import listening
+from app.telemetry.metrics.workers import FOLDER, tell_for_all
+from app.telemetry.tracing import Tracing
 from tests.audit.test_recording import a_record
 from tests.callers import Gateway, opened
 from tests.db import raw
-from tests.failing import UNEXPECTED, Failing, kill_writer, raise_in
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
+from tests.fault_injection import UNEXPECTED, Failing, kill_writer, raise_in
 from tests.live.processes import PATIENCE, free_port
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 
@@ -186,7 +187,7 @@ def test_counted_legacy_calls_are_written_after_a_fault(
 def test_events_are_followed_after_a_fault(
     fault: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.feed.PAUSE_SECONDS", 0)
+    monkeypatch.setattr("app.events.notifications.PAUSE_SECONDS", 0)
     faults = [fault(), fault()]
 
     async def follow(tell: Any) -> None:
@@ -258,7 +259,7 @@ def test_the_listener_for_several_processes_takes_its_port_when_it_becomes_free(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("app.background.RESTART_SECONDS", 0.01)
+    monkeypatch.setattr("app.server.background.RESTART_SECONDS", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         tell_for_all(settings.model_copy(update={"metrics_port": port}))

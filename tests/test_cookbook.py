@@ -7,16 +7,17 @@ import pytest
 from graphql import parse, print_ast
 
 from app.care.errors import CareError
-from app.db.upkeep.demo import demo_lines
-from app.db.upkeep.importing import importing
-from app.ide.examples import EXAMPLES, LISTENING
+from app.db.admin.demo import demo_lines
+from app.db.admin.importing import importing
+from app.dev.ide.examples import EXAMPLES, LISTENING
+from app.http.errors import OVERLOADED
 from app.main import schema_of_service
-from app.schema.errors import INTERNAL, OVERLOADED, TOO_COSTLY
+from app.schema.errors import INTERNAL, TOO_COSTLY
 from app.settings import Settings
 from tests import pages
 from tests.callers import Gateway, run_write
-from tests.given import NOW
-from tests.kitchen import as_people_have_it, carried_out
+from tests.doc_runner import as_people_have_it, carried_out
+from tests.factories import NOW
 
 PAGE = pages.read("docs/cookbook.md")
 

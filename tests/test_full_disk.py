@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from app.auth.door import Door
-from app.db.statements import Operation
+from app.auth.authenticator import Door
+from app.db.sql import Operation
 from tests.callers import Gateway
+from tests.database_rows import stored, wrong_counters
 from tests.db.operations import sql
-from tests.given import a_world
+from tests.factories import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
-from tests.stored import stored, wrong_counters
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 

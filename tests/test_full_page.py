@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from app import ide
 from app.cli import main
-from app.ide import building
-from app.ide.built import Incomplete, check_built
+from app.dev import ide
+from app.dev.ide import building
+from app.dev.ide.built import Incomplete, check_built
 from app.main import create_app
 from app.settings import Environment, Settings
 from supply.lock import NODE_LOCK, read_lock
 from supply.wheel import locked_node
 from tests.callers import Caller, opened
-from tests.given import NOW
+from tests.factories import NOW
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 FILES = {

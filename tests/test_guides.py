@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli import main
-from app.db.upkeep.demo import demo_lines
-from app.db.upkeep.importing import importing
+from app.db.admin.demo import demo_lines
+from app.db.admin.importing import importing
 from app.settings import Settings
 from tests import pages
 from tests.callers import Gateway, run_write
-from tests.given import NOW
-from tests.kitchen import as_people_have_it, carried_out
+from tests.doc_runner import as_people_have_it, carried_out
+from tests.factories import NOW
 
 GUIDES = sorted(path.stem for path in (pages.ROOT / "docs" / "guides").glob("*.md"))
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)

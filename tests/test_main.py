@@ -8,13 +8,13 @@ from sqlalchemy import text
 from starlette.applications import Starlette
 
 import app.main
-from app.db.statements import Operation, Statement
-from app.db.upkeep.migrate import newest_version
+from app.db.admin.migrate import newest_version
+from app.db.sql import Operation, Statement
 from app.main import create_app
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.callers import Gateway, opened, run_write
-from tests.given import NOW
+from tests.factories import NOW
 from tests.postgres import drop_database
 
 UNAVAILABLE = "the database cannot take this now; nothing was changed"

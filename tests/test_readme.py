@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from app.db.upkeep.demo import CAREGIVER, demo_lines
-from app.db.upkeep.importing import importing
-from app.moving.calls import read_calls
+from app.db.admin.demo import CAREGIVER, demo_lines
+from app.db.admin.importing import importing
+from app.legacy_migration.calls import read_calls
 from tests import keys, pages
 from tests.callers import Gateway, run_write
-from tests.given import NOW
+from tests.factories import NOW
 
 README = pages.read("README.md")
 

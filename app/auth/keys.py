@@ -15,7 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from app.auth.places import SECONDS, fetch, is_open_road, read_file
+from app.auth.key_sources import SECONDS, fetch, is_open_road, read_file
 from app.care.errors import CannotVerify
 from app.settings import Settings, SettingsError
 

@@ -4,9 +4,9 @@ import logging
 import time
 from enum import StrEnum
 
-from app import counts
 from app.care.errors import CareError, NotAllowed, NotSignedIn
-from app.logs import LOG_FIELDS
+from app.telemetry import counters
+from app.telemetry.logs import LOG_FIELDS
 
 MOST_LOGGED = 60  # refusals in a minute: any caller can send bad tokens, and must not fill the log
 MINUTE = 60
@@ -64,7 +64,7 @@ class RefusalLog:
         reason = refusal.reason
         if reason is None:  # it is not about the token
             return
-        counts.refused_tokens[reason] += 1
+        counters.refused_tokens[reason] += 1
         if self.ticks() - self.began >= MINUTE:
             self.began, self.logged = self.ticks(), 0
         self.logged += 1

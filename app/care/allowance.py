@@ -9,8 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from math import ceil
 
-from app import counts
 from app.care.errors import RateLimited
+from app.telemetry import counters
 
 MINUTE = 60
 MOST_VIEWERS = 10_000
@@ -39,7 +39,7 @@ class Allowance:
         needed = min(cost, self.points)
         if self.left < needed:
             self.wait = self.seconds_for(needed - self.left)
-            counts.limits["points a minute"] += 1
+            counters.limits["points a minute"] += 1
             raise RateLimited(self.wait)
         self.left -= cost
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from app.care.context import Context, Role
 from app.db.audit.reading import listing_events
 from app.db.audit.sealing import is_unsealed, sealing
-from app.db.drivers import Database, DatabaseUnavailable
-from app.db.reads import Page
-from app.db.selection import Window
+from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.db.reader.reads import Page
+from app.db.reader.selection import Window
 
 logger = logging.getLogger("care.audit")
 

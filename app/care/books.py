@@ -7,10 +7,10 @@ from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, false, sel
 
 from app.care.context import Context
 from app.care.errors import Unreadable
-from app.db.entities import table_of
-from app.db.reads import Page, Row, get_rows, list_rows
-from app.db.selection import Viewpoint, Wanted, Where, Window
-from app.db.statements import Operation, id_parameter, text_parameter
+from app.db.reader.entities import table_of
+from app.db.reader.reads import Page, Row, get_rows, list_rows
+from app.db.reader.selection import Viewpoint, Wanted, Where, Window
+from app.db.sql import Operation, id_parameter, text_parameter
 from app.db.tables import Book, BookWord
 from app.db.words import end_of, words_of
 

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from app.care.allowance import Allowance
 from app.care.errors import CareError, NotAllowed, NotSignedIn
-from app.care.once import Once, making_once
+from app.care.idempotency import Once, making_once
 from app.care.sessions.identifiers import IdentifierTries
 from app.db.audit.records import DONE, About, Record, Recorder, about_answers, as_text, recorded
-from app.db.drivers import Database
-from app.db.selection import Viewpoint
-from app.db.statements import Operation
+from app.db.drivers.interface import Database
+from app.db.reader.selection import Viewpoint
+from app.db.sql import Operation
 from app.db.tables import AuditActor, Contract
 
 Result = TypeVar("Result")

@@ -5,10 +5,10 @@ from dataclasses import replace
 from sqlalchemy import ColumnElement, FromClause, select
 
 from app.care.context import Context, Role
-from app.db.entities import table_of
-from app.db.reads import Page, Row, get_rows, list_rows, seen_from
-from app.db.selection import Viewpoint, Wanted, Where, Window
-from app.db.statements import Operation, Statement, among, id_parameter
+from app.db.reader.entities import table_of
+from app.db.reader.reads import Page, Row, get_rows, list_rows, seen_from
+from app.db.reader.selection import Viewpoint, Wanted, Where, Window
+from app.db.sql import Operation, Statement, among, id_parameter
 from app.db.tables import Caregiver, Client, Relationship
 
 RELATIONSHIP = table_of(Relationship).c

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from app.care.assignments.reading import is_overdue, is_past
 from app.care.sessions.reading import time_state
-from app.db.plans import Row
+from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, moment_as_text
 
 MOST_WEEKS = 520  # ten years: one row with a date of long ago must not make an endless answer

@@ -24,14 +24,14 @@ from app.cli.retention import retention
 from app.cli.running import Group
 from app.cli.serving import demo, serve
 from app.cli.tokens import token
-from app.db.drivers import DatabaseError
-from app.db.upkeep.accounts import AccountRefused
-from app.db.upkeep.books import NoSuchBook
-from app.db.upkeep.importing import ImportRefused
-from app.dispatch.retention import RetentionRefused
-from app.dispatch.upkeep import NoSuchDelivery
-from app.ide.building import NotBuilt
-from app.moving.errors import MovingRefused
+from app.db.admin.accounts import AccountRefused
+from app.db.admin.books import NoSuchBook
+from app.db.admin.importing import ImportRefused
+from app.db.drivers.interface import DatabaseError
+from app.dev.ide.building import NotBuilt
+from app.events.cleanup import NoSuchDelivery
+from app.events.retention import RetentionRefused
+from app.legacy_migration.errors import MovingRefused
 from app.settings import SettingsError
 
 MENDABLE = (

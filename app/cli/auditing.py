@@ -11,9 +11,9 @@ from app.cli.running import NUMBER, Group, on_database, settings_or_warn
 from app.db.audit.reading import Recorded, listing_records
 from app.db.audit.records import DONE
 from app.db.audit.verifying import Verdict, verifying
-from app.db.drivers import Database
+from app.db.drivers.interface import Database
 from app.db.tables import AuditActor, moment_as_text
-from app.wording import counted
+from app.telemetry.wording import counted
 
 MOST_AT_ONCE = 1000
 ACTORS = click.Choice([actor.lower() for actor in AuditActor])

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from app.cli.running import settings_or_warn
-from app.db.drivers import DatabaseError, sqlite_path
-from app.db.upkeep.backup import copy_sqlite
+from app.db.admin.backup import copy_sqlite
+from app.db.drivers.interface import DatabaseError, sqlite_path
 
 ASK_POSTGRES = (
     'PostgreSQL is backed up by its own tools: pg_dump --format=custom --file=FILE "$CARE_DATABASE_URL" '

@@ -8,12 +8,19 @@ import orjson
 from app.care.books import BookFilter, finding_books
 from app.care.context import utc_now
 from app.cli.running import NUMBER, Group, on_database, on_record, settings_or_warn
+from app.db.admin.books import (
+    Change,
+    as_record,
+    importing_books,
+    restoring,
+    retiring,
+    showing,
+)
+from app.db.admin.importing import ImportRefused
 from app.db.audit.records import BOOKS, About
-from app.db.entities import as_moment
-from app.db.reads import Page, Row
-from app.db.selection import Link, Wanted, Window
-from app.db.upkeep.books import Change, as_record, importing_books, restoring, retiring, showing
-from app.db.upkeep.importing import ImportRefused
+from app.db.reader.entities import as_moment
+from app.db.reader.reads import Page, Row
+from app.db.reader.selection import Link, Wanted, Window
 
 EVERY = 2**31 - 2  # a catalogue is not so large that it is read in pages
 LISTED = Wanted(

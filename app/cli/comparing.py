@@ -11,13 +11,13 @@ import orjson
 
 from app.care.context import Role
 from app.cli.running import Whole, settings_or_warn
-from app.moving.bodies import NOTHING, Difference, Likeness, kind_of, printable, told
-from app.moving.calls import Call, read_calls, size_of
-from app.moving.comparing import HEADERS, Compared, Comparison, Outcome, Side
-from app.moving.masks import Masks, read_masks
-from app.moving.service import read_address
-from app.moving.tokens import Person, read_people
-from app.wording import counted
+from app.legacy_migration.bodies import NOTHING, Difference, Likeness, kind_of, printable, told
+from app.legacy_migration.calls import Call, read_calls, size_of
+from app.legacy_migration.comparing import HEADERS, Compared, Comparison, Outcome, Side
+from app.legacy_migration.masks import Masks, read_masks
+from app.legacy_migration.service import read_address
+from app.legacy_migration.tokens import Person, read_people
+from app.telemetry.wording import counted
 
 MOST_SHOWN = 20  # members of one call
 OPEN_HEADERS = ("content-type", "content-encoding", "allow")  # nobody's data

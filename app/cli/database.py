@@ -11,11 +11,11 @@ import click
 
 from app.cli.recorded import import_recording, is_recording, say_counts
 from app.cli.running import on_database, on_record, settings_or_warn
-from app.db.drivers import place_of
-from app.db.kept import differences
-from app.db.upkeep.importing import ImportRefused, importing
-from app.db.upkeep.migrate import migrate, newest_version
-from app.wording import counted
+from app.db.admin.importing import ImportRefused, importing
+from app.db.admin.migrate import migrate, newest_version
+from app.db.drivers.interface import place_of
+from app.db.session_counters import differences
+from app.telemetry.wording import counted
 
 
 @click.command("migrate")

@@ -8,19 +8,20 @@ from functools import partial
 
 import click
 
-from app.background import Vitals
 from app.care.context import utc_now
 from app.cli.running import Group, Whole, no_work, on_database, refuse_barred, settings_or_warn
 from app.cli.serving import METRICS_ADVICE, refuse_taken_port
-from app.db.drivers import Database, open_database
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
 from app.db.tables import DeliveryState, moment_as_text
-from app.dispatch.dispatcher import dispatch
-from app.dispatch.upkeep import Listed, listing, retry_dead, retry_event
-from app.dispatch.webhook import TYPES, Webhook, open_webhook
-from app.ending import END_SECONDS, end_within
-from app.logs import config_of
-from app.quiet import keep_quiet
+from app.events.cleanup import Listed, listing, retry_dead, retry_event
+from app.events.dispatcher import dispatch
+from app.events.webhook import TYPES, Webhook, open_webhook
+from app.server.background import Vitals
+from app.server.signals import END_SECONDS, end_within
 from app.settings import Settings
+from app.telemetry.logs import config_of
+from app.telemetry.redaction import keep_quiet
 
 STATES = click.Choice([state.lower() for state in DeliveryState])
 
@@ -56,10 +57,10 @@ async def work_until_stopped(settings: Settings, webhook: Webhook | None) -> Non
         logging.getLogger("care.dispatch").info("dispatching %s a webhook", "to" if webhook else "without")
         async with AsyncExitStack() as stack:
             if settings.metrics_port:
-                from app.metrics import families, group
+                from app.telemetry.metrics import families, workers
 
                 parts = families.Parts(settings.database, db, has_webhook=webhook is not None)
-                await stack.enter_async_context(group.telling(settings, parts))
+                await stack.enter_async_context(workers.telling(settings, parts))
             await dispatch(db, webhook, utc_now, stop, periods=settings.retention)
     finally:
         await db.close()

@@ -20,7 +20,7 @@ def doctor(as_json: bool) -> None:
 
 
 def findings() -> list[Finding]:
-    from app.doctor.rounds import go_round
+    from app.doctor.runner import go_round
 
     try:
         settings = read_settings()

@@ -5,8 +5,8 @@ import time
 import click
 
 from app.cli.running import Group
-from app.ide.building import build
-from app.wording import counted
+from app.dev.ide.building import build
+from app.telemetry.wording import counted
 
 
 @click.group(cls=Group)

@@ -11,7 +11,7 @@ from app.settings import Settings, variable
 @click.option("--reference", is_flag=True, help="As a page of HTML to read, instead of SDL.")
 def schema(reference: bool) -> None:
     """Print the GraphQL schema: in SDL, or as a page to read."""
-    from app.front.schema import schema_page  # takes long to load
+    from app.landing.schema import schema_page  # takes long to load
     from app.schema.schema import build_schema, schema_text
 
     built = build_schema()

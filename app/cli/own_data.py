@@ -13,13 +13,13 @@ import click
 from app.care.context import utc_now
 from app.care.own_data.telling import DataFormat, telling_all
 from app.cli.running import NUMBER, on_database, on_record, settings_or_warn
+from app.db.admin.accounts import AccountRefused
+from app.db.admin.erasing import Named, clean, erasing, finding_client, finding_erased
 from app.db.audit.records import About
-from app.db.own_data import key_of
-from app.db.statements import Operation
+from app.db.reader.own_data import key_of
+from app.db.sql import Operation
 from app.db.tables import moment_as_text
-from app.db.upkeep.accounts import AccountRefused
-from app.db.upkeep.erasing import Named, clean, erasing, finding_client, finding_erased
-from app.wording import counted
+from app.telemetry.wording import counted
 
 FORMATS = click.Choice([format.lower() for format in DataFormat])
 

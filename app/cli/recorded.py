@@ -8,14 +8,14 @@ import click
 import orjson
 
 from app.cli.running import on_database, on_record
-from app.db.upkeep.importing import ImportRefused
-from app.moving.bodies import printable
-from app.moving.calls import Call, file_of, open_calls, read_calls, size_of
-from app.moving.gathering import Gap, gather
-from app.moving.lacking import find_gaps
-from app.moving.taking import RecordingIncomplete, Taken, taking
+from app.db.admin.importing import ImportRefused
+from app.legacy_migration.bodies import printable
+from app.legacy_migration.calls import Call, file_of, open_calls, read_calls, size_of
+from app.legacy_migration.gathering import Gap, gather
+from app.legacy_migration.lacking import find_gaps
+from app.legacy_migration.taking import RecordingIncomplete, Taken, taking
 from app.settings import Settings
-from app.wording import counted
+from app.telemetry.wording import counted
 
 MOST_SHOWN = 10  # of one kind
 

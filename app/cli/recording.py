@@ -7,10 +7,10 @@ import click
 
 from app.cli.comparing import SOURCE, read_both
 from app.cli.running import Whole, settings_or_warn
-from app.moving.service import read_address
-from app.moving.tokens import TokensRefused
-from app.moving.walking import Recorder
-from app.wording import counted
+from app.legacy_migration.service import read_address
+from app.legacy_migration.tokens import TokensRefused
+from app.legacy_migration.walking import Recorder
+from app.telemetry.wording import counted
 
 
 @click.command()

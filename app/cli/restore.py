@@ -16,12 +16,10 @@ from app.cli.accounts import TABLES, note
 from app.cli.backup import sync, unfinished
 from app.cli.own_data import about, nothing
 from app.cli.running import on_database, on_record, settings_or_warn
-from app.db.audit.records import About
-from app.db.drivers import Database, DatabaseError, sqlite_path
-from app.db.kept import differences
-from app.db.upkeep.erasing import Erased, clean_sqlite, erasing
-from app.db.upkeep.migrate import migrate
-from app.db.upkeep.restoring import (
+from app.db.admin.erasing import Erased, clean_sqlite, erasing
+from app.db.admin.migrate import migrate
+from app.db.admin.orm import transaction
+from app.db.admin.restoring import (
     Current,
     aside_of,
     check_backup,
@@ -31,9 +29,11 @@ from app.db.upkeep.restoring import (
     people_to_treat_again,
     remove_logs,
 )
-from app.db.upkeep.seldom import transaction
+from app.db.audit.records import About
+from app.db.drivers.interface import Database, DatabaseError, sqlite_path
+from app.db.session_counters import differences
 from app.settings import Settings
-from app.wording import counted
+from app.telemetry.wording import counted
 
 ASK_POSTGRES = "PostgreSQL is restored by its own tools: docs/operations.md, Restore"
 

@@ -7,10 +7,10 @@ import click
 from app.care.context import utc_now
 from app.cli.running import on_database, settings_or_warn
 from app.db.audit.removing import checkpoints
-from app.db.drivers import Database
-from app.dispatch.retention import removing_expired
+from app.db.drivers.interface import Database
+from app.events.retention import removing_expired
 from app.settings import variable
-from app.wording import counted
+from app.telemetry.wording import counted
 
 NOUNS = {
     "deliveries": ("dead delivery", "dead deliveries"),

@@ -8,17 +8,17 @@ from typing import TypeVar
 import click
 
 from app.care.context import Role, utc_now
+from app.db.admin.migrate import newest_version, refuse_newer, stored_version
 from app.db.audit.records import About, operator_record, recording
-from app.db.drivers import (
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import (
     Database,
     DatabaseError,
     is_fault_of_database,
-    open_database,
     reason_of,
     sqlite_path,
 )
-from app.db.statements import Operation
-from app.db.upkeep.migrate import newest_version, refuse_newer, stored_version
+from app.db.sql import Operation
 from app.doctor.access import barred
 from app.settings import Settings, read_settings, unknown_variables
 

@@ -9,13 +9,13 @@ import click
 
 from app.care.context import Role, utc_now
 from app.cli.running import Whole, no_work, on_database, refuse_barred, settings_or_warn
-from app.db.drivers import Database
-from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
-from app.db.upkeep.importing import importing, is_empty
-from app.db.upkeep.migrate import migrate
-from app.first_minute import what_to_paste
-from app.logs import config_of
+from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
+from app.db.admin.importing import importing, is_empty
+from app.db.admin.migrate import migrate
+from app.db.drivers.interface import Database
+from app.dev.quickstart import what_to_paste
 from app.settings import Settings, SettingsError
+from app.telemetry.logs import config_of
 
 DEMO_USERS = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
 NO_DEMO = (
@@ -56,7 +56,7 @@ def serve_with(
             raise SettingsError("CARE_METRICS_PORT is the port that is served; metrics need one of their own")
         refuse_taken_port(settings.metrics_host, settings.metrics_port, METRICS_ADVICE)
         if workers > 1:
-            from app.metrics.group import tell_for_all
+            from app.telemetry.metrics.workers import tell_for_all
 
             tell_for_all(settings)
     for each in (signal.SIGINT, signal.SIGTERM):
@@ -101,7 +101,7 @@ def stopped(number: int, frame: object) -> None:
 @click.option("--serve", "is_served", is_flag=True, help="And serve it.")
 def demo(is_served: bool) -> None:
     """Migrate, load the demo world if the database is empty, and print what to paste."""
-    from app.development import has_own_keys, mint_token
+    from app.dev.tokens import has_own_keys, mint_token
 
     settings = settings_or_warn()
     if not has_own_keys(settings) and not (settings.in_development and settings.token_secret):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from app.auth.door import token_in, viewer_for
+from app.auth.authenticator import token_in, viewer_for
 from app.auth.refusals import Reason
 from app.auth.tokens import LONGEST_TOKEN, Verifier
 from app.care.context import Role, utc_now
@@ -50,7 +50,7 @@ def token(ctx: click.Context, role: str | None, user: str | None, hours: int, ap
         return
     if role is None:
         raise click.MissingParameter(param_hint="'--role'", param_type="option")
-    from app.development import KEY_FILE, mint_token
+    from app.dev.tokens import KEY_FILE, mint_token
 
     settings = settings_or_warn()
     user = user or DEMO_USERS[Role(role.upper())]

@@ -7,14 +7,14 @@ import ssl
 from ipaddress import ip_address
 from pathlib import Path
 
+from app.auth.key_sources import NotRead
 from app.auth.keys import open_keys
-from app.auth.places import NotRead
-from app.db.drivers import place_of, sqlite_path
-from app.development import KEY_FILE, has_own_keys, refuse_own_key
-from app.dispatch.webhook import Webhook, open_webhook
+from app.db.drivers.interface import place_of, sqlite_path
+from app.dev.tokens import KEY_FILE, has_own_keys, refuse_own_key
 from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
+from app.events.webhook import Webhook, open_webhook
 from app.settings import Settings, SettingsError, Trust, unknown_variables
-from app.wording import counted
+from app.telemetry.wording import counted
 
 REACH_SECONDS = 5
 OTHERS_WRITE = 0o022

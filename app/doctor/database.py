@@ -6,10 +6,10 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from app.db.drivers import Database, place_of, sqlite_path
-from app.db.sqlite import connect_sqlite
-from app.db.statements import Operation, Statement
-from app.db.upkeep.migrate import NEWER_ADVICE, is_newer, newest_version, stored_version
+from app.db.admin.migrate import NEWER_ADVICE, is_newer, newest_version, stored_version
+from app.db.drivers.interface import Database, place_of, sqlite_path
+from app.db.drivers.sqlite import connect_sqlite
+from app.db.sql import Operation, Statement
 from app.doctor.access import barred, open_to_others
 from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.db.drivers import Database
+from app.db.drivers.interface import Database
 from app.settings import Settings
 
 

@@ -9,14 +9,14 @@ from urllib.error import HTTPError
 
 from sqlalchemy import text
 
-from app.auth.places import opener_for
+from app.auth.key_sources import opener_for
 from app.care.context import utc_now
+from app.db.admin.backlog import MOST_COUNTED, Backlog, looking_at_backlog
 from app.db.audit.verifying import newest_moment, verifying_tail
-from app.db.backlog import MOST_COUNTED, Backlog, looking_at_backlog
-from app.db.entities import known_moment
-from app.db.statements import Operation, Statement
+from app.db.reader.entities import known_moment
+from app.db.sql import Operation, Statement
 from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
-from app.wording import counted
+from app.telemetry.wording import counted
 
 LATE = timedelta(minutes=2)  # a dispatcher comes round every second
 CLOCK = Statement(lambda kind: text("SELECT clock_timestamp()"))

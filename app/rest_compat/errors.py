@@ -1,12 +1,10 @@
 """How refusals are said on the legacy paths: a status for every code, and the one error body."""
 
-from datetime import UTC, datetime
-from typing import Any
-
 import orjson
 from starlette.types import Scope
 
-from app.schema.transport.http import RETRY_AFTER, Reply
+from app.http.errors import legacy_error
+from app.http.messages import RETRY_AFTER, Reply
 
 STATUS = {
     "UNAUTHENTICATED": 401,
@@ -25,27 +23,6 @@ STATUS = {
 }
 
 
-# Written out, because Python's own phrases change between its versions, and a client may compare them.
-PHRASES = {
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    405: "Method Not Allowed",
-    408: "Request Timeout",
-    409: "Conflict",
-    413: "Request Entity Too Large",
-    415: "Unsupported Media Type",
-    422: "Unprocessable Entity",
-    429: "Too Many Requests",
-    431: "Request Header Fields Too Large",
-    500: "Internal Server Error",
-    501: "Not Implemented",
-    503: "Service Unavailable",
-    505: "HTTP Version Not Supported",
-}
-
-
 class LegacyError(Exception):
     """A refusal with its status: what the request itself got wrong, or what the schema refused."""
 
@@ -60,18 +37,8 @@ def refusal(code: str, message: str) -> LegacyError:
     return LegacyError(STATUS[code], message)
 
 
-def error_body(status: int, message: str, path: str) -> dict[str, Any]:
-    return {
-        "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "status": status,
-        "error": PHRASES[status],
-        "message": message,
-        "path": path,
-    }
-
-
 def error_reply(scope: Scope, error: LegacyError) -> Reply:
-    body = error_body(error.status, error.message, scope["path"])
+    body = legacy_error(error.status, error.message, scope["path"])
     headers = []
     if error.allow is not None:
         headers.append((b"allow", error.allow.encode()))

@@ -10,7 +10,7 @@ import orjson
 
 from app.care.assignments.homework import MOST_BOOKS, MOST_REMINDERS
 from app.care.errors import Incomplete, Refused, Unreadable
-from app.db.selection import NEWEST
+from app.db.reader.selection import NEWEST
 
 REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")
 DATE = re.compile(r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})")

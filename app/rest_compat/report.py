@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from app.db.upkeep.usage import Known
-from app.db.writes.usage import NOBODY, Counted, day_of
-from app.paths import PATHS
-from app.wording import counted
+from app.db.admin.usage import Known
+from app.db.statements.usage import NOBODY, Counted, day_of
+from app.http.paths import PATHS
+from app.telemetry.wording import counted
 
 MOST_NAMED = 3  # of the applications in a verdict
 

@@ -14,23 +14,18 @@ import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app import paths
-from app.auth.door import Door
+from app.auth.authenticator import Door
 from app.care.context import Context, Role
 from app.care.errors import CareError, KeyInUse, NotAllowed, Unreadable
-from app.care.once import KeyScope
+from app.care.idempotency import KeyScope
 from app.db.audit.records import ASSIGNMENTS
-from app.db.drivers import DatabaseUnavailable
-from app.db.selection import NEWEST
+from app.db.drivers.interface import DatabaseUnavailable
+from app.db.reader.selection import NEWEST
 from app.db.tables import Contract, TimeState
-from app.rest_compat import shapes
-from app.rest_compat.errors import LegacyError, error_reply, refusal
-from app.rest_compat.homework import read_homework
-from app.rest_compat.leaving import Headers
-from app.rest_compat.usage import Usage
-from app.schema.errors import INTERNAL, OVERLOADED, code_of
-from app.schema.schema import Schema
-from app.schema.transport.http import (
+from app.http import paths
+from app.http.errors import OVERLOADED
+from app.http.idempotency import HEADER, answer_once, once_for, read_key
+from app.http.messages import (
     ENCODED,
     Reply,
     header,
@@ -39,7 +34,13 @@ from app.schema.transport.http import (
     request_id_of,
     send_reply,
 )
-from app.schema.transport.retries import HEADER, answer_once, once_for, read_key
+from app.rest_compat import shapes
+from app.rest_compat.errors import LegacyError, error_reply, refusal
+from app.rest_compat.homework import read_homework
+from app.rest_compat.leaving import Headers
+from app.rest_compat.usage import Usage
+from app.schema.errors import INTERNAL, code_of
+from app.schema.schema import Schema
 from app.schema.types.lists import LARGEST_INT
 
 FOLDER = Path(__file__).parent / "documents"

@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 
 from starlette.types import Scope
 
-from app.background import keep_running, wait_for
 from app.care.context import Context
-from app.db.drivers import Database, DatabaseUnavailable, reason_of
-from app.db.writes.usage import NOBODY, Counted, adding_usage, beginning_day, day_of
-from app.schema.transport.http import header
+from app.db.drivers.interface import Database, DatabaseUnavailable, reason_of
+from app.db.statements.usage import NOBODY, Counted, adding_usage, beginning_day, day_of
+from app.http.messages import header
+from app.server.background import keep_running, wait_for
 
 logger = logging.getLogger("care.legacy")
 

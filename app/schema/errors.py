@@ -7,12 +7,13 @@ import strawberry
 from graphql import GraphQLError, GraphQLSyntaxError
 from strawberry.types import ExecutionResult
 
-from app import counts
 from app.care.errors import CareError, Refused, UserErrorCode, WrongAnswer, WrongAnswers
-from app.db.drivers import DatabaseUnavailable
+from app.db.drivers.interface import DatabaseUnavailable
 from app.db.tables import Question
 from app.engine.limits import TooCostly
+from app.http.errors import OVERLOADED, request_error
 from app.schema.types.node import global_id
+from app.telemetry import counters
 
 # Where graphql-core 3.3 goes on to quote what it was given, and where it quotes it in between.
 QUOTES = re.compile(
@@ -21,7 +22,6 @@ QUOTES = re.compile(
 QUOTE_BEFORE = re.compile(r"(?<=Value )'.*' (?=does not exist in '\w+' enum)", re.DOTALL)
 
 INTERNAL = "INTERNAL"
-OVERLOADED = "OVERLOADED"
 TOO_COSTLY = "TOO_COSTLY"
 
 
@@ -82,9 +82,9 @@ def is_unreadable_literal(error: GraphQLError) -> bool:
 def formatted(error: GraphQLError, request_id: str) -> dict[str, Any]:
     """An error as the response says it; of a fault it tells nothing but where to look it up."""
     code = code_of(error)
-    counts.codes[code] += 1
+    counters.codes[code] += 1
     if isinstance(error, TooCostly):
-        counts.limits[error.what] += 1
+        counters.limits[error.what] += 1
     said: dict[str, Any] = dict(error.formatted)
     said["message"] = "Internal error" if code == INTERNAL else without_input(error.message)
     said["extensions"] = {"code": code, "requestId": request_id}
@@ -110,13 +110,3 @@ def as_response(result: ExecutionResult, request_id: str) -> dict[str, Any]:
 
 def refusal_at_the_door(refusal: CareError, request_id: str) -> dict[str, Any]:
     return request_error(refusal.message, refusal.code, request_id)
-
-
-def request_error(message: str, code: str, request_id: str) -> dict[str, Any]:
-    """The body of a request that was not executed."""
-    counts.codes[code] += 1
-    return shape_of_error(message, code, request_id)
-
-
-def shape_of_error(message: str, code: str, request_id: str) -> dict[str, Any]:
-    return {"errors": [{"message": message, "extensions": {"code": code, "requestId": request_id}}]}

@@ -12,16 +12,17 @@ from app.care.assignments.reading import get_my_assignments
 from app.care.context import Context, Role
 from app.care.errors import DraftConflict, Incomplete, Refused
 from app.care.sessions import opening
-from app.db.entities import Table
-from app.db.reads import Row
+from app.db.reader.entities import Table
+from app.db.reader.reads import Row
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session
-from app.schema.changes.answers import (
+from app.schema.errors import user_errors
+from app.schema.inputs.answers import (
     SaveAnswersInput,
     SaveAnswersPayload,
     SubmitAnswersInput,
     SubmitAnswersPayload,
 )
-from app.schema.changes.assignments import (
+from app.schema.inputs.assignments import (
     AssignHomeworkInput,
     AssignHomeworkPayload,
     ExtendAssignmentInput,
@@ -35,7 +36,7 @@ from app.schema.changes.assignments import (
     WithdrawAssignmentInput,
     WithdrawAssignmentPayload,
 )
-from app.schema.changes.sessions import (
+from app.schema.inputs.sessions import (
     CloseSessionInput,
     CloseSessionPayload,
     CreateSessionInput,
@@ -44,7 +45,6 @@ from app.schema.changes.sessions import (
     UpdateSessionInput,
     UpdateSessionPayload,
 )
-from app.schema.errors import user_errors
 from app.schema.selection import Info, wanted_under
 from app.schema.types.node import read_id
 

@@ -24,9 +24,9 @@ from app.care.own_data.telling import DataFormat, get_own_data
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS
-from app.db.entities import Table
-from app.db.plans import Row
-from app.db.selection import Order, Wanted, Window
+from app.db.reader.entities import Table
+from app.db.reader.plans import Row
+from app.db.reader.selection import Order, Wanted, Window
 from app.db.tables import (
     AnswerSet,
     Assignment,

@@ -17,8 +17,9 @@ from strawberry.types import ExecutionContext
 
 from app.care.errors import RateLimited
 from app.engine.schema import Manner, PreparingSchema
+from app.http.errors import OVERLOADED
 from app.schema.enums import say_meanings
-from app.schema.errors import INTERNAL, OVERLOADED, code_of
+from app.schema.errors import INTERNAL, code_of
 from app.schema.mutation import Mutation
 from app.schema.query import Query
 from app.schema.subscription import Subscription

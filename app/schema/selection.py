@@ -10,8 +10,8 @@ from graphql.execution.collect_fields import FieldDetails, FragmentDetails, coll
 from graphql.execution.values import VariableValues, get_argument_values
 
 from app.care.context import Context
-from app.db.entities import ENTITIES, Table
-from app.db.selection import Link, Order, Wanted, Window
+from app.db.reader.entities import ENTITIES, Table
+from app.db.reader.selection import Link, Order, Wanted, Window
 from app.engine.executor import notes_of
 from app.schema.types.lists import page_key, read_window
 

@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 import strawberry
 
-from app.care import watching
+from app.care import subscriptions
 from app.care.assignments.reading import get_my_assignments
 from app.care.context import Context
 from app.care.sessions.reading import get_my_sessions
-from app.db.plans import Row
-from app.db.selection import Wanted
+from app.db.event_log import Happening
+from app.db.reader.plans import Row
+from app.db.reader.selection import Wanted
 from app.db.tables import Assignment, Event, EventKind, Reminder, Session
-from app.db.trail import Happening
 from app.schema.selection import Info, wanted_under
-from app.schema.transport.live import LiveContext, tell
+from app.schema.transport.subscriptions import LiveContext, tell
 from app.schema.types import assignments as assignment_types
 from app.schema.types import sessions as session_types
 from app.schema.types.node import global_id, read_id
@@ -87,7 +87,7 @@ class Subscription:
     ) -> AsyncGenerator[AssignmentChange, None]:
         ctx = live(info)
         number = None if session_id is None else read_id(session_id, Session)
-        watch = await watching.watch_changes(ctx, number, session_id is not None)
+        watch = await subscriptions.watch_changes(ctx, number, session_id is not None)
         place = await place_to_start(ctx, watch, after)
         return tell(ctx, watch, place, WantedOfEvent(info).change)
 
@@ -96,7 +96,7 @@ class Subscription:
     )
     async def reminder_due(self, info: Info, after: After = None) -> AsyncGenerator[ReminderDue, None]:
         ctx = live(info)
-        watch = await watching.watch_reminders(ctx)
+        watch = await subscriptions.watch_reminders(ctx)
         place = await place_to_start(ctx, watch, after)
         return tell(ctx, watch, place, WantedOfEvent(info).reminder_due)
 
@@ -106,10 +106,12 @@ def live(info: Info) -> LiveContext:
     return info.context
 
 
-async def place_to_start(ctx: Context, watch: watching.Watch, after: strawberry.ID | None) -> watching.Place:
+async def place_to_start(
+    ctx: Context, watch: subscriptions.Watch, after: strawberry.ID | None
+) -> subscriptions.Place:
     if after is None:
-        return await watching.place_now(ctx, watch)
-    return await watching.place_after(ctx, read_id(after, Event))
+        return await subscriptions.place_now(ctx, watch)
+    return await subscriptions.place_after(ctx, read_id(after, Event))
 
 
 class WantedOfEvent:
@@ -136,7 +138,7 @@ class WantedOfEvent:
         return ReminderDue(
             id=event_id(event),
             moment=event.moment,
-            reminder=await one(watching.get_my_reminders, ctx, event.reminder_id, self.reminder),
+            reminder=await one(subscriptions.get_my_reminders, ctx, event.reminder_id, self.reminder),
             assignment=await one(get_my_assignments, ctx, event.assignment_id, self.assignment),
         )
 

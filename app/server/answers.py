@@ -9,10 +9,9 @@ import httptools
 import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from app.paths import ROOT
-from app.rest_compat.errors import PHRASES, error_body
-from app.schema.errors import OVERLOADED, shape_of_error
-from app.schema.transport.http import HEADERS, JSON, NO_STORE, RETRY_AFTER, SAFE_REQUEST_ID
+from app.http.errors import OVERLOADED, PHRASES, legacy_error, shape_of_error
+from app.http.messages import HEADERS, JSON, NO_STORE, RETRY_AFTER, SAFE_REQUEST_ID
+from app.http.paths import ROOT
 
 PLACE = b"<request id>"  # where the id will stand
 Headers = list[tuple[bytes, bytes]]
@@ -56,7 +55,7 @@ def around_id(
     """The response, split where the request id goes. The date changes every second, and until then the many
     refusals of an overloaded process are alike."""
     if is_legacy(path):
-        body = orjson.dumps(error_body(status, message, path_of(path)))
+        body = orjson.dumps(legacy_error(status, message, path_of(path)))
     else:
         code = OVERLOADED if status == 503 else "BAD_REQUEST"
         body = orjson.dumps(shape_of_error(message, code, PLACE.decode()))

@@ -14,12 +14,12 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app import counts
-from app.load import Load
-from app.schema.transport.http import BLANKS, NAMED
+from app.http.messages import BLANKS, NAMED
+from app.server.admission import Load
 from app.server.answers import INVALID, TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
 from app.server.exchange import Exchange
 from app.server.heads import fault_of_head, simple_target
+from app.telemetry import counters
 
 LONGEST_HEADERS = 64 * 1024  # bytes; also of chunk extensions and trailers without body bytes in between
 MOST_HEADERS = 100
@@ -114,7 +114,7 @@ class EdgeProtocol(HttpToolsProtocol):
             or self.load.is_leaving
         ):
             return None
-        counts.limits[TOO_BUSY] += 1
+        counters.limits[TOO_BUSY] += 1
         return refused(503, TOO_BUSY, target, [], False, self.server_state.default_headers, closes=False)
 
     def limit_partial(self, received: int) -> None:
@@ -380,7 +380,7 @@ class EdgeProtocol(HttpToolsProtocol):
         last.transport = LastAnswer(self)  # type: ignore[assignment]
 
     def refusal(self, status: int, message: str, closes: bool) -> bytes:
-        counts.limits[message] += 1
+        counters.limits[message] += 1
         is_head = self.parser.get_method() == b"HEAD"
         date = self.server_state.default_headers
         return refused(status, message, self.url, self.headers, is_head, date, closes)

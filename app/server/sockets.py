@@ -10,7 +10,7 @@ from websockets.exceptions import ProtocolError
 from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
 from websockets.server import ServerProtocol
 
-from app import counts
+from app.telemetry import counters
 
 MAX_PENDING = 128  # websockets of one process that have not signed in
 PENDING_FRAMES = 32  # frames of any kind that such a websocket may send
@@ -66,7 +66,7 @@ class EdgeConnection(ServerProtocol):
     def recv_frame(self, frame: Frame) -> None:
         is_message = frame.fin and frame.opcode in DATA_OPCODES and self.close_sent is None
         if self.is_too_many(frame, is_message):
-            counts.limits["frames of a websocket"] += 1
+            counters.limits["frames of a websocket"] += 1
             self.fail(CloseCode.POLICY_VIOLATION, "too many frames")
             self.parser_exc = ProtocolError("too many frames")
             return
@@ -117,7 +117,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     def give_way(self) -> None:
         """Close the oldest websocket that has not signed in, so that a new one can. A client that signs in at
         once is not affected, and clients connect again after a 1013."""
-        counts.limits["websockets that are not signed in"] += 1
+        counters.limits["websockets that are not signed in"] += 1
         del self.pending[self.conn]
         self.conn.fail(CloseCode.TRY_AGAIN_LATER, "too many websockets that are not signed in")
         self.handle_parser_exception()

@@ -14,7 +14,7 @@ from tests import keys
 from tests.access.visitors import PEOPLE_WITH_THINGS, come, post
 from tests.access.world import plant
 from tests.callers import Gateway, opened
-from tests.given import NOW
+from tests.factories import NOW
 from tests.postgres import create_database, drop_database
 
 READ = """{ submissions { nodes { answers { answer } } }

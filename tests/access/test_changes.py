@@ -17,7 +17,7 @@ from tests.access.visitors import (
 )
 from tests.access.world import KNOWN, SHARED
 from tests.callers import Caller, Gateway
-from tests.stored import stored, wrong_counters
+from tests.database_rows import stored, wrong_counters
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.db.statements import Step
+from app.db.sql import Step
 from app.schema.types.node import global_id
 from tests.access.documents import SCHEMA, leaves_of, outcome, plain, target, through
 from tests.access.table import CATALOGUE, CHANGES, HOMEWORK, IDS, SUBSCRIPTIONS
 from tests.access.visitors import MINE, REQUEST_ID, come, post, role_of, write_in
 from tests.access.world import MISSING, OF, PEOPLE, SHARED
 from tests.callers import Caller, Gateway
+from tests.database_rows import stored
 from tests.rest_compat.legacy import ASSIGNMENTS, TIMESTAMP
-from tests.stored import stored
 
 # Whose things each of the four does not know.
 FOREIGN = {"A": ("BX", "BY", "DW"), "B": ("AX", "AZ", "DW"), "X": ("BY", "AZ", "DW"), "Y": ("AX", "BX", "DW")}

@@ -15,7 +15,7 @@ from tests.access.visitors import (
 )
 from tests.access.world import SHARED
 from tests.callers import Caller, Gateway
-from tests.stored import stored
+from tests.database_rows import stored
 
 
 def ask(caller: Caller, row: Path, shared: str) -> Response:

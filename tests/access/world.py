@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from httpx2 import Response
 
-from app.db.statements import Bulk, Operation
-from app.db.upkeep.erasing import erasing
+from app.db.admin.erasing import erasing
+from app.db.sql import Bulk, Operation
 from tests.callers import load, run_write
 from tests.db import raw
-from tests.given import (
+from tests.factories import (
     DAY,
     HOUR,
     NOW,

@@ -10,7 +10,7 @@ from tests.audit.test_sealing import records
 from tests.audit.trail import trail
 from tests.callers import Gateway
 from tests.db import raw
-from tests.given import a_world
+from tests.factories import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 
 EVENTS = """query ($client: ID!, $first: Int, $after: String) {

@@ -7,10 +7,11 @@ import pytest
 from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 
 from app.care.context import Context, Role, Viewer
-from app.care.watching import get_my_reminders
+from app.care.subscriptions import get_my_reminders
 from app.db.audit.records import MOST_TOGETHER, Record, Recorder
-from app.db.drivers import DatabaseUnavailable, open_database
-from app.db.selection import Link, Wanted
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import DatabaseUnavailable
+from app.db.reader.selection import Link, Wanted
 from app.db.tables import AuditActor, Contract
 from app.main import create_app, schema_of_service
 from app.settings import Environment, Settings, SettingsError
@@ -18,10 +19,10 @@ from tests import keys
 from tests.audit.questions import ANSWERS, CHANGES, OF_1, OF_2, READS, SCORES
 from tests.audit.trail import told, trail
 from tests.callers import Caller, Gateway, load, opened
+from tests.concurrency import Asked, ask_together
 from tests.db import raw
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
-from tests.together import Asked, ask_together
 
 SAID = "über Nacht"  # in every answer of the world
 ANSWERS_OF_IT = Wanted(

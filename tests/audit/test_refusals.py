@@ -15,7 +15,7 @@ from tests.audit.test_sealing import seal_all, verified
 from tests.audit.trail import told, trail
 from tests.callers import Caller, Gateway, load, opened
 from tests.db import raw
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 from tests.schema.listening import wait_for
 

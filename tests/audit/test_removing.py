@@ -9,14 +9,15 @@ import pytest
 from app.db.audit.records import recording
 from app.db.audit.removing import noting_removal, removing_records
 from app.db.audit.verifying import Verdict, verifying_next, verifying_tail
-from app.db.drivers import Database, DatabaseUnavailable, open_database
-from app.dispatch.retention import RetentionRefused, removing_expired
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.events.retention import RetentionRefused, removing_expired
 from app.settings import KEEP_ALL, Retention
 from tests.audit.test_sealing import GUARDS, records, seal_all, verified
 from tests.audit.trail import told
 from tests.callers import run_read, run_write
 from tests.db import raw
-from tests.given import DAY, NOW
+from tests.factories import DAY, NOW
 
 PERIOD = Retention(events=0, deliveries=0, drafts=0, audit=30)
 MIDNIGHT = NOW.replace(hour=0)
@@ -111,7 +112,7 @@ def test_the_newest_seal_and_its_records_always_stay(database_url: str) -> None:
 
 def test_more_than_fits_into_one_batch_goes_too(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.db.audit.removing.MOST_SEALED", 4)
-    monkeypatch.setattr("app.dispatch.retention.MOST_VERIFIED", 2)
+    monkeypatch.setattr("app.events.retention.MOST_VERIFIED", 2)
     for _ in range(5):
         run_write(database_url, recording(records(3, ABOUT, OLD)))
         seal_all(database_url, OLD)

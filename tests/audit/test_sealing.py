@@ -9,11 +9,12 @@ from app.care.audit import seal
 from app.db.audit.records import Record, recording
 from app.db.audit.sealing import MOST_SEALED
 from app.db.audit.verifying import Verdict, verifying
-from app.db.drivers import DatabaseUnavailable, open_database
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import DatabaseUnavailable
 from app.db.tables import AuditActor, Contract
 from tests.callers import run_read, run_write
 from tests.db import raw
-from tests.given import HOUR, NOW
+from tests.factories import HOUR, NOW
 
 GUARDS = {
     "sqlite": (

@@ -13,7 +13,7 @@ from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import Gateway, load, opened
-from tests.given import NOW, people
+from tests.factories import NOW, people
 from tests.postgres import create_database, drop_database
 
 Opening = Callable[..., Gateway]

@@ -12,7 +12,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from app.auth.door import Door
+from app.auth.authenticator import Door
 from app.auth.keys import KeySet
 from tests.callers import Gateway
 from tests.keys import Private

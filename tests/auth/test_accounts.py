@@ -8,16 +8,16 @@ from time import monotonic
 
 import pytest
 
-from app.auth.door import ACCOUNT_SECONDS, Door
+from app.auth.authenticator import ACCOUNT_SECONDS, Door
+from app.db.admin.accounts import set_disabled
+from app.db.admin.orm import transaction
 from app.db.tables import Caregiver, Client
-from app.db.upkeep.accounts import set_disabled
-from app.db.upkeep.seldom import transaction
 from app.main import create_app
 from app.settings import Settings
 from tests import keys
 from tests.auth.signing import ASSIGNMENTS, CAREGIVER_1, CLIENT_1, NO_ACCOUNT, assert_refused, me
 from tests.callers import Gateway, opened
-from tests.given import NOW, a_caregiver, a_client
+from tests.factories import NOW, a_caregiver, a_client
 
 PAGE = f"{ASSIGNMENTS}?time-state=RUNNING"
 PEOPLE = {"CAREGIVER": (Caregiver, "caregiver-1", CAREGIVER_1), "CLIENT": (Client, "client-1", CLIENT_1)}

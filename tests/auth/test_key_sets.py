@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
+from app.auth import key_sources
 from app.auth import keys as app_keys
-from app.auth import places
+from app.auth.key_sources import NotRead, fetch
 from app.auth.keys import KEY_SET_GRACE, KEY_SET_PAUSE, KEY_SET_SECONDS, MOST_WAITING
-from app.auth.places import NotRead, fetch
 from tests import keys
 from tests.auth.bad_tokens import now
 from tests.auth.conftest import Opening
@@ -29,7 +29,7 @@ from tests.auth.signing import (
     unsigned,
 )
 from tests.callers import Gateway
-from tests.together import Answered, Asked, ask
+from tests.concurrency import Answered, Asked, ask
 
 OLD, NEW = keys.private_key("old"), keys.private_key("new")
 
@@ -267,7 +267,7 @@ def test_a_pause_follows_the_end_of_a_fetch(open_with: Opening, issuer: Issuer) 
 def test_a_fetch_ends_in_time_however_slowly_the_issuer_goes_on(
     issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "SECONDS", 0.2)
+    monkeypatch.setattr(key_sources, "SECONDS", 0.2)
     issuer.trickles = True
 
     with pytest.raises(NotRead) as refusal:

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from app.auth.keys import KEY_SET_SECONDS, source_of
-from app.development import KEY_FILE, public_key
+from app.dev.tokens import KEY_FILE, public_key
 from app.main import keys_for
 from app.settings import Environment, Settings, SettingsError
 from tests import keys

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from app import counts
-from app.auth.door import Door
+from app.auth.authenticator import Door
 from app.auth.refusals import MINUTE, MOST_LOGGED, Reason, RefusalLog
-from app.logs import LOG_FIELDS
+from app.telemetry import counters
+from app.telemetry.logs import LOG_FIELDS
 from tests import keys
 from tests.auth.bad_tokens import now
 from tests.auth.conftest import Opening
@@ -26,7 +26,7 @@ from tests.auth.signing import (
 )
 from tests.callers import Gateway
 from tests.db import raw
-from tests.given import a_caregiver
+from tests.factories import a_caregiver
 from tests.schema.listening import connected
 
 MORE = "further refused tokens are not logged within this minute; the metric counts them"
@@ -65,13 +65,13 @@ def test_the_reason_is_logged_and_counted_and_not_answered(
     for reason, status, message, authorization in REFUSED:
         said = authorization()
         caplog.clear()
-        before = counts.refused_tokens[reason]
+        before = counters.refused_tokens[reason]
         with caplog.at_level(logging.INFO, "care.auth"):
             assert_refused(gateway, said, status, message)
 
         assert caplog.messages == [f"request r: token refused: {reason}"] * 2
         assert [getattr(record, LOG_FIELDS) for record in caplog.records] == [{"reason": reason}] * 2
-        assert counts.refused_tokens[reason] == before + 2
+        assert counters.refused_tokens[reason] == before + 2
 
 
 def test_a_disabled_account_is_told_from_an_unknown_one(
@@ -98,14 +98,14 @@ def test_a_websocket_is_refused_under_its_request_id(
 
 
 def test_no_token_is_no_refused_token(peopled: Gateway, caplog: pytest.LogCaptureFixture) -> None:
-    before = counts.refused_tokens.total()
+    before = counters.refused_tokens.total()
 
     with caplog.at_level(logging.INFO, "care.auth"):
         assert me(peopled, signed(caregiver())) is not None
         assert peopled.as_nobody().post_graphql("{ viewer { role } }").status_code == 401
 
     assert caplog.messages == []
-    assert counts.refused_tokens.total() == before
+    assert counters.refused_tokens.total() == before
 
 
 def refusals(gateway: Gateway) -> RefusalLog:
@@ -121,7 +121,7 @@ def test_a_flood_is_logged_up_to_a_number_in_a_minute_unless_every_request_is(
     moment = 1000.0
     log = refusals(gateway)
     log.ticks, log.began = lambda: moment, moment
-    before = counts.refused_tokens[Reason.MALFORMED]
+    before = counters.refused_tokens[Reason.MALFORMED]
 
     with caplog.at_level(logging.INFO, "care.auth"):
         for _ in range(2):
@@ -132,4 +132,4 @@ def test_a_flood_is_logged_up_to_a_number_in_a_minute_unless_every_request_is(
     logged = [one for one in caplog.messages if one.endswith(": token refused: malformed")]
     assert len(logged) == 2 * (MOST_LOGGED + 10 if logs_all else MOST_LOGGED)
     assert caplog.messages.count(MORE) == (0 if logs_all else 2)
-    assert counts.refused_tokens[Reason.MALFORMED] == before + 2 * (MOST_LOGGED + 10)
+    assert counters.refused_tokens[Reason.MALFORMED] == before + 2 * (MOST_LOGGED + 10)

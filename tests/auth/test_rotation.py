@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.auth.door import ACCOUNT_SECONDS
+from app.auth.authenticator import ACCOUNT_SECONDS
 from app.auth.keys import KEY_FILE_SECONDS
 from tests import keys
 from tests.auth.conftest import Opening

@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from app.ide.building import find_node, npm_of
+from app.dev.ide.building import find_node, npm_of
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 OF_MACS = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"

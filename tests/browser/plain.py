@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from app import ide
 from app.cli import main
+from app.dev import ide
 
 if __name__ == "__main__":
     ide.BUILT = Path(__file__).parent / "nothing"

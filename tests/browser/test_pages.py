@@ -14,8 +14,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.ide.building import NotBuilt
-from app.ide.examples import (
+from app.dev.ide.building import NotBuilt
+from app.dev.ide.examples import (
     ASSIGN_HOMEWORK,
     ASSIGN_HOMEWORK_VARIABLES,
     MY_RUNNING_SESSIONS,

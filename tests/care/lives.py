@@ -14,11 +14,20 @@ from app.care.assignments.pending import extend_assignment, set_reminders, withd
 from app.care.context import Context, Role, Viewer
 from app.care.errors import CareError
 from app.care.sessions.opening import close_session
-from app.db.drivers import Database
-from app.db.kept import differences
-from app.db.selection import Wanted
-from tests.given import DAY, NOW, Record, a_book, a_module, a_session, an_assignment, people
-from tests.stored import Stored, all_rows
+from app.db.drivers.interface import Database
+from app.db.reader.selection import Wanted
+from app.db.session_counters import differences
+from tests.database_rows import Stored, all_rows
+from tests.factories import (
+    DAY,
+    NOW,
+    Record,
+    a_book,
+    a_module,
+    a_session,
+    an_assignment,
+    people,
+)
 
 DONE = "DONE"
 QUESTION = 1  # the one that every book here asks; what is chosen is what it scores

@@ -1,7 +1,7 @@
 """Compares the rows that are stored with what the plain life says of them."""
 
 from tests.care.plain_life import Life
-from tests.stored import Stored
+from tests.database_rows import Stored
 
 
 def compare(life: Life, rows: Stored) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from app.db.drivers import Database, open_database
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
 from tests.callers import load
 from tests.care.lives import (
     DONE,

@@ -10,7 +10,8 @@ import pytest
 from app.care.answers.drafts import read_draft, save_answers
 from app.care.answers.submitting import submit_answers
 from app.care.errors import DraftConflict
-from app.db.drivers import Database, open_database
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
 from tests.callers import load
 from tests.care.lives import (
     DONE,

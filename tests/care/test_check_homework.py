@@ -8,7 +8,7 @@ import pytest
 
 from app.care.assignments.homework import MOST_BOOKS, MOST_REMINDERS, Homework, check_homework
 from app.care.errors import Incomplete, Refused, Unreadable
-from tests.given import DAY, NOW
+from tests.factories import DAY, NOW
 
 INSTANT = timedelta(microseconds=1)
 HOMEWORK = Homework(1, (1, 2), NOW, NOW + DAY, (NOW + DAY / 2,))

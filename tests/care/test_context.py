@@ -16,9 +16,9 @@ from app.care.context import Context, Role, Viewer
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
 from app.care.sessions.reading import get_my_sessions, list_my_sessions
-from app.db.selection import Viewpoint, Wanted, Window
-from app.db.statements import Operation
-from tests.given import NOW
+from app.db.reader.selection import Viewpoint, Wanted, Window
+from app.db.sql import Operation
+from tests.factories import NOW
 
 APP = Path(__file__).parents[2] / "app"
 IDS = Wanted(frozenset({"id"}))

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from app.care.assignments.reading import Lateness, LatenessState, lateness
-from tests.given import DAY, HOUR, NOW
+from tests.factories import DAY, HOUR, NOW
 
 ON_TIME = Lateness(LatenessState.ON_TIME, 0)
 

@@ -8,12 +8,12 @@ import pytest
 
 from app.care.context import Context, Role, Viewer
 from app.care.errors import KeyTaken, NotRunning
-from app.care.once import KeyScope, Once, Outcome, finding_kept, keeping_answer
-from app.db.drivers import Database
-from app.db.statements import Operation
+from app.care.idempotency import KeyScope, Once, Outcome, finding_kept, keeping_answer
+from app.db.drivers.interface import Database
+from app.db.sql import Operation
 from tests.db import raw
 from tests.db.operations import add_module, modules, with_database
-from tests.given import NOW
+from tests.factories import NOW
 
 MADE, RECALLED = Outcome.MADE, Outcome.RECALLED
 SCOPE = KeyScope("CAREGIVER", 1, "graphql", "a key")

@@ -12,7 +12,7 @@ import pytest
 
 from app.care.progress import MOST_WEEKS, CompletionPoint, ScorePoint, completion, progress, score_history
 from app.db.tables import moment_as_text
-from tests.given import DAY, NOW
+from tests.factories import DAY, NOW
 
 BERLIN, AUCKLAND = "Europe/Berlin", "Pacific/Auckland"
 RUNNING = {"is_closed": False, "start_date": NOW - 400 * DAY}

@@ -15,13 +15,14 @@ from app.care.assignments.homework import Homework, assign_homework
 from app.care.assignments.pending import extend_assignment, set_reminders, withdraw_assignment
 from app.care.errors import CareError
 from app.care.sessions.opening import NewSession, SessionChange, close_session, create_session, update_session
-from app.db.drivers import Database, open_database
-from app.db.selection import Wanted
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
+from app.db.reader.selection import Wanted
 from tests.callers import load
 from tests.care.lives import OPTIONS, a_catalogue, as_caregiver, as_client, said, whole
 from tests.care.plain_life import Life
 from tests.care.plain_rows import compare
-from tests.given import DAY, HOUR, NOW
+from tests.factories import DAY, HOUR, NOW
 
 STEPS = 800
 NUMBER = Wanted(frozenset({"id"}))

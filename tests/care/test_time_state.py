@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from app.care.sessions.reading import IN_TIME_STATE, time_state
-from app.db.reads import list_rows
-from app.db.selection import Viewpoint, Wanted, Where, Window
+from app.db.reader.reads import list_rows
+from app.db.reader.selection import Viewpoint, Wanted, Where, Window
 from app.db.tables import Session, TimeState
 from tests.callers import load, run_read
-from tests.given import DAY, NOW, a_caregiver, a_client, a_session
+from tests.factories import DAY, NOW, a_caregiver, a_client, a_session
 
 INSTANT = timedelta(microseconds=1)
 IDS = Wanted(frozenset({"id"}))

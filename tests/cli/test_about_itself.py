@@ -17,7 +17,7 @@ from app.settings import Settings
 from tests.auth.signing import CAREGIVER_1, CLIENT_1, me
 from tests.callers import Gateway, load, opened
 from tests.cli.conftest import Command, assert_sentence
-from tests.given import NOW, people
+from tests.factories import NOW, people
 
 ROOT = Path(__file__).parent.parent.parent
 NOT_MINTED = (

@@ -6,7 +6,7 @@ import pytest
 
 from tests.callers import load
 from tests.cli.conftest import Command, assert_sentence
-from tests.given import a_caregiver, a_client
+from tests.factories import a_caregiver, a_client
 
 MARA = ("--role", "caregiver", "--user", "mara.lind@example.test")
 JONAS = ("--role", "client", "--user", "jonas.berg@example.test")

@@ -10,7 +10,7 @@ from tests.audit.trail import told
 from tests.callers import load, run_write
 from tests.cli.conftest import Command
 from tests.db import raw
-from tests.given import DAY, NOW, a_client, a_world
+from tests.factories import DAY, NOW, a_client, a_world
 
 OUTCOMES = ("NOT_FOUND", "DONE", "REFUSED")
 

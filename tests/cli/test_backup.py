@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from app.db.drivers import sqlite_path
-from app.db.upkeep.backup import copy_sqlite
+from app.db.admin.backup import copy_sqlite
+from app.db.drivers.interface import sqlite_path
 from app.settings import Settings
 from tests.callers import load
 from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
-from tests.given import a_world
+from tests.factories import a_world
 
 embedded = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 

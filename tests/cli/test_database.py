@@ -7,18 +7,18 @@ import orjson
 import pytest
 from sqlalchemy import func, select, update
 
-from app.db.drivers import place_of, sqlite_path
-from app.db.entities import table_of
-from app.db.statements import Operation, Statement
+from app.db.admin.demo import CAREGIVER, CLIENT
+from app.db.admin.importing import is_empty
+from app.db.admin.migrate import newest_version, stored_version
+from app.db.drivers.interface import place_of, sqlite_path
+from app.db.reader.entities import table_of
+from app.db.sql import Operation, Statement
 from app.db.tables import Assignment, Session
-from app.db.upkeep.demo import CAREGIVER, CLIENT
-from app.db.upkeep.importing import is_empty
-from app.db.upkeep.migrate import newest_version, stored_version
 from app.settings import Settings
 from tests.callers import load, run_read, run_write
 from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
-from tests.given import (
+from tests.factories import (
     NOW,
     Record,
     a_caregiver,

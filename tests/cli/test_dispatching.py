@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from app.db.upkeep.migrate import newest_version
+from app.db.admin.migrate import newest_version
 from app.settings import Settings
 from tests.callers import load
 from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
-from tests.dispatch.conftest import Care
-from tests.dispatch.receiver import SECRET, Receiver, receiving
-from tests.given import HOUR, NOW, a_world
+from tests.events.conftest import Care
+from tests.events.receiver import SECRET, Receiver, receiving
+from tests.factories import HOUR, NOW, a_world
 
 REFUSED = "no delivery of event {} waits or was given up"
 

@@ -10,15 +10,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from app.cli import main
-from app.db.drivers import DatabaseError, sqlite_path
-from app.db.upkeep.erasing import clean
+from app.db.admin.erasing import clean
+from app.db.drivers.interface import DatabaseError, sqlite_path
 from app.settings import Settings
 from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_sentence
+from tests.database_rows import all_rows
 from tests.db import raw
-from tests.given import a_world
-from tests.one_life import PRIVATE, one_life, put_one_life
-from tests.stored import all_rows
+from tests.factories import a_world
+from tests.lifecycle import PRIVATE, one_life, put_one_life
 
 ERASED = "client 1 is erased: 3 sessions, 4 answers, 1 feedback, 1 draft"
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -179,7 +179,7 @@ def test_a_read_that_still_sees_it_is_told(
     command: Command, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client is erased for everybody who asks from now on; the files are cleaned by the next time."""
-    monkeypatch.setattr("app.db.sqlite.BUSY_SECONDS", 0)
+    monkeypatch.setattr("app.db.drivers.sqlite.BUSY_SECONDS", 0)
     put_one_life(settings.database)
     with closing(sqlite3.connect(sqlite_path(settings.database), isolation_level=None)) as connection:
         connection.execute("BEGIN")

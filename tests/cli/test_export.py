@@ -13,11 +13,11 @@ import orjson
 import pytest
 
 from app.care.own_data.as_csv import HEADER, as_csv
-from app.db.own_data import SESSIONS_AT_ONCE
+from app.db.reader.own_data import SESSIONS_AT_ONCE
 from app.settings import Settings
 from tests.callers import load
 from tests.cli.conftest import Command, assert_sentence
-from tests.given import (
+from tests.factories import (
     Record,
     a_client,
     a_session,
@@ -27,7 +27,7 @@ from tests.given import (
     catalogue,
     people,
 )
-from tests.one_life import put_one_life
+from tests.lifecycle import put_one_life
 
 GOLDEN = Path(__file__).parent / "golden"
 FORMATS = ["json", "csv"]

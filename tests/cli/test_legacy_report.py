@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from app.care.context import utc_now
-from app.db.statements import Operation
-from app.db.writes.usage import Counted, adding_usage, beginning_day, day_of
-from app.paths import (
+from app.db.sql import Operation
+from app.db.statements.usage import Counted, adding_usage, beginning_day, day_of
+from app.http.paths import (
     ASSIGN_HOMEWORK,
     GET_CAREGIVER_ASSIGNMENT,
     LIST_CAREGIVER_ASSIGNMENTS,
@@ -19,7 +19,7 @@ from app.paths import (
 from app.settings import Settings
 from tests.callers import run_write
 from tests.cli.conftest import Command, assert_sentence
-from tests.given import DAY
+from tests.factories import DAY
 from tests.test_main import set_version
 
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from alembic import command as alembic
 
-from app.db.drivers import sqlite_path
-from app.db.upkeep.migrate import config, migrate, newest_version
-from app.db.upkeep.seldom import connected
+from app.db.admin.migrate import config, migrate, newest_version
+from app.db.admin.orm import connected
+from app.db.drivers.interface import sqlite_path
 from app.settings import Settings
 from tests.audit.trail import told
 from tests.callers import load
 from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
-from tests.given import a_caregiver, a_world, an_assignment
+from tests.factories import a_caregiver, a_world, an_assignment
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 PRIVATE = "über Nacht"  # in every answer of `a_world`

@@ -11,7 +11,7 @@ from tests.audit.test_sealing import records, seal_all
 from tests.callers import load, run_write
 from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
-from tests.given import DAY, a_world
+from tests.factories import DAY, a_world
 
 
 def age(settings: Settings) -> None:

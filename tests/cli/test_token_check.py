@@ -7,7 +7,7 @@ import pytest
 
 from app.auth.refusals import Reason
 from app.cli.tokens import EXPLANATIONS
-from app.db.upkeep.importing import importing
+from app.db.admin.importing import importing
 from tests import keys
 from tests.auth.bad_tokens import now
 from tests.auth.issuer import issuing, jwk
@@ -15,7 +15,7 @@ from tests.auth.signing import caregiver, ec_key, signed
 from tests.callers import run_write
 from tests.cli.conftest import Command
 from tests.db import raw
-from tests.given import a_caregiver, a_client, lines
+from tests.factories import a_caregiver, a_client, lines
 
 STRANGER = keys.private_key("stranger")
 

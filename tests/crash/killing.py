@@ -14,8 +14,8 @@ from random import Random
 from threading import Semaphore
 from typing import Any
 
-from app.db.drivers import sqlite_path
-from app.db.kept import differences
+from app.db.drivers.interface import sqlite_path
+from app.db.session_counters import differences
 from tests.callers import run_read
 from tests.crash.asked import Asked, Homework, compare, effects, is_sound
 from tests.crash.writers import GONE, SESSIONS_PATH, Writer, signed_in, tried

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app.db.kept import differences
-from app.db.upkeep.migrate import migrate
+from app.db.admin.migrate import migrate
+from app.db.session_counters import differences
 from tests.callers import run_read
 from tests.crash.asked import compare, effects
 from tests.crash.conftest import made

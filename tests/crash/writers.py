@@ -12,7 +12,7 @@ from typing import Any
 
 from tests import keys
 from tests.crash.asked import Asked, Draft, Homework, Opinion, Submission
-from tests.given import Record, a_book, a_caregiver, a_client, a_module, a_session
+from tests.factories import Record, a_book, a_caregiver, a_client, a_module, a_session
 from tests.live.processes import PATIENCE
 
 GONE = (OSError, HTTPException)

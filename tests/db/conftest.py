@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from app.db.drivers import Database, open_database
-from app.db.statements import Operation
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
+from app.db.sql import Operation
 from tests.db.random_world import PlainWorld, plain_world, put_random_world
 from tests.postgres import create_database, drop_database
 

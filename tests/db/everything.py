@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from app.auth.door import viewer_for
+from app.auth.authenticator import viewer_for
 from app.auth.tokens import Identity
 from app.care.answers.reading import get_my_answer_sets
 from app.care.answers.submissions import SubmissionFilter, list_my_submissions
@@ -23,10 +23,10 @@ from app.care.own_data.telling import DataFormat, get_own_data
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions
-from app.care.watching import CHANGES, MOST_AT_ONCE, Watch, finding, looking, place_now
-from app.db.entities import ENTITIES, Table, ToOne
-from app.db.selection import Link, Wanted, Where, Window
-from app.db.statements import Statement, Step, Values
+from app.care.subscriptions import CHANGES, MOST_AT_ONCE, Watch, finding, looking, place_now
+from app.db.reader.entities import ENTITIES, Table, ToOne
+from app.db.reader.selection import Link, Wanted, Where, Window
+from app.db.sql import Statement, Step, Values
 from app.db.tables import (
     AnswerSet,
     Assignment,
@@ -40,7 +40,7 @@ from app.db.tables import (
 from tests.callers import Watched
 from tests.db.conftest import OpenWorld
 from tests.db.random_world import ASSIGNMENTS, OF_ONE_CAREGIVER
-from tests.given import DAY, NOW
+from tests.factories import DAY, NOW
 
 VIEWERS = {"caregiver": Viewer(Role.CAREGIVER, 1), "client": Viewer(Role.CLIENT, 2)}
 SHAPES = {

@@ -12,14 +12,14 @@ from app.care.answers.submitting import reopening, submitting
 from app.care.assignments.homework import Homework, assigning
 from app.care.assignments.pending import extending, setting_reminders, withdrawing
 from app.care.sessions.opening import NewSession, SessionChange, closing, opening, updating
-from app.db.selection import Viewpoint
-from app.db.statements import Bulk, Operation, Step
+from app.db.reader.selection import Viewpoint
+from app.db.sql import Bulk, Operation, Step
+from app.db.statements.books import ADD
 from app.db.tables import SaveType
-from app.db.writes.books import ADD
 from tests.callers import remembering
 from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran, ran
-from tests.given import DAY, HOUR, NOW
+from tests.factories import DAY, HOUR, NOW
 
 CAREGIVER, CLIENT = Viewpoint(NOW, caregiver=1), Viewpoint(NOW, client=2)
 LATER = replace(CAREGIVER, now=NOW + timedelta(minutes=2))  # what is assigned together has one moment

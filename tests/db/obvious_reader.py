@@ -7,9 +7,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from app.db.entities import ENTITIES, Table, ToOne, as_moment
-from app.db.reads import Page
-from app.db.selection import FIRST, NEWEST, Link, Viewpoint, Wanted, Window
+from app.db.reader.entities import ENTITIES, Table, ToOne, as_moment
+from app.db.reader.reads import Page
+from app.db.reader.selection import FIRST, NEWEST, Link, Viewpoint, Wanted, Window
 from app.db.tables import Moment
 from tests.db.random_world import PlainRow, PlainWorld, name_of
 

@@ -6,8 +6,9 @@ from typing import Any, TypeVar
 
 from sqlalchemy import text
 
-from app.db.drivers import Database, open_database
-from app.db.statements import Operation, Statement
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
+from app.db.sql import Operation, Statement
 from tests.db import raw
 
 Result = TypeVar("Result")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from app.db.statements import Operation
+from app.db.sql import Operation
 
 Result = TypeVar("Result")
 
@@ -19,7 +19,7 @@ async def uncommitted(url: str, operation: Operation[Result]) -> AsyncIterator[R
     """The operation has run on a connection of its own; the end of the block commits it."""
     import asyncpg  # here, because the suite on SQLite does without the driver
 
-    from app.db.postgres import run_steps_on_postgres
+    from app.db.drivers.postgres import run_steps_on_postgres
 
     connection = await asyncpg.connect(url)
     try:

@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 from sqlalchemy import Boolean
 
-from app.db.entities import ENTITIES, Table, as_moment
+from app.db.reader.entities import ENTITIES, Table, as_moment
 from app.db.tables import Moment
 from tests.callers import load
 from tests.db import raw
-from tests.given import (
+from tests.factories import (
     DAY,
     HOUR,
     NOW,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
-from app.db.drivers import sqlite_path
-from app.db.entities import table_of
+from app.db.drivers.interface import sqlite_path
+from app.db.reader.entities import table_of
 from app.db.tables import (
     CARE_TABLES,
     AuditCheckpoint,

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from app.care.assignments.reading import DUE_SOONEST, has_status, is_in_session, is_of_client
 from app.care.sessions.reading import IN_TIME_STATE
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
-from app.db.entities import ENTITIES, Table, ToOne
-from app.db.selection import FIRST, NEWEST, Link, Viewpoint, Wanted, Where, Window
+from app.db.reader.entities import ENTITIES, Table, ToOne
+from app.db.reader.selection import FIRST, NEWEST, Link, Viewpoint, Wanted, Where, Window
 from app.db.tables import Assignment, Session, TimeState
 from tests.db.obvious_reader import SUBMITTED, UNENDING, Keep, ObviousReader
 from tests.db.random_world import ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS, PlainRow
-from tests.given import DAY, HOUR, NOW
+from tests.factories import DAY, HOUR, NOW
 
 DEEPEST = 4
 MOST_LINKS = 3  # of the rows of a list; below them two

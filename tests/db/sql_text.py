@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
-from app.db.entities import table_of
-from app.db.statements import Written
+from app.db.reader.entities import table_of
+from app.db.sql import Written
 from app.db.tables import CARE_TABLES
 
 CARE = "|".join(table_of(table).name for table in CARE_TABLES)

@@ -4,12 +4,18 @@ import asyncio
 
 import pytest
 
+from app.db.admin.accounts import (
+    AccountRefused,
+    Person,
+    add_person,
+    list_people,
+    set_disabled,
+)
+from app.db.admin.orm import transaction
 from app.db.tables import Caregiver, Client
-from app.db.upkeep.accounts import AccountRefused, Person, add_person, list_people, set_disabled
-from app.db.upkeep.seldom import transaction
 from tests.callers import load
 from tests.db import raw
-from tests.given import a_caregiver, a_client
+from tests.factories import a_caregiver, a_client
 
 ALL = "SELECT id, user_name, is_disabled FROM {} ORDER BY id"
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from app.care.assignments.homework import Homework, assigning
-from app.db.drivers import open_database
-from app.db.selection import Viewpoint
-from app.db.upkeep.books import importing_books
-from app.db.upkeep.importing import ImportRefused
+from app.db.admin.books import importing_books
+from app.db.admin.importing import ImportRefused
+from app.db.drivers.factory import open_database
+from app.db.reader.selection import Viewpoint
 from tests.callers import load
 from tests.db import raw
-from tests.given import DAY, NOW, a_book, a_world, lines
+from tests.factories import DAY, NOW, a_book, a_world, lines
 
 NEW = a_book(4, name="As it is", questions=[{"text": "First?"}, {"text": "Second?"}])
 

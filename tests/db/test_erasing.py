@@ -9,18 +9,19 @@ import pytest
 from app.care.assignments.homework import Homework, assigning
 from app.care.errors import NotFound, NotRunning
 from app.care.sessions.opening import NewSession, opening
-from app.db.drivers import Database, open_database
-from app.db.kept import differences
-from app.db.selection import Viewpoint
-from app.db.upkeep.accounts import AccountRefused
-from app.db.upkeep.erasing import Erased, Named, erasing, finding_client
+from app.db.admin.accounts import AccountRefused
+from app.db.admin.erasing import Erased, Named, erasing, finding_client
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
+from app.db.reader.selection import Viewpoint
+from app.db.session_counters import differences
 from tests.callers import load, run_read, run_write
+from tests.database_rows import Row, Stored, all_rows
 from tests.db import raw
 from tests.db.operations import with_database
 from tests.db.overlapping import uncommitted, until_blocked
-from tests.given import DAY, NOW, a_caregiver, a_client, a_session, a_world
-from tests.one_life import PRIVATE, one_life, put_one_life
-from tests.stored import Row, Stored, all_rows
+from tests.factories import DAY, NOW, a_caregiver, a_client, a_session, a_world
+from tests.lifecycle import PRIVATE, one_life, put_one_life
 
 LATER = NOW + timedelta(seconds=90)
 

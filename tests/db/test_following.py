@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from app.db.drivers import open_database
-from app.db.following import following
+from app.db.drivers.event_feed import following
+from app.db.drivers.factory import open_database
+from app.db.statements.events import TELL_OF_ASSIGNMENTS
 from app.db.tables import Actor, EventKind
-from app.db.writes.events import TELL_OF_ASSIGNMENTS
 from tests.callers import load
 from tests.db import raw
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 
 PATIENCE = 30
 Told = asyncio.Queue[list[tuple[int, int]] | None]

@@ -9,9 +9,9 @@ from threading import Event
 
 import pytest
 
-from app.db.drivers import Database, DatabaseUnavailable, sqlite_path
-from app.db.sqlite import SqliteDatabase
-from app.db.statements import Operation
+from app.db.drivers.interface import Database, DatabaseUnavailable, sqlite_path
+from app.db.drivers.sqlite import SqliteDatabase
+from app.db.sql import Operation
 from tests.db import raw
 from tests.db.operations import (
     COUNT_MODULES,
@@ -23,7 +23,7 @@ from tests.db.operations import (
     sql,
     with_database,
 )
-from tests.failing import kill_writer
+from tests.fault_injection import kill_writer
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 

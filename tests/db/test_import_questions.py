@@ -5,11 +5,11 @@ from typing import Any
 import orjson
 import pytest
 
-from app.db.entities import as_moment
-from app.db.upkeep.importing import ImportRefused
+from app.db.admin.importing import ImportRefused
+from app.db.reader.entities import as_moment
 from tests.callers import load
 from tests.db import raw
-from tests.given import (
+from tests.factories import (
     NOW,
     Record,
     a_book,

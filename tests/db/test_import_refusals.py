@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from app.db.drivers import open_database
-from app.db.upkeep.importing import ImportRefused, importing
+from app.db.admin.importing import ImportRefused, importing
+from app.db.drivers.factory import open_database
 from tests.callers import load
 from tests.db import raw
-from tests.given import (
+from tests.factories import (
     NOW,
     Record,
     a_book,

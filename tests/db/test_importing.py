@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from app.db.entities import as_moment
-from app.db.kept import differences
-from app.db.upkeep import importing as importer
-from app.db.upkeep.importing import importing
+from app.db.admin import importing as importer
+from app.db.admin.importing import importing
+from app.db.reader.entities import as_moment
+from app.db.session_counters import differences
 from tests.callers import load, run_read, run_write
 from tests.db import raw
-from tests.given import (
+from tests.factories import (
     DAY,
     NOW,
     Record,

@@ -7,16 +7,16 @@ import pytest
 
 from app.care.assignments.homework import Homework, assigning
 from app.care.sessions.opening import NewSession, opening
-from app.db.drivers import Database
-from app.db.kept import Difference, differences
-from app.db.selection import Viewpoint
-from app.db.statements import Operation
-from app.db.upkeep.importing import importing
+from app.db.admin.importing import importing
+from app.db.drivers.interface import Database
+from app.db.reader.selection import Viewpoint
+from app.db.session_counters import Difference, differences
+from app.db.sql import Operation
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.operations import with_database
 from tests.db.overlapping import uncommitted, until_blocked
-from tests.given import DAY, NOW, Record, a_session, a_world, an_assignment, lines
+from tests.factories import DAY, NOW, Record, a_session, a_world, an_assignment, lines
 
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 MORE_HOMEWORK = [an_assignment(9, session=1)]

@@ -1,11 +1,11 @@
 """Ids that the database gives after an import follow behind those of the file, and none is given twice."""
 
 from app.care.assignments.homework import Homework, assigning
-from app.db.kept import differences
-from app.db.selection import Viewpoint
+from app.db.reader.selection import Viewpoint
+from app.db.session_counters import differences
 from tests.callers import Gateway, load, run_read, run_write
 from tests.db import raw
-from tests.given import DAY, NOW, a_module, a_session, a_world, an_assignment
+from tests.factories import DAY, NOW, a_module, a_session, a_world, an_assignment
 
 BIG = 9_000_000_000
 

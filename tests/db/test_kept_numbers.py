@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.db.kept import Difference, differences
+from app.db.session_counters import Difference, differences
 from tests.callers import load, run_read
 from tests.db import raw
-from tests.given import a_world
+from tests.factories import a_world
 
 TRUE = {
     "assignment_count": 2,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from app.db.drivers import Database, DatabaseUnavailable, sqlite_path
-from app.db.statements import Operation
+from app.db.drivers.interface import Database, DatabaseUnavailable, sqlite_path
+from app.db.sql import Operation
 from tests.db import raw
 from tests.db.operations import COUNT_MODULES, Broken, adding, counting, sql, with_database
 

@@ -16,9 +16,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Inspector, create_engine, inspect
 from sqlmodel import SQLModel
 
-from app.db.drivers import DatabaseError
-from app.db.entities import table_of
-from app.db.upkeep.migrate import (
+from app.db.admin.migrate import (
     config,
     make_sqlite_file,
     migrate,
@@ -26,11 +24,13 @@ from app.db.upkeep.migrate import (
     stored_version,
     upgrade,
 )
-from app.db.upkeep.seldom import connected
+from app.db.admin.orm import connected
+from app.db.drivers.interface import DatabaseError
+from app.db.reader.entities import table_of
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.overlapping import until_blocked
-from tests.given import a_book, a_world
+from tests.factories import a_book, a_world
 
 # SQLAlchemy cannot read them from SQLite, and PostgreSQL writes their expressions in its own way.
 BY_EXPRESSION = {"ix_assignment_caregiver_due"}

@@ -3,8 +3,8 @@
 from app.care.assignments.reading import has_status, is_in_session
 from app.care.books import HasWord
 from app.care.sessions.reading import IN_TIME_STATE
-from app.db.plans import count_of_rows, level_for
-from app.db.selection import Link, Wanted, Where, Window
+from app.db.reader.plans import count_of_rows, level_for
+from app.db.reader.selection import Link, Wanted, Where, Window
 from app.db.tables import Assignment, Book, Session, TimeState
 
 

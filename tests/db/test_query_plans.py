@@ -9,18 +9,18 @@ import pytest
 
 from app.care.assignments.reading import DUE_SOONEST, has_status, is_in_session
 from app.care.sessions.reading import IN_TIME_STATE, ORDERS, SessionOrder
-from app.db.drivers import sqlite_path
-from app.db.entities import is_due
-from app.db.plans import level_for
-from app.db.selection import Order, ReaderRole, ViewerRole, Wanted, Where
-from app.db.sqlite import sqlite_values
-from app.db.statements import Values, Written
+from app.db.drivers.interface import sqlite_path
+from app.db.drivers.sqlite import sqlite_values
+from app.db.reader.entities import is_due
+from app.db.reader.plans import level_for
+from app.db.reader.selection import Order, ReaderRole, ViewerRole, Wanted, Where
+from app.db.sql import Values, Written
+from app.db.statements.books import FIND_ASSIGNED, FIND_BARE, HOLD_BOOKS
 from app.db.tables import Assignment, Session, TimeState
-from app.db.writes.books import FIND_ASSIGNED, FIND_BARE, HOLD_BOOKS
 from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran, everything_read
 from tests.db.everything_written import everything_written
-from tests.given import NOW
+from tests.factories import NOW
 
 # The total of the whole catalogue, or of its tests, is a count of its rows; there is nothing to search by.
 CATALOGUE_TOTALS = re.compile(r"\w+: books\(None, module=None, is_test=(None|True)\): (rows and )?total")

@@ -3,15 +3,15 @@
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from app.db.plans import JOINS_PER_STATEMENT, level_for
-from app.db.reads import get_rows, list_rows
-from app.db.selection import Link, Viewpoint, Wanted, Window
+from app.db.reader.plans import JOINS_PER_STATEMENT, level_for
+from app.db.reader.reads import get_rows, list_rows
+from app.db.reader.selection import Link, Viewpoint, Wanted, Window
 from app.db.tables import Assignment
 from tests.db.conftest import OpenWorld
 from tests.db.obvious_reader import ObviousReader, as_said, exact
 from tests.db.random_world import ASSIGNMENTS
 from tests.db.selections import Asked, questions
-from tests.given import NOW
+from tests.factories import NOW
 
 ALL = Window(first=ASSIGNMENTS)
 VIEWERS = {

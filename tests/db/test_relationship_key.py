@@ -2,18 +2,18 @@
 
 import pytest
 
-from app.db.reads import get_rows
-from app.db.selection import Link, Viewpoint, Wanted, Window
-from app.db.statements import Statement, Written
+from app.db.reader.reads import get_rows
+from app.db.reader.selection import Link, Viewpoint, Wanted, Window
+from app.db.sql import Statement, Written
+from app.db.statements import answers, assignments, events, homework, repeats, sessions
 from app.db.tables import Assignment, Session
-from app.db.writes import answers, assignments, events, homework, repeats, sessions
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.conftest import OpenWorld
 from tests.db.everything import VIEWERS, everything_read
 from tests.db.everything_written import everything_written
 from tests.db.sql_text import ANY_CARE_TABLE, INSERTED, care_tables, with_names, without_key
-from tests.given import NOW, a_world, an_answer_set
+from tests.factories import NOW, a_world, an_answer_set
 
 
 def written(sql: str, *names: str) -> Written:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db.drivers import DatabaseError, open_database
-from app.db.statements import Operation, Statement
-from app.db.upkeep.seldom import transaction
+from app.db.admin.orm import transaction
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import DatabaseError
+from app.db.sql import Operation, Statement
 from tests.callers import run_read, run_write
 
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

@@ -7,8 +7,15 @@ from contextlib import closing
 
 import pytest
 
-from app.db.drivers import Database, DatabaseError, DatabaseUnavailable, open_database, sqlite_path
-from app.db.statements import DatabaseKind, MissingParameter, Operation, Statement, Values
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, sqlite_path
+from app.db.sql import (
+    DatabaseKind,
+    MissingParameter,
+    Operation,
+    Statement,
+    Values,
+)
 from tests.db import raw
 from tests.db.operations import (
     COUNT_MODULES,
@@ -295,7 +302,9 @@ def test_a_statement_that_takes_too_long_is_given_up(database_url: str) -> None:
 
 @on_postgresql
 def test_a_pool_without_a_free_connection_is_waited_for_but_not_for_ever(database_url: str) -> None:
-    from app.db.postgres import PostgresDatabase  # here, because the suite on SQLite does without the driver
+    from app.db.drivers.postgres import (
+        PostgresDatabase,  # here, because the suite on SQLite does without the driver
+    )
 
     async def use(db: Database) -> None:
         assert isinstance(db, PostgresDatabase)
@@ -361,7 +370,7 @@ def test_a_wrong_password_is_one_sentence_without_it(database_url: str) -> None:
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_a_server_that_is_too_old_is_refused(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.db.postgres.OLDEST_POSTGRES", 99)
+    monkeypatch.setattr("app.db.drivers.postgres.OLDEST_POSTGRES", 99)
 
     with pytest.raises(DatabaseError, match=r"^PostgreSQL \d+\.\d+ is too old; 99 or newer is needed$"):
         asyncio.run(open_database(database_url))

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from alembic import command
 
-from app.db.drivers import DatabaseError
-from app.db.upkeep.migrate import config, migrate, newest_version, stored_version
+from app.db.admin.migrate import config, migrate, newest_version, stored_version
+from app.db.drivers.interface import DatabaseError
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.test_migrations import outline, with_connection
-from tests.given import a_complete_assignment, a_world, an_answer_set
+from tests.factories import a_complete_assignment, a_world, an_answer_set
 
 UPGRADING = Path(__file__).parent.parent.parent / "docs/upgrading.md"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.development import make_key_file
+from app.dev.tokens import make_key_file
 from tests import keys
 from tests.auth.issuer import issuing, jwk
-from tests.dispatch.receiver import SECRET, receiving
 from tests.doctor.conftest import Ask, run
+from tests.events.receiver import SECRET, receiving
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 ROLE = "query Role { viewer { role } }"

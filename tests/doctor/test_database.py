@@ -16,17 +16,17 @@ from click.testing import CliRunner
 
 from app.care.context import utc_now
 from app.cli import main
+from app.db.admin.migrate import newest_version
 from app.db.audit.records import recording
-from app.db.upkeep.migrate import newest_version
 from app.settings import Settings
 from tests import keys
 from tests.audit.test_sealing import GUARDS, records, seal_all
 from tests.auth.issuer import jwk, key_set
 from tests.callers import load, run_write
 from tests.db import raw
-from tests.dispatch.receiver import SECRET, receiving
 from tests.doctor.conftest import Ask, as_variables
-from tests.given import a_world
+from tests.events.receiver import SECRET, receiving
+from tests.factories import a_world
 
 ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 THEN = "2026-11-21T09:00:00.000000Z"

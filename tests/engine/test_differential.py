@@ -19,9 +19,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from app.care.context import Context, Role, Viewer
-from app.db.drivers import Database, open_database
-from app.db.statements import Operation, Step
-from app.db.upkeep.migrate import migrate
+from app.db.admin.migrate import migrate
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
+from app.db.sql import Operation, Step
 from app.engine.schema import PreparingSchema
 from app.schema.schema import Schema, build_schema
 from tests.callers import load
@@ -41,7 +42,7 @@ from tests.engine.library import (
 )
 from tests.engine.queries import Asked, Pool, operations
 from tests.engine.sown import value_of
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.schema.worlds import global_id, in_base64
 
 # Prepared or plain, graphql-core never begins some of what it has at hand when something beside it fails.

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from app.db.upkeep.migrate import migrate
+from app.db.admin.migrate import migrate
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import load
+from tests.factories import NOW
 from tests.fuzz.asking import Direct, direct
 from tests.fuzz.world import a_wide_world
-from tests.given import NOW
 
 
 @pytest.fixture(scope="session")

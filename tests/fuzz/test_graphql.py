@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from app.schema.errors import INTERNAL, OVERLOADED
+from app.http.errors import OVERLOADED
+from app.schema.errors import INTERNAL
 from tests import keys
 from tests.fuzz.asking import Answered, Asked, Direct
 from tests.fuzz.counts import SOAK_GRAPHQL, short, soak

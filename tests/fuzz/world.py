@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.given import (
+from tests.factories import (
     DAY,
     NOW,
     Record,

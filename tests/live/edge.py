@@ -15,14 +15,14 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from app.db.upkeep.migrate import migrate
+from app.db.admin.migrate import migrate
 from app.main import create_app
 from app.server.protocol import EdgeProtocol
 from app.server.sockets import EdgeSocket
 from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import load
-from tests.given import a_world
+from tests.factories import a_world
 from tests.live.processes import PATIENCE
 
 JSON = b"content-type: application/json\r\n"

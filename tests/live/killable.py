@@ -6,16 +6,16 @@ import threading
 
 
 def kill(number: int, frame: object) -> None:
-    from tests.failing import kill_writer
+    from tests.fault_injection import kill_writer
 
     [writer] = [thread for thread in threading.enumerate() if thread.name == "writer"]
     kill_writer(writer)
 
 
 def hang(number: int, frame: object) -> None:
-    from app import ending
+    from app.server import signals
 
-    ending.END_SECONDS = 1  # so long the test waits
+    signals.END_SECONDS = 1  # so long the test waits
     print("hanging", flush=True)
     threading.Event().wait()
 

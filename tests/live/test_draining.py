@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from app.db.upkeep.migrate import migrate
+from app.db.admin.migrate import migrate
 from tests import keys
 from tests.callers import load
-from tests.given import a_world
+from tests.factories import a_world
 from tests.live.edge import Answer, Edge, Line, homework, nobody_else_may_write, request
 from tests.live.processes import PATIENCE, free_port, serving
 

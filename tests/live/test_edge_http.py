@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from app.load import Load
+from app.server.admission import Load
 from app.server.protocol import EdgeProtocol
 from app.settings import Environment, Settings
 from tests.live.edge import (

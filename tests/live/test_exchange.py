@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from app.load import Load
+from app.server.admission import Load
 from app.server.protocol import EdgeProtocol
 from app.server.sockets import EdgeConnection, EdgeSocket
 from app.settings import Environment, Settings

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from app.db.upkeep.migrate import migrate
+from app.db.admin.migrate import migrate
 from tests import keys
 from tests.callers import load
 from tests.db import raw
-from tests.given import a_world
+from tests.factories import a_world
 from tests.live.edge import Edge, homework
 from tests.live.killable import install
 from tests.live.processes import PATIENCE, begun, serving

@@ -13,8 +13,8 @@ import httpx2
 import jwt
 import pytest
 
-from app.db.kept import differences
-from app.development import KEY_FILE, public_key
+from app.db.session_counters import differences
+from app.dev.tokens import KEY_FILE, public_key
 from app.settings import Environment, Settings
 from tests.callers import run_read
 from tests.db import raw

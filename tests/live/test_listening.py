@@ -11,7 +11,7 @@ from websockets.exceptions import ConnectionClosed
 from app.schema.types.node import global_id
 from tests import keys
 from tests.callers import load
-from tests.given import a_world
+from tests.factories import a_world
 from tests.live.listeners import assign, at_event_stream, at_websocket, change, hear
 from tests.live.processes import PATIENCE, free_port, serving
 from tests.schema.listening import happened

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.db.drivers import sqlite_path
+from app.db.drivers.interface import sqlite_path
 from tests import keys
 from tests.live.processes import PATIENCE, free_port, run, start
 

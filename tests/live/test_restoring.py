@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.db.drivers import sqlite_path
+from app.db.drivers.interface import sqlite_path
 from tests import keys
 from tests.callers import load
-from tests.given import a_world
+from tests.factories import a_world
 from tests.live.processes import run, serving
 
 pytestmark = pytest.mark.live

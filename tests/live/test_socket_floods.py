@@ -13,11 +13,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.db.upkeep.migrate import migrate
+from app.db.admin.migrate import migrate
 from app.server.sockets import FRAMES_AT_ONCE, MAX_PENDING, MESSAGES_AT_ONCE, PENDING_BYTES, PENDING_FRAMES
 from tests import keys
 from tests.callers import load
-from tests.given import a_world
+from tests.factories import a_world
 from tests.live.edge import Edge, Line, request
 from tests.live.processes import free_port, serving
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from app.db.kept import differences
+from app.db.session_counters import differences
 from tests import keys
 from tests.callers import load, run_read
 from tests.db import raw
-from tests.dispatch.receiver import SECRET, Receiver, receiving
-from tests.given import a_book, a_caregiver, a_client, a_module
+from tests.events.receiver import SECRET, Receiver, receiving
+from tests.factories import a_book, a_caregiver, a_client, a_module
 from tests.live.people import Person, Stream, at_a_websocket, at_an_event_stream
 from tests.live.processes import PATIENCE, Served, serving, start
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from app.db.upkeep.migrate import migrate
+from app.db.admin.migrate import migrate
 from tests.callers import load
 from tests.db import raw
-from tests.dispatch.receiver import SECRET, Receiver, receiving
-from tests.given import a_world, an_assignment
+from tests.events.receiver import SECRET, Receiver, receiving
+from tests.factories import a_world, an_assignment
 from tests.live.processes import PATIENCE, Process, run, serving, start
 
 pytestmark = pytest.mark.live

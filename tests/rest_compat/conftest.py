@@ -10,7 +10,15 @@ from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import Gateway, opened
-from tests.given import NOW, Record, a_caregiver, a_client, a_session, a_world, an_assignment
+from tests.factories import (
+    NOW,
+    Record,
+    a_caregiver,
+    a_client,
+    a_session,
+    a_world,
+    an_assignment,
+)
 from tests.postgres import create_database, drop_database
 
 

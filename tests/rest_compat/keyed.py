@@ -5,10 +5,10 @@ from typing import Any
 from httpx2 import Response
 
 from tests.callers import Gateway
+from tests.database_rows import stored
 from tests.db import raw
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 from tests.schema.test_headers import OF_BROWSERS
-from tests.stored import stored
 
 KEY = "6f1b2d1c-8c1e-4a55-9f0e-3b0f5a0f3c11"
 KEYED = {"idempotency-key": KEY}

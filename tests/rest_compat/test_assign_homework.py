@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.given import DAY, HOUR, NOW, a_world
+from tests.database_rows import added, stored, wrong_counters
+from tests.factories import DAY, HOUR, NOW, a_world
 from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, SESSIONS, homework
-from tests.stored import added, stored, wrong_counters
 
 ASSIGNED = {"message": "The assignments were added to the session."}
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
+from tests.database_rows import stored
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
-from tests.stored import stored
 
 Changed = dict[str, Any]
 LARGEST = 2**63 - 1

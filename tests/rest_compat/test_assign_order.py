@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.callers import Caller, Gateway
+from tests.database_rows import stored
 from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, SESSIONS, homework, refusal_of, stream
-from tests.stored import stored
 
 LIMIT = 64 * 1024
 TOO_LONG = (413, "the body may have at most 65536 bytes")

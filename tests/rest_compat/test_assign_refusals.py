@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
+from tests.database_rows import stored
 from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, homework, refusal_of
-from tests.stored import stored
 
 Changed = dict[str, Any]
 REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")

@@ -12,10 +12,10 @@ from app.rest_compat.errors import STATUS
 from app.schema.errors import INTERNAL
 from tests import keys
 from tests.callers import Gateway
-from tests.given import a_world
+from tests.database_rows import stored
+from tests.factories import a_world
 from tests.postgres import execute
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of, stream
-from tests.stored import stored
 
 METHODS = {SESSIONS: "GET, HEAD", ASSIGNMENTS: "GET, HEAD, PUT", f"{ASSIGNMENTS}/1": "GET, HEAD"}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.callers import Caller, Gateway
-from tests.given import (
+from tests.factories import (
     DAY,
     NOW,
     Record,

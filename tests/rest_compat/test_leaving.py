@@ -12,7 +12,7 @@ from app.main import create_app
 from app.settings import Settings, SettingsError, read_settings
 from tests import openapi
 from tests.callers import Gateway, opened
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 
 DEPRECATED, SUNSET = datetime(2027, 1, 31, tzinfo=UTC), datetime(2027, 7, 31, 12, tzinfo=UTC)

@@ -9,15 +9,15 @@ from zoneinfo import ZoneInfo
 import pytest
 import schemathesis
 
-from app import paths
-from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
-from app.db.upkeep.importing import importing
+from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
+from app.db.admin.importing import importing
+from app.http import paths
 from app.rest_compat import shapes
 from app.rest_compat.errors import STATUS
 from app.rest_compat.homework import REQUIRED
 from tests import keys, openapi
 from tests.callers import Caller, Gateway, run_write
-from tests.given import NOW
+from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, TIMESTAMP
 from tests.rest_compat.test_failures import DECIDED
 

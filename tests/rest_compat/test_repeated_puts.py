@@ -11,14 +11,14 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
+from tests.concurrency import Asked, ask_together
+from tests.database_rows import stored, wrong_counters
 from tests.db import raw
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
 from tests.rest_compat.test_assign_homework import FORMS
 from tests.schema.test_assign_homework import ASSIGN
 from tests.schema.test_headers import OF_BROWSERS
-from tests.stored import stored, wrong_counters
-from tests.together import Asked, ask_together
 
 ASSIGNED = b'{"message":"The assignments were added to the session."}'
 SECOND = timedelta(seconds=1)

@@ -4,11 +4,11 @@ import pytest
 
 from app.main import create_app
 from tests.callers import Gateway, opened
+from tests.database_rows import stored, wrong_counters
 from tests.db import raw
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.rest_compat.keyed import AGAIN, FIRST, KEPT, KEYED, OTHER_REQUEST, books, kept, put, whole
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
-from tests.stored import stored, wrong_counters
 
 
 @pytest.fixture

@@ -9,7 +9,17 @@ from httpx2 import Response
 
 from app.main import create_app
 from tests.callers import Gateway, opened
-from tests.given import NOW, a_world
+from tests.concurrency import (
+    Answered,
+    Asked,
+    ask,
+    ask_together,
+    failure,
+    happening,
+    nothing,
+)
+from tests.database_rows import wrong_counters
+from tests.factories import NOW, a_world
 from tests.rest_compat.keyed import (
     AGAIN,
     ASSIGNED,
@@ -25,8 +35,6 @@ from tests.rest_compat.keyed import (
     whole,
 )
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
-from tests.stored import wrong_counters
-from tests.together import Answered, Asked, ask, ask_together, failure, happening, nothing
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import pytest
 from httpx2 import Headers
 
 from tests.callers import Gateway
-from tests.given import a_world
+from tests.database_rows import stored
+from tests.factories import a_world
 from tests.rest_compat.keyed import AGAIN, FIRST, KEY, KEYED, MALFORMED, kept, put, whole
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
-from tests.stored import stored
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from graphql import parse, validate
 from app.main import schema_of_service
 from app.rest_compat import routes, shapes
 from tests.callers import Gateway
-from tests.given import a_world
+from tests.factories import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 
 # service.md, sections 2.1 to 2.5. A type ends in `?` where null occurs, or was decided to.

@@ -9,9 +9,9 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
-from tests.given import NOW, a_session, a_world, an_assignment
+from tests.database_rows import added, stored
+from tests.factories import NOW, a_session, a_world, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
-from tests.stored import added, stored
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from app.db.drivers import open_database
+from app.db.drivers.factory import open_database
 from app.main import create_app
 from app.rest_compat.usage import MOST_APPLICATIONS, Keeper, Usage, keeping
 from app.settings import Settings
 from tests import keys
 from tests.callers import Gateway, opened
 from tests.db import raw
-from tests.given import DAY, HOUR, NOW, a_world
+from tests.factories import DAY, HOUR, NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.test_main import take_away
 

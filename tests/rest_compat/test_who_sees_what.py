@@ -3,7 +3,8 @@
 import pytest
 
 from tests.callers import Gateway
-from tests.given import (
+from tests.database_rows import stored
+from tests.factories import (
     HOUR,
     NOW,
     a_complete_assignment,
@@ -15,7 +16,6 @@ from tests.given import (
     people,
 )
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
-from tests.stored import stored
 
 SEEN_BY_CLIENT = {
     (1, "RUNNING"): [1],

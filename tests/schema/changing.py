@@ -3,7 +3,8 @@
 from typing import Any
 
 from tests.callers import Caller, Gateway
-from tests.given import (
+from tests.database_rows import stored
+from tests.factories import (
     DAY,
     NOW,
     Record,
@@ -13,7 +14,6 @@ from tests.given import (
     an_answer_set,
     an_assignment,
 )
-from tests.stored import stored
 
 PAYLOADS = {
     "createSession": "sessions { legacyId }",

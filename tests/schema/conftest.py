@@ -11,7 +11,7 @@ from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import WIDE, Gateway, opened
 from tests.conftest import fresh_database
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.postgres import create_database, drop_database
 from tests.schema.rich_world import given_a_rich_world
 from tests.schema.worlds import a_full_world, given_feedback

@@ -14,7 +14,7 @@ from starlette.testclient import WebSocketTestSession
 
 from tests.callers import Caller, Gateway
 from tests.db import raw
-from tests.given import NOW
+from tests.factories import NOW
 
 PROTOCOL = "graphql-transport-ws"
 PATIENCE = 30  # seconds until a message that does not come is a failure

@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from app.db.kept import SET_KEPT
-from app.db.statements import Operation
+from app.db.session_counters import SET_KEPT
+from app.db.sql import Operation
 from tests.callers import Gateway, run_write
 from tests.db import raw
-from tests.given import (
+from tests.factories import (
     DAY,
     HOUR,
     NOW,

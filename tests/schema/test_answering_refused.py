@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.db.upkeep.books import importing_books
-from tests.answering import (
+from app.db.admin.books import importing_books
+from tests.answers import (
     FITTING,
     IN_CLOSED,
     IN_FUTURE,
@@ -29,9 +29,9 @@ from tests.answering import (
     to_answer,
 )
 from tests.callers import Gateway
-from tests.given import a_book, an_assignment, lines
+from tests.database_rows import stored
+from tests.factories import a_book, an_assignment, lines
 from tests.schema.worlds import global_id, refusal
-from tests.stored import stored
 
 NOT_THERE = refused("NOT_FOUND", "assignment not found", "assignmentId")
 CLOSED = refused("NOT_RUNNING", "the session is closed", "assignmentId")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.answering import (
+from tests.answers import (
     EVERY_KIND,
     FITTING,
     LATE,
@@ -25,10 +25,10 @@ from tests.answering import (
     to_answer,
 )
 from tests.callers import Gateway
-from tests.given import NOW
+from tests.database_rows import added, stored
+from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.schema.worlds import global_id
-from tests.stored import added, stored
 
 
 @pytest.fixture

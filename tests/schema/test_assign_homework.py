@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from app.db.kept import differences
+from app.db.session_counters import differences
 from app.db.tables import Assignment, Event, Reminder
 from tests.callers import Gateway, run_read
-from tests.given import a_world
+from tests.factories import a_world
 from tests.schema.worlds import count, global_id, refusal, stored
 
 ASSIGN = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {

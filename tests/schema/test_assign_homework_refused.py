@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.given import DAY, NOW, a_book, a_session, a_world
+from tests.database_rows import stored
+from tests.factories import DAY, NOW, a_book, a_session, a_world
 from tests.schema.test_assign_homework import homework
 from tests.schema.worlds import global_id, refusal
-from tests.stored import stored
 
 ASSIGN = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
     message assignments { id } userErrors { code field message } } }"""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.callers import Gateway
-from tests.given import a_book, a_module, people
+from tests.factories import a_book, a_module, people
 from tests.schema.worlds import global_id, numbers, refusal
 
 NAMES = {

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.auth.door import Door
+from app.auth.authenticator import Door
 from app.care.answers.drafts import Answers
 from app.care.answers.questions import Said
 from app.care.answers.submitting import submit_answers
-from app.db.drivers import Database
-from tests.answering import (
+from app.db.drivers.interface import Database
+from tests.answers import (
     GIVE,
     LATE,
     REMARK,
@@ -26,8 +26,8 @@ from tests.answering import (
 )
 from tests.callers import Gateway
 from tests.care.lives import Verb, as_client, reopening, withdrawing
-from tests.stored import stored
-from tests.together import happening, nothing
+from tests.concurrency import happening, nothing
+from tests.database_rows import stored
 
 EXTEND = """mutation($input: ExtendAssignmentInput!) { extendAssignment(input: $input) {
     assignment { legacyId endDate } userErrors { code field message } } }"""

@@ -1,7 +1,7 @@
 """`clients`: whom a caregiver has or had a session with, newest first; nobody else's, and for nobody else."""
 
 from tests.callers import Gateway
-from tests.given import a_client, a_session, a_world
+from tests.factories import a_client, a_session, a_world
 from tests.schema.worlds import global_id, refusal
 
 

@@ -9,11 +9,11 @@ import pytest
 from httpx2 import Response
 from starlette.websockets import WebSocketDisconnect
 
+from app.http.cors import HOUR, MOST_LOGGED, AllowedOrigins, OriginLog
 from app.main import create_app
-from app.schema.transport.browsers import HOUR, MOST_LOGGED, AllowedOrigins, OriginLog
 from app.settings import Environment
 from tests.callers import Gateway, opened
-from tests.given import NOW
+from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.listening import connected, streaming
 from tests.schema.test_headers import OF_BROWSERS

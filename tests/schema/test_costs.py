@@ -9,7 +9,7 @@ from graphql import get_introspection_query
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ide.examples import EXAMPLES
+from app.dev.ide.examples import EXAMPLES
 from app.main import schema_of_service
 from app.rest_compat import routes
 from app.schema.limits import manner_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.given import DAY, NOW, a_complete_assignment, a_world, an_assignment
+from tests.factories import DAY, NOW, a_complete_assignment, a_world, an_assignment
 from tests.schema.worlds import a_draft, global_id
 
 DRAFT = """query($id: ID!) { assignment(id: 2) {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.answering import (
+from tests.answers import (
     FITTING,
     LATE,
     REMARK,
@@ -24,10 +24,10 @@ from tests.answering import (
     to_answer,
 )
 from tests.callers import Gateway
-from tests.given import an_answer_set
+from tests.database_rows import added, stored
+from tests.factories import an_answer_set
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.worlds import global_id
-from tests.stored import added, stored
 
 STALE = refused("DRAFT_CONFLICT", "the draft was saved elsewhere meanwhile", "revision")
 SECRET = "Das weiß noch niemand"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from app.db.upkeep.erasing import erasing
+from app.db.admin.erasing import erasing
 from tests.callers import Gateway, run_write
-from tests.given import NOW
-from tests.one_life import PRIVATE, put_one_life
+from tests.factories import NOW
+from tests.lifecycle import PRIVATE, put_one_life
 from tests.rest_compat.legacy import ASSIGNMENTS
 
 

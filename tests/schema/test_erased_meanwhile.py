@@ -7,16 +7,16 @@ from typing import Any
 import orjson
 import pytest
 
-from app.care.once import KeyScope, Once, keeping_answer, making_once
-from app.db.drivers import Database
-from app.db.upkeep.erasing import erasing
+from app.care.idempotency import KeyScope, Once, keeping_answer, making_once
+from app.db.admin.erasing import erasing
+from app.db.drivers.interface import Database
 from tests.callers import Gateway, load
+from tests.concurrency import happening, nothing
 from tests.db import raw
 from tests.db.operations import add_module, with_database
 from tests.db.overlapping import uncommitted, until_blocked
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.schema.keyed import KEYED, post
-from tests.together import happening, nothing
 
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db.statements import Operation, Statement
+from app.db.sql import Operation, Statement
 from app.db.tables import Assignment, Session
 from tests.callers import Gateway, run_write
-from tests.given import a_world
+from tests.factories import a_world
 from tests.schema.test_assign_homework import ASSIGN, homework
 from tests.schema.worlds import count, refusal, stored
 

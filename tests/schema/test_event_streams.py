@@ -11,7 +11,7 @@ from app.main import create_app
 from app.schema.types.node import global_id
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened, schema_of
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.schema.listening import (
     Stream,
     happened,

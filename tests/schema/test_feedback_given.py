@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.answering import (
+from tests.answers import (
     FITTING,
     LATE,
     REMARK,
@@ -23,10 +23,10 @@ from tests.answering import (
     submit,
 )
 from tests.callers import Gateway
-from tests.given import NOW
+from tests.database_rows import added, stored
+from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.schema.worlds import global_id
-from tests.stored import added, stored
 
 MOMENT = "2026-11-21T09:00:00Z"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.answering import (
+from tests.answers import (
     GIVE,
     IN_CLOSED,
     IN_FUTURE,
@@ -23,9 +23,9 @@ from tests.answering import (
     save,
 )
 from tests.callers import Gateway
-from tests.given import a_complete_assignment, an_answer_set
+from tests.database_rows import stored
+from tests.factories import a_complete_assignment, an_answer_set
 from tests.schema.worlds import global_id, refusal
-from tests.stored import stored
 
 OF_ANOTHER, WITHDRAWN, REOPENED = 20, 21, 22  # assignments, each with an answer set of the same number
 DRAFT = 23

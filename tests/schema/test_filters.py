@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.given import NOW, a_session, a_world
+from tests.factories import NOW, a_session, a_world
 from tests.schema.worlds import a_full_world, global_id, numbers
 
 STATES = (None, "RUNNING", "FUTURE", "COMPLETED")

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.ide import PLAIN_POLICY
+from app.dev.ide import PLAIN_POLICY
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests.callers import Gateway, opened
 from tests.db import raw
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.schema.listening import streaming
 from tests.test_main import UNAVAILABLE, take_away
 

@@ -10,15 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli import main
-from tests.answering import give, reopen, save, submit
+from tests.answers import give, reopen, save, submit
 from tests.callers import Caller, Gateway
+from tests.database_rows import Stored, changed, stored, told, wrong_counters
 from tests.db import raw
-from tests.given import NOW
+from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
 from tests.schema.changing import a_world_to_change, change, document
 from tests.schema.test_assign_homework import ASSIGN
 from tests.schema.worlds import global_id, not_found
-from tests.stored import Stored, changed, stored, told, wrong_counters
 
 COUNTS = """assignmentCount completedAssignmentCount pendingAssignmentCount lastAssignmentScore
     latestAssignment { legacyId }"""

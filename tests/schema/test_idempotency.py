@@ -12,8 +12,10 @@ import pytest
 
 from app.main import create_app
 from tests.callers import Gateway, opened
+from tests.concurrency import failure, happening, nothing
+from tests.database_rows import stored
 from tests.db import raw
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.keyed import (
     KEY,
@@ -31,8 +33,6 @@ from tests.schema.keyed import (
     whole,
 )
 from tests.schema.test_assign_homework import ASSIGN, homework
-from tests.stored import stored
-from tests.together import failure, happening, nothing
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from httpx2 import Response
 
 from app.main import create_app
 from tests.callers import Gateway, opened
-from tests.given import NOW, a_world
+from tests.concurrency import Answered, Asked, ask, ask_together, happening
+from tests.factories import NOW, a_world
 from tests.schema.keyed import (
     KEYED,
     OTHER_REQUEST,
@@ -21,7 +22,6 @@ from tests.schema.keyed import (
     is_assigned,
     whole,
 )
-from tests.together import Answered, Asked, ask, ask_together, happening
 
 
 @pytest.fixture

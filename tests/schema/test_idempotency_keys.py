@@ -7,7 +7,7 @@ import pytest
 
 from app.db.tables import Assignment
 from tests.callers import Gateway
-from tests.given import a_world
+from tests.factories import a_world
 from tests.schema.keyed import (
     KEY,
     KEYED,

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.auth.door import Door
+from app.auth.authenticator import Door
 from app.care.errors import RateLimited
 from app.care.sessions.identifiers import HOUR, MOST_CAREGIVERS, IdentifierTries
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests.audit.trail import told
 from tests.callers import Caller, Gateway, opened
-from tests.given import NOW, a_client, a_world
+from tests.concurrency import Asked, ask_together
+from tests.database_rows import stored
+from tests.factories import NOW, a_client, a_world
 from tests.schema.changing import document, refused
-from tests.stored import stored
-from tests.together import Asked, ask_together
 
 OPEN = document("createSession", "sessions { client { name } }")
 REFUSAL = {

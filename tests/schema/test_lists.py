@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.given import a_book, a_session, a_world, an_assignment
+from tests.factories import a_book, a_session, a_world, an_assignment
 from tests.schema.worlds import every_page, global_id, in_base64, numbers
 
 PAGE = """query($first: Int!, $after: String, $offset: Int) {

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.callers import Gateway
-from tests.given import a_world
+from tests.factories import a_world
 
 SECRET = "a secret 'found: it' value: \"x"
 LITERAL = '"a secret"'

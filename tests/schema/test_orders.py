@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Caller, Gateway
-from tests.given import (
+from tests.factories import (
     DAY,
     HOUR,
     NOW,

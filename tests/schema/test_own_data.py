@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from app.cli import main
 from tests.callers import Gateway
-from tests.one_life import put_one_life
+from tests.lifecycle import put_one_life
 from tests.schema.worlds import refusal
 
 FORMATS = ["JSON", "CSV"]

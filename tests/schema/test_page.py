@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from graphql import parse, validate
 
-from app.db.upkeep.demo import CAREGIVER, CLIENT, demo_lines
-from app.db.upkeep.importing import importing
-from app.ide import ASSETS, PLAIN_POLICY
-from app.ide.examples import EXAMPLES, LISTENING, Example
+from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
+from app.db.admin.importing import importing
+from app.dev.ide import ASSETS, PLAIN_POLICY
+from app.dev.ide.examples import EXAMPLES, LISTENING, Example
 from app.main import create_app, schema_of_service
 from tests import keys
 from tests.callers import Caller, Gateway, opened, run_write
-from tests.given import NOW
+from tests.factories import NOW
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 TITLES = [example.title for example in EXAMPLES]

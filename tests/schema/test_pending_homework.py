@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.given import DAY, HOUR, NOW, an_assignment
+from tests.database_rows import Stored, added, changed, stored, told
+from tests.factories import DAY, HOUR, NOW, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.changing import a_world_to_change, change
 from tests.schema.worlds import global_id
-from tests.stored import Stored, added, changed, stored, told
 
 EXTENDED = "assignment { legacyId startDate endDate status attempt lateness { state seconds } }"
 ON_TIME = {"lateness": {"state": "ON_TIME", "seconds": 0}}

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
+from tests.database_rows import stored
 from tests.schema.changing import PAYLOADS, Refusal, a_world_to_change, check_refusals, document
 from tests.schema.worlds import global_id, refusal
-from tests.stored import stored
 
 END = "2026-11-28T09:00:00Z"  # assignment 2 may be answered from 2026-11-12T09:00:00Z to 2026-11-26T09:00:00Z
 NO_ASSIGNMENT = "assignment not found"

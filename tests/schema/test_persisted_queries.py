@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-import app.schema.transport.documents
+import app.schema.transport.trusted_documents
 from app.main import create_app
-from app.schema.transport.documents import Documents
-from app.schema.transport.posted import Posted
+from app.schema.transport.request_parsing import Posted
+from app.schema.transport.trusted_documents import Documents
 from app.settings import Trust
 from tests.callers import Gateway, opened
-from tests.given import NOW, a_world
+from tests.database_rows import stored
+from tests.factories import NOW, a_world
 from tests.schema.keyed import again, whole
 from tests.schema.listening import connected, listening, streaming
 from tests.schema.test_assign_homework import ASSIGN, homework
@@ -34,7 +35,6 @@ from tests.schema.trusting import (
     refusal,
     sha256,
 )
-from tests.stored import stored
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_before_anybody_came_in_no_document_is_looked_for(fresh: Gateway) -> Non
 
 
 def test_those_that_were_not_asked_for_longest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app.schema.transport.documents, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(app.schema.transport.trusted_documents, "MOST_REMEMBERED", 3)
     documents = Documents(Trust.OFF, {})
     texts = [f"{{ a{number} }}" for number in range(4)]
 
@@ -226,7 +226,7 @@ def test_those_that_were_not_asked_for_longest_are_forgotten(monkeypatch: pytest
 
 
 def test_no_more_text_is_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app.schema.transport.documents, "MOST_TEXT", 100)
+    monkeypatch.setattr(app.schema.transport.trusted_documents, "MOST_TEXT", 100)
     documents = Documents(Trust.OFF, {})
 
     for number in range(50):

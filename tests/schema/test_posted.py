@@ -6,7 +6,7 @@ from collections import deque
 import pytest
 from starlette.types import Message, Scope
 
-from app.schema.transport.posted import read_whole
+from app.schema.transport.request_parsing import read_whole
 
 LONGEST_BODY = 4096
 SCOPE: Scope = {"method": "POST", "headers": [(b"content-type", b"application/json")]}

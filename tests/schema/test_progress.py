@@ -14,7 +14,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
-from tests.given import NOW, a_session, a_world, an_assignment
+from tests.factories import NOW, a_session, a_world, an_assignment
 from tests.schema.rich_world import SESSION_BY_ID, WITHDRAWN, clients_of, naive, records
 from tests.schema.test_assign_homework import homework
 from tests.schema.worlds import global_id

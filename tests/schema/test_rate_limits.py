@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from app.auth.door import Door
+from app.auth.authenticator import Door
 from app.care.allowance import MOST_VIEWERS, Allowance, Allowances
 from app.care.errors import RateLimited
 from app.main import create_app
 from app.schema.types.node import global_id
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.schema.listening import happened, listening, streaming
 
 VIEWER = "{ viewer { role } }"  # 2 points

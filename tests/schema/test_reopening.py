@@ -6,7 +6,7 @@ readable in GraphQL; on the legacy paths `answers` is empty again, and then hold
 
 import pytest
 
-from tests.answering import (
+from tests.answers import (
     FITTING,
     LATE,
     REMARK,
@@ -22,8 +22,8 @@ from tests.answering import (
     submit,
 )
 from tests.callers import Gateway
+from tests.database_rows import stored
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
-from tests.stored import stored
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import pytest
 
 from app.main import schema_of_service
 from tests.callers import Gateway
+from tests.database_rows import stored
 from tests.db import raw
-from tests.given import DAY, NOW, a_book, a_world
+from tests.factories import DAY, NOW, a_book, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 from tests.schema.worlds import global_id, numbers
-from tests.stored import stored
 
 ASSIGN = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
     message assignments { id } userErrors { code field message } } }"""

@@ -7,7 +7,7 @@ equal selections are merged; the totals are those of the session and status.
 from typing import Any
 
 from tests.callers import Gateway
-from tests.given import a_session, a_world, an_assignment
+from tests.factories import a_session, a_world, an_assignment
 from tests.schema.worlds import in_base64, numbers
 
 CURSOR_2 = in_base64("Assignment:before:2")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.given import a_book
+from tests.factories import a_book
 from tests.schema.changing import Refusal, a_world_to_change, check_refusals
 from tests.schema.worlds import global_id
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.given import DAY, HOUR, NOW, a_complete_assignment, an_assignment
+from tests.database_rows import changed, stored, told
+from tests.factories import DAY, HOUR, NOW, a_complete_assignment, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
 from tests.schema.changing import a_world_to_change, change, check_refusals, document
 from tests.schema.worlds import a_draft, global_id
-from tests.stored import changed, stored, told
 
 SESSION = """session { legacyId title description startDate closeDate isClosed runningStatus
     assignmentCount completedAssignmentCount pendingAssignmentCount }"""

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.given import NOW
+from tests.database_rows import added, changed, stored, told, wrong_counters
+from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.schema.changing import a_world_to_change, change
 from tests.schema.worlds import global_id
-from tests.stored import added, changed, stored, told, wrong_counters
 
 NEW = """sessions {
     id legacyId title description caregiver { name } client { name opptId } createDate startDate closeDate

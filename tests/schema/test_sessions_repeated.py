@@ -12,9 +12,9 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
-from tests.given import NOW, a_book
+from tests.database_rows import added, stored, told, wrong_counters
+from tests.factories import NOW, a_book
 from tests.schema.changing import Refusal, a_world_to_change, change, check_refusals
-from tests.stored import added, stored, told, wrong_counters
 
 STARTS = "sessions { startDate }"
 WINDOWS = """sessions { legacyId startDate assignmentCount latestAssignment { legacyId } assignments { nodes {

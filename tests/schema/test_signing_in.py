@@ -13,7 +13,7 @@ from app.main import create_app
 from app.settings import Environment
 from tests import keys
 from tests.callers import Caller, Gateway, opened
-from tests.given import NOW
+from tests.factories import NOW
 from tests.schema.worlds import global_id, refusal
 
 SIGN_IN = "sign in with a valid bearer token"

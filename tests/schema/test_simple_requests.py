@@ -11,11 +11,11 @@ import orjson
 import pytest
 
 from tests.callers import Gateway
-from tests.given import a_world
+from tests.database_rows import stored
+from tests.factories import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 from tests.schema.test_assign_homework import ASSIGN
 from tests.schema.test_assign_homework import homework as assigned
-from tests.stored import stored
 
 REQUEST: dict[str, Any] = {"query": ASSIGN, "variables": {"input": assigned()}}
 AS_JSON = orjson.dumps(REQUEST)

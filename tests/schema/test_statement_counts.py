@@ -7,7 +7,7 @@ first.
 import pytest
 
 from tests.callers import Gateway
-from tests.given import (
+from tests.factories import (
     Record,
     a_caregiver,
     a_client,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.answering import (
+from tests.answers import (
     FITTING,
     REMARK,
     SUBMITTED,
@@ -17,7 +17,7 @@ from tests.answering import (
     submit,
 )
 from tests.callers import Gateway
-from tests.stored import stored
+from tests.database_rows import stored
 
 SUBMITTED_ALREADY = refused("WRONG_STATE", "the assignment is submitted", "assignmentId")
 

@@ -8,7 +8,7 @@ import pytest
 from app.schema.types.node import global_id
 from tests.callers import Gateway
 from tests.db import raw
-from tests.given import DAY, NOW, a_world
+from tests.factories import DAY, NOW, a_world
 from tests.schema.listening import happened, listening, wait_until_somebody_listens
 
 CHANGES = """

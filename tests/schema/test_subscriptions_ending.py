@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-import app.feed
-import app.schema.transport.live
+import app.events.notifications
+import app.schema.transport.subscriptions
 from app.care.context import Viewer
-from app.db.drivers import Database, DatabaseUnavailable
-from app.db.statements import Operation
+from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.db.sql import Operation
 from app.main import create_app
 from app.schema.types.node import global_id
 from app.settings import Settings
 from tests import keys
 from tests.callers import Gateway, opened
 from tests.db import raw
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.schema.listening import (
     PATIENCE,
     connected,
@@ -97,7 +97,7 @@ def test_an_account_that_is_disabled_hears_of_nothing_more(settings: Settings) -
 def test_a_disabled_account_is_noticed_though_nothing_happens(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.transport.live, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(app.schema.transport.subscriptions, "LOOK_SECONDS", 0.01)
 
     with a_gateway(settings) as gateway, streaming(gateway.as_client(1), CHANGES) as stream:
         wait_until_somebody_listens(gateway)
@@ -150,7 +150,7 @@ def test_while_the_database_is_gone_nobody_comes_in(settings: Settings) -> None:
 def test_a_database_that_is_gone_for_a_while_ends_nothing(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.transport.live, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(app.schema.transport.subscriptions, "LOOK_SECONDS", 0.01)
 
     with a_gateway(settings) as gateway:
         door = gateway.client.app_state["door"]
@@ -219,7 +219,7 @@ def look_now(gateway: Gateway, db: Interrupted) -> None:
 def test_an_event_that_arrives_during_a_look_is_delivered_at_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.transport.live, "LOOK_SECONDS", 3600)
+    monkeypatch.setattr(app.schema.transport.subscriptions, "LOOK_SECONDS", 3600)
 
     with a_gateway(settings) as gateway:
         bells = gateway.client.app_state["feed"].bells
@@ -270,7 +270,7 @@ ONE_MORE = {
 def test_who_listens_too_often_is_refused_and_hears_the_others(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.feed, "MOST_LISTENING", 2)
+    monkeypatch.setattr(app.events.notifications, "MOST_LISTENING", 2)
     gateway.given(a_world())
     caregiver = gateway.as_caregiver(1)
     bells = gateway.client.app_state["feed"].bells

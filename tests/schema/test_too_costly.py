@@ -11,7 +11,7 @@ from app.main import create_app
 from app.schema.limits import manner_of
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened
-from tests.given import NOW
+from tests.factories import NOW
 from tests.schema.keyed import KEY, post
 from tests.schema.listening import listening, streaming
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-import app.schema.transport.documents
+import app.schema.transport.trusted_documents
 from app.settings import Trust
 from tests.callers import Gateway
-from tests.given import a_world
+from tests.database_rows import stored
+from tests.factories import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.rest_compat.legacy import homework as legacy_homework
 from tests.schema.listening import listening, streaming
@@ -33,7 +34,6 @@ from tests.schema.trusting import (
     sha256,
     trusting,
 )
-from tests.stored import stored
 
 
 @pytest.fixture(scope="module")
@@ -265,7 +265,7 @@ def test_an_audit_notes_what_is_brought_with_its_hash_and_remembers_it(
 def test_the_log_has_an_end_to_what_it_notes(
     auditing: Gateway, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.transport.documents, "MOST_LOGGED", 3)
+    monkeypatch.setattr(app.schema.transport.trusted_documents, "MOST_LOGGED", 3)
 
     for number in range(6):
         post(auditing.as_client(1), query=f"{{ a{number}: __typename }}")

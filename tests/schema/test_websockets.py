@@ -13,7 +13,7 @@ import app.schema.transport.websockets
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
-from tests.given import NOW, a_world
+from tests.factories import NOW, a_world
 from tests.schema.listening import PROTOCOL, Listener, connected, listening, wait_until_somebody_listens
 
 FOREVER = "subscription { assignmentChanged { id } }"

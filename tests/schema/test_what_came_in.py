@@ -13,7 +13,7 @@ import pytest
 
 from tests.callers import Gateway
 from tests.db import raw
-from tests.given import DAY, HOUR, NOW, Record
+from tests.factories import DAY, HOUR, NOW, Record
 from tests.schema.rich_world import (
     SESSION_BY_ID,
     WITHDRAWN,

@@ -12,7 +12,7 @@ from httpx2 import Response
 from app.main import create_app
 from app.settings import Settings, Trust
 from tests.callers import Caller, Gateway, opened
-from tests.given import NOW
+from tests.factories import NOW
 
 ROLE = "query Role { viewer { role } }"
 OTHER = "query Other($n: Int) { viewer { role } sessions(first: $n) { totalCount } }"

@@ -6,10 +6,19 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from app.db.entities import Table, table_of
-from app.db.statements import Bulk, Operation, Statement
+from app.db.reader.entities import Table, table_of
+from app.db.sql import Bulk, Operation, Statement
 from tests.callers import Caller, Gateway, run_write
-from tests.given import DAY, HOUR, NOW, Record, a_book, a_world, an_answer_set, an_assignment
+from tests.factories import (
+    DAY,
+    HOUR,
+    NOW,
+    Record,
+    a_book,
+    a_world,
+    an_answer_set,
+    an_assignment,
+)
 
 QUESTIONS = [
     {"text": "How was your mood?", "kind": "SCALE", "options": ["1", "2", "3"], "required": True},

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 
 from app.care.answers.questions import Question, Said, by_question, check_many, finding_questions
 from app.care.answers.reading import get_my_answer_sets
-from app.care.assignments.held import Held, holding, refuse_unless_pending, refuse_unless_running
+from app.care.assignments.locking import Held, holding, refuse_unless_pending, refuse_unless_running
 from app.care.context import Context, Role
 from app.care.errors import DraftConflict, WrongState
 from app.db.audit.records import DRAFTS
-from app.db.reads import Row
-from app.db.selection import Viewpoint, Wanted
-from app.db.statements import Bulk, Operation
-from app.db.tables import Actor, EventKind, SaveType
-from app.db.writes.answers import (
+from app.db.reader.reads import Row
+from app.db.reader.selection import Viewpoint, Wanted
+from app.db.sql import Bulk, Operation
+from app.db.statements.answers import (
     ADD_SET,
     ANSWER_COLUMNS,
     DROP_ANSWERS,
@@ -23,7 +22,8 @@ from app.db.writes.answers import (
     FIND_LAST_REVISION,
     SAVE_DRAFT,
 )
-from app.db.writes.events import TELL_OF_ASSIGNMENTS
+from app.db.statements.events import TELL_OF_ASSIGNMENTS
+from app.db.tables import Actor, EventKind, SaveType
 
 
 @dataclass(frozen=True)

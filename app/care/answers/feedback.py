@@ -3,18 +3,24 @@
 from dataclasses import dataclass
 
 from app.care.answers.reading import is_joined
-from app.care.assignments.held import holding, refuse_unless_complete, refuse_unless_running
+from app.care.assignments.locking import holding, refuse_unless_complete, refuse_unless_running
 from app.care.assignments.pending import telling
 from app.care.bounds import LONGEST_TEXT, check_text
 from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable, WrongState
-from app.db.reads import Row, get_rows
-from app.db.selection import Viewpoint, Wanted, Where
-from app.db.statements import Operation, Values
+from app.db.reader.reads import Row, get_rows
+from app.db.reader.selection import Viewpoint, Wanted, Where
+from app.db.sql import Operation, Values
+from app.db.statements.answers import (
+    ADD_FEEDBACK,
+    CHANGE_FEEDBACK,
+    FIND_FEEDBACK,
+    FIND_SET,
+    SCORE_SET,
+)
+from app.db.statements.assignments import NOTE_FEEDBACK
+from app.db.statements.sessions import RECOUNT
 from app.db.tables import Actor, EventKind, Feedback
-from app.db.writes.answers import ADD_FEEDBACK, CHANGE_FEEDBACK, FIND_FEEDBACK, FIND_SET, SCORE_SET
-from app.db.writes.assignments import NOTE_FEEDBACK
-from app.db.writes.sessions import RECOUNT
 
 LARGEST_SCORE = 1_000_000
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from app.care.bounds import LONGEST_TEXT
 from app.care.errors import Incomplete, NotFound, Unreadable, WrongAnswer, WrongAnswers
-from app.db.entities import read_json
-from app.db.statements import Operation, Values
+from app.db.reader.entities import read_json
+from app.db.sql import Operation, Values
+from app.db.statements.answers import FIND_QUESTIONS
 from app.db.tables import QuestionKind
-from app.db.writes.answers import FIND_QUESTIONS
 
 MOST_ANSWERS = 500
 NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")

@@ -3,9 +3,9 @@
 from sqlalchemy import ColumnElement, FromClause, or_
 
 from app.care.context import Context
-from app.db.entities import is_final, is_own_draft
-from app.db.reads import Row, get_rows
-from app.db.selection import Wanted, Where
+from app.db.reader.entities import is_final, is_own_draft
+from app.db.reader.reads import Row, get_rows
+from app.db.reader.selection import Wanted, Where
 from app.db.tables import AnswerSet
 
 

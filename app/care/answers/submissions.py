@@ -6,9 +6,9 @@ from datetime import datetime
 from app.care.answers.reading import is_joined
 from app.care.assignments.reading import is_of_client, is_submitted_since
 from app.care.context import Context
-from app.db.entities import is_final
-from app.db.reads import Page, list_rows
-from app.db.selection import Wanted, Where, Window
+from app.db.reader.entities import is_final
+from app.db.reader.reads import Page, list_rows
+from app.db.reader.selection import Wanted, Where, Window
 from app.db.tables import AnswerSet
 
 

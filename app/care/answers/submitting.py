@@ -22,17 +22,22 @@ from app.care.answers.questions import (
     score_of,
     sorted_out,
 )
-from app.care.assignments.held import Held, holding, refuse_unless_complete, refuse_unless_running
+from app.care.assignments.locking import (
+    Held,
+    holding,
+    refuse_unless_complete,
+    refuse_unless_running,
+)
 from app.care.assignments.pending import changed_assignment, telling
 from app.care.context import Context, Role
 from app.care.errors import WrongAnswers, WrongState
-from app.db.reads import Row
-from app.db.selection import Viewpoint, Wanted
-from app.db.statements import Operation
+from app.db.reader.reads import Row
+from app.db.reader.selection import Viewpoint, Wanted
+from app.db.sql import Operation
+from app.db.statements.answers import ADD_SET, FIND_SUBMISSION
+from app.db.statements.assignments import COMPLETE, REOPEN, SKIP_REMINDERS
+from app.db.statements.sessions import RECOUNT
 from app.db.tables import Actor, AssignmentStatus, EventKind, SaveType
-from app.db.writes.answers import ADD_SET, FIND_SUBMISSION
-from app.db.writes.assignments import COMPLETE, REOPEN, SKIP_REMINDERS
-from app.db.writes.sessions import RECOUNT
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,19 @@ from app.care.bounds import check_moment
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
 from app.care.sessions.reading import time_state
-from app.db.entities import known_moment
-from app.db.reads import Row, rows_of_ids
-from app.db.selection import Viewpoint, Wanted
-from app.db.statements import Operation, Values
-from app.db.tables import Actor, Assignment, EventKind, TimeState
-from app.db.writes.events import TELL_OF_ASSIGNMENTS
-from app.db.writes.homework import (
+from app.db.reader.entities import known_moment
+from app.db.reader.reads import Row, rows_of_ids
+from app.db.reader.selection import Viewpoint, Wanted
+from app.db.sql import Operation, Values
+from app.db.statements.events import TELL_OF_ASSIGNMENTS
+from app.db.statements.homework import (
     ADD_ASSIGNMENTS,
     ADD_REMINDERS,
     COUNT_NEW_ASSIGNMENTS,
     LOCK_SESSION,
     MARK_BOOKS_ASSIGNED,
 )
+from app.db.tables import Actor, Assignment, EventKind, TimeState
 
 MOST_BOOKS = 50
 MOST_REMINDERS = 50

@@ -2,28 +2,28 @@
 
 from datetime import datetime
 
-from app.care.assignments.held import Held, holding, refuse_closed, refuse_unless_pending
 from app.care.assignments.homework import check_reminders
+from app.care.assignments.locking import Held, holding, refuse_closed, refuse_unless_pending
 from app.care.assignments.reading import get_my_assignments
 from app.care.bounds import check_moment
 from app.care.context import Context, Role
 from app.care.errors import Unreadable
 from app.care.sessions.opening import changed_session
-from app.db.entities import known_moment
-from app.db.reads import Row
-from app.db.selection import Viewpoint, Wanted
-from app.db.statements import Operation
-from app.db.tables import Actor, EventKind, ReminderState
-from app.db.writes.assignments import (
+from app.db.reader.entities import known_moment
+from app.db.reader.reads import Row
+from app.db.reader.selection import Viewpoint, Wanted
+from app.db.sql import Operation
+from app.db.statements.assignments import (
     DROP_SCHEDULED_REMINDERS,
     EXTEND,
     FIND_REMINDERS,
     SKIP_REMINDERS,
     WITHDRAW,
 )
-from app.db.writes.events import TELL_OF_ASSIGNMENTS
-from app.db.writes.homework import ADD_REMINDERS
-from app.db.writes.sessions import RECOUNT
+from app.db.statements.events import TELL_OF_ASSIGNMENTS
+from app.db.statements.homework import ADD_REMINDERS
+from app.db.statements.sessions import RECOUNT
+from app.db.tables import Actor, EventKind, ReminderState
 
 
 async def extend_assignment(

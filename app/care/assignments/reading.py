@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, FromClause, and_, literal_column
 
 from app.care.context import Context
 from app.care.sessions.reading import IN_TIME_STATE, NOW, Moments, is_running
-from app.db.entities import due_of, is_due
-from app.db.reads import CountedBy, Page, Row, get_rows, list_rows
-from app.db.selection import Order, Wanted, Where, Window
-from app.db.statements import id_parameter, moment_parameter, text_parameter
+from app.db.reader.entities import due_of, is_due
+from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows
+from app.db.reader.selection import Order, Wanted, Where, Window
+from app.db.sql import id_parameter, moment_parameter, text_parameter
 from app.db.tables import Assignment, AssignmentStatus, Session, TimeState
 
 # --- how late -------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from datetime import datetime
 from typing import Any
 
-from app.db.entities import as_moment
-from app.db.statements import Operation, Values
+from app.db.reader.entities import as_moment
+from app.db.sql import Operation, Values
+from app.db.statements.repeats import FIND_LATELY_ASSIGNED, FIND_THEIR_REMINDERS
 from app.db.tables import ReminderState
-from app.db.writes.repeats import FIND_LATELY_ASSIGNED, FIND_THEIR_REMINDERS
 
 
 def finding_repeated(values: Values, since: datetime) -> Operation[list[int] | None]:

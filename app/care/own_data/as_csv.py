@@ -8,7 +8,7 @@ from io import StringIO
 from typing import Any
 
 from app.care.own_data.as_json import rfc3339
-from app.db.own_data import Data
+from app.db.reader.own_data import Data
 
 HEADER = (
     "clientId", "clientName", "caregiverId", "caregiverName", "sessionId", "sessionTitle",

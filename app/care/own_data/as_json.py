@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from app.db.own_data import Data
+from app.db.reader.own_data import Data
 
 
 class JsonDocument:

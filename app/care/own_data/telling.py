@@ -7,8 +7,8 @@ from app.care.context import Context, Role
 from app.care.own_data.as_csv import CsvDocument
 from app.care.own_data.as_json import JsonDocument
 from app.db.audit.records import About
-from app.db.own_data import client_held, events_held, key_of, sessions_held
-from app.db.statements import Operation
+from app.db.reader.own_data import client_held, events_held, key_of, sessions_held
+from app.db.sql import Operation
 
 
 class DataFormat(StrEnum):

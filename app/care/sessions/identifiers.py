@@ -10,8 +10,8 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from math import ceil
 
-from app import counts
 from app.care.errors import RateLimited
+from app.telemetry import counters
 
 HOUR = 3600
 MOST_CAREGIVERS = 10_000
@@ -35,7 +35,7 @@ class IdentifierTries:
         while moments and moments[0] <= now - HOUR:
             moments.popleft()
         if len(moments) >= self.most:
-            counts.limits["client identifiers an hour"] += 1
+            counters.limits["client identifiers an hour"] += 1
             seconds = ceil(moments[0] + HOUR - now)
             raise RateLimited(seconds, "too many client identifiers were tried within an hour")
         moments.append(now)

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
-from app.care.assignments.held import CLOSED
 from app.care.assignments.homework import (
     Homework,
     adding_homework,
@@ -13,20 +12,20 @@ from app.care.assignments.homework import (
     choosing_books,
     values_of,
 )
+from app.care.assignments.locking import CLOSED
 from app.care.bounds import LONGEST_TEXT, LONGEST_TITLE, check_moment, check_text
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable, WrongState
 from app.care.sessions.identifiers import IdentifierTries
 from app.care.sessions.reading import get_my_sessions, time_state
 from app.care.sessions.rescheduling import moving_homework
-from app.db.entities import known_moment
-from app.db.reads import Row
-from app.db.selection import Viewpoint, Wanted
-from app.db.statements import Operation, Values
-from app.db.tables import Actor, EventKind, TimeState
-from app.db.writes.events import TELL_OF_SESSIONS
-from app.db.writes.homework import FIND_BOOKS
-from app.db.writes.sessions import (
+from app.db.reader.entities import known_moment
+from app.db.reader.reads import Row
+from app.db.reader.selection import Viewpoint, Wanted
+from app.db.sql import Operation, Values
+from app.db.statements.events import TELL_OF_SESSIONS
+from app.db.statements.homework import FIND_BOOKS
+from app.db.statements.sessions import (
     ADD_SESSION,
     CHANGE_SESSION,
     CLOSE_SESSION,
@@ -36,6 +35,7 @@ from app.db.writes.sessions import (
     RELATE,
     SKIP_REMINDERS_OF_SESSION,
 )
+from app.db.tables import Actor, EventKind, TimeState
 
 MOST_SESSIONS = 52
 MOST_DAYS = 366

@@ -8,9 +8,9 @@ from typing import TypeVar
 from sqlalchemy import ColumnElement, FromClause, and_, false, true
 
 from app.care.context import Context
-from app.db.reads import Page, Row, get_rows, list_rows
-from app.db.selection import Order, Wanted, Where, Window
-from app.db.statements import moment_parameter
+from app.db.reader.reads import Page, Row, get_rows, list_rows
+from app.db.reader.selection import Order, Wanted, Where, Window
+from app.db.sql import moment_parameter
 from app.db.tables import Session, TimeState
 
 NOW = moment_parameter("now")

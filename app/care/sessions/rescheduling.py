@@ -4,10 +4,15 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 
 from app.care.bounds import check_moment
-from app.db.entities import as_moment, known_moment
-from app.db.statements import Operation, Values
+from app.db.reader.entities import as_moment, known_moment
+from app.db.sql import Operation, Values
+from app.db.statements.sessions import (
+    FIND_PENDING,
+    FIND_SCHEDULED_REMINDERS,
+    MOVE_ASSIGNMENTS,
+    MOVE_REMINDERS,
+)
 from app.db.tables import ReminderState
-from app.db.writes.sessions import FIND_PENDING, FIND_SCHEDULED_REMINDERS, MOVE_ASSIGNMENTS, MOVE_REMINDERS
 
 
 def moving_homework(values: Values, by: timedelta) -> Operation[None]:

@@ -9,10 +9,17 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS, About
 from app.db.audit.sealing import ENTRY, FIND_RECORDS, RECORD
-from app.db.entities import Table, known_moment
-from app.db.reads import Page
-from app.db.selection import NEWEST, Window
-from app.db.statements import DatabaseKind, Operation, Statement, Values, count_parameter, id_parameter
+from app.db.reader.entities import Table, known_moment
+from app.db.reader.reads import Page
+from app.db.reader.selection import NEWEST, Window
+from app.db.sql import (
+    DatabaseKind,
+    Operation,
+    Statement,
+    Values,
+    count_parameter,
+    id_parameter,
+)
 from app.db.tables import AuditActor, AuditRecord, Contract
 
 

@@ -13,12 +13,12 @@ import orjson
 from sqlalchemy import Text, bindparam, insert, text
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.drivers import Database, DatabaseUnavailable
-from app.db.entities import table_of
-from app.db.selection import Shown
-from app.db.statements import Bulk, DatabaseKind, Operation, Statement, Values
+from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.db.reader.entities import table_of
+from app.db.reader.selection import Shown
+from app.db.sql import Bulk, DatabaseKind, Operation, Statement, Values
+from app.db.statements.events import TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS
 from app.db.tables import AuditActor, AuditRecord, Contract, EventKind, SaveType, moment_as_text
-from app.db.writes.events import TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS
 
 Result = TypeVar("Result")
 

@@ -19,8 +19,8 @@ from app.db.audit.sealing import (
     entries_of,
     seals,
 )
-from app.db.entities import known_moment, table_of
-from app.db.statements import (
+from app.db.reader.entities import known_moment, table_of
+from app.db.sql import (
     DatabaseKind,
     Operation,
     Statement,

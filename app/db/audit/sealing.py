@@ -10,8 +10,8 @@ from sqlalchemy import Select, Text, bindparam, insert, literal, select, text
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import DRAFTS
-from app.db.entities import table_of
-from app.db.statements import (
+from app.db.reader.entities import table_of
+from app.db.sql import (
     DatabaseKind,
     Operation,
     Statement,

@@ -10,9 +10,16 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, checkpoints
 from app.db.audit.sealing import BEFORE_ALL, ENTRY, RECORD, SEAL, Entry, Seal, chained, entries_of, seals
-from app.db.entities import known_moment
-from app.db.statements import DatabaseKind, Operation, Statement, Values, count_parameter, id_parameter
-from app.wording import counted
+from app.db.reader.entities import known_moment
+from app.db.sql import (
+    DatabaseKind,
+    Operation,
+    Statement,
+    Values,
+    count_parameter,
+    id_parameter,
+)
+from app.telemetry.wording import counted
 
 MOST_READ = 1000
 

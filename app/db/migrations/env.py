@@ -1,4 +1,4 @@
-"""Alembic's entry: runs on the connection that app/db/upkeep/migrate.py hands over."""
+"""Alembic's entry: runs on the connection that app/db/admin/migrate.py hands over."""
 
 from alembic import context
 from sqlmodel import SQLModel

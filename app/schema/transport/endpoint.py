@@ -20,8 +20,7 @@ from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOpe
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
-from app import counts
-from app.auth.door import Door
+from app.auth.authenticator import Door
 from app.care.context import Context
 from app.care.errors import (
     CannotVerify,
@@ -32,21 +31,12 @@ from app.care.errors import (
     NotSignedIn,
     RateLimited,
 )
-from app.care.once import KeyScope
-from app.db.drivers import DatabaseUnavailable
-from app.schema.errors import (
-    INTERNAL,
-    OVERLOADED,
-    TOO_COSTLY,
-    as_response,
-    refusal_at_the_door,
-    request_error,
-)
-from app.schema.schema import Schema
-from app.schema.transport.browsers import AllowedOrigins, with_headers
-from app.schema.transport.documents import DocumentRefused, Documents
-from app.schema.transport.event_stream import accepted, send_as_events, send_stream, takes_only_events
-from app.schema.transport.http import (
+from app.care.idempotency import KeyScope
+from app.db.drivers.interface import DatabaseUnavailable
+from app.http.cors import AllowedOrigins, with_headers
+from app.http.errors import OVERLOADED, request_error
+from app.http.idempotency import HEADER, answer_once, read_key
+from app.http.messages import (
     ENCODED,
     RETRY_AFTER,
     Reply,
@@ -56,12 +46,16 @@ from app.schema.transport.http import (
     request_id_of,
     send_reply,
 )
-from app.schema.transport.keyed import changes_in, once_for_operation, refuse_several
-from app.schema.transport.kinds import as_preferred
-from app.schema.transport.live import Entrance, LiveContext, is_subscription
-from app.schema.transport.posted import JSON, Posted, read_at_once, read_whole
-from app.schema.transport.retries import HEADER, answer_once, read_key
+from app.schema.errors import INTERNAL, TOO_COSTLY, as_response, refusal_at_the_door
+from app.schema.schema import Schema
+from app.schema.transport.content_negotiation import as_preferred
+from app.schema.transport.event_stream import accepted, send_as_events, send_stream, takes_only_events
+from app.schema.transport.idempotency import changes_in, once_for_operation, refuse_several
+from app.schema.transport.request_parsing import JSON, Posted, read_at_once, read_whole
+from app.schema.transport.subscriptions import Entrance, LiveContext, is_subscription
+from app.schema.transport.trusted_documents import DocumentRefused, Documents
 from app.schema.transport.websockets import Sockets
+from app.telemetry import counters
 
 logger = logging.getLogger("care.graphql")
 Answer = TypeVar("Answer")
@@ -217,9 +211,9 @@ class Endpoint(GraphQL[Context, None]):
             raise HTTPException(400, said) from error
         if self.documents.names:
             name = self.documents.called(posted)
-            counts.operations[name].add(perf_counter() - began)
+            counters.operations[name].add(perf_counter() - began)
             if result.errors:
-                counts.operation_faults[name] += 1
+                counters.operation_faults[name] += 1
         return result
 
     async def run_any(self, request: Request, context: Context) -> Reply:

@@ -7,13 +7,13 @@ from contextlib import aclosing
 import orjson
 from starlette.types import Receive, Scope, Send
 
-from app import counts
 from app.engine.schema import PreparingSchema
-from app.load import Load
+from app.http.messages import HEADERS, Reply
 from app.schema.errors import as_response
-from app.schema.transport.http import HEADERS, Reply
-from app.schema.transport.live import LiveContext, results_of
-from app.schema.transport.posted import Posted
+from app.schema.transport.request_parsing import Posted
+from app.schema.transport.subscriptions import LiveContext, results_of
+from app.server.admission import Load
+from app.telemetry import counters
 
 EVENT_STREAM = "text/event-stream"
 KINDS_OF_JSON = ("application/json", "application/graphql-response+json", "*/*")
@@ -68,7 +68,7 @@ async def send_stream(
     load: Load = scope["state"]["load"]
     load.lasts()
     scope["state"]["status"] = 0
-    counts.streams["begun"] += 1
+    counters.streams["begun"] += 1
     await send_start(scope, send, context.request_id)
     sending = asyncio.create_task(send_events(send, schema, posted, context))
     gone = asyncio.create_task(until_gone(receive))
@@ -77,7 +77,7 @@ async def send_stream(
         while not (await asyncio.wait(both, timeout=HEARTBEAT_SECONDS, return_when=FIRST_COMPLETED))[0]:
             await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
     finally:
-        counts.streams["ended"] += 1
+        counters.streams["ended"] += 1
         for task in both:
             task.cancel()
         await asyncio.wait(both)

@@ -6,7 +6,7 @@ import orjson
 from graphql import GraphQLError, OperationDefinitionNode, parse, validate
 
 from app.schema.schema import Schema
-from app.schema.transport.documents import Documents
+from app.schema.transport.trusted_documents import Documents
 from app.settings import Settings, SettingsError, Trust
 
 NAME = "CARE_TRUSTED_MANIFEST"

@@ -34,14 +34,15 @@ from strawberry.types import ExecutionResult
 from strawberry.types.execution import PreExecutionError
 
 from app.care.errors import CareError, NotAllowed, NotSignedIn, RateLimited, TooManyListening
-from app.db.drivers import DatabaseUnavailable
+from app.db.drivers.interface import DatabaseUnavailable
 from app.engine.schema import PreparingSchema
-from app.schema.errors import INTERNAL, OVERLOADED, as_response, refusal_at_the_door, request_error
-from app.schema.transport.browsers import AllowedOrigins
-from app.schema.transport.documents import DocumentRefused, Documents
-from app.schema.transport.http import request_id_of
-from app.schema.transport.live import Entrance, is_subscription, results_of
-from app.schema.transport.posted import Posted, is_named
+from app.http.cors import AllowedOrigins
+from app.http.errors import OVERLOADED, request_error
+from app.http.messages import request_id_of
+from app.schema.errors import INTERNAL, as_response, refusal_at_the_door
+from app.schema.transport.request_parsing import Posted, is_named
+from app.schema.transport.subscriptions import Entrance, is_subscription, results_of
+from app.schema.transport.trusted_documents import DocumentRefused, Documents
 
 logger = logging.getLogger("care.graphql")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import strawberry
 
-from app.db.plans import Row
+from app.db.reader.plans import Row
 from app.db.tables import Question, SaveType
 from app.schema.types.node import Node, global_id, id_field, needing
 from app.schema.types.people import Caregiver

@@ -6,8 +6,8 @@ from typing import Any
 import strawberry
 
 from app.care.assignments.reading import LatenessState, lateness
-from app.db.entities import as_moment, known_moment
-from app.db.plans import Row
+from app.db.reader.entities import as_moment, known_moment
+from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, FeedbackStatus, ReminderState
 from app.schema.types.answers import AnswerSet, Feedback
 from app.schema.types.books import Book, Module

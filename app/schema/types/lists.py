@@ -11,11 +11,11 @@ from typing import Annotated, Any, Generic, TypeVar
 import strawberry
 
 from app.care.errors import Unreadable
-from app.db.entities import Table
-from app.db.plans import Row
-from app.db.reads import Page
-from app.db.selection import After as Place
-from app.db.selection import Order, Window
+from app.db.reader.entities import Table
+from app.db.reader.plans import Row
+from app.db.reader.reads import Page
+from app.db.reader.selection import After as Place
+from app.db.reader.selection import Order, Window
 from app.db.tables import moment_as_text
 from app.schema.types.node import COMPUTES, read_number
 

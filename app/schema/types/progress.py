@@ -8,8 +8,8 @@ from graphql import GraphQLField, get_named_type
 
 from app.care import progress
 from app.care.assignments.reading import is_of_book
-from app.db.plans import Row
-from app.db.selection import Where, Window
+from app.db.reader.plans import Row
+from app.db.reader.selection import Where, Window
 from app.db.tables import Book
 from app.schema.selection import Asked, Fields, Selection
 from app.schema.types.node import COMPUTES, gathering, read_id

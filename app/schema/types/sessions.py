@@ -8,7 +8,7 @@ import strawberry
 
 from app.care.assignments.reading import ORDERS, AssignmentOrder, of_status
 from app.care.sessions.reading import time_state
-from app.db.plans import Row
+from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, TimeState
 from app.schema.types.lists import PAGE, After, Connection, First, page_key
 from app.schema.types.node import COMPUTES, Node, needing

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from app.db.drivers import DatabaseError
+from app.db.drivers.interface import DatabaseError
 
 revision = "0005"
 down_revision = "0004"

@@ -1,0 +1,140 @@
+"""Where requests come in: from an Authorization header to a context with its viewer."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import select
+
+from app.auth.keys import Key
+from app.auth.refusals import Reason, refusal_for
+from app.auth.tokens import LONGEST_TOKEN, Identity, Verifier
+from app.care.allowance import Allowances
+from app.care.context import Context, Role, Viewer, utc_now
+from app.care.errors import CareError
+from app.care.sessions.identifiers import IdentifierTries
+from app.db.audit.records import Recorder
+from app.db.drivers.interface import Database
+from app.db.reader.entities import Table, table_of
+from app.db.sql import Operation, Statement, text_parameter
+from app.db.tables import Caregiver, Client, Contract
+
+
+def find_account(table: Table) -> Statement:
+    account = table_of(table).c
+    return Statement(
+        lambda kind: select(account.id, account.is_disabled).where(
+            account.user_name == text_parameter("user")
+        )
+    )
+
+
+ACCOUNT = {Role.CAREGIVER: find_account(Caregiver), Role.CLIENT: find_account(Client)}
+
+
+def viewer_for(identity: Identity) -> Operation[Viewer]:
+    found = yield ACCOUNT[identity.role], {"user": identity.user}
+    if not found:
+        raise refusal_for(Reason.UNKNOWN_ACCOUNT)
+    if found[0][1]:
+        raise refusal_for(Reason.DISABLED_ACCOUNT)
+    return Viewer(identity.role, found[0][0])
+
+
+def token_in(authorization: str) -> str:
+    """RFC 6750: the scheme in any case, one or more spaces, the token."""
+    scheme, _, rest = authorization.partition(" ")
+    token = rest.strip(" ")
+    if scheme.lower() != "bearer" or not token or " " in token:
+        raise refusal_for(Reason.HEADER)
+    if len(token) > LONGEST_TOKEN:
+        raise refusal_for(Reason.MALFORMED)
+    return token
+
+
+# An account that is disabled is shut this much later at most (docs/decisions/0009).
+ACCOUNT_SECONDS = 5
+
+
+@dataclass(frozen=True)
+class Entered:
+    """The viewer of an accepted token, and until when its account is not read again."""
+
+    viewer: Viewer
+    application: str
+    expiry: float  # of the token, by the wall clock
+    until: float  # by the monotonic clock
+    keys: list[Key]
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where requests of both contracts come in."""
+
+    db: Database
+    recorder: Recorder | None  # of the audit trail
+    verifier: Verifier
+    time_zone: str
+    clock: Callable[[], datetime] = utc_now
+    allowances: Allowances | None = None
+    tries: IdentifierTries | None = None
+    ticks: Callable[[], float] = time.monotonic
+    entered: dict[str, Entered] = field(default_factory=dict, compare=False)  # by token
+
+    async def open(
+        self, authorization: str | None, request_id: str, contract: Contract = Contract.GRAPHQL
+    ) -> Context:
+        """The context of a request. Without a token there is no viewer; a bad token is refused."""
+        now = self.clock()
+        viewer, application = None, ""
+        if authorization is not None:
+            try:
+                viewer, application = await self.enter(token_in(authorization), now)
+            except CareError as refusal:
+                self.verifier.refusals.note(refusal, request_id)
+                raise
+        return Context(
+            viewer,
+            self.db,
+            now,
+            request_id,
+            self.time_zone,
+            contract=contract,
+            recorder=self.recorder,
+            allowance=self.allowances.of(viewer) if self.allowances and viewer else None,
+            tries=self.tries,
+            application=application,
+        )
+
+    async def enter(self, token: str, now: datetime) -> tuple[Viewer, str]:
+        """Who asks, and by which application."""
+        known = self.entered.get(token)
+        if (
+            known
+            and self.ticks() < known.until
+            and now.timestamp() < known.expiry
+            and known.keys is self.verifier.keys.keys
+        ):
+            return known.viewer, known.application
+        since = self.ticks()
+        identity = await self.verifier.identity(token, now)
+        viewer = await self.db.read(viewer_for(identity))
+        self.remember(token, viewer, since)
+        return viewer, identity.application
+
+    async def identity_of(self, authorization: str, now: datetime) -> Identity:
+        return await self.verifier.identity(token_in(authorization), now)
+
+    def remember(self, token: str, viewer: Viewer, since: float) -> None:
+        """For a moment, and no longer than the token itself is remembered."""
+        verified = self.verifier.remembered.get(token)
+        keys = self.verifier.keys.keys
+        if verified is None or keys is not self.verifier.remembered_keys:  # they changed just now
+            return
+        self.entered.pop(token, None)
+        while len(self.entered) >= self.verifier.settings.token_cache:
+            del self.entered[next(iter(self.entered))]  # the oldest
+        identity, until = verified
+        until = min(until, since + ACCOUNT_SECONDS)
+        self.entered[token] = Entered(viewer, identity.application, identity.expiry, until, keys)

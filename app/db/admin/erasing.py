@@ -1,0 +1,162 @@
+"""Erases a client, in the tables and then in the files under them (docs/decisions/0018)."""
+
+import asyncio
+import sqlite3
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import or_, select
+from sqlalchemy.sql.elements import ClauseElement
+
+from app.db.admin.accounts import AccountRefused
+from app.db.admin.orm import connect_postgres
+from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason_of, sqlite_path
+from app.db.drivers.sqlite import connect_sqlite
+from app.db.reader.entities import known_moment, table_of
+from app.db.reader.reads import CAREGIVERS_OF_CLIENT
+from app.db.sql import (
+    DatabaseKind,
+    Operation,
+    Statement,
+    Values,
+    id_parameter,
+    text_parameter,
+)
+from app.db.statements.erasing import (
+    BLANK_ANSWERS,
+    BLANK_FEEDBACKS,
+    DROP_DRAFT_ANSWERS,
+    DROP_DRAFTS,
+    ERASE_CLIENT,
+    ERASE_SESSIONS,
+    FIND_TOLD,
+    FORGET_DELIVERIES,
+    FORGET_KEPT_ANSWERS,
+    HOLD_CLIENT,
+    HOLD_KEPT_ANSWERS,
+    HOLD_SESSIONS,
+    SKIP_REMINDERS,
+)
+from app.db.statements.events import TELL_OF_SESSIONS
+from app.db.tables import Actor, Client, EventKind
+
+WRITTEN = "client, session, reminder, answer_set, answer, feedback, delivery, kept_answer"
+
+
+@dataclass(frozen=True)
+class Erased:
+    """How much of what an erasing found, and in whose care."""
+
+    caregivers: list[int]
+    sessions: int
+    drafts: int
+    answers: int
+    feedbacks: int
+
+
+@dataclass(frozen=True)
+class Named:
+    id: int
+    name: str
+
+
+def find_client(kind: DatabaseKind) -> ClauseElement:
+    client = table_of(Client).c
+    is_named = or_(client.user_name == text_parameter("user"), client.id == id_parameter("client"))
+    return select(client.id, client.name).where(is_named)
+
+
+FIND_CLIENT = Statement(find_client)
+
+
+def finding_client(user: str | None, client_id: int | None) -> Operation[Named]:
+    """By the name of the account, or by the number, which is left when the name is gone."""
+    found = yield FIND_CLIENT, {"user": user, "client": client_id}
+    if not found:
+        raise AccountRefused("there is no such client")
+    return Named(*found[0])
+
+
+def find_erased(kind: DatabaseKind) -> ClauseElement:
+    client = table_of(Client).c
+    return select(client.id, client.erase_date).where(client.erase_date.is_not(None)).order_by(client.id)
+
+
+FIND_ERASED = Statement(find_erased)
+
+
+def finding_erased() -> Operation[list[tuple[int, datetime]]]:
+    return [(id, known_moment(moment)) for id, moment in (yield FIND_ERASED, {})]
+
+
+def erasing(client_id: int, now: datetime) -> Operation[Erased]:
+    """The whole change in one transaction. Done again it finds what came since, and tells of that alone."""
+    values: Values = {"client": client_id, "now": now}
+    yield HOLD_KEPT_ANSWERS, values  # first: a change that claims a key locks in the same order
+    yield HOLD_CLIENT, values
+    sessions: dict[int, list[int]] = defaultdict(list)
+    for session_id, caregiver_id in (yield HOLD_SESSIONS, values):
+        sessions[caregiver_id].append(session_id)
+    related = {row[0] for row in (yield CAREGIVERS_OF_CLIENT, values)}
+    values["caregivers"] = sorted({*related, *sessions})
+    told = {row[0] for row in (yield FIND_TOLD, values)}
+
+    yield ERASE_CLIENT, values
+    yield ERASE_SESSIONS, values
+    yield SKIP_REMINDERS, values
+    yield DROP_DRAFT_ANSWERS, values
+    drafts = yield DROP_DRAFTS, values
+    answers = yield BLANK_ANSWERS, values
+    feedbacks = yield BLANK_FEEDBACKS, values
+    yield FORGET_KEPT_ANSWERS, values
+    yield FORGET_DELIVERIES, values
+    said = {**values, "event": EventKind.CLIENT_ERASED, "actor": Actor.SERVICE}
+    for caregiver_id, of_caregiver in sessions.items():
+        untold = [session_id for session_id in of_caregiver if session_id not in told]
+        yield TELL_OF_SESSIONS, {**said, "caregiver": caregiver_id, "sessions": untold}
+    return Erased(
+        values["caregivers"],
+        sum(map(len, sessions.values())),
+        len(drafts),
+        len(answers),
+        len(feedbacks),
+    )
+
+
+# --- the files under the tables -------------------------------------------------------------------
+
+
+async def clean(url: str, client_id: int) -> None:
+    """Takes what was erased out of the files too, as far as the database does that when it is told to."""
+    try:
+        if url.startswith("sqlite:///"):
+            await asyncio.to_thread(clean_sqlite, sqlite_path(url))
+        else:
+            await clean_postgres(url)
+    except Exception as fault:
+        if not (is_fault_of_database(fault) or isinstance(fault, OSError)):
+            raise
+        raise DatabaseError(
+            f"the client is erased, but the files of the database still hold what was ({reason_of(fault)}); "
+            f"run `care-gateway erase --id {client_id}` again"
+        ) from None
+
+
+def clean_sqlite(path: Path) -> None:
+    """Pages that were rewritten long ago may hold a copy, and so does the log until it is emptied."""
+    with closing(connect_sqlite(path)) as connection:
+        connection.execute("VACUUM")
+        is_busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    if is_busy:
+        raise sqlite3.OperationalError("a long read holds the write-ahead log")
+
+
+async def clean_postgres(url: str) -> None:
+    connection = await connect_postgres(url)
+    try:
+        await connection.execute(f"VACUUM {WRITTEN}")
+    finally:
+        await connection.close()

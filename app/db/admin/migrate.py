@@ -1,0 +1,94 @@
+"""Brings a database to the newest tables, and tells whether it is there."""
+
+import sqlite3
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, text
+
+from app.db.admin.orm import connected
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import DatabaseError, sqlite_path
+from app.db.sql import Operation, Statement
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+FOLDER = Path(__file__).parent.parent / "migrations"
+MIGRATE_LOCK = 4_207_190_211  # of one database: a second `migrate` waits for the first
+NEWER_ADVICE = (
+    "start the newer version again, or restore the backup from before the upgrade "
+    '(docs/upgrading.md, "Back again")'
+)
+VERSION = Statement(lambda kind: text("SELECT version_num FROM alembic_version"))
+
+
+def config(connection: Connection | None = None) -> "Config":
+    from alembic.config import Config  # Alembic takes long to load, and every process asks for the versions
+
+    found = Config()
+    found.set_main_option("script_location", str(FOLDER))
+    found.attributes["connection"] = connection
+    return found
+
+
+@cache
+def newest_version() -> str:
+    """By the names of the files, which are numbered."""
+    return max(path.name.partition("_")[0] for path in (FOLDER / "versions").glob("*.py"))
+
+
+def stored_version() -> Operation[str | None]:
+    rows = yield VERSION, {}
+    return rows[0][0] if rows else None
+
+
+async def migrate(url: str) -> str | None:
+    """Returns the version that the tables had before; None where there were none."""
+    if url.startswith("sqlite:///"):
+        make_sqlite_file(sqlite_path(url))
+    else:
+        await (await open_database(url, 1)).close()  # which says in a sentence what is wrong with it
+    async with connected(url) as connection:
+        return await connection.run_sync(upgrade)
+
+
+def upgrade(connection: Connection) -> str | None:
+    from alembic import command
+    from alembic.runtime.migration import MigrationContext
+
+    if connection.dialect.name == "postgresql":  # SQLite has one writer, and this one has begun
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATE_LOCK})"))
+    before = MigrationContext.configure(connection).get_current_revision()
+    refuse_newer(before)
+    command.upgrade(config(connection), "head")
+    return before
+
+
+def refuse_newer(version: str | None) -> None:
+    """Tables are never migrated back: this version cannot know what a newer one stores in them."""
+    if is_newer(version):
+        raise DatabaseError(
+            f"the tables are those of a newer version, {version}, and this version knows them up to "
+            f"{newest_version()}: {NEWER_ADVICE}"
+        )
+
+
+def is_newer(version: str | None) -> bool:
+    return version is not None and version > newest_version()
+
+
+def make_sqlite_file(path: Path) -> None:
+    """Write-ahead logging is a property of the file: readers and the writer do not wait for each other."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        connection = sqlite3.connect(path)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        finally:
+            connection.close()
+        path.chmod(0o600)
+    except (OSError, sqlite3.Error) as error:
+        raise DatabaseError(f"the database at {path} cannot be made: {error}") from None

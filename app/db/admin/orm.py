@@ -1,0 +1,56 @@
+"""SQLAlchemy's own way to the database, for what is seldom: migrations and accounts."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from app.db.drivers.sqlite import prepare_sqlite
+
+
+def make_engine(url: str) -> AsyncEngine:
+    if not url.startswith("sqlite:///"):
+        # asyncpg reads the address itself, as it does when serving: SQLAlchemy knows other parameters in it.
+        return create_async_engine("postgresql+asyncpg://", async_creator=lambda: connect_postgres(url))
+    engine = create_async_engine(f"sqlite+aiosqlite:///{url.removeprefix('sqlite:///')}")
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin below, not where the driver guesses
+        prepare_sqlite(connection)
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: Any) -> None:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+async def connect_postgres(url: str) -> Any:
+    import asyncpg
+
+    return await asyncpg.connect(url)
+
+
+@asynccontextmanager
+async def transaction(url: str) -> AsyncIterator[AsyncSession]:
+    """One transaction: committed at the end of the block, rolled back when the block raises."""
+    engine = make_engine(url)
+    try:
+        async with AsyncSession(engine, expire_on_commit=False) as tx, tx.begin():
+            yield tx
+    finally:
+        await engine.dispose()
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[AsyncConnection]:
+    engine = make_engine(url)
+    try:
+        async with engine.begin() as connection:
+            yield connection
+    finally:
+        await engine.dispose()

@@ -1,0 +1,220 @@
+"""One thread writes to SQLite: what waits at the same time shares one commit, and one wait for the disk."""
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import perf_counter, sleep
+from typing import Any, TypeVar
+
+from app.db.drivers.interface import DatabaseUnavailable, Failed, run_steps
+from app.db.sql import Operation, Step
+from app.telemetry import counters
+
+Result = TypeVar("Result")
+
+MOST_TOGETHER = 64
+GATHERING_SECONDS = 0.001  # what several write at the same time comes in one after the other
+ENDED = "the database writer has ended; nothing was changed"
+ENDED_MEANWHILE = "the database writer has ended; whether the change was kept is not known"
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """An operation that somebody waits for, and what became of it."""
+
+    operation: Operation[Any]
+    future: asyncio.Future[Any]
+    result: Any = None
+    fault: BaseException | None = None
+
+
+class Writer:
+    """`run` runs a step on a connection; an operation hears of a fault only while its transaction stands.
+
+    The thread survives every exception of an operation. A fault elsewhere ends the thread: then every caller
+    gets DatabaseUnavailable, and `failed` is called.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        run: Callable[[sqlite3.Connection, Step], list[Any]],
+        failed: Failed,
+    ) -> None:
+        self.connect = connect
+        self.run = run
+        self.failed = failed
+        self.has_ended = False
+        self.unanswered: set[Waiting] = set()
+        self.connection: sqlite3.Connection | None = None
+        self.has_company = False  # were there several in the last group?
+        self.queue: SimpleQueue[Waiting | None] = SimpleQueue()
+        # A daemon: a process that forgets to close must still end, and SQLite bears that at any moment.
+        self.thread = Thread(target=self.work, name="writer", daemon=True)
+        self.thread.start()
+
+    async def write(self, operation: Operation[Result]) -> Result:
+        waiting = Waiting(operation, asyncio.get_running_loop().create_future())
+        self.unanswered.add(waiting)
+        try:
+            if self.has_ended:  # checked after `add`: the thread sets it before it answers what is unanswered
+                raise DatabaseUnavailable(ENDED)
+            self.queue.put(waiting)
+            return await waiting.future  # type: ignore[no-any-return]
+        finally:
+            self.unanswered.discard(waiting)
+
+    def close(self) -> None:
+        """Waits for what waits."""
+        self.queue.put(None)
+        self.thread.join()
+
+    # --- in the thread ---
+
+    def work(self) -> None:
+        try:
+            while self.work_on_a_group():
+                pass
+        except BaseException as fault:
+            self.end(fault)
+        finally:
+            self.drop_connection()
+
+    def end(self, fault: BaseException) -> None:
+        self.has_ended = True
+        try:
+            left = list(self.unanswered)
+            for one in left:
+                one.fault = DatabaseUnavailable(ENDED_MEANWHILE)
+                one.fault.__cause__ = fault
+            answer(left)
+        finally:
+            self.failed("the database writer", fault)
+
+    def work_on_a_group(self) -> bool:
+        waiting = self.next_group()
+        self.has_company = len(waiting) > 1
+        is_last = waiting[-1] is None
+        group = deque(one for one in waiting if one is not None)
+        while group:
+            answer(self.commit_together(group))
+        return not is_last
+
+    def next_group(self) -> list[Waiting | None]:
+        """All that waits now, but no more than is fair to the first of them. None comes last of all.
+
+        Who had company the last time waits a moment for it: that saves commits, and waits for the disk.
+        """
+        group = [self.queue.get()]
+        if self.has_company:
+            sleep(GATHERING_SECONDS)
+        while group[-1] is not None and len(group) < MOST_TOGETHER:
+            try:
+                group.append(self.queue.get_nowait())
+            except Empty:
+                break
+        return group
+
+    def commit_together(self, group: deque[Waiting]) -> list[Waiting]:
+        """Runs the group in one transaction; takes out of it what ran, which is all unless SQLite gave up."""
+        ran: list[Waiting] = []
+        is_alone = len(group) == 1
+        try:
+            connection = self.connection = self.connection or self.connect()
+            began = perf_counter()
+            connection.execute("BEGIN IMMEDIATE")
+        except BaseException as fault:
+            ran.extend(group)
+            group.clear()
+            fail_together(ran, fault)
+            return ran
+        try:
+            while group:
+                one = group.popleft()
+                if one.future.cancelled():  # nobody waits any more
+                    one.operation.close()
+                    continue
+                ran.append(one)
+                self.run_by_itself(connection, one, is_alone)
+            if connection.in_transaction or not is_alone:
+                connection.execute("COMMIT")
+        except BaseException as fault:
+            self.roll_back(connection)
+            fail_together(ran, fault)
+        else:
+            counters.commits.add(perf_counter() - began)
+            counters.committed.add(len(ran))
+        return ran
+
+    def run_by_itself(self, connection: sqlite3.Connection, one: Waiting, is_alone: bool) -> None:
+        """What an operation breaks is undone and its own; raises only if the whole transaction is lost.
+
+        For one that is alone the transaction does what a savepoint does for the others, which keeps copies:
+        of much where somebody imports.
+        """
+        if not is_alone:
+            connection.execute("SAVEPOINT operation")
+        try:
+            one.result = run_steps(one.operation, partial(self.run, connection))
+        except BaseException as fault:
+            if not connection.in_transaction:  # SQLite ended it: a full disk, an I/O error
+                raise
+            connection.execute("ROLLBACK" if is_alone else "ROLLBACK TO operation")
+            one.fault = as_exception(fault)
+        if not is_alone:
+            connection.execute("RELEASE operation")
+
+    def roll_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self.drop_connection()  # nothing can be done on it any more; the next group opens another
+
+    def drop_connection(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+
+def as_exception(fault: BaseException) -> Exception:
+    """SystemExit and its kind would end the caller's event loop."""
+    if isinstance(fault, Exception):
+        return fault
+    error = RuntimeError(f"an operation raised {type(fault).__name__}")
+    error.__cause__ = fault
+    return error
+
+
+def fail_together(ran: list[Waiting], fault: BaseException) -> None:
+    """Those that were refused too: what they were refused for may have been a neighbour's, now undone."""
+    cause = fault.__cause__ if isinstance(fault, DatabaseUnavailable) else fault
+    for one in ran:
+        one.fault = DatabaseUnavailable()
+        one.fault.__cause__ = cause
+
+
+def answer(ran: list[Waiting]) -> None:
+    """Wakes each event loop once, however many of its callers are answered."""
+    loops = {one.future.get_loop() for one in ran}
+    for loop in loops:
+        mine = [one for one in ran if one.future.get_loop() is loop]
+        try:
+            loop.call_soon_threadsafe(settle, mine)
+        except RuntimeError:  # it has been closed: nobody waits there any more
+            continue
+
+
+def settle(ran: list[Waiting]) -> None:
+    for one in ran:
+        if one.future.done():  # cancelled meanwhile: what was written stays written
+            continue
+        if one.fault is not None:
+            one.future.set_exception(one.fault)
+        else:
+            one.future.set_result(one.result)

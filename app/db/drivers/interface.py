@@ -1,0 +1,95 @@
+"""What the two databases share: how one is opened and asked, and what it says when it cannot answer."""
+
+import logging
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from app.db.sql import Operation, Step
+
+Result = TypeVar("Result")
+Failed = Callable[[str, BaseException], None]  # called with the part of a driver that ended, from any thread
+
+logger = logging.getLogger("care.database")
+
+
+class DatabaseError(Exception):
+    """The database cannot be opened or is not fit; the message is one sentence for the operator."""
+
+
+class DatabaseUnavailable(Exception):
+    """Locked, full, gone: no mistake of who asks, and the same may work later. The cause says more."""
+
+    def __init__(self, message: str = "the database cannot take this now; nothing was changed") -> None:
+        super().__init__(message)
+
+
+def is_fault_of_database(error: BaseException) -> bool:
+    """What an operator can mend, and no mistake in the code."""
+    if isinstance(error, DatabaseUnavailable | sqlite3.OperationalError | TimeoutError):
+        return True
+    return type(error).__module__.startswith("asyncpg.")  # imported only where PostgreSQL is used
+
+
+def reason_of(fault: BaseException) -> str:
+    """What the database itself said, as far as it said anything."""
+    return str(fault.__cause__ or "") or str(fault)
+
+
+class Occupancy(NamedTuple):
+    """Connections that are open, those of them that are idle, how many there may be; and writes that wait."""
+
+    open: int
+    idle: int
+    most: int
+    writes_waiting: int = 0
+
+
+class Database(Protocol):
+    """Runs an operation whole: a read on one snapshot, a write in one transaction."""
+
+    async def read(self, operation: Operation[Result]) -> Result: ...
+
+    async def write(self, operation: Operation[Result]) -> Result: ...
+
+    async def close(self) -> None: ...
+
+    def occupancy(self) -> Occupancy: ...
+
+
+def log_failure(part: str, fault: BaseException) -> None:
+    logger.critical("%s has ended", part, exc_info=fault)
+
+
+def sqlite_path(url: str) -> Path:
+    return Path(url.removeprefix("sqlite:///"))
+
+
+def place_of(url: str) -> str:
+    """Which database it is, as it may be told: without whoever opens it, and how."""
+    if url.startswith("sqlite:"):
+        return str(sqlite_path(url).absolute())
+    parts = urlsplit(url)
+    return f"{parts.netloc.rpartition('@')[2]}{unquote(parts.path)}"
+
+
+def run_steps(
+    operation: Operation[Result], run: Callable[[Step], list[Any]], step: Step | None = None
+) -> Result:
+    """Runs an operation to its end. One that was begun elsewhere goes on at the step it waits for."""
+    try:
+        step = step or next(operation)
+        while True:
+            try:
+                rows = run(step)
+            except DatabaseUnavailable:
+                operation.close()  # nothing that it could do about it
+                raise
+            except Exception as fault:
+                step = operation.throw(fault)  # an operation may know what a broken constraint means
+            else:
+                step = operation.send(rows)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]

@@ -1,0 +1,151 @@
+"""PostgreSQL: each operation runs on a connection of a pool."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from time import perf_counter
+from typing import Any, TypeVar
+
+from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, Occupancy
+from app.db.sql import Bulk, Operation, Step
+from app.telemetry import counters
+
+try:
+    import asyncpg
+except ImportError:
+    raise DatabaseError("PostgreSQL needs asyncpg; install the project with its extra `postgres`") from None
+
+Result = TypeVar("Result")
+
+OLDEST_POSTGRES = 15  # major version: the oldest that its makers maintain
+ACQUIRE_SECONDS = 10  # as long as a write to SQLite waits for a lock
+
+UNAVAILABLE = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InsufficientResourcesError,  # a full disk, too many connections
+    asyncpg.LockNotAvailableError,  # whoever holds it takes long
+    asyncpg.OperatorInterventionError,  # it is being stopped or started
+    asyncpg.PostgresSystemError,  # an I/O error
+    asyncpg.TransactionRollbackError,  # a deadlock, of which this one was to give way
+    asyncpg.InternalClientError,  # "cannot switch to state": the server died in the middle of an answer
+)
+
+
+class PostgresDatabase:
+    def __init__(self, pool: Any, acquire_seconds: float | None) -> None:
+        self.pool = pool
+        self.acquire_seconds = acquire_seconds
+
+    async def read(self, operation: Operation[Result]) -> Result:
+        began = perf_counter()
+        result = await self.run_transaction(operation, isolation="repeatable_read", readonly=True)
+        counters.reads_on_connections.add(perf_counter() - began)
+        return result
+
+    async def write(self, operation: Operation[Result]) -> Result:
+        began = perf_counter()
+        result = await self.run_transaction(operation)
+        counters.writes.add(perf_counter() - began)
+        return result
+
+    async def run_transaction(self, operation: Operation[Result], **kind: Any) -> Result:
+        try:
+            connection = await self.pool.acquire(timeout=self.acquire_seconds)
+        except Exception as fault:  # whatever it is, nothing was asked yet
+            raise DatabaseUnavailable from fault
+        try:
+            transaction = connection.transaction(**kind)
+            with telling_unavailable():
+                await transaction.start()
+            try:
+                result = await run_steps_on_postgres(connection, operation)
+            except BaseException:
+                with suppress(Exception):  # on a connection that is gone there is nothing to undo
+                    await transaction.rollback()
+                raise
+            with telling_unavailable("the database went away; whether the change was kept is not known"):
+                await transaction.commit()
+            return result
+        finally:
+            with suppress(Exception):  # it has been closed then, and what was done on it stays done
+                await self.pool.release(connection)
+
+    def occupancy(self) -> Occupancy:
+        return Occupancy(self.pool.get_size(), self.pool.get_idle_size(), self.pool.get_max_size())
+
+    async def close(self) -> None:
+        await self.pool.close()
+
+
+async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
+    try:
+        pool = await asyncpg.create_pool(url, min_size=1, max_size=connections, command_timeout=patience)
+    except (
+        ValueError
+    ) as error:  # its text would quote a part of the address, which may be one of the password
+        if str(error).startswith("`sslmode` parameter must be"):  # quotes nothing
+            raise DatabaseError(f"the address of the PostgreSQL database cannot be used: {error}") from None
+        raise DatabaseError(
+            "the address of the PostgreSQL database cannot be read; "
+            "what is special in a user name or password is written as %XX"
+        ) from None
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        reason = str(error) or "it does not answer"
+        raise DatabaseError(f"the PostgreSQL database cannot be opened: {reason}") from None
+    await refuse_old_server(pool)
+    return PostgresDatabase(pool, None if patience is None else ACQUIRE_SECONDS)
+
+
+async def refuse_old_server(pool: Any) -> None:
+    async with pool.acquire() as connection:
+        version = connection.get_server_version()
+    if version.major < OLDEST_POSTGRES:
+        await pool.close()
+        raise DatabaseError(
+            f"PostgreSQL {version.major}.{version.minor} is too old; {OLDEST_POSTGRES} or newer is needed"
+        )
+
+
+@contextmanager
+def telling_unavailable(*message: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as fault:
+        if is_unavailable(fault):
+            raise DatabaseUnavailable(*message) from fault
+        raise
+
+
+def is_unavailable(fault: Exception) -> bool:
+    # asyncpg says with one class that it is closed and that it was called wrongly; only the text differs.
+    is_closed = type(fault) is asyncpg.InterfaceError and "clos" in str(fault)
+    return is_closed or isinstance(fault, UNAVAILABLE)
+
+
+async def run_steps_on_postgres(connection: Any, operation: Operation[Result]) -> Result:
+    try:
+        step = next(operation)
+        while True:
+            try:
+                with telling_unavailable():
+                    rows = await run_on_postgres(connection, step)
+            except DatabaseUnavailable:
+                raise  # nothing that the operation could do about it
+            except Exception as fault:
+                step = operation.throw(fault)
+            else:
+                step = operation.send(rows)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        operation.close()
+
+
+async def run_on_postgres(connection: Any, step: Step) -> list[Any]:
+    if isinstance(step, Bulk):
+        await connection.copy_records_to_table(step.table, records=step.rows, columns=step.columns)
+        return []
+    statement, values = step
+    written = statement.for_("postgresql")
+    return await connection.fetch(written.sql, *written.values(values))  # type: ignore[no-any-return]

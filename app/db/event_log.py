@@ -1,0 +1,105 @@
+"""The trail of events as a viewer reads it: what happened, from a place on."""
+
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, literal_column, select
+from sqlalchemy.sql.elements import ClauseElement
+
+from app.db.reader.entities import known_moment, table_of
+from app.db.reader.plans import without_index
+from app.db.reader.selection import ViewerRole
+from app.db.sql import (
+    DatabaseKind,
+    Statement,
+    among,
+    count_parameter,
+    id_parameter,
+    moment_parameter,
+)
+from app.db.tables import Event, EventKind
+
+EVENT = table_of(Event).c
+
+
+class Happening(NamedTuple):
+    """An event, as far as those hear of it who watch."""
+
+    id: int
+    kind: str
+    stored_moment: Any
+    session_id: int
+    assignment_id: int | None
+    reminder_id: int | None
+
+    @property
+    def moment(self) -> datetime:
+        return known_moment(self.stored_moment)
+
+
+def belongs(role: ViewerRole, kind: DatabaseKind) -> ColumnElement[bool]:
+    """The relationship key (docs/decisions/0006). On either side there is an index that leads."""
+    if role == "caregiver":
+        return EVENT.caregiver_id == id_parameter("caregiver")
+    caregiver: ColumnElement[Any] = EVENT.caregiver_id
+    if kind == "sqlite":
+        caregiver = without_index(caregiver)
+    return and_(EVENT.client_id == id_parameter("client"), among(caregiver, "caregivers", kind))
+
+
+def is_one_of(kinds: tuple[EventKind, ...]) -> ColumnElement[bool]:
+    return EVENT.kind.in_([literal_column(f"'{kind.value}'") for kind in kinds])
+
+
+@lru_cache(maxsize=64)
+def events_from(role: ViewerRole, kinds: tuple[EventKind, ...], in_session: bool) -> Statement:
+    """Those after `floor`, in the order of their ids."""
+
+    def build(kind: DatabaseKind) -> ClauseElement:
+        columns = (
+            EVENT.id,
+            EVENT.kind,
+            EVENT.moment,
+            EVENT.session_id,
+            EVENT.assignment_id,
+            EVENT.reminder_id,
+        )
+        found = select(*columns).where(
+            belongs(role, kind), EVENT.id > id_parameter("floor"), is_one_of(kinds)
+        )
+        if in_session:
+            found = found.where(EVENT.session_id == id_parameter("watched"))
+        return found.order_by(EVENT.id).limit(count_parameter("limit"))
+
+    return Statement(build)
+
+
+@lru_cache(maxsize=8)
+def last_settled(role: ViewerRole) -> Statement:
+    """The newest between `floor` and `top` that is so old that none before it can still turn up."""
+
+    def build(kind: DatabaseKind) -> ClauseElement:
+        return (
+            select(EVENT.id)
+            .where(
+                belongs(role, kind),
+                EVENT.id > id_parameter("floor"),
+                EVENT.id <= id_parameter("top"),
+                EVENT.moment <= moment_parameter("settled"),
+            )
+            .order_by(EVENT.id.desc())
+            .limit(1)
+        )
+
+    return Statement(build)
+
+
+@lru_cache(maxsize=64)
+def event_itself(role: ViewerRole, kinds: tuple[EventKind, ...]) -> Statement:
+    def build(kind: DatabaseKind) -> ClauseElement:
+        return select(EVENT.id).where(
+            belongs(role, kind), EVENT.id == id_parameter("event"), is_one_of(kinds)
+        )
+
+    return Statement(build)

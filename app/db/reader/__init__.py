@@ -1,0 +1,1 @@
+"""Reads: a selection becomes one statement per level."""

@@ -1,0 +1,190 @@
+"""Reads as operations: a page, rows by id, one row, each with everything linked that was wanted."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import select
+
+from app.db.reader.entities import Table, table_of
+from app.db.reader.plans import Adds, Child, Level, Row, count_of_rows, level_for
+from app.db.reader.selection import Order, ReaderRole, Viewpoint, Wanted, Where, Window
+from app.db.sql import Operation, Statement, Values, id_parameter
+from app.db.tables import Relationship
+
+__all__ = ["CountedBy", "Page", "Row", "get_rows", "list_rows", "rows_of_ids"]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    key: str
+    rows: list[Row]
+    has_next: bool
+    has_previous: bool
+    total: int | None
+    order: Order | None = None
+
+
+@dataclass(frozen=True)
+class CountedBy:
+    """A total that is the sum of a number kept elsewhere, so that no long list is walked to be counted."""
+
+    table: Table
+    adds: Adds | None
+    where: tuple[Where, ...]
+
+
+Key = Callable[[Any], Any]
+Read = tuple[Statement, Values]
+
+PARENT: Key = itemgetter(0)  # the first column of linked rows is what they are found by
+SHOWN = "shown"  # among the values, where no statement asks for it
+
+RELATIONSHIP = table_of(Relationship).c
+CAREGIVERS_OF_CLIENT = Statement(
+    lambda kind: select(RELATIONSHIP.caregiver_id).where(RELATIONSHIP.client_id == id_parameter("client"))
+)
+
+
+def seen_from(viewpoint: Viewpoint) -> Operation[Values]:
+    """The values of the relationship key. A client's caregivers are read first, so statements name them."""
+    values: Values = {
+        "now": viewpoint.now,
+        "time_zone": viewpoint.time_zone,
+        "client": viewpoint.client,  # None for a caregiver: no draft is theirs (entities.is_own_draft)
+        SHOWN: viewpoint.shown,
+    }
+    if viewpoint.client is None:
+        values["caregiver"] = viewpoint.caregiver
+    else:
+        values["caregivers"] = [row[0] for row in (yield CAREGIVERS_OF_CLIENT, {"client": viewpoint.client})]
+    return values
+
+
+def read_from(viewpoint: Viewpoint) -> Operation[tuple[ReaderRole, Values]]:
+    """The same for the statements of a plan, which need no list where a client has one caregiver."""
+    values = yield from seen_from(viewpoint)
+    if viewpoint.client is None or len(values["caregivers"]) != 1:
+        return viewpoint.role, values
+    return "client of one", {**values, "caregivers": values["caregivers"][0]}
+
+
+def list_rows(
+    table: Table, viewpoint: Viewpoint, window: Window, wanted: Wanted, counted_by: CountedBy | None = None
+) -> Operation[Page]:
+    """One page of a list."""
+    role, values = yield from read_from(viewpoint)
+    values |= window.values
+    total = None
+    if window.with_total:
+        counter = counted_by or CountedBy(table, None, window.where)
+        count = count_of_rows(counter.table, role, counter.where, counter.adds)
+        total = int((yield count, values)[0][0])
+    if not window.with_rows:
+        return as_page([], window, total)
+    level = level_for(table, wanted, role, "page", window.where, window.order)
+    values |= {**window.bounds, "limit": window.first + 1, "offset": window.offset}
+    rows = yield from rows_of(level, wanted, (level.statement, values), window)
+    return as_page(rows, window, total)
+
+
+def get_rows(
+    table: Table, viewpoint: Viewpoint, ids: list[int], wanted: Wanted, where: tuple[Where, ...] = ()
+) -> Operation[list[Row]]:
+    """Those of the rows that the viewer may see, in the order of their ids."""
+    role, values = yield from read_from(viewpoint)
+    level = level_for(table, wanted, role, "ids", where)
+    return (yield from rows_of(level, wanted, asking(level, values, "ids", ids)))
+
+
+def rows_of_ids(table: Table, viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> list[Row]:
+    """Rows of which only the ids are wanted, and these are at hand."""
+    level = level_for(table, wanted, viewpoint.role, "ids")
+    return [level.row((id,)) for id in ids]
+
+
+def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
+    """One row more than wanted was asked for: it only tells that there is a next page."""
+    has_previous = window.with_rows and window.is_later_page
+    has_next = len(rows) > window.first
+    return Page(window.key, rows[: window.first], has_next, has_previous, total, window.order)
+
+
+# --- running the levels of a plan -----------------------------------------------------------------
+
+
+def rows_of(
+    level: Level, wanted: Wanted, read: Read, window: Window | None = None, key: Key | None = None
+) -> Operation[list[Row]]:
+    """The rows of a statement; `key` tells to which row above one belongs, where that matters."""
+    found = yield read
+    if not level.children or not found:
+        return list(map(level.row, found))
+    beyond: list[Any] = []
+    if window is not None:
+        found, beyond = apart(found, window.first, key)
+    linked = []
+    for child in level.children:
+        linked.append((yield from linked_rows(child, wanted, found, read[1])))
+    linked.reverse()  # as lay_out_child wants it
+    rows = [
+        level.row((*one, *children)) for one, children in zip(found, zip(*linked, strict=True), strict=True)
+    ]
+    return rows + list(map(level.row, beyond))
+
+
+def apart(found: list[Any], first: int, key: Key | None) -> tuple[list[Any], list[Any]]:
+    """What is on the pages, and what is beyond them: nothing linked to that is shown, so it is not read."""
+    if key is None:
+        return found[:first], found[first:]
+    counts: Counter[Any] = Counter()
+    on_page: list[Any] = []
+    beyond: list[Any] = []
+    for row in found:
+        parent = key(row)
+        counts[parent] += 1
+        (on_page if counts[parent] <= first else beyond).append(row)
+    return on_page, beyond
+
+
+def linked_rows(child: Child, wanted: Wanted, above: list[Any], values: Values) -> Operation[list[Any]]:
+    """For each row above, what it is linked with."""
+    keys = list(map(child.key, above))
+    parents = [key for key in dict.fromkeys(keys) if key is not None]
+    if child.shows is not None:
+        values[SHOWN] += {
+            shown[-1]: shown for shown in map(child.shows, above) if shown[-1] is not None
+        }.values()
+    link = at_path(wanted, child.path)
+    window = link.window
+    if window is not None:
+        values = {**values, **window.values, **window.bounds, "limit": window.first + 1}
+    groups: dict[Any, list[Row]] = defaultdict(list)
+    if window is None or window.with_rows:
+        read = asking(child.level, values, "parents", parents)
+        for row in (yield from rows_of(child.level, link.wanted, read, window, PARENT)):
+            groups[row[0]].append(row)
+    if window is None:
+        if child.is_single:
+            return [groups[key][0] if key in groups else None for key in keys]
+        return [groups[key] for key in keys]
+    totals = None
+    if child.count is not None:
+        totals = dict((yield child.count, {**values, "parents": parents}))
+    return [as_page(groups[key], window, None if totals is None else totals.get(key, 0)) for key in keys]
+
+
+def asking(level: Level, values: Values, name: str, ids: list[int]) -> Read:
+    if len(ids) == 1 and level.of_one is not None:
+        return level.of_one, {**values, name: ids[0]}
+    return level.statement, {**values, name: ids}
+
+
+def at_path(wanted: Wanted, path: tuple[int, ...]) -> Any:
+    """The link at this place of the selection: a plan is shared, the values in the selection are not."""
+    link = wanted.links[path[0]]
+    for index in path[1:]:
+        link = link.wanted.links[index]
+    return link

@@ -1,0 +1,145 @@
+"""Changing an assignment that is there."""
+
+from sqlalchemy import FromClause, and_, delete, literal, null, select, update
+from sqlalchemy.sql.elements import ClauseElement, ColumnElement
+
+from app.db.reader.entities import is_there, table_of
+from app.db.reader.selection import ViewerRole
+from app.db.sql import (
+    DatabaseKind,
+    Statement,
+    among,
+    count_parameter,
+    id_parameter,
+    moment_parameter,
+)
+from app.db.tables import Assignment, AssignmentStatus, FeedbackStatus, Reminder, ReminderState, Session
+
+ASSIGNMENT = table_of(Assignment)
+REMINDER = table_of(Reminder)
+
+
+def belongs(row: FromClause, role: ViewerRole, kind: DatabaseKind) -> ColumnElement[bool]:
+    """The relationship key, as the viewer has it before the row is known."""
+    if role == "caregiver":
+        return row.c.caregiver_id == id_parameter("caregiver")
+    mine = row.c.client_id == id_parameter("client")
+    return and_(mine, among(row.c.caregiver_id, "caregivers", kind))
+
+
+def lock_assignment(role: ViewerRole) -> Statement:
+    """The assignment with what its session says, both held until the transaction ends: the session first,
+    as every other change does, so that two never wait for each other."""
+
+    def build(kind: DatabaseKind) -> ClauseElement:
+        session, assignment = table_of(Session).alias("s"), ASSIGNMENT.alias("a")
+        columns = (
+            assignment.c.caregiver_id,
+            assignment.c.client_id,
+            assignment.c.session_id,
+            assignment.c.book_id,
+            assignment.c.start_date,
+            assignment.c.end_date,
+            assignment.c.status,
+            assignment.c.attempt,
+            session.c.is_closed,
+            session.c.start_date.label("session_start"),
+        )
+        return (
+            select(*columns)
+            .select_from(session.join(assignment, assignment.c.session_id == session.c.id))
+            .where(
+                assignment.c.id == id_parameter("assignment"),
+                is_there(assignment),
+                belongs(assignment, role, kind),
+                belongs(session, role, kind),
+            )
+            .with_for_update()
+        )
+
+    return Statement(build)
+
+
+def is_held() -> ColumnElement[bool]:
+    """The assignment that the transaction holds, by its whole key."""
+    return and_(
+        ASSIGNMENT.c.id == id_parameter("assignment"), ASSIGNMENT.c.caregiver_id == id_parameter("caregiver")
+    )
+
+
+def of_held() -> ColumnElement[bool]:
+    return and_(
+        REMINDER.c.assignment_id == id_parameter("assignment"),
+        REMINDER.c.caregiver_id == id_parameter("caregiver"),
+    )
+
+
+def extend(kind: DatabaseKind) -> ClauseElement:
+    return update(ASSIGNMENT).where(is_held()).values(end_date=moment_parameter("end"))
+
+
+def withdraw(kind: DatabaseKind) -> ClauseElement:
+    return update(ASSIGNMENT).where(is_held()).values(withdraw_date=moment_parameter("now"))
+
+
+def complete(kind: DatabaseKind) -> ClauseElement:
+    changed = {
+        "status": literal(AssignmentStatus.COMPLETE.value),
+        "submit_date": moment_parameter("now"),
+        "score": count_parameter("score"),
+    }
+    return update(ASSIGNMENT).where(is_held()).values(changed)
+
+
+def reopen(kind: DatabaseKind) -> ClauseElement:
+    changed = {
+        "status": literal(AssignmentStatus.PENDING.value),
+        "attempt": ASSIGNMENT.c.attempt + 1,
+        "score": literal(0),
+        "submit_date": null(),
+        "feedback_status": literal(FeedbackStatus.WAITING.value),
+        "feedback_submit_date": null(),
+    }
+    return update(ASSIGNMENT).where(is_held()).values(changed)
+
+
+def note_feedback(kind: DatabaseKind) -> ClauseElement:
+    changed = {
+        "feedback_status": literal(FeedbackStatus.SUBMITTED.value),
+        "feedback_submit_date": moment_parameter("now"),
+        "score": count_parameter("score"),
+    }
+    return update(ASSIGNMENT).where(is_held()).values(changed)
+
+
+def find_reminders(kind: DatabaseKind) -> ClauseElement:
+    columns = (REMINDER.c.id, REMINDER.c.remind_date, REMINDER.c.state)
+    return select(*columns).where(of_held()).order_by(REMINDER.c.remind_date)
+
+
+def drop_scheduled_reminders(kind: DatabaseKind) -> ClauseElement:
+    """Those of `reminders` that were not sent meanwhile."""
+    is_scheduled = REMINDER.c.state == ReminderState.SCHEDULED.value
+    return delete(REMINDER).where(of_held(), among(REMINDER.c.id, "reminders", kind), is_scheduled)
+
+
+def skip_reminders(kind: DatabaseKind) -> ClauseElement:
+    return (
+        update(REMINDER)
+        .where(of_held(), REMINDER.c.state == ReminderState.SCHEDULED.value)
+        .values(state=ReminderState.SKIPPED.value)
+    )
+
+
+LOCK_ASSIGNMENT: dict[ViewerRole, Statement] = {
+    "caregiver": lock_assignment("caregiver"),
+    "client": lock_assignment("client"),
+}
+EXTEND = Statement(extend)
+WITHDRAW = Statement(withdraw)
+COMPLETE = Statement(complete)
+REOPEN = Statement(reopen)
+NOTE_FEEDBACK = Statement(note_feedback)
+FIND_REMINDERS = Statement(find_reminders)
+DROP_SCHEDULED_REMINDERS = Statement(drop_scheduled_reminders)
+SKIP_REMINDERS = Statement(skip_reminders)

@@ -1,0 +1,66 @@
+"""What happened, told by the transaction in which it happened."""
+
+from typing import Any
+
+from sqlalchemy import Insert, Select, Text, cast, func, insert, null, select
+from sqlalchemy.sql.elements import ClauseElement
+
+from app.db.reader.entities import table_of
+from app.db.sql import (
+    DatabaseKind,
+    Statement,
+    each,
+    id_parameter,
+    in_order,
+    moment_parameter,
+    text_parameter,
+)
+from app.db.tables import Event, Id
+
+EVENT = table_of(Event)
+CHANNEL = "care_event"  # on which PostgreSQL tells every process whom an event is about
+
+
+def told(kind: DatabaseKind, rows: Select[Any], columns: list[str]) -> Insert:
+    """PostgreSQL wakes whoever listens, when the transaction commits; on SQLite one has to look."""
+    added = insert(EVENT).from_select(columns, rows)
+    if kind == "sqlite":
+        return added
+    parties = cast(EVENT.c.caregiver_id, Text) + " " + cast(EVENT.c.client_id, Text)
+    return added.returning(func.pg_notify(CHANNEL, parties))
+
+
+def tell_of_assignments(kind: DatabaseKind) -> ClauseElement:
+    """One event for each of `assignments`."""
+    assignments = each("assignments", kind)
+    columns: dict[str, Any] = {
+        "caregiver_id": id_parameter("caregiver"),
+        "client_id": id_parameter("client"),
+        "kind": text_parameter("event"),
+        "actor": text_parameter("actor"),
+        "session_id": id_parameter("session"),
+        "assignment_id": assignments.c.value,
+        "moment": moment_parameter("now"),
+    }
+    rows = in_order(select(*columns.values()).select_from(assignments), kind, assignments)
+    return told(kind, rows, list(columns))
+
+
+def tell_of_sessions(kind: DatabaseKind) -> ClauseElement:
+    """One event for each of `sessions`."""
+    sessions = each("sessions", kind)
+    columns: dict[str, Any] = {
+        "caregiver_id": id_parameter("caregiver"),
+        "client_id": id_parameter("client"),
+        "kind": text_parameter("event"),
+        "actor": text_parameter("actor"),
+        "session_id": sessions.c.value,
+        "assignment_id": cast(null(), Id),
+        "moment": moment_parameter("now"),
+    }
+    rows = in_order(select(*columns.values()).select_from(sessions), kind, sessions)
+    return told(kind, rows, list(columns))
+
+
+TELL_OF_ASSIGNMENTS = Statement(tell_of_assignments)
+TELL_OF_SESSIONS = Statement(tell_of_sessions)

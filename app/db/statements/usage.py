@@ -1,0 +1,86 @@
+"""Calls of the legacy paths: added to what is counted of their day, and forgotten in their time."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import BigInteger, bindparam, delete, func
+from sqlalchemy.sql.elements import ClauseElement
+
+from app.db.reader.entities import table_of
+from app.db.sql import (
+    INSERT,
+    DatabaseKind,
+    Operation,
+    Statement,
+    moment_parameter,
+    text_parameter,
+)
+from app.db.tables import LegacyDay, LegacyUsage
+
+USAGE = table_of(LegacyUsage)
+DAY = table_of(LegacyDay)
+
+
+NOBODY = ""  # the role of whoever is not let in
+
+
+class Counted(NamedTuple):
+    """Some calls, to be added to those of their day."""
+
+    day: str
+    path: str
+    role: str
+    application: str
+    requests: int
+    last_date: datetime
+
+
+def day_of(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d}"
+
+
+def add_usage(kind: DatabaseKind) -> ClauseElement:
+    """Added by the database itself: several processes count, each what came to it."""
+    values = {
+        "day": text_parameter("day"),
+        "path": text_parameter("path"),
+        "role": text_parameter("role"),
+        "application": text_parameter("application"),
+        "requests": bindparam("requests", type_=BigInteger),
+        "last_date": moment_parameter("last_date"),
+    }
+    added = INSERT[kind](USAGE).values(values)
+    later = func.max if kind == "sqlite" else func.greatest
+    result: ClauseElement = added.on_conflict_do_update(
+        index_elements=[*USAGE.primary_key],
+        set_={
+            "requests": USAGE.c.requests + added.excluded.requests,
+            "last_date": later(USAGE.c.last_date, added.excluded.last_date),
+        },
+    )
+    return result
+
+
+def add_day(kind: DatabaseKind) -> ClauseElement:
+    values = {"day": text_parameter("day"), "since": moment_parameter("since")}
+    added: ClauseElement = INSERT[kind](DAY).values(values).on_conflict_do_nothing()
+    return added
+
+
+ADD_USAGE = Statement(add_usage)
+ADD_DAY = Statement(add_day)
+FORGET_USAGE = Statement(lambda kind: delete(USAGE).where(USAGE.c.day < text_parameter("day")))
+FORGET_DAYS = Statement(lambda kind: delete(DAY).where(DAY.c.day < text_parameter("day")))
+
+
+def adding_usage(calls: Iterable[Counted]) -> Operation[None]:
+    """In one order, or two processes could wait for each other's rows."""
+    for one in sorted(calls):
+        yield ADD_USAGE, one._asdict()
+
+
+def beginning_day(day: str, since: datetime, oldest: str) -> Operation[None]:
+    yield ADD_DAY, {"day": day, "since": since}
+    yield FORGET_USAGE, {"day": oldest}
+    yield FORGET_DAYS, {"day": oldest}

@@ -1,0 +1,1 @@
+"""For development only: demo tokens, the lines that make run prints, the GraphQL page."""

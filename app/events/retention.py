@@ -1,0 +1,117 @@
+"""Retention: removes what is older than its period, in batches so small that other writers hardly wait."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from app.care.audit import seal
+from app.db.audit.removing import Checkpoint, are_left, checkpoints, noting_removal, removing_records
+from app.db.audit.verifying import Verdict, verifying_next
+from app.db.drivers.interface import Database
+from app.db.statements.retention import (
+    Find,
+    finding_dead,
+    finding_drafts,
+    finding_events,
+    marking_removed,
+    removing_dead,
+    removing_drafts,
+    removing_events,
+)
+from app.events.batches import Take, take_each
+from app.settings import Retention
+
+logger = logging.getLogger("care.dispatch")
+
+MOST_VERIFIED = 200  # seals in one read; each covers at most some hundred records
+
+
+class RetentionRefused(Exception):
+    """Audit records were changed after they were sealed, so none is removed."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is removed; `name` is that of its period too."""
+
+    name: str
+    find: Find
+    remove: Take
+
+
+# Deliveries before events: an event stays as long as it has one.
+KINDS = (
+    Kind("deliveries", finding_dead, removing_dead),
+    Kind("events", finding_events, removing_events),
+    Kind("drafts", finding_drafts, removing_drafts),
+)
+AUDIT = "audit"
+
+Step = tuple[str, int]  # the kind of rows, and their number
+
+
+async def removing_expired(
+    db: Database, periods: Retention, now: datetime, is_dry_run: bool = False
+) -> AsyncGenerator[Step, None]:
+    """Yields the kind and number of removed rows after each batch; with `is_dry_run` removes nothing."""
+    for kind in KINDS:
+        before = periods.before(kind.name, now)
+        after: int | None = None if before is None else 0
+        while before is not None and after is not None:
+            found, after = await db.read(kind.find(after, before))
+            if is_dry_run or not found:
+                yield kind.name, len(found)
+                continue
+            if kind.name == "events":
+                await db.write(marking_removed(max(id for _, id in found), now))
+            yield kind.name, len(await take_each(db, found, partial(kind.remove, now)))
+    async with aclosing(removing_audit(db, periods.before(AUDIT, now), now, is_dry_run)) as steps:
+        async for step in steps:
+            yield step
+
+
+async def removing_audit(
+    db: Database, before: datetime | None, now: datetime, is_dry_run: bool
+) -> AsyncGenerator[Step, None]:
+    due = None
+    if before is not None:
+        verdict = Verdict(removed=await db.read(checkpoints()))
+        if verdict.removed:
+            verdict.last = verdict.removed[-1].seal
+        while found := await db.read(verifying_next(verdict, before, MOST_VERIFIED)):
+            if verdict.faults:
+                raise RetentionRefused(
+                    f"no audit record was removed: {verdict.faults[0]}; see `care-gateway audit verify`"
+                )
+            due = found if due is None else joined(due, found)
+            yield AUDIT, found.record_count if is_dry_run else 0
+    if is_dry_run:
+        return
+    if due is not None and await db.write(noting_removal(due, now)):
+        await seal(db, now)
+        logger.info("audit records up to seal %s:%s are removed", due.seal_id, due.hash)
+    while await db.read(are_left()):  # also what a run that was broken off has left
+        yield AUDIT, await db.write(removing_records())
+
+
+def joined(first: Checkpoint, second: Checkpoint) -> Checkpoint:
+    return second._replace(
+        record_count=first.record_count + second.record_count,
+        seal_count=first.seal_count + second.seal_count,
+    )
+
+
+async def expire(db: Database, periods: Retention, now: datetime, stop: asyncio.Event) -> bool:
+    """As the dispatcher does it: ends between two batches when the process stops."""
+    try:
+        async with aclosing(removing_expired(db, periods, now)) as steps:
+            async for _ in steps:
+                if stop.is_set():
+                    break
+    except RetentionRefused as refusal:
+        logger.error("%s", refusal)
+    return False

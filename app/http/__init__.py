@@ -1,0 +1,1 @@
+"""What both contracts share of HTTP: routing, health, headers, CORS, idempotency keys."""

@@ -1,0 +1,54 @@
+"""The error bodies of both contracts, for requests that are refused before a contract handles them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from app.telemetry import counters
+
+OVERLOADED = "OVERLOADED"
+
+# Written out, because Python's own phrases change between its versions, and a client may compare them.
+PHRASES = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    409: "Conflict",
+    413: "Request Entity Too Large",
+    415: "Unsupported Media Type",
+    422: "Unprocessable Entity",
+    429: "Too Many Requests",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    503: "Service Unavailable",
+    505: "HTTP Version Not Supported",
+}
+
+
+# --- the legacy paths ---
+
+
+def legacy_error(status: int, message: str, path: str) -> dict[str, Any]:
+    return {
+        "timestamp": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "status": status,
+        "error": PHRASES[status],
+        "message": message,
+        "path": path,
+    }
+
+
+# --- GraphQL ---
+
+
+def request_error(message: str, code: str, request_id: str) -> dict[str, Any]:
+    """The body of a request that was not executed."""
+    counters.codes[code] += 1
+    return shape_of_error(message, code, request_id)
+
+
+def shape_of_error(message: str, code: str, request_id: str) -> dict[str, Any]:
+    return {"errors": [{"message": message, "extensions": {"code": code, "requestId": request_id}}]}

@@ -1,0 +1,40 @@
+"""Whether the process answers, and whether it can take requests."""
+
+import logging
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from app.auth.authenticator import Door
+from app.db.admin.migrate import is_newer, newest_version, stored_version
+
+logger = logging.getLogger("care")
+
+
+async def live(request: Request) -> Response:
+    """The process answers."""
+    return JSONResponse({"status": "live"})
+
+
+async def ready(request: Request) -> Response:
+    """The database answers and has the tables that this version needs, and the process stays."""
+    if part := request.state.vitals.failed_part:
+        return JSONResponse({"status": f"{part} has ended"}, 503)
+    if request.state.load.is_leaving:
+        return JSONResponse({"status": "leaving"}, 503)
+    door: Door = request.state.door
+    try:
+        version = await door.db.read(stored_version())
+    except Exception as fault:
+        logger.warning("not ready: %s", type(fault).__name__)
+        return JSONResponse({"status": "the database does not answer"}, 503)
+    if is_newer(version):
+        return JSONResponse({"status": "the database has the tables of a newer version"}, 503)
+    if version != newest_version():
+        return JSONResponse({"status": "the database is not migrated"}, 503)
+    return JSONResponse({"status": "ready"})
+
+
+HEALTH_ROUTES = (Route("/livez", live), Route("/readyz", ready))
+HEALTH = tuple(route.path for route in HEALTH_ROUTES)  # asked for every few seconds

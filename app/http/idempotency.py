@@ -1,0 +1,69 @@
+"""Requests with an Idempotency-Key, on either contract: carried out once, answered as the first time."""
+
+import hashlib
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from starlette.types import Scope
+
+from app.care.context import Context
+from app.care.errors import KeyInUse, Unreadable
+from app.care.idempotency import KeyScope, Once, Outcome, finding_kept, keeping_answer
+from app.db.drivers.interface import DatabaseUnavailable
+from app.http.messages import Reply
+
+HEADER = b"idempotency-key"
+VISIBLE = re.compile(rb"[!-~]{1,255}")
+REPLAYED = (b"idempotency-replayed", b"true")
+
+logger = logging.getLogger("care.retries")
+
+# The answer, and whether it is the one to give again: one that tells of a fault is not.
+Run = Callable[[Context], Awaitable[tuple[Reply, bool]]]
+
+
+def read_key(scope: Scope) -> str:
+    """What is said twice is none: it would be two keys, or one with a comma and a blank."""
+    keys: list[bytes] = [value.strip(b" \t") for name, value in scope["headers"] if name == HEADER]
+    if len(keys) != 1 or VISIBLE.fullmatch(keys[0]) is None:
+        raise Unreadable("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
+    return keys[0].decode("ascii")
+
+
+def once_for(ctx: Context, contract: str, key: str, *request: bytes) -> Once:
+    """The fingerprint is of all that makes the request what it is, piece by piece."""
+    viewer = ctx.signed_in()
+    pieces = (contract.encode(), *request)
+    fingerprint = hashlib.sha256(b"".join(b"%d:%b" % (len(piece), piece) for piece in pieces)).hexdigest()
+    return Once(KeyScope(viewer.role, viewer.id, contract, key), fingerprint)
+
+
+async def answer_once(running: set[KeyScope], ctx: Context, once: Once, run: Run) -> Reply:
+    """`running` are the keys of requests that this process is carrying out."""
+    if once.scope in running:
+        raise KeyInUse
+    running.add(once.scope)
+    try:
+        kept = await ctx.db.read(finding_kept(once))
+        if kept is not None and kept.body is not None and kept.status is not None:
+            return Reply(kept.body.encode(), kept.status, (REPLAYED,))
+        reply, is_final = await run(replace(ctx, once=once))
+        if once.outcome is not None and is_final and not once.shows_answers:
+            await keep(ctx, once, reply)
+        return reply if once.outcome is not Outcome.RECALLED else as_replayed(reply)
+    finally:
+        running.discard(once.scope)
+
+
+async def keep(ctx: Context, once: Once, reply: Reply) -> None:
+    """What cannot be kept is made again from the change's result, so this must not spoil the answer."""
+    try:
+        await ctx.db.write(keeping_answer(once, reply.status, reply.body))
+    except DatabaseUnavailable as fault:
+        logger.warning("request %s: its answer was not kept (%s)", ctx.request_id, fault.__cause__)
+
+
+def as_replayed(reply: Reply) -> Reply:
+    return reply._replace(headers=(*reply.headers, REPLAYED))

@@ -1,0 +1,155 @@
+"""Operations that last: their contexts, their results, and how a subscription is told what happens."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from graphql import GraphQLError
+from graphql import OperationType as Kind
+from starlette.types import Scope
+from strawberry.types import ExecutionResult
+from strawberry.types.graphql import OperationType
+
+from app.auth.authenticator import Door, viewer_for
+from app.care.context import Context, Viewer, utc_now
+from app.care.errors import NotSignedIn
+from app.care.subscriptions import Place, Watch, look
+from app.db.drivers.interface import DatabaseUnavailable
+from app.db.event_log import Happening
+from app.db.sql import Operation
+from app.engine.schema import PreparingSchema
+from app.events.notifications import Feed
+from app.http.messages import header
+from app.schema.transport.request_parsing import Posted
+from app.server.admission import Load
+
+logger = logging.getLogger("care.graphql")
+
+EARLY_SECONDS = 0.05  # so that a token is not found to have ended in the middle of a look
+LOOK_SECONDS = 5  # between two looks where nothing was heard; also at the account
+ONE_ANSWER = frozenset({OperationType.QUERY, OperationType.MUTATION})
+MANY_ANSWERS = frozenset({OperationType.SUBSCRIPTION})
+
+Told = TypeVar("Told")
+
+
+# --- contexts -------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, kw_only=True)
+class LiveContext(Context):
+    """That of an operation which may last: `again` asks anew who is asking, and at which moment."""
+
+    again: Callable[[], Awaitable[Context]]
+    account: Callable[[], Operation[Viewer]]  # refuses if the account is disabled by now
+    ends_at: float  # the token, by the event loop's clock
+    feed: Feed
+    cost: int = 0  # what the operation was charged when it began
+
+    def spend(self, cost: int) -> None:
+        super().spend(cost)
+        self.cost = cost
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """Where somebody came in who may stay for long."""
+
+    door: Door
+    feed: Feed
+    load: Load
+    authorization: str | None
+    request_id: str
+
+    @classmethod
+    def of(cls, scope: Scope, request_id: str) -> "Entrance":
+        state = scope["state"]
+        return cls(state["door"], state["feed"], state["load"], header(scope, b"authorization"), request_id)
+
+    async def enter(self) -> LiveContext:
+        return await self.stay(await self.door.open(self.authorization, self.request_id))
+
+    async def stay(self, context: Context) -> LiveContext:
+        """Only those who are signed in: there is nothing to listen to for anybody else."""
+        context.signed_in()
+        assert self.authorization is not None
+        identity = await self.door.identity_of(self.authorization, context.now)
+        end = identity.expiry + self.door.verifier.settings.token_leeway
+        return LiveContext(
+            **vars(context),
+            again=partial(self.door.open, self.authorization, self.request_id),
+            account=partial(viewer_for, identity),
+            ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp() - EARLY_SECONDS,
+            feed=self.feed,
+        )
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def is_subscription(schema: PreparingSchema, posted: Posted) -> bool:
+    """Whether the operation is one. What cannot be read is none: it is answered once, by what is wrong."""
+    if "subscription" not in posted.query:
+        return False
+    try:
+        return schema.read(posted.query).kind(posted.operation_name) is Kind.SUBSCRIPTION
+    except GraphQLError:
+        return False
+
+
+async def results_of(
+    schema: PreparingSchema, posted: Posted, context: LiveContext
+) -> AsyncGenerator[ExecutionResult, None]:
+    """One of a query or a mutation, any number of a subscription."""
+    asked = (posted.query, posted.variables, context, None, posted.operation_name)
+    if not is_subscription(schema, posted):
+        yield await schema.execute(*asked, ONE_ANSWER, posted.extensions)
+        return
+    async with aclosing(await schema.stream(*asked, posted.extensions, MANY_ANSWERS)) as results:
+        async for result in results:
+            assert isinstance(result, ExecutionResult)
+            yield result
+
+
+# --- telling --------------------------------------------------------------------------------------
+
+
+async def tell(
+    ctx: LiveContext, watch: Watch, place: Place, load: Callable[[Context, Happening], Awaitable[Told]]
+) -> AsyncGenerator[Told, None]:
+    """The events after the place. The account is checked by the statement that looks for events, so that an
+    event is delivered only if the account was enabled when it happened. Every event is charged."""
+    loop = asyncio.get_running_loop()
+    waiting: deque[Happening] = deque()
+    is_paid = False  # the first of them: if the database is gone it is read again
+    with ctx.feed.bell(ctx.signed_in()) as bell:
+        while not ctx.feed.is_stopping:
+            if loop.time() >= ctx.ends_at:
+                raise NotSignedIn("the bearer token has expired")
+            bell.clear()
+            try:
+                context = await ctx.again()
+                if not waiting:
+                    found, place = await look(context, watch, place, ctx.account())
+                    waiting.extend(found)
+                if waiting and not is_paid:
+                    context.spend(ctx.cost)
+                    is_paid = True
+                told = await load(context, waiting[0]) if waiting else None
+            except DatabaseUnavailable as fault:  # it may come back; the place is still the same
+                logger.warning("request %s: %s (%s)", ctx.request_id, fault, fault.__cause__)
+                told = None
+            if told is not None:
+                waiting.popleft()
+                is_paid = False
+                yield told
+                await asyncio.sleep(0)  # nothing else may have waited: others have their turn
+                continue
+            with suppress(TimeoutError):
+                until = min(LOOK_SECONDS, max(0, ctx.ends_at - loop.time()))
+                await asyncio.wait_for(bell.wait(), until)

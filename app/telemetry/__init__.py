@@ -1,0 +1,1 @@
+"""Logs, counters, metrics and traces."""

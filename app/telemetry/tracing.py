@@ -1,0 +1,225 @@
+"""Traces for OpenTelemetry: a span for each operation and each of its statements, where OTEL_* asks for them.
+
+Nothing of what was asked for is in one, and nobody's id: the text of a statement has marks where values go.
+What is not wanted is not loaded; nothing is wrapped then, and no request does more.
+"""
+
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.types import Scope
+
+from app.db.drivers.interface import Database, Occupancy
+from app.db.sql import Bulk, DatabaseKind, Operation, Step
+from app.schema.errors import code_of
+from app.schema.schema import Schema
+from app.schema.transport.trusted_documents import names_in
+from app.settings import SettingsError
+from app.telemetry.logs import REQUEST_ID
+from app.telemetry.redaction import kind_of
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.trace import SpanProcessor
+    from opentelemetry.trace import Span, Tracer
+
+Result = TypeVar("Result")
+
+NAME = "care-gateway"
+LONGEST_STATEMENT = 2000  # characters
+CLOSING_SECONDS = 3  # for what was not sent yet, when the process ends
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+HTTP = "http/protobuf"
+NOT_INSTALLED = (
+    "OTEL_* asks for traces, which need the extra `telemetry`: install it, or set OTEL_SDK_DISABLED=true"
+)
+
+
+def open_tracing(given: Mapping[str, str] = os.environ) -> "Tracing | None":
+    """None where no variable asks for traces; a sentence where they cannot be had."""
+    exporter = given.get("OTEL_TRACES_EXPORTER", "")
+    is_off = given.get("OTEL_SDK_DISABLED", "").lower() == "true" or exporter == "none"
+    if is_off or not (exporter or any(given.get(name) for name in ENDPOINTS)):
+        return None
+    if exporter not in ("", "otlp", "console"):
+        raise SettingsError("OTEL_TRACES_EXPORTER must be otlp, console or none")
+    protocol = next((given[name] for name in PROTOCOLS if given.get(name)), HTTP)
+    if protocol != HTTP and exporter != "console":
+        raise SettingsError(f"{' and '.join(PROTOCOLS)} must be {HTTP}")
+    try:
+        import opentelemetry.exporter.otlp.proto.http
+        import opentelemetry.sdk  # noqa: F401
+    except ImportError:
+        raise SettingsError(NOT_INSTALLED) from None
+    return Tracing(to_console if exporter == "console" else to_collector)
+
+
+def to_collector() -> "SpanProcessor":
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    return BatchSpanProcessor(OTLPSpanExporter())
+
+
+def to_console() -> "SpanProcessor":
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+
+    return BatchSpanProcessor(ConsoleSpanExporter())
+
+
+class Tracing:
+    """That of one process; `open` when it serves."""
+
+    tracer: "Tracer"
+
+    def __init__(self, processor: "Callable[[], SpanProcessor]") -> None:
+        self.processor = processor
+        self.known: dict[tuple[str, str | None], str] = {}  # names of operations
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+        from opentelemetry.sdk.trace import TracerProvider
+
+        own = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: NAME}
+        provider = TracerProvider(resource=Resource.create(own), shutdown_on_exit=False)
+        provider.add_span_processor(self.processor())
+        self.tracer = provider.get_tracer(NAME)
+        try:
+            yield
+        finally:
+            ending = Thread(target=provider.shutdown, daemon=True)  # a collector that is away holds up nobody
+            ending.start()
+            ending.join(CLOSING_SECONDS)
+
+    @contextmanager
+    def of_caller(self, scope: Scope) -> Iterator[None]:
+        """In the trace that the caller named, if it named one."""
+        from opentelemetry.context import attach, detach
+        from opentelemetry.propagate import extract
+
+        said = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        token = attach(extract(said))
+        try:
+            yield
+        finally:
+            detach(token)
+
+    def database(self, db: Database, url: str) -> "TracedDatabase":
+        return TracedDatabase(db, "sqlite" if url.startswith("sqlite:") else "postgresql", self)
+
+    # --- operations -------------------------------------------------------------------------------
+
+    def follow(self, schema: Schema, names: Mapping[tuple[str, str | None], str]) -> None:
+        """Each operation of this schema from now on. Only what is known beforehand is called by its name."""
+        from opentelemetry.trace import SpanKind, StatusCode
+
+        self.known |= {**dict(names_in(schema.own)), **names}
+        if "execute" in vars(schema):  # by an application before this one
+            return
+        execute = schema.execute
+
+        async def traced(query: str | None, *given: Any, **named: Any) -> Any:
+            operation = given[3] if len(given) > 3 else named.get("operation_name")
+            name = self.known.get((query or "", operation), "")
+            with self.tracer.start_as_current_span(
+                f"graphql {name}".strip(),
+                kind=SpanKind.SERVER,
+                record_exception=False,  # what it says may quote a row
+                set_status_on_exception=False,
+            ) as span:
+                span.set_attribute("care.request_id", REQUEST_ID.get())
+                if name:
+                    span.set_attribute("graphql.operation.name", name)
+                result = await execute(query, *given, **named)
+                if result.errors:
+                    span.set_status(StatusCode.ERROR)
+                    span.set_attribute("care.error_codes", sorted({code_of(one) for one in result.errors}))
+                return result
+
+        schema.execute = traced  # type: ignore[method-assign]
+
+
+# --- statements -----------------------------------------------------------------------------------
+
+
+class TracedDatabase:
+    """A database whose statements are followed where somebody follows the operation that they belong to."""
+
+    def __init__(self, db: Database, kind: DatabaseKind, tracing: Tracing) -> None:
+        self.db = db
+        self.kind = kind
+        self.tracing = tracing
+
+    async def read(self, operation: Operation[Result]) -> Result:
+        return await self.db.read(self.followed(operation))
+
+    async def write(self, operation: Operation[Result]) -> Result:
+        return await self.db.write(self.followed(operation))
+
+    def followed(self, operation: Operation[Result]) -> Operation[Result]:
+        """It may run in another thread: what it belongs to is looked up here."""
+        from opentelemetry.context import get_current
+        from opentelemetry.trace import get_current_span
+
+        if not get_current_span().is_recording():
+            return operation
+        return following(operation, self.tracing.tracer, get_current(), self.kind)
+
+    async def close(self) -> None:
+        await self.db.close()
+
+    def occupancy(self) -> Occupancy:
+        return self.db.occupancy()
+
+
+def following(
+    operation: Operation[Result], tracer: "Tracer", context: "Context", kind: DatabaseKind
+) -> Generator[Step, list[Any], Result]:
+    try:
+        step = next(operation)
+        while True:
+            span = start(tracer, context, kind, step)
+            try:
+                rows = yield step
+            except GeneratorExit:
+                fail(span, None)
+                raise
+            except Exception as fault:
+                fail(span, fault)
+                step = operation.throw(fault)
+            else:
+                span.set_attribute("db.response.returned_rows", len(rows))
+                span.end()
+                step = operation.send(rows)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        operation.close()
+
+
+def start(tracer: "Tracer", context: "Context", kind: DatabaseKind, step: Step) -> "Span":
+    from opentelemetry.trace import SpanKind
+
+    text = f"INSERT INTO {step.table}" if isinstance(step, Bulk) else step[0].for_(kind).sql
+    word = text.split(None, 1)[0]
+    said = {
+        "db.system.name": kind,
+        "db.operation.name": word,
+        "db.query.text": text[:LONGEST_STATEMENT],
+    }
+    return tracer.start_span(word, context, SpanKind.CLIENT, said)
+
+
+def fail(span: "Span", fault: Exception | None) -> None:
+    """Of which kind it was; what it says may quote a row."""
+    from opentelemetry.trace import StatusCode
+
+    span.set_status(StatusCode.ERROR)
+    if fault is not None:
+        span.set_attribute("error.type", kind_of(fault))
+    span.end()

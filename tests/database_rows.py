@@ -1,0 +1,79 @@
+"""What is stored: every row of every table, to be compared before and after. The audit trail aside, where
+what is refused leaves a record, and the calls of the legacy paths, which are counted and written later."""
+
+from typing import Any
+
+from sqlalchemy import Table, select
+from sqlmodel import SQLModel
+
+from app.db.reader.entities import as_moment
+from app.db.session_counters import Difference, differences
+from app.db.sql import Operation, Statement
+from app.db.tables import Moment
+from tests.callers import Gateway
+
+Row = dict[str, Any]
+Stored = dict[str, list[Row]]  # by the table's name
+
+
+def every_row(table: Table) -> Statement:
+    return Statement(lambda kind: select(table).order_by(*table.primary_key))
+
+
+EVERY_ROW = {
+    table: every_row(table)
+    for table in SQLModel.metadata.sorted_tables
+    if not table.name.startswith(("audit_", "legacy_"))
+}
+
+
+def all_rows() -> Operation[Stored]:
+    found = {}
+    for table, statement in EVERY_ROW.items():
+        found[table.name] = [
+            {
+                column.name: as_moment(value) if isinstance(column.type, Moment) else value
+                for column, value in zip(table.columns, row, strict=True)
+            }
+            for row in (yield statement, {})
+        ]
+    return found
+
+
+def stored(gateway: Gateway) -> Stored:
+    """Every row of every table, oldest first."""
+    return gateway.read(all_rows())
+
+
+def added(before: Stored, after: Stored, table: str) -> list[Row]:
+    """The rows that are new, without the ids of their own."""
+    there = {row["id"] for row in before[table]}
+    return [
+        {name: value for name, value in row.items() if name != "id"}
+        for row in after[table]
+        if row["id"] not in there
+    ]
+
+
+def changed(before: Stored, after: Stored) -> dict[str, dict[int, Row]]:
+    """What became of the rows that were there: by table and id the columns that are others now. A row that
+    is gone has none left."""
+    found: dict[str, dict[int, Row]] = {}
+    for table, rows in before.items():
+        now = {row["id"]: row for row in after[table] if "id" in row}
+        for row in rows:
+            if "id" in row and now.get(row["id"]) != row:
+                left = now.get(row["id"], {})
+                moved = {name: value for name, value in left.items() if value != row[name]}
+                found.setdefault(table, {})[row["id"]] = moved
+    return found
+
+
+def told(before: Stored, after: Stored) -> list[tuple[Any, ...]]:
+    """The events that are new: what, by whom, of which relationship, session and assignment, and when."""
+    names = ("kind", "actor", "caregiver_id", "client_id", "session_id", "assignment_id", "moment")
+    return [tuple(row[name] for name in names) for row in added(before, after, "event")]
+
+
+def wrong_counters(gateway: Gateway) -> list[Difference]:
+    return gateway.read(differences())

@@ -1,0 +1,88 @@
+"""A small world, a receiver beside it, and a dispatcher that is asked for one round at a time."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database
+from app.settings import Settings
+from tests.callers import load
+from tests.db import raw
+from tests.events.receiver import SECRET, Receiver, receiving
+from tests.events.rounds import dispatch_once
+from tests.factories import HOUR, NOW, a_world, an_assignment
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Care:
+    settings: Settings
+
+    def dispatch(self, now: datetime = NOW, **changed: Any) -> None:
+        asyncio.run(dispatching(self.settings.model_copy(update=changed), now))
+
+    def rows(self, sql: str) -> Rows:
+        return raw.run(self.settings.database, sql)
+
+    def happened(self, kind: str, assignment: int = 2, client: int = 1) -> None:
+        """An event of caregiver 1, as a change would write it."""
+        self.rows(
+            "INSERT INTO event (caregiver_id, client_id, kind, actor, session_id, assignment_id, moment)"
+            f" VALUES (1, {client}, '{kind}', 'CLIENT', 1, {assignment}, '2026-11-21T06:30:00.000000Z')"
+        )
+
+    def reminders(self) -> dict[int, str]:
+        return dict(self.rows("SELECT id, state FROM reminder ORDER BY id"))
+
+    def events(self) -> Rows:
+        return self.rows(
+            "SELECT caregiver_id, client_id, kind, actor, session_id, assignment_id, reminder_id FROM event"
+            " ORDER BY id"
+        )
+
+    def deliveries(self) -> Rows:
+        return self.rows("SELECT event_id, state, attempts, last_answer FROM delivery ORDER BY event_id")
+
+
+async def dispatching(settings: Settings, now: datetime) -> None:
+    async def round(db: Database) -> None:
+        await dispatch_once(db, settings, now)
+
+    await on_database(settings.database, round)
+
+
+async def on_database(url: str, use: Any) -> None:
+    db = await open_database(url)
+    try:
+        await use(db)
+    finally:
+        await db.close()
+
+
+@pytest.fixture
+def care(settings: Settings) -> Care:
+    """Without a webhook: `a_world`, and in session 1 assignment 6, whose reminder 2 was due an hour ago.
+
+    Reminder 1, of assignment 2, is due tomorrow.
+    """
+    load(settings.database, [*a_world(), an_assignment(6, book=3, reminders=[{"remindDate": NOW - HOUR}])])
+    return Care(settings)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as one:
+        yield one
+
+
+@pytest.fixture
+def told(care: Care, receiver: Receiver) -> Care:
+    """With a webhook, which leads to the receiver."""
+    webhook = {"webhook_url": receiver.url, "webhook_secret": SECRET}
+    return Care(care.settings.model_copy(update=webhook))

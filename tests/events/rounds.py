@@ -1,0 +1,17 @@
+"""All that a dispatcher has to do at one moment, done at once."""
+
+from datetime import datetime
+
+from app.db.drivers.interface import Database
+from app.events.deliveries import deliver
+from app.events.dispatcher import take
+from app.events.webhook import open_webhook
+from app.settings import Settings
+
+
+async def dispatch_once(db: Database, settings: Settings, now: datetime) -> None:
+    webhook = open_webhook(settings)
+    while await take(db, webhook is not None, now):
+        pass
+    while webhook is not None and await deliver(db, webhook, lambda: now):
+        pass

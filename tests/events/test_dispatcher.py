@@ -1,0 +1,175 @@
+"""Promise: the dispatcher goes on whatever happens, keeps reminders apart from slow receivers, and stops when
+it is told to: what is under way is finished, nothing else is begun."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.db.sql import Operation
+from app.events.deliveries import MOST_AT_ONCE
+from app.events.dispatcher import dispatch, dispatching
+from app.events.webhook import open_webhook
+from app.main import create_app
+from tests.callers import opened
+from tests.db.operations import sql
+from tests.events.conftest import Care
+from tests.events.receiver import Receiver
+from tests.factories import HOUR, NOW
+from tests.fault_injection import Failing
+
+PATIENCE = 60  # seconds until what does not happen is a failure
+BEFORE = NOW - 2 * HOUR  # no reminder is due yet
+SENT = sql("SELECT count(*) FROM reminder WHERE state = 'SENT'")
+
+
+@asynccontextmanager
+async def open_care(care: Care) -> AsyncIterator[Database]:
+    db = await open_database(care.settings.database)
+    try:
+        yield db
+    finally:
+        await db.close()
+
+
+async def heard_by(receiver: Receiver, times: int = 1) -> None:
+    for _ in range(times):
+        assert await asyncio.to_thread(receiver.has_received.acquire, timeout=PATIENCE)
+
+
+def is_sent() -> Operation[bool]:
+    return (yield SENT, {})[0][0] > 0
+
+
+async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not await is_so():
+            await asyncio.sleep(0)
+
+
+def test_it_fires_and_delivers_by_itself(told: Care, receiver: Receiver) -> None:
+    async def work() -> None:
+        async with open_care(told) as db, dispatching(db, open_webhook(told.settings), lambda: NOW):
+            await heard_by(receiver)
+
+    asyncio.run(work())
+
+    assert told.deliveries() == [(1, "DELIVERED", 1, "200")]
+    assert receiver.ids() == ["evt_1"]
+
+
+def test_it_outlives_faults(told: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    faults = [RuntimeError("broken"), DatabaseUnavailable("the disk is full"), RuntimeError("broken")]
+
+    async def work() -> None:
+        async with open_care(told) as db:
+            stop = asyncio.Event()
+            failing = Failing(db, [*faults, *faults])
+            webhook = open_webhook(told.settings)
+            working = asyncio.create_task(dispatch(failing, webhook, lambda: NOW, stop, pause=0.001))
+            await heard_by(receiver)
+            stop.set()
+            await working
+
+    asyncio.run(work())
+
+    said = sorted(re.sub(r" \(.*?\)", "", message) for message in caplog.messages)
+    assert said == [
+        *["the dispatcher failed and is started again"] * 4,
+        *["the dispatcher waits for the database: the disk is full"] * 2,
+    ]
+
+
+def test_one_caregiver_whose_events_break_keeps_no_other_waiting(
+    told: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    told.happened("SUBMITTED")
+    told.rows(
+        "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
+        " VALUES (1, 1, 1, 'DEAD', 0, '2026-11-21T06:30:00.000000Z')"  # there already: a second one breaks
+    )
+    told.rows(
+        "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
+        " VALUES (2, 2, 'SESSION_UPDATED', 5, '2026-11-21T06:30:00.000000Z')"
+    )
+
+    told.dispatch(BEFORE)
+
+    assert receiver.ids() == ["evt_2"]
+    assert {record.message for record in caplog.records if record.name == "care.dispatch"} == {
+        "what waits of caregiver 1 cannot be taken"
+    }
+
+
+def test_a_receiver_that_does_not_answer_stops_no_reminder(told: Care, receiver: Receiver) -> None:
+    told.rows("UPDATE reminder SET state = 'SKIPPED'")
+    receiver.hold()
+    for _ in range(MOST_AT_ONCE + 3):
+        told.happened("SUBMITTED")
+
+    async def work() -> None:
+        async with open_care(told) as db, dispatching(db, open_webhook(told.settings), lambda: NOW):
+            await heard_by(receiver, MOST_AT_ONCE)
+            await asyncio.to_thread(told.rows, "UPDATE reminder SET state = 'SCHEDULED' WHERE id = 2")
+            await until(lambda: db.read(is_sent()))
+            assert len(receiver.received) == MOST_AT_ONCE
+            receiver.goes_on.set()
+
+    asyncio.run(work())
+
+    assert told.reminders()[2] == "SENT"
+
+
+def test_what_is_under_way_when_it_stops_is_finished_and_noted(told: Care, receiver: Receiver) -> None:
+    receiver.hold()
+
+    async def work() -> None:
+        async with open_care(told) as db:
+            stop = asyncio.Event()
+            working = asyncio.create_task(dispatch(db, open_webhook(told.settings), lambda: NOW, stop))
+            await heard_by(receiver)
+            stop.set()
+            receiver.goes_on.set()
+            await working
+
+    asyncio.run(work())
+
+    assert told.deliveries() == [(1, "DELIVERED", 1, "200")]
+
+
+def test_called_off_it_ends_at_once_and_the_event_waits(told: Care, receiver: Receiver) -> None:
+    receiver.hold()
+
+    async def work() -> None:
+        async with open_care(told) as db:
+            webhook = open_webhook(told.settings)
+            working = asyncio.create_task(dispatch(db, webhook, lambda: NOW, asyncio.Event()))
+            await heard_by(receiver)
+            working.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await working
+
+    asyncio.run(work())
+
+    assert told.deliveries() == [(1, "WAITING", 1, None)]
+
+
+@pytest.mark.parametrize("is_on", [True, False], ids=["on", "off"])
+def test_a_service_dispatches_unless_that_is_switched_off(
+    told: Care, receiver: Receiver, is_on: bool
+) -> None:
+    changed: dict[str, Any] = {"dispatcher": is_on}
+    app = create_app(told.settings.model_copy(update=changed), clock=lambda: NOW)
+
+    with opened(app) as client:
+        if is_on:
+            assert receiver.has_received.acquire(timeout=PATIENCE)
+        assert client.get("/readyz").status_code == 200
+
+    assert told.deliveries() == ([(1, "DELIVERED", 1, "200")] if is_on else [])
+    assert told.reminders()[2] == ("SENT" if is_on else "SCHEDULED")

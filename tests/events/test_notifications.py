@@ -1,0 +1,117 @@
+"""Promise: the feed wakes whom an event is about and nobody else, follows only while somebody waits, and goes
+on when what it follows was lost."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+import app.events.notifications
+from app.care.context import Role, Viewer
+from app.care.errors import TooManyListening
+from app.db.drivers.event_feed import Parties, Tell
+from app.events.notifications import Feed
+
+CAREGIVER, CLIENT = Viewer(Role.CAREGIVER, 1), Viewer(Role.CLIENT, 2)
+OTHERS = [Viewer(Role.CAREGIVER, 2), Viewer(Role.CLIENT, 1)]
+
+
+async def follow_nothing(tell: Tell) -> None:
+    await asyncio.Event().wait()
+
+
+def rung(ring: Callable[[Feed], None]) -> list[bool]:
+    """Whose bell rang: the caregiver's, the client's, and those of two others."""
+
+    async def run() -> list[bool]:
+        feed = Feed(follow_nothing)
+        with (
+            feed.bell(CAREGIVER) as caregiver,
+            feed.bell(CLIENT) as client,
+            feed.bell(OTHERS[0]) as other,
+            feed.bell(OTHERS[1]) as another,
+        ):
+            ring(feed)
+            return [bell.is_set() for bell in (caregiver, client, other, another)]
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("parties", "woken"),
+    [
+        ([(1, 2)], [True, True, False, False]),
+        ([(1, 3), (4, 1)], [True, False, False, True]),
+        ([(7, 8)], [False] * 4),
+        ([], [False] * 4),
+        (None, [True] * 4),
+    ],
+)
+def test_those_are_woken_whom_it_is_about(parties: Parties, woken: list[bool]) -> None:
+    assert rung(lambda feed: feed.ring(parties)) == woken
+
+
+def test_everybody_is_woken_when_the_process_ends() -> None:
+    assert rung(lambda feed: feed.stop()) == [True] * 4
+
+
+def run_soon(what: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(what, 30))
+
+
+def test_it_follows_while_somebody_waits() -> None:
+    async def run() -> list[Any]:
+        feed = Feed(follow_nothing)
+        before = feed.following
+        with feed.bell(CAREGIVER), feed.bell(CAREGIVER):
+            meanwhile = feed.following
+        after = feed.following
+        with feed.bell(CLIENT):
+            again = feed.following
+            await feed.close()
+        return [before, meanwhile is not None, after, again is not None, feed.bells]
+
+    assert run_soon(run()) == [None, True, None, True, {}]
+
+
+def test_nobody_listens_to_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app.events.notifications, "MOST_LISTENING", 2)
+
+    async def run() -> list[Any]:
+        feed = Feed(follow_nothing)
+        with feed.bell(CAREGIVER):
+            with feed.bell(CAREGIVER), feed.bell(CLIENT):
+                with pytest.raises(TooManyListening) as refused, feed.bell(CAREGIVER):
+                    pass
+                meanwhile = {viewer: len(bells) for viewer, bells in feed.bells.items()}
+            with feed.bell(CAREGIVER):
+                return [refused.value.message, meanwhile]
+
+    assert run_soon(run()) == [
+        "there are 2 subscriptions already, and no more are allowed",
+        {CAREGIVER: 2, CLIENT: 1},
+    ]
+
+
+def test_what_is_lost_is_followed_anew(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(app.events.notifications, "PAUSE_SECONDS", 0)
+    begun = []
+
+    async def follow(tell: Tell) -> None:
+        begun.append(1)
+        if len(begun) < 3:
+            raise ConnectionError("secret")
+        tell(None)
+        await asyncio.Event().wait()
+
+    async def run() -> None:
+        feed = Feed(follow)
+        with feed.bell(CAREGIVER) as bell:
+            await bell.wait()
+
+    run_soon(run())
+
+    assert caplog.messages == ["the event feed waits for what it depends on: ConnectionError"] * 2

@@ -1,0 +1,168 @@
+"""Promise: a reminder that is due becomes one event, once, whoever dispatches; it becomes none when there is
+nothing to do any more; and it is due when the clock on the wall says so."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from app.care.assignments.pending import withdrawing
+from app.care.sessions.opening import closing
+from app.db.drivers.factory import open_database
+from app.db.reader.selection import Viewpoint
+from app.main import create_app
+from app.settings import Settings
+from tests.callers import Gateway, load, opened
+from tests.events.conftest import Care
+from tests.events.rounds import dispatch_once
+from tests.factories import DAY, HOUR, NOW, a_session, a_world, an_assignment
+from tests.rest_compat.legacy import ASSIGNMENTS, homework
+
+DUE = (1, 1, "REMINDER_DUE", "SERVICE", 1, 6, 2)
+IS_DUE = "remind_date <= '2026-11-21T09:00:00.000000Z'"
+SECOND = HOUR / 3600
+
+
+def test_a_reminder_that_is_due_becomes_an_event(care: Care) -> None:
+    care.dispatch()
+
+    assert care.reminders() == {1: "SCHEDULED", 2: "SENT"}
+    assert care.events() == [DUE]
+
+
+def test_a_reminder_fires_once_however_often_one_looks(care: Care) -> None:
+    for _ in range(3):
+        care.dispatch()
+
+    assert care.events() == [DUE]
+
+
+def test_a_reminder_is_due_from_its_very_moment(care: Care) -> None:
+    care.dispatch(NOW + DAY - SECOND)
+    before = care.reminders()
+    care.dispatch(NOW + DAY)
+
+    assert before == {1: "SCHEDULED", 2: "SENT"}
+    assert care.reminders() == {1: "SENT", 2: "SENT"}
+
+
+def test_dispatchers_at_once_fire_each_reminder_once(settings: Settings) -> None:
+    due = [{"remindDate": NOW - HOUR / number} for number in range(1, 51)]
+    more = [an_assignment(10 + at, session=1 + 4 * (at % 2), reminders=due) for at in range(14)]
+    load(settings.database, [*a_world(), *more])
+    care = Care(settings)
+
+    async def both() -> None:
+        databases = [await open_database(settings.database) for _ in range(3)]
+        try:
+            await asyncio.gather(*(dispatch_once(db, settings, NOW) for db in databases))
+        finally:
+            for db in databases:
+                await db.close()
+
+    asyncio.run(both())
+
+    assert care.rows("SELECT state, count(*) FROM reminder WHERE remind_date < '2026-11-22' GROUP BY 1") == [
+        ("SENT", 700)
+    ]
+    assert care.rows("SELECT count(*), count(DISTINCT reminder_id) FROM event") == [(700, 700)]
+    assert care.rows(
+        "SELECT count(*) FROM event JOIN reminder ON reminder.id = reminder_id"
+        " AND reminder.caregiver_id = event.caregiver_id AND reminder.client_id = event.client_id"
+        " AND reminder.assignment_id = event.assignment_id"
+    ) == [(700,)]
+
+
+def test_against_withdrawing_and_closing_either_the_reminder_was_first_or_it_is_skipped(
+    settings: Settings,
+) -> None:
+    due = [{"remindDate": NOW - HOUR / number} for number in range(1, 6)]
+    sessions = range(11, 23)
+    load(settings.database, [*a_world(), *(a_session(number) for number in sessions)])
+    load(
+        settings.database,
+        (
+            an_assignment(10 * number + at, session=number, reminders=due)
+            for number in sessions
+            for at in range(5)
+        ),
+    )
+    care = Care(settings)
+    mine = Viewpoint(NOW, caregiver=1)
+
+    async def all_at_once() -> None:
+        changing, one, other = [await open_database(settings.database) for _ in range(3)]
+        try:
+            await asyncio.gather(
+                dispatch_once(one, settings, NOW),
+                *(changing.write(closing(mine, number)) for number in sessions[::2]),
+                *(changing.write(withdrawing(mine, 10 * number)) for number in sessions[1::2]),
+                dispatch_once(other, settings, NOW),
+            )
+        finally:
+            for db in (changing, one, other):
+                await db.close()
+
+    asyncio.run(all_at_once())
+
+    fired = care.rows("SELECT reminder_id FROM event WHERE kind = 'REMINDER_DUE' ORDER BY reminder_id")
+    assert fired == care.rows("SELECT id FROM reminder WHERE state = 'SENT' ORDER BY id")
+    assert care.rows(f"SELECT id FROM reminder WHERE state = 'SCHEDULED' AND {IS_DUE}") == []
+    assert care.rows(
+        "SELECT kind, count(*) FROM event WHERE kind <> 'REMINDER_DUE' GROUP BY kind ORDER BY kind"
+    ) == [
+        ("SESSION_CLOSED", 6),
+        ("WITHDRAWN", 6),
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE assignment SET status = 'COMPLETE', submit_date = assign_date WHERE id = 6",
+        "UPDATE assignment SET withdraw_date = assign_date WHERE id = 6",
+        "UPDATE session SET is_closed = true, close_date = create_date WHERE id = 1",
+    ],
+    ids=["submitted", "withdrawn", "closed"],
+)
+def test_a_reminder_of_what_is_done_is_skipped(care: Care, change: str) -> None:
+    care.rows(change)
+
+    care.dispatch()
+
+    assert care.reminders() == {1: "SCHEDULED", 2: "SKIPPED"}
+    assert care.events() == []
+
+
+def test_a_reminder_that_was_skipped_stays_skipped(care: Care) -> None:
+    care.rows("UPDATE reminder SET state = 'SKIPPED'")
+
+    care.dispatch()
+
+    assert care.events() == []
+
+
+WALL_TIMES = {
+    "a day before the clocks go forward": ("2027/03/27", datetime(2027, 3, 27, 8, 0, tzinfo=UTC)),
+    "the day they go forward": ("2027/03/28", datetime(2027, 3, 28, 7, 0, tzinfo=UTC)),
+    "a day before they go back": ("2027/10/30", datetime(2027, 10, 30, 7, 0, tzinfo=UTC)),
+    "the day they go back": ("2027/10/31", datetime(2027, 10, 31, 8, 0, tzinfo=UTC)),
+}
+
+
+@pytest.mark.parametrize(("date", "moment"), WALL_TIMES.values(), ids=list(WALL_TIMES))
+def test_a_reminder_at_nine_fires_at_nine_on_the_wall(
+    settings: Settings, date: str, moment: datetime
+) -> None:
+    there = settings.model_copy(update={"time_zone": "Europe/Berlin"})
+    load(settings.database, a_world())
+    care = Care(there)
+    asked = homework(bookIds=[1], endDate="2027/12/31", remindDates=[{"date": date, "time": "09:00"}])
+    with opened(create_app(there, clock=lambda: NOW)) as client:
+        assert Gateway(client, there).as_caregiver(1).put(ASSIGNMENTS, json=asked).status_code == 200
+
+    care.dispatch(moment - SECOND)
+    before = care.reminders()[2]
+    care.dispatch(moment)
+
+    assert (before, care.reminders()[2]) == ("SCHEDULED", "SENT")

@@ -1,0 +1,227 @@
+"""Promise: what is older than its period is removed, in batches; what waits, what is younger and what has no
+period stays."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.db.drivers.interface import Database, sqlite_path
+from app.db.statements import retention
+from app.db.tables import moment_as_text
+from app.events.dispatcher import dispatching
+from app.events.retention import expire, removing_expired
+from app.settings import KEEP_ALL, Retention
+from tests.db.sql_text import care_tables, keyless, queries_of, with_names
+from tests.db.test_query_plans import explain, is_walk
+from tests.events.conftest import Care, on_database
+from tests.factories import DAY, NOW
+
+MIDNIGHT = NOW.replace(hour=0)
+MOMENT = timedelta(microseconds=1)
+OLD = MIDNIGHT - 30 * DAY - MOMENT
+PERIODS = Retention(events=30, deliveries=30, drafts=30, audit=0)
+
+
+def removed(care: Care, periods: Retention = PERIODS, is_dry_run: bool = False) -> dict[str, int]:
+    counts: dict[str, int] = {}
+
+    async def work(db: Database) -> None:
+        async for kind, count in removing_expired(db, periods, NOW, is_dry_run):
+            counts[kind] = counts.get(kind, 0) + count
+
+    asyncio.run(on_database(care.settings.database, work))
+    return {kind: count for kind, count in counts.items() if count}
+
+
+# --- events ---------------------------------------------------------------------------------------
+
+
+def happened(care: Care, moment: datetime, handed: bool = True, kind: str = "ASSIGNED", who: int = 1) -> None:
+    date = f"'{moment_as_text(moment)}'"
+    care.rows(
+        "INSERT INTO event (caregiver_id, client_id, kind, session_id, assignment_id, moment, hand_over_date)"
+        f" VALUES ({who}, {who}, '{kind}', 1, 2, {date}, {date if handed else 'NULL'})"
+    )
+
+
+def delivering(care: Care, event: int, state: str, moment: datetime = OLD) -> None:
+    care.rows(
+        "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
+        f" VALUES ({event}, 1, 1, '{state}', 11, '{moment_as_text(moment)}')"
+    )
+
+
+def events(care: Care) -> list[int]:
+    return [row[0] for row in care.rows("SELECT id FROM event ORDER BY id")]
+
+
+def test_events_go_when_their_period_is_over(care: Care) -> None:
+    for moment in (OLD, OLD, MIDNIGHT - 30 * DAY, NOW):
+        happened(care, moment)
+    happened(care, OLD, who=2)  # behind a younger one, as after a clock was set back: it stays for now
+
+    counted = removed(care, is_dry_run=True)
+    before = events(care)
+
+    assert (counted, before) == ({"events": 2}, [1, 2, 3, 4, 5])
+    assert removed(care) == {"events": 2}
+    assert (events(care), removed(care)) == ([3, 4, 5], {})
+    assert care.rows("SELECT last_event_id FROM event_removal") == [(2,)]
+
+
+def test_events_that_somebody_may_still_need_stay(care: Care) -> None:
+    happened(care, OLD, handed=False)
+    happened(care, OLD, kind="CLIENT_ERASED")
+    for event, state in ((3, "WAITING"), (4, "DELIVERED"), (5, "DEAD")):
+        happened(care, OLD)
+        delivering(care, event, state, moment=NOW)
+
+    assert removed(care) == {}
+    assert events(care) == [1, 2, 3, 4, 5]
+
+
+def test_more_events_than_fit_into_one_batch_go_too(care: Care) -> None:
+    old = moment_as_text(OLD)
+    care.rows(
+        "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment, hand_over_date)"
+        f" SELECT 1 + a.id % 3, 1, 'ASSIGNED', 1, '{old}', '{old}'"
+        " FROM assignment a, assignment b, assignment c, assignment d"
+    )
+    happened(care, OLD, handed=False)
+
+    assert removed(care) == {"events": 6**4}
+    assert events(care) == [6**4 + 1]
+    assert care.rows("SELECT last_event_id FROM event_removal") == [(6**4,)]
+
+
+# --- deliveries -----------------------------------------------------------------------------------
+
+
+def test_deliveries_that_were_given_up_go_and_their_events_with_them(care: Care) -> None:
+    for number, (state, moment) in enumerate(
+        [("DEAD", OLD), ("DEAD", MIDNIGHT - 30 * DAY), ("WAITING", OLD), ("DELIVERED", OLD)], 1
+    ):
+        happened(care, OLD)
+        delivering(care, number, state, moment)
+
+    assert removed(care, is_dry_run=True) == {"deliveries": 1}
+    assert removed(care) == {"deliveries": 1, "events": 1}
+    assert [one[:2] for one in care.deliveries()] == [(2, "DEAD"), (3, "WAITING"), (4, "DELIVERED")]
+    assert events(care) == [2, 3, 4]
+
+
+# --- drafts ---------------------------------------------------------------------------------------
+
+
+def drafted(care: Care, draft: int, assignment: int, session: int) -> None:
+    care.rows(
+        "INSERT INTO answer_set (id, caregiver_id, client_id, assignment_id, save_type, attempt, revision)"
+        f" SELECT {draft}, caregiver_id, client_id, id, 'DRAFT', 1, 1 FROM assignment WHERE id = {assignment}"
+    )
+    care.rows(
+        "INSERT INTO answer (answer_set_id, position, caregiver_id, client_id, question_text, answer)"
+        f" SELECT {draft}, 1, caregiver_id, client_id, 'How?', 'Unsent' FROM session WHERE id = {session}"
+    )
+
+
+def drafts(care: Care) -> list[Any]:
+    rows = care.rows("SELECT answer_set_id FROM answer WHERE answer = 'Unsent' ORDER BY answer_set_id")
+    sets = care.rows("SELECT id FROM answer_set WHERE save_type <> 'FINAL' ORDER BY id")
+    assert rows == sets
+    return [row[0] for row in sets]
+
+
+def test_drafts_that_can_no_longer_be_sent_go_and_leave_a_record(care: Care) -> None:
+    drafted(care, 51, assignment=2, session=1)
+    drafted(care, 52, assignment=6, session=1)
+    drafted(care, 53, assignment=4, session=4)
+    care.rows(f"UPDATE assignment SET withdraw_date = '{moment_as_text(OLD)}' WHERE id = 2")
+    care.rows(f"UPDATE session SET is_closed = true, close_date = '{moment_as_text(OLD)}' WHERE id = 4")
+    answers = care.rows("SELECT count(*) FROM answer")[0][0]
+
+    counted = removed(care, is_dry_run=True)
+    before = drafts(care)
+
+    assert (counted, before) == ({"drafts": 2}, [51, 52, 53])
+    assert removed(care) == {"drafts": 2}
+    assert drafts(care) == [52]
+    assert care.rows("SELECT count(*) FROM answer") == [(answers - 2,)]
+    assert care.rows("SELECT actor, operation, about FROM audit_record") == [
+        ("OPERATOR", "retention drafts", '[[1,1,{"drafts":[51]}],[1,2,{"drafts":[53]}]]')
+    ]
+
+
+@pytest.mark.parametrize("change", ["withdraw_date", "close_date"])
+def test_drafts_stay_until_their_period_is_over(care: Care, change: str) -> None:
+    drafted(care, 51, assignment=2, session=1)
+    table = "assignment" if change == "withdraw_date" else "session"
+    care.rows(f"UPDATE {table} SET {change} = '{moment_as_text(MIDNIGHT - 30 * DAY)}'")
+
+    assert removed(care) == {}
+    assert drafts(care) == [51]
+
+
+# --- the statements -------------------------------------------------------------------------------
+
+REMOVING = {name: one for name, one in vars(retention).items() if name.startswith("REMOVE_")}
+
+
+def test_what_is_removed_names_whose_it_is(kind: str) -> None:
+    for name, statement in REMOVING.items():
+        written = statement.for_(kind)
+
+        assert keyless(queries_of(with_names(written)), "caregiver") == []
+        assert (care_tables(written) != []) is (name != "REMOVE_OLDER_MARKS")
+    assert len(REMOVING) == 5
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_nothing_is_removed_by_walking_a_table(care: Care) -> None:
+    values = {"caregiver": 1, "ids": [1], "last": 1}
+    with closing(sqlite3.connect(sqlite_path(care.settings.database))) as connection:
+        plans = [explain(connection, one.for_("sqlite"), values) for one in REMOVING.values()]
+
+    assert [step for plan in plans for step in plan if is_walk(step)] == []
+
+
+# --- as the dispatcher does it --------------------------------------------------------------------
+
+
+def test_without_periods_nothing_goes(care: Care) -> None:
+    happened(care, OLD)
+    happened(care, OLD)
+    delivering(care, 2, "DEAD")
+    drafted(care, 51, assignment=2, session=1)
+    care.rows(f"UPDATE assignment SET withdraw_date = '{moment_as_text(OLD)}' WHERE id = 2")
+
+    assert removed(care, KEEP_ALL) == {}
+    assert (events(care), drafts(care), len(care.deliveries())) == ([1, 2], [51], 1)
+
+
+def test_the_dispatcher_removes_what_is_over(care: Care) -> None:
+    happened(care, OLD)
+
+    async def work(db: Database) -> None:
+        async with dispatching(db, None, lambda: NOW, PERIODS), asyncio.timeout(60):
+            while await asyncio.to_thread(events, care) != [2]:  # the event of the reminder that is due
+                pass
+
+    asyncio.run(on_database(care.settings.database, work))
+
+
+def test_a_dispatcher_that_is_stopped_ends_between_two_batches(care: Care) -> None:
+    happened(care, OLD)
+    delivering(care, 1, "DEAD")
+
+    async def work(db: Database) -> None:
+        stop = asyncio.Event()
+        stop.set()
+        await expire(db, PERIODS, NOW, stop)
+
+    asyncio.run(on_database(care.settings.database, work))
+
+    assert (care.deliveries(), events(care)) == ([], [1])

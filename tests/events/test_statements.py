@@ -1,0 +1,104 @@
+"""Promise: what waits is found by an index, and is taken by statements that name whose it is on every level
+(docs/decisions/0006)."""
+
+import asyncio
+import re
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from app.db.drivers.interface import sqlite_path
+from app.db.sql import REQUIRED, Statement, Values, Written
+from app.db.statements import deliveries, dispatch
+from tests.db.sql_text import CARE, care_tables, keyless, queries_of, with_names
+from tests.db.test_query_plans import explain, is_walk
+from tests.events.conftest import Care
+from tests.factories import NOW
+
+TAKING = {
+    name: statement
+    for name, statement in {**vars(dispatch), **vars(deliveries)}.items()
+    if isinstance(statement, Statement) and not name.startswith("FIND")
+}
+ACROSS = {
+    name: statement
+    for name, statement in {**vars(dispatch), **vars(deliveries)}.items()
+    if isinstance(statement, Statement) and name.startswith("FIND")
+}
+ALL_THAT_WAITS = "SCAN event USING INDEX ix_event_waiting"  # and nothing else is in it
+OF_NOBODY = {"REMOVE_KEPT_ANSWERS"}  # they belong to a viewer, not to a care relationship
+INSERTED = re.compile(
+    rf"INSERT INTO ({CARE}) \(caregiver_id, client_id, .*?\) SELECT :caregiver( AS \w+)?, (\w+)\.client_id, "
+)
+
+
+def test_what_is_taken_names_whose_it_is(kind: str) -> None:
+    for name, statement in TAKING.items():
+        said = with_names(statement.for_(kind))  # type: ignore[arg-type]
+
+        assert keyless(queries_of(said), "caregiver") == []
+        assert said.count("INSERT INTO") == len(INSERTED.findall(said))
+        assert name in OF_NOBODY or care_tables(statement.for_(kind)) != []  # type: ignore[arg-type]
+
+
+def test_what_is_looked_for_reads_no_more_than_whose_it_is() -> None:
+    for statement in ACROSS.values():
+        said = with_names(statement.for_("sqlite"))
+        assert re.match(r"SELECT (\w+)\.caregiver_id, \1\.(id|event_id) FROM \1 WHERE ", said)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_no_statement_of_the_dispatcher_walks_a_table_or_sorts_one(care: Care) -> None:
+    found = []
+    with closing(sqlite3.connect(sqlite_path(care.settings.database))) as connection:
+        for name, statement in {**TAKING, **ACROSS}.items():
+            written = statement.for_("sqlite")
+            plan = explain(connection, written, given_for(written))
+            found += [(name, step) for step in plan if is_walk(step) and step != ALL_THAT_WAITS]
+            if name in ACROSS:
+                found += [(name, step) for step in plan if "TEMP B-TREE" in step]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_postgresql_walks_no_table_either(care: Care) -> None:
+    async def plans() -> dict[str, str]:
+        import asyncpg  # here, because the suite on SQLite does without the driver
+
+        connection = await asyncpg.connect(care.settings.database, server_settings={"enable_seqscan": "off"})
+        try:
+            found = {}
+            for name, statement in {**TAKING, **ACROSS}.items():
+                written = statement.for_("postgresql")
+                plan = await connection.fetch(f"EXPLAIN {written.sql}", *written.values(given_for(written)))
+                found[name] = "\n".join(row[0] for row in plan)
+            return found
+        finally:
+            await connection.close()
+
+    found = {name: plan for name, plan in asyncio.run(plans()).items() if "Seq Scan" in plan}
+
+    assert found == {}
+
+
+GIVEN = {
+    "caregiver": 1,
+    "reminders": [1, 2],
+    "events": [1, 2],
+    "event": 1,
+    "attempt": 1,
+    "most": 8,
+    "now": NOW,
+    "until": NOW,
+    "next": NOW,
+    "before": NOW,
+    "to": "SENT",
+    "said": "200",
+}
+
+
+def given_for(written: Written) -> Values:
+    assert {name for name, own in written.parameters if own is REQUIRED} <= GIVEN.keys()
+    return GIVEN

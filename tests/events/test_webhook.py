@@ -1,0 +1,118 @@
+"""Promise: a webhook that is not safe, or cannot be signed for, is refused in a sentence without secrets."""
+
+import base64
+
+import pytest
+from click.testing import CliRunner
+
+from app.cli import main
+from app.events.webhook import BAD_SECRET, BAD_URL, open_webhook
+from app.main import create_app
+from app.settings import Settings, SettingsError
+from tests.events.receiver import OTHER_SECRET, SECRET
+
+URL = "https://example.test/hooks/care"
+
+
+def secret_of(size: int) -> str:
+    return "whsec_" + base64.b64encode(b"x" * size).decode()
+
+
+USABLE = {
+    "https://example.test": ("example.test", 443, "example.test", "/"),
+    "https://example.test:8443/a/b?c=d": ("example.test", 8443, "example.test:8443", "/a/b?c=d"),
+    "https://[2001:db8::1]/a": ("2001:db8::1", 443, "[2001:db8::1]", "/a"),
+    "http://localhost:9000": ("localhost", 9000, "localhost:9000", "/"),
+    "http://127.0.0.1/a": ("127.0.0.1", 80, "127.0.0.1", "/a"),
+    "http://127.8.8.8/": ("127.8.8.8", 80, "127.8.8.8", "/"),
+    "http://[::1]:81?a": ("::1", 81, "[::1]:81", "/?a"),
+}
+
+
+@pytest.mark.parametrize("url", USABLE)
+def test_where_events_may_be_posted_to(url: str) -> None:
+    webhook = open_webhook(Settings(webhook_url=url, webhook_secret=SECRET))
+
+    assert webhook is not None
+    assert (webhook.host, webhook.port, webhook.authority, webhook.target) == USABLE[url]
+    assert (webhook.tls is not None) == url.startswith("https:")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://example.test/",
+        "http://10.0.0.1/",
+        "http://localhost.example.test/",
+        "ftp://example.test/",
+        "example.test/hooks",
+        "https://",
+        "https:///hooks",
+        "https://example.test:port/",
+        "https://example.test:99999/",
+        "https://mara:hunter2@example.test/",
+        "https://example.test/#part",
+        "https://example.test/a b",
+        "https://example.test/a\r\nx-more: 1",
+        "https://example.test/für",
+        "https://" + "a" * 64 + ".test/",
+        "https://[::1/",
+    ],
+)
+def test_where_events_may_not_be_posted_to(url: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        open_webhook(Settings(webhook_url=url, webhook_secret=SECRET))
+
+    assert str(refused.value) == BAD_URL
+
+
+@pytest.mark.parametrize("secret", [SECRET, f"{SECRET} {OTHER_SECRET}", secret_of(24), secret_of(64)])
+def test_what_may_sign(secret: str) -> None:
+    assert open_webhook(Settings(webhook_url=URL, webhook_secret=secret)) is not None
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        SECRET.removeprefix("whsec_"),
+        "whsec_",
+        "whsec_!!!!",
+        "whsec_" + "ü" * 40,
+        f"{SECRET},{OTHER_SECRET}",
+        f"{SECRET} hunter2",
+        secret_of(23),
+        secret_of(65),
+    ],
+)
+def test_what_may_not_sign(secret: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        open_webhook(Settings(webhook_url=URL, webhook_secret=secret))
+
+    assert str(refused.value) == BAD_SECRET
+
+
+@pytest.mark.parametrize("secret", ["", "  "])
+def test_nothing_is_posted_unsigned(secret: str) -> None:
+    with pytest.raises(SettingsError, match=r"^CARE_WEBHOOK_URL needs a CARE_WEBHOOK_SECRET to sign with$"):
+        open_webhook(Settings(webhook_url=URL, webhook_secret=secret))
+
+
+def test_without_an_address_there_is_no_webhook() -> None:
+    assert open_webhook(Settings()) is None
+    assert open_webhook(Settings(webhook_secret=SECRET)) is None
+
+
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+def test_a_service_with_a_bad_webhook_is_not_made(settings: Settings) -> None:
+    with pytest.raises(SettingsError, match=r"^CARE_WEBHOOK_SECRET must be whsec_"):
+        create_app(settings.model_copy(update={"webhook_url": URL, "webhook_secret": "hunter2"}))
+
+
+def test_the_settings_that_are_listed_tell_no_secret() -> None:
+    said = CliRunner().invoke(
+        main, ["settings"], env={"CARE_WEBHOOK_URL": URL, "CARE_WEBHOOK_SECRET": SECRET}
+    )
+
+    assert said.exit_code == 0
+    assert "CARE_WEBHOOK_SECRET (default: empty; set, and not told)" in said.stdout
+    assert SECRET not in said.output and URL not in said.output

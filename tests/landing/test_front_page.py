@@ -1,0 +1,293 @@
+"""Promise: `/` tells a visitor what this is and where things are, and beside each legacy call what replaces
+it, with what this service answers; tokens and data are shown in development alone, to this machine alone."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from httpx2 import Response
+
+from app.db.admin.demo import demo_lines
+from app.db.admin.importing import importing
+from app.landing.calls import the_four_calls
+from app.landing.page import DOCS
+from app.main import create_app
+from app.settings import Environment, Settings
+from tests import keys
+from tests.callers import Gateway, opened, run_write
+from tests.db import raw
+from tests.factories import DAY, NOW
+from tests.schema.test_headers import OF_BROWSERS
+from tests.test_main import take_away
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "host": "localhost:8000"}
+TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
+BLOCK = re.compile(r'aria-label="([^"]*)"><code>(.*?)</code>', re.DOTALL)
+
+
+def answers_in(page: str) -> list[str]:
+    return [name for name in blocks(page) if name.startswith(("legacy answer", "GraphQL answer"))]
+
+
+@contextmanager
+def service(settings: Settings, **changed: object) -> Iterator[Gateway]:
+    own = settings.model_copy(update=changed)
+    with opened(create_app(own, clock=lambda: NOW)) as client:
+        yield Gateway(client, own)
+
+
+@pytest.fixture
+def own_keys(settings: Settings) -> Settings:
+    """Of the service as `make run` starts it, with the demo world."""
+    run_write(settings.database, importing(demo_lines(NOW)))
+    return settings.model_copy(update={"token_key": ""})
+
+
+def page_of(gateway: Gateway, **headers: str) -> Response:
+    found = gateway.as_nobody().get("/", headers=BROWSER | headers)
+    assert found.status_code == 200
+    return found
+
+
+def blocks(page: str) -> dict[str, str]:
+    """What is shown as it is typed or answered, by its name."""
+    return {html.unescape(name): html.unescape(text) for name, text in BLOCK.findall(page)}
+
+
+def test_a_developer_sees_each_call_beside_what_replaces_it_with_live_answers(own_keys: Settings) -> None:
+    with service(own_keys) as gateway:
+        page = page_of(gateway).text
+        tokens = re.findall(r'aria-label="token of the (\w+)">([^<]+)<', page)
+        callers = {role: gateway.with_token(token) for role, token in tokens}
+        shown = blocks(page)
+
+        assert list(callers) == ["caregiver", "client"]
+        for call in the_four_calls(NOW):
+            assert shown[f"GraphQL operation: {call.title}"] == call.document
+            assert shown[f"legacy request: {call.title}"].startswith(f"{call.method} {call.target}\n")
+            if call.method != "GET":
+                continue
+            caller = callers[call.role.lower()]
+            legacy = json.loads(shown[f"legacy answer: {call.title}"])
+            assert legacy == caller.get(call.target).json()
+            graphql = json.loads(shown[f"GraphQL answer: {call.title}"])
+            assert graphql == caller.graphql(call.document)
+            assert graphql["data"][call.field]
+
+
+def test_looking_at_the_page_changes_nothing_and_is_not_counted(own_keys: Settings) -> None:
+    with service(own_keys) as gateway:
+        before = raw.row_counts(own_keys.database)
+        page = page_of(gateway).text
+        after = raw.row_counts(own_keys.database)
+
+    assert "legacy answer: Assign homework" not in blocks(page)
+    assert after == before
+    assert raw.run(own_keys.database, "SELECT * FROM legacy_usage") == []
+
+
+@pytest.mark.parametrize("host", ["care.example.test", "localhost.example.test", "[::2]", "10.0.0.1"])
+def test_who_asks_under_another_name_sees_no_token_and_no_data(own_keys: Settings, host: str) -> None:
+    with service(own_keys) as gateway:
+        page = page_of(gateway, host=host).text
+        short = gateway.as_nobody().get("/", headers={"host": host}).text
+
+    assert TOKEN.findall(page + short) == []
+    assert answers_in(page) == []
+    assert "Tokens are shown to a browser on the machine of the service" in page
+
+
+def test_who_asks_from_another_machine_sees_no_token_and_no_data(own_keys: Settings) -> None:
+    with service(own_keys) as gateway:
+        gateway.client.comes_from = "10.0.0.7"
+        page = page_of(gateway).text
+
+    assert TOKEN.findall(page) == []
+    assert answers_in(page) == []
+
+
+def test_with_the_keys_of_another_issuer_there_is_no_token_to_show(settings: Settings) -> None:
+    with service(settings) as gateway:
+        page = page_of(gateway).text
+
+    assert TOKEN.findall(page) == []
+    assert "trusts the tokens of an issuer" in page
+
+
+def test_production_shows_forms_and_nothing_of_persons_tokens_or_what_it_is_made_with(
+    own_keys: Settings, settings: Settings
+) -> None:
+    with service(settings, env=Environment.PRODUCTION) as gateway:
+        page = page_of(gateway).text
+        shown = blocks(page)
+        schema = gateway.as_nobody().get("/schema.graphql")
+        statements = [gateway.as_nobody().get(path).status_code for path in ("/livez", "/readyz")]
+
+    assert TOKEN.findall(page) == []
+    assert answers_in(page) == []
+    assert shown["shape: One assignment with the client's answers"].startswith('{\n  "id": integer,\n')
+    assert not re.search("Jonas|Mara|Zoë|Python|Strawberry|/schema.graphql|href=./graphql", page)
+    assert schema.status_code == 404
+    assert statements == [200, 200]
+
+
+def test_the_demo_world_that_is_missing_is_pointed_out(settings: Settings) -> None:
+    with service(settings, token_key="") as gateway:
+        page = page_of(gateway).text
+
+    assert page.count("Is the demo world loaded?") == 6
+
+
+def test_a_service_that_is_not_ready_says_so_on_its_page(settings: Settings) -> None:
+    with service(settings) as gateway:
+        take_away(settings.database)
+        page = page_of(gateway).text
+
+    assert '<span class="status bad">the database does not answer</span>' in page
+
+
+def test_dates_for_leaving_the_legacy_paths_are_told(settings: Settings) -> None:
+    dated = {
+        "legacy_deprecated": NOW,
+        "legacy_sunset": NOW + 365 * DAY,
+        "legacy_notice": "https://example.test/leaving?a=1&b=2",
+    }
+    with service(settings, **dated) as gateway:
+        page = page_of(gateway).text
+        short = gateway.as_nobody().get("/").text
+
+    said = (
+        "The legacy paths are deprecated from 2026-11-21 09:00 UTC on "
+        "and may no longer answer from 2027-11-21 09:00 UTC on."
+    )
+    assert f'<strong>{said}</strong> <a href="https://example.test/leaving?a=1&amp;b=2">' in page
+    assert f"\n{said} https://example.test/leaving?a=1&b=2\n" in short
+
+
+# --- what it is served as --------------------------------------------------------------------------
+
+
+def test_who_is_no_browser_gets_a_few_lines(own_keys: Settings) -> None:
+    with service(own_keys) as gateway:
+        found = gateway.as_nobody().get("/", headers={"accept": "*/*", "host": "127.0.0.1:8000"})
+    with service(own_keys, env=Environment.PRODUCTION, token_key=keys.public_pem()) as gateway:
+        short = gateway.as_nobody().get("/")
+
+    assert found.headers["content-type"] == "text/plain; charset=utf-8"
+    assert found.headers["vary"] == "Accept"
+    assert len(set(TOKEN.findall(found.text))) == 2
+    assert 'curl -sS -H "Authorization: bearer $CAREGIVER"' in found.text
+    assert short.text.splitlines()[2:] == [
+        "/graphql        GraphQL, by POST and with a bearer token",
+        "/openapi.yaml   the four legacy paths for tools; /openapi.json likewise, /openapi.html to read",
+        "/livez          whether the process answers",
+        "/readyz         whether its database does",
+    ]
+
+
+def test_other_methods_are_refused_and_head_is_answered(gateway: Gateway) -> None:
+    nobody = gateway.as_nobody()
+
+    head = nobody.request("HEAD", "/", headers=BROWSER)
+    whole = nobody.get("/", headers=BROWSER)
+    refused = [nobody.request(method, "/") for method in ("POST", "PUT", "DELETE", "OPTIONS", "REPORT")]
+
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"] == whole.headers["content-type"] == "text/html; charset=utf-8"
+    assert [answer.status_code for answer in refused] == [405] * 5
+    assert {frozenset(answer.headers["allow"].split(", ")) for answer in refused} == {
+        frozenset(("GET", "HEAD"))
+    }
+
+
+@pytest.mark.parametrize("path", ["/", "/openapi.html"])
+def test_a_page_may_do_nothing_but_look_like_itself(gateway: Gateway, path: str) -> None:
+    found = gateway.as_nobody().get(path, headers=BROWSER)
+
+    (style,) = re.findall("<style>(.*?)</style>", found.text, re.DOTALL)
+    hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert found.headers["content-security-policy"] == (
+        f"default-src 'none'; style-src 'sha256-{hashed}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    others = {name: value for name, value in OF_BROWSERS.items() if name != "content-security-policy"}
+    assert {name: found.headers[name] for name in others} == others
+    assert not re.search(r"<script|<form| on\w+=| style=|https?://(?!www\.w3\.org/2000/svg)", found.text)
+
+
+class Outline(HTMLParser):
+    """Whether elements are closed in order; headings, ids, and where links lead."""
+
+    VOID = ("meta", "link")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.headings: list[int] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.labels: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        said = dict(attrs)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        self.ids += [said["id"] or ""] if "id" in said else []
+        self.links += [said["href"] or ""] if tag == "a" else []
+        self.labels += [said["aria-labelledby"] or ""] if "aria-labelledby" in said else []
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("path", ["/", "/openapi.html"])
+def test_a_page_is_well_built(own_keys: Settings, path: str) -> None:
+    with service(own_keys) as gateway:
+        text = gateway.as_nobody().get(path, headers=BROWSER).text
+        outline = Outline()
+        outline.feed(text)
+        elsewhere = {link for link in outline.links if not link.startswith("#")}
+        found = {link: gateway.as_nobody().get(link, headers=BROWSER) for link in elsewhere}
+
+    assert outline.open == []
+    assert outline.headings[0] == 1
+    assert outline.headings.count(1) == 1
+    assert all(b - a <= 1 for a, b in zip(outline.headings, outline.headings[1:], strict=False))
+    assert len(outline.ids) == len(set(outline.ids))
+    assert {link[1:] for link in outline.links if link.startswith("#")} <= set(outline.ids)
+    assert set(outline.labels) <= set(outline.ids)
+    assert {link: answer.status_code for link, answer in found.items()} == dict.fromkeys(elsewhere, 200)
+    for link, answer in found.items():
+        anchor = link.partition("#")[2]
+        assert not anchor or f'id="{anchor}"' in answer.text
+
+
+def test_the_documents_that_it_names_are_there() -> None:
+    root = Path(__file__).parent.parent.parent
+
+    assert [path for path, _ in DOCS if not (root / path).is_file()] == []
+
+
+def test_text_is_shown_as_text(settings: Settings) -> None:
+    """A title that is markup, in the answers that the page shows."""
+    hostile = "<script>alert(1)</script>&\"'"
+    records = [
+        json.loads(line) | ({"title": hostile} if json.loads(line)["kind"] == "session" else {})
+        for line in demo_lines(NOW)
+    ]
+    run_write(settings.database, importing(json.dumps(record).encode() for record in records))
+    with service(settings, token_key="") as gateway:
+        page = page_of(gateway).text
+
+    assert "<script>" not in page
+    shown = json.loads(blocks(page)["legacy answer: One assignment with the client's answers"])
+    assert shown["sessionTitle"] == hostile

@@ -1,0 +1,119 @@
+"""Promise: what both roles can see, recorded, imported into an empty database and served again, is the same
+bytes: every page of everybody, and every assignment by itself."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from app.db.session_counters import SET_KEPT, differences
+from app.db.sql import Operation
+from app.settings import Settings
+from tests.callers import Gateway, load, run_read, run_write
+from tests.cli.conftest import Command
+from tests.db import random_world, raw
+from tests.factories import NOW, Record, a_session, an_assignment
+from tests.legacy_migration.conftest import serving
+from tests.legacy_migration.recordings import PATHS, caller_of, pages, recording, write_lines
+
+ROLES = {"caregiver": random_world.CAREGIVERS, "client": random_world.CLIENTS}
+TEXTS = ("Zoë", 'a"b\\c/d', "two\nlines\tand \x01", "\u2028 🌱 \x9b", "", "  ", "<b>&amp;", "naïve ﬁ")
+CLOCKS_WENT_BACK = datetime(2026, 10, 25, 0, 0, tzinfo=UTC)
+
+
+def a_random_world(url: str, rng: Random) -> None:
+    load(url, chain(varied(random_world.records(rng), rng), homework_of_each_caregiver()))
+    raw.run(
+        url,
+        *random_world.submissions(rng),
+        *random_world.feedbacks(rng),
+        *random_world.withdrawals(rng),
+    )
+    run_write(url, recounting())
+
+
+def homework_of_each_caregiver() -> Iterator[Record]:
+    """Whoever has given none is in no page that could be recorded."""
+    for caregiver in range(1, random_world.CAREGIVERS + 1):
+        session = random_world.SESSIONS + caregiver
+        yield a_session(session, caregiver, 1)
+        yield an_assignment(random_world.ASSIGNMENTS + caregiver, session)
+
+
+def varied(records: Iterator[Record], rng: Random) -> Iterator[Record]:
+    """Texts that are hard to write, moments between the minutes and in the hour that clocks show twice."""
+    for record in records:
+        for member in ("name", "position", "title", "description", "chatId"):
+            if member in record and rng.random() < 0.5:
+                record[member] = f"{record[member]} {rng.choice(TEXTS)}"
+        for member in ("createDate", "assignDate", "submitDate"):
+            if record.get(member):
+                near = rng.choice((record[member], CLOCKS_WENT_BACK))
+                record[member] = near + timedelta(seconds=rng.uniform(0, 7200))
+        if record["kind"] == "assignment" and record["status"] == "COMPLETE" and rng.random() < 0.3:
+            record |= {"feedbackStatus": "SUBMITTED", "feedbackSubmitDate": NOW - timedelta(seconds=1)}
+        yield record
+
+
+def recounting() -> Operation[None]:
+    last = random_world.SESSIONS + random_world.CAREGIVERS
+    yield SET_KEPT, {"sessions": list(range(1, last + 1))}
+
+
+def everything(gateway: Gateway, size: int) -> dict[str, bytes]:
+    """All that anybody sees on the legacy paths, by who asked for what."""
+    seen = {
+        f"{role} {number} {path}": body
+        for role, many in ROLES.items()
+        for number in range(1, many + 1)
+        for path, body in pages(caller_of(gateway, role, number), role, size)
+    }
+    for caregiver in range(1, ROLES["caregiver"] + 1):
+        for assignment in range(1, random_world.ASSIGNMENTS + 1):
+            answer = gateway.as_caregiver(caregiver).get(f"{PATHS['caregiver']}/{assignment}")
+            if answer.status_code == 200:
+                seen[f"caregiver {caregiver} assignment {assignment}"] = answer.content
+    return seen
+
+
+@pytest.mark.parametrize(("seed", "zone"), [(1, "UTC"), (2, "Europe/Berlin")])
+def test_what_is_recorded_and_imported_is_served_as_the_same_bytes(
+    settings: Settings, new_settings: Settings, command: Command, tmp_path: Path, seed: int, zone: str
+) -> None:
+    check_same_bytes(settings, new_settings, command, tmp_path, seed, zone)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_the_same_of_many_worlds(
+    settings: Settings, new_settings: Settings, command: Command, tmp_path: Path, seed: int
+) -> None:
+    zone = Random(seed).choice(("UTC", "Europe/Berlin", "America/St_Johns", "Asia/Kathmandu"))
+    check_same_bytes(settings, new_settings, command, tmp_path, seed, zone)
+
+
+def check_same_bytes(
+    settings: Settings, new_settings: Settings, command: Command, tmp_path: Path, seed: int, zone: str
+) -> None:
+    rng = Random(seed)
+    a_random_world(settings.database, rng)
+    with serving(settings.model_copy(update={"time_zone": zone})) as old:
+        lines = recording(old, *(range(1, many + 1) for many in ROLES.values()), size=rng.choice((3, 7, 20)))
+        seen = everything(old, size=11)
+    file = write_lines(tmp_path / "recording.jsonl", lines)
+
+    said = command("import", str(file), database_url=new_settings.database, time_zone=zone)
+    assert (said.exit_code, said.exception) == (0, None), said.output
+    account = ("--role", "client", "--user", f"client-{ROLES['client']}", "--oppt-id", "OPPT-new")
+    assert said.stderr.splitlines()[-1] == f"  client client-{ROLES['client']}"  # without a session
+    assert (
+        command("account", "add", *account, "--name", "New", database_url=new_settings.database).exit_code
+        == 0
+    )
+
+    with serving(new_settings.model_copy(update={"time_zone": zone})) as new:
+        assert everything(new, size=11) == seen
+    assert run_read(new_settings.database, differences()) == []

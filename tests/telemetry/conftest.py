@@ -1,0 +1,72 @@
+"""The service with a port for its metrics, and what is told there."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.main import create_app
+from app.settings import Settings
+from app.telemetry import counters
+from tests.callers import Gateway, opened
+from tests.factories import NOW, a_world
+from tests.live.processes import free_port
+
+Sample = tuple[str, tuple[tuple[str, str], ...]]
+
+
+@dataclass(frozen=True)
+class Watched(Gateway):
+    """Numbers are those of the whole process, in which other tests have been: what counts is what is new."""
+
+    def metrics(self, method: str = "GET", path: str = "/metrics") -> tuple[int, str]:
+        connection = HTTPConnection("127.0.0.1", self.settings.metrics_port, timeout=30)
+        try:
+            connection.request(method, path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def numbers(self) -> dict[Sample, float]:
+        return numbers_in(self.metrics()[1])
+
+
+def numbers_in(text: str) -> dict[Sample, float]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def new(before: dict[Sample, float], after: dict[Sample, float], name: str) -> dict[tuple[str, ...], float]:
+    """By how much the numbers of this name have grown, by the values of their labels."""
+    grown = {
+        tuple(value for _, value in labels): after[found, labels] - before.get((found, labels), 0)
+        for found, labels in after
+        if found == name
+    }
+    return {values: by for values, by in grown.items() if by}
+
+
+def now(numbers: dict[Sample, float], name: str) -> dict[tuple[str, ...], float]:
+    found = {labels: number for (told, labels), number in numbers.items() if told == name}
+    return {tuple(value for _, value in labels): number for labels, number in found.items()}
+
+
+ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # where both are the same
+
+
+@pytest.fixture
+def watched(settings: Settings) -> Iterator[Watched]:
+    settings = settings.model_copy(
+        update={"metrics_port": free_port(), "rate_limit": 1000, "token_limit": 50}
+    )
+    counters.rounds.clear()  # of dispatchers elsewhere in this process
+    with opened(create_app(settings, clock=lambda: NOW)) as client:
+        gateway = Watched(client, settings)
+        gateway.given(a_world())
+        yield gateway

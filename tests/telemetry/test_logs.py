@@ -1,0 +1,182 @@
+"""Promise: what is logged is one object or a line of text, has the id of the request in whose course it was
+written, and says no more than the log may."""
+
+import io
+import json
+import logging
+import logging.config
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from app.cli import main
+from app.main import create_app
+from app.settings import Environment, LogFormat, Settings
+from app.telemetry.logs import (
+    LONGEST_FAULT,
+    LONGEST_MESSAGE,
+    JsonFormatter,
+    TextFormatter,
+    config_of,
+)
+from tests.callers import Gateway, opened
+from tests.db import raw
+from tests.factories import NOW, a_world
+
+ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+SECRET = "Nobody else may read this"
+ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
+RENAME = "mutation ($input: UpdateSessionInput!) { updateSession(input: $input) { session { id } } }"
+
+
+@contextmanager
+def log(formatter: logging.Formatter, name: str = "care") -> Iterator[io.StringIO]:
+    said = io.StringIO()
+    handler, logger = logging.StreamHandler(said), logging.getLogger(name)
+    handler.setFormatter(formatter)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield said
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+
+
+@contextmanager
+def in_production(settings: Settings, **changed: Any) -> Iterator[Gateway]:
+    known = logging.getLogRecordFactory()
+    own = settings.model_copy(update={"env": Environment.PRODUCTION, **changed})
+    try:
+        with opened(create_app(own, clock=lambda: NOW)) as client:
+            gateway = Gateway(client, own)
+            gateway.given(a_world())
+            yield gateway
+    finally:
+        logging.setLogRecordFactory(known)
+
+
+@ON_SQLITE
+def test_a_fault_is_one_object_that_says_where_and_of_which_request_and_nothing_of_the_input(
+    settings: Settings,
+) -> None:
+    with in_production(settings) as gateway, log(JsonFormatter()) as said:
+        raw.run(
+            settings.database,
+            f"""
+            CREATE TRIGGER talkative BEFORE UPDATE ON session
+            BEGIN SELECT RAISE(ABORT, '{SECRET}'); END""",
+        )
+        answer = gateway.as_caregiver(1).request(
+            "POST",
+            f"/graphql?token={SECRET}",
+            json={"query": RENAME, "variables": {"input": {"sessionId": 1, "title": SECRET}}},
+            headers={"x-request-id": "of-mara-7"},
+        )
+
+    [line] = said.getvalue().splitlines()
+    told = json.loads(line)
+    assert answer.headers["x-request-id"] == "of-mara-7"
+    assert told.keys() == {"time", "level", "logger", "message", "requestId", "fault"}
+    assert (told["level"], told["logger"], told["requestId"]) == ("error", "care.graphql", "of-mara-7")
+    assert told["message"] == "fault in request of-mara-7 at ['updateSession']"
+    assert told["fault"].endswith("sqlite3.IntegrityError (SQLITE_CONSTRAINT_TRIGGER)")
+    assert SECRET not in line
+
+
+@ON_SQLITE
+def test_requests_are_logged_by_their_routes_where_that_is_wanted(settings: Settings) -> None:
+    with in_production(settings, log_requests=True) as gateway, log(JsonFormatter()) as said:
+        caregiver = gateway.as_caregiver(1)
+        caregiver.get(f"{ASSIGNMENTS}/1?of={SECRET}", headers={"x-request-id": "one"})
+        caregiver.request("BREW", f"/{SECRET}")
+        caregiver.get("/readyz")
+        caregiver.post_graphql("{ viewer { role } }")
+
+    lines = [json.loads(line) for line in said.getvalue().splitlines()]
+    told = [[line[name] for name in ("logger", "method", "route", "status")] for line in lines]
+    assert told == [
+        ["care.requests", "GET", f"{ASSIGNMENTS}/{{id}}", 200],
+        ["care.requests", "other", "other", 404],
+        ["care.requests", "POST", "/graphql", 200],
+    ]
+    assert [line.get("requestId", "") for line in lines][:2] == ["one", ""]
+    assert len(lines[2]["requestId"]) == 32
+    assert all(0 < line["seconds"] < 60 for line in lines)
+    assert SECRET not in said.getvalue()
+
+
+@ON_SQLITE
+def test_requests_are_not_logged_otherwise(settings: Settings) -> None:
+    with in_production(settings) as gateway, log(JsonFormatter()) as said:
+        gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1")
+
+    assert said.getvalue() == ""
+
+
+@ON_SQLITE
+def test_text_names_the_request_once(settings: Settings) -> None:
+    with in_production(settings, log_requests=True) as gateway, log(TextFormatter(has_colours=False)) as said:
+        raw.run(settings.database, "ALTER TABLE assignment RENAME TO homework")
+        gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1", headers={"x-request-id": "one"})
+
+    first, *frames, last = said.getvalue().splitlines()
+    assert first == "ERROR:    fault in request one at ['assignment']"
+    assert frames[0] == "Traceback (most recent call last):"
+    assert last.startswith(f"INFO:     GET {ASSIGNMENTS}/{{id}} 500 in ")
+    assert last.endswith(" ms (request one)")
+
+
+def record(message: str, *words: object) -> logging.LogRecord:
+    return logging.LogRecord("care", logging.WARNING, "a file", 1, message, words, None)
+
+
+def test_a_message_of_several_lines_is_one_object() -> None:
+    line = JsonFormatter().format(record('one\ntwo "three" %s', "\u2028four"))
+
+    assert "\n" not in line
+    assert json.loads(line)["message"] == 'one\ntwo "three" \u2028four'
+
+
+def test_halves_of_characters_are_written_all_the_same() -> None:
+    assert json.loads(JsonFormatter().format(record("half \ud83d")))["message"] == "half ?"
+
+
+def test_what_is_very_long_is_cut() -> None:
+    one = record("x" * 2 * LONGEST_MESSAGE)
+    one.exc_text = "beginning " + "y" * LONGEST_FAULT + " end"
+
+    told = json.loads(JsonFormatter().format(one))
+
+    assert told["message"] == "x" * LONGEST_MESSAGE + " ..."
+    assert told["fault"].startswith("... yyy")
+    assert told["fault"].endswith("y end")
+    assert len(told["fault"]) == LONGEST_FAULT + len("... ")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        (LogFormat.AUTO, JsonFormatter),  # tests have no terminal
+        (LogFormat.JSON, JsonFormatter),
+        (LogFormat.TEXT, TextFormatter),
+    ],
+)
+def test_the_format_is_that_of_the_setting(said: LogFormat, kind: type) -> None:
+    configuration = logging.config.DictConfigurator(config_of(Settings(log_format=said)))
+
+    assert type(configuration.configure_formatter(configuration.config["formatters"]["default"])) is kind
+
+
+def test_a_format_that_nobody_knows_is_refused() -> None:
+    refused = CliRunner().invoke(main, ["demo"], env={"CARE_LOG_FORMAT": "xml"})
+
+    assert refused.exit_code == 2
+    assert (
+        refused.stderr
+        == "care-gateway: CARE_LOG_FORMAT cannot be used: Input should be 'auto', 'text' or 'json'\n"
+    )

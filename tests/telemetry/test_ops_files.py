@@ -1,0 +1,107 @@
+"""Promise: the dashboard, the alerts and the scrape configuration ask for what is told, by its labels."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from app.http.router import ANY_LEGACY, METHODS, ONE_ASSIGNMENT, ROUTES
+from app.telemetry import counters
+from tests.telemetry.conftest import ON_SQLITE, Watched, numbers_in
+
+OPS = Path(__file__).parent.parent.parent / "ops"
+DASHBOARD = json.loads((OPS / "grafana.json").read_text())
+ALERTS = yaml.safe_load((OPS / "alerts.yml").read_text())
+PROMETHEUS = yaml.safe_load((OPS / "prometheus.yml").read_text())
+
+PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
+RULES: list[dict[str, Any]] = [rule for group in ALERTS["groups"] for rule in group["rules"]]
+OF_PROMETHEUS = {"up"}  # which it tells itself
+ITS_LABELS = {"instance", "job", "worker"}  # that of `serve --workers` included
+
+NAME = re.compile(r"\b((?:care|process)_[a-z0-9_]+|up)\b")
+LABELS = re.compile(r"(?<=by )\(([^)]*)\)|\{([^}]*)\}")
+
+
+def names_in(query: str) -> set[str]:
+    return set(NAME.findall(query)) - OF_PROMETHEUS
+
+
+def labels_in(query: str) -> set[str]:
+    said = [by or within for by, within in LABELS.findall(query)]
+    return {part.split("=")[0].strip() for one in said for part in one.split(",")} - ITS_LABELS
+
+
+@ON_SQLITE
+def test_every_query_asks_for_what_is_told(watched: Watched) -> None:
+    """As of a process in which everything that is counted has happened once."""
+    watched.as_caregiver(1).graphql("{ viewer { role } x }")
+    counters.limits["tokens"] += 1
+    counters.operations["Some"].add(1)
+    counters.operation_faults["Some"] += 1
+    counters.came_round("outbox")
+    try:
+        told = numbers_in(watched.metrics()[1])
+    finally:
+        del counters.operations["Some"], counters.operation_faults["Some"]
+    labels = {name: {label for found, said in told for label, _ in said if found == name} for name, _ in told}
+
+    for query in [*QUERIES, *(rule["expr"] for rule in RULES)]:
+        names = names_in(query)
+        assert names or "up" in query, query
+        assert names <= labels.keys(), query
+        assert labels_in(query) <= set().union(*(labels[name] for name in names)), query
+
+
+GROWTH = re.compile(r"(?:rate|increase)\((\w+)\{(\w+)=\"([^\"]+)\"\}")
+
+
+@ON_SQLITE
+def test_what_an_alert_sees_grow_is_there_before_it_grows(watched: Watched) -> None:
+    """A series that begins at 1 has not grown: the first fault would raise no alert."""
+    told = [(name, dict(labels)) for name, labels in watched.numbers()]
+
+    watched_for = {found for rule in RULES for found in GROWTH.findall(rule["expr"])}
+    assert watched_for == {
+        ("care_http_requests_total", "status", "500"),
+        ("care_limit_refusals_total", "limit", "requests at once"),
+    }
+    for name, label, value in watched_for:
+        assert any(found == name and labels[label] == value for found, labels in told)
+    faults = {
+        (labels["route"], labels["method"])
+        for name, labels in told
+        if name == "care_http_requests_total" and labels["status"] == "500"
+    }
+    routes = {*ROUTES, ANY_LEGACY, ONE_ASSIGNMENT, "other"}
+    assert faults == {(route, method) for route in routes for method in (*METHODS, "other")}
+
+
+def test_what_is_not_told_would_be_found() -> None:
+    query = 'sum by (le, route) (rate(care_nothing_total{status="500", job=~"$job"}[5m]))'
+
+    assert (names_in(query), labels_in(query)) == ({"care_nothing_total"}, {"le", "route", "status"})
+
+
+def test_the_dashboard_has_panels_that_do_not_overlap_and_names_that_are_new() -> None:
+    cells = [
+        (x, y)
+        for panel in DASHBOARD["panels"]
+        for place in [panel["gridPos"]]
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+
+    assert len(cells) == len(set(cells))
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+    assert len({panel["title"] for panel in PANELS}) == len(PANELS)
+
+
+def test_every_alert_says_how_urgent_it_is_and_what_it_means() -> None:
+    assert {rule["labels"]["severity"] for rule in RULES} == {"page", "ticket"}
+    assert [rule["alert"] for rule in RULES if not rule["annotations"]["summary"].endswith((".", "?"))] == []
+    assert PROMETHEUS["rule_files"] == ["alerts.yml"]
+    assert {job["job_name"] for job in PROMETHEUS["scrape_configs"]} == {"care-gateway"}

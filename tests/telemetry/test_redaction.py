@@ -1,0 +1,106 @@
+"""Promise: logs hold no token, no name and no answer, whatever goes wrong and however much is logged."""
+
+import asyncio
+import gc
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from app.main import create_app
+from app.settings import Environment, Settings
+from app.telemetry.redaction import frames_of, keep_quiet
+from tests.callers import Gateway, opened
+from tests.db import raw
+from tests.factories import a_world
+
+SECRET = "Nobody else may read this"
+
+
+@pytest.fixture
+def in_production(settings: Settings) -> Iterator[Gateway]:
+    known = logging.getLogRecordFactory()
+    settings = settings.model_copy(update={"env": Environment.PRODUCTION})
+    try:
+        with opened(create_app(settings)) as client:
+            yield Gateway(client, settings)
+    finally:
+        logging.setLogRecordFactory(known)
+
+
+@pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+def test_what_the_database_quotes_of_a_row_is_not_logged(
+    in_production: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PostgreSQL says of a broken constraint with which row it was broken."""
+    in_production.given(a_world())
+    raw.run(in_production.settings.database, "ALTER TABLE session ADD CHECK (title = '') NOT VALID")
+
+    answer = in_production.as_caregiver(1).graphql(
+        "mutation ($input: UpdateSessionInput!) { updateSession(input: $input) { session { id } } }",
+        input={"sessionId": 1, "title": SECRET},
+    )
+
+    assert [error["message"] for error in answer["errors"]] == ["Internal error"]
+    assert SECRET not in caplog.text
+    assert "app/db/drivers/postgres.py" in caplog.text
+    assert "asyncpg.exceptions.CheckViolationError (23514)" in caplog.text
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    known = logging.getLogRecordFactory()
+    keep_quiet(is_production=True)
+    yield
+    logging.setLogRecordFactory(known)
+
+
+def broken() -> None:
+    try:
+        raise KeyError(SECRET)
+    except KeyError as fault:
+        raise ExceptionGroup(SECRET, [ValueError(SECRET)]) from fault
+
+
+def test_of_a_fault_its_place_and_kind_are_told_and_where_it_came_from() -> None:
+    with pytest.raises(ExceptionGroup) as found:
+        broken()
+
+    told = frames_of(found.value)
+
+    assert SECRET not in told
+    assert "raise KeyError(SECRET)" in told
+    assert [line for line in told.splitlines() if line and line[0] != " " and "Traceback" not in line] == [
+        "ValueError",
+        "KeyError",
+        "ExceptionGroup",
+    ]
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_fault_that_nobody_waits_for_is_told_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails() -> None:
+        raise ValueError(SECRET)
+
+    async def forgets() -> None:
+        asyncio.get_running_loop().create_task(fails())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        gc.collect()
+
+    asyncio.run(forgets())
+
+    assert SECRET not in caplog.text
+    assert [record.getMessage() for record in caplog.records] == ["Task exception was never retrieved"]
+
+
+def test_who_sends_what_is_no_text_writes_nothing_into_the_log(
+    quiet: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server would tell of it with a traceback, as often as anybody likes."""
+    server = logging.getLogger("uvicorn.error")
+
+    server.error("Invalid UTF-8 sequence received from client.")
+    server.error("something else")
+
+    assert caplog.messages == ["something else"]

@@ -1,0 +1,208 @@
+"""Promise: the house is built as docs/architecture.md draws it. A module imports from its own room or
+from a lower floor; what there is to set, to run and to make is told; files name no person and no machine."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from app.cli import main
+from app.settings import KNOWN
+
+ROOT = Path(__file__).parent.parent
+# From top to bottom: a module imports from its own room or from one further down. `telemetry` has two floors,
+# because metrics and traces observe every other room.
+ROOMS = (
+    "__main__",
+    "cli",
+    "doctor",
+    "main",
+    "landing",
+    "dev",
+    "legacy_migration",
+    "telemetry.metrics",
+    "telemetry.tracing",
+    "rest_compat",
+    "schema",
+    "events",
+    "server",
+    "http",
+    "auth",
+    "care",
+    "engine",
+    "db",
+    "telemetry",
+    "settings",
+    "version",
+)
+FORBIDDEN = {
+    "care": {"starlette", "strawberry", "graphql", "jwt", "os"},
+    "db": {"starlette", "strawberry", "graphql", "jwt", "os"},
+    "engine": {"app.care", "app.db", "app.settings", "app.telemetry"},
+    "events": {"starlette", "strawberry", "graphql", "jwt", "os"},
+}
+
+
+# --- floors ---
+
+
+def breaches(app: Path) -> list[str]:
+    """Every import that goes up, across, or where its room must not go."""
+    return [
+        f"{path.relative_to(app)} imports {name}"
+        for path in sorted(app.rglob("*.py"))
+        for name in imports(path, app.parent)
+        if not is_allowed(path.relative_to(app), name)
+    ]
+
+
+def imports(path: Path, root: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            here = path.relative_to(root).parts
+            above = ".".join(here[: len(here) - node.level]) + "." if node.level else ""
+            base = f"{above}{node.module or ''}".rstrip(".")
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def is_allowed(path: Path, name: str) -> bool:
+    room = room_of(".".join(path.with_suffix("").parts))
+    if any(f"{name}.".startswith(f"{banned}.") for banned in FORBIDDEN.get(room, ())):
+        return False
+    if not name.startswith("app.") or room == "__init__":
+        return not name.startswith("app.")
+    other = room_of(name.removeprefix("app."))
+    return room == other or ROOMS.index(room) < ROOMS.index(other)
+
+
+def room_of(module: str) -> str:
+    """The longest name in `ROOMS` that the module's name begins with."""
+    names = [name for name in ROOMS if f"{module}.".startswith(f"{name}.")]
+    return max(names, key=len, default=module.partition(".")[0])
+
+
+def test_a_module_imports_from_its_own_room_or_from_a_lower_one() -> None:
+    assert breaches(ROOT / "app") == []
+
+
+def test_every_room_has_its_place_in_the_order() -> None:
+    found = {path.stem for path in (ROOT / "app").iterdir() if path.suffix == ".py" or any(path.glob("*.py"))}
+
+    assert found - {"__init__"} == {room for room in ROOMS if "." not in room}
+    assert len(found - {"__init__", "__main__"}) <= 18
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "told"),
+    [
+        ("db/reads.py", "from app.care import errors", "app.care.errors"),
+        ("db/reads.py", "import os.path", "os.path"),
+        ("db/reads.py", "from os import environ", "os.environ"),
+        ("db/migrations/env.py", "from strawberry.types import Info", "strawberry.types.Info"),
+        ("care/sessions.py", "from app.schema.node import Node", "app.schema.node.Node"),
+        ("care/sessions.py", "import jwt", "jwt"),
+        ("care/sessions.py", "import app.settings\nfrom starlette import status", "starlette.status"),
+        ("care/sessions.py", "from ..schema import node", "app.schema.node"),
+        ("care/sessions.py", "def later():\n    import graphql", "graphql"),
+        ("engine/executor.py", "from app.care.errors import NotFound", "app.care.errors.NotFound"),
+        ("engine/executor.py", "import app.care", "app.care"),
+        ("engine/executor.py", "from app import care", "app.care"),
+        ("auth/keys.py", "from app.http import health", "app.http.health"),
+        ("schema/query.py", "from app import dev", "app.dev"),
+        ("landing/page.py", "from app.main import create_app", "app.main.create_app"),
+        ("telemetry/logs.py", "from app.telemetry import tracing", "app.telemetry.tracing"),
+        ("schema/query.py", "from app.rest_compat.shapes import page", "app.rest_compat.shapes.page"),
+        ("rest_compat/routes.py", "from app.main import create_app", "app.main.create_app"),
+        ("settings.py", "from app.db.words import words_of", "app.db.words.words_of"),
+        ("__init__.py", "from app.main import create_app", "app.main.create_app"),
+    ],
+)  # fmt: skip
+def test_an_import_that_breaks_the_house_is_told(tmp_path: Path, file: str, line: str, told: str) -> None:
+    path = tmp_path / "app" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(line + "\n")
+
+    assert breaches(tmp_path / "app") == [f"{file} imports {told}"]
+
+
+def test_what_the_house_allows_is_not_told(tmp_path: Path) -> None:
+    path = tmp_path / "app/schema/query.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "import os\nimport strawberry\nfrom app.schema import node\nfrom . import lists\nimport app.care\n"
+    )
+
+    assert breaches(tmp_path / "app") == []
+
+
+# --- documentation ---
+
+
+def documentation() -> str:
+    return "\n".join(
+        path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    )
+
+
+def commands(group: click.Group, above: str = "") -> Iterator[str]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{above}{name} ")
+        else:
+            yield f"{above}{name}"
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_setting_is_documented(name: str) -> None:
+    assert re.search(rf"\b{name}\b", documentation())
+
+
+@pytest.mark.parametrize("name", list(commands(main)))
+def test_every_command_is_documented(name: str) -> None:
+    assert re.search(rf"(care-gateway|python -m app) {name}\b", documentation())
+
+
+@pytest.mark.parametrize("name", re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+def test_every_make_target_is_documented(name: str) -> None:
+    assert re.search(rf"\bmake {name}\b", documentation())
+
+
+# --- what no file may hold ---
+
+TEXTS = sorted(
+    path
+    for folder in ("app", "tests", "clients/helpers", "clients/relay", "clients/setups", "clients/tests")
+    for path in (ROOT / folder).rglob("*")
+    if path.is_file() and not {"__pycache__", "built", "node_modules"}.intersection(path.parts)
+)
+ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
+MACHINE = re.compile(r"(?<![\w.])/(?:home|Users|root|work|tmp)/\w|\b[A-Z]:\\\w")
+TOKEN = re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}")
+
+
+def held(text: str) -> list[str]:
+    strangers = [
+        address
+        for address in ADDRESS.findall(text)
+        if not address.endswith((".test", ".example", ".invalid"))
+    ]
+    return [*strangers, *MACHINE.findall(text), *TOKEN.findall(text)]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_names_a_real_person_or_a_machine_or_holds_a_token(path: Path) -> None:
+    assert held(path.read_text()) == []
+
+
+def test_such_a_name_would_be_found() -> None:
+    at, slash, token = "@", "/", "eyJ" + "x" * 9 + "." + "y" * 9
+
+    assert held(f"mara.lind{at}example.com") == [f"mara.lind{at}example.com"]
+    assert held(f"open('{slash}home{slash}mara/care.db')") == [f"{slash}home{slash}m"]
+    assert held(f"bearer {token}") == [token]
+    assert held(f"jonas.berg{at}example.test and @pytest.mark.live and a{slash}home{slash}b") == []

@@ -1,0 +1,95 @@
+"""Promise: in development the service has a key pair of its own, made once and readable by its owner only;
+what is configured comes before it, and production has none."""
+
+from pathlib import Path
+
+import pytest
+
+from app.auth.keys import open_keys
+from app.dev.tokens import KEY_FILE, has_own_keys, mint_token, private_key, public_key
+from app.main import keys_for
+from app.settings import Environment, Settings, SettingsError
+from tests import keys
+from tests.factories import NOW
+
+SECRET = "a development secret of 32 bytes"
+
+
+def in_development(var: Path, **given: str) -> Settings:
+    return Settings(env=Environment.DEVELOPMENT, var=str(var), **given)
+
+
+def test_the_key_is_made_once_and_is_its_owners_only(tmp_path: Path) -> None:
+    settings = in_development(tmp_path / "some/var")
+
+    first, second = public_key(settings), public_key(settings)
+
+    assert first == second
+    assert [path.name for path in (tmp_path / "some/var").iterdir()] == [KEY_FILE]
+    assert (tmp_path / "some/var" / KEY_FILE).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "some/var").stat().st_mode & 0o777 == 0o700
+
+
+def test_another_folder_has_another_key(tmp_path: Path) -> None:
+    assert public_key(in_development(tmp_path / "a")) != public_key(in_development(tmp_path / "b"))
+
+
+def test_nobody_else_may_read_the_key_while_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+    write = Path.write_bytes
+
+    def write_and_look(path: Path, data: bytes) -> int:
+        modes.append(path.stat().st_mode & 0o777)
+        return write(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", write_and_look)
+    private_key(in_development(tmp_path))
+
+    assert modes == [0o600]
+
+
+@pytest.mark.parametrize("given", ["token_key", "token_jwks", "token_secret"])
+def test_what_is_configured_comes_before_the_own_key(tmp_path: Path, given: str) -> None:
+    assert not has_own_keys(in_development(tmp_path, **{given: "something"}))
+    assert has_own_keys(in_development(tmp_path))
+
+
+def test_production_has_no_own_key_and_makes_none(tmp_path: Path) -> None:
+    settings = Settings(env=Environment.PRODUCTION, var=str(tmp_path))
+
+    assert not has_own_keys(settings)
+    with pytest.raises(SettingsError):
+        keys_for(settings)
+    with pytest.raises(SettingsError):
+        mint_token(settings, "CLIENT", "client-1", NOW)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_own_key_verifies_like_a_configured_one(tmp_path: Path) -> None:
+    settings = in_development(tmp_path)
+
+    own = keys_for(settings).keys
+    same = open_keys(in_development(tmp_path, token_key=public_key(settings))).keys
+
+    assert own == same
+    assert own != open_keys(in_development(tmp_path, token_key=keys.public_pem())).keys
+
+
+@pytest.mark.parametrize("content", ["", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
+def test_a_key_file_that_holds_no_key_is_told_in_a_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / KEY_FILE).write_text(content)
+
+    for use in (public_key, lambda settings: mint_token(settings, "CLIENT", "client-1", NOW)):
+        with pytest.raises(SettingsError) as refusal:
+            use(in_development(tmp_path))
+
+        assert str(refusal.value) == f"the development key at {tmp_path / KEY_FILE} cannot be used; remove it"
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(SettingsError, match="cannot be made or read: "):
+        public_key(in_development(tmp_path / "file"))
