@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
 from app.care.allowance import Allowances
@@ -30,25 +30,25 @@ from app.dev import ide
 from app.dev.graphql_page import demo_tokens, page_maker
 from app.dev.ide.serving import asset_maker
 from app.dev.tokens import has_own_keys, public_key, refuse_own_key
-from app.engine.schema import Manner
+from app.engine.schema import EngineOptions
 from app.events.dispatcher import dispatching
 from app.events.notifications import Feed
 from app.events.webhook import open_webhook
 from app.http.cors import AllowedOrigins
 from app.http.health import HEALTH_ROUTES
 from app.http.messages import HEADERS, NO_STORE
-from app.http.router import Contracts
+from app.http.router import Router
 from app.landing import House, front_routes
 from app.rest_compat.leaving import end_in_words, farewell
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, keeping
-from app.schema.limits import manner_of
+from app.schema.limits import engine_options_of
 from app.schema.schema import Schema, build_schema
 from app.schema.transport.endpoint import Endpoint
 from app.schema.transport.manifests import open_documents
-from app.server.admission import Load
+from app.server.admission import AdmissionControl
 from app.server.background import Vitals
-from app.server.signals import told_to_stop
+from app.server.signals import stop_on_signals
 from app.settings import Settings, SettingsError, read_settings
 from app.telemetry.redaction import keep_quiet
 
@@ -69,8 +69,8 @@ def create_app(
     keys = keys_for(settings)
     vitals = Vitals()
     webhook = open_webhook(settings)
-    manner = manner_of(settings)
-    schema = schema_of_service(settings.engine, manner, *([tracing] if tracing else []))
+    engine_options = engine_options_of(settings)
+    schema = schema_of_service(settings.engine, engine_options, *([tracing] if tracing else []))
     points = settings.points_per_minute
     identifiers = settings.identifiers_per_hour
     documents = open_documents(settings, schema)
@@ -86,19 +86,19 @@ def create_app(
         )
         recorder = Recorder(db) if settings.audit else None
         feed = Feed(following(settings.database, db))
-        load = Load(settings)
+        load = AdmissionControl(settings)
         usage = Usage()
         dispatches = (
             dispatching(db, webhook, clock, settings.retention) if settings.dispatcher else nullcontext()
         )
         try:
             async with dispatches, keeping(db, usage, clock), AsyncExitStack() as stack:
-                with told_to_stop(load.leave, feed.stop, settings.drain_seconds, vitals):
+                with stop_on_signals(load.leave, feed.stop, settings.drain_seconds, vitals):
                     await stack.enter_async_context(telling(settings, db, load, feed, keys))
                     if tracing:
                         stack.enter_context(tracing.opened())
                     yield {
-                        "door": Door(
+                        "authenticator": Authenticator(
                             tracing.database(db, settings.database) if tracing else db,
                             recorder,
                             verifier,
@@ -140,7 +140,7 @@ def create_app(
         tracing.follow(schema, documents.names)
     origins = AllowedOrigins(settings.origins, loopback=settings.in_development)
     contracts = Middleware(
-        Contracts,
+        Router,
         graphql=Endpoint(
             schema,
             settings.in_development,
@@ -182,9 +182,11 @@ def tracing_of_environment() -> "Tracing | None":
 
 
 @cache
-def schema_of_service(prepares: bool, manner: Manner | None = None, tracing: object = None) -> Schema:
+def schema_of_service(
+    prepares: bool, engine_options: EngineOptions | None = None, tracing: object = None
+) -> Schema:
     """Some work to make, and the same for every application of a process that is set alike."""
-    return build_schema(prepares, manner)
+    return build_schema(prepares, engine_options)
 
 
 def refuse_unaudited(settings: Settings) -> None:
@@ -193,7 +195,7 @@ def refuse_unaudited(settings: Settings) -> None:
 
 
 def telling(
-    settings: Settings, db: Database, load: Load, feed: Feed, keys: KeySet
+    settings: Settings, db: Database, load: AdmissionControl, feed: Feed, keys: KeySet
 ) -> AbstractAsyncContextManager[None]:
     """The metrics of this process, where they are wanted; what is not wanted is not loaded."""
     if not settings.metrics_port:

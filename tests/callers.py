@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from httpx2 import Response
 from starlette.applications import Starlette
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.db.admin.importing import importing
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
@@ -34,7 +34,7 @@ def opened(app: Starlette, tells_cost: bool = False) -> Iterator[Client]:
     """
     schema = schema_of(app)
     schema.operations.uses = 1
-    schema.manner = replace(schema.manner, tells_cost=tells_cost)
+    schema.engine_options = replace(schema.engine_options, tells_cost=tells_cost)
     with open_client(app) as client:
         yield client
 
@@ -97,8 +97,8 @@ class Gateway:
     @property
     def database(self) -> Database:
         """As it is open already: to open it once more takes longer than many a test."""
-        door: Door = self.client.app_state["door"]
-        return door.db
+        authenticator: Authenticator = self.client.app_state["authenticator"]
+        return authenticator.db
 
     def as_caregiver(self, number: int) -> Caller:
         return Caller(self.client, keys.token("CAREGIVER", f"caregiver-{number}"))
@@ -116,13 +116,13 @@ class Gateway:
     def watched(self) -> Iterator[list[Step]]:
         """The statements that run inside the block, account lookups left out."""
         state = self.client.app_state
-        door: Door = state["door"]
+        authenticator: Authenticator = state["authenticator"]
         seen: list[Step] = []
-        state["door"] = replace(door, db=Watched(door.db, seen))
+        state["authenticator"] = replace(authenticator, db=Watched(authenticator.db, seen))
         try:
             yield seen
         finally:
-            state["door"] = door
+            state["authenticator"] = authenticator
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.sql import Operation
 from tests.callers import Caller, Gateway
@@ -88,7 +88,7 @@ async def ask(client: Client, asked: Asked) -> Answered:
 
 # --- what happens in between -----------------------------------------------------------------------
 
-Happening = Callable[[], Awaitable[None]]
+LoggedEvent = Callable[[], Awaitable[None]]
 
 
 @dataclass
@@ -96,8 +96,8 @@ class Eventful:
     """A database before whose reads and writes something happens, one thing each, in order."""
 
     db: Database
-    reads: list[Happening]
-    writes: list[Happening]
+    reads: list[LoggedEvent]
+    writes: list[LoggedEvent]
 
     async def read(self, operation: Operation[Result]) -> Result:
         if self.reads:
@@ -122,13 +122,13 @@ async def failure() -> None:
 
 @contextmanager
 def happening(
-    gateway: Gateway, reads: Sequence[Happening] = (), writes: Sequence[Happening] = ()
+    gateway: Gateway, reads: Sequence[LoggedEvent] = (), writes: Sequence[LoggedEvent] = ()
 ) -> Iterator[None]:
     """The account of a token that is new is the first read."""
     state = gateway.client.app_state
-    door: Door = state["door"]
-    state["door"] = replace(door, db=Eventful(door.db, list(reads), list(writes)))
+    authenticator: Authenticator = state["authenticator"]
+    state["authenticator"] = replace(authenticator, db=Eventful(authenticator.db, list(reads), list(writes)))
     try:
         yield
     finally:
-        state["door"] = door
+        state["authenticator"] = authenticator

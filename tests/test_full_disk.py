@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.db.sql import Operation
 from tests.callers import Gateway
 from tests.database_rows import stored, wrong_counters
@@ -28,9 +28,9 @@ def leaving_room_for(pages: int) -> Operation[None]:
 
 
 def limit(gateway: Gateway, pages: int) -> None:
-    door: Door = gateway.client.app_state["door"]
+    authenticator: Authenticator = gateway.client.app_state["authenticator"]
     assert gateway.client.portal is not None
-    gateway.client.portal.call(door.db.write, leaving_room_for(pages))
+    gateway.client.portal.call(authenticator.db.write, leaving_room_for(pages))
 
 
 def another_homework(number: int) -> dict[str, Any]:

@@ -58,7 +58,7 @@ ACCOUNT_SECONDS = 5
 
 
 @dataclass(frozen=True)
-class Entered:
+class AcceptedToken:
     """The viewer of an accepted token, and until when its account is not read again."""
 
     viewer: Viewer
@@ -69,7 +69,7 @@ class Entered:
 
 
 @dataclass(frozen=True)
-class Door:
+class Authenticator:
     """Where requests of both contracts come in."""
 
     db: Database
@@ -80,7 +80,7 @@ class Door:
     allowances: Allowances | None = None
     tries: IdentifierTries | None = None
     ticks: Callable[[], float] = time.monotonic
-    entered: dict[str, Entered] = field(default_factory=dict, compare=False)  # by token
+    entered: dict[str, AcceptedToken] = field(default_factory=dict, compare=False)  # by token
 
     async def open(
         self, authorization: str | None, request_id: str, contract: Contract = Contract.GRAPHQL
@@ -137,4 +137,4 @@ class Door:
             del self.entered[next(iter(self.entered))]  # the oldest
         identity, until = verified
         until = min(until, since + ACCOUNT_SECONDS)
-        self.entered[token] = Entered(viewer, identity.application, identity.expiry, until, keys)
+        self.entered[token] = AcceptedToken(viewer, identity.application, identity.expiry, until, keys)

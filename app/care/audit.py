@@ -9,12 +9,12 @@ from app.db.audit.reading import listing_events
 from app.db.audit.sealing import is_unsealed, sealing
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.reader.reads import Page
-from app.db.reader.selection import Window
+from app.db.reader.selection import PageRequest
 
 logger = logging.getLogger("care.audit")
 
 
-async def list_audit_events(ctx: Context, client_id: int, window: Window) -> Page:
+async def list_audit_events(ctx: Context, client_id: int, window: PageRequest) -> Page:
     """Of what the caregiver and this client have to do with each other, whoever it was that looked."""
     caregiver = ctx.signed_in_as(Role.CAREGIVER)
     if ctx.sealing is None:  # one sealing per request: its lists share it

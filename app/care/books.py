@@ -9,7 +9,7 @@ from app.care.context import Context
 from app.care.errors import Unreadable
 from app.db.reader.entities import table_of
 from app.db.reader.reads import Page, Row, get_rows, list_rows
-from app.db.reader.selection import Viewpoint, Wanted, Where, Window
+from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
 from app.db.sql import Operation, id_parameter, text_parameter
 from app.db.tables import Book, BookWord
 from app.db.words import end_of, words_of
@@ -59,12 +59,14 @@ class HasWord:
         return book.c.id.in_(select(words.c.book_id).where(begins, ends))
 
 
-async def list_books(ctx: Context, asked: BookFilter, window: Window, wanted: Wanted) -> Page:
+async def list_books(ctx: Context, asked: BookFilter, window: PageRequest, wanted: Selection) -> Page:
     ctx.signed_in()
     return await ctx.db.read(finding_books(ctx.now, asked, window, wanted))
 
 
-def finding_books(now: datetime, asked: BookFilter, window: Window, wanted: Wanted) -> Operation[Page]:
+def finding_books(
+    now: datetime, asked: BookFilter, window: PageRequest, wanted: Selection
+) -> Operation[Page]:
     where = [Where(is_retired if asked.is_retired else is_current)]
     values: dict[str, object] = {"module": asked.module_id, "is_test": asked.is_test}
     if asked.module_id is not None:
@@ -80,9 +82,9 @@ def finding_books(now: datetime, asked: BookFilter, window: Window, wanted: Want
     for n, word in enumerate(words):
         where.append(Where(HasWord(n)))
         values |= {f"word_{n}": word, f"word_{n}_end": end_of(word)}
-    return list_rows(Book, Viewpoint(now), replace(window, where=tuple(where), values=values), wanted)
+    return list_rows(Book, AccessScope(now), replace(window, where=tuple(where), values=values), wanted)
 
 
-async def get_books(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+async def get_books(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
     ctx.signed_in()
-    return await ctx.db.read(get_rows(Book, Viewpoint(ctx.now), ids, wanted))
+    return await ctx.db.read(get_rows(Book, AccessScope(ctx.now), ids, wanted))

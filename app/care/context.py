@@ -14,7 +14,7 @@ from app.care.idempotency import Once, making_once
 from app.care.sessions.identifiers import IdentifierTries
 from app.db.audit.records import DONE, About, Record, Recorder, about_answers, as_text, recorded
 from app.db.drivers.interface import Database
-from app.db.reader.selection import Viewpoint
+from app.db.reader.selection import AccessScope
 from app.db.sql import Operation
 from app.db.tables import AuditActor, Contract
 
@@ -54,14 +54,14 @@ class Context:
     application: str = ""  # the software that asks, as its token names it
     sealing: Future[bool] | None = None  # of the audit trail, by this request; whether more is to be sealed
 
-    async def read(self, what: str, viewpoint: Viewpoint, operation: Operation[Result]) -> Result:
+    async def read(self, what: str, access: AccessScope, operation: Operation[Result]) -> Result:
         """What may show a person's answers. If it did, that is on record before anybody hears of them."""
         result = await self.db.read(operation)
-        if viewpoint.shown:
+        if access.shown:
             if self.once is not None:
                 self.once.shows_answers = True
             if self.recorder is not None:
-                await self.record(what, about_answers(viewpoint.shown))
+                await self.record(what, about_answers(access.shown))
         return result
 
     async def write(self, what: str, operation: Operation[Result]) -> Result:
@@ -125,14 +125,14 @@ class Context:
             raise NotAllowed(f"only a {role.lower()} may do this")
         return viewer.id
 
-    def viewpoint(self) -> Viewpoint:
+    def access(self) -> AccessScope:
         """Whose rows the viewer may see: their own, on either side of the relationship."""
         viewer = self.signed_in()
         if viewer.role is Role.CAREGIVER:
-            return Viewpoint(self.now, caregiver=viewer.id, time_zone=self.time_zone)
-        return Viewpoint(self.now, client=viewer.id, time_zone=self.time_zone)
+            return AccessScope(self.now, caregiver=viewer.id, time_zone=self.time_zone)
+        return AccessScope(self.now, client=viewer.id, time_zone=self.time_zone)
 
-    def viewpoint_as(self, role: Role) -> Viewpoint:
+    def access_as(self, role: Role) -> AccessScope:
         """The same, if the viewer holds this role."""
         self.signed_in_as(role)
-        return self.viewpoint()
+        return self.access()

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, FromClause, select
 from app.care.context import Context, Role
 from app.db.reader.entities import table_of
 from app.db.reader.reads import Page, Row, get_rows, list_rows, seen_from
-from app.db.reader.selection import Viewpoint, Wanted, Where, Window
+from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
 from app.db.sql import Operation, Statement, among, id_parameter
 from app.db.tables import Caregiver, Client, Relationship
 
@@ -19,14 +19,14 @@ CLIENTS_OF_CAREGIVER = Statement(
 )
 
 
-async def get_myself(ctx: Context, role: Role, wanted: Wanted) -> Row | None:
+async def get_myself(ctx: Context, role: Role, wanted: Selection) -> Row | None:
     """The viewer as a caregiver or as a client; None in the other role."""
     viewer = ctx.signed_in()
     if viewer.role is not role:
         return None
     table = Caregiver if role is Role.CAREGIVER else Client
-    viewpoint = as_far_as(wanted, ctx.viewpoint())
-    rows = await ctx.read("viewer", viewpoint, get_rows(table, viewpoint, [viewer.id], wanted))
+    access = as_far_as(wanted, ctx.access())
+    rows = await ctx.read("viewer", access, get_rows(table, access, [viewer.id], wanted))
     return rows[0] if rows else None
 
 
@@ -35,40 +35,40 @@ def is_my_client(client: FromClause) -> ColumnElement[bool]:
     return client.c.id.in_(select(RELATIONSHIP.client_id).where(mine))
 
 
-async def list_my_clients(ctx: Context, window: Window, wanted: Wanted) -> Page:
+async def list_my_clients(ctx: Context, window: PageRequest, wanted: Selection) -> Page:
     """Those a caregiver has or had a session with."""
     await ctx.admit(Role.CAREGIVER, "clients")
     window = replace(window, where=(Where(is_my_client),))
-    viewpoint = ctx.viewpoint()
-    return await ctx.read("clients", viewpoint, list_rows(Client, viewpoint, window, wanted))
+    access = ctx.access()
+    return await ctx.read("clients", access, list_rows(Client, access, window, wanted))
 
 
-async def get_my_caregivers(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
-    viewpoint = ctx.viewpoint()
-    return await ctx.read("caregiver", viewpoint, caregivers_seen(viewpoint, ids, wanted))
+async def get_my_caregivers(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
+    access = ctx.access()
+    return await ctx.read("caregiver", access, caregivers_seen(access, ids, wanted))
 
 
-async def get_my_clients(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
-    viewpoint = ctx.viewpoint()
-    return await ctx.read("client", viewpoint, clients_seen(viewpoint, ids, wanted))
+async def get_my_clients(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
+    access = ctx.access()
+    return await ctx.read("client", access, clients_seen(access, ids, wanted))
 
 
-def caregivers_seen(viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> Operation[list[Row]]:
-    key = yield from seen_from(viewpoint)
-    mine = {viewpoint.caregiver, *key.get("caregivers", ())}
+def caregivers_seen(access: AccessScope, ids: list[int], wanted: Selection) -> Operation[list[Row]]:
+    key = yield from seen_from(access)
+    mine = {access.caregiver, *key.get("caregivers", ())}
     known = [person for person in ids if person in mine]
-    return (yield from get_rows(Caregiver, as_far_as(wanted, viewpoint), known, wanted))
+    return (yield from get_rows(Caregiver, as_far_as(wanted, access), known, wanted))
 
 
-def clients_seen(viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> Operation[list[Row]]:
-    if viewpoint.client is not None:
-        known = [person for person in ids if person == viewpoint.client]
+def clients_seen(access: AccessScope, ids: list[int], wanted: Selection) -> Operation[list[Row]]:
+    if access.client is not None:
+        known = [person for person in ids if person == access.client]
     else:
-        values = {"ids": ids, "caregiver": viewpoint.caregiver}
+        values = {"ids": ids, "caregiver": access.caregiver}
         known = [row[0] for row in (yield CLIENTS_OF_CAREGIVER, values)]
-    return (yield from get_rows(Client, as_far_as(wanted, viewpoint), known, wanted))
+    return (yield from get_rows(Client, as_far_as(wanted, access), known, wanted))
 
 
-def as_far_as(wanted: Wanted, viewpoint: Viewpoint) -> Viewpoint:
+def as_far_as(wanted: Selection, access: AccessScope) -> AccessScope:
     """For people alone no key is looked up: their rows are nobody's. What hangs below them is."""
-    return viewpoint if wanted.links else Viewpoint(viewpoint.now)
+    return access if wanted.links else AccessScope(access.now)

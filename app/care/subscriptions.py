@@ -10,9 +10,9 @@ from app.care.context import Context, Role, Viewer
 from app.care.errors import EventsExpired, NotFound
 from app.care.sessions.reading import get_my_sessions
 from app.db.audit.records import EVENTS, SESSIONS
-from app.db.event_log import Happening, event_itself, events_from, last_settled
+from app.db.event_log import LoggedEvent, event_itself, events_from, last_settled
 from app.db.reader.reads import Row, get_rows, seen_from
-from app.db.reader.selection import NEWEST, Viewpoint, Wanted, Where
+from app.db.reader.selection import NEWEST, AccessScope, Selection, Where
 from app.db.sql import Operation
 from app.db.statements.retention import FIND_NEWEST_MARK
 from app.db.tables import EventKind, Reminder
@@ -67,7 +67,7 @@ async def watch_changes(ctx: Context, session_id: int | None, is_in_session: boo
     if not is_in_session:
         return Watch(kinds)
     asked = [] if session_id is None else [session_id]
-    if not await get_my_sessions(ctx, asked, Wanted(frozenset({"id"}))):
+    if not await get_my_sessions(ctx, asked, Selection(frozenset({"id"}))):
         refusal = NotFound("session", "sessionId")
         raise await ctx.refused("assignmentChanged", refusal, {SESSIONS: asked} if asked else {})
     return Watch(kinds, session_id)
@@ -81,7 +81,7 @@ async def watch_reminders(ctx: Context) -> Watch:
 async def place_after(ctx: Context, event_id: int | None) -> Place:
     """Behind an event that the viewer was told of."""
     kinds = ALL_TOLD[ctx.signed_in().role]
-    if event_id is None or not await ctx.db.read(finding(ctx.viewpoint(), kinds, event_id)):
+    if event_id is None or not await ctx.db.read(finding(ctx.access(), kinds, event_id)):
         named = {} if event_id is None else {EVENTS: [event_id]}
         raise await ctx.refused("event", NotFound("event", "after"), named)
     return Place(event_id)
@@ -89,66 +89,66 @@ async def place_after(ctx: Context, event_id: int | None) -> Place:
 
 async def place_now(ctx: Context, watch: Watch) -> Place:
     """Behind all that can be seen by now."""
-    return await ctx.db.read(arriving(ctx.viewpoint(), watch))
+    return await ctx.db.read(arriving(ctx.access(), watch))
 
 
 async def look(
     ctx: Context, watch: Watch, place: Place, account: Operation[Viewer]
-) -> tuple[list[Happening], Place]:
+) -> tuple[list[LoggedEvent], Place]:
     """What happened since, or the first of it; and the place behind it. `account` checks in the same snapshot
     that the viewer's account is still enabled."""
-    return await ctx.db.read(looking_as(account, ctx.viewpoint(), watch, place, MOST_AT_ONCE))
+    return await ctx.db.read(looking_as(account, ctx.access(), watch, place, MOST_AT_ONCE))
 
 
-async def get_my_reminders(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+async def get_my_reminders(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
     """Those of the reminders that are the viewer's."""
     where = (Where(is_joined, via="assignment"),)
-    viewpoint = ctx.viewpoint()
-    return await ctx.read("reminder", viewpoint, get_rows(Reminder, viewpoint, ids, wanted, where))
+    access = ctx.access()
+    return await ctx.read("reminder", access, get_rows(Reminder, access, ids, wanted, where))
 
 
-def finding(viewpoint: Viewpoint, kinds: Kinds, event_id: int) -> Operation[bool]:
+def finding(access: AccessScope, kinds: Kinds, event_id: int) -> Operation[bool]:
     """Raises EventsExpired for every id up to the last removed event, own and foreign alike."""
     if event_id <= (yield FIND_NEWEST_MARK, {})[0][0]:
         raise EventsExpired
-    values = {**(yield from seen_from(viewpoint)), "event": event_id}
-    return bool((yield event_itself(viewpoint.role, kinds), values))
+    values = {**(yield from seen_from(access)), "event": event_id}
+    return bool((yield event_itself(access.role, kinds), values))
 
 
-def arriving(viewpoint: Viewpoint, watch: Watch) -> Operation[Place]:
-    values = {**(yield from seen_from(viewpoint)), **settling(viewpoint), "floor": 0, "top": NEWEST}
-    settled = yield last_settled(viewpoint.role), values
+def arriving(access: AccessScope, watch: Watch) -> Operation[Place]:
+    values = {**(yield from seen_from(access)), **settling(access), "floor": 0, "top": NEWEST}
+    settled = yield last_settled(access.role), values
     floor = settled[0][0] if settled else 0
-    _, place = yield from looking(viewpoint, watch, Place(floor), ALL_THERE_ARE)
+    _, place = yield from looking(access, watch, Place(floor), ALL_THERE_ARE)
     return place
 
 
 def looking_as(
-    account: Operation[Viewer], viewpoint: Viewpoint, watch: Watch, place: Place, most: int
-) -> Operation[tuple[list[Happening], Place]]:
+    account: Operation[Viewer], access: AccessScope, watch: Watch, place: Place, most: int
+) -> Operation[tuple[list[LoggedEvent], Place]]:
     yield from account
-    return (yield from looking(viewpoint, watch, place, most))
+    return (yield from looking(access, watch, place, most))
 
 
 def looking(
-    viewpoint: Viewpoint, watch: Watch, place: Place, most: int
-) -> Operation[tuple[list[Happening], Place]]:
+    access: AccessScope, watch: Watch, place: Place, most: int
+) -> Operation[tuple[list[LoggedEvent], Place]]:
     limit = min(len(place.seen) + most, ALL_THERE_ARE)
     values = {
-        **(yield from seen_from(viewpoint)),
-        **settling(viewpoint),
+        **(yield from seen_from(access)),
+        **settling(access),
         "floor": place.floor,
         "limit": limit,
         "watched": watch.session_id,
     }
-    find = events_from(viewpoint.role, watch.kinds, watch.session_id is not None)
-    found = [Happening(*row) for row in (yield find, values)]
+    find = events_from(access.role, watch.kinds, watch.session_id is not None)
+    found = [LoggedEvent(*row) for row in (yield find, values)]
     values["top"] = found[-1].id if len(found) == limit else NEWEST
-    settled = yield last_settled(viewpoint.role), values
+    settled = yield last_settled(access.role), values
     floor = settled[0][0] if settled else place.floor
     new = [one for one in found if one.id not in place.seen]
     return new, Place(floor, frozenset(one.id for one in found if one.id > floor))
 
 
-def settling(viewpoint: Viewpoint) -> dict[str, Any]:
-    return {"settled": viewpoint.now - SETTLES_WITHIN}
+def settling(access: AccessScope) -> dict[str, Any]:
+    return {"settled": access.now - SETTLES_WITHIN}

@@ -20,12 +20,12 @@ from app.db.admin.importing import ImportRefused
 from app.db.audit.records import BOOKS, About
 from app.db.reader.entities import as_moment
 from app.db.reader.reads import Page, Row
-from app.db.reader.selection import Link, Wanted, Window
+from app.db.reader.selection import Link, PageRequest, Selection
 
 EVERY = 2**31 - 2  # a catalogue is not so large that it is read in pages
-LISTED = Wanted(
+LISTED = Selection(
     frozenset({"id", "name", "module_id", "is_test", "retire_date"}),
-    (Link("module", Wanted(frozenset({"name"}))),),
+    (Link("module", Selection(frozenset({"name"}))),),
 )
 
 
@@ -41,7 +41,7 @@ def books() -> None:
 def list_books(search: str | None, module: int | None, retired: bool) -> None:
     """List books, newest first: id, name, module, whether it is a test, since when it is retired."""
     asked = BookFilter(search, module, is_retired=retired)
-    operation = finding_books(utc_now(), asked, Window(first=EVERY), LISTED)
+    operation = finding_books(utc_now(), asked, PageRequest(first=EVERY), LISTED)
     page: Page = on_database(settings_or_warn(), lambda db: db.read(operation))
     for book in page.rows:
         click.echo("\t".join(cells_of(book)))

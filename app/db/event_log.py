@@ -23,7 +23,7 @@ from app.db.tables import Event, EventKind
 EVENT = table_of(Event).c
 
 
-class Happening(NamedTuple):
+class LoggedEvent(NamedTuple):
     """An event, as far as those hear of it who watch."""
 
     id: int

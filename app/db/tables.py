@@ -423,7 +423,7 @@ class Delivery(SQLModel, table=True):
     last_answer: str | None = Field(default=None, sa_type=Text)  # of the receiver, or why there was none
 
 
-class KeptAnswer(SQLModel, table=True):
+class IdempotencyKey(SQLModel, table=True):
     """The first answer to a request with an Idempotency-Key: its repetition gets the same."""
 
     __tablename__ = "kept_answer"

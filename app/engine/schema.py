@@ -28,7 +28,7 @@ IS_AWAITABLE: Any = optimized_is_awaitable  # its declared type is narrower than
 
 
 @dataclass(frozen=True)
-class Manner:
+class EngineOptions:
     """How much may be asked at once, and what is told beside the answers."""
 
     limits: Limits | None = None
@@ -40,10 +40,12 @@ class Manner:
 class PreparingSchema(strawberry.Schema):
     """`execute` answers as Strawberry's does, within limits. With `prepares=False` it is Strawberry's."""
 
-    def __init__(self, *args: Any, prepares: bool = True, manner: Manner | None = None, **given: Any) -> None:
+    def __init__(
+        self, *args: Any, prepares: bool = True, engine_options: EngineOptions | None = None, **given: Any
+    ) -> None:
         super().__init__(*args, **given)
-        self.manner = manner or Manner()
-        self.documents = RecentDocuments(self._schema, self.manner.limits)
+        self.engine_options = engine_options or EngineOptions()
+        self.documents = RecentDocuments(self._schema, self.engine_options.limits)
         self.own: set[str] = set()  # the service's own documents, which meet no limit
         self.operations = Operations(self.make)
         # What may change the meaning of every field leaves only the long way.
@@ -70,17 +72,17 @@ class PreparingSchema(strawberry.Schema):
             prepared = prepare(self._schema, self.schema_converter, document.ast, name)
         except (GraphQLError, RecursionError):
             return None
-        if prepared is not None and self.manner.limits is not None:
+        if prepared is not None and self.engine_options.limits is not None:
             prepared.cost = document.cost(name)
         return prepared
 
     def errors_in(self, document: Document, rules: Rules) -> list[GraphQLError]:
         rules = (*rules, MaybeNullValidationRule, OneOfInputValidationRule)
-        if self.manner.limits is not None:
+        if self.engine_options.limits is not None:
             rules = (*rules, MaxIntrospectionDepthRule)
-        if not self.manner.introspection:
+        if not self.engine_options.introspection:
             rules = (*rules, NoSchemaIntrospectionCustomRule)
-        return document.errors(rules, not self.manner.suggestions)
+        return document.errors(rules, not self.engine_options.suggestions)
 
     # --- what it costs ----------------------------------------------------------------------------
 
@@ -88,7 +90,7 @@ class PreparingSchema(strawberry.Schema):
         self, cost: int, variables: dict[str, Any] | None, is_own: bool, context: Any
     ) -> GraphQLError | None:
         """Why an operation is not carried out, of which it is known what it costs."""
-        limits = self.manner.limits
+        limits = self.engine_options.limits
         if limits is not None and not is_own:
             if variables and (values := count_values(variables)) > limits.values:
                 return TooCostly(values, "values in the variables", limits.values)
@@ -101,8 +103,8 @@ class PreparingSchema(strawberry.Schema):
         return None
 
     def told(self, cost: int) -> dict[str, Any]:
-        limits = self.manner.limits
-        if not self.manner.tells_cost or limits is None:
+        limits = self.engine_options.limits
+        if not self.engine_options.tells_cost or limits is None:
             return {}
         return {"cost": {"cost": cost, "limit": limits.cost}}
 
@@ -110,7 +112,7 @@ class PreparingSchema(strawberry.Schema):
         self, context: ExecutionContext, extensions_runner: SchemaExtensionsRunner
     ) -> PreExecutionError | None:
         """The long way, for what is not prepared and for subscriptions; Strawberry finds the work done."""
-        if self.manner.limits is not None and context.query and context.graphql_document is None:
+        if self.engine_options.limits is not None and context.query and context.graphql_document is None:
             refusal = self.look_at(context, context.query)
             if refusal is not None:
                 return PreExecutionError(data=None, errors=[refusal])
@@ -178,13 +180,13 @@ class PreparingSchema(strawberry.Schema):
 
     def _stream(self, *given: Any, **named: Any) -> Any:
         if self.execution_context_class is StrawberryGraphQLCoreExecutionContext:
-            is_open = self.manner.suggestions
+            is_open = self.engine_options.suggestions
             named["execution_context_class"] = StreamingExecutor if is_open else DiscreetExecutor
         return super()._stream(*given, **named)
 
     def _get_custom_context_kwargs(self, *given: Any, **named: Any) -> dict[str, Any]:
         handed = super()._get_custom_context_kwargs(*given, **named)
-        return handed if self.manner.suggestions else {**handed, "hide_suggestions": True}
+        return handed if self.engine_options.suggestions else {**handed, "hide_suggestions": True}
 
     async def execute_by_core(
         self,
@@ -207,7 +209,7 @@ class PreparingSchema(strawberry.Schema):
             is_awaitable=IS_AWAITABLE,
             middleware=[outcome] if outcome else None,
             operation_extensions=operation_extensions,
-            hide_suggestions=not self.manner.suggestions,
+            hide_suggestions=not self.engine_options.suggestions,
             **executor,
         )
         if optimized_is_awaitable(result):

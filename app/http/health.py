@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.db.admin.migrate import is_newer, newest_version, stored_version
 
 logger = logging.getLogger("care")
@@ -23,9 +23,9 @@ async def ready(request: Request) -> Response:
         return JSONResponse({"status": f"{part} has ended"}, 503)
     if request.state.load.is_leaving:
         return JSONResponse({"status": "leaving"}, 503)
-    door: Door = request.state.door
+    authenticator: Authenticator = request.state.authenticator
     try:
-        version = await door.db.read(stored_version())
+        version = await authenticator.db.read(stored_version())
     except Exception as fault:
         logger.warning("not ready: %s", type(fault).__name__)
         return JSONResponse({"status": "the database does not answer"}, 503)

@@ -27,7 +27,7 @@ NOT_ALLOWED = "pages of this origin may not call the service: it is not in CARE_
 requests = logging.getLogger("care.requests")
 
 
-class Contracts:
+class Router:
     """Both contracts stand before the router, which would try its routes one by one on every request."""
 
     def __init__(

@@ -14,7 +14,7 @@ import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.care.context import Context, Role
 from app.care.errors import CareError, KeyInUse, NotAllowed, Unreadable
 from app.care.idempotency import KeyScope
@@ -203,12 +203,12 @@ def has_encoded_slash(scope: Scope) -> bool:
 async def enter(scope: Scope, role: Role, path: str) -> Context:
     """Lets the request in, and counts it whether or not it may."""
     state = scope["state"]
-    door: Door = state["door"]
+    authenticator: Authenticator = state["authenticator"]
     usage: Usage = state["usage"]
     try:
-        ctx = await door.open(header(scope, b"authorization"), state["request_id"], Contract.LEGACY)
+        ctx = await authenticator.open(header(scope, b"authorization"), state["request_id"], Contract.LEGACY)
     except CareError:
-        usage.note_stranger(path, door.clock())
+        usage.note_stranger(path, authenticator.clock())
         raise
     usage.note(path, ctx, scope)
     state["allowance"] = ctx.allowance

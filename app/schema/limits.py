@@ -1,7 +1,7 @@
 """How much may be asked at once: the limits of documents, and what is told of them (docs/limits.md)."""
 
 from app.engine.limits import Limits
-from app.engine.schema import Manner
+from app.engine.schema import EngineOptions
 from app.settings import Settings
 
 MOST_FRAGMENTS = 100
@@ -14,7 +14,7 @@ MOST_COMPARISONS = 10_000
 MOST_VALUES = 2000
 
 
-def manner_of(settings: Settings) -> Manner:
+def engine_options_of(settings: Settings) -> EngineOptions:
     limits = Limits(
         tokens=settings.token_limit,
         fragments=MOST_FRAGMENTS,
@@ -28,7 +28,7 @@ def manner_of(settings: Settings) -> Manner:
         cost=settings.cost_limit,
         values=MOST_VALUES,
     )
-    return Manner(
+    return EngineOptions(
         limits=limits,
         introspection=settings.introspects,
         suggestions=settings.in_development,

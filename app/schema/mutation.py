@@ -254,7 +254,7 @@ class Mutation:
     @strawberry.mutation(description="For caregivers: give feedback on a submission, or edit it.")
     async def give_feedback(self, info: Info, input: GiveFeedbackInput) -> GiveFeedbackPayload:
         ctx = await ready(info, Role.CAREGIVER)
-        opinion = feedback.Opinion(read_id(input.answer_set_id, AnswerSet), input.text, input.score)
+        opinion = feedback.FeedbackInput(read_id(input.answer_set_id, AnswerSet), input.text, input.score)
         try:
             refuse_missing(answerSetId=input.answer_set_id, text=input.text)
             given = await feedback.give_feedback(ctx, opinion)

@@ -26,7 +26,7 @@ from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_ses
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS
 from app.db.reader.entities import Table
 from app.db.reader.plans import Row
-from app.db.reader.selection import Order, Wanted, Window
+from app.db.reader.selection import Order, PageRequest, Selection
 from app.db.tables import (
     AnswerSet,
     Assignment,
@@ -51,7 +51,7 @@ from app.schema.types.node import EitherId, Node, read_global_id, read_id
 from app.schema.types.people import Viewer
 
 # How the rows of each kind are looked up for a viewer.
-LookUp = Callable[[Context, list[int], Wanted], Awaitable[list[Row]]]
+LookUp = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]
 LOOK_UPS: dict[Table, LookUp] = {
     Session: get_my_sessions,
     Assignment: get_my_assignments,
@@ -116,7 +116,7 @@ def asked_page(
     after: str | None,
     offset: int | None = None,
     order: Order | None = None,
-) -> tuple[Wanted, Window]:
+) -> tuple[Selection, PageRequest]:
     """What a list is asked for; who is not signed in learns nothing of how to ask."""
     info.context.signed_in()
     wanted, shape = wanted_page(info, table, order)

@@ -16,7 +16,7 @@ from strawberry.schema.config import StrawberryConfig
 from strawberry.types import ExecutionContext
 
 from app.care.errors import RateLimited
-from app.engine.schema import Manner, PreparingSchema
+from app.engine.schema import EngineOptions, PreparingSchema
 from app.http.errors import OVERLOADED
 from app.schema.enums import say_meanings
 from app.schema.errors import INTERNAL, code_of
@@ -77,11 +77,11 @@ class Schema(PreparingSchema):
                 logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
 
 
-def build_schema(prepares: bool = True, manner: Manner | None = None) -> Schema:
+def build_schema(prepares: bool = True, engine_options: EngineOptions | None = None) -> Schema:
     """The schema; with `prepares=False` every operation takes Strawberry's own way."""
     schema = Schema(
         prepares=prepares,
-        manner=manner,
+        engine_options=engine_options,
         query=Query,
         mutation=Mutation,
         subscription=Subscription,

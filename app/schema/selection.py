@@ -11,7 +11,7 @@ from graphql.execution.values import VariableValues, get_argument_values
 
 from app.care.context import Context
 from app.db.reader.entities import ENTITIES, Table
-from app.db.reader.selection import Link, Order, Wanted, Window
+from app.db.reader.selection import Link, Order, PageRequest, Selection
 from app.engine.executor import notes_of
 from app.schema.types.lists import page_key, read_window
 
@@ -20,49 +20,49 @@ Fields = list[FieldDetails]
 Result = TypeVar("Result")
 
 
-def wanted_rows(info: Info, table: Table) -> Wanted:
+def wanted_rows(info: Info, table: Table) -> Selection:
     """What is wanted of the rows that this field returns."""
 
-    def work(selection: "Selection") -> Wanted:
+    def work(selection: "SelectedFields") -> Selection:
         return selection.wanted(table, selection.root)
 
     return noted(info, ("rows", table), work)
 
 
-def wanted_under(info: Info, name: str, table: Table) -> Wanted | None:
+def wanted_under(info: Info, name: str, table: Table) -> Selection | None:
     """What is wanted of the rows that this field's object holds under `name`; None when not selected."""
 
-    def work(selection: "Selection") -> Wanted | None:
+    def work(selection: "SelectedFields") -> Selection | None:
         fields = selection.named(selection.return_type, selection.root, name)
         return selection.wanted(table, fields) if fields else None
 
     return noted(info, ("under", name, table), work)
 
 
-def wanted_page(info: Info, table: Table, order: Order | None = None) -> tuple[Wanted, Window]:
+def wanted_page(info: Info, table: Table, order: Order | None = None) -> tuple[Selection, PageRequest]:
     """What is wanted of the rows of this connection, and whether rows and total are wanted at all."""
 
-    def work(selection: "Selection") -> tuple[Wanted, Window]:
+    def work(selection: "SelectedFields") -> tuple[Selection, PageRequest]:
         rows, window = selection.connection(selection.return_type, selection.root, order)
         return selection.wanted(table, rows.fields, rows.columns), window
 
     return noted(info, ("page", table, order), work)
 
 
-def wanted_shape(info: Info) -> Window:
+def wanted_shape(info: Info) -> PageRequest:
     """Whether rows and total of this connection are wanted at all, whatever its rows are."""
     return noted(
         info, ("shape",), lambda selection: selection.connection(selection.return_type, selection.root)[1]
     )
 
 
-def noted(info: Info, what: tuple[object, ...], work: Callable[["Selection"], Result]) -> Result:
+def noted(info: Info, what: tuple[object, ...], work: Callable[["SelectedFields"], Result]) -> Result:
     """Worked out once for a prepared operation: what is selected does not depend on the request."""
     raw: Any = info._raw_info
     notes = notes_of(raw)
     key = (*what, *[id(node) for node in raw.field_nodes])
     if key not in notes:
-        notes[key] = work(Selection(info))
+        notes[key] = work(SelectedFields(info))
     found: Result = notes[key]
     return found
 
@@ -74,21 +74,21 @@ class Asked:
     table: Table
     columns: set[str] = field(default_factory=set)
     links: dict[str, "Asked"] = field(default_factory=dict)
-    pages: dict[str, tuple[str, Window, "Asked"]] = field(default_factory=dict)
+    pages: dict[str, tuple[str, PageRequest, "Asked"]] = field(default_factory=dict)
 
     def link(self, name: str) -> "Asked":
         target = ENTITIES[self.table].links[name].target
         return self.links.setdefault(name, Asked(target))
 
-    def page(self, name: str, window: Window) -> "Asked":
+    def page(self, name: str, window: PageRequest) -> "Asked":
         """Rows linked under this name as far as the window shows them; by its key they are known."""
         target = ENTITIES[self.table].links[name].target
         return self.pages.setdefault(window.key, (name, window, Asked(target)))[2]
 
-    def freeze(self) -> Wanted:
+    def freeze(self) -> Selection:
         links = [Link(name, asked.freeze()) for name, asked in self.links.items()]
         pages = [Link(name, asked.freeze(), window) for name, window, asked in self.pages.values()]
-        return Wanted(frozenset(self.columns), (*links, *pages))
+        return Selection(frozenset(self.columns), (*links, *pages))
 
 
 @dataclass
@@ -103,7 +103,7 @@ def metadata_of(definition: GraphQLField) -> dict[str, Any]:
     return declared
 
 
-class Selection:
+class SelectedFields:
     """The part of a document below one field. Collecting is graphql-core's own, so fragments, aliases and
     directives mean here what they mean to the executor."""
 
@@ -127,7 +127,7 @@ class Selection:
         groups = self.below(kind, fields).values()
         return [each for group in groups if group[0].node.name.value == name for each in group]
 
-    def wanted(self, table: Table, fields: Fields, columns: set[str] | None = None) -> Wanted:
+    def wanted(self, table: Table, fields: Fields, columns: set[str] | None = None) -> Selection:
         asked = Asked(table, columns or set())
         self.gather(asked, fields)
         return asked.freeze()
@@ -176,11 +176,11 @@ class Selection:
         rows, shape = self.connection(kind, group, order)
         key = page_key(name, arguments)
         target = ENTITIES[asked.table].links[name].target
-        _, known, into = asked.pages.get(key, (name, Window(with_rows=False), Asked(target)))
+        _, known, into = asked.pages.get(key, (name, PageRequest(with_rows=False), Asked(target)))
         into.columns |= rows.columns
         self.gather(into, rows.fields)
         where, values = metadata["page"](arguments)
-        window = Window(
+        window = PageRequest(
             key=key,
             where=where,
             values=values,
@@ -193,14 +193,14 @@ class Selection:
 
     def connection(
         self, kind: GraphQLObjectType, fields: Fields, order: Order | None = None
-    ) -> tuple[RowsAsked, Window]:
+    ) -> tuple[RowsAsked, PageRequest]:
         """What a connection asks of its rows; cursors are made of ids and of what the order compares."""
         edge: Any = get_named_type(kind.fields["edges"].type)
         edges = self.named(kind, fields, "edges")
         nodes = self.named(kind, fields, "nodes") + self.named(edge, edges, "node")
         page_info = self.named(kind, fields, "pageInfo")
         columns = set() if order is None else {order.column}
-        return RowsAsked(nodes, {"id", *columns} if edges or page_info else set()), Window(
+        return RowsAsked(nodes, {"id", *columns} if edges or page_info else set()), PageRequest(
             with_rows=bool(nodes or edges or page_info),
             with_total=bool(self.named(kind, fields, "totalCount")),
         )

@@ -11,9 +11,9 @@ from app.care import subscriptions
 from app.care.assignments.reading import get_my_assignments
 from app.care.context import Context
 from app.care.sessions.reading import get_my_sessions
-from app.db.event_log import Happening
+from app.db.event_log import LoggedEvent
 from app.db.reader.plans import Row
-from app.db.reader.selection import Wanted
+from app.db.reader.selection import Selection
 from app.db.tables import Assignment, Event, EventKind, Reminder, Session
 from app.schema.selection import Info, wanted_under
 from app.schema.transport.subscriptions import LiveContext, tell
@@ -122,7 +122,7 @@ class WantedOfEvent:
         self.session = wanted_under(info, "session", Session)
         self.reminder = wanted_under(info, "reminder", Reminder)
 
-    async def change(self, ctx: Context, event: Happening) -> AssignmentChange:
+    async def change(self, ctx: Context, event: LoggedEvent) -> AssignmentChange:
         assert event.assignment_id is not None
         return AssignmentChange(
             id=event_id(event),
@@ -134,7 +134,7 @@ class WantedOfEvent:
             session=await one(get_my_sessions, ctx, event.session_id, self.session),
         )
 
-    async def reminder_due(self, ctx: Context, event: Happening) -> ReminderDue:
+    async def reminder_due(self, ctx: Context, event: LoggedEvent) -> ReminderDue:
         return ReminderDue(
             id=event_id(event),
             moment=event.moment,
@@ -143,11 +143,11 @@ class WantedOfEvent:
         )
 
 
-def event_id(event: Happening) -> strawberry.ID:
+def event_id(event: LoggedEvent) -> strawberry.ID:
     return strawberry.ID(global_id("Event", event.id))
 
 
-async def one(get: Any, ctx: Context, number: int | None, wanted: Wanted | None) -> Any:
+async def one(get: Any, ctx: Context, number: int | None, wanted: Selection | None) -> Any:
     if wanted is None or number is None:
         return None
     rows: list[Row] = await get(ctx, [number], wanted)

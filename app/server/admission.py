@@ -11,7 +11,7 @@ LONGEST_WAIT = 0.25  # seconds that an accepted request may wait for the event l
 WEIGHT = 0.05  # of the newest request in the average
 
 
-class Load:
+class AdmissionControl:
     """One per process. A stream frees its slot once accepted; otherwise it would hold the slot for ever."""
 
     def __init__(self, settings: Settings) -> None:

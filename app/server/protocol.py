@@ -15,7 +15,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.http.messages import BLANKS, NAMED
-from app.server.admission import Load
+from app.server.admission import AdmissionControl
 from app.server.answers import INVALID, TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
 from app.server.exchange import Exchange
 from app.server.heads import fault_of_head, simple_target
@@ -40,7 +40,7 @@ class EdgeProtocol(HttpToolsProtocol):
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.parser = new_parser(self)
-        self.load: Load = app_state["load"]
+        self.load: AdmissionControl = app_state["load"]
         self.now = self.loop.time
         self.phase = HEADERS  # what is waited for; a new connection has as long as a new request
         self.since = self.now()
@@ -60,7 +60,7 @@ class EdgeProtocol(HttpToolsProtocol):
         self.is_announced = False  # whether it was looked at what the headers say of the body
         self.is_shed = False  # the request that is coming in is refused when it is there
         self.rest = b""  # of what came in, to be read once more
-        self.is_deaf = False  # whatever still comes is thrown away
+        self.discards_input = False  # whatever still comes is thrown away
         self.is_ending = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -69,7 +69,7 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connections.discard(self)
-        self.is_deaf = True
+        self.discards_input = True
         self.let_go()
         self.stop_watching()
         self.disconnect()
@@ -94,11 +94,11 @@ class EdgeProtocol(HttpToolsProtocol):
             self.since = self.now()
             self.transport.write(refusal)
             return
-        while data and not self.is_deaf:
+        while data and not self.discards_input:
             self.coming, self.rest = data, b""
             self.has_body_bytes = self.has_ended = False
             super().data_received(data)
-            if not self.is_deaf:
+            if not self.discards_input:
                 self.limit_partial(len(data))
             self.coming, data = b"", self.rest
 
@@ -136,7 +136,7 @@ class EdgeProtocol(HttpToolsProtocol):
                 self.await_body()
 
     def on_message_begin(self) -> None:
-        if self.is_deaf:
+        if self.discards_input:
             return
         self.url, self.headers, self.exchange = b"", [], None
         self.phase, self.since = HEADERS, self.now()
@@ -148,7 +148,7 @@ class EdgeProtocol(HttpToolsProtocol):
             self.headers.append((name.lower(), value.strip(BLANKS)))
 
     def on_headers_complete(self) -> None:
-        if self.is_deaf:
+        if self.discards_input:
             return
         may_be_long = self.header_bytes + len(self.coming) > LONGEST_HEADERS
         if len(self.headers) > MOST_HEADERS or (may_be_long and self.length_of_headers() > LONGEST_HEADERS):
@@ -209,7 +209,7 @@ class EdgeProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self.has_body_bytes = True
         exchange = self.exchange
-        if self.is_deaf or self.is_shed or exchange is None:
+        if self.discards_input or self.is_shed or exchange is None:
             return
         exchange.body += body
         if len(exchange.body) > self.longest_body():
@@ -217,7 +217,7 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self.has_ended = True
-        if self.is_deaf or self.is_passed_over():
+        if self.discards_input or self.is_passed_over():
             return
         self.phase = ANSWER
         self.let_go()
@@ -241,14 +241,14 @@ class EdgeProtocol(HttpToolsProtocol):
         self.rest = b"\r\n".join([*lines, b"", self.coming[fault.args[0] :]])
 
     def handle_websocket_upgrade(self) -> None:
-        if self.is_deaf or self.is_shed:
+        if self.discards_input or self.is_shed:
             return
         if not self.is_free():
             self.give_up()
             return
         self.stop_watching()
         super().handle_websocket_upgrade()
-        self.is_deaf = True
+        self.discards_input = True
         self.parser = None  # type: ignore[assignment]  # it holds this object
 
     def await_body(self) -> None:
@@ -264,7 +264,7 @@ class EdgeProtocol(HttpToolsProtocol):
                 self.hand_over_unread(exchange)
             elif is_asked_for and self.is_free():
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if self.is_deaf or exchange is None:
+        if self.discards_input or exchange is None:
             return
         held = len(exchange.body)
         self.load.held += held - self.held
@@ -303,7 +303,7 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def hand_over_unread(self, exchange: Exchange) -> None:
         """The application says that the body is too long, in its own words and after its own checks."""
-        self.is_deaf = True
+        self.discards_input = True
         self.phase = ANSWER
         self.let_go()
         exchange.transport = LastAnswer(self)  # type: ignore[assignment]
@@ -347,7 +347,7 @@ class EdgeProtocol(HttpToolsProtocol):
         if (
             self.is_ending
             or self.load.is_leaving
-            or self.is_deaf
+            or self.discards_input
             or self.parser.should_upgrade()
             or not stays
         ):
@@ -364,14 +364,14 @@ class EdgeProtocol(HttpToolsProtocol):
         if not self.is_free():
             self.close_after_last()
             return
-        self.is_deaf = True
+        self.discards_input = True
         self.let_go()
         self.transport.write(self.refusal(status, message, closes=True))
         self.linger()
 
     def close_after_last(self) -> None:
         """Answers the requests that were received completely, then closes the connection."""
-        self.is_deaf = True
+        self.discards_input = True
         self.phase = ANSWER
         self.let_go()
         last = self.waiting[-1] if self.waiting else self.answering
@@ -396,11 +396,11 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """uvicorn calls this for bytes that are not HTTP, also when they follow what was refused."""
-        if not self.is_deaf:
+        if not self.discards_input:
             self.refuse(400, INVALID)
 
     def give_up(self) -> None:
-        self.is_deaf = True
+        self.discards_input = True
         self.let_go()
         self.disconnect()
         self.transport.abort()

@@ -20,7 +20,7 @@ def end_within(seconds: float) -> None:
 
 
 @contextmanager
-def told_to_stop(
+def stop_on_signals(
     leave: Callable[[], None], stop: Callable[[], None], pause: float, vitals: Vitals
 ) -> Iterator[None]:
     """On SIGTERM calls `leave` at once, and after `pause` seconds `stop` and the server's own handler. Load

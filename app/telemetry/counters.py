@@ -14,7 +14,7 @@ SIZES = (1, 2, 4, 8, 16, 32, 64)
 OTHER = "other"
 
 
-class Spread:
+class Histogram:
     """How numbers are spread: how many lie below each bound, and what they come to."""
 
     __slots__ = ("bounds", "counts", "sum")
@@ -28,20 +28,20 @@ class Spread:
         self.counts[bisect_left(self.bounds, number)] += 1
         self.sum += number
 
-    def add_all(self, other: "Spread") -> None:
+    def add_all(self, other: "Histogram") -> None:
         self.counts = [one + another for one, another in zip(self.counts, other.counts, strict=True)]
         self.sum += other.sum
 
 
-class Durations(dict[str, Spread]):
-    def __missing__(self, name: str) -> Spread:
-        return self.setdefault(name, Spread(SECONDS))
+class Durations(dict[str, Histogram]):
+    def __missing__(self, name: str) -> Histogram:
+        return self.setdefault(name, Histogram(SECONDS))
 
 
 # --- requests -------------------------------------------------------------------------------------
 
 Answer = tuple[str, str, int]  # route, method and status
-answers: dict[Answer, Spread] = {}  # how long they took, and so how many there were
+answers: dict[Answer, Histogram] = {}  # how long they took, and so how many there were
 streams: Counter[str] = Counter()  # "begun", "ended"; they are no answers
 sockets: Counter[str] = Counter()  # websockets likewise
 closes: dict[tuple[str, str], int] = defaultdict(int)  # of websockets, by who closed and the code
@@ -54,24 +54,28 @@ operation_faults: Counter[str] = Counter()  # those that said errors
 
 def expect(answer: Answer) -> None:
     """Exports it as 0 from the start: a counter that first appears as 1 has not increased for Prometheus."""
-    answers.setdefault(answer, Spread(SECONDS))
+    answers.setdefault(answer, Histogram(SECONDS))
 
 
 def answered(answer: Answer, seconds: float) -> None:
     """A request is over."""
     spread = answers.get(answer)
     if spread is None:
-        spread = answers[answer] = Spread(SECONDS)
+        spread = answers[answer] = Histogram(SECONDS)
     spread.counts[bisect_left(SECONDS, seconds)] += 1
     spread.sum += seconds
 
 
 # --- the database ---------------------------------------------------------------------------------
 
-reads_on_loop, reads_in_threads, reads_on_connections = Spread(SECONDS), Spread(SECONDS), Spread(SECONDS)
-writes = Spread(SECONDS)  # from when one waits for its change until it is kept
-commits = Spread(SECONDS)  # of SQLite, the disk included; counted by the thread that writes
-committed = Spread(SIZES)  # changes that shared a commit
+reads_on_loop, reads_in_threads, reads_on_connections = (
+    Histogram(SECONDS),
+    Histogram(SECONDS),
+    Histogram(SECONDS),
+)
+writes = Histogram(SECONDS)  # from when one waits for its change until it is kept
+commits = Histogram(SECONDS)  # of SQLite, the disk included; counted by the thread that writes
+committed = Histogram(SIZES)  # changes that shared a commit
 
 # --- what goes out --------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from app.care.subscriptions import get_my_reminders
 from app.db.audit.records import MOST_TOGETHER, Record, Recorder
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
-from app.db.reader.selection import Link, Wanted
+from app.db.reader.selection import Link, Selection
 from app.db.tables import AuditActor, Contract
 from app.main import create_app, schema_of_service
 from app.settings import Environment, Settings, SettingsError
@@ -25,9 +25,9 @@ from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 
 SAID = "über Nacht"  # in every answer of the world
-ANSWERS_OF_IT = Wanted(
+ANSWERS_OF_IT = Selection(
     frozenset(),
-    (Link("answer_sets", Wanted(frozenset(), (Link("answers", Wanted(frozenset({"answer"}))),))),),
+    (Link("answer_sets", Selection(frozenset(), (Link("answers", Selection(frozenset({"answer"}))),))),),
 )
 
 
@@ -150,7 +150,7 @@ def test_answers_told_with_a_reminder_are_on_record(database_url: str) -> None:
         db = await open_database(database_url)
         viewer = Viewer(Role.CLIENT, 1)
         ctx = Context(viewer, db, NOW, "request", "UTC", recorder=Recorder(db))
-        assert await get_my_reminders(ctx, [1], Wanted(frozenset(), (Link("assignment", ANSWERS_OF_IT),)))
+        assert await get_my_reminders(ctx, [1], Selection(frozenset(), (Link("assignment", ANSWERS_OF_IT),)))
         await db.close()
 
     asyncio.run(read())

@@ -197,7 +197,7 @@ def probe(caller: Caller, count: int) -> None:
 
 
 def end_window(gateway: Gateway) -> None:
-    recorder: Recorder | None = gateway.client.app_state["door"].recorder
+    recorder: Recorder | None = gateway.client.app_state["authenticator"].recorder
     assert recorder is not None and gateway.client.portal is not None
     gateway.client.portal.call(recorder.refusals.record_counts)
 

@@ -12,7 +12,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.auth.keys import KeySet
 from tests.callers import Gateway
 from tests.keys import Private
@@ -108,8 +108,8 @@ def ticks_of(gateway: Gateway) -> Ticks:
 
 
 def keys_of(gateway: Gateway) -> KeySet:
-    door: Door = gateway.client.app_state["door"]
-    return door.verifier.keys
+    authenticator: Authenticator = gateway.client.app_state["authenticator"]
+    return authenticator.verifier.keys
 
 
 def wait_until_read(gateway: Gateway) -> None:

@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from app.auth.authenticator import ACCOUNT_SECONDS, Door
+from app.auth.authenticator import ACCOUNT_SECONDS, Authenticator
 from app.db.admin.accounts import set_disabled
 from app.db.admin.orm import transaction
 from app.db.tables import Caregiver, Client
@@ -85,7 +85,7 @@ def test_setting_the_wall_clock_back_keeps_no_account_open(gateway: Gateway, ste
 
     after(gateway, ACCOUNT_SECONDS)
     state = gateway.client.app_state
-    state["door"] = replace(state["door"], clock=lambda: NOW + step)
+    state["authenticator"] = replace(state["authenticator"], clock=lambda: NOW + step)
 
     assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
 
@@ -109,26 +109,26 @@ def test_accounts_are_remembered_for_as_many_tokens_as_the_setting_says(settings
         for token in tokens:
             me(gateway, token)
 
-        door: Door = gateway.client.app_state["door"]
-        assert list(door.entered) == tokens[2:]
+        authenticator: Authenticator = gateway.client.app_state["authenticator"]
+        assert list(authenticator.entered) == tokens[2:]
 
 
 def test_one_token_is_remembered_once_however_the_header_writes_it(gateway: Gateway) -> None:
     token = keys.token("CAREGIVER", "caregiver-1")
-    door: Door = gateway.client.app_state["door"]
+    authenticator: Authenticator = gateway.client.app_state["authenticator"]
 
     for scheme in ("bearer", "Bearer", "BEARER"):
         for spaces in (1, 2, 3, 1000):
             answer = gateway.as_nobody().get(PAGE, headers={"authorization": scheme + " " * spaces + token})
             assert answer.status_code == 200
 
-    assert list(door.entered) == [token]
+    assert list(authenticator.entered) == [token]
 
 
 def after(gateway: Gateway, seconds: int) -> None:
     """On the clock by which accounts are remembered."""
     state = gateway.client.app_state
-    state["door"] = replace(state["door"], ticks=lambda: monotonic() + seconds)
+    state["authenticator"] = replace(state["authenticator"], ticks=lambda: monotonic() + seconds)
 
 
 def switch(gateway: Gateway, table: type[Caregiver] | type[Client], user: str, is_disabled: bool) -> None:

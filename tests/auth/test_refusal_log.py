@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.auth.refusals import MINUTE, MOST_LOGGED, Reason, RefusalLog
 from app.telemetry import counters
 from app.telemetry.logs import LOG_FIELDS
@@ -109,8 +109,8 @@ def test_no_token_is_no_refused_token(peopled: Gateway, caplog: pytest.LogCaptur
 
 
 def refusals(gateway: Gateway) -> RefusalLog:
-    door: Door = gateway.client.app_state["door"]
-    return door.verifier.refusals
+    authenticator: Authenticator = gateway.client.app_state["authenticator"]
+    return authenticator.verifier.refusals
 
 
 @pytest.mark.parametrize("logs_all", [False, True])

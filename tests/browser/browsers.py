@@ -13,7 +13,7 @@ from app.dev.ide.building import find_node, npm_of
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 OF_MACS = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 SOURCES = Path(__file__).parent / "chromium"
-ROOT = SOURCES.parent.parent.parent
+ROOT = SOURCES.parents[3]
 FOLDER = ROOT / ".venv" / "chromium"
 # Early releases of Python 3.11 do not have it; what is unpacked has the hash that is locked.
 FILTER: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}

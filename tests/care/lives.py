@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from app.care.answers.drafts import Answers, save_answers
-from app.care.answers.feedback import Opinion, give_feedback
+from app.care.answers.feedback import FeedbackInput, give_feedback
 from app.care.answers.questions import Said
 from app.care.answers.submitting import reopen_assignment, submit_answers
 from app.care.assignments.homework import Homework, assign_homework
@@ -15,7 +15,7 @@ from app.care.context import Context, Role, Viewer
 from app.care.errors import CareError
 from app.care.sessions.opening import close_session
 from app.db.drivers.interface import Database
-from app.db.reader.selection import Wanted
+from app.db.reader.selection import Selection
 from app.db.session_counters import differences
 from tests.database_rows import Stored, all_rows
 from tests.factories import (
@@ -94,7 +94,7 @@ def giving(text: str, score: int | None = None) -> Verb:
     async def give(db: Database, number: int) -> Any:
         rows = await db.read(all_rows())
         (submission,) = (each["id"] for each in rows["answer_set"] if each["assignment_id"] == number)
-        return await give_feedback(as_caregiver(db), Opinion(submission, text, score))
+        return await give_feedback(as_caregiver(db), FeedbackInput(submission, text, score))
 
     return give
 
@@ -120,7 +120,7 @@ def assigning(db: Database, number: int) -> Awaitable[Any]:
     return assign_homework(as_caregiver(db), Homework(number, (1,), NOW, NOW + DAY), None)
 
 
-DRAFT = Wanted(frozenset({"id", "revision"}))
+DRAFT = Selection(frozenset({"id", "revision"}))
 
 # --- what is true whatever they did ----------------------------------------------------------------
 

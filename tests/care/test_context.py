@@ -16,12 +16,12 @@ from app.care.context import Context, Role, Viewer
 from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
 from app.care.sessions.reading import get_my_sessions, list_my_sessions
-from app.db.reader.selection import Viewpoint, Wanted, Window
+from app.db.reader.selection import AccessScope, PageRequest, Selection
 from app.db.sql import Operation
 from tests.factories import NOW
 
 APP = Path(__file__).parents[2] / "app"
-IDS = Wanted(frozenset({"id"}))
+IDS = Selection(frozenset({"id"}))
 HOMEWORK = Homework(1, (1,), NOW, NOW)
 CAREGIVER, CLIENT = Viewer(Role.CAREGIVER, 7), Viewer(Role.CLIENT, 8)
 
@@ -62,29 +62,29 @@ def test_signed_in_as(viewer: Viewer | None, role: Role, expected: int | CareErr
 
 
 def test_a_viewpoint_is_the_viewers_side_of_the_relationship() -> None:
-    assert context(CAREGIVER).viewpoint() == Viewpoint(NOW, caregiver=7)
-    assert context(CLIENT).viewpoint() == Viewpoint(NOW, client=8)
+    assert context(CAREGIVER).access() == AccessScope(NOW, caregiver=7)
+    assert context(CLIENT).access() == AccessScope(NOW, client=8)
     with pytest.raises(NotSignedIn):
-        context(None).viewpoint()
+        context(None).access()
 
 
 def test_a_viewpoint_of_one_role_is_of_nobody_else() -> None:
-    assert context(CAREGIVER).viewpoint_as(Role.CAREGIVER) == Viewpoint(NOW, caregiver=7)
-    assert context(CLIENT).viewpoint_as(Role.CLIENT) == Viewpoint(NOW, client=8)
+    assert context(CAREGIVER).access_as(Role.CAREGIVER) == AccessScope(NOW, caregiver=7)
+    assert context(CLIENT).access_as(Role.CLIENT) == AccessScope(NOW, client=8)
     with pytest.raises(NotAllowed, match="only a client may do this"):
-        context(CAREGIVER).viewpoint_as(Role.CLIENT)
+        context(CAREGIVER).access_as(Role.CLIENT)
 
 
 def test_a_viewpoint_knows_the_time_zone_of_the_service() -> None:
     there = replace(context(CAREGIVER), time_zone="Europe/Berlin")
 
-    assert there.viewpoint() == Viewpoint(NOW, caregiver=7, time_zone="Europe/Berlin")
-    assert replace(there, viewer=CLIENT).viewpoint() == Viewpoint(NOW, client=8, time_zone="Europe/Berlin")
+    assert there.access() == AccessScope(NOW, caregiver=7, time_zone="Europe/Berlin")
+    assert replace(there, viewer=CLIENT).access() == AccessScope(NOW, client=8, time_zone="Europe/Berlin")
 
 
-def test_whoever_reads_for_a_viewer_takes_the_viewpoint_of_the_context() -> None:
+def test_whoever_reads_for_a_viewer_takes_the_access_scope_of_the_context() -> None:
     """One that is made by hand knows no time zone, and weeks would begin elsewhere than in other answers."""
-    made = re.compile(r"Viewpoint\([^)]*\b(caregiver|client)=")
+    made = re.compile(r"AccessScope\([^)]*\b(caregiver|client)=")
     files = [*APP.glob("care/*.py"), *APP.glob("schema/*.py")]
 
     assert [path.name for path in files if made.search(path.read_text())] == ["context.py"]
@@ -93,15 +93,15 @@ def test_whoever_reads_for_a_viewer_takes_the_viewpoint_of_the_context() -> None
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda ctx: list_my_sessions(ctx, None, Window(), IDS),
+        lambda ctx: list_my_sessions(ctx, None, PageRequest(), IDS),
         lambda ctx: get_my_sessions(ctx, [1], IDS),
-        lambda ctx: list_my_assignments(ctx, AssignmentFilter(), Window(), IDS),
-        lambda ctx: list_books(ctx, BookFilter(), Window(), IDS),
+        lambda ctx: list_my_assignments(ctx, AssignmentFilter(), PageRequest(), IDS),
+        lambda ctx: list_books(ctx, BookFilter(), PageRequest(), IDS),
         lambda ctx: get_myself(ctx, Role.CLIENT, IDS),
         lambda ctx: get_my_caregivers(ctx, [1], IDS),
         lambda ctx: get_my_clients(ctx, [1], IDS),
-        lambda ctx: list_my_clients(ctx, Window(), IDS),
-        lambda ctx: list_my_submissions(ctx, SubmissionFilter(), Window(), IDS),
+        lambda ctx: list_my_clients(ctx, PageRequest(), IDS),
+        lambda ctx: list_my_submissions(ctx, SubmissionFilter(), PageRequest(), IDS),
         lambda ctx: assign_homework(ctx, HOMEWORK, IDS),
     ],
 )
@@ -112,7 +112,7 @@ def test_nobody_is_answered_without_being_signed_in(ask: Any) -> None:
 
 def test_a_client_lists_no_clients() -> None:
     with pytest.raises(NotAllowed, match="only a caregiver may do this"):
-        asyncio.run(list_my_clients(context(CLIENT), Window(), IDS))
+        asyncio.run(list_my_clients(context(CLIENT), PageRequest(), IDS))
 
 
 def test_a_client_assigns_no_homework() -> None:

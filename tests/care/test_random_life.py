@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.care.answers.drafts import save_answers
-from app.care.answers.feedback import Opinion, give_feedback
+from app.care.answers.feedback import FeedbackInput, give_feedback
 from app.care.answers.submitting import reopen_assignment, submit_answers
 from app.care.assignments.homework import Homework, assign_homework
 from app.care.assignments.pending import extend_assignment, set_reminders, withdraw_assignment
@@ -17,7 +17,7 @@ from app.care.errors import CareError
 from app.care.sessions.opening import NewSession, SessionChange, close_session, create_session, update_session
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
-from app.db.reader.selection import Wanted
+from app.db.reader.selection import Selection
 from tests.callers import load
 from tests.care.lives import OPTIONS, a_catalogue, as_caregiver, as_client, said, whole
 from tests.care.plain_life import Life
@@ -25,7 +25,7 @@ from tests.care.plain_rows import compare
 from tests.factories import DAY, HOUR, NOW
 
 STEPS = 800
-NUMBER = Wanted(frozenset({"id"}))
+NUMBER = Selection(frozenset({"id"}))
 VERBS = (
     "open",
     "assign",
@@ -178,7 +178,7 @@ class Walk:
         submissions = self.life.homework[number].submissions if number in self.life.homework else {}
         submission = self.dice.choice([*submissions, 999_999])
         text, score = self.dice.choice("ab"), self.dice.choice((None, 7))
-        found = await code_of(give_feedback(ctx, Opinion(submission, text, score)))
+        found = await code_of(give_feedback(ctx, FeedbackInput(submission, text, score)))
         if not is_own or submission not in submissions:
             return found, "NOT_FOUND"
         return found, self.life.give(number, submission, text, score, self.now)

@@ -6,13 +6,13 @@ import pytest
 
 from app.care.sessions.reading import IN_TIME_STATE, time_state
 from app.db.reader.reads import list_rows
-from app.db.reader.selection import Viewpoint, Wanted, Where, Window
+from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
 from app.db.tables import Session, TimeState
 from tests.callers import load, run_read
 from tests.factories import DAY, NOW, a_caregiver, a_client, a_session
 
 INSTANT = timedelta(microseconds=1)
-IDS = Wanted(frozenset({"id"}))
+IDS = Selection(frozenset({"id"}))
 
 CASES = {
     "closed, started": (True, NOW - DAY, TimeState.COMPLETED),
@@ -33,9 +33,9 @@ def test_python_says_the_time_state(is_closed: bool, start: datetime, state: Tim
 
 
 @cases
-@pytest.mark.parametrize("viewpoint", [Viewpoint(NOW, caregiver=1), Viewpoint(NOW, client=1)])
+@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)])
 def test_the_database_says_the_same(
-    database_url: str, is_closed: bool, start: datetime, state: TimeState, viewpoint: Viewpoint
+    database_url: str, is_closed: bool, start: datetime, state: TimeState, access: AccessScope
 ) -> None:
     session = a_session(1, startDate=start.isoformat(timespec="microseconds"), isClosed=is_closed)
     load(database_url, [a_caregiver(1), a_client(1), session])
@@ -45,7 +45,7 @@ def test_the_database_says_the_same(
             row.id
             for row in run_read(
                 database_url,
-                list_rows(Session, viewpoint, Window(where=(Where(IN_TIME_STATE[asked]),)), IDS),
+                list_rows(Session, access, PageRequest(where=(Where(IN_TIME_STATE[asked]),)), IDS),
             ).rows
         ]
         for asked in TimeState

@@ -33,14 +33,14 @@ class Submission(NamedTuple):
     events: int
 
 
-class Opinion(NamedTuple):
+class FeedbackInput(NamedTuple):
     answer_set: int
     status: str
     text: str
     events: int
 
 
-Effect = Homework | Draft | Submission | Opinion
+Effect = Homework | Draft | Submission | FeedbackInput
 
 
 @dataclass
@@ -108,7 +108,7 @@ def effects(url: str) -> list[Effect]:
 
     for answer_set, number, text in raw.run(url, FEEDBACKS):
         told = events.pop(("FEEDBACK_GIVEN", number), 0)
-        found.append(Opinion(answer_set, status[number][1], text, told))
+        found.append(FeedbackInput(answer_set, status[number][1], text, told))
     assert events == {}, "events of what is not there"
     return found
 

@@ -11,7 +11,7 @@ from threading import Semaphore
 from typing import Any
 
 from tests import keys
-from tests.crash.asked import Asked, Draft, Homework, Opinion, Submission
+from tests.crash.asked import Asked, Draft, FeedbackInput, Homework, Submission
 from tests.factories import Record, a_book, a_caregiver, a_client, a_module, a_session
 from tests.live.processes import PATIENCE
 
@@ -155,7 +155,7 @@ class Writer:
 
     def give(self, answer_set: int, assignment: int) -> Asked:
         text = f"Of {answer_set}: go on"
-        effect = Opinion(answer_set, "SUBMITTED", text, 1)
+        effect = FeedbackInput(answer_set, "SUBMITTED", text, 1)
         return self.mutation(effect, "CAREGIVER", GIVE, {"answerSetId": str(answer_set), "text": text})
 
     def mutation(self, effect: Any, role: str, query: str, given: dict[str, Any]) -> Asked:

@@ -25,7 +25,7 @@ from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions
 from app.care.subscriptions import CHANGES, MOST_AT_ONCE, Watch, finding, looking, place_now
 from app.db.reader.entities import ENTITIES, Table, ToOne
-from app.db.reader.selection import Link, Wanted, Where, Window
+from app.db.reader.selection import Link, PageRequest, Selection, Where
 from app.db.sql import Statement, Step, Values
 from app.db.tables import (
     AnswerSet,
@@ -44,20 +44,20 @@ from tests.factories import DAY, NOW
 
 VIEWERS = {"caregiver": Viewer(Role.CAREGIVER, 1), "client": Viewer(Role.CLIENT, 2)}
 SHAPES = {
-    "rows": Window(),
-    "rows and total": Window(with_total=True, before=70),
-    "total": Window(with_rows=False, with_total=True),
+    "rows": PageRequest(),
+    "rows and total": PageRequest(with_total=True, before=70),
+    "total": PageRequest(with_rows=False, with_total=True),
 }
 BEHIND = (NOW, 7)  # a row of an earlier page
 BY_START = {
-    "by start": Window(order=ORDERS_OF_SESSIONS[SessionOrder.STARTS_SOONEST]),
-    "later by start": Window(order=ORDERS_OF_SESSIONS[SessionOrder.STARTS_SOONEST], after=BEHIND),
+    "by start": PageRequest(order=ORDERS_OF_SESSIONS[SessionOrder.STARTS_SOONEST]),
+    "later by start": PageRequest(order=ORDERS_OF_SESSIONS[SessionOrder.STARTS_SOONEST], after=BEHIND),
 }
 BY_DUE_DATE = {
-    "by due date": Window(order=DUE_SOONEST),
-    "later by due date": Window(order=DUE_SOONEST, after=BEHIND),
+    "by due date": PageRequest(order=DUE_SOONEST),
+    "later by due date": PageRequest(order=DUE_SOONEST, after=BEHIND),
 }
-LITTLE = Wanted(frozenset({"id"}))
+LITTLE = Selection(frozenset({"id"}))
 Ask = Callable[[Context], Awaitable[Any]]
 
 
@@ -70,17 +70,17 @@ class Ran:
     values: Values
 
 
-def everything_of(table: Table, depth: int = 2) -> Wanted:
+def everything_of(table: Table, depth: int = 2) -> Selection:
     """All columns and all links, each list both whole and in pages, some levels deep."""
     entity = ENTITIES[table]
     if depth == 0:
-        return Wanted(frozenset(entity.columns))
+        return Selection(frozenset(entity.columns))
     links = []
     for name, link in entity.links.items():
         wanted = everything_of(link.target, depth - 1)
         links.append(Link(name, wanted))
         if not isinstance(link, ToOne) and "id" in ENTITIES[link.target].columns:
-            page = Window(first=3, with_total=True)
+            page = PageRequest(first=3, with_total=True)
             links.append(Link(name, wanted, page))
         if link.target is Assignment and not isinstance(link, ToOne):
             pending = replace(page, where=(Where(has_status),), values={"status": "PENDING"})
@@ -88,7 +88,7 @@ def everything_of(table: Table, depth: int = 2) -> Wanted:
             links.append(Link(name, wanted, replace(pending, order=DUE_SOONEST)))
             of_book = replace(page, where=(Where(is_of_book),), values={"of_book": 1}, with_total=False)
             links.append(Link(name, wanted, of_book))
-    return Wanted(frozenset({*entity.columns, "now"}), tuple(links))
+    return Selection(frozenset({*entity.columns, "now"}), tuple(links))
 
 
 def lists() -> Iterator[tuple[str, Ask]]:
@@ -154,23 +154,23 @@ def look_ups() -> Iterator[tuple[str, Ask]]:
         yield "caregiver", lambda ctx, i=ids: get_my_caregivers(ctx, i, everything_of(Caregiver))
         yield "client", lambda ctx, i=ids: get_my_clients(ctx, i, everything_of(Client))
     yield "myself", lambda ctx: get_myself(ctx, ctx.signed_in().role, LITTLE)
-    yield "sessions", lambda ctx: list_my_sessions(ctx, None, Window(), sessions)
+    yield "sessions", lambda ctx: list_my_sessions(ctx, None, PageRequest(), sessions)
     yield (
         "assignments",
-        lambda ctx: list_my_assignments(ctx, AssignmentFilter(), Window(first=50), assignments),
+        lambda ctx: list_my_assignments(ctx, AssignmentFilter(), PageRequest(first=50), assignments),
     )
 
 
 def what_is_watched() -> Iterator[tuple[str, Ask]]:
     for session in (None, 4):
         yield f"what happens: session={session}", lambda ctx, s=session: watch(ctx, s)
-    yield "what happens: an event", lambda ctx: ctx.db.read(finding(ctx.viewpoint(), CHANGES, 1))
+    yield "what happens: an event", lambda ctx: ctx.db.read(finding(ctx.access(), CHANGES, 1))
 
 
 async def watch(ctx: Context, session: int | None) -> None:
     watched = Watch(CHANGES, session)
     place = await place_now(ctx, watched)
-    await ctx.db.read(looking(ctx.viewpoint(), watched, place, MOST_AT_ONCE))
+    await ctx.db.read(looking(ctx.access(), watched, place, MOST_AT_ONCE))
 
 
 def lists_of_a_caregiver() -> Iterator[tuple[str, Ask]]:

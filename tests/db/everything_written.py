@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from app.care.answers.drafts import Answers, saving
-from app.care.answers.feedback import Opinion, giving
+from app.care.answers.feedback import FeedbackInput, giving
 from app.care.answers.questions import Said, finding_questions
 from app.care.answers.submitting import reopening, submitting
 from app.care.assignments.homework import Homework, assigning
 from app.care.assignments.pending import extending, setting_reminders, withdrawing
 from app.care.sessions.opening import NewSession, SessionChange, closing, opening, updating
-from app.db.reader.selection import Viewpoint
+from app.db.reader.selection import AccessScope
 from app.db.sql import Bulk, Operation, Step
 from app.db.statements.books import ADD
 from app.db.tables import SaveType
@@ -21,7 +21,7 @@ from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran, ran
 from tests.factories import DAY, HOUR, NOW
 
-CAREGIVER, CLIENT = Viewpoint(NOW, caregiver=1), Viewpoint(NOW, client=2)
+CAREGIVER, CLIENT = AccessScope(NOW, caregiver=1), AccessScope(NOW, client=2)
 LATER = replace(CAREGIVER, now=NOW + timedelta(minutes=2))  # what is assigned together has one moment
 BOOK = 7  # it has three questions
 
@@ -85,7 +85,9 @@ def a_whole_life(written: Written) -> Operation[None]:
     answer_set: int = (yield from by("client: submitting", submitting(CLIENT, answers)))[1]
     yield from by("client: submitting again", submitting(CLIENT, answers))
     for score in (None, 7):
-        yield from by("caregiver: giving feedback", giving(CAREGIVER, Opinion(answer_set, "Good", score)))
+        yield from by(
+            "caregiver: giving feedback", giving(CAREGIVER, FeedbackInput(answer_set, "Good", score))
+        )
     yield from by("caregiver: reopening", reopening(CAREGIVER, first))
     yield from by("caregiver: closing", closing(CAREGIVER, session))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.db.reader.entities import ENTITIES, Table, ToOne, as_moment
 from app.db.reader.reads import Page
-from app.db.reader.selection import FIRST, NEWEST, Link, Viewpoint, Wanted, Window
+from app.db.reader.selection import FIRST, NEWEST, AccessScope, Link, PageRequest, Selection
 from app.db.tables import Moment
 from tests.db.random_world import PlainRow, PlainWorld, name_of
 
@@ -48,31 +48,31 @@ PLACES: dict[str, Callable[[PlainRow], tuple[datetime, int]]] = {
 
 
 class ObviousReader:
-    def __init__(self, world: PlainWorld, viewpoint: Viewpoint) -> None:
+    def __init__(self, world: PlainWorld, access: AccessScope) -> None:
         self.world = world
-        self.viewpoint = viewpoint
+        self.access = access
 
     def visible(self, table: Table) -> list[PlainRow]:
         rows = [row for row in self.world[name_of(table)] if row.get("withdraw_date") is None]
         if name_of(table) not in CARE:
             return rows
-        if self.viewpoint.caregiver is not None:
-            return [row for row in rows if row["caregiver_id"] == self.viewpoint.caregiver]
-        client = self.viewpoint.client
+        if self.access.caregiver is not None:
+            return [row for row in rows if row["caregiver_id"] == self.access.caregiver]
+        client = self.access.client
         hers = {row["caregiver_id"] for row in self.world["relationship"] if row["client_id"] == client}
         return [row for row in rows if row["client_id"] == client and row["caregiver_id"] in hers]
 
     def one(self, table: Table, row_id: int | None) -> PlainRow | None:
         return next((row for row in self.visible(table) if row["id"] == row_id), None)
 
-    def get_rows(self, table: Table, ids: list[int], wanted: Wanted) -> list[Said]:
+    def get_rows(self, table: Table, ids: list[int], wanted: Selection) -> list[Said]:
         rows = sorted((row for row in self.visible(table) if row["id"] in ids), key=lambda row: row["id"])
         return [self.say(table, row, wanted) for row in rows]
 
-    def list_rows(self, table: Table, window: Window, keep: Keep, wanted: Wanted) -> Said:
+    def list_rows(self, table: Table, window: PageRequest, keep: Keep, wanted: Selection) -> Said:
         return self.page(table, [row for row in self.visible(table) if keep(row)], window, wanted)
 
-    def page(self, table: Table, rows: list[PlainRow], window: Window, wanted: Wanted) -> Said:
+    def page(self, table: Table, rows: list[PlainRow], window: PageRequest, wanted: Selection) -> Said:
         total = len(rows) if window.with_total else None
         if not window.with_rows:
             return {"rows": [], "has_next": False, "has_previous": False, "total": total}
@@ -91,8 +91,8 @@ class ObviousReader:
             "total": total,
         }
 
-    def say(self, table: Table, row: PlainRow, wanted: Wanted) -> Said:
-        said = {name: self.viewpoint.now if name == "now" else row[name] for name in wanted.columns}
+    def say(self, table: Table, row: PlainRow, wanted: Selection) -> Said:
+        said = {name: self.access.now if name == "now" else row[name] for name in wanted.columns}
         return said | {key_of(link): self.linked(table, row, link) for link in wanted.links}
 
     def linked(self, table: Table, row: PlainRow, link: Link) -> Any:
@@ -107,7 +107,7 @@ class ObviousReader:
             rows = [
                 child
                 for child in rows
-                if child["save_type"] != "FINAL" and child["client_id"] == self.viewpoint.client
+                if child["save_type"] != "FINAL" and child["client_id"] == self.access.client
             ]
         if link.window is not None:
             status = link.window.values.get("status")
@@ -119,7 +119,7 @@ class ObviousReader:
         return said
 
 
-def as_said(found: Any, wanted: Wanted) -> Any:
+def as_said(found: Any, wanted: Selection) -> Any:
     """What the service read, in the form in which the obvious reader says it."""
     if isinstance(found, Page):
         return {

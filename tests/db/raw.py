@@ -19,7 +19,7 @@ from app.db.tables import (
     Caregiver,
     Client,
     EventRemoval,
-    KeptAnswer,
+    IdempotencyKey,
     LegacyDay,
     LegacyUsage,
     Module,
@@ -37,7 +37,7 @@ TABLES = [
         BookWord,
         Question,
         Relationship,
-        KeptAnswer,
+        IdempotencyKey,
         EventRemoval,
         *CARE_TABLES,
     )

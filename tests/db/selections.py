@@ -9,7 +9,7 @@ from app.care.assignments.reading import DUE_SOONEST, has_status, is_in_session,
 from app.care.sessions.reading import IN_TIME_STATE
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
 from app.db.reader.entities import ENTITIES, Table, ToOne
-from app.db.reader.selection import FIRST, NEWEST, Link, Viewpoint, Wanted, Where, Window
+from app.db.reader.selection import FIRST, NEWEST, AccessScope, Link, PageRequest, Selection, Where
 from app.db.tables import Assignment, Session, TimeState
 from tests.db.obvious_reader import SUBMITTED, UNENDING, Keep, ObviousReader
 from tests.db.random_world import ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS, PlainRow
@@ -21,8 +21,8 @@ STATUSES = ("PENDING", "COMPLETE")
 ROOTS = [table for table, entity in ENTITIES.items() if "id" in entity.columns]
 
 VIEWPOINTS = st.one_of(
-    st.integers(1, CAREGIVERS + 1).map(lambda number: Viewpoint(NOW, caregiver=number)),
-    st.integers(1, CLIENTS + 1).map(lambda number: Viewpoint(NOW, client=number)),
+    st.integers(1, CAREGIVERS + 1).map(lambda number: AccessScope(NOW, caregiver=number)),
+    st.integers(1, CLIENTS + 1).map(lambda number: AccessScope(NOW, client=number)),
 )
 ORDERS = {
     Assignment: st.sampled_from((None, DUE_SOONEST)),
@@ -39,17 +39,17 @@ BEFORE = st.one_of(st.just(NEWEST), st.integers(1, ASSIGNMENTS + 1))
 
 
 @st.composite
-def wanted_of(draw: st.DrawFn, table: Table, depth: int = DEEPEST) -> Wanted:
+def wanted_of(draw: st.DrawFn, table: Table, depth: int = DEEPEST) -> Selection:
     entity = ENTITIES[table]
     columns = draw(st.frozensets(st.sampled_from([*entity.columns, "now"]), max_size=4))
     if depth == 0 or not entity.links:
-        return Wanted(columns)
+        return Selection(columns)
     names = draw(
         st.lists(st.sampled_from(list(entity.links)), max_size=MOST_LINKS if depth == DEEPEST else 2)
     )
     links = [draw(link_of(table, name, index, depth)) for index, name in enumerate(names)]
     whole = {link.name: link for link in links if link.window is None}  # asked for once, whoever asks
-    return Wanted(columns, (*whole.values(), *(link for link in links if link.window is not None)))
+    return Selection(columns, (*whole.values(), *(link for link in links if link.window is not None)))
 
 
 @st.composite
@@ -71,9 +71,9 @@ def places(draw: st.DrawFn, table: Table) -> dict[str, Any]:
 
 
 @st.composite
-def nested_windows(draw: st.DrawFn, table: Table) -> Window:
+def nested_windows(draw: st.DrawFn, table: Table) -> PageRequest:
     status = draw(st.sampled_from((None, *STATUSES))) if table is Assignment else None
-    return Window(
+    return PageRequest(
         first=draw(st.integers(1, 4)),
         **draw(places(table)),
         where=(Where(has_status),) if status else (),
@@ -135,9 +135,9 @@ def filters(draw: st.DrawFn, table: Table) -> Filter:
 @dataclass(frozen=True)
 class Asked:
     table: Table
-    viewpoint: Viewpoint
-    wanted: Wanted
-    window: Window
+    access: AccessScope
+    wanted: Selection
+    window: PageRequest
     filter: Filter
     ids: list[int]
 
@@ -146,7 +146,7 @@ class Asked:
 def questions(draw: st.DrawFn) -> Asked:
     table = draw(st.sampled_from([Session, Assignment, *ROOTS]))  # the roots of lists twice
     filter = draw(filters(table))
-    window = Window(
+    window = PageRequest(
         first=draw(st.integers(1, 12)),
         **draw(places(table)),
         offset=draw(st.sampled_from((0, 0, 3, 200))),

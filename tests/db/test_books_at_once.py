@@ -9,7 +9,7 @@ from app.care.assignments.homework import Homework, assigning
 from app.db.admin.books import importing_books
 from app.db.admin.importing import ImportRefused
 from app.db.drivers.factory import open_database
-from app.db.reader.selection import Viewpoint
+from app.db.reader.selection import AccessScope
 from tests.callers import load
 from tests.db import raw
 from tests.factories import DAY, NOW, a_book, a_world, lines
@@ -20,7 +20,7 @@ NEW = a_book(4, name="As it is", questions=[{"text": "First?"}, {"text": "Second
 async def both_at_once(url: str, import_first: bool) -> tuple[Any, Any]:
     db = await open_database(url, readers=4)
     homework = Homework(1, (4,), NOW, NOW + DAY)
-    assign = db.write(assigning(Viewpoint(NOW, caregiver=1), homework))
+    assign = db.write(assigning(AccessScope(NOW, caregiver=1), homework))
     replace = db.write(importing_books(lines([NEW])))
     try:
         if import_first:

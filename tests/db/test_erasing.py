@@ -13,7 +13,7 @@ from app.db.admin.accounts import AccountRefused
 from app.db.admin.erasing import Erased, Named, erasing, finding_client
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
-from app.db.reader.selection import Viewpoint
+from app.db.reader.selection import AccessScope
 from app.db.session_counters import differences
 from tests.callers import load, run_read, run_write
 from tests.database_rows import Row, Stored, all_rows
@@ -173,7 +173,7 @@ async def assigned_meanwhile(url: str) -> tuple[list[Any], list[Any]]:
     db = await open_database(url, readers=8)
     homework = Homework(1, (1, 2), NOW, NOW + DAY, (NOW + DAY,))
     try:
-        assign = [db.write(assigning(Viewpoint(NOW, caregiver=1), homework)) for _ in range(20)]
+        assign = [db.write(assigning(AccessScope(NOW, caregiver=1), homework)) for _ in range(20)]
         erase = [db.write(erasing(1, NOW)) for _ in range(2)]
         said = await asyncio.gather(*assign[:10], *erase, *assign[10:], return_exceptions=True)
     finally:
@@ -214,7 +214,7 @@ def test_who_opens_a_session_while_the_client_is_erased_is_refused(database_url:
 
     async def use(db: Database) -> None:
         async with uncommitted(database_url, erasing(1, NOW)):
-            opened = asyncio.create_task(db.write(opening(Viewpoint(NOW, caregiver=caregiver), [asked])))
+            opened = asyncio.create_task(db.write(opening(AccessScope(NOW, caregiver=caregiver), [asked])))
             assert await until_blocked(database_url, opened)
         with pytest.raises(NotFound):
             await opened
@@ -231,7 +231,7 @@ def test_a_session_that_is_opened_before_the_erasure_is_erased_too(database_url:
     caregiver, asked = OPENINGS[way]
 
     async def use(db: Database) -> Erased:
-        async with uncommitted(database_url, opening(Viewpoint(NOW, caregiver=caregiver), [asked])):
+        async with uncommitted(database_url, opening(AccessScope(NOW, caregiver=caregiver), [asked])):
             erased = asyncio.create_task(db.write(erasing(1, NOW)))
             assert await until_blocked(database_url, erased)
         return await erased

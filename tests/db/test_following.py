@@ -10,7 +10,7 @@ import pytest
 
 from app.db.drivers.event_feed import following
 from app.db.drivers.factory import open_database
-from app.db.statements.events import TELL_OF_ASSIGNMENTS
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.tables import Actor, EventKind
 from tests.callers import load
 from tests.db import raw
@@ -52,7 +52,7 @@ async def soon(what: Coroutine[Any, Any, Any]) -> Any:
 
 def telling(caregiver: int, client: int, session: int, assignments: list[int]) -> Any:
     yield (
-        TELL_OF_ASSIGNMENTS,
+        INSERT_ASSIGNMENT_EVENTS,
         {
             "caregiver": caregiver,
             "client": client,

@@ -9,7 +9,7 @@ from app.care.assignments.homework import Homework, assigning
 from app.care.sessions.opening import NewSession, opening
 from app.db.admin.importing import importing
 from app.db.drivers.interface import Database
-from app.db.reader.selection import Viewpoint
+from app.db.reader.selection import AccessScope
 from app.db.session_counters import Difference, differences
 from app.db.sql import Operation
 from tests.callers import load, run_read
@@ -23,7 +23,7 @@ MORE_HOMEWORK = [an_assignment(9, session=1)]
 
 
 def homework_in(session: int) -> Operation[list[int]]:
-    return assigning(Viewpoint(NOW, caregiver=1), Homework(session, (1, 2), NOW, NOW + DAY))
+    return assigning(AccessScope(NOW, caregiver=1), Homework(session, (1, 2), NOW, NOW + DAY))
 
 
 def importing_while_uncommitted(
@@ -92,7 +92,7 @@ def test_homework_in_a_session_that_an_import_does_not_name_is_counted_and_not_w
 @on_postgresql
 def test_an_import_and_a_caregiver_may_begin_the_same_relationship(database_url: str) -> None:
     load(database_url, a_world())
-    opened = opening(Viewpoint(NOW, caregiver=2), [NewSession(None, "OPPT-1", "Sleep", "", NOW)])
+    opened = opening(AccessScope(NOW, caregiver=2), [NewSession(None, "OPPT-1", "Sleep", "", NOW)])
     imported = [a_session(9, caregiver=2, client=1)]
 
     with_database(database_url, importing_while_uncommitted(database_url, opened, imported))

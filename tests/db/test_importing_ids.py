@@ -1,7 +1,7 @@
 """Ids that the database gives after an import follow behind those of the file, and none is given twice."""
 
 from app.care.assignments.homework import Homework, assigning
-from app.db.reader.selection import Viewpoint
+from app.db.reader.selection import AccessScope
 from app.db.session_counters import differences
 from tests.callers import Gateway, load, run_read, run_write
 from tests.db import raw
@@ -14,7 +14,7 @@ def assigned(url: str, session: int = 1) -> list[int]:
     """The ids of what is assigned next."""
     homework = Homework(session, (1, 2), NOW, NOW + DAY, (NOW,))
     before = {row[0] for row in raw.run(url, "SELECT id FROM assignment")}
-    run_write(url, assigning(Viewpoint(NOW, caregiver=1), homework))
+    run_write(url, assigning(AccessScope(NOW, caregiver=1), homework))
     return sorted({row[0] for row in raw.run(url, "SELECT id FROM assignment")} - before)
 
 

@@ -4,13 +4,13 @@ from app.care.assignments.reading import has_status, is_in_session
 from app.care.books import HasWord
 from app.care.sessions.reading import IN_TIME_STATE
 from app.db.reader.plans import count_of_rows, level_for
-from app.db.reader.selection import Link, Wanted, Where, Window
+from app.db.reader.selection import Link, PageRequest, Selection, Where
 from app.db.tables import Assignment, Book, Session, TimeState
 
 
-def wanted(first: int = 20, before: int = 100, status: str = "PENDING", total: bool = False) -> Wanted:
+def wanted(first: int = 20, before: int = 100, status: str = "PENDING", total: bool = False) -> Selection:
     """Made anew every time, as each request does."""
-    window = Window(
+    window = PageRequest(
         key=f"{first} {before}",
         first=first,
         before=before,
@@ -18,8 +18,8 @@ def wanted(first: int = 20, before: int = 100, status: str = "PENDING", total: b
         values={"status": status},
         with_total=total,
     )
-    page = Link("assignments", Wanted(frozenset({"id", "status"})), window)
-    return Wanted(frozenset({"id", "title"}), (page,))
+    page = Link("assignments", Selection(frozenset({"id", "status"})), window)
+    return Selection(frozenset({"id", "title"}), (page,))
 
 
 def test_equal_selections_share_their_plan_and_its_text() -> None:
@@ -46,7 +46,7 @@ def test_another_shape_has_another_plan() -> None:
         level_for(Session, wanted(), "caregiver", "page", (running,)),
         level_for(Session, wanted(), "caregiver", "page", (future,)),
         level_for(Session, wanted(total=True), "caregiver", "page"),
-        level_for(Session, Wanted(frozenset({"id"})), "caregiver", "page"),
+        level_for(Session, Selection(frozenset({"id"})), "caregiver", "page"),
     ]
 
     assert len(set(map(id, levels))) == len(levels)

@@ -13,7 +13,7 @@ from app.db.drivers.interface import sqlite_path
 from app.db.drivers.sqlite import sqlite_values
 from app.db.reader.entities import is_due
 from app.db.reader.plans import level_for
-from app.db.reader.selection import Order, ReaderRole, ViewerRole, Wanted, Where
+from app.db.reader.selection import Order, ReaderRole, Selection, ViewerRole, Where
 from app.db.sql import Values, Written
 from app.db.statements.books import FIND_ASSIGNED, FIND_BARE, HOLD_BOOKS
 from app.db.tables import Assignment, Session, TimeState
@@ -30,7 +30,7 @@ SORTED_BY_DUE_DATE = re.compile(
     r"(\w+: assignments\(.*(session=4|client=2), .*\)|client\w*: assignments\(.*\)): (later )?by due date"
 )
 
-IDS = Wanted(frozenset({"id"}))
+IDS = Selection(frozenset({"id"}))
 STARTS_SOONEST = ORDERS[SessionOrder.STARTS_SOONEST]
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from app.db.reader.reads import get_rows
-from app.db.reader.selection import Link, Viewpoint, Wanted, Window
+from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
 from app.db.sql import Statement, Written
 from app.db.statements import answers, assignments, events, homework, repeats, sessions
 from app.db.tables import Assignment, Session
@@ -172,19 +172,19 @@ def test_a_statement_without_the_key_is_noticed(role: str, missing: list[str], s
 
 # --- the second lock on the door
 
-IDS = Wanted(frozenset({"id"}))
-IN_PAGES = Link("answer_sets", IDS, Window(with_total=True))
-SETS = Wanted(frozenset({"id"}), (Link("answer_sets", IDS), IN_PAGES))
+IDS = Selection(frozenset({"id"}))
+IN_PAGES = Link("answer_sets", IDS, PageRequest(with_total=True))
+SETS = Selection(frozenset({"id"}), (Link("answer_sets", IDS), IN_PAGES))
 
 
-@pytest.mark.parametrize("viewpoint", [Viewpoint(NOW, caregiver=1), Viewpoint(NOW, client=1)], ids=VIEWERS)
+@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)], ids=VIEWERS)
 def test_a_row_of_somebody_else_is_not_reached_through_a_wrong_parent(
-    database_url: str, viewpoint: Viewpoint
+    database_url: str, access: AccessScope
 ) -> None:
     load(database_url, a_world())
     raw.run(database_url, "UPDATE answer_set SET assignment_id = 1, attempt = 2 WHERE id = 3")
 
-    (assignment,) = run_read(database_url, get_rows(Assignment, viewpoint, [1], SETS))
+    (assignment,) = run_read(database_url, get_rows(Assignment, access, [1], SETS))
 
     assert raw.run(database_url, "SELECT count(*) FROM answer_set WHERE assignment_id = 1") == [(2,)]
     assert [one.id for one in assignment.answer_sets] == [1]
@@ -192,32 +192,32 @@ def test_a_row_of_somebody_else_is_not_reached_through_a_wrong_parent(
     assert ([one.id for one in page.rows], page.total) == ([1], 1)
 
 
-@pytest.mark.parametrize("viewpoint", [Viewpoint(NOW, caregiver=1), Viewpoint(NOW, client=1)], ids=VIEWERS)
+@pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)], ids=VIEWERS)
 def test_a_row_of_somebody_else_is_not_reached_through_a_wrong_link(
-    database_url: str, viewpoint: Viewpoint
+    database_url: str, access: AccessScope
 ) -> None:
     load(database_url, a_world())
     raw.run(database_url, "UPDATE session SET latest_assignment_id = 5 WHERE id = 1")
-    wanted = Wanted(frozenset({"id"}), (Link("latest_assignment", IDS),))
+    wanted = Selection(frozenset({"id"}), (Link("latest_assignment", IDS),))
 
-    (session,) = run_read(database_url, get_rows(Session, viewpoint, [1], wanted))
+    (session,) = run_read(database_url, get_rows(Session, access, [1], wanted))
 
     assert session.latest_assignment is None
 
 
 @pytest.mark.parametrize(
-    ("viewpoint", "drafts"),
-    [(Viewpoint(NOW, caregiver=1), []), (Viewpoint(NOW, client=1), [9])],
+    ("access", "drafts"),
+    [(AccessScope(NOW, caregiver=1), []), (AccessScope(NOW, client=1), [9])],
     ids=VIEWERS,
 )
 def test_a_page_of_drafts_is_the_clients_alone(
-    database_url: str, viewpoint: Viewpoint, drafts: list[int]
+    database_url: str, access: AccessScope, drafts: list[int]
 ) -> None:
     """A list that a link narrows stays narrow when it is read in pages."""
     load(database_url, [*a_world(), an_answer_set(9, assignment=2, saveType="DRAFT")])
-    wanted = Wanted(frozenset({"id"}), (Link("draft", IDS, Window(with_total=True)),))
+    wanted = Selection(frozenset({"id"}), (Link("draft", IDS, PageRequest(with_total=True)),))
 
-    (assignment,) = run_read(database_url, get_rows(Assignment, viewpoint, [2], wanted))
+    (assignment,) = run_read(database_url, get_rows(Assignment, access, [2], wanted))
 
     (page,) = assignment.pages
     assert [one.id for one in page.rows] == drafts

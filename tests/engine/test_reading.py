@@ -8,7 +8,7 @@ from graphql import FragmentDefinitionNode, GraphQLError, specified_rules
 
 from app.engine.limits import TooCostly
 from app.engine.reading import MOST_DOCUMENTS, MOST_TEXT, RecentDocuments
-from app.engine.schema import Manner
+from app.engine.schema import EngineOptions
 from tests.engine.library import Desk, Library, a_volume, library, only, run
 from tests.engine.test_limits import WIDE
 
@@ -78,7 +78,7 @@ def test_only_what_goes_round_is_told_of_fragments_that_go_round(documents: Rece
 
 
 def limited(prepares: bool, **limits: int) -> Library:
-    return library(prepares, manner=Manner(replace(WIDE, **limits)))
+    return library(prepares, engine_options=EngineOptions(replace(WIDE, **limits)))
 
 
 @pytest.mark.parametrize("prepares", [True, False])
@@ -113,7 +113,7 @@ def test_everything_is_charged_before_it_is_executed(prepares: bool) -> None:
             self.charged.append(cost)
             return GraphQLError("no more") if len(self.charged) > 2 else None
 
-    schema = library(prepares, Charging, manner=Manner(WIDE))
+    schema = library(prepares, Charging, engine_options=EngineOptions(WIDE))
     schema.charged = []
     schema.pin(TEXT)
 

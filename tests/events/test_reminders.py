@@ -9,7 +9,7 @@ import pytest
 from app.care.assignments.pending import withdrawing
 from app.care.sessions.opening import closing
 from app.db.drivers.factory import open_database
-from app.db.reader.selection import Viewpoint
+from app.db.reader.selection import AccessScope
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, load, opened
@@ -88,7 +88,7 @@ def test_against_withdrawing_and_closing_either_the_reminder_was_first_or_it_is_
         ),
     )
     care = Care(settings)
-    mine = Viewpoint(NOW, caregiver=1)
+    mine = AccessScope(NOW, caregiver=1)
 
     async def all_at_once() -> None:
         changing, one, other = [await open_database(settings.database) for _ in range(3)]

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from app.server.admission import Load
+from app.server.admission import AdmissionControl
 from app.server.protocol import EdgeProtocol
 from app.settings import Environment, Settings
 from tests.live.edge import (
@@ -251,7 +251,7 @@ async def pieces(request: Request) -> Response:
 
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
-    yield {"load": Load(Settings(env=Environment.DEVELOPMENT))}
+    yield {"load": AdmissionControl(Settings(env=Environment.DEVELOPMENT))}
 
 
 async def ready(request: Request) -> Response:

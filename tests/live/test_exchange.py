@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from app.server.admission import Load
+from app.server.admission import AdmissionControl
 from app.server.protocol import EdgeProtocol
 from app.server.sockets import EdgeConnection, EdgeSocket
 from app.settings import Environment, Settings
@@ -89,8 +89,8 @@ async def sends_much(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 @asynccontextmanager
-async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Load]]:
-    yield {"load": Load(Settings(env=Environment.DEVELOPMENT))}
+async def lifespan(app: Starlette) -> AsyncIterator[dict[str, AdmissionControl]]:
+    yield {"load": AdmissionControl(Settings(env=Environment.DEVELOPMENT))}
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.care.answers.drafts import Answers
 from app.care.answers.questions import Said
 from app.care.answers.submitting import submit_answers
@@ -96,13 +96,13 @@ GONE: dict[str, tuple[str, dict[str, Any], int, list[Verb], dict[str, Any], list
 def test_what_is_gone_by_the_time_it_is_read_is_null(gateway: Gateway, what: str) -> None:
     gateway.given(a_world_to_answer_in())
     document, asked, number, verbs, payload, events = GONE[what]
-    door: Door = gateway.client.app_state["door"]
+    authenticator: Authenticator = gateway.client.app_state["authenticator"]
     caller = gateway.as_client(1) if document in (SAVE, SUBMIT) else gateway.as_caregiver(1)
     before = stored(gateway)
 
     async def meanwhile() -> None:
         for verb in verbs:
-            await verb(door.db, number)
+            await verb(authenticator.db, number)
 
     with happening(gateway, reads=[nothing, meanwhile]):
         answer = caller.graphql(document, input=asked)

@@ -257,11 +257,11 @@ def from_page(gateway: Gateway, origin: str) -> Iterator[None]:
 
 def test_a_fault_that_nobody_caught_may_be_read_too(allowing: Gateway) -> None:
     """As when the process is closing and the door is gone."""
-    door = allowing.client.app_state.pop("door")
+    authenticator = allowing.client.app_state.pop("authenticator")
     query = {"query": "{ viewer { role } }"}
 
     response = allowing.as_caregiver(1).get("/graphql", params=query, headers={"origin": APP})
-    allowing.client.app_state["door"] = door
+    allowing.client.app_state["authenticator"] = authenticator
 
     assert (response.status_code, response.text) == (500, "Internal error")
     assert for_browsers(response)["access-control-allow-origin"] == APP

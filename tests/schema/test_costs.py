@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from app.dev.ide.examples import EXAMPLES
 from app.main import schema_of_service
 from app.rest_compat import routes
-from app.schema.limits import manner_of
+from app.schema.limits import engine_options_of
 from app.schema.schema import Schema
 from app.schema.weights import WEIGHTS
 from app.settings import Environment, Settings
 
-SCHEMA: Schema = schema_of_service(True, manner_of(Settings(env=Environment.DEVELOPMENT)))
+SCHEMA: Schema = schema_of_service(True, engine_options_of(Settings(env=Environment.DEVELOPMENT)))
 
 
 def cost(text: str, name: str | None = None, **variables: Any) -> int:

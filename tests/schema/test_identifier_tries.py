@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.care.errors import RateLimited
 from app.care.sessions.identifiers import HOUR, MOST_CAREGIVERS, IdentifierTries
 from app.main import create_app
@@ -50,9 +50,9 @@ def limited(settings: Settings, engine: bool, ticks: Ticks) -> Iterator[Gateway]
     """Three tries an hour; clients 3 to 6 are nobody's yet."""
     settings = settings.model_copy(update={"engine": engine, "identifier_limit": 3})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
-        door: Door = client.app_state["door"]
-        assert door.tries is not None
-        door.tries.ticks = ticks
+        authenticator: Authenticator = client.app_state["authenticator"]
+        assert authenticator.tries is not None
+        authenticator.tries.ticks = ticks
         gateway = Gateway(client, settings)
         gateway.given([*a_world(), *(a_client(number) for number in range(3, 7))])
         yield gateway

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.care.allowance import MOST_VIEWERS, Allowance, Allowances
 from app.care.errors import RateLimited
 from app.main import create_app
@@ -45,9 +45,9 @@ def limited(settings: Settings, engine: bool, clock: Clock) -> Iterator[Gateway]
     settings = settings.model_copy(update={"engine": engine, "rate_limit": 120})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
-        door: Door = client.app_state["door"]
-        assert door.allowances is not None
-        door.allowances.ticks = clock
+        authenticator: Authenticator = client.app_state["authenticator"]
+        assert authenticator.allowances is not None
+        authenticator.allowances.ticks = clock
         gateway.given(a_world())
         yield gateway
 
@@ -210,7 +210,9 @@ def test_setting_the_wall_clock_gives_nothing_and_takes_nothing(limited: Gateway
     spend(caller, 3)
     state = limited.client.app_state
 
-    state["door"] = replace(state["door"], clock=lambda: NOW + timedelta(hours=hours, minutes=5))
+    state["authenticator"] = replace(
+        state["authenticator"], clock=lambda: NOW + timedelta(hours=hours, minutes=5)
+    )
 
     assert rates(caller, SESSIONS) == (429, '"default";q=120;w=60', '"default";r=27;t=47', "2")
 

@@ -136,8 +136,10 @@ class Leaving:
 def test_while_the_database_is_gone_nobody_comes_in(settings: Settings) -> None:
     """The code is one at which clients try again."""
     with a_gateway(settings) as gateway:
-        door = gateway.client.app_state["door"]
-        gateway.client.app_state["door"] = replace(door, db=Leaving(door.db, is_gone=True))
+        authenticator = gateway.client.app_state["authenticator"]
+        gateway.client.app_state["authenticator"] = replace(
+            authenticator, db=Leaving(authenticator.db, is_gone=True)
+        )
         with connected(gateway.as_caregiver(1)) as listener:
             listener.say(type="connection_init")
 
@@ -153,9 +155,9 @@ def test_a_database_that_is_gone_for_a_while_ends_nothing(
     monkeypatch.setattr(app.schema.transport.subscriptions, "LOOK_SECONDS", 0.01)
 
     with a_gateway(settings) as gateway:
-        door = gateway.client.app_state["door"]
-        db = Leaving(door.db)
-        gateway.client.app_state["door"] = replace(door, db=db)
+        authenticator = gateway.client.app_state["authenticator"]
+        db = Leaving(authenticator.db)
+        gateway.client.app_state["authenticator"] = replace(authenticator, db=db)
         with listening(gateway.as_caregiver(1)) as listener:
             listener.ask(CHANGES)
             wait_until_somebody_listens(gateway)
@@ -203,9 +205,9 @@ class Interrupted:
 def interrupt(
     gateway: Gateway, is_awaited: Callable[[Any], bool], happens: Callable[[], Awaitable[None]]
 ) -> Interrupted:
-    door = gateway.client.app_state["door"]
-    db = Interrupted(door.db, is_awaited, happens)
-    gateway.client.app_state["door"] = replace(door, db=db)
+    authenticator = gateway.client.app_state["authenticator"]
+    db = Interrupted(authenticator.db, is_awaited, happens)
+    gateway.client.app_state["authenticator"] = replace(authenticator, db=db)
     return db
 
 

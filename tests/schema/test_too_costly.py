@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.engine.schema import Manner
+from app.engine.schema import EngineOptions
 from app.main import create_app
-from app.schema.limits import manner_of
+from app.schema.limits import engine_options_of
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened
 from tests.factories import NOW
@@ -233,9 +233,9 @@ def test_at_a_websocket_too(caregiver: Caller) -> None:
 
 
 def test_in_production_nothing_is_told_and_the_schema_is_not_to_be_asked_for() -> None:
-    found = manner_of(Settings())
+    found = engine_options_of(Settings())
 
-    assert found == Manner(found.limits, introspection=False, suggestions=False, tells_cost=False)
+    assert found == EngineOptions(found.limits, introspection=False, suggestions=False, tells_cost=False)
     assert found.limits is not None
 
 

@@ -5,12 +5,17 @@ from dataclasses import dataclass
 
 from app.care.answers.questions import Question, Said, by_question, check_many, finding_questions
 from app.care.answers.reading import get_my_answer_sets
-from app.care.assignments.locking import Held, holding, refuse_unless_pending, refuse_unless_running
+from app.care.assignments.locking import (
+    LockedAssignment,
+    holding,
+    refuse_unless_pending,
+    refuse_unless_running,
+)
 from app.care.context import Context, Role
 from app.care.errors import DraftConflict, WrongState
 from app.db.audit.records import DRAFTS
 from app.db.reader.reads import Row
-from app.db.reader.selection import Viewpoint, Wanted
+from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Bulk, Operation
 from app.db.statements.answers import (
     ADD_SET,
@@ -22,7 +27,7 @@ from app.db.statements.answers import (
     FIND_LAST_REVISION,
     SAVE_DRAFT,
 )
-from app.db.statements.events import TELL_OF_ASSIGNMENTS
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.tables import Actor, EventKind, SaveType
 
 
@@ -41,24 +46,24 @@ class Draft:
     revision: int
 
 
-async def save_answers(ctx: Context, answers: Answers, is_auto: bool, wanted: Wanted | None) -> Row | None:
+async def save_answers(ctx: Context, answers: Answers, is_auto: bool, wanted: Selection | None) -> Row | None:
     """The draft with its new revision. Raises DraftConflict where it was saved elsewhere meanwhile."""
-    viewpoint = ctx.viewpoint_as(Role.CLIENT)
+    access = ctx.access_as(Role.CLIENT)
     check_many(answers.said)
     save_type = SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT
-    saved = await ctx.write("saveAnswers", saving(viewpoint, answers, save_type))
+    saved = await ctx.write("saveAnswers", saving(access, answers, save_type))
     return await read_draft(ctx, saved, wanted)
 
 
-async def read_draft(ctx: Context, draft_id: int | None, wanted: Wanted | None) -> Row | None:
+async def read_draft(ctx: Context, draft_id: int | None, wanted: Selection | None) -> Row | None:
     if draft_id is None or wanted is None:
         return None
     rows = await get_my_answer_sets(ctx, [draft_id], wanted)
     return rows[0] if rows else None
 
 
-def saving(viewpoint: Viewpoint, answers: Answers, save_type: SaveType) -> Operation[int]:
-    held = yield from holding(viewpoint, answers.assignment_id)
+def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Operation[int]:
+    held = yield from holding(access, answers.assignment_id)
     refuse_unless_answerable(held)
     questions = yield from finding_questions({"book": held.book_id})
     refuse_without_questions(questions)
@@ -78,11 +83,11 @@ def saving(viewpoint: Viewpoint, answers: Answers, save_type: SaveType) -> Opera
         yield DROP_ANSWERS, {**values, "sets": [draft_id]}
     yield from adding_answers(held, draft_id, questions, given)
     told = {"event": EventKind.DRAFT_SAVED, "actor": Actor.CLIENT, DRAFTS: [draft_id]}
-    yield TELL_OF_ASSIGNMENTS, {**held.values, **told}
+    yield INSERT_ASSIGNMENT_EVENTS, {**held.values, **told}
     return int(draft_id)
 
 
-def refuse_unless_answerable(held: Held) -> None:
+def refuse_unless_answerable(held: LockedAssignment) -> None:
     refuse_unless_running(held)
     refuse_unless_pending(held)
     if held.start_date > held.now:
@@ -96,12 +101,12 @@ def refuse_without_questions(questions: Sequence[Question]) -> None:
         raise WrongState("the book has no questions yet", "assignmentId")
 
 
-def finding_draft(held: Held) -> Operation[Draft | None]:
+def finding_draft(held: LockedAssignment) -> Operation[Draft | None]:
     found = yield FIND_DRAFTS, held.values
     return Draft(*found[0]) if found else None
 
 
-def last_revision(held: Held) -> Operation[int]:
+def last_revision(held: LockedAssignment) -> Operation[int]:
     """Of earlier attempts: a device that still shows a draft of one must not meet its number again."""
     return int((yield FIND_LAST_REVISION, held.values)[0][0] or 0)
 
@@ -111,13 +116,13 @@ def refuse_stale(draft: Draft | None, revision: int) -> None:
         raise DraftConflict(draft.id if draft else None, "revision")
 
 
-def is_said(held: Held, answer_set_id: int, given: dict[int, str]) -> Operation[bool]:
+def is_said(held: LockedAssignment, answer_set_id: int, given: dict[int, str]) -> Operation[bool]:
     stored = yield FIND_ANSWERS, {**held.values, "answer_set": answer_set_id}
     return [tuple(row) for row in stored] == list(given.items())
 
 
 def adding_answers(
-    held: Held, answer_set_id: int, questions: Sequence[Question], given: dict[int, str]
+    held: LockedAssignment, answer_set_id: int, questions: Sequence[Question], given: dict[int, str]
 ) -> Operation[None]:
     """In the order of the book; the text of a question is kept as it was asked."""
     caregiver, client = held.values["caregiver"], held.values["client"]
@@ -130,6 +135,6 @@ def adding_answers(
         yield Bulk("answer", ANSWER_COLUMNS, rows)
 
 
-def dropping_draft(held: Held, draft: Draft) -> Operation[None]:
+def dropping_draft(held: LockedAssignment, draft: Draft) -> Operation[None]:
     yield DROP_ANSWERS, {**held.values, "sets": [draft.id]}
     yield DROP_SETS, {**held.values, "sets": [draft.id]}

@@ -9,7 +9,7 @@ from app.care.bounds import LONGEST_TEXT, check_text
 from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable, WrongState
 from app.db.reader.reads import Row, get_rows
-from app.db.reader.selection import Viewpoint, Wanted, Where
+from app.db.reader.selection import AccessScope, Selection, Where
 from app.db.sql import Operation, Values
 from app.db.statements.answers import (
     ADD_FEEDBACK,
@@ -26,7 +26,7 @@ LARGEST_SCORE = 1_000_000
 
 
 @dataclass(frozen=True)
-class Opinion:
+class FeedbackInput:
     """What is said; without a score, that of the book stays."""
 
     answer_set_id: int | None
@@ -40,28 +40,28 @@ class Given:
     assignment_id: int
 
 
-async def give_feedback(ctx: Context, opinion: Opinion) -> Given:
-    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
+async def give_feedback(ctx: Context, opinion: FeedbackInput) -> Given:
+    access = ctx.access_as(Role.CAREGIVER)
     check_text("text", opinion.text, LONGEST_TEXT)
     if opinion.score is not None and not 0 <= opinion.score <= LARGEST_SCORE:
         raise Unreadable("score", f"must lie between 0 and {LARGEST_SCORE}")
-    return Given(*(await ctx.write("giveFeedback", giving(viewpoint, opinion))))
+    return Given(*(await ctx.write("giveFeedback", giving(access, opinion))))
 
 
-async def get_my_feedbacks(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+async def get_my_feedbacks(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
     where = (Where(is_joined, via="assignment"),)
-    viewpoint = ctx.viewpoint()
-    return await ctx.read("feedback", viewpoint, get_rows(Feedback, viewpoint, ids, wanted, where))
+    access = ctx.access()
+    return await ctx.read("feedback", access, get_rows(Feedback, access, ids, wanted, where))
 
 
-def giving(viewpoint: Viewpoint, opinion: Opinion) -> Operation[list[int]]:
+def giving(access: AccessScope, opinion: FeedbackInput) -> Operation[list[int]]:
     """Returns the ids of the feedback and of the assignment."""
-    values: Values = {"caregiver": viewpoint.caregiver, "answer_set": opinion.answer_set_id}
+    values: Values = {"caregiver": access.caregiver, "answer_set": opinion.answer_set_id}
     found = yield FIND_SET, values
     if not found:
         raise NotFound("answer set", "answerSetId")
     assignment_id, attempt, own_score = found[0]
-    held = yield from holding(viewpoint, assignment_id, "answer set", "answerSetId")
+    held = yield from holding(access, assignment_id, "answer set", "answerSetId")
     refuse_unless_running(held, "answerSetId")
     refuse_unless_complete(held, "answerSetId")
     if attempt != held.attempt:

@@ -5,7 +5,7 @@ from sqlalchemy import ColumnElement, FromClause, or_
 from app.care.context import Context
 from app.db.reader.entities import is_final, is_own_draft
 from app.db.reader.reads import Row, get_rows
-from app.db.reader.selection import Wanted, Where
+from app.db.reader.selection import Selection, Where
 from app.db.tables import AnswerSet
 
 
@@ -18,7 +18,7 @@ def is_joined(assignment: FromClause) -> ColumnElement[bool]:
     return assignment.c.id.is_not(None)
 
 
-async def get_my_answer_sets(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+async def get_my_answer_sets(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
     where = (Where(may_be_read), Where(is_joined, via="assignment"))
-    viewpoint = ctx.viewpoint()
-    return await ctx.read("answerSet", viewpoint, get_rows(AnswerSet, viewpoint, ids, wanted, where))
+    access = ctx.access()
+    return await ctx.read("answerSet", access, get_rows(AnswerSet, access, ids, wanted, where))

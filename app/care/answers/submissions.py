@@ -8,7 +8,7 @@ from app.care.assignments.reading import is_of_client, is_submitted_since
 from app.care.context import Context
 from app.db.reader.entities import is_final
 from app.db.reader.reads import Page, list_rows
-from app.db.reader.selection import Wanted, Where, Window
+from app.db.reader.selection import PageRequest, Selection, Where
 from app.db.tables import AnswerSet
 
 
@@ -18,7 +18,9 @@ class SubmissionFilter:
     client_id: int | None = None
 
 
-async def list_my_submissions(ctx: Context, asked: SubmissionFilter, window: Window, wanted: Wanted) -> Page:
+async def list_my_submissions(
+    ctx: Context, asked: SubmissionFilter, window: PageRequest, wanted: Selection
+) -> Page:
     """Of every attempt: one that was reopened since came in all the same."""
     where = [Where(is_final), Where(is_joined, via="assignment")]
     if asked.since is not None:
@@ -27,5 +29,5 @@ async def list_my_submissions(ctx: Context, asked: SubmissionFilter, window: Win
         where.append(Where(is_of_client, narrows=True))
     values = {"since": asked.since, "of_client": asked.client_id}
     window = replace(window, where=tuple(where), values=values)
-    viewpoint = ctx.viewpoint()
-    return await ctx.read("submissions", viewpoint, list_rows(AnswerSet, viewpoint, window, wanted))
+    access = ctx.access()
+    return await ctx.read("submissions", access, list_rows(AnswerSet, access, window, wanted))

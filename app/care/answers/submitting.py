@@ -23,7 +23,7 @@ from app.care.answers.questions import (
     sorted_out,
 )
 from app.care.assignments.locking import (
-    Held,
+    LockedAssignment,
     holding,
     refuse_unless_complete,
     refuse_unless_running,
@@ -32,7 +32,7 @@ from app.care.assignments.pending import changed_assignment, telling
 from app.care.context import Context, Role
 from app.care.errors import WrongAnswers, WrongState
 from app.db.reader.reads import Row
-from app.db.reader.selection import Viewpoint, Wanted
+from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation
 from app.db.statements.answers import ADD_SET, FIND_SUBMISSION
 from app.db.statements.assignments import COMPLETE, REOPEN, SKIP_REMINDERS
@@ -48,14 +48,14 @@ class Submitted:
 
 async def submit_answers(ctx: Context, answers: Answers) -> Submitted:
     """Late is accepted; the same once more is the same; something else after that is refused."""
-    viewpoint = ctx.viewpoint_as(Role.CLIENT)
+    access = ctx.access_as(Role.CLIENT)
     check_many(answers.said)
-    return Submitted(*(await ctx.write("submitAnswers", submitting(viewpoint, answers))))
+    return Submitted(*(await ctx.write("submitAnswers", submitting(access, answers))))
 
 
-def submitting(viewpoint: Viewpoint, answers: Answers) -> Operation[list[int]]:
+def submitting(access: AccessScope, answers: Answers) -> Operation[list[int]]:
     """Returns the ids of the assignment and of its new answer set."""
-    held = yield from holding(viewpoint, answers.assignment_id)
+    held = yield from holding(access, answers.assignment_id)
     questions = yield from finding_questions({"book": held.book_id})
     if held.status is AssignmentStatus.COMPLETE:
         return (yield from submitted_before(held, questions, answers))
@@ -91,7 +91,9 @@ def whole(questions: list[Question], given: dict[int, str]) -> dict[int, str]:
     return {question.id: given.get(question.id, "") for question in questions}
 
 
-def submitted_before(held: Held, questions: list[Question], answers: Answers) -> Operation[list[int]]:
+def submitted_before(
+    held: LockedAssignment, questions: list[Question], answers: Answers
+) -> Operation[list[int]]:
     found = yield FIND_SUBMISSION, {**held.values, "attempt": held.attempt}
     try:
         given = whole(questions, by_question(questions, answers.said))
@@ -105,15 +107,15 @@ def submitted_before(held: Held, questions: list[Question], answers: Answers) ->
 # --- another attempt ------------------------------------------------------------------------------
 
 
-async def reopen_assignment(ctx: Context, assignment_id: int | None, wanted: Wanted | None) -> Row | None:
+async def reopen_assignment(ctx: Context, assignment_id: int | None, wanted: Selection | None) -> Row | None:
     """Pending again; what was submitted before stays readable."""
-    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
-    reopened = await ctx.write("reopenAssignment", reopening(viewpoint, assignment_id))
+    access = ctx.access_as(Role.CAREGIVER)
+    reopened = await ctx.write("reopenAssignment", reopening(access, assignment_id))
     return await changed_assignment(ctx, reopened, wanted)
 
 
-def reopening(viewpoint: Viewpoint, assignment_id: int | None) -> Operation[int]:
-    held = yield from holding(viewpoint, assignment_id)
+def reopening(access: AccessScope, assignment_id: int | None) -> Operation[int]:
+    held = yield from holding(access, assignment_id)
     refuse_unless_running(held)
     refuse_unless_complete(held)
     yield REOPEN, held.values

@@ -13,9 +13,9 @@ from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
 from app.care.sessions.reading import time_state
 from app.db.reader.entities import known_moment
 from app.db.reader.reads import Row, rows_of_ids
-from app.db.reader.selection import Viewpoint, Wanted
+from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Values
-from app.db.statements.events import TELL_OF_ASSIGNMENTS
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.statements.homework import (
     ADD_ASSIGNMENTS,
     ADD_REMINDERS,
@@ -40,19 +40,19 @@ class Homework:
     remind_dates: tuple[datetime, ...] = ()
 
 
-async def assign_homework(ctx: Context, homework: Homework, wanted: Wanted | None) -> list[Row]:
+async def assign_homework(ctx: Context, homework: Homework, wanted: Selection | None) -> list[Row]:
     """One assignment per book, all or none; the new assignments as far as `wanted` asks for them.
 
     They are read when the change is done: how much a caller selects must not decide how long writers wait.
     """
-    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
+    access = ctx.access_as(Role.CAREGIVER)
     check_homework(homework)
-    added = await ctx.write("assignHomework", assigning(viewpoint, homework, ctx.repeats_within))
+    added = await ctx.write("assignHomework", assigning(access, homework, ctx.repeats_within))
     if wanted is None:
         return []
     is_new = ctx.once is None and ctx.repeats_within is None  # or some may be gone again
     if is_new and wanted.is_only_ids:
-        return rows_of_ids(Assignment, viewpoint, added, wanted)
+        return rows_of_ids(Assignment, access, added, wanted)
     return await get_my_assignments(ctx, added, wanted)
 
 
@@ -81,22 +81,22 @@ def check_reminders(
 
 
 def assigning(
-    viewpoint: Viewpoint, homework: Homework, repeats_within: timedelta | None = None
+    access: AccessScope, homework: Homework, repeats_within: timedelta | None = None
 ) -> Operation[list[int]]:
     """The whole change in one transaction: rows, reminders, counters and the event. Returns the new ids; for
     a repetition within so long those of the first time, and nothing is written."""
     values = values_of(homework)
-    values |= {"caregiver": viewpoint.caregiver, "session": homework.session_id, "now": viewpoint.now}
+    values |= {"caregiver": access.caregiver, "session": homework.session_id, "now": access.now}
     found = yield LOCK_SESSION, values
     if not found:
         raise NotFound("session", "sessionId")
     values["client"], is_closed, start_date = found[0][:3]
     if repeats_within is not None:
-        first = yield from finding_repeated(values, viewpoint.now - repeats_within)
+        first = yield from finding_repeated(values, access.now - repeats_within)
         if first is not None:
             return first
     yield from choosing_books(values, [row[3:] for row in found if row[3] is not None])
-    if time_state(bool(is_closed), known_moment(start_date), viewpoint.now) is not TimeState.RUNNING:
+    if time_state(bool(is_closed), known_moment(start_date), access.now) is not TimeState.RUNNING:
         raise NotRunning("sessionId")
     return (yield from adding_homework(values))
 
@@ -128,5 +128,5 @@ def adding_homework(values: Values) -> Operation[list[int]]:
         yield ADD_REMINDERS, values
     yield COUNT_NEW_ASSIGNMENTS, values
     values |= {"event": EventKind.ASSIGNED, "actor": Actor.CAREGIVER}
-    yield TELL_OF_ASSIGNMENTS, values
+    yield INSERT_ASSIGNMENT_EVENTS, values
     return added

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from app.care.assignments.homework import check_reminders
-from app.care.assignments.locking import Held, holding, refuse_closed, refuse_unless_pending
+from app.care.assignments.locking import LockedAssignment, holding, refuse_closed, refuse_unless_pending
 from app.care.assignments.reading import get_my_assignments
 from app.care.bounds import check_moment
 from app.care.context import Context, Role
@@ -11,7 +11,7 @@ from app.care.errors import Unreadable
 from app.care.sessions.opening import changed_session
 from app.db.reader.entities import known_moment
 from app.db.reader.reads import Row
-from app.db.reader.selection import Viewpoint, Wanted
+from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation
 from app.db.statements.assignments import (
     DROP_SCHEDULED_REMINDERS,
@@ -20,38 +20,40 @@ from app.db.statements.assignments import (
     SKIP_REMINDERS,
     WITHDRAW,
 )
-from app.db.statements.events import TELL_OF_ASSIGNMENTS
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.statements.homework import ADD_REMINDERS
 from app.db.statements.sessions import RECOUNT
 from app.db.tables import Actor, EventKind, ReminderState
 
 
 async def extend_assignment(
-    ctx: Context, assignment_id: int | None, end_date: datetime, wanted: Wanted | None
+    ctx: Context, assignment_id: int | None, end_date: datetime, wanted: Selection | None
 ) -> Row | None:
-    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
+    access = ctx.access_as(Role.CAREGIVER)
     check_moment("endDate", end_date)
-    extended = await ctx.write("extendAssignment", extending(viewpoint, assignment_id, end_date))
+    extended = await ctx.write("extendAssignment", extending(access, assignment_id, end_date))
     return await changed_assignment(ctx, extended, wanted)
 
 
-async def withdraw_assignment(ctx: Context, assignment_id: int | None, wanted: Wanted | None) -> Row | None:
+async def withdraw_assignment(
+    ctx: Context, assignment_id: int | None, wanted: Selection | None
+) -> Row | None:
     """Returns the session, which counts it no more."""
-    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
-    withdrawn = await ctx.write("withdrawAssignment", withdrawing(viewpoint, assignment_id))
+    access = ctx.access_as(Role.CAREGIVER)
+    withdrawn = await ctx.write("withdrawAssignment", withdrawing(access, assignment_id))
     return await changed_session(ctx, withdrawn, wanted)
 
 
 async def set_reminders(
-    ctx: Context, assignment_id: int | None, moments: tuple[datetime, ...], wanted: Wanted | None
+    ctx: Context, assignment_id: int | None, moments: tuple[datetime, ...], wanted: Selection | None
 ) -> Row | None:
     """These instead of what was still to come."""
-    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
-    changed = await ctx.write("setReminders", setting_reminders(viewpoint, assignment_id, moments))
+    access = ctx.access_as(Role.CAREGIVER)
+    changed = await ctx.write("setReminders", setting_reminders(access, assignment_id, moments))
     return await changed_assignment(ctx, changed, wanted)
 
 
-async def changed_assignment(ctx: Context, assignment_id: int, wanted: Wanted | None) -> Row | None:
+async def changed_assignment(ctx: Context, assignment_id: int, wanted: Selection | None) -> Row | None:
     """As it is when it is read: None where it was withdrawn as soon as it was changed."""
     if wanted is None:
         return None
@@ -59,22 +61,22 @@ async def changed_assignment(ctx: Context, assignment_id: int, wanted: Wanted | 
     return rows[0] if rows else None
 
 
-def holding_pending(viewpoint: Viewpoint, assignment_id: int | None) -> Operation[Held]:
-    held = yield from holding(viewpoint, assignment_id)
+def holding_pending(access: AccessScope, assignment_id: int | None) -> Operation[LockedAssignment]:
+    held = yield from holding(access, assignment_id)
     refuse_closed(held)
     refuse_unless_pending(held)
     return held
 
 
-def telling(held: Held, event: EventKind, actor: Actor) -> Operation[int]:
+def telling(held: LockedAssignment, event: EventKind, actor: Actor) -> Operation[int]:
     """Returns the id of the assignment that it tells of."""
-    yield TELL_OF_ASSIGNMENTS, {**held.values, "event": event, "actor": actor}
+    yield INSERT_ASSIGNMENT_EVENTS, {**held.values, "event": event, "actor": actor}
     changed: int = held.values["assignment"]
     return changed
 
 
-def extending(viewpoint: Viewpoint, assignment_id: int | None, end_date: datetime) -> Operation[int]:
-    held = yield from holding_pending(viewpoint, assignment_id)
+def extending(access: AccessScope, assignment_id: int | None, end_date: datetime) -> Operation[int]:
+    held = yield from holding_pending(access, assignment_id)
     if end_date < (held.end_date or held.start_date):
         raise Unreadable("endDate", "is before the end there is")
     if end_date == held.end_date:
@@ -83,8 +85,8 @@ def extending(viewpoint: Viewpoint, assignment_id: int | None, end_date: datetim
     return (yield from telling(held, EventKind.EXTENDED, Actor.CAREGIVER))
 
 
-def withdrawing(viewpoint: Viewpoint, assignment_id: int | None) -> Operation[int]:
-    held = yield from holding_pending(viewpoint, assignment_id)
+def withdrawing(access: AccessScope, assignment_id: int | None) -> Operation[int]:
+    held = yield from holding_pending(access, assignment_id)
     yield WITHDRAW, held.values
     yield SKIP_REMINDERS, held.values
     yield RECOUNT, held.values
@@ -93,11 +95,11 @@ def withdrawing(viewpoint: Viewpoint, assignment_id: int | None) -> Operation[in
 
 
 def setting_reminders(
-    viewpoint: Viewpoint, assignment_id: int | None, moments: tuple[datetime, ...]
+    access: AccessScope, assignment_id: int | None, moments: tuple[datetime, ...]
 ) -> Operation[int]:
     """What was sent or has passed stays, and is not planned a second time. So does what is said again: it may
     be due this very moment. What was skipped before its time, as submitting does, is planned anew."""
-    held = yield from holding_pending(viewpoint, assignment_id)
+    held = yield from holding_pending(access, assignment_id)
     check_reminders(moments, held.start_date, held.end_date)
     there = [
         (number, known_moment(moment), state) for number, moment, state in (yield FIND_REMINDERS, held.values)

@@ -10,7 +10,7 @@ from app.care.context import Context
 from app.care.sessions.reading import IN_TIME_STATE, NOW, Moments, is_running
 from app.db.reader.entities import due_of, is_due
 from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows
-from app.db.reader.selection import Order, Wanted, Where, Window
+from app.db.reader.selection import Order, PageRequest, Selection, Where
 from app.db.sql import id_parameter, moment_parameter, text_parameter
 from app.db.tables import Assignment, AssignmentStatus, Session, TimeState
 
@@ -135,7 +135,9 @@ COUNTS = {
 }
 
 
-async def list_my_assignments(ctx: Context, asked: AssignmentFilter, window: Window, wanted: Wanted) -> Page:
+async def list_my_assignments(
+    ctx: Context, asked: AssignmentFilter, window: PageRequest, wanted: Selection
+) -> Page:
     """An assignment's time state is that of its session. The total is the sum of what the sessions count,
     where they keep count of what is asked."""
     of_rows: list[Where] = []
@@ -172,12 +174,12 @@ async def list_my_assignments(ctx: Context, asked: AssignmentFilter, window: Win
         of_rows.append(Where(is_submitted_since))
         counted_by = None
     window = replace(window, where=tuple(of_rows), values=values)
-    viewpoint = ctx.viewpoint()
-    operation = list_rows(Assignment, viewpoint, window, wanted, counted_by)
-    return await ctx.read("assignments", viewpoint, operation)
+    access = ctx.access()
+    operation = list_rows(Assignment, access, window, wanted, counted_by)
+    return await ctx.read("assignments", access, operation)
 
 
-async def get_my_assignments(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+async def get_my_assignments(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
     """Those of the assignments that are the viewer's."""
-    viewpoint = ctx.viewpoint()
-    return await ctx.read("assignment", viewpoint, get_rows(Assignment, viewpoint, ids, wanted))
+    access = ctx.access()
+    return await ctx.read("assignment", access, get_rows(Assignment, access, ids, wanted))

@@ -21,9 +21,9 @@ from app.care.sessions.reading import get_my_sessions, time_state
 from app.care.sessions.rescheduling import moving_homework
 from app.db.reader.entities import known_moment
 from app.db.reader.reads import Row
-from app.db.reader.selection import Viewpoint, Wanted
+from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Values
-from app.db.statements.events import TELL_OF_SESSIONS
+from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.statements.homework import FIND_BOOKS
 from app.db.statements.sessions import (
     ADD_SESSION,
@@ -64,14 +64,14 @@ class NewSession:
 # --- opening --------------------------------------------------------------------------------------
 
 
-async def create_session(ctx: Context, asked: NewSession, wanted: Wanted | None) -> list[Row]:
+async def create_session(ctx: Context, asked: NewSession, wanted: Selection | None) -> list[Row]:
     """The new sessions, the first one first."""
-    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
+    access = ctx.access_as(Role.CAREGIVER)
     check_session(asked)
     planned = repeated(asked, ZoneInfo(ctx.time_zone))
     for one in planned[1:]:
         check_window(one)
-    opened = await ctx.write("createSession", opening(viewpoint, planned, ctx.tries))
+    opened = await ctx.write("createSession", opening(access, planned, ctx.tries))
     return [] if wanted is None else await get_my_sessions(ctx, opened, wanted)
 
 
@@ -137,11 +137,11 @@ def later(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
 
 
 def opening(
-    viewpoint: Viewpoint, planned: list[NewSession], tries: IdentifierTries | None = None
+    access: AccessScope, planned: list[NewSession], tries: IdentifierTries | None = None
 ) -> Operation[list[int]]:
     """Sessions, their homework, their counters and events, in one transaction. Returns the new ids."""
     first = planned[0]
-    values: Values = {"caregiver": viewpoint.caregiver, "now": viewpoint.now}
+    values: Values = {"caregiver": access.caregiver, "now": access.now}
     if first.oppt_id is not None:
         values["client"] = yield from finding_by_identifier(first.oppt_id, values, tries)
     else:
@@ -162,7 +162,7 @@ def opening(
         made.append({**values, "session": (yield ADD_SESSION, own)[0][0]})
     opened = [own["session"] for own in made]
     told = {"sessions": opened, "event": EventKind.SESSION_CREATED, "actor": Actor.CAREGIVER}
-    yield TELL_OF_SESSIONS, {**values, **told}
+    yield INSERT_SESSION_EVENTS, {**values, **told}
     for own, one in zip(made, planned, strict=True):
         if one.homework is not None:
             yield from adding_homework(values_of(one.homework) | own)
@@ -201,24 +201,24 @@ class SessionChange:
     start_date: datetime | None = None
 
 
-async def update_session(ctx: Context, change: SessionChange, wanted: Wanted | None) -> Row | None:
-    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
+async def update_session(ctx: Context, change: SessionChange, wanted: Selection | None) -> Row | None:
+    access = ctx.access_as(Role.CAREGIVER)
     if change.title is not None:
         check_text("title", change.title, LONGEST_TITLE)
     if change.description is not None:
         check_text("description", change.description, LONGEST_TEXT, is_required=False)
     if change.start_date is not None:
         check_moment("startDate", change.start_date)
-    return await changed_session(ctx, await ctx.write("updateSession", updating(viewpoint, change)), wanted)
+    return await changed_session(ctx, await ctx.write("updateSession", updating(access, change)), wanted)
 
 
-async def close_session(ctx: Context, session_id: int | None, wanted: Wanted | None) -> Row | None:
+async def close_session(ctx: Context, session_id: int | None, wanted: Selection | None) -> Row | None:
     """For good: a closed session takes no homework, no answers, no feedback."""
-    viewpoint = ctx.viewpoint_as(Role.CAREGIVER)
-    return await changed_session(ctx, await ctx.write("closeSession", closing(viewpoint, session_id)), wanted)
+    access = ctx.access_as(Role.CAREGIVER)
+    return await changed_session(ctx, await ctx.write("closeSession", closing(access, session_id)), wanted)
 
 
-async def changed_session(ctx: Context, session_id: int, wanted: Wanted | None) -> Row | None:
+async def changed_session(ctx: Context, session_id: int, wanted: Selection | None) -> Row | None:
     if wanted is None:
         return None
     rows = await get_my_sessions(ctx, [session_id], wanted)
@@ -234,22 +234,22 @@ class HeldSession:
     description: str
 
 
-def holding_session(viewpoint: Viewpoint, session_id: int | None) -> Operation[HeldSession]:
+def holding_session(access: AccessScope, session_id: int | None) -> Operation[HeldSession]:
     """The caregiver's session, open, until the transaction ends."""
-    values: Values = {"caregiver": viewpoint.caregiver, "session": session_id, "now": viewpoint.now}
+    values: Values = {"caregiver": access.caregiver, "session": session_id, "now": access.now}
     found = yield LOCK_WHOLE_SESSION, values
     if not found:
         raise NotFound("session", "sessionId")
     client_id, is_closed, start, title, description = found[0]
-    state = time_state(bool(is_closed), known_moment(start), viewpoint.now)
+    state = time_state(bool(is_closed), known_moment(start), access.now)
     if state is TimeState.COMPLETED:
         raise NotRunning("sessionId", message=CLOSED)
     values |= {"client": client_id, "sessions": [session_id], "actor": Actor.CAREGIVER}
     return HeldSession(values, state, known_moment(start), title, description)
 
 
-def updating(viewpoint: Viewpoint, change: SessionChange) -> Operation[int]:
-    held = yield from holding_session(viewpoint, change.session_id)
+def updating(access: AccessScope, change: SessionChange) -> Operation[int]:
+    held = yield from holding_session(access, change.session_id)
     start = held.start_date if change.start_date is None else change.start_date
     if start != held.start_date and held.state is not TimeState.FUTURE:
         raise WrongState("the session has started", "startDate")
@@ -262,14 +262,14 @@ def updating(viewpoint: Viewpoint, change: SessionChange) -> Operation[int]:
     yield CHANGE_SESSION, {**held.values, **changed}
     if start != held.start_date:
         yield from moving_homework(held.values, start - held.start_date)
-    yield TELL_OF_SESSIONS, {**held.values, "event": EventKind.SESSION_UPDATED}
+    yield INSERT_SESSION_EVENTS, {**held.values, "event": EventKind.SESSION_UPDATED}
     return session_id
 
 
-def closing(viewpoint: Viewpoint, session_id: int | None) -> Operation[int]:
-    held = yield from holding_session(viewpoint, session_id)
+def closing(access: AccessScope, session_id: int | None) -> Operation[int]:
+    held = yield from holding_session(access, session_id)
     yield CLOSE_SESSION, held.values
     yield SKIP_REMINDERS_OF_SESSION, held.values
-    yield TELL_OF_SESSIONS, {**held.values, "event": EventKind.SESSION_CLOSED}
+    yield INSERT_SESSION_EVENTS, {**held.values, "event": EventKind.SESSION_CLOSED}
     closed: int = held.values["session"]
     return closed

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, FromClause, and_, false, true
 
 from app.care.context import Context
 from app.db.reader.reads import Page, Row, get_rows, list_rows
-from app.db.reader.selection import Order, Wanted, Where, Window
+from app.db.reader.selection import Order, PageRequest, Selection, Where
 from app.db.sql import moment_parameter
 from app.db.tables import Session, TimeState
 
@@ -55,13 +55,15 @@ ORDERS: dict[str | None, Order] = {
 }
 
 
-async def list_my_sessions(ctx: Context, state: TimeState | None, window: Window, wanted: Wanted) -> Page:
+async def list_my_sessions(
+    ctx: Context, state: TimeState | None, window: PageRequest, wanted: Selection
+) -> Page:
     where = () if state is None else (Where(IN_TIME_STATE[state]),)
-    window, viewpoint = replace(window, where=where), ctx.viewpoint()
-    return await ctx.read("sessions", viewpoint, list_rows(Session, viewpoint, window, wanted))
+    window, access = replace(window, where=where), ctx.access()
+    return await ctx.read("sessions", access, list_rows(Session, access, window, wanted))
 
 
-async def get_my_sessions(ctx: Context, ids: list[int], wanted: Wanted) -> list[Row]:
+async def get_my_sessions(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
     """Those of the sessions that are the viewer's."""
-    viewpoint = ctx.viewpoint()
-    return await ctx.read("session", viewpoint, get_rows(Session, viewpoint, ids, wanted))
+    access = ctx.access()
+    return await ctx.read("session", access, get_rows(Session, access, ids, wanted))

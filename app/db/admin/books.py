@@ -12,7 +12,7 @@ from app.db.admin.questions import QUESTION_COLUMNS, QuestionRow, read_questions
 from app.db.admin.records import Problem, Record
 from app.db.reader.entities import as_moment
 from app.db.reader.reads import Row, get_rows
-from app.db.reader.selection import Link, Viewpoint, Wanted
+from app.db.reader.selection import AccessScope, Link, Selection
 from app.db.sql import Bulk, Operation, Values
 from app.db.statements.books import (
     ADD,
@@ -183,19 +183,19 @@ def restoring(book_id: int) -> Operation[None]:
         raise NoSuchBook(book_id)
 
 
-SHOWN = Wanted(
+SHOWN = Selection(
     frozenset({"id", "module_id", "name", "is_test", "retire_date"}),
     (
         Link(
             "questions",
-            Wanted(frozenset({"text", "kind", "options", "is_required", "minimum", "maximum", "weights"})),
+            Selection(frozenset({"text", "kind", "options", "is_required", "minimum", "maximum", "weights"})),
         ),
     ),
 )
 
 
 def showing(book_id: int, now: datetime) -> Operation[Row]:
-    rows = yield from get_rows(Book, Viewpoint(now), [book_id], SHOWN)
+    rows = yield from get_rows(Book, AccessScope(now), [book_id], SHOWN)
     if not rows:
         raise NoSuchBook(book_id)
     return rows[0]

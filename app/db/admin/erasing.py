@@ -40,7 +40,7 @@ from app.db.statements.erasing import (
     HOLD_SESSIONS,
     SKIP_REMINDERS,
 )
-from app.db.statements.events import TELL_OF_SESSIONS
+from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.tables import Actor, Client, EventKind
 
 WRITTEN = "client, session, reminder, answer_set, answer, feedback, delivery, kept_answer"
@@ -116,7 +116,7 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
     said = {**values, "event": EventKind.CLIENT_ERASED, "actor": Actor.SERVICE}
     for caregiver_id, of_caregiver in sessions.items():
         untold = [session_id for session_id in of_caregiver if session_id not in told]
-        yield TELL_OF_SESSIONS, {**said, "caregiver": caregiver_id, "sessions": untold}
+        yield INSERT_SESSION_EVENTS, {**said, "caregiver": caregiver_id, "sessions": untold}
     return Erased(
         values["caregivers"],
         sum(map(len, sessions.values())),

@@ -11,7 +11,7 @@ from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS, About
 from app.db.audit.sealing import ENTRY, FIND_RECORDS, RECORD
 from app.db.reader.entities import Table, known_moment
 from app.db.reader.reads import Page
-from app.db.reader.selection import NEWEST, Window
+from app.db.reader.selection import NEWEST, PageRequest
 from app.db.sql import (
     DatabaseKind,
     Operation,
@@ -93,7 +93,7 @@ FIND_EVENTS = Statement(find_events)
 COUNT_EVENTS = Statement(count_events)
 
 
-def listing_events(caregiver: int, client: int, window: Window) -> Operation[Page]:
+def listing_events(caregiver: int, client: int, window: PageRequest) -> Operation[Page]:
     values: Values = {"caregiver": caregiver, "client": client}
     total = (yield COUNT_EVENTS, values)[0][0] if window.with_total else None
     rows: list[Any] = []

@@ -17,7 +17,7 @@ from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.reader.entities import table_of
 from app.db.reader.selection import Shown
 from app.db.sql import Bulk, DatabaseKind, Operation, Statement, Values
-from app.db.statements.events import TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS, INSERT_SESSION_EVENTS
 from app.db.tables import AuditActor, AuditRecord, Contract, EventKind, SaveType, moment_as_text
 
 Result = TypeVar("Result")
@@ -91,7 +91,7 @@ def operator_record(now: datetime, what: str, about: About) -> Record:
     return Record(now, AuditActor.OPERATOR, None, Contract.COMMAND, what, DONE, as_text(about), "")
 
 
-TELLING = {TELL_OF_ASSIGNMENTS, TELL_OF_SESSIONS}
+TELLING = {INSERT_ASSIGNMENT_EVENTS, INSERT_SESSION_EVENTS}
 
 # --- writing them ---------------------------------------------------------------------------------
 

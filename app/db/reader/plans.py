@@ -21,7 +21,7 @@ from app.db.reader.entities import (
     reader_of,
     table_of,
 )
-from app.db.reader.selection import Link, Order, ReaderRole, Shown, Wanted, Where
+from app.db.reader.selection import Link, Order, ReaderRole, Selection, Shown, Where
 from app.db.sql import (
     Asked,
     DatabaseKind,
@@ -67,7 +67,7 @@ class Row(tuple[Any, ...]):
 
 
 @dataclass(frozen=True)
-class Level:
+class PlanNode:
     """One statement, the class that reads its rows, and the statements whose rows belong to them."""
 
     statement: Statement
@@ -80,7 +80,7 @@ class Level:
 class Child:
     key: Callable[[Any], Any]  # of a row above: the value that these rows name
     path: tuple[int, ...]  # where the selection holds the link
-    level: Level
+    level: PlanNode
     is_single: bool
     count: Statement | None
     shows: Callable[[Any], Shown] | None  # of a row above, where these are answers: whose, and which set's
@@ -149,15 +149,15 @@ def column_of(source: FromClause, name: str) -> ColumnElement[Any]:
 
 def level_for(
     table: Table,
-    wanted: Wanted,
+    wanted: Selection,
     role: ReaderRole,
     form: Form,
     where: tuple[Where, ...] = (),
     order: Order | None = None,
-) -> Level:
+) -> PlanNode:
     """The plan of a whole selection; one that is used again has it at hand, uncompared with others."""
     key = (table, role, form, where, order)
-    level: Level | None = wanted.plans.get(key)
+    level: PlanNode | None = wanted.plans.get(key)
     if level is None:
         level = wanted.plans[key] = new_level(table, wanted, role, form, where, order)
     return level
@@ -166,13 +166,13 @@ def level_for(
 @lru_cache(maxsize=1024)
 def new_level(
     table: Table,
-    wanted: Wanted,
+    wanted: Selection,
     role: ReaderRole,
     form: Form,
     where: tuple[Where, ...],
     order: Order | None = None,
     link: ToOne | ToMany | None = None,
-) -> Level:
+) -> PlanNode:
     sketch = Sketch(ENTITIES[table], role, where, link, order)
     if link is not None:
         sketch.place(sketch.source, parent_column(link))  # first, so that rows are grouped by row[0]
@@ -182,7 +182,7 @@ def new_level(
     sketch.conditions()  # joins what they speak of, before the statement is written
     write = FORMS[form]
     of_one = Statement(partial(write, sketch, asked=the_one)) if form in ("ids", "children") else None
-    return Level(Statement(partial(write, sketch)), of_one, row, sketch.children)
+    return PlanNode(Statement(partial(write, sketch)), of_one, row, sketch.children)
 
 
 def parent_column(link: ToOne | ToMany) -> str:
@@ -194,7 +194,7 @@ def lay_out(
     sketch: Sketch,
     entity: Entity,
     source: FromClause,
-    wanted: Wanted,
+    wanted: Selection,
     path: tuple[int, ...],
     value_at: ValueAt = itemgetter,
 ) -> type[Row]:

@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import select
 
 from app.db.reader.entities import Table, table_of
-from app.db.reader.plans import Adds, Child, Level, Row, count_of_rows, level_for
-from app.db.reader.selection import Order, ReaderRole, Viewpoint, Wanted, Where, Window
+from app.db.reader.plans import Adds, Child, PlanNode, Row, count_of_rows, level_for
+from app.db.reader.selection import AccessScope, Order, PageRequest, ReaderRole, Selection, Where
 from app.db.sql import Operation, Statement, Values, id_parameter
 from app.db.tables import Relationship
 
@@ -48,34 +48,38 @@ CAREGIVERS_OF_CLIENT = Statement(
 )
 
 
-def seen_from(viewpoint: Viewpoint) -> Operation[Values]:
+def seen_from(access: AccessScope) -> Operation[Values]:
     """The values of the relationship key. A client's caregivers are read first, so statements name them."""
     values: Values = {
-        "now": viewpoint.now,
-        "time_zone": viewpoint.time_zone,
-        "client": viewpoint.client,  # None for a caregiver: no draft is theirs (entities.is_own_draft)
-        SHOWN: viewpoint.shown,
+        "now": access.now,
+        "time_zone": access.time_zone,
+        "client": access.client,  # None for a caregiver: no draft is theirs (entities.is_own_draft)
+        SHOWN: access.shown,
     }
-    if viewpoint.client is None:
-        values["caregiver"] = viewpoint.caregiver
+    if access.client is None:
+        values["caregiver"] = access.caregiver
     else:
-        values["caregivers"] = [row[0] for row in (yield CAREGIVERS_OF_CLIENT, {"client": viewpoint.client})]
+        values["caregivers"] = [row[0] for row in (yield CAREGIVERS_OF_CLIENT, {"client": access.client})]
     return values
 
 
-def read_from(viewpoint: Viewpoint) -> Operation[tuple[ReaderRole, Values]]:
+def read_from(access: AccessScope) -> Operation[tuple[ReaderRole, Values]]:
     """The same for the statements of a plan, which need no list where a client has one caregiver."""
-    values = yield from seen_from(viewpoint)
-    if viewpoint.client is None or len(values["caregivers"]) != 1:
-        return viewpoint.role, values
+    values = yield from seen_from(access)
+    if access.client is None or len(values["caregivers"]) != 1:
+        return access.role, values
     return "client of one", {**values, "caregivers": values["caregivers"][0]}
 
 
 def list_rows(
-    table: Table, viewpoint: Viewpoint, window: Window, wanted: Wanted, counted_by: CountedBy | None = None
+    table: Table,
+    access: AccessScope,
+    window: PageRequest,
+    wanted: Selection,
+    counted_by: CountedBy | None = None,
 ) -> Operation[Page]:
     """One page of a list."""
-    role, values = yield from read_from(viewpoint)
+    role, values = yield from read_from(access)
     values |= window.values
     total = None
     if window.with_total:
@@ -91,21 +95,21 @@ def list_rows(
 
 
 def get_rows(
-    table: Table, viewpoint: Viewpoint, ids: list[int], wanted: Wanted, where: tuple[Where, ...] = ()
+    table: Table, access: AccessScope, ids: list[int], wanted: Selection, where: tuple[Where, ...] = ()
 ) -> Operation[list[Row]]:
     """Those of the rows that the viewer may see, in the order of their ids."""
-    role, values = yield from read_from(viewpoint)
+    role, values = yield from read_from(access)
     level = level_for(table, wanted, role, "ids", where)
     return (yield from rows_of(level, wanted, asking(level, values, "ids", ids)))
 
 
-def rows_of_ids(table: Table, viewpoint: Viewpoint, ids: list[int], wanted: Wanted) -> list[Row]:
+def rows_of_ids(table: Table, access: AccessScope, ids: list[int], wanted: Selection) -> list[Row]:
     """Rows of which only the ids are wanted, and these are at hand."""
-    level = level_for(table, wanted, viewpoint.role, "ids")
+    level = level_for(table, wanted, access.role, "ids")
     return [level.row((id,)) for id in ids]
 
 
-def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
+def as_page(rows: list[Row], window: PageRequest, total: int | None) -> Page:
     """One row more than wanted was asked for: it only tells that there is a next page."""
     has_previous = window.with_rows and window.is_later_page
     has_next = len(rows) > window.first
@@ -116,7 +120,7 @@ def as_page(rows: list[Row], window: Window, total: int | None) -> Page:
 
 
 def rows_of(
-    level: Level, wanted: Wanted, read: Read, window: Window | None = None, key: Key | None = None
+    level: PlanNode, wanted: Selection, read: Read, window: PageRequest | None = None, key: Key | None = None
 ) -> Operation[list[Row]]:
     """The rows of a statement; `key` tells to which row above one belongs, where that matters."""
     found = yield read
@@ -149,7 +153,7 @@ def apart(found: list[Any], first: int, key: Key | None) -> tuple[list[Any], lis
     return on_page, beyond
 
 
-def linked_rows(child: Child, wanted: Wanted, above: list[Any], values: Values) -> Operation[list[Any]]:
+def linked_rows(child: Child, wanted: Selection, above: list[Any], values: Values) -> Operation[list[Any]]:
     """For each row above, what it is linked with."""
     keys = list(map(child.key, above))
     parents = [key for key in dict.fromkeys(keys) if key is not None]
@@ -176,13 +180,13 @@ def linked_rows(child: Child, wanted: Wanted, above: list[Any], values: Values) 
     return [as_page(groups[key], window, None if totals is None else totals.get(key, 0)) for key in keys]
 
 
-def asking(level: Level, values: Values, name: str, ids: list[int]) -> Read:
+def asking(level: PlanNode, values: Values, name: str, ids: list[int]) -> Read:
     if len(ids) == 1 and level.of_one is not None:
         return level.of_one, {**values, name: ids[0]}
     return level.statement, {**values, name: ids}
 
 
-def at_path(wanted: Wanted, path: tuple[int, ...]) -> Any:
+def at_path(wanted: Selection, path: tuple[int, ...]) -> Any:
     """The link at this place of the selection: a plan is shared, the values in the selection are not."""
     link = wanted.links[path[0]]
     for index in path[1:]:

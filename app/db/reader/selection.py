@@ -18,7 +18,7 @@ ReaderRole = Literal[ViewerRole, "client of one"]  # a client of a single caregi
 
 
 @dataclass  # not frozen, as every read makes one
-class Viewpoint:
+class AccessScope:
     """Whose rows may be seen, the one moment of the request, and the zone in which its days begin."""
 
     now: datetime
@@ -51,7 +51,7 @@ class Order(NamedTuple):
 
 
 @dataclass(unsafe_hash=True)  # not frozen, as every list makes several; nobody changes one
-class Window:
+class PageRequest:
     """Which part of a list, newest first if `order` is None. Equal windows need the same SQL."""
 
     first: int = field(default=20, compare=False)
@@ -79,7 +79,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Selection:
     """What is wanted of each row: its columns, and the rows it is linked to."""
 
     columns: frozenset[str]
@@ -90,8 +90,8 @@ class Wanted:
     def is_only_ids(self) -> bool:
         return self.columns == {"id"} and not self.links
 
-    def with_ids(self) -> "Wanted":
-        return Wanted(self.columns | {"id"}, self.links)
+    def with_ids(self) -> "Selection":
+        return Selection(self.columns | {"id"}, self.links)
 
 
 @dataclass(frozen=True)
@@ -99,5 +99,5 @@ class Link:
     """Linked rows appear under the link's name; a page, of which a row may hold several, among `pages`."""
 
     name: str
-    wanted: Wanted
-    window: Window | None = None
+    wanted: Selection
+    window: PageRequest | None = None

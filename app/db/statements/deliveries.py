@@ -16,11 +16,11 @@ from app.db.sql import (
     text_parameter,
 )
 from app.db.statements.dispatch import MOST_FOUND, is_of_caregiver, is_state
-from app.db.tables import Delivery, DeliveryState, Event, KeptAnswer
+from app.db.tables import Delivery, DeliveryState, Event, IdempotencyKey
 
 DELIVERY = table_of(Delivery)
 EVENT = table_of(Event)
-KEPT_ANSWER = table_of(KeptAnswer)
+KEPT_ANSWER = table_of(IdempotencyKey)
 
 
 def are_named(kind: DatabaseKind) -> ColumnElement[bool]:

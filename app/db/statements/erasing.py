@@ -40,7 +40,7 @@ from app.db.tables import (
     Event,
     EventKind,
     Feedback,
-    KeptAnswer,
+    IdempotencyKey,
     Reminder,
     ReminderState,
     Session,
@@ -55,7 +55,7 @@ ANSWER = table_of(Answer)
 FEEDBACK = table_of(Feedback)
 EVENT = table_of(Event)
 DELIVERY = table_of(Delivery)
-KEPT = table_of(KeptAnswer)
+KEPT = table_of(IdempotencyKey)
 
 ERASED = "erased"
 

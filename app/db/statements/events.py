@@ -30,7 +30,7 @@ def told(kind: DatabaseKind, rows: Select[Any], columns: list[str]) -> Insert:
     return added.returning(func.pg_notify(CHANNEL, parties))
 
 
-def tell_of_assignments(kind: DatabaseKind) -> ClauseElement:
+def insert_assignment_events(kind: DatabaseKind) -> ClauseElement:
     """One event for each of `assignments`."""
     assignments = each("assignments", kind)
     columns: dict[str, Any] = {
@@ -46,7 +46,7 @@ def tell_of_assignments(kind: DatabaseKind) -> ClauseElement:
     return told(kind, rows, list(columns))
 
 
-def tell_of_sessions(kind: DatabaseKind) -> ClauseElement:
+def insert_session_events(kind: DatabaseKind) -> ClauseElement:
     """One event for each of `sessions`."""
     sessions = each("sessions", kind)
     columns: dict[str, Any] = {
@@ -62,5 +62,5 @@ def tell_of_sessions(kind: DatabaseKind) -> ClauseElement:
     return told(kind, rows, list(columns))
 
 
-TELL_OF_ASSIGNMENTS = Statement(tell_of_assignments)
-TELL_OF_SESSIONS = Statement(tell_of_sessions)
+INSERT_ASSIGNMENT_EVENTS = Statement(insert_assignment_events)
+INSERT_SESSION_EVENTS = Statement(insert_session_events)

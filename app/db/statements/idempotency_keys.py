@@ -12,9 +12,9 @@ from app.db.sql import (
     moment_parameter,
     text_parameter,
 )
-from app.db.tables import KeptAnswer
+from app.db.tables import IdempotencyKey
 
-KEPT = table_of(KeptAnswer)
+KEPT = table_of(IdempotencyKey)
 NEVER_KEPT = 0  # the status of a key whose reply may hold texts of an erased client
 
 

@@ -20,7 +20,7 @@ from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOpe
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
-from app.auth.authenticator import Door
+from app.auth.authenticator import Authenticator
 from app.care.context import Context
 from app.care.errors import (
     CannotVerify,
@@ -146,9 +146,9 @@ class Endpoint(GraphQL[Context, None]):
     async def answer(
         self, scope: Scope, request_id: str, run: Callable[[Context], Awaitable[Answer]]
     ) -> Answer | Reply:
-        door: Door = scope["state"]["door"]
+        authenticator: Authenticator = scope["state"]["authenticator"]
         try:
-            context = await door.open(header(scope, b"authorization"), request_id)
+            context = await authenticator.open(header(scope, b"authorization"), request_id)
             scope["state"]["allowance"] = context.allowance
             if context.viewer is None and not self.is_open:
                 context.signed_in()

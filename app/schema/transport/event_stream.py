@@ -12,7 +12,7 @@ from app.http.messages import HEADERS, Reply
 from app.schema.errors import as_response
 from app.schema.transport.request_parsing import Posted
 from app.schema.transport.subscriptions import LiveContext, results_of
-from app.server.admission import Load
+from app.server.admission import AdmissionControl
 from app.telemetry import counters
 
 EVENT_STREAM = "text/event-stream"
@@ -65,7 +65,7 @@ async def send_stream(
     context: LiveContext,
 ) -> None:
     """Until it ends, or nobody reads it any more."""
-    load: Load = scope["state"]["load"]
+    load: AdmissionControl = scope["state"]["load"]
     load.lasts()
     scope["state"]["status"] = 0
     counters.streams["begun"] += 1

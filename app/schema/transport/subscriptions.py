@@ -15,18 +15,18 @@ from starlette.types import Scope
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
 
-from app.auth.authenticator import Door, viewer_for
+from app.auth.authenticator import Authenticator, viewer_for
 from app.care.context import Context, Viewer, utc_now
 from app.care.errors import NotSignedIn
 from app.care.subscriptions import Place, Watch, look
 from app.db.drivers.interface import DatabaseUnavailable
-from app.db.event_log import Happening
+from app.db.event_log import LoggedEvent
 from app.db.sql import Operation
 from app.engine.schema import PreparingSchema
 from app.events.notifications import Feed
 from app.http.messages import header
 from app.schema.transport.request_parsing import Posted
-from app.server.admission import Load
+from app.server.admission import AdmissionControl
 
 logger = logging.getLogger("care.graphql")
 
@@ -60,29 +60,31 @@ class LiveContext(Context):
 class Entrance:
     """Where somebody came in who may stay for long."""
 
-    door: Door
+    authenticator: Authenticator
     feed: Feed
-    load: Load
+    load: AdmissionControl
     authorization: str | None
     request_id: str
 
     @classmethod
     def of(cls, scope: Scope, request_id: str) -> "Entrance":
         state = scope["state"]
-        return cls(state["door"], state["feed"], state["load"], header(scope, b"authorization"), request_id)
+        return cls(
+            state["authenticator"], state["feed"], state["load"], header(scope, b"authorization"), request_id
+        )
 
     async def enter(self) -> LiveContext:
-        return await self.stay(await self.door.open(self.authorization, self.request_id))
+        return await self.stay(await self.authenticator.open(self.authorization, self.request_id))
 
     async def stay(self, context: Context) -> LiveContext:
         """Only those who are signed in: there is nothing to listen to for anybody else."""
         context.signed_in()
         assert self.authorization is not None
-        identity = await self.door.identity_of(self.authorization, context.now)
-        end = identity.expiry + self.door.verifier.settings.token_leeway
+        identity = await self.authenticator.identity_of(self.authorization, context.now)
+        end = identity.expiry + self.authenticator.verifier.settings.token_leeway
         return LiveContext(
             **vars(context),
-            again=partial(self.door.open, self.authorization, self.request_id),
+            again=partial(self.authenticator.open, self.authorization, self.request_id),
             account=partial(viewer_for, identity),
             ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp() - EARLY_SECONDS,
             feed=self.feed,
@@ -120,12 +122,12 @@ async def results_of(
 
 
 async def tell(
-    ctx: LiveContext, watch: Watch, place: Place, load: Callable[[Context, Happening], Awaitable[Told]]
+    ctx: LiveContext, watch: Watch, place: Place, load: Callable[[Context, LoggedEvent], Awaitable[Told]]
 ) -> AsyncGenerator[Told, None]:
     """The events after the place. The account is checked by the statement that looks for events, so that an
     event is delivered only if the account was enabled when it happened. Every event is charged."""
     loop = asyncio.get_running_loop()
-    waiting: deque[Happening] = deque()
+    waiting: deque[LoggedEvent] = deque()
     is_paid = False  # the first of them: if the database is gone it is read again
     with ctx.feed.bell(ctx.signed_in()) as bell:
         while not ctx.feed.is_stopping:

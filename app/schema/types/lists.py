@@ -15,7 +15,7 @@ from app.db.reader.entities import Table
 from app.db.reader.plans import Row
 from app.db.reader.reads import Page
 from app.db.reader.selection import After as Place
-from app.db.reader.selection import Order, Window
+from app.db.reader.selection import Order, PageRequest
 from app.db.tables import moment_as_text
 from app.schema.types.node import COMPUTES, read_number
 
@@ -136,13 +136,13 @@ def read_stored(text: str | None) -> datetime | None:
 
 
 def read_window(
-    shape: Window,
+    shape: PageRequest,
     table: Table,
     first: int | None,
     after: str | None,
     offset: int | None = None,
     order: Order | None = None,
-) -> Window:
+) -> PageRequest:
     """The part of the list that the arguments ask for; `shape` says whether rows and total were selected."""
     first = PAGE if first is None else first
     if not 1 <= first <= MOST_ROWS:

@@ -9,9 +9,9 @@ from graphql import GraphQLField, get_named_type
 from app.care import progress
 from app.care.assignments.reading import is_of_book
 from app.db.reader.plans import Row
-from app.db.reader.selection import Where, Window
+from app.db.reader.selection import PageRequest, Where
 from app.db.tables import Book
-from app.schema.selection import Asked, Fields, Selection
+from app.schema.selection import Asked, Fields, SelectedFields
 from app.schema.types.node import COMPUTES, gathering, read_id
 
 if TYPE_CHECKING:
@@ -23,17 +23,19 @@ MOST_ASSIGNMENTS_OF_A_BOOK = 500
 # --- what is read of the assignments of a client or session ---------------------------------------
 
 
-def gather_progress(selection: Selection, asked: Asked, definition: GraphQLField, group: Fields) -> None:
+def gather_progress(selection: SelectedFields, asked: Asked, definition: GraphQLField, group: Fields) -> None:
     asked.columns.update({"now", "time_zone"})
     assignments = asked.link("assignments")
     assignments.columns.update({"status", "assign_date", "end_date", "submit_date"})
     assignments.link("session").columns.update({"is_closed", "start_date"})
 
 
-def gather_score_history(selection: Selection, asked: Asked, definition: GraphQLField, group: Fields) -> None:
+def gather_score_history(
+    selection: SelectedFields, asked: Asked, definition: GraphQLField, group: Fields
+) -> None:
     """The assignments of one book, with what the points tell of theirs; two books are read apart."""
     book = book_number(selection.arguments(definition, group)["bookId"])
-    window = Window(
+    window = PageRequest(
         key=score_key(book),
         first=MOST_ASSIGNMENTS_OF_A_BOOK,
         where=(Where(is_of_book),),

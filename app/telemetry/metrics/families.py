@@ -25,10 +25,10 @@ from app.auth.refusals import Reason
 from app.db.admin.backlog import Backlog, looking_at_backlog
 from app.db.drivers.interface import Database, sqlite_path
 from app.events.notifications import Feed
-from app.server.admission import Load
+from app.server.admission import AdmissionControl
 from app.server.answers import TOO_BUSY, TOO_LONG, TOO_SLOW
 from app.telemetry import counters
-from app.telemetry.counters import Spread
+from app.telemetry.counters import Histogram
 from app.version import own_version
 
 EDGE = {TOO_BUSY: "requests at once", TOO_LONG: "bytes of headers", TOO_SLOW: "seconds to arrive"}
@@ -40,7 +40,7 @@ class Parts:
 
     url: str
     db: Database
-    load: Load | None = None
+    load: AdmissionControl | None = None
     feed: Feed | None = None
     keys: KeySet | None = None
     has_webhook: bool = False
@@ -239,18 +239,18 @@ def labelled_gauge(name: str, text: str, label: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, text, labels=[label])
 
 
-def spread(name: str, text: str, one: Spread) -> Metric:
+def spread(name: str, text: str, one: Histogram) -> Metric:
     return HistogramMetricFamily(name, text, buckets_of(one), one.sum)
 
 
-def spreads(name: str, text: str, all: Mapping[str, Spread], label: str) -> Metric:
+def spreads(name: str, text: str, all: Mapping[str, Histogram], label: str) -> Metric:
     family = HistogramMetricFamily(name, text, labels=[label])
     for value, one in dict(all).items():
         family.add_metric([value], buckets_of(one), one.sum)
     return family
 
 
-def buckets_of(one: Spread) -> list[tuple[str, float]]:
+def buckets_of(one: Histogram) -> list[tuple[str, float]]:
     """Each counts all that lie below, as Prometheus wants them."""
     names = [*map(floatToGoString, one.bounds), "+Inf"]
     return list(zip(names, accumulate(one.counts), strict=True))
