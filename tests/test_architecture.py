@@ -143,6 +143,15 @@ def test_what_the_house_allows_is_not_told(tmp_path: Path) -> None:
 # --- documentation ---
 
 
+def test_every_file_that_the_architecture_page_names_exists() -> None:
+    named = set(re.findall(r"`((?:[a-z_]+/)+[\w.]*)`", (ROOT / "docs/architecture.md").read_text()))
+
+    missing = {name for name in named if not ((ROOT / name).exists() or (ROOT / "app" / name).exists())}
+
+    assert len(named) > 40
+    assert missing == set()
+
+
 def documentation() -> str:
     return "\n".join(
         path.read_text() for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
