@@ -81,7 +81,7 @@ def codes(kind: type[CareError] = CareError) -> set[str]:
 
 
 def test_every_code_is_told_what_to_do_about() -> None:
-    table = dict(pages.sections(PAGE))["Errors and what to do about them"]
+    table = dict(pages.sections(PAGE))["Errors"]
 
     told = set(re.findall(r"`([A-Z_]+)`", "".join(re.findall(r"^\|([^|]*)\|", table, re.MULTILINE))))
 

@@ -28,7 +28,7 @@ Care Gateway connects caregivers with their clients. In a *session* the caregive
 answers, and the caregiver responds. The service speaks GraphQL, and answers the four documented REST paths of
 the service it replaces."""
 DOCS = (
-    ("README.md", "the first minutes, commands, settings"),
+    ("README.md", "the first steps"),
     ("docs/legacy-contract.md", "the four legacy paths in full"),
     ("docs/leaving-the-legacy-paths.md", "from them to GraphQL, and who still calls them"),
     ("docs/clients.md", "setting up Apollo Client, urql, Relay and others"),

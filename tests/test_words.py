@@ -1,0 +1,44 @@
+"""The documentation, the schema's descriptions and the command line's help use plain technical English."""
+
+import re
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from app.cli import main
+from tests.pages import ROOT
+
+WORST = re.compile(
+    r"\b(told|tells?|telling|mend(s|ed|ing)?|somebody|whoever|nobody|asks? for|asked for|hears?|heard|those that|indeed)\b",
+    re.IGNORECASE,
+)
+ALLOWED: dict[str, str] = {}  # a phrase and the reason why it is plain where it stands
+CODE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+
+
+def helps(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+    yield name, command.get_help(click.Context(command))
+    if isinstance(command, click.Group):
+        for inner_name, inner in command.commands.items():
+            yield from helps(inner, f"{name} {inner_name}")
+
+
+def texts() -> dict[str, str]:
+    pages = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
+    return {
+        **{str(page.relative_to(ROOT)): CODE.sub("", page.read_text()) for page in pages},
+        "schema.graphql": "\n".join(
+            re.findall(r'""".*?"""|"[^"\n]+"', (ROOT / "schema.graphql").read_text(), re.DOTALL)
+        ),
+        **dict(helps(main, "care-gateway")),
+    }
+
+
+@pytest.mark.parametrize("name", texts())
+def test_a_text_avoids_the_worst_words(name: str) -> None:
+    text = texts()[name]
+    for phrase in ALLOWED:
+        text = text.replace(phrase, "")
+
+    assert [match[0] for match in WORST.finditer(text)] == []
