@@ -164,7 +164,7 @@ def test_a_worker_on_the_tables_of_a_newer_version_is_told_the_way_back(
     sentence = (
         "the tables are those of a newer version, 9999, and this version knows them up to "
         f"{newest_version()}: start the newer version again, or restore the backup from before the upgrade "
-        '(docs/upgrading.md, "Back again")'
+        '(docs/upgrading.md, "Rolling back")'
     )
 
     assert_sentence(command("worker"), sentence)

@@ -224,7 +224,7 @@ def test_tables_of_a_newer_version_are_left_alone(database_url: str) -> None:
     newer = (
         "the tables are those of a newer version, 9999, and this version knows them up to "
         f"{newest_version()}: start the newer version again, or restore the backup from before the upgrade "
-        '(docs/upgrading.md, "Back again")'
+        '(docs/upgrading.md, "Rolling back")'
     )
     with pytest.raises(DatabaseError, match=f"^{re.escape(newer)}$"):
         asyncio.run(migrate(database_url))

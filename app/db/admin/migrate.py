@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent.parent / "migrations"
 MIGRATE_LOCK = 4_207_190_211  # of one database: a second `migrate` waits for the first
 NEWER_ADVICE = (
     "start the newer version again, or restore the backup from before the upgrade "
-    '(docs/upgrading.md, "Back again")'
+    '(docs/upgrading.md, "Rolling back")'
 )
 VERSION = Statement(lambda kind: text("SELECT version_num FROM alembic_version"))
 
