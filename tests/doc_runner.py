@@ -133,7 +133,7 @@ def carried_out(text: str, gateway: Gateway) -> Iterator[tuple[Any, Any]]:
         kitchen = Kitchen(gateway, stack)
         for who, later, kind, block in STEP.findall(text):
             match who or later or kind:
-                case "caregiver" | "client" | "nobody":
+                case "caregiver" | "client" | "anonymous":
                     kitchen.be(who)
                 case "Two days later":
                     kitchen.dispatch(NOW + timedelta(days=2))
