@@ -138,12 +138,7 @@ def recorded(operation: Operation[Result], record_of: Callable[[About], Record])
         while True:
             if not isinstance(step, Bulk) and step[0] in TELLING:
                 told.append(step[1])
-            try:
-                rows = yield step
-            except Exception as fault:
-                step = operation.throw(fault)
-            else:
-                step = operation.send(rows)
+            step = operation.send((yield step))
     except StopIteration as done:
         result: Result = done.value
     finally:

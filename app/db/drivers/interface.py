@@ -78,18 +78,13 @@ def place_of(url: str) -> str:
 def run_steps(
     operation: Operation[Result], run: Callable[[Step], list[Any]], step: Step | None = None
 ) -> Result:
-    """Runs an operation to its end. One that was begun elsewhere goes on at the step it waits for."""
+    """Runs an operation to its end, from `step` on if given. A fault of a statement closes the operation."""
     try:
         step = step or next(operation)
         while True:
-            try:
-                rows = run(step)
-            except DatabaseUnavailable:
-                operation.close()  # nothing that it could do about it
-                raise
-            except Exception as fault:
-                step = operation.throw(fault)  # an operation may know what a broken constraint means
-            else:
-                step = operation.send(rows)
+            step = operation.send(run(step))
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
+    except Exception:
+        operation.close()
+        raise

@@ -127,15 +127,9 @@ async def run_steps_on_postgres(connection: Any, operation: Operation[Result]) -
     try:
         step = next(operation)
         while True:
-            try:
-                with telling_unavailable():
-                    rows = await run_on_postgres(connection, step)
-            except DatabaseUnavailable:
-                raise  # nothing that the operation could do about it
-            except Exception as fault:
-                step = operation.throw(fault)
-            else:
-                step = operation.send(rows)
+            with telling_unavailable():
+                rows = await run_on_postgres(connection, step)
+            step = operation.send(rows)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     finally:
