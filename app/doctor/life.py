@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from app.auth.key_sources import opener_for
 from app.care.context import utc_now
-from app.db.admin.backlog import MOST_COUNTED, Backlog, looking_at_backlog
+from app.db.admin.backlog import MOST_COUNTED, Backlog, reading_backlog
 from app.db.audit.verifying import newest_moment, verifying_tail
 from app.db.reader.entities import known_moment
 from app.db.sql import Operation, Statement
@@ -30,7 +30,7 @@ REACH_SECONDS = 5
 async def look_at_dispatcher(looked: Looked) -> Findings:
     if looked.db is None:
         return
-    backlog = await looked.db.read(looking_at_backlog())
+    backlog = await looked.db.read(reading_backlog())
     for finding in of_the_backlog(backlog, bool(looked.settings.webhook_url), utc_now()):
         yield finding
 
