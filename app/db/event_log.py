@@ -4,16 +4,15 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, literal_column, select
+from sqlalchemy import ColumnElement, literal_column, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.reader.entities import known_moment, table_of
-from app.db.reader.plans import without_index
+from app.db.reader.relationship import relationship_key
 from app.db.reader.selection import ViewerRole
 from app.db.sql import (
     DatabaseKind,
     Statement,
-    among,
     count_parameter,
     id_parameter,
     moment_parameter,
@@ -39,13 +38,7 @@ class LoggedEvent(NamedTuple):
 
 
 def belongs(role: ViewerRole, kind: DatabaseKind) -> ColumnElement[bool]:
-    """The relationship key (docs/decisions/0006). On either side there is an index that leads."""
-    if role == "caregiver":
-        return EVENT.caregiver_id == id_parameter("caregiver")
-    caregiver: ColumnElement[Any] = EVENT.caregiver_id
-    if kind == "sqlite":
-        caregiver = without_index(caregiver)
-    return and_(EVENT.client_id == id_parameter("client"), among(caregiver, "caregivers", kind))
+    return relationship_key(table_of(Event), role, kind, leads=True)
 
 
 def is_one_of(kinds: tuple[EventKind, ...]) -> ColumnElement[bool]:

@@ -7,8 +7,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sqlalchemy import ColumnElement, FromClause, Select, String, and_, bindparam, func, or_, select, true
-from sqlalchemy.sql import operators
-from sqlalchemy.sql.elements import ClauseElement, UnaryExpression
+from sqlalchemy.sql.elements import ClauseElement
 from sqlalchemy.types import TypeEngine
 
 from app.db.reader.entities import (
@@ -21,6 +20,7 @@ from app.db.reader.entities import (
     reader_of,
     table_of,
 )
+from app.db.reader.relationship import relationship_key
 from app.db.reader.selection import Link, Order, ReaderRole, Selection, Shown, Where
 from app.db.sql import (
     Asked,
@@ -310,33 +310,11 @@ def column_property(place: Place, value_at: ValueAt) -> property:
 def belongs(
     source: FromClause, entity: Entity, role: ReaderRole, kind: DatabaseKind, leads: bool = False
 ) -> ColumnElement[bool]:
-    """The relationship key, named on every level of every statement (docs/decisions/0006), and what else
-    a row must be to be read at all.
-
-    It leads where rows are found by it alone. Elsewhere SQLite, without statistics, must not choose its
-    index: walking all rows of a caregiver to find those of one session would take longer every year.
-    """
+    """The relationship key, and the condition that a row must meet to be read at all."""
     if not entity.is_care:
         return true()
     only = true() if entity.only is None else entity.only(source)
-    caregiver: ColumnElement[Any] = source.c.caregiver_id
-    client: ColumnElement[Any] = source.c.client_id
-    if kind == "sqlite":
-        if not (leads and role == "caregiver"):
-            caregiver = without_index(caregiver)
-        if not leads:
-            client = without_index(client)
-    if role == "caregiver":
-        return and_(caregiver == id_parameter("caregiver"), only)
-    if role in ("client", "client of one"):
-        asked = the_one if role == "client of one" else among
-        return and_(client == id_parameter("client"), asked(caregiver, "caregivers", kind), only)
-    raise PermissionError(f"{entity.table.__name__} is read without a viewer")
-
-
-def without_index(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """SQLite takes a column behind a plus as it is, but looks for no index on it."""
-    return UnaryExpression(column, operator=operators.custom_op("+"), type_=column.type)
+    return and_(relationship_key(source, role, kind, leads), only)
 
 
 def body(

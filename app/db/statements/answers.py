@@ -4,7 +4,7 @@ from sqlalchemy import Integer, and_, bindparam, delete, func, insert, select, u
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
 from app.db.reader.entities import is_final, table_of
-from app.db.reader.plans import without_index
+from app.db.reader.relationship import without_index
 from app.db.sql import (
     DatabaseKind,
     Statement,

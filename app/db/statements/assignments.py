@@ -1,9 +1,10 @@
 """Changing an assignment that is there."""
 
-from sqlalchemy import FromClause, and_, delete, literal, null, select, update
+from sqlalchemy import and_, delete, literal, null, select, update
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
 from app.db.reader.entities import is_there, table_of
+from app.db.reader.relationship import relationship_key
 from app.db.reader.selection import ViewerRole
 from app.db.sql import (
     DatabaseKind,
@@ -17,14 +18,6 @@ from app.db.tables import Assignment, AssignmentStatus, FeedbackStatus, Reminder
 
 ASSIGNMENT = table_of(Assignment)
 REMINDER = table_of(Reminder)
-
-
-def belongs(row: FromClause, role: ViewerRole, kind: DatabaseKind) -> ColumnElement[bool]:
-    """The relationship key, as the viewer has it before the row is known."""
-    if role == "caregiver":
-        return row.c.caregiver_id == id_parameter("caregiver")
-    mine = row.c.client_id == id_parameter("client")
-    return and_(mine, among(row.c.caregiver_id, "caregivers", kind))
 
 
 def lock_assignment(role: ViewerRole) -> Statement:
@@ -51,8 +44,8 @@ def lock_assignment(role: ViewerRole) -> Statement:
             .where(
                 assignment.c.id == id_parameter("assignment"),
                 is_there(assignment),
-                belongs(assignment, role, kind),
-                belongs(session, role, kind),
+                relationship_key(assignment, role, kind),
+                relationship_key(session, role, kind),
             )
             .with_for_update()
         )

@@ -4,7 +4,7 @@ from sqlalchemy import ColumnElement, and_, exists, not_, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.reader.entities import table_of
-from app.db.reader.plans import without_index
+from app.db.reader.relationship import without_index
 from app.db.sql import (
     DatabaseKind,
     Statement,

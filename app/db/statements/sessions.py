@@ -5,7 +5,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
 from app.db.reader.entities import is_there, table_of
-from app.db.reader.plans import without_index
+from app.db.reader.relationship import without_index
 from app.db.session_counters import recomputed
 from app.db.sql import (
     DatabaseKind,
