@@ -1,4 +1,4 @@
-"""The trail of events as a viewer reads it: what happened, from a place on."""
+"""Reads the event log of a viewer, from an event id on."""
 
 from datetime import datetime
 from functools import lru_cache
@@ -23,7 +23,7 @@ EVENT = table_of(Event).c
 
 
 class LoggedEvent(NamedTuple):
-    """An event, as far as those hear of it who watch."""
+    """An event, as subscriptions receive it."""
 
     id: int
     kind: str
@@ -47,7 +47,7 @@ def is_one_of(kinds: tuple[EventKind, ...]) -> ColumnElement[bool]:
 
 @lru_cache(maxsize=64)
 def events_from(role: ViewerRole, kinds: tuple[EventKind, ...], in_session: bool) -> Statement:
-    """Those after `floor`, in the order of their ids."""
+    """The events after the id `floor`, in the order of their ids."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
         columns = (
@@ -69,8 +69,8 @@ def events_from(role: ViewerRole, kinds: tuple[EventKind, ...], in_session: bool
 
 
 @lru_cache(maxsize=8)
-def last_settled(role: ViewerRole) -> Statement:
-    """The newest between `floor` and `top` that is so old that none before it can still turn up."""
+def newest_stable_event(role: ViewerRole) -> Statement:
+    """The newest event between `floor` and `top` before which no concurrent transaction can add one."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
         return (
@@ -79,7 +79,7 @@ def last_settled(role: ViewerRole) -> Statement:
                 belongs(role, kind),
                 EVENT.id > id_parameter("floor"),
                 EVENT.id <= id_parameter("top"),
-                EVENT.moment <= moment_parameter("settled"),
+                EVENT.moment <= moment_parameter("stable_before"),
             )
             .order_by(EVENT.id.desc())
             .limit(1)
@@ -89,7 +89,7 @@ def last_settled(role: ViewerRole) -> Statement:
 
 
 @lru_cache(maxsize=64)
-def event_itself(role: ViewerRole, kinds: tuple[EventKind, ...]) -> Statement:
+def find_event(role: ViewerRole, kinds: tuple[EventKind, ...]) -> Statement:
     def build(kind: DatabaseKind) -> ClauseElement:
         return select(EVENT.id).where(
             belongs(role, kind), EVENT.id == id_parameter("event"), is_one_of(kinds)

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 
 from app.care.audit import seal
-from app.db.audit.removing import Checkpoint, are_left, checkpoints, noting_removal, removing_records
+from app.db.audit.removing import Checkpoint, adding_checkpoint, are_left, checkpoints, removing_records
 from app.db.audit.verifying import Verdict, verifying_next
 from app.db.drivers.interface import Database
 from app.db.statements.retention import (
@@ -91,7 +91,7 @@ async def removing_audit(
             yield AUDIT, found.record_count if is_dry_run else 0
     if is_dry_run:
         return
-    if due is not None and await db.write(noting_removal(due, now)):
+    if due is not None and await db.write(adding_checkpoint(due, now)):
         await seal(db, now)
         logger.info("audit records up to seal %s:%s are removed", due.seal_id, due.hash)
     while await db.read(are_left()):  # also what a run that was broken off has left

@@ -1,4 +1,4 @@
-"""Changing an assignment that is there."""
+"""Statements that change an assignment."""
 
 from sqlalchemy import and_, delete, literal, null, select, update
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
@@ -21,8 +21,7 @@ REMINDER = table_of(Reminder)
 
 
 def lock_assignment(role: ViewerRole) -> Statement:
-    """The assignment with what its session says, both held until the transaction ends: the session first,
-    as every other change does, so that two never wait for each other."""
+    """Locks the session and then the assignment, in the order of every other change, to avoid deadlocks."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
         session, assignment = table_of(Session).alias("s"), ASSIGNMENT.alias("a")
@@ -53,14 +52,14 @@ def lock_assignment(role: ViewerRole) -> Statement:
     return Statement(build)
 
 
-def is_held() -> ColumnElement[bool]:
-    """The assignment that the transaction holds, by its whole key."""
+def is_locked_assignment() -> ColumnElement[bool]:
+    """The assignment that the transaction has locked."""
     return and_(
         ASSIGNMENT.c.id == id_parameter("assignment"), ASSIGNMENT.c.caregiver_id == id_parameter("caregiver")
     )
 
 
-def of_held() -> ColumnElement[bool]:
+def of_locked_assignment() -> ColumnElement[bool]:
     return and_(
         REMINDER.c.assignment_id == id_parameter("assignment"),
         REMINDER.c.caregiver_id == id_parameter("caregiver"),
@@ -68,11 +67,11 @@ def of_held() -> ColumnElement[bool]:
 
 
 def extend(kind: DatabaseKind) -> ClauseElement:
-    return update(ASSIGNMENT).where(is_held()).values(end_date=moment_parameter("end"))
+    return update(ASSIGNMENT).where(is_locked_assignment()).values(end_date=moment_parameter("end"))
 
 
 def withdraw(kind: DatabaseKind) -> ClauseElement:
-    return update(ASSIGNMENT).where(is_held()).values(withdraw_date=moment_parameter("now"))
+    return update(ASSIGNMENT).where(is_locked_assignment()).values(withdraw_date=moment_parameter("now"))
 
 
 def complete(kind: DatabaseKind) -> ClauseElement:
@@ -81,7 +80,7 @@ def complete(kind: DatabaseKind) -> ClauseElement:
         "submit_date": moment_parameter("now"),
         "score": count_parameter("score"),
     }
-    return update(ASSIGNMENT).where(is_held()).values(changed)
+    return update(ASSIGNMENT).where(is_locked_assignment()).values(changed)
 
 
 def reopen(kind: DatabaseKind) -> ClauseElement:
@@ -93,7 +92,7 @@ def reopen(kind: DatabaseKind) -> ClauseElement:
         "feedback_status": literal(FeedbackStatus.WAITING.value),
         "feedback_submit_date": null(),
     }
-    return update(ASSIGNMENT).where(is_held()).values(changed)
+    return update(ASSIGNMENT).where(is_locked_assignment()).values(changed)
 
 
 def note_feedback(kind: DatabaseKind) -> ClauseElement:
@@ -102,24 +101,26 @@ def note_feedback(kind: DatabaseKind) -> ClauseElement:
         "feedback_submit_date": moment_parameter("now"),
         "score": count_parameter("score"),
     }
-    return update(ASSIGNMENT).where(is_held()).values(changed)
+    return update(ASSIGNMENT).where(is_locked_assignment()).values(changed)
 
 
 def find_reminders(kind: DatabaseKind) -> ClauseElement:
     columns = (REMINDER.c.id, REMINDER.c.remind_date, REMINDER.c.state)
-    return select(*columns).where(of_held()).order_by(REMINDER.c.remind_date)
+    return select(*columns).where(of_locked_assignment()).order_by(REMINDER.c.remind_date)
 
 
 def drop_scheduled_reminders(kind: DatabaseKind) -> ClauseElement:
-    """Those of `reminders` that were not sent meanwhile."""
+    """Skips reminders that were sent after they were read."""
     is_scheduled = REMINDER.c.state == ReminderState.SCHEDULED.value
-    return delete(REMINDER).where(of_held(), among(REMINDER.c.id, "reminders", kind), is_scheduled)
+    return delete(REMINDER).where(
+        of_locked_assignment(), among(REMINDER.c.id, "reminders", kind), is_scheduled
+    )
 
 
 def skip_reminders(kind: DatabaseKind) -> ClauseElement:
     return (
         update(REMINDER)
-        .where(of_held(), REMINDER.c.state == ReminderState.SCHEDULED.value)
+        .where(of_locked_assignment(), REMINDER.c.state == ReminderState.SCHEDULED.value)
         .values(state=ReminderState.SKIPPED.value)
     )
 

@@ -1,4 +1,4 @@
-"""Homework that was assigned a moment ago, as far as it tells whether somebody asks for it again."""
+"""Statements that find recent assignments, to detect a repeated request."""
 
 from sqlalchemy import ColumnElement, and_, exists, not_, select
 from sqlalchemy.sql.elements import ClauseElement
@@ -16,10 +16,10 @@ from app.db.tables import AnswerSet, Assignment, AssignmentStatus, Reminder
 
 
 def find_lately_assigned(kind: DatabaseKind) -> ClauseElement:
-    """All that was assigned in the session since then, the withdrawn too, and whether each is as it was."""
+    """All assignments of the session since `since`; each with whether it is unchanged."""
     assignment, answers = table_of(Assignment).c, table_of(AnswerSet).c
     parties: tuple[ColumnElement[int], ...] = (answers.caregiver_id, answers.client_id)
-    if kind == "sqlite":  # it must not look for them among all that the client ever answered
+    if kind == "sqlite":  # SQLite must not search all answers of the client
         parties = tuple(map(without_index, parties))
     has_answers = exists().where(
         answers.assignment_id == assignment.id,
