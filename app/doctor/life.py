@@ -12,7 +12,7 @@ from sqlalchemy import text
 from app.auth.key_sources import opener_for
 from app.care.context import utc_now
 from app.db.admin.backlog import MOST_COUNTED, Backlog, reading_backlog
-from app.db.audit.verifying import newest_moment, verifying_tail
+from app.db.audit.verifying import finding_newest_moment, verifying_tail
 from app.db.reader.entities import known_moment
 from app.db.sql import Operation, Statement
 from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
@@ -105,7 +105,7 @@ async def of_the_database(looked: Looked) -> Findings:
     if not looked.settings.database.startswith("sqlite:"):
         for finding in compared(await looked.db.read(asking_clock()), "that of the database", NEAR):
             yield finding
-    newest = await looked.db.read(newest_moment())
+    newest = await looked.db.read(finding_newest_moment())
     if newest is not None and newest - utc_now() > LATE:
         said = f"the newest record of the audit trail is {seconds(newest - utc_now())} ahead of it"
         yield wrong("clock", said, "synchronise it; until then new records sort before older ones")

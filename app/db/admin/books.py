@@ -123,7 +123,7 @@ def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
     changes = {}
     for line in sorted(read, key=lambda line: line.id is None):  # so that no new id equals a given one
         is_new = line.id not in known[line.kind]
-        changes[line.number] = Change(is_new, line.kind, (yield from store_line(line, is_new)), line.name)
+        changes[line.number] = Change(is_new, line.kind, (yield from storing_line(line, is_new)), line.name)
     return [changes[line.number] for line in read]
 
 
@@ -148,7 +148,7 @@ def check_lines(
             yield line.mistake("id", f"{line.id} is a book that was assigned, and stays as it was assigned")
 
 
-def store_line(line: Line, is_new: bool) -> Operation[int]:
+def storing_line(line: Line, is_new: bool) -> Operation[int]:
     """Stores the line and returns its id."""
     values: Values = {
         "id": line.id,

@@ -117,7 +117,7 @@ RELATE = Statement(relate)
 SET_NEXT_ID = [set_next_id(table) for table in NUMBERED]
 
 
-def existing_world() -> Operation[World]:
+def reading_world() -> Operation[World]:
     world = World()
     for table, statement in FIND_PEOPLE.items():
         for row_id, user_name in (yield statement, {}):
@@ -156,7 +156,7 @@ def importing_records(
     records: Iterable[tuple[int, str | bytes | dict[str, Any]]],
 ) -> Operation[dict[str, int]]:
     """The same for records with their line numbers, parsed or not."""
-    world = yield from existing_world()
+    world = yield from reading_world()
     counts: dict[str, int] = defaultdict(int)
     mistakes: list[Mistake] = []
     for number, record in records:

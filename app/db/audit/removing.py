@@ -125,7 +125,7 @@ REMOVE_RECORDS = Statement(remove_records)
 REMOVE_SEALS = Statement(remove_seals)
 
 
-def checkpoints() -> Operation[list[Checkpoint]]:
+def finding_checkpoints() -> Operation[list[Checkpoint]]:
     """Oldest first."""
     rows = yield FIND_CHECKPOINTS, {}
     return [Checkpoint._make([*row[:-1], known_moment(row[-1])]) for row in map(tuple, rows)]
@@ -135,7 +135,7 @@ def adding_checkpoint(due: Checkpoint, now: datetime) -> Operation[bool]:
     """Stores the checkpoint and its audit record; False if another process has stored it or a later one."""
     yield LIMIT_LOCK_WAIT, {}
     yield LOCK_RECORDS, {}
-    found = yield from checkpoints()
+    found = yield from finding_checkpoints()
     if found and found[-1].seal_id >= due.seal_id:
         return False
     yield from recording([operator_record(now, OPERATION, [])._replace(about=due.about)])
@@ -143,9 +143,9 @@ def adding_checkpoint(due: Checkpoint, now: datetime) -> Operation[bool]:
     return True
 
 
-def are_left() -> Operation[bool]:
+def finding_leftovers() -> Operation[bool]:
     """Are there records up to the newest checkpoint, as after an interrupted removal?"""
-    found = yield from checkpoints()
+    found = yield from finding_checkpoints()
     if not found:
         return False
     records = yield FIND_OLDEST_RECORDS, {"last": found[-1].last_record_id, "most": 1}
@@ -154,7 +154,7 @@ def are_left() -> Operation[bool]:
 
 def removing_records() -> Operation[int]:
     """Removes some records up to the newest checkpoint, with entries and seals; returns their number."""
-    found = yield from checkpoints()
+    found = yield from finding_checkpoints()
     if not found:
         return 0
     records = yield FIND_OLDEST_RECORDS, {"last": found[-1].last_record_id, "most": MOST_SEALED}

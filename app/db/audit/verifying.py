@@ -8,7 +8,7 @@ from hashlib import sha256
 from sqlalchemy import func, select, tuple_
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, checkpoints
+from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, finding_checkpoints
 from app.db.audit.sealing import BEFORE_ALL, ENTRY, RECORD, SEAL, Entry, Seal, chained, entries_of, seals
 from app.db.reader.entities import known_moment
 from app.db.sql import (
@@ -95,7 +95,7 @@ def verifying(noted: dict[int, str]) -> Operation[Verdict]:
     After a removal of old records it begins after the newest checkpoint. The checkpoint is genuine if the
     next seal follows from its hash, and authorized if a sealed record names it.
     """
-    verdict = Verdict(removed=(yield from checkpoints()))
+    verdict = Verdict(removed=(yield from finding_checkpoints()))
     left = dict(noted)
     if verdict.removed:
         verdict.last = verdict.removed[-1].seal
@@ -112,7 +112,7 @@ def verifying(noted: dict[int, str]) -> Operation[Verdict]:
         )
     verdict.faults += [f"seal {id} is not there" for id in left]
     verdict.unsealed = (yield COUNT_RECORDS, {"after": verdict.last.last_record_id})[0][0]
-    there = yield from all_entries(removed)
+    there = yield from finding_entries(removed)
     if there.count != verdict.entries.count:
         entries = counted(there.count, "entry", "entries")
         verdict.faults.append(f"the table has {entries} of the records, should be {verdict.entries.count:,}")
@@ -162,13 +162,13 @@ def verifying_tail() -> Operation[Verdict]:
     verdict = Verdict()
     found = [Seal(*one) for one in (yield FIND_LAST_SEALS, {})]
     if found:
-        removed = yield from checkpoints()
+        removed = yield from finding_checkpoints()
         verdict.last = found[1] if len(found) > 1 else removed[-1].seal if removed else BEFORE_ALL
         yield from verifying_seal(verdict, found[0])
     return verdict
 
 
-def newest_moment() -> Operation[datetime | None]:
+def finding_newest_moment() -> Operation[datetime | None]:
     rows = yield FIND_NEWEST_MOMENT, {}
     return known_moment(rows[0][0]) if rows else None
 
@@ -195,7 +195,7 @@ def after_entry(last: Entry, removed: int) -> Values:
     }  # fmt: skip
 
 
-def all_entries(removed: int) -> Operation[Entries]:
+def finding_entries(removed: int) -> Operation[Entries]:
     """The entries of the records after `removed`."""
     there = Entries()
     last: Entry = (0, 0, 0)
