@@ -24,7 +24,7 @@ ENDED_MEANWHILE = "the database writer has ended; whether the change was kept is
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
+class PendingWrite:
     """A queued operation and its result."""
 
     operation: Operation[Any]
@@ -50,16 +50,16 @@ class Writer:
         self.run = run
         self.failed = failed
         self.has_ended = False
-        self.pending: set[Waiting] = set()
+        self.pending: set[PendingWrite] = set()
         self.connection: sqlite3.Connection | None = None
         self.had_several = False  # did the last group have several operations?
-        self.queue: SimpleQueue[Waiting | None] = SimpleQueue()
+        self.queue: SimpleQueue[PendingWrite | None] = SimpleQueue()
         # A daemon, so that a process that does not close it can end; SQLite survives that at any moment.
         self.thread = Thread(target=self.work, name="writer", daemon=True)
         self.thread.start()
 
     async def write(self, operation: Operation[Result]) -> Result:
-        waiting = Waiting(operation, asyncio.get_running_loop().create_future())
+        waiting = PendingWrite(operation, asyncio.get_running_loop().create_future())
         self.pending.add(waiting)
         try:
             if self.has_ended:  # checked after `add`: the thread sets it before it fails the pending writes
@@ -105,7 +105,7 @@ class Writer:
             notify_callers(self.commit_together(group))
         return not is_last
 
-    def next_group(self) -> list[Waiting | None]:
+    def next_group(self) -> list[PendingWrite | None]:
         """All queued operations up to MOST_TOGETHER; None, which ends the thread, is the last of all.
 
         After a group of several operations the thread waits shortly, so that the next group is large too.
@@ -120,9 +120,9 @@ class Writer:
                 break
         return group
 
-    def commit_together(self, group: deque[Waiting]) -> list[Waiting]:
+    def commit_together(self, group: deque[PendingWrite]) -> list[PendingWrite]:
         """Runs the group in one transaction. `group` keeps the rest only if SQLite ended the transaction."""
-        ran: list[Waiting] = []
+        ran: list[PendingWrite] = []
         is_alone = len(group) == 1
         try:
             connection = self.connection = self.connection or self.connect()
@@ -151,7 +151,7 @@ class Writer:
             counters.committed.add(len(ran))
         return ran
 
-    def run_by_itself(self, connection: sqlite3.Connection, one: Waiting, is_alone: bool) -> None:
+    def run_by_itself(self, connection: sqlite3.Connection, one: PendingWrite, is_alone: bool) -> None:
         """Rolls back one failed operation of a group; raises only if the whole transaction is lost.
 
         A single operation needs no savepoint, whose copies of changed pages would be large for an import.
@@ -190,7 +190,7 @@ def as_exception(fault: BaseException) -> Exception:
     return error
 
 
-def fail_together(ran: list[Waiting], fault: BaseException) -> None:
+def fail_together(ran: list[PendingWrite], fault: BaseException) -> None:
     """Fails the rejected operations too: the reason may be a change of the group that was rolled back."""
     cause = fault.__cause__ if isinstance(fault, DatabaseUnavailable) else fault
     for one in ran:
@@ -198,7 +198,7 @@ def fail_together(ran: list[Waiting], fault: BaseException) -> None:
         one.fault.__cause__ = cause
 
 
-def notify_callers(ran: list[Waiting]) -> None:
+def notify_callers(ran: list[PendingWrite]) -> None:
     """Wakes each event loop once for all of its callers."""
     loops = {one.future.get_loop() for one in ran}
     for loop in loops:
@@ -209,7 +209,7 @@ def notify_callers(ran: list[Waiting]) -> None:
             continue
 
 
-def set_results(ran: list[Waiting]) -> None:
+def set_results(ran: list[PendingWrite]) -> None:
     for one in ran:
         if one.future.done():  # the caller was cancelled; the change stays committed
             continue
