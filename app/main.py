@@ -22,7 +22,7 @@ from app.care.allowance import Allowances
 from app.care.context import utc_now
 from app.care.sessions.identifiers import IdentifierTries
 from app.db.audit.records import Recorder
-from app.db.drivers.event_feed import following
+from app.db.drivers.event_feed import event_feed_of
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, sqlite_path
 from app.db.drivers.sqlite import check_sqlite
@@ -85,7 +85,7 @@ def create_app(
             failed=vitals.fail,
         )
         recorder = Recorder(db) if settings.audit else None
-        feed = Feed(following(settings.database, db))
+        feed = Feed(event_feed_of(settings.database, db))
         load = AdmissionControl(settings)
         usage = Usage()
         dispatches = (

@@ -2,7 +2,7 @@
 
 from sqlalchemy import text
 
-from app.db.session_counters import SET_KEPT
+from app.db.session_counters import RECOMPUTE_COUNTERS
 from app.db.sql import Bulk, Operation, Statement
 from tests.callers import load, run_write
 from tests.factories import (
@@ -125,4 +125,4 @@ def planting() -> Operation[None]:
         ],
     )
     yield WITHDRAW, {}
-    yield SET_KEPT, {"sessions": [1, 2, 3]}
+    yield RECOMPUTE_COUNTERS, {"sessions": [1, 2, 3]}

@@ -9,7 +9,7 @@ import orjson
 
 from app.care.errors import KeyTaken
 from app.db.sql import Operation, Values
-from app.db.statements.idempotency_keys import CLAIM_KEY, FIND_KEPT, KEEP_ANSWER, KEEP_RESULT
+from app.db.statements.idempotency_keys import CLAIM_KEY, FIND_KEY, STORE_RESPONSE, STORE_RESULT
 
 Result = TypeVar("Result")
 
@@ -61,12 +61,12 @@ def making_once(once: Once, now: datetime, operation: Operation[Result]) -> Oper
         assert kept is not None
         return orjson.loads(kept.result), Outcome.RECALLED
     made = orjson.dumps((yield from operation)).decode()
-    yield KEEP_RESULT, {**values, "made": made}
+    yield STORE_RESULT, {**values, "new_result": made}
     return orjson.loads(made), Outcome.MADE
 
 
 def finding_kept(once: Once) -> Operation[Kept | None]:
-    found: list[Any] = yield FIND_KEPT, once.values()
+    found: list[Any] = yield FIND_KEY, once.values()
     if not found:
         return None
     fingerprint, *kept = found[0]
@@ -76,4 +76,4 @@ def finding_kept(once: Once) -> Operation[Kept | None]:
 
 
 def keeping_answer(once: Once, status: int, body: bytes) -> Operation[None]:
-    yield KEEP_ANSWER, {**once.values(), "said_status": status, "said": body.decode()}
+    yield STORE_RESPONSE, {**once.values(), "new_status": status, "new_body": body.decode()}

@@ -10,7 +10,7 @@ from app.care.context import Context, Role, Viewer
 from app.care.errors import EventsExpired, NotFound
 from app.care.sessions.reading import get_my_sessions
 from app.db.audit.records import EVENTS, SESSIONS
-from app.db.event_log import LoggedEvent, event_itself, events_from, last_settled
+from app.db.event_log import LoggedEvent, events_from, find_event, newest_stable_event
 from app.db.reader.reads import Row, get_rows, seen_from
 from app.db.reader.selection import NEWEST, AccessScope, Selection, Where
 from app.db.sql import Operation
@@ -112,12 +112,12 @@ def finding(access: AccessScope, kinds: Kinds, event_id: int) -> Operation[bool]
     if event_id <= (yield FIND_NEWEST_MARK, {})[0][0]:
         raise EventsExpired
     values = {**(yield from seen_from(access)), "event": event_id}
-    return bool((yield event_itself(access.role, kinds), values))
+    return bool((yield find_event(access.role, kinds), values))
 
 
 def arriving(access: AccessScope, watch: Watch) -> Operation[Place]:
     values = {**(yield from seen_from(access)), **settling(access), "floor": 0, "top": NEWEST}
-    settled = yield last_settled(access.role), values
+    settled = yield newest_stable_event(access.role), values
     floor = settled[0][0] if settled else 0
     _, place = yield from looking(access, watch, Place(floor), ALL_THERE_ARE)
     return place
@@ -144,11 +144,11 @@ def looking(
     find = events_from(access.role, watch.kinds, watch.session_id is not None)
     found = [LoggedEvent(*row) for row in (yield find, values)]
     values["top"] = found[-1].id if len(found) == limit else NEWEST
-    settled = yield last_settled(access.role), values
+    settled = yield newest_stable_event(access.role), values
     floor = settled[0][0] if settled else place.floor
     new = [one for one in found if one.id not in place.seen]
     return new, Place(floor, frozenset(one.id for one in found if one.id > floor))
 
 
 def settling(access: AccessScope) -> dict[str, Any]:
-    return {"settled": access.now - SETTLES_WITHIN}
+    return {"stable_before": access.now - SETTLES_WITHIN}

@@ -8,7 +8,7 @@ import orjson
 from app.care.audit import seal
 from app.care.context import utc_now
 from app.cli.running import NUMBER, Group, on_database, settings_or_warn
-from app.db.audit.reading import Recorded, listing_records
+from app.db.audit.reading import StoredRecord, listing_records
 from app.db.audit.records import DONE
 from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers.interface import Database
@@ -58,7 +58,7 @@ def list_audit(
     """Print the records, oldest first: a JSON object each."""
     first = "" if since is None else str(since)[:10]
 
-    def is_asked(one: Recorded) -> bool:
+    def is_asked(one: StoredRecord) -> bool:
         return (
             moment_as_text(one.moment) >= first
             and (one.outcome != DONE or not is_refused)
@@ -76,7 +76,7 @@ def list_audit(
     on_database(settings_or_warn(), show)
 
 
-async def every_record(db: Database) -> AsyncIterator[Recorded]:
+async def every_record(db: Database) -> AsyncIterator[StoredRecord]:
     after = 0
     while page := await db.read(listing_records(after, MOST_AT_ONCE)):
         for one in page:
@@ -84,7 +84,7 @@ async def every_record(db: Database) -> AsyncIterator[Recorded]:
         after = page[-1].id
 
 
-def line_of(one: Recorded) -> str:
+def line_of(one: StoredRecord) -> str:
     said = {
         "id": one.id,
         "moment": moment_as_text(one.moment),

@@ -13,7 +13,7 @@ from app.cli.recorded import import_recording, is_recording, say_counts
 from app.cli.running import on_database, on_record, settings_or_warn
 from app.db.admin.importing import ImportRefused, importing
 from app.db.admin.migrate import migrate, newest_version
-from app.db.drivers.interface import place_of
+from app.db.drivers.interface import location_of
 from app.db.session_counters import differences
 from app.telemetry.wording import counted
 
@@ -24,10 +24,10 @@ def migrate_command() -> None:
     url = settings_or_warn().database
     before, now = asyncio.run(migrate(url)), newest_version()
     if before == now:
-        click.echo(f"{place_of(url)}: the tables are those of {now} already: nothing was changed")
+        click.echo(f"{location_of(url)}: the tables are those of {now} already: nothing was changed")
     else:
         there_were = "none" if before is None else f"those of {before}"
-        click.echo(f"{place_of(url)}: the tables are those of {now} now; before there were {there_were}")
+        click.echo(f"{location_of(url)}: the tables are those of {now} now; before there were {there_were}")
 
 
 @click.command("import")
@@ -65,7 +65,7 @@ def verify() -> None:
     """Recompute the numbers that sessions keep of their assignments, and compare."""
     found = on_database(settings_or_warn(), lambda db: db.read(differences()))
     for one in found:
-        click.echo(f"session {one.session_id}: {one.name} is {one.kept}, should be {one.recomputed}")
+        click.echo(f"session {one.session_id}: {one.name} is {one.stored}, should be {one.recomputed}")
     click.echo(counted(len(found), "difference"))
     if found:
         raise SystemExit(1)

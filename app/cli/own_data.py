@@ -11,12 +11,12 @@ from typing import BinaryIO
 import click
 
 from app.care.context import utc_now
-from app.care.own_data.telling import DataFormat, telling_all
+from app.care.own_data.export import DataFormat, exporting
 from app.cli.running import NUMBER, on_database, on_record, settings_or_warn
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.erasing import Named, clean, erasing, finding_client, finding_erased
 from app.db.audit.records import About
-from app.db.reader.own_data import key_of
+from app.db.reader.own_data import reading_key
 from app.db.sql import Operation
 from app.db.tables import moment_as_text
 from app.telemetry.wording import counted
@@ -49,13 +49,13 @@ def export(user: str | None, client_id: int | None, name: str, output: Path | No
     noted = on_record("export", nothing(), lambda _: about(client.id, caregivers))
     on_database(settings, lambda db: db.write(noted))  # before anything is told
     with open_output(output) as file:
-        telling = telling_all(client.id, format, lambda text: file.write(text.encode()))
-        on_database(settings, lambda db: db.read(telling))
+        writing = exporting(client.id, format, lambda text: file.write(text.encode()))
+        on_database(settings, lambda db: db.read(writing))
 
 
 def finding_cared_for(user: str | None, client_id: int | None) -> Operation[tuple[Named, list[int]]]:
     client = yield from finding_client(user, client_id)
-    key = yield from key_of(client.id)
+    key = yield from reading_key(client.id)
     return client, key["caregivers"]
 
 

@@ -23,9 +23,9 @@ from app.db.admin.restoring import (
     Current,
     aside_of,
     check_backup,
-    held,
     is_later,
     leave_gap,
+    locked_database,
     people_to_treat_again,
     remove_logs,
 )
@@ -64,7 +64,7 @@ def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
     erased = read_numbers(lists)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with held(path) as current:
+        with locked_database(path) as current:
             if not (lists or is_later(current, file)):
                 raise DatabaseError(
                     f"the database at {path} does not tell which clients were erased since the backup: it is "

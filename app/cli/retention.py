@@ -6,7 +6,7 @@ import click
 
 from app.care.context import utc_now
 from app.cli.running import on_database, settings_or_warn
-from app.db.audit.removing import checkpoints
+from app.db.audit.removing import finding_checkpoints
 from app.db.drivers.interface import Database
 from app.events.retention import removing_expired
 from app.settings import variable
@@ -28,10 +28,10 @@ def retention(dry_run: bool) -> None:
     removed: Counter[str] = Counter()
 
     async def remove(db: Database) -> str:
-        before = await db.read(checkpoints())
+        before = await db.read(finding_checkpoints())
         async for kind, count in removing_expired(db, settings.retention, utc_now(), dry_run):
             removed[kind] += count
-        after = await db.read(checkpoints())
+        after = await db.read(finding_checkpoints())
         return f"{after[-1].seal_id}:{after[-1].hash}" if after != before else ""
 
     seal = on_database(settings, remove)

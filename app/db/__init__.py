@@ -1,1 +1,1 @@
-"""What is stored: tables, entities, reads, writes and the drivers that run them. No rules live here."""
+"""The database: tables, entities, reads, statements and drivers. It has no business rules."""

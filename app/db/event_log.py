@@ -1,19 +1,18 @@
-"""The trail of events as a viewer reads it: what happened, from a place on."""
+"""Reads the event log of a viewer, from an event id on."""
 
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, literal_column, select
+from sqlalchemy import ColumnElement, literal_column, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.reader.entities import known_moment, table_of
-from app.db.reader.plans import without_index
+from app.db.reader.relationship import relationship_key
 from app.db.reader.selection import ViewerRole
 from app.db.sql import (
     DatabaseKind,
     Statement,
-    among,
     count_parameter,
     id_parameter,
     moment_parameter,
@@ -24,7 +23,7 @@ EVENT = table_of(Event).c
 
 
 class LoggedEvent(NamedTuple):
-    """An event, as far as those hear of it who watch."""
+    """An event, as subscriptions receive it."""
 
     id: int
     kind: str
@@ -39,13 +38,7 @@ class LoggedEvent(NamedTuple):
 
 
 def belongs(role: ViewerRole, kind: DatabaseKind) -> ColumnElement[bool]:
-    """The relationship key (docs/decisions/0006). On either side there is an index that leads."""
-    if role == "caregiver":
-        return EVENT.caregiver_id == id_parameter("caregiver")
-    caregiver: ColumnElement[Any] = EVENT.caregiver_id
-    if kind == "sqlite":
-        caregiver = without_index(caregiver)
-    return and_(EVENT.client_id == id_parameter("client"), among(caregiver, "caregivers", kind))
+    return relationship_key(table_of(Event), role, kind, leads=True)
 
 
 def is_one_of(kinds: tuple[EventKind, ...]) -> ColumnElement[bool]:
@@ -54,7 +47,7 @@ def is_one_of(kinds: tuple[EventKind, ...]) -> ColumnElement[bool]:
 
 @lru_cache(maxsize=64)
 def events_from(role: ViewerRole, kinds: tuple[EventKind, ...], in_session: bool) -> Statement:
-    """Those after `floor`, in the order of their ids."""
+    """The events after the id `floor`, in the order of their ids."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
         columns = (
@@ -76,8 +69,8 @@ def events_from(role: ViewerRole, kinds: tuple[EventKind, ...], in_session: bool
 
 
 @lru_cache(maxsize=8)
-def last_settled(role: ViewerRole) -> Statement:
-    """The newest between `floor` and `top` that is so old that none before it can still turn up."""
+def newest_stable_event(role: ViewerRole) -> Statement:
+    """The newest event between `floor` and `top` before which no concurrent transaction can add one."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
         return (
@@ -86,7 +79,7 @@ def last_settled(role: ViewerRole) -> Statement:
                 belongs(role, kind),
                 EVENT.id > id_parameter("floor"),
                 EVENT.id <= id_parameter("top"),
-                EVENT.moment <= moment_parameter("settled"),
+                EVENT.moment <= moment_parameter("stable_before"),
             )
             .order_by(EVENT.id.desc())
             .limit(1)
@@ -96,7 +89,7 @@ def last_settled(role: ViewerRole) -> Statement:
 
 
 @lru_cache(maxsize=64)
-def event_itself(role: ViewerRole, kinds: tuple[EventKind, ...]) -> Statement:
+def find_event(role: ViewerRole, kinds: tuple[EventKind, ...]) -> Statement:
     def build(kind: DatabaseKind) -> ClauseElement:
         return select(EVENT.id).where(
             belongs(role, kind), EVENT.id == id_parameter("event"), is_one_of(kinds)

@@ -1,4 +1,4 @@
-"""The numbers that sessions keep of their assignments, recomputed: to set them, or to compare."""
+"""Recomputes the assignment counters of sessions, to store them or to compare them."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ from app.db.tables import Assignment, AssignmentStatus, Session
 
 SESSION = table_of(Session)
 ASSIGNMENT = table_of(Assignment)
-KEPT = ("assignment_count", "completed_assignment_count", "latest_assignment_id", "last_assignment_score")
+COUNTERS = ("assignment_count", "completed_assignment_count", "latest_assignment_id", "last_assignment_score")
 
 
 def recomputed(caregiver: ColumnElement[int] = SESSION.c.caregiver_id) -> dict[str, ColumnElement[int]]:
-    """Of one session, or of all; whoever knows the caregiver names them, as every statement has to."""
+    """The counters of the session in the outer statement; `caregiver` is its caregiver."""
     mine = and_(
         ASSIGNMENT.c.session_id == SESSION.c.id,
         ASSIGNMENT.c.caregiver_id == caregiver,
@@ -32,29 +32,29 @@ def recomputed(caregiver: ColumnElement[int] = SESSION.c.caregiver_id) -> dict[s
 
 
 def lock_sessions(kind: DatabaseKind) -> ClauseElement:
-    """Until the transaction ends no other transaction changes an assignment of `sessions`."""
+    """Until the transaction ends, no other transaction changes an assignment of `sessions`."""
     rows = select(SESSION.c.id).where(among(SESSION.c.id, "sessions", kind))
     return rows.order_by(SESSION.c.id).with_for_update()
 
 
-def set_kept(kind: DatabaseKind) -> ClauseElement:
-    """Of `sessions`, which have to be locked: PostgreSQL counts on the snapshot with which the statement
-    began. It would miss an assignment that another transaction commits while the statement waits."""
+def recompute_counters(kind: DatabaseKind) -> ClauseElement:
+    """The sessions must be locked before. PostgreSQL counts on the snapshot at the start of the statement,
+    and would miss an assignment that another transaction commits while the statement waits for the lock."""
     return update(SESSION).where(among(SESSION.c.id, "sessions", kind)).values(recomputed())
 
 
 def find_differences(kind: DatabaseKind) -> ClauseElement:
     found = recomputed()
-    differ = or_(*(SESSION.c[name].is_distinct_from(found[name]) for name in KEPT))
+    differ = or_(*(SESSION.c[name].is_distinct_from(found[name]) for name in COUNTERS))
     return (
-        select(SESSION.c.id, *(SESSION.c[name] for name in KEPT), *(found[name] for name in KEPT))
+        select(SESSION.c.id, *(SESSION.c[name] for name in COUNTERS), *(found[name] for name in COUNTERS))
         .where(differ)
         .order_by(SESSION.c.id)
     )
 
 
 LOCK_SESSIONS = Statement(lock_sessions)
-SET_KEPT = Statement(set_kept)
+RECOMPUTE_COUNTERS = Statement(recompute_counters)
 FIND_DIFFERENCES = Statement(find_differences)
 
 
@@ -62,16 +62,16 @@ FIND_DIFFERENCES = Statement(find_differences)
 class Difference:
     session_id: int
     name: str
-    kept: int | None
+    stored: int | None
     recomputed: int | None
 
 
 def differences() -> Operation[list[Difference]]:
-    """Where a session's kept numbers are not what its assignments say."""
+    """The counters that differ from the assignments of their session."""
     rows = yield FIND_DIFFERENCES, {}
     return [
-        Difference(session_id, name, kept, true)
+        Difference(session_id, name, stored, true)
         for session_id, *numbers in rows
-        for name, kept, true in zip(KEPT, numbers[:4], numbers[4:], strict=True)
-        if kept != true
+        for name, stored, true in zip(COUNTERS, numbers[:4], numbers[4:], strict=True)
+        if stored != true
     ]

@@ -1,4 +1,4 @@
-"""SQL statements as values: written once for each database, run by whoever holds a connection."""
+"""SQL statements, compiled once for each database and run by the drivers."""
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ DIALECTS: dict[DatabaseKind, Dialect] = {
 }
 
 
-# INSERT with ON CONFLICT, which SQLAlchemy has for each database apart.
+# INSERT with ON CONFLICT, which SQLAlchemy has in the dialects only.
 INSERT: dict[DatabaseKind, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 
@@ -54,47 +54,49 @@ REQUIRED = Required()
 
 
 class MissingParameter(Exception):
-    """A mistake in the code: without the value the statement would compare with NULL, or store it."""
+    """A bug: without the value the statement would compare with NULL or store NULL."""
 
     def __init__(self, name: str, sql: str) -> None:
         super().__init__(f"no value for :{name} in {sql[:200]}")
 
 
 @dataclass(frozen=True)
-class Written:
-    """The text of a statement, and its parameters in order, each with its default or REQUIRED.
+class CompiledStatement:
+    """The text of a statement and its parameters in order, each with its default or REQUIRED.
 
-    Only constants that SQLAlchemy took out of the text have one. All others are REQUIRED: there are no
-    optional parameters, and an operation that means NULL passes None.
+    Only constants that SQLAlchemy has moved out of the text have a default. There are no optional parameters:
+    an operation passes None for NULL.
     """
 
     sql: str
     parameters: tuple[tuple[str, Any], ...]
-    is_counted: bool = False  # an INSERT whose rows SQLite has numbered one after the other
+    is_counted: bool = False  # an INSERT whose new ids SQLite derives from the last one
 
     def values(self, given: Values) -> list[Any]:
         try:
-            return [given[name] if own is REQUIRED else own for name, own in self.parameters]
+            return [given[name] if default is REQUIRED else default for name, default in self.parameters]
         except KeyError as missing:
             raise MissingParameter(missing.args[0], self.sql) from None
 
 
 class Statement:
-    """Built from SQLAlchemy expressions when first run on a kind of database; after that it is only text."""
+    """Compiles its SQLAlchemy expression at the first use on a kind of database and keeps the text."""
 
     def __init__(self, build: Callable[[DatabaseKind], ClauseElement], gives_ids: bool = False) -> None:
         self.build = build
         self.gives_ids = gives_ids
-        self.written: dict[DatabaseKind, Written] = {}
+        self.written: dict[DatabaseKind, CompiledStatement] = {}
 
-    def for_(self, kind: DatabaseKind) -> Written:
+    def for_(self, kind: DatabaseKind) -> CompiledStatement:
         written = self.written.get(kind)
         if written is None:
-            written = self.written[kind] = write_out(self.build(kind), kind, self.gives_ids)
+            written = self.written[kind] = compile_statement(self.build(kind), kind, self.gives_ids)
         return written
 
 
-def write_out(expression: ClauseElement, kind: DatabaseKind, gives_ids: bool = False) -> Written:
+def compile_statement(
+    expression: ClauseElement, kind: DatabaseKind, gives_ids: bool = False
+) -> CompiledStatement:
     if gives_ids and kind != "sqlite":
         assert isinstance(expression, Insert)
         expression = expression.returning(expression.table.c.id)
@@ -104,12 +106,12 @@ def write_out(expression: ClauseElement, kind: DatabaseKind, gives_ids: bool = F
     parameters = tuple(
         (name, REQUIRED if compiled.binds[name].required else compiled.params[name]) for name in names
     )
-    return Written(compiled.string, parameters, gives_ids)
+    return CompiledStatement(compiled.string, parameters, gives_ids)
 
 
 @dataclass(frozen=True)
 class Bulk:
-    """Many rows for one table at once."""
+    """Rows to insert into one table."""
 
     table: str
     columns: tuple[str, ...]
@@ -118,7 +120,7 @@ class Bulk:
 
 Step = tuple[Statement, Values] | Bulk
 Result = TypeVar("Result")
-# An operation says what to run next and is sent the rows: it knows no connection, thread or event loop.
+# A generator that yields the next statement and receives its rows. It knows no connection, thread or loop.
 Operation = Generator[Step, list[Any], Result]
 
 
@@ -140,7 +142,7 @@ def each(name: str, kind: DatabaseKind, item: TypeEngine[Any] | None = None) -> 
 
 
 def in_order(rows: Select[Any], kind: DatabaseKind, *lists: FromClause) -> Select[Any]:
-    """As `each` of the lists has them, the way SQLite comes by them: to sort, it would copy them first."""
+    """Orders rows by their position in the lists. SQLite reads them in this order anyway."""
     return rows if kind == "sqlite" else rows.order_by(*(items.c.position for items in lists))
 
 
@@ -153,11 +155,11 @@ def among(subject: ColumnElement[Any], name: str, kind: DatabaseKind) -> ColumnE
 
 
 def the_one(subject: ColumnElement[Any], name: str, kind: DatabaseKind) -> ColumnElement[bool]:
-    """The same for a single id, which is the parameter itself: SQLite takes 2 us to open a list of one."""
+    """The same for a single id, without a list: SQLite takes 2 us to open a list."""
     return subject == id_parameter(name)
 
 
-Asked = Callable[[ColumnElement[Any], str, DatabaseKind], ColumnElement[bool]]
+IdCondition = Callable[[ColumnElement[Any], str, DatabaseKind], ColumnElement[bool]]
 
 
 def moment_parameter(name: str) -> ColumnElement[datetime]:

@@ -78,7 +78,7 @@ class EventKind(StrEnum):
 
 
 class Actor(StrEnum):
-    """Who did what an event tells of; which caregiver or client, its row names anyway."""
+    """The role that caused an event; the row of the event has the caregiver and the client."""
 
     CAREGIVER = "CAREGIVER"
     CLIENT = "CLIENT"
@@ -92,7 +92,7 @@ class AuditActor(StrEnum):
 
 
 class Contract(StrEnum):
-    """By which door somebody came in."""
+    """The interface of a request."""
 
     GRAPHQL = "GRAPHQL"
     LEGACY = "LEGACY"
@@ -105,14 +105,14 @@ class DeliveryState(StrEnum):
     DEAD = "DEAD"
 
 
-@lru_cache(maxsize=256)  # the moment of a request goes into each of its statements
+@lru_cache(maxsize=256)  # each statement of a request has the moment of the request
 def moment_as_text(moment: datetime) -> str:
-    """SQLite has no moments: this text sorts like one and `datetime.fromisoformat` reads it back."""
+    """SQLite has no timestamps: this text sorts like one, and `datetime.fromisoformat` parses it."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def is_storable(moment: datetime) -> bool:
-    """At the ends of the calendar some databases and time zones lose their way; nobody's care is there."""
+    """Excludes years that some databases and time zones do not support."""
     return 1900 <= moment.astimezone(UTC).year < 3000
 
 
@@ -135,17 +135,17 @@ class Moment(TypeDecorator[datetime]):
         return datetime.fromisoformat(value) if isinstance(value, str) else value
 
 
-Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite numbers rows by itself only as INTEGER
+Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite generates ids for INTEGER columns only
 
-# Ranges of words must be ranges of code points on both databases, whatever PostgreSQL's own collation.
+# Words must sort by code point on both databases, whatever the collation of PostgreSQL.
 Word = String(64, collation="C").with_variant(String(64), "sqlite")
 
-# Numbers of deleted rows are never given again: a link or a cursor to one must not lead to another.
+# Ids of deleted rows are never reused, because a link or a cursor to one must not lead to another row.
 NEVER_REUSED = {"sqlite_autoincrement": True}
 
 
 def new_id() -> int:
-    """The type of an id that the database gives."""
+    """An id that the database generates."""
     return Field(default=None, primary_key=True, sa_type=Id)  # type: ignore[no-any-return]
 
 
@@ -180,13 +180,15 @@ class Book(SQLModel, table=True):
     module_id: int = Field(foreign_key="module.id", sa_type=Id)
     name: str = Field(sa_type=Text)
     is_test: bool = False
-    retire_date: datetime | None = Field(default=None, sa_type=Moment)  # since when it is not assigned anew
+    retire_date: datetime | None = Field(
+        default=None, sa_type=Moment
+    )  # new assignments are not possible since then
     # Once true it stays true, and the book's questions never change.
     is_assigned: bool = Field(sa_column=Column(Boolean, nullable=False, server_default=false()))
 
 
 class BookWord(SQLModel, table=True):
-    """The words of a book's name, folded, so that a search is an index range on both databases."""
+    """The folded words of a book's name, so that a search reads an index range on both databases."""
 
     __tablename__ = "book_word"
     __table_args__ = ({"sqlite_with_rowid": False},)
@@ -209,7 +211,7 @@ class Question(SQLModel, table=True):
 
 
 class Relationship(SQLModel, table=True):
-    """Which caregivers a client has or had: read first when a client asks, so that statements name both."""
+    """The caregivers of a client. A request of a client reads them first, for the relationship key."""
 
     __table_args__ = (
         Index("ix_relationship_caregiver", "caregiver_id", "client_id"),
@@ -238,16 +240,16 @@ class Session(SQLModel, table=True):
     start_date: datetime = Field(sa_type=Moment)
     is_closed: bool = False
     close_date: datetime | None = Field(default=None, sa_type=Moment)
-    # Kept by the transaction that changes an assignment; `care-gateway verify` recomputes them.
+    # Updated by the transaction that changes an assignment; `care-gateway verify` recomputes them.
     assignment_count: int = 0
     completed_assignment_count: int = 0
     latest_assignment_id: int | None = Field(default=None, sa_type=Id)
     last_assignment_score: int | None = None
 
 
-# When an assignment is due, as one value that both databases index: its end date while it is pending, a
-# later moment if it has none, and the latest once it is submitted. `due_of` in entities.py is the same.
-# The latest is not that of the calendar, which asyncpg sends as infinity.
+# The due date of an assignment as one indexed value: the end date of a pending assignment, WITHOUT_END if it
+# has none, and NEVER_DUE after submission. `due_of` in entities.py is the same expression. NEVER_DUE is not
+# the last day of the calendar, which asyncpg sends as infinity.
 WITHOUT_END = "9999-12-30T00:00:00.000000Z"
 NEVER_DUE = "9999-12-31T00:00:00.000000Z"
 DUE = text(f"(CASE WHEN status = 'PENDING' THEN coalesce(end_date, '{WITHOUT_END}') ELSE '{NEVER_DUE}' END)")
@@ -258,7 +260,7 @@ class Assignment(SQLModel, table=True):
         Index("ix_assignment_caregiver", "caregiver_id", "id"),
         Index("ix_assignment_client", "client_id", "id"),
         Index("ix_assignment_caregiver_due", "caregiver_id", DUE, "id"),
-        Index("ix_assignment_session", "session_id", "id"),  # last: SQLite takes it where others seem as good
+        Index("ix_assignment_session", "session_id", "id"),  # last: SQLite prefers it to equally good indexes
         NEVER_REUSED,
     )
     id: int = new_id()
@@ -275,7 +277,7 @@ class Assignment(SQLModel, table=True):
     score: int = 0
     feedback_status: str = FeedbackStatus.WAITING
     feedback_submit_date: datetime | None = Field(default=None, sa_type=Moment)
-    # Whoever lists or looks up assignments leaves the withdrawn out; only the operator still finds them.
+    # Reads skip withdrawn assignments; only operator commands find them.
     withdraw_date: datetime | None = Field(default=None, sa_type=Moment)
 
 
@@ -339,12 +341,12 @@ class AnswerSet(SQLModel, table=True):
     attempt: int = 1
     revision: int = 1
     submit_date: datetime | None = Field(default=None, sa_type=Moment)
-    score: int | None = None  # of a submission, as it counts: that of the feedback where one was given
-    own_score: int | None = None  # by the book's weights
+    score: int | None = None  # of a submission; the feedback's score if there is one
+    own_score: int | None = None  # computed from the book's weights
 
 
 class Answer(SQLModel, table=True):
-    """Stored in the order it is read: the answers of one set lie side by side."""
+    """Clustered by answer set, the order in which answers are read."""
 
     __table_args__ = ({"sqlite_with_rowid": False},)
     answer_set_id: int = Field(primary_key=True, foreign_key="answer_set.id", sa_type=Id)
@@ -353,7 +355,7 @@ class Answer(SQLModel, table=True):
     client_id: int = Field(sa_type=Id)
     question_text: str = Field(sa_type=Text)
     answer: str = Field(sa_type=Text)
-    question_id: int | None = Field(default=None, sa_type=Id)  # none where only the old service knew it
+    question_id: int | None = Field(default=None, sa_type=Id)  # null if only the old service has the question
 
 
 class Feedback(SQLModel, table=True):
@@ -376,7 +378,7 @@ IS_WAITING = text("hand_over_date IS NULL")
 
 
 class Event(SQLModel, table=True):
-    """The outbox: what happened, written by the transaction in which it happened."""
+    """The outbox: events, inserted by the transaction of the change."""
 
     __table_args__ = (
         Index("ix_event_caregiver", "caregiver_id", "id"),
@@ -395,11 +397,13 @@ class Event(SQLModel, table=True):
     assignment_id: int | None = Field(default=None, sa_type=Id)
     reminder_id: int | None = Field(default=None, sa_type=Id)
     moment: datetime = Field(sa_type=Moment)
-    hand_over_date: datetime | None = Field(default=None, sa_type=Moment)  # to its delivery, if there is one
+    hand_over_date: datetime | None = Field(
+        default=None, sa_type=Moment
+    )  # when its delivery was created, if a webhook exists
 
 
 class EventRemoval(SQLModel, table=True):
-    """Up to which event retention has removed events; one row, or none."""
+    """The last event that retention has removed; one row or none."""
 
     __tablename__ = "event_removal"
     __table_args__ = ({"sqlite_with_rowid": False},)
@@ -408,7 +412,7 @@ class EventRemoval(SQLModel, table=True):
 
 
 class Delivery(SQLModel, table=True):
-    """An event on its way to the webhook."""
+    """The delivery of an event to the webhook."""
 
     __table_args__ = (
         Index("ix_delivery_due", "state", "next_date", "caregiver_id"),
@@ -419,12 +423,14 @@ class Delivery(SQLModel, table=True):
     client_id: int = Field(sa_type=Id)
     state: str = DeliveryState.WAITING
     attempts: int = 0
-    next_date: datetime = Field(sa_type=Moment)  # of its next attempt, or of its removal once delivered
-    last_answer: str | None = Field(default=None, sa_type=Text)  # of the receiver, or why there was none
+    next_date: datetime = Field(sa_type=Moment)  # of the next attempt, or of the removal after delivery
+    last_answer: str | None = Field(
+        default=None, sa_type=Text
+    )  # the response of the webhook, or the reason why there is none
 
 
 class IdempotencyKey(SQLModel, table=True):
-    """The first answer to a request with an Idempotency-Key: its repetition gets the same."""
+    """An Idempotency-Key with its first response, which repeated requests receive too."""
 
     __tablename__ = "kept_answer"
     __table_args__ = (Index("ix_kept_answer_moment", "moment"), {"sqlite_with_rowid": False})
@@ -432,17 +438,17 @@ class IdempotencyKey(SQLModel, table=True):
     viewer_id: int = Field(primary_key=True, sa_type=Id)
     contract: str = Field(primary_key=True)
     key: str = Field(primary_key=True)
-    fingerprint: str  # of the request, so that another one under the same key is noticed
-    result: str = Field(sa_type=Text)  # of the change, as JSON: enough to answer again
-    status: int | None = None  # 0: the reply is not stored, because a client was erased after the claim
+    fingerprint: str  # of the request, to detect another request with the same key
+    result: str = Field(sa_type=Text)  # of the change, as JSON, to build the response again
+    status: int | None = None  # 0: the response is not stored, because a client was erased after the claim
     body: str | None = Field(default=None, sa_type=Text)
     moment: datetime = Field(sa_type=Moment)
 
 
 class AuditRecord(SQLModel, table=True):
-    """Who saw a person's answers, or changed something. Added to and nothing else: the database refuses it.
+    """Who read a person's answers or changed data. Append-only: the database rejects updates and deletes.
 
-    It has no index but its key, so that recording costs little; what finds records is the table AuditEntry.
+    It has no index except the key, so that inserts are cheap; AuditEntry is the index of the records.
     """
 
     __tablename__ = "audit_record"
@@ -452,13 +458,13 @@ class AuditRecord(SQLModel, table=True):
     actor_id: int | None = Field(default=None, sa_type=Id)  # an operator has none
     contract: str
     operation: str
-    outcome: str  # DONE, or the code of the refusal
-    about: str = Field(sa_type=Text)  # JSON: of which relationships, and which of their rows
+    outcome: str  # DONE or an error code
+    about: str = Field(sa_type=Text)  # JSON: relationships and their rows
     request_id: str
 
 
 class AuditSeal(SQLModel, table=True):
-    """A link of the chain over the records: its hash is made of the one before and of the records since."""
+    """A seal of the records: a hash over the previous seal and the records since."""
 
     __tablename__ = "audit_seal"
     id: int = new_id()
@@ -469,21 +475,21 @@ class AuditSeal(SQLModel, table=True):
 
 
 class AuditCheckpoint(SQLModel, table=True):
-    """Up to which seal audit records were removed. Only added to; each is on record in the trail itself."""
+    """The last removed seal of a removal of audit records. Append-only; each has an audit record."""
 
     __tablename__ = "audit_checkpoint"
     __table_args__ = ({"sqlite_with_rowid": False},)
     seal_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
     last_record_id: int = Field(sa_type=Id)
-    hash: str  # of that seal: the chain goes on from it
-    record_count: int = Field(sa_type=BigInteger)  # removed under this checkpoint
+    hash: str  # of that seal, on which the next seal builds
+    record_count: int = Field(sa_type=BigInteger)  # removed by this removal
     seal_count: int = Field(sa_type=BigInteger)
     seal_date: datetime = Field(sa_type=Moment)
     moment: datetime = Field(sa_type=Moment)
 
 
 class AuditEntry(SQLModel, table=True):
-    """The records that are about a relationship; written when they are sealed."""
+    """Finds the records of a relationship; inserted when the records are sealed."""
 
     __tablename__ = "audit_entry"
     __table_args__ = ({"sqlite_with_rowid": False},)
@@ -493,20 +499,20 @@ class AuditEntry(SQLModel, table=True):
 
 
 class LegacyUsage(SQLModel, table=True):
-    """How often an application called a legacy path on a day. Who used it is not here, and is not known."""
+    """Calls of a legacy path by an application on a day; no users are stored."""
 
     __tablename__ = "legacy_usage"
     __table_args__ = ({"sqlite_with_rowid": False},)
-    day: str = Field(primary_key=True)  # in UTC, as 2026-11-21
-    path: str = Field(primary_key=True)  # with its method
-    role: str = Field(primary_key=True)  # empty where nobody was signed in
+    day: str = Field(primary_key=True)  # in UTC, such as 2026-11-21
+    path: str = Field(primary_key=True)  # with the HTTP method
+    role: str = Field(primary_key=True)  # empty without a valid token
     application: str = Field(primary_key=True)
     requests: int = Field(sa_type=BigInteger)
     last_date: datetime = Field(sa_type=Moment)
 
 
 class LegacyDay(SQLModel, table=True):
-    """A day on which calls were counted: without it, none were made or nobody looked."""
+    """A day on which calls were counted."""
 
     __tablename__ = "legacy_day"
     __table_args__ = ({"sqlite_with_rowid": False},)

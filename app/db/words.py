@@ -1,4 +1,4 @@
-"""The words of a book's name, as they are stored to be searched by how they begin."""
+"""The words of a book's name, stored for the prefix search."""
 
 import re
 import unicodedata
@@ -8,11 +8,11 @@ AFTER_EVERY_LETTER = "\U0010ffff"
 
 
 def words_of(text: str) -> list[str]:
-    """Folded, so that case does not matter in any script, nor how a letter and its accent were typed."""
+    """Folds case and normalizes accents, so that the search ignores both."""
     folded = unicodedata.normalize("NFC", text.casefold())
     return list(dict.fromkeys(word[:LONGEST_WORD] for word in re.findall(r"\w+", folded)))
 
 
 def end_of(beginning: str) -> str:
-    """Behind every word that begins like this."""
+    """Greater than every word with this prefix."""
     return beginning + AFTER_EVERY_LETTER

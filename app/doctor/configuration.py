@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.auth.key_sources import NotRead
 from app.auth.keys import open_keys
-from app.db.drivers.interface import place_of, sqlite_path
+from app.db.drivers.interface import location_of, sqlite_path
 from app.dev.tokens import KEY_FILE, has_own_keys, refuse_own_key
 from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
 from app.events.webhook import Webhook, open_webhook
@@ -55,9 +55,8 @@ def astray(settings: Settings) -> list[Finding]:
         name = "CARE_DATABASE_URL"
     if is_fixed:
         return []
-    said = (
-        f"{name} begins at the folder that a command is started in; here it is {place_of(settings.database)}"
-    )
+    here = location_of(settings.database)
+    said = f"{name} begins at the folder that a command is started in; here it is {here}"
     return [look("settings", said, "CARE_DATABASE_URL=sqlite:////srv/care/care.db, say: four slashes")]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import text
 
 from app.db.admin.migrate import NEWER_ADVICE, is_newer, newest_version, stored_version
-from app.db.drivers.interface import Database, place_of, sqlite_path
+from app.db.drivers.interface import Database, location_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.sql import Operation, Statement
 from app.doctor.access import barred, open_to_others
@@ -59,7 +59,7 @@ async def look_at_database(looked: Looked) -> Findings:
         for finding in of_sqlite(sqlite_path(looked.settings.database)):
             yield finding
     else:
-        for finding in await of_postgres(looked.db, place_of(looked.settings.database)):
+        for finding in await of_postgres(looked.db, location_of(looked.settings.database)):
             yield finding
 
 

@@ -11,8 +11,8 @@ from sqlalchemy import text
 
 from app.auth.key_sources import opener_for
 from app.care.context import utc_now
-from app.db.admin.backlog import MOST_COUNTED, Backlog, looking_at_backlog
-from app.db.audit.verifying import newest_moment, verifying_tail
+from app.db.admin.backlog import MOST_COUNTED, Backlog, reading_backlog
+from app.db.audit.verifying import finding_newest_moment, verifying_tail
 from app.db.reader.entities import known_moment
 from app.db.sql import Operation, Statement
 from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
@@ -30,7 +30,7 @@ REACH_SECONDS = 5
 async def look_at_dispatcher(looked: Looked) -> Findings:
     if looked.db is None:
         return
-    backlog = await looked.db.read(looking_at_backlog())
+    backlog = await looked.db.read(reading_backlog())
     for finding in of_the_backlog(backlog, bool(looked.settings.webhook_url), utc_now()):
         yield finding
 
@@ -105,7 +105,7 @@ async def of_the_database(looked: Looked) -> Findings:
     if not looked.settings.database.startswith("sqlite:"):
         for finding in compared(await looked.db.read(asking_clock()), "that of the database", NEAR):
             yield finding
-    newest = await looked.db.read(newest_moment())
+    newest = await looked.db.read(finding_newest_moment())
     if newest is not None and newest - utc_now() > LATE:
         said = f"the newest record of the audit trail is {seconds(newest - utc_now())} ahead of it"
         yield wrong("clock", said, "synchronise it; until then new records sort before older ones")

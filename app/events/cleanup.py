@@ -14,7 +14,7 @@ from app.db.statements.deliveries import (
     FIND_OLD_DELIVERIES,
     LIST_DELIVERIES,
     REMOVE_DELIVERIES,
-    REMOVE_KEPT_ANSWERS,
+    REMOVE_IDEMPOTENCY_KEYS,
     RETRY_DELIVERIES,
 )
 from app.db.statements.dispatch import MOST_FOUND
@@ -70,7 +70,7 @@ async def tidy(db: Database, now: datetime) -> bool:
 
 
 def removing_answers(before: datetime) -> Operation[int]:
-    return len((yield REMOVE_KEPT_ANSWERS, {"before": before}))
+    return len((yield REMOVE_IDEMPOTENCY_KEYS, {"before": before}))
 
 
 async def until_none(db: Database, find: Statement, do: Statement, now: datetime) -> int:

@@ -14,7 +14,7 @@ from app.db.sql import Operation
 from app.db.statements.deliveries import (
     COUNT_ATTEMPTS,
     FIND_DUE_DELIVERIES,
-    SETTLE_DELIVERY,
+    STORE_OUTCOME,
     TAKE_DELIVERIES,
 )
 from app.db.tables import DeliveryState
@@ -114,14 +114,14 @@ def settling(attempt: Attempt, answer: Answer, now: datetime) -> Operation[None]
     if state is DeliveryState.DEAD:
         logger.error("event %s was not delivered: %s; given up", attempt.happened.event, answer.said)
     yield (
-        SETTLE_DELIVERY,
+        STORE_OUTCOME,
         {
             "caregiver": attempt.caregiver,
             "event": attempt.happened.event,
             "attempt": attempt.number,
             "to": state,
             "next": now + pause,
-            "said": answer.said,
+            "outcome": answer.said,
         },
     )
 

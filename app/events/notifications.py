@@ -12,7 +12,7 @@ from functools import partial
 
 from app.care.context import Role, Viewer
 from app.care.errors import TooManyListening
-from app.db.drivers.event_feed import Follow, Parties
+from app.db.drivers.event_feed import EventFeed, Parties
 from app.server.background import keep_running
 from app.telemetry import counters
 
@@ -23,7 +23,7 @@ MOST_LISTENING = 100  # subscriptions of one viewer, in one process
 class Feed:
     """Nothing is done while nobody waits."""
 
-    def __init__(self, follow: Follow) -> None:
+    def __init__(self, follow: EventFeed) -> None:
         self.follow = follow
         self.bells: dict[Viewer, set[asyncio.Event]] = {}
         self.following: asyncio.Task[None] | None = None

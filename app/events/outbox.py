@@ -10,11 +10,11 @@ from app.db.statements.dispatch import (
     FIND_DUE_REMINDERS,
     FIND_WAITING_EVENTS,
     HAND_OVER_EVENTS,
+    INSERT_REMINDER_EVENTS,
     MARK_REMINDERS,
     MOST_FOUND,
     TAKE_EVENTS,
     TAKE_REMINDERS,
-    TELL_OF_REMINDERS,
 )
 from app.db.tables import ReminderState
 from app.events.batches import finding, take_each
@@ -39,7 +39,7 @@ def reminding(now: datetime, caregiver: int, reminders: list[int]) -> Operation[
         yield MARK_REMINDERS, {**values, "reminders": over, "to": ReminderState.SKIPPED}
     if due:
         yield MARK_REMINDERS, {**values, "reminders": due, "to": ReminderState.SENT}
-        yield TELL_OF_REMINDERS, {**values, "reminders": due}
+        yield INSERT_REMINDER_EVENTS, {**values, "reminders": due}
     return [id for id, _ in held]
 
 

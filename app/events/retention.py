@@ -9,7 +9,13 @@ from datetime import datetime
 from functools import partial
 
 from app.care.audit import seal
-from app.db.audit.removing import Checkpoint, are_left, checkpoints, noting_removal, removing_records
+from app.db.audit.removing import (
+    Checkpoint,
+    adding_checkpoint,
+    finding_checkpoints,
+    finding_leftovers,
+    removing_records,
+)
 from app.db.audit.verifying import Verdict, verifying_next
 from app.db.drivers.interface import Database
 from app.db.statements.retention import (
@@ -79,7 +85,7 @@ async def removing_audit(
 ) -> AsyncGenerator[Step, None]:
     due = None
     if before is not None:
-        verdict = Verdict(removed=await db.read(checkpoints()))
+        verdict = Verdict(removed=await db.read(finding_checkpoints()))
         if verdict.removed:
             verdict.last = verdict.removed[-1].seal
         while found := await db.read(verifying_next(verdict, before, MOST_VERIFIED)):
@@ -91,10 +97,10 @@ async def removing_audit(
             yield AUDIT, found.record_count if is_dry_run else 0
     if is_dry_run:
         return
-    if due is not None and await db.write(noting_removal(due, now)):
+    if due is not None and await db.write(adding_checkpoint(due, now)):
         await seal(db, now)
         logger.info("audit records up to seal %s:%s are removed", due.seal_id, due.hash)
-    while await db.read(are_left()):  # also what a run that was broken off has left
+    while await db.read(finding_leftovers()):  # also what a run that was broken off has left
         yield AUDIT, await db.write(removing_records())
 
 

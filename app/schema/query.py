@@ -20,7 +20,7 @@ from app.care.audit import list_audit_events
 from app.care.books import BookFilter
 from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable
-from app.care.own_data.telling import DataFormat, get_own_data
+from app.care.own_data.export import DataFormat, get_own_data
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS

@@ -186,16 +186,12 @@ def following(
             span = start(tracer, context, kind, step)
             try:
                 rows = yield step
-            except GeneratorExit:
-                fail(span, None)
+            except GeneratorExit as closed:  # its context is the fault for which the driver closes
+                fail(span, closed.__context__)
                 raise
-            except Exception as fault:
-                fail(span, fault)
-                step = operation.throw(fault)
-            else:
-                span.set_attribute("db.response.returned_rows", len(rows))
-                span.end()
-                step = operation.send(rows)
+            span.set_attribute("db.response.returned_rows", len(rows))
+            span.end()
+            step = operation.send(rows)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     finally:
@@ -215,11 +211,11 @@ def start(tracer: "Tracer", context: "Context", kind: DatabaseKind, step: Step) 
     return tracer.start_span(word, context, SpanKind.CLIENT, said)
 
 
-def fail(span: "Span", fault: Exception | None) -> None:
-    """Of which kind it was; what it says may quote a row."""
+def fail(span: "Span", fault: BaseException | None) -> None:
+    """Sets the type of the fault only, because its message may quote a row."""
     from opentelemetry.trace import StatusCode
 
     span.set_status(StatusCode.ERROR)
-    if fault is not None:
+    if isinstance(fault, Exception):
         span.set_attribute("error.type", kind_of(fault))
     span.end()

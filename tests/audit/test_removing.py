@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.db.audit.records import recording
-from app.db.audit.removing import noting_removal, removing_records
+from app.db.audit.removing import adding_checkpoint, removing_records
 from app.db.audit.verifying import Verdict, verifying_next, verifying_tail
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
@@ -136,7 +136,7 @@ def test_a_removal_that_was_broken_off_verifies_and_is_finished_by_the_next(
 
     async def break_off(db: Database) -> None:
         due = await db.read(verifying_next(Verdict(), MIDNIGHT - 30 * DAY, 10))
-        assert due is not None and await db.write(noting_removal(due, NOW))
+        assert due is not None and await db.write(adding_checkpoint(due, NOW))
         await db.write(removing_records())
 
     async def run() -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import func, select, update
 from app.db.admin.demo import CAREGIVER, CLIENT
 from app.db.admin.importing import is_empty
 from app.db.admin.migrate import newest_version, stored_version
-from app.db.drivers.interface import place_of, sqlite_path
+from app.db.drivers.interface import location_of, sqlite_path
 from app.db.reader.entities import table_of
 from app.db.sql import Operation, Statement
 from app.db.tables import Assignment, Session
@@ -66,7 +66,7 @@ def test_migrate_leaves_what_is_there(command: Command, settings: Settings) -> N
     said = command("migrate")
 
     assert (said.exit_code, said.stderr) == (0, "")
-    assert said.stdout.startswith(f"{place_of(settings.database)}: the tables are those of ")
+    assert said.stdout.startswith(f"{location_of(settings.database)}: the tables are those of ")
     assert run_read(settings.database, numbers()) == before == (5, 5)
 
 
@@ -99,7 +99,7 @@ def test_migrate_touches_no_file_of_another_kind(command: Command, tmp_path: Pat
     ],
 )
 def test_a_database_is_named_without_who_opens_it(url: str, place: str) -> None:
-    assert place_of(url) == place
+    assert location_of(url) == place
 
 
 # --- import ---

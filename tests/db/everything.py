@@ -19,7 +19,7 @@ from app.care.assignments.reading import (
 )
 from app.care.books import BookFilter, get_books, list_books
 from app.care.context import Context, Role, Viewer
-from app.care.own_data.telling import DataFormat, get_own_data
+from app.care.own_data.export import DataFormat, get_own_data
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions

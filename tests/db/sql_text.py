@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from app.db.reader.entities import table_of
-from app.db.sql import Written
+from app.db.sql import CompiledStatement
 from app.db.tables import CARE_TABLES
 
 CARE = "|".join(table_of(table).name for table in CARE_TABLES)
@@ -22,7 +22,7 @@ class Query:
     inside: list["Query"] = field(default_factory=list)
 
 
-def without_key(written: Written, role: str) -> list[str]:
+def without_key(written: CompiledStatement, role: str) -> list[str]:
     """The care tables in the statement that do not name the relationship key of this role."""
     text = with_names(written)
     missing = [
@@ -33,7 +33,7 @@ def without_key(written: Written, role: str) -> list[str]:
     return missing + keyless(queries_of(text), role)
 
 
-def care_tables(written: Written) -> list[str]:
+def care_tables(written: CompiledStatement) -> list[str]:
     """All aliases of care tables, at whatever depth."""
     found: list[str] = []
     waiting = [queries_of(with_names(written))]
@@ -44,7 +44,7 @@ def care_tables(written: Written) -> list[str]:
     return found
 
 
-def with_names(written: Written) -> str:
+def with_names(written: CompiledStatement) -> str:
     """The text on one line, each parameter by its name."""
     names = [f":{name}" for name, _ in written.parameters]
     one_line = re.sub(r"\s+", " ", written.sql)

@@ -157,7 +157,7 @@ def test_when_the_thread_ends_all_who_wait_and_all_who_come_later_are_refused(da
         assert len(done) == 3
         waiting.append(asyncio.create_task(db.write(adding("d"))))
         await asyncio.wait(waiting)
-        assert db.writer.unanswered == set()
+        assert db.writer.pending == set()
         return [fault for each in waiting if (fault := each.exception())]
 
     refused = with_database(database_url, use, failed=lambda part, fault: failed.append((part, repr(fault))))

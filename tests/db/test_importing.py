@@ -198,7 +198,7 @@ def test_rows_may_be_handed_over_in_several_batches(
     database_url: str, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(database_url, a_world()[:4])
-    monkeypatch.setattr(importer, "ROWS_HELD", held)
+    monkeypatch.setattr(importer, "MAX_ROWS_IN_MEMORY", held)
 
     load(database_url, a_world()[4:])
 
@@ -212,7 +212,7 @@ def test_rows_may_be_handed_over_in_several_batches(
 def test_a_batch_handed_over_is_gone_when_a_later_line_is_refused(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importer, "ROWS_HELD", 2)
+    monkeypatch.setattr(importer, "MAX_ROWS_IN_MEMORY", 2)
 
     with pytest.raises(importer.ImportRefused, match=r"^line 20: id 1 is there already$"):
         load(database_url, [*islice(a_world(), 19), a_caregiver(1)])

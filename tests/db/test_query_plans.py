@@ -14,8 +14,8 @@ from app.db.drivers.sqlite import sqlite_values
 from app.db.reader.entities import is_due
 from app.db.reader.plans import level_for
 from app.db.reader.selection import Order, ReaderRole, Selection, ViewerRole, Where
-from app.db.sql import Values, Written
-from app.db.statements.books import FIND_ASSIGNED, FIND_BARE, HOLD_BOOKS
+from app.db.sql import CompiledStatement, Values
+from app.db.statements.books import FIND_ASSIGNED, FIND_BARE, LOCK_BOOKS
 from app.db.tables import Assignment, Session, TimeState
 from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran, everything_read
@@ -54,7 +54,7 @@ def plans(world: OpenWorld, ran: list[Ran]) -> Iterator[tuple[Ran, str, list[str
                 yield one, written.sql, explain(connection, written, one.values)
 
 
-def explain(connection: sqlite3.Connection, written: Written, values: Values) -> list[str]:
+def explain(connection: sqlite3.Connection, written: CompiledStatement, values: Values) -> list[str]:
     rows = connection.execute(f"EXPLAIN QUERY PLAN {written.sql}", sqlite_values(written, values))
     return [row[3] for row in rows]
 
@@ -139,7 +139,7 @@ def test_rows_are_found_by_their_id_or_parent_where_one_is_known(
 
 HELD_BOOKS = [
     Ran(f"books import: {name}", statement, {"books": [1, 2]})
-    for name, statement in (("lock", HOLD_BOOKS), ("assigned", FIND_ASSIGNED), ("bare", FIND_BARE))
+    for name, statement in (("lock", LOCK_BOOKS), ("assigned", FIND_ASSIGNED), ("bare", FIND_BARE))
 ]
 
 
@@ -160,7 +160,9 @@ def test_an_import_of_books_needs_to_walk_no_table_of_postgresql(world: OpenWorl
 @on_sqlite
 def test_a_walk_and_a_sort_are_noticed(world: OpenWorld) -> None:
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
-        plan = explain(connection, Written("SELECT id FROM session WHERE title > 'a' ORDER BY title", ()), {})
+        plan = explain(
+            connection, CompiledStatement("SELECT id FROM session WHERE title > 'a' ORDER BY title", ()), {}
+        )
 
     assert [is_walk(step) for step in plan] == [True, False]
     assert "ORDER BY" in plan[1]

@@ -4,7 +4,7 @@ import pytest
 
 from app.db.reader.reads import get_rows
 from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
-from app.db.sql import Statement, Written
+from app.db.sql import CompiledStatement, Statement
 from app.db.statements import answers, assignments, events, homework, repeats, sessions
 from app.db.tables import Assignment, Session
 from tests.callers import load, run_read
@@ -16,8 +16,8 @@ from tests.db.sql_text import ANY_CARE_TABLE, INSERTED, care_tables, with_names,
 from tests.factories import NOW, a_world, an_answer_set
 
 
-def written(sql: str, *names: str) -> Written:
-    return Written(sql, tuple((name, None) for name in names))
+def written(sql: str, *names: str) -> CompiledStatement:
+    return CompiledStatement(sql, tuple((name, None) for name in names))
 
 
 def test_every_read_names_the_key_of_the_viewer(world: OpenWorld) -> None:
@@ -166,7 +166,9 @@ def test_no_care_table_escapes_the_reading_of_the_text(world: OpenWorld) -> None
         ),
     ],
 )  # fmt: skip
-def test_a_statement_without_the_key_is_noticed(role: str, missing: list[str], statement: Written) -> None:
+def test_a_statement_without_the_key_is_noticed(
+    role: str, missing: list[str], statement: CompiledStatement
+) -> None:
     assert without_key(statement, role) == missing
 
 

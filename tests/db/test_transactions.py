@@ -47,22 +47,6 @@ def test_a_write_that_breaks_leaves_nothing_and_the_next_one_works(
     assert modules(database_url) == ["next"]
 
 
-def test_an_operation_may_mend_a_broken_constraint_as_its_own_refusal(database_url: str) -> None:
-    def refusing() -> Operation[None]:
-        try:
-            yield from adding_and_breaking(None)
-        except Exception:
-            raise Broken from None
-
-    async def use(db: Database) -> None:
-        with pytest.raises(Broken):
-            await db.write(refusing())
-
-    with_database(database_url, use)
-
-    assert modules(database_url) == []
-
-
 def test_a_statement_does_not_run_without_a_value_for_each_parameter(database_url: str) -> None:
     add = sql("INSERT INTO module (name) VALUES (:name)")
     find = sql("SELECT count(*) FROM module WHERE name = :name OR name = 'a'")

@@ -10,14 +10,14 @@ import pytest
 import app.events.notifications
 from app.care.context import Role, Viewer
 from app.care.errors import TooManyListening
-from app.db.drivers.event_feed import Parties, Tell
+from app.db.drivers.event_feed import Notify, Parties
 from app.events.notifications import Feed
 
 CAREGIVER, CLIENT = Viewer(Role.CAREGIVER, 1), Viewer(Role.CLIENT, 2)
 OTHERS = [Viewer(Role.CAREGIVER, 2), Viewer(Role.CLIENT, 1)]
 
 
-async def follow_nothing(tell: Tell) -> None:
+async def follow_nothing(tell: Notify) -> None:
     await asyncio.Event().wait()
 
 
@@ -100,7 +100,7 @@ def test_what_is_lost_is_followed_anew(
     monkeypatch.setattr(app.events.notifications, "PAUSE_SECONDS", 0)
     begun = []
 
-    async def follow(tell: Tell) -> None:
+    async def follow(tell: Notify) -> None:
         begun.append(1)
         if len(begun) < 3:
             raise ConnectionError("secret")

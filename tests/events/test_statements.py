@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from app.db.drivers.interface import sqlite_path
-from app.db.sql import REQUIRED, Statement, Values, Written
+from app.db.sql import REQUIRED, CompiledStatement, Statement, Values
 from app.db.statements import deliveries, dispatch
 from tests.db.sql_text import CARE, care_tables, keyless, queries_of, with_names
 from tests.db.test_query_plans import explain, is_walk
@@ -27,7 +27,7 @@ ACROSS = {
     if isinstance(statement, Statement) and name.startswith("FIND")
 }
 ALL_THAT_WAITS = "SCAN event USING INDEX ix_event_waiting"  # and nothing else is in it
-OF_NOBODY = {"REMOVE_KEPT_ANSWERS"}  # they belong to a viewer, not to a care relationship
+OF_NOBODY = {"REMOVE_IDEMPOTENCY_KEYS"}  # they belong to a viewer, not to a care relationship
 INSERTED = re.compile(
     rf"INSERT INTO ({CARE}) \(caregiver_id, client_id, .*?\) SELECT :caregiver( AS \w+)?, (\w+)\.client_id, "
 )
@@ -95,10 +95,10 @@ GIVEN = {
     "next": NOW,
     "before": NOW,
     "to": "SENT",
-    "said": "200",
+    "outcome": "200",
 }
 
 
-def given_for(written: Written) -> Values:
+def given_for(written: CompiledStatement) -> Values:
     assert {name for name, own in written.parameters if own is REQUIRED} <= GIVEN.keys()
     return GIVEN

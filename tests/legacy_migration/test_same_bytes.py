@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from app.db.session_counters import SET_KEPT, differences
+from app.db.session_counters import RECOMPUTE_COUNTERS, differences
 from app.db.sql import Operation
 from app.settings import Settings
 from tests.callers import Gateway, load, run_read, run_write
@@ -60,7 +60,7 @@ def varied(records: Iterator[Record], rng: Random) -> Iterator[Record]:
 
 def recounting() -> Operation[None]:
     last = random_world.SESSIONS + random_world.CAREGIVERS
-    yield SET_KEPT, {"sessions": list(range(1, last + 1))}
+    yield RECOMPUTE_COUNTERS, {"sessions": list(range(1, last + 1))}
 
 
 def everything(gateway: Gateway, size: int) -> dict[str, bytes]:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from app.db.session_counters import SET_KEPT
+from app.db.session_counters import RECOMPUTE_COUNTERS
 from app.db.sql import Operation
 from tests.callers import Gateway, run_write
 from tests.db import raw
@@ -81,7 +81,7 @@ def given_a_rich_world(gateway: Gateway) -> None:
 
 
 def counting_again() -> Operation[None]:
-    yield SET_KEPT, {"sessions": [session["id"] for session in records("session")]}
+    yield RECOMPUTE_COUNTERS, {"sessions": [session["id"] for session in records("session")]}
 
 
 def records(kind: str) -> Iterator[Record]:

@@ -1,1 +1,1 @@
-"""Own data: everything that is held of a client, in two forms."""
+"""Own data: all stored data of a client, as JSON and as CSV."""

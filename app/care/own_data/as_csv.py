@@ -1,4 +1,4 @@
-"""Own data as a table: one row per answer, which spreadsheets open without running anything in it."""
+"""Own data as a table with one row per answer. No value runs as a formula in a spreadsheet."""
 
 import csv
 import re
@@ -7,103 +7,83 @@ from datetime import datetime
 from io import StringIO
 from typing import Any
 
-from app.care.own_data.as_json import rfc3339
 from app.db.reader.own_data import Data
 
-HEADER = (
-    "clientId", "clientName", "caregiverId", "caregiverName", "sessionId", "sessionTitle",
-    "assignmentId", "bookId", "bookName", "moduleName", "isTest", "assignDate", "startDate", "endDate",
-    "submitDate", "status", "attempt", "score", "withdrawDate",
-    "answerSetId", "saveType", "answerSetAttempt", "revision", "answerSetSubmitDate", "answerSetScore",
-    "position", "questionText", "answer",
-    "feedbackText", "feedbackScore", "feedbackSubmitDate",
-)  # fmt: skip
-FORMULA = tuple("=+-@＝＋－＠")  # how one begins; some spreadsheets take the wide ones for the others
-BREAK = ("\t", "\r", "\n")  # some begin the next cell at such a character
-PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
+# The columns of the table in their order, each with the column of the row that holds its value.
+CLIENT = {"clientId": "id", "clientName": "name"}
+SESSION = {
+    "caregiverId": "caregiver.id",
+    "caregiverName": "caregiver.name",
+    "sessionId": "id",
+    "sessionTitle": "title",
+}
+ASSIGNMENT = {
+    "assignmentId": "id",
+    "bookId": "book.id",
+    "bookName": "book.name",
+    "moduleName": "book.module.name",
+    "isTest": "book.is_test",
+    "assignDate": "assign_date",
+    "startDate": "start_date",
+    "endDate": "end_date",
+    "submitDate": "submit_date",
+    "status": "status",
+    "attempt": "attempt",
+    "score": "score",
+    "withdrawDate": "withdraw_date",
+}
+ANSWER_SET = {
+    "answerSetId": "id",
+    "saveType": "save_type",
+    "answerSetAttempt": "attempt",
+    "revision": "revision",
+    "answerSetSubmitDate": "submit_date",
+    "answerSetScore": "score",
+}
+ANSWER = {"position": "position", "questionText": "question_text", "answer": "answer"}
+FEEDBACK = {"feedbackText": "text", "feedbackScore": "score", "feedbackSubmitDate": "submit_date"}
+LEVELS = (CLIENT, SESSION, ASSIGNMENT, ANSWER_SET, ANSWER, FEEDBACK)
+HEADER = tuple(name for columns in LEVELS for name in columns)
 
-NO_ANSWER: tuple[None, ...] = (None,) * 3
-NO_SET: tuple[None, ...] = (None,) * 6
-NO_FEEDBACK: tuple[None, ...] = (None,) * 3
+FORMULA = tuple("=+-@＝＋－＠")  # first characters of a formula; some spreadsheets accept the wide forms too
+BREAK = ("\t", "\r", "\n")  # some spreadsheets begin the next cell at these characters
+PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?")
 
 
 class CsvDocument:
-    """RFC 4180: a header, lines that end in CR LF, quotes where they are needed. Not told: sessions without
-    assignments, reminders and events; those are in the JSON document."""
+    """RFC 4180: a header, lines that end in CR LF, quotes where they are needed.
+
+    Sessions without assignments, reminders and events are in the JSON document only.
+    """
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self.write = write
-        self.client: tuple[Any, ...] = ()
+        self.client: Data = {}
 
     def begin(self, client: Data) -> None:
-        self.client = (client["id"], client["name"])
+        self.client = client
         self.write(as_csv([HEADER]))
 
     def add_session(self, session: Data) -> None:
-        of_session = (
-            *self.client,
-            session["caregiver_id"],
-            session["caregiver_name"],
-            session["id"],
-            session["title"],
-        )
         for assignment in session["assignments"]:
-            rows = [(*of_session, *of_assignment(assignment), *row) for row in rows_of(assignment)]
-            self.write(as_csv(rows))
+            self.write(as_csv(map(values_of, rows_of(self.client, session, assignment))))
 
     def end(self, events: Iterable[Data]) -> None: ...
 
 
-def rows_of(assignment: Data) -> Iterable[tuple[Any, ...]]:
-    """One per answer; what has none still has its row."""
-    for answer_set in assignment["answer_sets"]:
-        feedbacks = [of_feedback(feedback) for feedback in answer_set["feedbacks"]]
-        feedback = feedbacks[0] if feedbacks else NO_FEEDBACK  # there is one at the most
-        answers = [of_answer(answer) for answer in answer_set["answers"]]
-        for answer in answers or [NO_ANSWER]:
-            yield (*of_answer_set(answer_set), *answer, *feedback)
-    if not assignment["answer_sets"]:
-        yield (*NO_SET, *NO_ANSWER, *NO_FEEDBACK)
+def rows_of(client: Data, session: Data, assignment: Data) -> Iterable[tuple[Data, ...]]:
+    """One row per answer; an assignment or answer set without answers has one row with empty cells."""
+    for answer_set in assignment["answer_sets"] or [{}]:
+        feedback: Data = next(iter(answer_set.get("feedbacks", ())), {})  # an answer set has at most one
+        for answer in answer_set.get("answers") or [{}]:
+            yield client, session, assignment, answer_set, answer, feedback
 
 
-def of_assignment(assignment: Data) -> tuple[Any, ...]:
-    return (
-        assignment["id"],
-        assignment["book_id"],
-        assignment["book_name"],
-        assignment["module_name"],
-        assignment["is_test"],
-        assignment["assign_date"],
-        assignment["start_date"],
-        assignment["end_date"],
-        assignment["submit_date"],
-        assignment["status"],
-        assignment["attempt"],
-        assignment["score"],
-        assignment["withdraw_date"],
-    )
+def values_of(rows: tuple[Data, ...]) -> list[Any]:
+    return [row.get(name) for columns, row in zip(LEVELS, rows, strict=True) for name in columns.values()]
 
 
-def of_answer_set(answer_set: Data) -> tuple[Any, ...]:
-    return (
-        answer_set["id"],
-        answer_set["save_type"],
-        answer_set["attempt"],
-        answer_set["revision"],
-        answer_set["submit_date"],
-        answer_set["score"],
-    )
-
-
-def of_answer(answer: Data) -> tuple[Any, ...]:
-    return (answer["position"], answer["question_text"], answer["answer"])
-
-
-def of_feedback(feedback: Data) -> tuple[Any, ...]:
-    return (feedback["text"], feedback["score"], feedback["submit_date"])
-
-
-def as_csv(rows: Iterable[tuple[Any, ...]]) -> str:
+def as_csv(rows: Iterable[Iterable[Any]]) -> str:
     text = StringIO(newline="")
     csv.writer(text, lineterminator="\r\n").writerows([cell(value) for value in row] for row in rows)
     return text.getvalue()
@@ -115,11 +95,11 @@ def cell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
-        return rfc3339(value) or ""
-    return defused(value) if isinstance(value, str) else str(value)
+        return value.isoformat().replace("+00:00", "Z")
+    return without_formula(value) if isinstance(value, str) else str(value)
 
 
-def defused(text: str) -> str:
-    """A spreadsheet shows what stands behind an apostrophe as text, instead of running it as a formula."""
+def without_formula(text: str) -> str:
+    """Prefixes a formula with an apostrophe, so that a spreadsheet shows it as text."""
     is_formula = text.lstrip().startswith(FORMULA) and not PLAIN_NUMBER.fullmatch(text)
     return "'" + text if is_formula or text.startswith(BREAK) else text

@@ -1,1 +1,1 @@
-"""What the operator does with a database: migrate it, fill it, keep its accounts, check its kept numbers."""
+"""Operator commands on a database: migrations, imports, accounts, backups and erasure."""

@@ -1,4 +1,4 @@
-"""People and their accounts, as the operator keeps them: seldom written, so by SQLModel."""
+"""Accounts of caregivers and clients. They change rarely, so these functions use SQLModel."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ async def add_person(tx: AsyncSession, person: Person) -> Person:
 
 
 async def refuse_duplicate(tx: AsyncSession, person: Person) -> None:
-    """Names the value that is taken and its owner. Unique indexes decide between concurrent commands."""
+    """Names the duplicate value and its owner. Unique indexes decide between concurrent commands."""
     table: Any = type(person)
     role = table.__name__.lower()
     same_user = await tx.exec(select(table).where(col(table.user_name) == person.user_name))
@@ -39,7 +39,7 @@ async def refuse_duplicate(tx: AsyncSession, person: Person) -> None:
 
 
 async def list_people(tx: AsyncSession) -> list[Person]:
-    """Everybody who has an account: caregivers, then clients."""
+    """All people with an account: caregivers, then clients."""
     caregivers = select(Caregiver).where(col(Caregiver.user_name).is_not(None)).order_by(col(Caregiver.id))
     clients = select(Client).where(col(Client.user_name).is_not(None)).order_by(col(Client.id))
     return [*(await tx.exec(caregivers)).all(), *(await tx.exec(clients)).all()]
@@ -55,11 +55,11 @@ async def set_disabled(tx: AsyncSession, table: type[Person], user: str, is_disa
 
 
 async def link_person(tx: AsyncSession, table: type[Person], person_id: int, user: str) -> Person:
-    """An account for somebody who is there without one, as after a move."""
+    """Adds an account to an existing person, as after the legacy migration."""
     found: Any = await tx.exec(select(table).where(col(table.id) == person_id))
     person: Person | None = found.one_or_none()
     if person is None:
-        raise AccountRefused("there is nobody of this number in this role")
+        raise AccountRefused("there is no person with this number in this role")
     if isinstance(person, Client) and person.erase_date is not None:
         raise AccountRefused("this client is erased")
     if person.user_name is not None:

@@ -1,106 +1,78 @@
-"""What waits in the database: events, deliveries, and records that are not sealed. Asked by who watches;
-nothing is counted beyond `MOST_COUNTED`, so that a long backlog does not make watching dear."""
+"""The number and the age of waiting events, deliveries and unsealed audit records, for doctor and metrics."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, func, literal, select
+from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.audit.sealing import BEFORE_ALL, FIND_LAST_SEAL, RECORD
-from app.db.reader.entities import known_moment, table_of
-from app.db.sql import DatabaseKind, Operation, Statement, id_parameter
+from app.db.audit.sealing import RECORD, SEAL
+from app.db.reader.entities import as_moment, table_of
+from app.db.sql import DatabaseKind, Operation, Statement
 from app.db.statements.dispatch import is_state
 from app.db.tables import Delivery, DeliveryState, Event
 
-MOST_COUNTED = 10_000
-MOST_LOOKED_AT = 100  # of the deliveries that are next, to find the event that waits longest
+MOST_COUNTED = 10_000  # a long backlog must not make monitoring slow
+MOST_LOOKED_AT = 100  # next deliveries that are searched for the oldest event
 
 EVENT, DELIVERY = table_of(Event), table_of(Delivery)
 
 
-def counted(rows: Select[Any]) -> ClauseElement:
-    return select(func.count()).select_from(rows.limit(MOST_COUNTED).subquery())
-
-
-def waiting_events(kind: DatabaseKind) -> ClauseElement:
-    return counted(select(literal(1)).where(EVENT.c.hand_over_date.is_(None)))
-
-
-def oldest_waiting_event(kind: DatabaseKind) -> ClauseElement:
-    waiting = select(EVENT.c.moment).where(EVENT.c.hand_over_date.is_(None))
-    return waiting.order_by(EVENT.c.moment).limit(1)
-
-
-def waiting_deliveries(kind: DatabaseKind) -> ClauseElement:
-    return counted(select(literal(1)).where(is_state(DELIVERY, DeliveryState.WAITING)))
-
-
-def retried_deliveries(kind: DatabaseKind) -> ClauseElement:
-    again = select(literal(1)).where(is_state(DELIVERY, DeliveryState.WAITING), DELIVERY.c.attempts > 0)
-    return counted(again)
-
-
-def dead_deliveries(kind: DatabaseKind) -> ClauseElement:
-    return counted(select(literal(1)).where(is_state(DELIVERY, DeliveryState.DEAD)))
-
-
-def oldest_waiting_delivery(kind: DatabaseKind) -> ClauseElement:
-    """As far as can be seen from those that are next."""
-    waiting = select(DELIVERY.c.event_id).where(is_state(DELIVERY, DeliveryState.WAITING))
-    nearest = waiting.order_by(DELIVERY.c.next_date).limit(MOST_LOOKED_AT).subquery()
-    return (
-        select(EVENT.c.moment).where(EVENT.c.id.in_(select(nearest.c.event_id))).order_by(EVENT.c.id).limit(1)
-    )
-
-
-def unsealed_records(kind: DatabaseKind) -> ClauseElement:
-    return counted(select(literal(1)).where(RECORD.c.id > id_parameter("after")))
-
-
-def oldest_unsealed_record(kind: DatabaseKind) -> ClauseElement:
-    return select(RECORD.c.moment).where(RECORD.c.id > id_parameter("after")).order_by(RECORD.c.id).limit(1)
-
-
-WAITING_EVENTS = Statement(waiting_events)
-OLDEST_WAITING_EVENT = Statement(oldest_waiting_event)
-WAITING_DELIVERIES = Statement(waiting_deliveries)
-RETRIED_DELIVERIES = Statement(retried_deliveries)
-DEAD_DELIVERIES = Statement(dead_deliveries)
-OLDEST_WAITING_DELIVERY = Statement(oldest_waiting_delivery)
-UNSEALED_RECORDS = Statement(unsealed_records)
-OLDEST_UNSEALED_RECORD = Statement(oldest_unsealed_record)
-
-
 @dataclass(frozen=True)
 class Backlog:
-    """Since when something waits is None where nothing does."""
+    """The moments are None where nothing waits."""
 
     events: int
     events_since: datetime | None
     deliveries: int
-    retried: int  # of them: the webhook did not take them yet
-    dead: int  # given up
+    retried: int  # deliveries with a failed attempt
+    dead: int
     deliveries_since: datetime | None
     unsealed: int
     unsealed_since: datetime | None
 
 
-def looking_at_backlog() -> Operation[Backlog]:
-    last = yield FIND_LAST_SEAL, {}
-    after = {"after": last[0][1] if last else BEFORE_ALL.last_record_id}
-    return Backlog(
-        (yield WAITING_EVENTS, {})[0][0],
-        moment_in((yield OLDEST_WAITING_EVENT, {})),
-        (yield WAITING_DELIVERIES, {})[0][0],
-        (yield RETRIED_DELIVERIES, {})[0][0],
-        (yield DEAD_DELIVERIES, {})[0][0],
-        moment_in((yield OLDEST_WAITING_DELIVERY, {})),
-        (yield UNSEALED_RECORDS, after)[0][0],
-        moment_in((yield OLDEST_UNSEALED_RECORD, after)),
+def count(*conditions: ColumnElement[bool]) -> ColumnElement[int]:
+    rows = select(literal(1)).where(*conditions).limit(MOST_COUNTED)
+    return select(func.count()).select_from(rows.subquery()).scalar_subquery()
+
+
+def first(rows: Select[Any]) -> ColumnElement[Any]:
+    return rows.limit(1).scalar_subquery()
+
+
+def count_backlog(kind: DatabaseKind) -> ClauseElement:
+    is_new = EVENT.c.hand_over_date.is_(None)
+    is_waiting = is_state(DELIVERY, DeliveryState.WAITING)
+    next_deliveries = select(DELIVERY.c.event_id).where(is_waiting).order_by(DELIVERY.c.next_date)
+    next_events = select(next_deliveries.limit(MOST_LOOKED_AT).subquery().c.event_id)
+    last_sealed = select(SEAL.c.last_record_id).order_by(SEAL.c.id.desc())
+    is_unsealed = RECORD.c.id > func.coalesce(first(last_sealed), 0)
+    return select(
+        count(is_new),
+        first(select(EVENT.c.moment).where(is_new).order_by(EVENT.c.moment)),
+        count(is_waiting),
+        count(is_waiting, DELIVERY.c.attempts > 0),
+        count(is_state(DELIVERY, DeliveryState.DEAD)),
+        first(select(EVENT.c.moment).where(EVENT.c.id.in_(next_events)).order_by(EVENT.c.id)),
+        count(is_unsealed),
+        first(select(RECORD.c.moment).where(is_unsealed).order_by(RECORD.c.id)),
     )
 
 
-def moment_in(rows: list[tuple[datetime | str]]) -> datetime | None:
-    return known_moment(rows[0][0]) if rows else None
+COUNT_BACKLOG = Statement(count_backlog)
+
+
+def reading_backlog() -> Operation[Backlog]:
+    [[events, event, deliveries, retried, dead, delivery, unsealed, record]] = yield COUNT_BACKLOG, {}
+    return Backlog(
+        events,
+        as_moment(event),
+        deliveries,
+        retried,
+        dead,
+        as_moment(delivery),
+        unsealed,
+        as_moment(record),
+    )

@@ -1,4 +1,4 @@
-"""Copies the embedded database into one file while others read and write it, and checks the copy."""
+"""Copies the SQLite database into one file while other processes use it, and checks the copy."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -8,20 +8,20 @@ from pathlib import Path
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite, connect_sqlite
 
-PAGES_AT_ONCE = 1000  # between two looks at the progress, and at Ctrl-C
+PAGES_AT_ONCE = 1000  # between two reports of the progress, and checks for Ctrl-C
 
-Progress = Callable[[int, int], None]  # pages that are copied, and all there are
+Progress = Callable[[int, int], None]  # copied pages, and all pages
 
 
 def copy_sqlite(path: Path, copy: Path, progress: Progress) -> None:
-    """What was committed when this begins, and nothing that comes later. The copy is an empty file before."""
+    """Copies the state at the start into `copy`, which must be an empty file."""
     check_sqlite(path)
     try:
         with closing(connect_sqlite(path)) as source, closing(sqlite3.connect(copy)) as target:
-            target.execute("PRAGMA journal_mode = OFF")  # nobody needs half a copy
-            target.execute("PRAGMA synchronous = OFF")  # who asked for it syncs it once, as a whole
-            # One snapshot for all steps: without it, each commit of others would have the copying begin anew.
-            # It holds up nobody; only the write-ahead log is not emptied meanwhile.
+            target.execute("PRAGMA journal_mode = OFF")  # an incomplete copy is useless
+            target.execute("PRAGMA synchronous = OFF")  # the caller syncs the whole file once
+            # One snapshot for all steps: without it, each commit of another process would restart the copy.
+            # It blocks no other process, but the write-ahead log grows meanwhile.
             source.execute("BEGIN")
             source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             source.backup(
@@ -41,7 +41,7 @@ def check_copy(copy: Path) -> None:
 
 @contextmanager
 def opened_copy(copy: Path) -> Iterator[sqlite3.Connection]:
-    """The file as it is: opened the ordinary way it would be given a log beside it."""
+    """Opens the file read-only and immutable, so that SQLite creates no log beside it."""
     with closing(sqlite3.connect(f"{copy.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         yield connection
 

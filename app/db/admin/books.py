@@ -1,4 +1,4 @@
-"""The catalogue as the operator keeps it: modules and books added, replaced, retired and restored."""
+"""Catalogue commands: add, replace, retire and restore modules and books."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from app.db.admin.importing import MOST_MISTAKES, ImportRefused, Mistake, number_on
+from app.db.admin.importing import MOST_MISTAKES, ImportRefused, Mistake, set_next_id
 from app.db.admin.questions import QUESTION_COLUMNS, QuestionRow, read_questions
 from app.db.admin.records import Problem, Record
 from app.db.reader.entities import as_moment
@@ -22,15 +22,15 @@ from app.db.statements.books import (
     DROP_WORDS,
     FIND_ASSIGNED,
     FIND_BARE,
-    HOLD_BOOKS,
-    KNOW_MODULES,
+    FIND_MODULES,
+    LOCK_BOOKS,
     RESTORE_BOOK,
     RETIRE_BOOK,
 )
 from app.db.tables import Book, Module
 from app.db.words import words_of
 
-NUMBER_ON = {"module": number_on(Module), "book": number_on(Book)}
+SET_NEXT_ID = {"module": set_next_id(Module), "book": set_next_id(Book)}
 
 
 class NoSuchBook(Exception):
@@ -40,7 +40,7 @@ class NoSuchBook(Exception):
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one line."""
+    """The result of one line."""
 
     is_new: bool
     kind: str
@@ -53,7 +53,7 @@ class Change:
 
 @dataclass
 class Line:
-    """A module, or a book; without an id it gets the next number."""
+    """A module or a book; the database assigns an id if there is none."""
 
     number: int
     kind: str
@@ -69,7 +69,7 @@ class Line:
 
 
 def read_lines(lines: Iterable[str | bytes]) -> tuple[list[Line], list[Mistake]]:
-    """The lines that can be read, and what is wrong with the first of the others."""
+    """The valid lines, and the first mistakes of the other lines."""
     read, mistakes = [], []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -103,17 +103,17 @@ def read_line(number: int, line: str | bytes) -> Line:
 
 
 def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
-    """A known id is replaced, unless the book was ever assigned; one without questions may then be given
-    them, and nothing else. Raises ImportRefused: nothing is changed."""
+    """Adds or replaces modules and books. A book that was ever assigned cannot be replaced, but questions can
+    be added if it has none. Raises ImportRefused and then changes nothing."""
     read, mistakes = read_lines(lines)
     named: Values = {"books": [line.id for line in read if line.kind == "book" and line.id is not None]}
     known = {
-        "module": {row[0] for row in (yield KNOW_MODULES, {})},
-        "book": {row[0] for row in (yield HOLD_BOOKS, named)},
+        "module": {row[0] for row in (yield FIND_MODULES, {})},
+        "book": {row[0] for row in (yield LOCK_BOOKS, named)},
     }
     assigned = {row[0] for row in (yield FIND_ASSIGNED, named)}
     bare = {tuple(row) for row in (yield FIND_BARE, named)}
-    is_module_certain = not mistakes  # a line that could not be read may have been one
+    is_module_certain = not mistakes  # an invalid line may be a module
     mistakes += check_lines(read, known["module"] if is_module_certain else None, assigned, bare)
     if mistakes:
         raise ImportRefused(sorted(mistakes))
@@ -121,9 +121,9 @@ def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
     yield DROP_WORDS, named
     yield DROP_QUESTIONS, named
     changes = {}
-    for line in sorted(read, key=lambda line: line.id is None):  # no new number meets one that is given here
+    for line in sorted(read, key=lambda line: line.id is None):  # so that no new id equals a given one
         is_new = line.id not in known[line.kind]
-        changes[line.number] = Change(is_new, line.kind, (yield from keep(line, is_new)), line.name)
+        changes[line.number] = Change(is_new, line.kind, (yield from storing_line(line, is_new)), line.name)
     return [changes[line.number] for line in read]
 
 
@@ -148,8 +148,8 @@ def check_lines(
             yield line.mistake("id", f"{line.id} is a book that was assigned, and stays as it was assigned")
 
 
-def keep(line: Line, is_new: bool) -> Operation[int]:
-    """The id under which the line is kept."""
+def storing_line(line: Line, is_new: bool) -> Operation[int]:
+    """Stores the line and returns its id."""
     values: Values = {
         "id": line.id,
         "name": line.name,
@@ -164,7 +164,7 @@ def keep(line: Line, is_new: bool) -> Operation[int]:
         row_id = (yield ADD[line.kind], values)[0][0]
     else:
         yield ADD_NUMBERED[line.kind], values
-        yield NUMBER_ON[line.kind], {}
+        yield SET_NEXT_ID[line.kind], {}
     assert row_id is not None
     if line.questions is not None:
         yield Bulk("book_word", ("word", "book_id"), [(word, row_id) for word in words_of(line.name)])
@@ -173,7 +173,7 @@ def keep(line: Line, is_new: bool) -> Operation[int]:
 
 
 def retiring(book_id: int, now: datetime) -> Operation[None]:
-    """From here on it is not assigned anew; a book that is retired already stays so since then."""
+    """Prevents new assignments of the book; a retired book keeps its date."""
     if not (yield RETIRE_BOOK, {"id": book_id, "now": now}):
         raise NoSuchBook(book_id)
 
@@ -202,7 +202,7 @@ def showing(book_id: int, now: datetime) -> Operation[Row]:
 
 
 def as_record(book: Row) -> dict[str, Any]:
-    """The book as the line that `books import` reads; what need not be said is not."""
+    """The book as a line that `books import` reads, without null members."""
     record = {
         "kind": "book",
         "id": book.id,

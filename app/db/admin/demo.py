@@ -1,4 +1,4 @@
-"""A small readable world for the first minute, the page's examples and the documentation."""
+"""Demo data for the quickstart, the examples of the landing page and the documentation."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ Record = dict[str, Any]
 
 
 def demo_lines(now: datetime) -> Iterator[bytes]:
-    """The world in the lines that `import` reads, its dates around `now`."""
+    """The demo data as lines that `import` reads, with dates around `now`."""
     for record in (*people(), *catalogue(), *care(now.replace(minute=0, second=0, microsecond=0))):
         yield orjson.dumps(record)
 
@@ -164,12 +164,12 @@ def assignment(
     }
 
 
-def answers(number: int, assignment: int, submitted: datetime, *said: tuple[str, str]) -> Record:
+def answers(number: int, assignment: int, submitted: datetime, *given: tuple[str, str]) -> Record:
     return {
         "kind": "answer_set",
         "id": number,
         "assignmentId": assignment,
         "saveType": "FINAL",
         "submitDate": submitted,
-        "answers": [{"questionText": question, "answer": answer} for question, answer in said],
+        "answers": [{"questionText": question, "answer": answer} for question, answer in given],
     }

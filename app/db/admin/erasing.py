@@ -1,4 +1,4 @@
-"""Erases a client, in the tables and then in the files under them (docs/decisions/0018)."""
+"""Erases a client in the tables and then in the database files (docs/decisions/0018)."""
 
 import asyncio
 import sqlite3
@@ -28,27 +28,27 @@ from app.db.sql import (
 from app.db.statements.erasing import (
     BLANK_ANSWERS,
     BLANK_FEEDBACKS,
+    CLEAR_RESPONSES,
+    CLEAR_WEBHOOK_ANSWERS,
     DROP_DRAFT_ANSWERS,
     DROP_DRAFTS,
     ERASE_CLIENT,
     ERASE_SESSIONS,
-    FIND_TOLD,
-    FORGET_DELIVERIES,
-    FORGET_KEPT_ANSWERS,
-    HOLD_CLIENT,
-    HOLD_KEPT_ANSWERS,
-    HOLD_SESSIONS,
+    FIND_ERASED_SESSIONS,
+    LOCK_CLIENT,
+    LOCK_IDEMPOTENCY_KEYS,
+    LOCK_SESSIONS_OF_CLIENT,
     SKIP_REMINDERS,
 )
 from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.tables import Actor, Client, EventKind
 
-WRITTEN = "client, session, reminder, answer_set, answer, feedback, delivery, kept_answer"
+CHANGED_TABLES = "client, session, reminder, answer_set, answer, feedback, delivery, kept_answer"
 
 
 @dataclass(frozen=True)
 class Erased:
-    """How much of what an erasing found, and in whose care."""
+    """The caregivers of the erased client, and the number of erased rows."""
 
     caregivers: list[int]
     sessions: int
@@ -73,7 +73,7 @@ FIND_CLIENT = Statement(find_client)
 
 
 def finding_client(user: str | None, client_id: int | None) -> Operation[Named]:
-    """By the name of the account, or by the number, which is left when the name is gone."""
+    """Finds a client by user name, or by id, which remains after the erasure."""
     found = yield FIND_CLIENT, {"user": user, "client": client_id}
     if not found:
         raise AccountRefused("there is no such client")
@@ -93,16 +93,16 @@ def finding_erased() -> Operation[list[tuple[int, datetime]]]:
 
 
 def erasing(client_id: int, now: datetime) -> Operation[Erased]:
-    """The whole change in one transaction. Done again it finds what came since, and tells of that alone."""
+    """Erases in one transaction. A repetition erases later data and adds events for new sessions only."""
     values: Values = {"client": client_id, "now": now}
-    yield HOLD_KEPT_ANSWERS, values  # first: a change that claims a key locks in the same order
-    yield HOLD_CLIENT, values
+    yield LOCK_IDEMPOTENCY_KEYS, values  # first, because a change that claims a key locks in the same order
+    yield LOCK_CLIENT, values
     sessions: dict[int, list[int]] = defaultdict(list)
-    for session_id, caregiver_id in (yield HOLD_SESSIONS, values):
+    for session_id, caregiver_id in (yield LOCK_SESSIONS_OF_CLIENT, values):
         sessions[caregiver_id].append(session_id)
     related = {row[0] for row in (yield CAREGIVERS_OF_CLIENT, values)}
     values["caregivers"] = sorted({*related, *sessions})
-    told = {row[0] for row in (yield FIND_TOLD, values)}
+    notified = {row[0] for row in (yield FIND_ERASED_SESSIONS, values)}
 
     yield ERASE_CLIENT, values
     yield ERASE_SESSIONS, values
@@ -111,12 +111,12 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
     drafts = yield DROP_DRAFTS, values
     answers = yield BLANK_ANSWERS, values
     feedbacks = yield BLANK_FEEDBACKS, values
-    yield FORGET_KEPT_ANSWERS, values
-    yield FORGET_DELIVERIES, values
-    said = {**values, "event": EventKind.CLIENT_ERASED, "actor": Actor.SERVICE}
+    yield CLEAR_RESPONSES, values
+    yield CLEAR_WEBHOOK_ANSWERS, values
+    event = {**values, "event": EventKind.CLIENT_ERASED, "actor": Actor.SERVICE}
     for caregiver_id, of_caregiver in sessions.items():
-        untold = [session_id for session_id in of_caregiver if session_id not in told]
-        yield INSERT_SESSION_EVENTS, {**said, "caregiver": caregiver_id, "sessions": untold}
+        new = [session_id for session_id in of_caregiver if session_id not in notified]
+        yield INSERT_SESSION_EVENTS, {**event, "caregiver": caregiver_id, "sessions": new}
     return Erased(
         values["caregivers"],
         sum(map(len, sessions.values())),
@@ -126,11 +126,11 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
     )
 
 
-# --- the files under the tables -------------------------------------------------------------------
+# --- database files -------------------------------------------------------------------------------
 
 
 async def clean(url: str, client_id: int) -> None:
-    """Takes what was erased out of the files too, as far as the database does that when it is told to."""
+    """Removes the erased data from the database files, as far as the database supports it."""
     try:
         if url.startswith("sqlite:///"):
             await asyncio.to_thread(clean_sqlite, sqlite_path(url))
@@ -146,7 +146,7 @@ async def clean(url: str, client_id: int) -> None:
 
 
 def clean_sqlite(path: Path) -> None:
-    """Pages that were rewritten long ago may hold a copy, and so does the log until it is emptied."""
+    """Old pages and the write-ahead log may contain copies of the erased data."""
     with closing(connect_sqlite(path)) as connection:
         connection.execute("VACUUM")
         is_busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
@@ -157,6 +157,6 @@ def clean_sqlite(path: Path) -> None:
 async def clean_postgres(url: str) -> None:
     connection = await connect_postgres(url)
     try:
-        await connection.execute(f"VACUUM {WRITTEN}")
+        await connection.execute(f"VACUUM {CHANGED_TABLES}")
     finally:
         await connection.close()

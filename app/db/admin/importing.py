@@ -1,4 +1,4 @@
-"""Reads a world from JSON Lines into the tables: numeric ids kept, all of it or nothing."""
+"""Imports data from JSON Lines in one transaction, with the ids of the file."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from sqlalchemy.sql.elements import ClauseElement
 from app.db.admin.records import Consequence, Problem
 from app.db.admin.world import COLUMNS, World
 from app.db.reader.entities import Table, is_final, table_of
-from app.db.session_counters import LOCK_SESSIONS, SET_KEPT
+from app.db.session_counters import LOCK_SESSIONS, RECOMPUTE_COUNTERS
 from app.db.sql import INSERT, DatabaseKind, Operation, Statement, among
 from app.db.statements.homework import MARK_BOOKS_ASSIGNED
 from app.db.tables import (
@@ -29,12 +29,12 @@ from app.db.tables import (
 
 SESSION_ID = COLUMNS[Assignment].index("session_id")
 
-ROWS_HELD = 50_000  # rows gathered before they are handed to the database
+MAX_ROWS_IN_MEMORY = 50_000  # rows collected before they are inserted
 
 NUMBERED = (Caregiver, Client, Module, Book, Question, Session, Assignment, Reminder, AnswerSet)
 
 
-MOST_MISTAKES = 20  # that one refusal lists; reading stops there
+MOST_MISTAKES = 20  # maximum in one refusal; reading stops there
 
 
 class Mistake(NamedTuple):
@@ -48,10 +48,12 @@ class ImportRefused(Exception):
 
     def __init__(self, mistakes: Sequence[Mistake], file: str = "") -> None:
         place = file and f"{file}, "
-        said = [f"{place}line {line}: {member} {reason}" for line, member, reason in mistakes[:MOST_MISTAKES]]
+        lines = [
+            f"{place}line {line}: {member} {reason}" for line, member, reason in mistakes[:MOST_MISTAKES]
+        ]
         if len(mistakes) >= MOST_MISTAKES:
-            said.append(f"there may be more than these {MOST_MISTAKES} mistakes")
-        super().__init__("\n".join(said))
+            lines.append(f"there may be more than these {MOST_MISTAKES} mistakes")
+        super().__init__("\n".join(lines))
         self.mistakes = mistakes
 
     @classmethod
@@ -59,12 +61,12 @@ class ImportRefused(Exception):
         return cls(refusal.mistakes, file)
 
 
-def know(table: Table, *columns: str) -> Statement:
+def find_columns(table: Table, *columns: str) -> Statement:
     return Statement(lambda kind: select(*(table_of(table).c[name] for name in columns)))
 
 
 def relate(kind: DatabaseKind) -> ClauseElement:
-    """The caregiver and the client of each of `sessions`; another transaction may add the same ones."""
+    """Adds the relationships of `sessions`, which another transaction may add too."""
     session = table_of(Session).c
     rows = (
         select(session.client_id, session.caregiver_id).where(among(session.id, "sessions", kind)).distinct()
@@ -73,76 +75,79 @@ def relate(kind: DatabaseKind) -> ClauseElement:
     return added.on_conflict_do_nothing()  # type: ignore[no-any-return]
 
 
-def number_on(table: Table) -> Statement:
-    """The next id the database gives is behind those that were given here; SQLite sees to that itself."""
+def set_next_id(table: Table) -> Statement:
+    """Sets the next id after the imported ids; SQLite does this itself."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
         if kind == "sqlite":
             return text("SELECT 1")
         name = table_of(table).name
         sequence = cast(func.pg_get_serial_sequence(literal(name), literal("id")), REGCLASS)
-        given = func.coalesce(func.pg_sequence_last_value(sequence), 0)  # of rows that are gone, maybe
+        given = func.coalesce(func.pg_sequence_last_value(sequence), 0)  # may belong to a deleted row
         newest = func.coalesce(func.max(table_of(table).c.id), 0)
         return select(func.setval(sequence, func.greatest(newest, given) + 1, false()))
 
     return Statement(build)
 
 
-KNOW_PEOPLE: dict[Table, Statement] = {table: know(table, "id", "user_name") for table in (Caregiver, Client)}
-ANYBODY = (
+FIND_PEOPLE: dict[Table, Statement] = {
+    table: find_columns(table, "id", "user_name") for table in (Caregiver, Client)
+}
+ANY_PERSON = (
     Statement(lambda kind: select(table_of(Caregiver).c.id).limit(1)),
     Statement(lambda kind: select(table_of(Client).c.id).limit(1)),
 )
-KNOW_OPPT_IDS = know(Client, "oppt_id")
-KNOW_MODULES = know(Module, "id")
-KNOW_BOOKS = know(Book, "id", "is_test")
-KNOW_CARE: dict[Table, Statement] = {
-    table: know(table, "id", "caregiver_id", "client_id") for table in (Session, Assignment, AnswerSet)
+FIND_OPPT_IDS = find_columns(Client, "oppt_id")
+FIND_MODULES = find_columns(Module, "id")
+FIND_BOOKS = find_columns(Book, "id", "is_test")
+FIND_CARE: dict[Table, Statement] = {
+    table: find_columns(table, "id", "caregiver_id", "client_id")
+    for table in (Session, Assignment, AnswerSet)
 }
-KNOW_ATTEMPTS = know(Assignment, "id", "attempt", "status", "book_id", "score")
-KNOW_SUBMITTED = Statement(
+FIND_ATTEMPTS = find_columns(Assignment, "id", "attempt", "status", "book_id", "score")
+FIND_SUBMITTED = Statement(
     lambda kind: select(table_of(AnswerSet).c.assignment_id, table_of(AnswerSet).c.attempt).where(
         is_final(table_of(AnswerSet))
     )
 )
-KNOW_DRAFTED = Statement(
+FIND_DRAFTED = Statement(
     lambda kind: select(table_of(AnswerSet).c.assignment_id).where(~is_final(table_of(AnswerSet)))
 )
 RELATE = Statement(relate)
-NUMBER_ON = [number_on(table) for table in NUMBERED]
+SET_NEXT_ID = [set_next_id(table) for table in NUMBERED]
 
 
-def existing_world() -> Operation[World]:
+def reading_world() -> Operation[World]:
     world = World()
-    for table, statement in KNOW_PEOPLE.items():
+    for table, statement in FIND_PEOPLE.items():
         for row_id, user_name in (yield statement, {}):
             world.known[table][row_id] = None
             world.unique[table_of(table).name].add(user_name)
-    world.unique["opptId"] = {row[0] for row in (yield KNOW_OPPT_IDS, {})}
-    world.known[Module] = {row[0]: None for row in (yield KNOW_MODULES, {})}
-    for book_id, is_test in (yield KNOW_BOOKS, {}):
+    world.unique["opptId"] = {row[0] for row in (yield FIND_OPPT_IDS, {})}
+    world.known[Module] = {row[0]: None for row in (yield FIND_MODULES, {})}
+    for book_id, is_test in (yield FIND_BOOKS, {}):
         world.known[Book][book_id] = None
         if is_test:
             world.tests.add(book_id)
-    for table, statement in KNOW_CARE.items():
+    for table, statement in FIND_CARE.items():
         world.known[table] = {row[0]: (row[1], row[2]) for row in (yield statement, {})}
-    for row_id, attempt, status, book_id, score in (yield KNOW_ATTEMPTS, {}):
+    for row_id, attempt, status, book_id, score in (yield FIND_ATTEMPTS, {}):
         world.attempts[row_id] = (attempt, status, world.counted(book_id, score))
-    world.submitted = {(row[0], row[1]) for row in (yield KNOW_SUBMITTED, {})}
-    world.drafted = {row[0] for row in (yield KNOW_DRAFTED, {})}
+    world.submitted = {(row[0], row[1]) for row in (yield FIND_SUBMITTED, {})}
+    world.drafted = {row[0] for row in (yield FIND_DRAFTED, {})}
     return world
 
 
 def is_empty() -> Operation[bool]:
-    """Nobody has entered yet."""
-    for statement in ANYBODY:
+    """Are there no caregivers and no clients?"""
+    for statement in ANY_PERSON:
         if (yield statement, {}):
             return False
     return True
 
 
 def importing(lines: Iterable[str | bytes]) -> Operation[dict[str, int]]:
-    """How many of each kind were loaded. Raises ImportRefused, and then nothing is."""
+    """Returns the number of imported lines of each kind. Raises ImportRefused and then imports nothing."""
     numbered = enumerate(lines, 1)
     return (yield from importing_records((number, line) for number, line in numbered if line.strip()))
 
@@ -150,8 +155,8 @@ def importing(lines: Iterable[str | bytes]) -> Operation[dict[str, int]]:
 def importing_records(
     records: Iterable[tuple[int, str | bytes | dict[str, Any]]],
 ) -> Operation[dict[str, int]]:
-    """The same of what need not be read first; each with the line that it stands on."""
-    world = yield from existing_world()
+    """The same for records with their line numbers, parsed or not."""
+    world = yield from reading_world()
     counts: dict[str, int] = defaultdict(int)
     mistakes: list[Mistake] = []
     for number, record in records:
@@ -163,25 +168,25 @@ def importing_records(
             mistakes.append(Mistake(number, problem.member, problem.reason))
             if len(mistakes) == MOST_MISTAKES:
                 break
-        if sum(map(len, world.rows.values())) >= ROWS_HELD:
+        if sum(map(len, world.rows.values())) >= MAX_ROWS_IN_MEMORY:
             if mistakes:
-                world.hand_over()  # nothing is imported any more; the rows only take memory
+                world.take_rows()  # frees the rows, because nothing will be imported
             else:
-                yield from handing_over(world)
+                yield from inserting_rows(world)
     if mistakes:
         raise ImportRefused(mistakes)
-    yield from handing_over(world)
+    yield from inserting_rows(world)
     sessions = {"sessions": sorted(world.sessions)}
     yield RELATE, sessions
-    yield SET_KEPT, sessions
+    yield RECOMPUTE_COUNTERS, sessions
     yield MARK_BOOKS_ASSIGNED, {"books": sorted(world.books)}
-    for statement in NUMBER_ON:
+    for statement in SET_NEXT_ID:
         yield statement, {}
     return dict(counts)
 
 
-def handing_over(world: World) -> Operation[None]:
-    """Sessions are locked before their assignments are added, as every other change of them does."""
+def inserting_rows(world: World) -> Operation[None]:
+    """Locks the sessions before it adds their assignments, in the order of every other change."""
     yield LOCK_SESSIONS, {"sessions": sorted({row[SESSION_ID] for row in world.rows[Assignment]})}
-    for bulk in world.hand_over():  # noqa: UP028 (a list cannot be sent the rows)
+    for bulk in world.take_rows():  # noqa: UP028 (a list cannot be sent the rows)
         yield bulk

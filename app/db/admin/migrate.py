@@ -1,4 +1,4 @@
-"""Brings a database to the newest tables, and tells whether it is there."""
+"""Migrates a database to the newest schema version."""
 
 import sqlite3
 from functools import cache
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 FOLDER = Path(__file__).parent.parent / "migrations"
-MIGRATE_LOCK = 4_207_190_211  # of one database: a second `migrate` waits for the first
+MIGRATE_LOCK = 4_207_190_211  # an advisory lock: a second `migrate` waits for the first
 NEWER_ADVICE = (
     "start the newer version again, or restore the backup from before the upgrade "
     '(docs/upgrading.md, "Rolling back")'
@@ -25,7 +25,7 @@ VERSION = Statement(lambda kind: text("SELECT version_num FROM alembic_version")
 
 
 def config(connection: Connection | None = None) -> "Config":
-    from alembic.config import Config  # Alembic takes long to load, and every process asks for the versions
+    from alembic.config import Config  # imported here because Alembic loads slowly
 
     found = Config()
     found.set_main_option("script_location", str(FOLDER))
@@ -35,7 +35,7 @@ def config(connection: Connection | None = None) -> "Config":
 
 @cache
 def newest_version() -> str:
-    """By the names of the files, which are numbered."""
+    """From the names of the files, which begin with the version."""
     return max(path.name.partition("_")[0] for path in (FOLDER / "versions").glob("*.py"))
 
 
@@ -45,11 +45,11 @@ def stored_version() -> Operation[str | None]:
 
 
 async def migrate(url: str) -> str | None:
-    """Returns the version that the tables had before; None where there were none."""
+    """Returns the previous version, or None if there were no tables."""
     if url.startswith("sqlite:///"):
         make_sqlite_file(sqlite_path(url))
     else:
-        await (await open_database(url, 1)).close()  # which says in a sentence what is wrong with it
+        await (await open_database(url, 1)).close()  # raises DatabaseError if it cannot be opened
     async with connected(url) as connection:
         return await connection.run_sync(upgrade)
 
@@ -58,7 +58,7 @@ def upgrade(connection: Connection) -> str | None:
     from alembic import command
     from alembic.runtime.migration import MigrationContext
 
-    if connection.dialect.name == "postgresql":  # SQLite has one writer, and this one has begun
+    if connection.dialect.name == "postgresql":  # on SQLite the transaction has locked the database
         connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATE_LOCK})"))
     before = MigrationContext.configure(connection).get_current_revision()
     refuse_newer(before)
@@ -67,7 +67,7 @@ def upgrade(connection: Connection) -> str | None:
 
 
 def refuse_newer(version: str | None) -> None:
-    """Tables are never migrated back: this version cannot know what a newer one stores in them."""
+    """Tables are never migrated back, because this version does not know the newer schema."""
     if is_newer(version):
         raise DatabaseError(
             f"the tables are those of a newer version, {version}, and this version knows them up to "

@@ -1,4 +1,4 @@
-"""SQLAlchemy's own way to the database, for what is seldom: migrations and accounts."""
+"""SQLAlchemy engines and sessions, for migrations and accounts."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,13 +13,13 @@ from app.db.drivers.sqlite import prepare_sqlite
 
 def make_engine(url: str) -> AsyncEngine:
     if not url.startswith("sqlite:///"):
-        # asyncpg reads the address itself, as it does when serving: SQLAlchemy knows other parameters in it.
+        # asyncpg parses the address, as in the driver: SQLAlchemy supports other parameters.
         return create_async_engine("postgresql+asyncpg://", async_creator=lambda: connect_postgres(url))
     engine = create_async_engine(f"sqlite+aiosqlite:///{url.removeprefix('sqlite:///')}")
 
     @event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, _: Any) -> None:
-        connection.isolation_level = None  # transactions begin below, not where the driver guesses
+        connection.isolation_level = None  # transactions begin explicitly below
         prepare_sqlite(connection)
 
     @event.listens_for(engine.sync_engine, "begin")

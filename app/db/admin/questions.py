@@ -1,4 +1,4 @@
-"""Reads the questions of a book from its line; what could not be answered, or not scored, is refused."""
+"""Reads the questions of a book, and rejects questions that cannot be answered or scored."""
 
 from math import isfinite
 from typing import Any
@@ -12,11 +12,11 @@ QUESTION_COLUMNS = (
     "book_id", "position", "text", "kind", "options", "is_required", "minimum", "maximum", "weights",
 )  # fmt: skip
 CHOSEN = (QuestionKind.SINGLE_CHOICE, QuestionKind.MULTIPLE_CHOICE, QuestionKind.SCALE)
-MOST_QUESTIONS = 500  # as many as can be answered at once
+MOST_QUESTIONS = 500  # the maximum number of answers in one request
 LARGEST_WEIGHT = 1_000_000
-LARGEST_SCORE = 2**31 - 1  # what a column of scores holds
+LARGEST_SCORE = 2**31 - 1  # the maximum of the score columns
 
-QuestionRow = tuple[Any, ...]  # what stands behind the book's id, in the order of the columns
+QuestionRow = tuple[Any, ...]  # the values after the book's id, in the order of the columns
 
 
 def read_questions(book: Record, is_test: bool) -> list[QuestionRow]:
@@ -46,7 +46,7 @@ def as_json(value: object) -> str:
 
 
 def read_options(record: Record, kind: str) -> list[str]:
-    """Answers name options by their text, several of them one per line."""
+    """Answers contain the texts of options, one per line."""
     options = record.texts("options")
     member = record.path + "options"
     if kind in CHOSEN and not options:

@@ -1,4 +1,4 @@
-"""Reads the members of one JSON object, and says which member is wrong and how."""
+"""Validates the members of one JSON object."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from typing import Any
 
 from app.db.tables import is_storable
 
-LARGEST_ID = 2**63 - 2  # one less than what fits: there must be a number behind the newest
+LARGEST_ID = 2**63 - 2  # one less than the maximum, because there must be a next id
 
 
 class Problem(Exception):
@@ -17,11 +17,11 @@ class Problem(Exception):
 
 
 class Consequence(Problem):
-    """The line refers to one that was refused: there is nothing to correct in it."""
+    """The line refers to a rejected line, and may be correct itself."""
 
 
 class Record:
-    """One JSON object, read member by member; what nobody read is a misspelling."""
+    """One JSON object, read member by member; the remaining members are unknown."""
 
     def __init__(self, given: object, path: str = "") -> None:
         if not isinstance(given, dict):
@@ -48,7 +48,7 @@ class Record:
         return self.take(member, "an integer id", is_id, None)  # type: ignore[no-any-return]
 
     def number(self, member: str, least: int) -> int:
-        """An integer, `least` where nothing is said."""
+        """An integer; `least` is the default."""
         kind = f"an integer of at least {least}"
         return self.take(member, kind, lambda v: type(v) is int and least <= v < 2**31, least)  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""Puts a backup in the place of the embedded database (docs/operations.md, Restore)."""
+"""Replaces the SQLite database by a backup (docs/operations.md, Restore)."""
 
 import fcntl
 import sqlite3
@@ -21,7 +21,7 @@ FILES = ("", "-wal", "-shm")
 
 @dataclass
 class Current:
-    """What is read from the replaced database: nothing from a damaged or missing one."""
+    """Values of the replaced database; empty if it is damaged or missing."""
 
     numbers: dict[str, int] | None = None  # the last id of each table
     erased: set[int] = field(default_factory=set)  # clients
@@ -33,7 +33,7 @@ class Current:
 
 
 def check_backup(file: Path) -> None:
-    """Whole, and with tables that this version has or can migrate."""
+    """Rejects a damaged file, and tables that this version cannot migrate."""
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:
         raise DatabaseError(f"{file} has a log beside it, so it is a database in use or a plain copy of one")
@@ -64,13 +64,13 @@ def version_of(file: Path) -> str | None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[Current]:
+def locked_database(path: Path) -> Iterator[Current]:
     """Locks the current database exclusively. Raises DatabaseError while another process has it open."""
     if not path.exists():
         yield Current()
         return
     try:
-        connection = locked(path)
+        connection = lock_file(path)
     except sqlite3.OperationalError as fault:
         if fault.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
             raise in_use(path) from None
@@ -78,7 +78,7 @@ def held(path: Path) -> Iterator[Current]:
     except sqlite3.DatabaseError:
         connection = None
     if connection is None:
-        with held_unread(path) as current:
+        with locked_unreadable(path) as current:
             yield current
         return
     with closing(connection):
@@ -89,8 +89,8 @@ def in_use(path: Path) -> DatabaseError:
     return DatabaseError(f"the database at {path} is in use; stop `serve`, `worker` and other commands first")
 
 
-def locked(path: Path) -> sqlite3.Connection:
-    """Before anything is read: a log that is shared with others by then stays shared."""
+def lock_file(path: Path) -> sqlite3.Connection:
+    """Locks before the first read, because a shared log would stay shared."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0
     )
@@ -106,7 +106,7 @@ def locked(path: Path) -> sqlite3.Connection:
 
 def read_current(connection: sqlite3.Connection, path: Path) -> Current:
     def put_aside(aside: Path) -> None:
-        """As one file, whose log is in it: on closing, SQLite would remove a log by its name."""
+        """Moves the log into the file first, because SQLite removes the log by its name on closing."""
         aside.hardlink_to(path)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA journal_mode = MEMORY")
@@ -145,8 +145,8 @@ def ids_in(connection: sqlite3.Connection, table: str, condition: str) -> set[in
 
 
 @contextmanager
-def held_unread(path: Path) -> Iterator[Current]:
-    """SQLite cannot read it; its files are kept as they are, with the log."""
+def locked_unreadable(path: Path) -> Iterator[Current]:
+    """Locks a file that SQLite cannot read; its files are renamed with the log."""
 
     def put_aside(aside: Path) -> None:
         for log in reversed(FILES):
@@ -167,7 +167,7 @@ def held_unread(path: Path) -> Iterator[Current]:
 
 
 def leave_gap(part: Path) -> None:
-    """Also in tables that had no row yet at the time of the backup."""
+    """Raises the next id of every table, also of tables without rows."""
     with closing(connect_sqlite(part)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         numbered = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'"
@@ -182,7 +182,7 @@ def leave_gap(part: Path) -> None:
 def people_to_treat_again(
     part: Path, current: Current, erased: set[int]
 ) -> tuple[list[int], dict[str, list[int]]]:
-    """Clients to erase again, and people to disable again: as far as the backup has them otherwise."""
+    """Clients to erase again and people to disable again, which the backup has in their earlier state."""
     with closing(connect_sqlite(part)) as connection:
         there = ids_in(connection, "client", "erase_date IS NULL")
         enabled = {role: ids_in(connection, role, "NOT is_disabled") for role in PEOPLE}

@@ -1,4 +1,4 @@
-"""Reads what was counted of the legacy paths."""
+"""Reads the counted calls of the legacy paths."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,7 +31,7 @@ FIND_DAYS = Statement(lambda kind: select(DAY.c.day, DAY.c.since).order_by(DAY.c
 
 @dataclass(frozen=True)
 class Known:
-    """What was counted from a day on; when each path was last called at all; on which days was counted."""
+    """The calls since a day, the last call of each path, and the days with counting."""
 
     usage: list[Counted]
     last_uses: dict[tuple[str, str], datetime]  # by path and role

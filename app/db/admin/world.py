@@ -1,4 +1,4 @@
-"""Reads lines of a world into rows of the tables, and knows what they may refer to."""
+"""Validates the lines of an import, and converts them into rows of the tables."""
 
 from collections import defaultdict
 from typing import Any
@@ -28,7 +28,7 @@ from app.db.tables import (
 )
 from app.db.words import words_of
 
-# Parents before children: rows are handed over in this order.
+# The order of insertion: parents before children.
 COLUMNS: dict[Table, tuple[str, ...]] = {
     Caregiver: ("id", "name", "position", "user_name", "is_disabled"),
     Client: ("id", "name", "oppt_id", "user_name", "is_disabled"),
@@ -64,20 +64,20 @@ Parties = tuple[int, int]  # caregiver and client
 
 
 class World:
-    """The rows gathered so far, and what they may refer to: ids of the file and of the database."""
+    """The collected rows, and the ids of the file and of the database that they may refer to."""
 
     def __init__(self) -> None:
         self.rows: dict[Table, list[tuple[Any, ...]]] = defaultdict(list)
         self.known: dict[Table, dict[int, Parties | None]] = defaultdict(dict)
-        self.refused: set[tuple[Table, int]] = set()  # ids of lines that were not taken
+        self.refused: set[tuple[Table, int]] = set()  # ids of rejected lines
         self.unique: dict[str, set[str]] = defaultdict(set)
-        self.tests: set[int] = set()  # those of the books
-        # assignment -> its attempt, its status, and the score that counts, if one does
+        self.tests: set[int] = set()  # books that are tests
+        # assignment -> attempt, status, and score if it has one
         self.attempts: dict[int, tuple[int, str, int | None]] = {}
         self.submitted: set[tuple[int, int]] = set()  # assignment and attempt
         self.drafted: set[int] = set()  # assignments that have a draft
-        self.sessions: set[int] = set()  # that are new, or have new assignments
-        self.books: set[int] = set()  # that have new assignments
+        self.sessions: set[int] = set()  # new, or with new assignments
+        self.books: set[int] = set()  # with new assignments
         self.read = {
             "caregiver": self.caregiver,
             "client": self.client,
@@ -241,18 +241,18 @@ class World:
             (row_id, *parties, assignment_id, save_type, attempt, revision, submit_date, score, score)
         )
         for position, answer in enumerate(record.records("answers"), 1):
-            said = (answer.text("questionText"), answer.text("answer"))
-            self.rows[Answer].append((row_id, position, *parties, *said))
+            texts = (answer.text("questionText"), answer.text("answer"))
+            self.rows[Answer].append((row_id, position, *parties, *texts))
             answer.finish()
 
     def counted(self, book_id: int, score: int) -> int | None:
-        """0 is the score of a test, and of other homework that it has none."""
+        """A score of 0 means no score, except for tests."""
         return score if score or book_id in self.tests else None
 
     def submit(self, assignment_id: int, attempt: int) -> int | None:
-        """Every attempt is submitted once, and the current one makes its assignment COMPLETE.
+        """Every attempt has one submission; the submission of the current attempt makes it COMPLETE.
 
-        The score of the current one is that of the assignment; of earlier ones none is known.
+        The current attempt has the score of the assignment; scores of earlier attempts are unknown.
         """
         current, status, score = self.attempts[assignment_id]
         if attempt > current or (attempt == current and status != AssignmentStatus.COMPLETE):
@@ -262,8 +262,8 @@ class World:
         self.submitted.add((assignment_id, attempt))
         return score if attempt == current else None
 
-    def hand_over(self) -> list[Bulk]:
-        """The rows gathered, parents first; from here on the database holds them."""
+    def take_rows(self) -> list[Bulk]:
+        """Returns the collected rows, parents first, and forgets them."""
         bulks = [
             Bulk(table_of(table).name, columns, self.rows[table])
             for table, columns in COLUMNS.items()

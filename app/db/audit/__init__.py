@@ -1,1 +1,1 @@
-"""The audit trail: who saw a person's answers, and who changed what (docs/decisions/0026)."""
+"""The audit log: who read a person's answers, and who changed data (docs/decisions/0026)."""

@@ -1,4 +1,4 @@
-"""What the audit trail tells: of one relationship to its caregiver, of everybody to the operator."""
+"""Reads the audit log: one relationship for its caregiver, all records for the operator."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -23,8 +23,8 @@ from app.db.sql import (
 from app.db.tables import AuditActor, AuditRecord, Contract
 
 
-class Recorded(NamedTuple):
-    """A record as it was stored."""
+class StoredRecord(NamedTuple):
+    """A stored audit record."""
 
     id: int
     moment: datetime
@@ -37,9 +37,9 @@ class Recorded(NamedTuple):
     request_id: str
 
 
-def recorded_of(row: Any) -> Recorded:
+def stored_record_of(row: Any) -> StoredRecord:
     id, moment, actor, actor_id, contract, operation, outcome, about, request_id = row
-    return Recorded(
+    return StoredRecord(
         id,
         known_moment(moment),
         AuditActor(actor),
@@ -56,7 +56,7 @@ def recorded_of(row: Any) -> Recorded:
 
 
 class AuditEvent(NamedTuple):
-    """A record as far as it is about one relationship."""
+    """The part of a record that is about one relationship."""
 
     id: int
     moment: datetime
@@ -99,12 +99,12 @@ def listing_events(caregiver: int, client: int, window: PageRequest) -> Operatio
     rows: list[Any] = []
     if window.with_rows:
         rows = yield FIND_EVENTS, {**values, "before": window.before, "limit": window.first + 1}
-    events: Any = [event_of(recorded_of(row), caregiver, client) for row in rows]
+    events: Any = [event_of(stored_record_of(row), caregiver, client) for row in rows]
     has_previous = window.with_rows and window.before != NEWEST
     return Page(window.key, events[: window.first], len(events) > window.first, has_previous, total)
 
 
-def event_of(recorded: Recorded, caregiver: int, client: int) -> AuditEvent:
+def event_of(recorded: StoredRecord, caregiver: int, client: int) -> AuditEvent:
     rows = next(rows for *parties, rows in recorded.about if parties == [caregiver, client])
     return AuditEvent(
         recorded.id,
@@ -124,6 +124,6 @@ def event_of(recorded: Recorded, caregiver: int, client: int) -> AuditEvent:
 # --- for the operator -----------------------------------------------------------------------------
 
 
-def listing_records(after: int, most: int) -> Operation[list[Recorded]]:
-    """The records that follow upon one, oldest first, sealed or not."""
-    return [recorded_of(row) for row in (yield FIND_RECORDS, {"after": after, "most": most})]
+def listing_records(after: int, most: int) -> Operation[list[StoredRecord]]:
+    """The records after the id `after`, oldest first, sealed or not."""
+    return [stored_record_of(row) for row in (yield FIND_RECORDS, {"after": after, "most": most})]

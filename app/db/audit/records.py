@@ -1,4 +1,4 @@
-"""Records of the audit trail: what one says, and how it is written before the answer leaves."""
+"""Audit records: their content, and how one is stored before the response is sent."""
 
 import asyncio
 import logging
@@ -22,35 +22,32 @@ from app.db.tables import AuditActor, AuditRecord, Contract, EventKind, SaveType
 
 Result = TypeVar("Result")
 
-MOST_TOGETHER = 32  # before a group waits for nobody more
-DONE = "DONE"  # the outcome of what was not refused
+MOST_TOGETHER = 32  # records in one group
+DONE = "DONE"  # the outcome of a successful operation
 
-MOST_REFUSALS = 20  # of one viewer that get a record each within a window, in one process
+MOST_REFUSALS = 20  # refusals of one viewer that get a record each, per window and process
 WINDOW_SECONDS = 60
-MORE_REFUSALS, REFUSED = (
-    "moreRefusals",
-    "REFUSED",
-)  # operation and outcome of the record that counts the others
-END_SECONDS = 2  # for the last counts when the process ends
+MORE_REFUSALS, REFUSED = "moreRefusals", "REFUSED"  # operation and outcome of the record with the count
+END_SECONDS = 2  # the timeout to store the last counts when the process ends
 
-# Nothing is said of changes: what cannot be shown may be what a change led to, and that is kept.
+# This does not say that nothing was changed, because the read may follow a committed change.
 NOT_RECORDED = "the database cannot take the record of this now, so it is not shown"
 
-# Of which relationships, each with its rows by the names below. What operators do may be about one person
-# alone, or about nobody.
+# Caregiver, client, and the ids of their rows by the names below. Records of operators may be about one
+# person or about none.
 Rows = dict[tuple[int, int], dict[str, list[int]]]
 About = list[tuple[int | None, int | None, dict[str, list[int]]]]
 ANSWER_SETS, ASSIGNMENTS, SESSIONS, BOOKS = "answerSets", "assignments", "sessions", "books"
 CAREGIVERS, CLIENTS, EVENTS = "caregivers", "clients", "events"
 COUNT = "count"
-DRAFTS = "drafts"  # answer sets that a client looks at or saves before submitting: no caregiver is told of it
+DRAFTS = "drafts"  # answer sets before submission; caregivers do not see these records
 
 
 logger = logging.getLogger("care.audit")
 
 
 class Record(NamedTuple):
-    """The columns of AuditRecord but its id, in their order."""
+    """The columns of AuditRecord without the id, in their order."""
 
     moment: datetime
     actor: AuditActor
@@ -70,7 +67,7 @@ def about_answers(shown: Iterable[Shown]) -> About:
 
 
 def about_events(steps: Iterable[Values]) -> About:
-    """What the events of a change tell of: each of its relationships once."""
+    """The relationships and rows that the events of a change name."""
     of: Rows = {}
     for values in steps:
         rows = of.setdefault((values["caregiver"], values["client"]), {})
@@ -86,12 +83,12 @@ def as_text(about: About) -> str:
     return orjson.dumps(about).decode()
 
 
-def operator_record(now: datetime, what: str, about: About) -> Record:
-    """Which operator, the service does not know; no request belongs to it."""
-    return Record(now, AuditActor.OPERATOR, None, Contract.COMMAND, what, DONE, as_text(about), "")
+def operator_record(now: datetime, operation: str, about: About) -> Record:
+    """The service does not know which operator runs a command; there is no request id."""
+    return Record(now, AuditActor.OPERATOR, None, Contract.COMMAND, operation, DONE, as_text(about), "")
 
 
-TELLING = {INSERT_ASSIGNMENT_EVENTS, INSERT_SESSION_EVENTS}
+EVENT_STATEMENTS = {INSERT_ASSIGNMENT_EVENTS, INSERT_SESSION_EVENTS}
 
 # --- writing them ---------------------------------------------------------------------------------
 
@@ -104,15 +101,15 @@ def add_record(kind: DatabaseKind) -> ClauseElement:
 
 
 def add_records(kind: DatabaseKind) -> ClauseElement:
-    """All of them in one statement: row by row, the thread that writes would give way to the event loop each
-    time, and wait for its turn."""
+    """Adds all records in one statement, because the writer thread waits for the interpreter lock after each
+    statement."""
     return text(ADD[kind]).bindparams(bindparam("records", type_=Text))
 
 
 ADD: dict[DatabaseKind, str] = {
     "sqlite": f"INSERT INTO audit_record ({', '.join(Record._fields)})"
     " SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7"
-    " FROM json_each(:records)",  # in their order, as `in_order` has it
+    " FROM json_each(:records)",  # in the order of the list, as in `in_order`
     "postgresql": f"INSERT INTO audit_record ({', '.join(Record._fields)})"
     " SELECT CAST(value->>0 AS timestamptz), value->>1, CAST(value->>2 AS bigint), value->>3, value->>4,"
     " value->>5, value->>6, value->>7"
@@ -128,45 +125,40 @@ def recording(records: Iterable[Record]) -> Operation[None]:
 
 
 def recorded(operation: Operation[Result], record_of: Callable[[About], Record]) -> Operation[Result]:
-    """A change and the record of it, in one transaction; what changed nothing leaves none.
+    """Runs a change and adds its audit record in the same transaction; no record if it inserts no events.
 
-    What it is about is seen from the events that it tells of itself with.
+    The inserted events name the relationships and rows of the record.
     """
-    told: list[Values] = []
+    events: list[Values] = []
     try:
         step = next(operation)
         while True:
-            if not isinstance(step, Bulk) and step[0] in TELLING:
-                told.append(step[1])
-            try:
-                rows = yield step
-            except Exception as fault:
-                step = operation.throw(fault)
-            else:
-                step = operation.send(rows)
+            if not isinstance(step, Bulk) and step[0] in EVENT_STATEMENTS:
+                events.append(step[1])
+            step = operation.send((yield step))
     except StopIteration as done:
         result: Result = done.value
     finally:
         operation.close()
-    if told:
-        yield ADD_RECORD, record_of(about_events(told))._asdict()
+    if events:
+        yield ADD_RECORD, record_of(about_events(events))._asdict()
     return result
 
 
 class Refusals:
-    """Records refused reads: each one up to `MOST_REFUSALS` of a viewer in a window, and then their number.
+    """Records each refused read up to `MOST_REFUSALS` of a viewer in a window, and then their number.
 
-    So an account that tries identifiers leaves a record, and cannot fill the disk with records.
+    An account that tries identifiers is recorded, but cannot fill the disk with records.
     """
 
     def __init__(self, keep: Callable[[Record], Awaitable[None]]) -> None:
         self.keep_record = keep
         self.counts: Counter[tuple[str, int | None]] = Counter()
-        self.last: dict[tuple[str, int | None], Record] = {}  # of the viewers over the number
+        self.last: dict[tuple[str, int | None], Record] = {}  # the last record of each viewer over the limit
         self.window: asyncio.Task[None] | None = None
 
     async def keep(self, record: Record) -> None:
-        """Returns when the record is stored, or counted."""
+        """Returns after the record is stored or counted."""
         if self.window is None or self.window.done():
             self.window = asyncio.create_task(self.end_window())
         viewer = record.actor, record.actor_id
@@ -202,7 +194,7 @@ class Refusals:
 
 @dataclass
 class Recorder:
-    """Writes what is not part of a change. Those who wait at the same time share a commit."""
+    """Stores the records of reads. Concurrent records share a commit."""
 
     db: Database
     waiting: list[tuple[Record, asyncio.Future[None]]] = field(default_factory=list)
@@ -213,7 +205,7 @@ class Recorder:
         self.refusals = Refusals(self.keep)
 
     async def keep(self, record: Record) -> None:
-        """Returns when the record is stored for good; raises where it cannot be."""
+        """Returns after the record is committed; raises if it cannot be stored."""
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiting.append((record, stored))
         if self.work is None:
@@ -228,15 +220,15 @@ class Recorder:
                 group, self.waiting = self.waiting, []
                 fault = await self.write([record for record, _ in group])
                 for _, stored in group:
-                    settle(stored, fault)
+                    set_outcome(stored, fault)
         finally:
             self.work = None
             left, self.waiting = [*group, *self.waiting], []
-            for _, stored in left:  # somebody only where this was stopped: their answers must not leave
-                settle(stored, DatabaseUnavailable())
+            for _, stored in left:  # not empty only if this task was stopped
+                set_outcome(stored, DatabaseUnavailable())
 
     async def gather(self) -> None:
-        """Lets those come along whose answers are being read: a commit costs more than a turn of the loop."""
+        """Waits for concurrent reads to finish, because a commit takes longer than a turn of the loop."""
         known = 0
         while known < len(self.waiting) < MOST_TOGETHER:
             known = len(self.waiting)
@@ -250,8 +242,8 @@ class Recorder:
         return None
 
 
-def settle(stored: asyncio.Future[None], fault: Exception | None) -> None:
-    if stored.done():  # nobody waits any more
+def set_outcome(stored: asyncio.Future[None], fault: Exception | None) -> None:
+    if stored.done():  # the caller has gone
         return
     if fault is None:
         stored.set_result(None)
@@ -262,7 +254,7 @@ def settle(stored: asyncio.Future[None], fault: Exception | None) -> None:
 
 
 def unavailable(fault: DatabaseUnavailable) -> DatabaseUnavailable:
-    """One for each who waits: an exception that several raise collects the tracebacks of all."""
+    """A new exception for each caller: a shared exception would collect the tracebacks of all callers."""
     own = DatabaseUnavailable(NOT_RECORDED)
     own.__cause__ = fault.__cause__
     return own

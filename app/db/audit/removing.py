@@ -1,5 +1,5 @@
-"""Removes the oldest audit records. A checkpoint, itself on record, notes the seal up to which they are gone
-(docs/decisions/0036); verifying.py goes on from it."""
+"""Removes the oldest audit records. A checkpoint stores the seal up to which they were removed and has an
+audit record itself (docs/decisions/0036); verifying.py starts after it."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -10,11 +10,11 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import as_text, operator_record, recording
 from app.db.audit.sealing import (
-    HOLD_RECORDS,
+    LIMIT_LOCK_WAIT,
+    LOCK_RECORDS,
     MOST_SEALED,
     RECORD,
     SEAL,
-    WAIT_SHORTLY,
     Seal,
     entries_of,
     seals,
@@ -31,12 +31,12 @@ from app.db.sql import (
 )
 from app.db.tables import AuditActor, AuditCheckpoint
 
-OPERATION = "retention audit"  # under which the removal itself is on record
+OPERATION = "retention audit"  # the operation in the audit record of the removal
 CHECKPOINT = table_of(AuditCheckpoint)
 
 
 class Checkpoint(NamedTuple):
-    """Up to where records were removed, and how many by this removal."""
+    """The last removed seal, and the number of records and seals that this removal removes."""
 
     seal_id: int
     last_record_id: int
@@ -66,7 +66,7 @@ def find_checkpoints(kind: DatabaseKind) -> ClauseElement:
 
 
 def find_next_seals(kind: DatabaseKind) -> ClauseElement:
-    """Never the newest one: the chain goes on from it, and SQLite counts on from its records."""
+    """Never the newest seal: the next seal needs its hash, and SQLite continues the ids of its records."""
     newest = select(func.max(SEAL.c.id)).scalar_subquery()
     later = seals().add_columns(SEAL.c.moment).where(SEAL.c.id > id_parameter("after"), SEAL.c.id < newest)
     return later.order_by(SEAL.c.id).limit(count_parameter("most"))
@@ -125,17 +125,17 @@ REMOVE_RECORDS = Statement(remove_records)
 REMOVE_SEALS = Statement(remove_seals)
 
 
-def checkpoints() -> Operation[list[Checkpoint]]:
+def finding_checkpoints() -> Operation[list[Checkpoint]]:
     """Oldest first."""
     rows = yield FIND_CHECKPOINTS, {}
     return [Checkpoint._make([*row[:-1], known_moment(row[-1])]) for row in map(tuple, rows)]
 
 
-def noting_removal(due: Checkpoint, now: datetime) -> Operation[bool]:
-    """Writes the checkpoint and its record; False if another process has got as far already."""
-    yield WAIT_SHORTLY, {}
-    yield HOLD_RECORDS, {}
-    found = yield from checkpoints()
+def adding_checkpoint(due: Checkpoint, now: datetime) -> Operation[bool]:
+    """Stores the checkpoint and its audit record; False if another process has stored it or a later one."""
+    yield LIMIT_LOCK_WAIT, {}
+    yield LOCK_RECORDS, {}
+    found = yield from finding_checkpoints()
     if found and found[-1].seal_id >= due.seal_id:
         return False
     yield from recording([operator_record(now, OPERATION, [])._replace(about=due.about)])
@@ -143,9 +143,9 @@ def noting_removal(due: Checkpoint, now: datetime) -> Operation[bool]:
     return True
 
 
-def are_left() -> Operation[bool]:
-    """Are there records up to the newest checkpoint? As after a removal that was broken off."""
-    found = yield from checkpoints()
+def finding_leftovers() -> Operation[bool]:
+    """Are there records up to the newest checkpoint, as after an interrupted removal?"""
+    found = yield from finding_checkpoints()
     if not found:
         return False
     records = yield FIND_OLDEST_RECORDS, {"last": found[-1].last_record_id, "most": 1}
@@ -153,8 +153,8 @@ def are_left() -> Operation[bool]:
 
 
 def removing_records() -> Operation[int]:
-    """Removes some of the records up to the newest checkpoint, with their entries and seals; how many."""
-    found = yield from checkpoints()
+    """Removes some records up to the newest checkpoint, with entries and seals; returns their number."""
+    found = yield from finding_checkpoints()
     if not found:
         return 0
     records = yield FIND_OLDEST_RECORDS, {"last": found[-1].last_record_id, "most": MOST_SEALED}

@@ -1,4 +1,4 @@
-"""The chain over the records, sealed behind them; verifying.py follows it from its beginning."""
+"""Seals audit records: each seal is a hash over the previous seal and the records since."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -22,10 +22,10 @@ from app.db.sql import (
 )
 from app.db.tables import AuditEntry, AuditRecord, AuditSeal, moment_as_text
 
-MOST_SEALED = 250  # records in one transaction: nobody else writes meanwhile
+MOST_SEALED = 250  # records in one transaction, which blocks other writes
 NO_HASH = ""  # before the first seal
 
-ABOUT = 7  # where a record holds it
+ABOUT = 7  # the index of the column `about` in a record
 
 Entry = tuple[int, int, int]  # a caregiver, a client, and a record about both
 
@@ -35,16 +35,16 @@ RECORD, SEAL, ENTRY = table_of(AuditRecord), table_of(AuditSeal), table_of(Audit
 # --- statements -----------------------------------------------------------------------------------
 
 
-def hold_records(kind: DatabaseKind) -> ClauseElement:
-    """Until the end of the transaction nobody adds a record. Without that PostgreSQL may still be about to
-    commit one with a smaller number, which the chain would pass over. SQLite has one writer anyway."""
+def lock_records(kind: DatabaseKind) -> ClauseElement:
+    """Until the transaction ends, no other transaction adds a record. Otherwise PostgreSQL could commit a
+    record with a smaller id later, which the chain would skip. SQLite has one writer anyway."""
     if kind == "sqlite":
         return select(literal(1))
     return text("LOCK TABLE audit_record IN SHARE ROW EXCLUSIVE MODE")
 
 
-def wait_shortly(kind: DatabaseKind) -> ClauseElement:
-    """Whoever records queues up behind the lock, so that nobody must wait for it long."""
+def limit_lock_wait(kind: DatabaseKind) -> ClauseElement:
+    """Limits the wait for the lock, because transactions that add records queue behind it."""
     return select(literal(1)) if kind == "sqlite" else text("SET LOCAL lock_timeout = '200ms'")
 
 
@@ -82,8 +82,8 @@ ADD: dict[DatabaseKind, str] = {
     " FROM json_array_elements(CAST(:entries AS json)) AS one (value)",
 }
 ADD_ENTRIES = Statement(add_entries)
-HOLD_RECORDS = Statement(hold_records)
-WAIT_SHORTLY = Statement(wait_shortly)
+LOCK_RECORDS = Statement(lock_records)
+LIMIT_LOCK_WAIT = Statement(limit_lock_wait)
 FIND_LAST_SEAL = Statement(find_last_seal)
 FIND_RECORDS = Statement(find_records)
 ADD_SEAL = Statement(add_seal)
@@ -109,9 +109,9 @@ def is_unsealed() -> Operation[bool]:
 
 
 def sealing(now: datetime) -> Operation[bool]:
-    """Seals some of the records that came since the last seal. Are there more?"""
-    yield WAIT_SHORTLY, {}
-    yield HOLD_RECORDS, {}
+    """Seals some of the records since the last seal; returns whether there may be more."""
+    yield LIMIT_LOCK_WAIT, {}
+    yield LOCK_RECORDS, {}
     found = yield FIND_LAST_SEAL, {}
     last = Seal(*found[0]) if found else BEFORE_ALL
     records = yield FIND_RECORDS, {"after": last.last_record_id, "most": MOST_SEALED}
@@ -125,7 +125,7 @@ def sealing(now: datetime) -> Operation[bool]:
 
 
 def entries_of(records: Iterable[Any]) -> Iterator[Entry]:
-    """Whom a record leads to; of drafts no caregiver learns, not even that there are any."""
+    """The index entries of the records. Records about drafts have none: caregivers must not see them."""
     for record in records:
         for caregiver, client, rows in orjson.loads(record[ABOUT]):
             if caregiver is not None and client is not None and list(rows) != [DRAFTS]:
@@ -133,10 +133,10 @@ def entries_of(records: Iterable[Any]) -> Iterator[Entry]:
 
 
 def chained(before: str, records: Iterable[Any]) -> str:
-    """The hash over the one before and these records. The length of each stands before it, so that no two
-    series of records are the same bytes."""
+    """The hash over the previous hash and these records. Each record is preceded by its length, so that two
+    different lists of records are never the same bytes."""
     digest = sha256(before.encode())
     for id, moment, *others in records:
-        said = orjson.dumps([id, moment if isinstance(moment, str) else moment_as_text(moment), *others])
-        digest.update(b"%d:%b" % (len(said), said))
+        line = orjson.dumps([id, moment if isinstance(moment, str) else moment_as_text(moment), *others])
+        digest.update(b"%d:%b" % (len(line), line))
     return digest.hexdigest()

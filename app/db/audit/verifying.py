@@ -1,4 +1,4 @@
-"""Whether the audit trail is what was recorded: the chain from its beginning, and what finds its records."""
+"""Verifies the audit log: the chain of seals, and the index entries of the records."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from hashlib import sha256
 from sqlalchemy import func, select, tuple_
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, checkpoints
+from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, finding_checkpoints
 from app.db.audit.sealing import BEFORE_ALL, ENTRY, RECORD, SEAL, Entry, Seal, chained, entries_of, seals
 from app.db.reader.entities import known_moment
 from app.db.sql import (
@@ -64,7 +64,7 @@ FIND_ENTRIES = Statement(find_entries)
 
 @dataclass
 class Entries:
-    """Some entries, whatever their order: two of these are equal if the entries are."""
+    """The number and a hash of entries in any order, to compare two sets of entries."""
 
     count: int = 0
     sum: int = 0  # of their hashes
@@ -77,25 +77,25 @@ class Entries:
 
 @dataclass
 class Verdict:
-    """What verifying the chain found."""
+    """The result of verifying the chain."""
 
     last: Seal = BEFORE_ALL
     seals: int = 0
     records: int = 0
     unsealed: int = 0
-    entries: Entries = field(default_factory=Entries)  # that should be there
+    entries: Entries = field(default_factory=Entries)  # expected entries
     faults: list[str] = field(default_factory=list)
     removed: list[Checkpoint] = field(default_factory=list)  # oldest first
-    is_removal_on_record: bool = False  # that of the newest one
+    is_removal_on_record: bool = False  # of the newest checkpoint
 
 
 def verifying(noted: dict[int, str]) -> Operation[Verdict]:
-    """From the first record to the last; `noted` are hashes of seals that were kept elsewhere.
+    """Verifies all records; `noted` has hashes of seals that were stored elsewhere.
 
-    Where retention has removed records, it begins behind the newest checkpoint. That is true if the next seal
-    follows from its hash, and sanctioned if a sealed record names it.
+    After a removal of old records it begins after the newest checkpoint. The checkpoint is genuine if the
+    next seal follows from its hash, and authorized if a sealed record names it.
     """
-    verdict = Verdict(removed=(yield from checkpoints()))
+    verdict = Verdict(removed=(yield from finding_checkpoints()))
     left = dict(noted)
     if verdict.removed:
         verdict.last = verdict.removed[-1].seal
@@ -112,7 +112,7 @@ def verifying(noted: dict[int, str]) -> Operation[Verdict]:
         )
     verdict.faults += [f"seal {id} is not there" for id in left]
     verdict.unsealed = (yield COUNT_RECORDS, {"after": verdict.last.last_record_id})[0][0]
-    there = yield from all_entries(removed)
+    there = yield from finding_entries(removed)
     if there.count != verdict.entries.count:
         entries = counted(there.count, "entry", "entries")
         verdict.faults.append(f"the table has {entries} of the records, should be {verdict.entries.count:,}")
@@ -126,7 +126,7 @@ def removed_seal(verdict: Verdict) -> int:
 
 
 def faults_of_removed(left: dict[int, str], removed: list[Checkpoint]) -> list[str]:
-    """Takes out of `left` the seals that are gone; of these only the last of each removal can be compared."""
+    """Removes the removed seals from `left`; only the last seal of each removal can be compared."""
     faults = []
     kept = {one.seal_id: one.hash for one in removed}
     newest = removed[-1].seal
@@ -143,7 +143,7 @@ def faults_of_removed(left: dict[int, str], removed: list[Checkpoint]) -> list[s
 
 
 def verifying_next(verdict: Verdict, before: datetime, most: int) -> Operation[Checkpoint | None]:
-    """Verifies the next seals that are older than `before`; what would be removed with them, if anything."""
+    """Verifies the next seals older than `before`; returns the checkpoint for their removal."""
     found = yield FIND_NEXT_SEALS, {"after": verdict.last.id, "most": most}
     due = None
     records, number = verdict.records, verdict.seals
@@ -158,17 +158,17 @@ def verifying_next(verdict: Verdict, before: datetime, most: int) -> Operation[C
 
 
 def verifying_tail() -> Operation[Verdict]:
-    """The newest seal alone, from the one before it on: a look, not a proof."""
+    """Verifies the newest seal only: a quick check, not a proof."""
     verdict = Verdict()
     found = [Seal(*one) for one in (yield FIND_LAST_SEALS, {})]
     if found:
-        removed = yield from checkpoints()
+        removed = yield from finding_checkpoints()
         verdict.last = found[1] if len(found) > 1 else removed[-1].seal if removed else BEFORE_ALL
         yield from verifying_seal(verdict, found[0])
     return verdict
 
 
-def newest_moment() -> Operation[datetime | None]:
+def finding_newest_moment() -> Operation[datetime | None]:
     rows = yield FIND_NEWEST_MOMENT, {}
     return known_moment(rows[0][0]) if rows else None
 
@@ -195,7 +195,7 @@ def after_entry(last: Entry, removed: int) -> Values:
     }  # fmt: skip
 
 
-def all_entries(removed: int) -> Operation[Entries]:
+def finding_entries(removed: int) -> Operation[Entries]:
     """The entries of the records after `removed`."""
     there = Entries()
     last: Entry = (0, 0, 0)

@@ -1,1 +1,1 @@
-"""The two databases behind one interface."""
+"""SQLite and PostgreSQL behind one interface."""

@@ -1,4 +1,4 @@
-"""How a process notices that events were written, by itself or by another: each database in its own way."""
+"""Notifies a process of events that this or another process has written."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -21,19 +21,19 @@ from app.db.sql import (
 from app.db.statements.events import CHANNEL
 from app.db.tables import Event
 
-# Of which caregivers and clients something was written; None where nobody knows, and all have to look.
+# The caregivers and clients of the new events; None if they are unknown and every subscription must check.
 Parties = Iterable[tuple[int, int]] | None
-Tell = Callable[[Parties], None]
-Follow = Callable[[Tell], Awaitable[None]]  # until it is cancelled, or cannot go on
+Notify = Callable[[Parties], None]
+EventFeed = Callable[[Notify], Awaitable[None]]  # runs until it is cancelled or fails
 
-PAUSE_SECONDS = 0.25  # between two looks at SQLite, for what other processes write
+PAUSE_SECONDS = 0.25  # between two polls of SQLite for events of other processes
 MOST_AT_ONCE = 1000
-CHECK_SECONDS = 10  # between two questions whether PostgreSQL is still there
+CHECK_SECONDS = 10  # between two checks of the PostgreSQL connection
 
 EVENT = table_of(Event).c
 
 
-def following(url: str, db: Database) -> Follow:
+def event_feed_of(url: str, db: Database) -> EventFeed:
     if isinstance(db, SqliteDatabase):
         return partial(follow_sqlite, db)
     return partial(follow_postgres, url)
@@ -41,8 +41,8 @@ def following(url: str, db: Database) -> Follow:
 
 # --- SQLite: the tail of the table ----------------------------------------------------------------
 #
-# Of all events whatever the relationship: the embedded database is never distributed, and the primary key
-# leads.
+# These statements read the events of all relationships, because SQLite is never distributed. They search the
+# primary key.
 
 
 def newest_event(kind: DatabaseKind) -> ClauseElement:
@@ -72,40 +72,40 @@ def reading_after(last: int) -> Operation[list[tuple[int, int, int]]]:
     return (yield EVENTS_AFTER, {"last": last, "limit": MOST_AT_ONCE})
 
 
-async def follow_sqlite(db: SqliteDatabase, tell: Tell) -> None:
+async def follow_sqlite(db: SqliteDatabase, notify: Notify) -> None:
     last = await db.read(reading_newest())
-    tell(None)
+    notify(None)
     while True:
         db.written.clear()
         found = await db.read(reading_after(last))
         if found:
             last = found[-1][0]
-            tell((caregiver_id, client_id) for _, caregiver_id, client_id in found)
+            notify((caregiver_id, client_id) for _, caregiver_id, client_id in found)
         if len(found) < MOST_AT_ONCE:
             with suppress(TimeoutError):
                 await asyncio.wait_for(db.written.wait(), PAUSE_SECONDS)
 
 
-# --- PostgreSQL: its notifications ----------------------------------------------------------------
+# --- PostgreSQL: LISTEN and NOTIFY -------------------------------------------------------------------
 
 
-async def follow_postgres(url: str, tell: Tell) -> None:
-    """On a connection of its own. Raises when that is lost: nobody knows then what was missed."""
-    import asyncpg  # loaded only where it is used, as by open_database
+async def follow_postgres(url: str, notify: Notify) -> None:
+    """Listens on a separate connection. Raises when it is lost, because notifications may be missing."""
+    import asyncpg  # an optional dependency, as in open_database
 
-    def heard(connection: object, process: int, channel: str, said: str) -> None:
-        caregiver_id, _, client_id = said.partition(" ")
+    def receive(connection: object, process: int, channel: str, payload: str) -> None:
+        caregiver_id, _, client_id = payload.partition(" ")
         try:
-            tell([(int(caregiver_id), int(client_id))])
-        except ValueError:  # somebody else's word
-            tell(None)
+            notify([(int(caregiver_id), int(client_id))])
+        except ValueError:  # a notification of another program
+            notify(None)
 
     connection = await asyncpg.connect(url, timeout=CHECK_SECONDS, command_timeout=CHECK_SECONDS)
     try:
         lost = asyncio.Event()
         connection.add_termination_listener(lambda _: lost.set())
-        await connection.add_listener(CHANNEL, heard)
-        tell(None)
+        await connection.add_listener(CHANNEL, receive)
+        notify(None)
         while not lost.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(lost.wait(), CHECK_SECONDS)

@@ -1,4 +1,4 @@
-"""Opens the database that an address names."""
+"""Opens the database at an address."""
 
 from app.db.drivers.interface import Database, Failed, log_failure, sqlite_path
 
@@ -10,12 +10,12 @@ async def open_database(
     loop_read_ms: int = 5,
     failed: Failed = log_failure,
 ) -> Database:
-    """`patience` is how many seconds a statement may take on PostgreSQL; None is for whole-world commands.
+    """`patience` limits the seconds of a statement on PostgreSQL; commands on the whole database pass None.
 
-    `loop_read_ms` is how long a read of SQLite may take on the event loop before it goes on in a thread.
-    `failed` is called when a thread has ended without which the database cannot be used.
+    `loop_read_ms` limits a SQLite read on the event loop; a longer read continues in a thread.
+    `failed` is called when the writer thread has ended and the database cannot be used any more.
     """
-    # The drivers stand on this module, and the one that is not asked for is not loaded.
+    # Only the driver in use is imported.
     if url.startswith("sqlite:///"):
         from app.db.drivers.sqlite import SqliteDatabase
 

@@ -1,4 +1,4 @@
-"""One thread writes to SQLite: what waits at the same time shares one commit, and one wait for the disk."""
+"""One thread writes to SQLite: concurrent writes share one commit and one sync of the disk."""
 
 import asyncio
 import sqlite3
@@ -18,14 +18,14 @@ from app.telemetry import counters
 Result = TypeVar("Result")
 
 MOST_TOGETHER = 64
-GATHERING_SECONDS = 0.001  # what several write at the same time comes in one after the other
+GATHERING_SECONDS = 0.001  # to let concurrent writes arrive before a commit
 ENDED = "the database writer has ended; nothing was changed"
 ENDED_MEANWHILE = "the database writer has ended; whether the change was kept is not known"
 
 
 @dataclass(slots=True, eq=False)
-class Waiting:
-    """An operation that somebody waits for, and what became of it."""
+class PendingWrite:
+    """A queued operation and its result."""
 
     operation: Operation[Any]
     future: asyncio.Future[Any]
@@ -34,7 +34,7 @@ class Waiting:
 
 
 class Writer:
-    """`run` runs a step on a connection; an operation hears of a fault only while its transaction stands.
+    """`run` runs a step on a connection.
 
     The thread survives every exception of an operation. A fault elsewhere ends the thread: then every caller
     gets DatabaseUnavailable, and `failed` is called.
@@ -50,27 +50,27 @@ class Writer:
         self.run = run
         self.failed = failed
         self.has_ended = False
-        self.unanswered: set[Waiting] = set()
+        self.pending: set[PendingWrite] = set()
         self.connection: sqlite3.Connection | None = None
-        self.has_company = False  # were there several in the last group?
-        self.queue: SimpleQueue[Waiting | None] = SimpleQueue()
-        # A daemon: a process that forgets to close must still end, and SQLite bears that at any moment.
+        self.had_several = False  # did the last group have several operations?
+        self.queue: SimpleQueue[PendingWrite | None] = SimpleQueue()
+        # A daemon, so that a process that does not close it can end; SQLite survives that at any moment.
         self.thread = Thread(target=self.work, name="writer", daemon=True)
         self.thread.start()
 
     async def write(self, operation: Operation[Result]) -> Result:
-        waiting = Waiting(operation, asyncio.get_running_loop().create_future())
-        self.unanswered.add(waiting)
+        waiting = PendingWrite(operation, asyncio.get_running_loop().create_future())
+        self.pending.add(waiting)
         try:
-            if self.has_ended:  # checked after `add`: the thread sets it before it answers what is unanswered
+            if self.has_ended:  # checked after `add`: the thread sets it before it fails the pending writes
                 raise DatabaseUnavailable(ENDED)
             self.queue.put(waiting)
             return await waiting.future  # type: ignore[no-any-return]
         finally:
-            self.unanswered.discard(waiting)
+            self.pending.discard(waiting)
 
     def close(self) -> None:
-        """Waits for what waits."""
+        """Completes the queued writes first."""
         self.queue.put(None)
         self.thread.join()
 
@@ -88,30 +88,30 @@ class Writer:
     def end(self, fault: BaseException) -> None:
         self.has_ended = True
         try:
-            left = list(self.unanswered)
+            left = list(self.pending)
             for one in left:
                 one.fault = DatabaseUnavailable(ENDED_MEANWHILE)
                 one.fault.__cause__ = fault
-            answer(left)
+            notify_callers(left)
         finally:
             self.failed("the database writer", fault)
 
     def work_on_a_group(self) -> bool:
         waiting = self.next_group()
-        self.has_company = len(waiting) > 1
+        self.had_several = len(waiting) > 1
         is_last = waiting[-1] is None
         group = deque(one for one in waiting if one is not None)
         while group:
-            answer(self.commit_together(group))
+            notify_callers(self.commit_together(group))
         return not is_last
 
-    def next_group(self) -> list[Waiting | None]:
-        """All that waits now, but no more than is fair to the first of them. None comes last of all.
+    def next_group(self) -> list[PendingWrite | None]:
+        """All queued operations up to MOST_TOGETHER; None, which ends the thread, is the last of all.
 
-        Who had company the last time waits a moment for it: that saves commits, and waits for the disk.
+        After a group of several operations the thread waits shortly, so that the next group is large too.
         """
         group = [self.queue.get()]
-        if self.has_company:
+        if self.had_several:
             sleep(GATHERING_SECONDS)
         while group[-1] is not None and len(group) < MOST_TOGETHER:
             try:
@@ -120,9 +120,9 @@ class Writer:
                 break
         return group
 
-    def commit_together(self, group: deque[Waiting]) -> list[Waiting]:
-        """Runs the group in one transaction; takes out of it what ran, which is all unless SQLite gave up."""
-        ran: list[Waiting] = []
+    def commit_together(self, group: deque[PendingWrite]) -> list[PendingWrite]:
+        """Runs the group in one transaction. `group` keeps the rest only if SQLite ended the transaction."""
+        ran: list[PendingWrite] = []
         is_alone = len(group) == 1
         try:
             connection = self.connection = self.connection or self.connect()
@@ -136,7 +136,7 @@ class Writer:
         try:
             while group:
                 one = group.popleft()
-                if one.future.cancelled():  # nobody waits any more
+                if one.future.cancelled():  # the caller has gone
                     one.operation.close()
                     continue
                 ran.append(one)
@@ -151,11 +151,10 @@ class Writer:
             counters.committed.add(len(ran))
         return ran
 
-    def run_by_itself(self, connection: sqlite3.Connection, one: Waiting, is_alone: bool) -> None:
-        """What an operation breaks is undone and its own; raises only if the whole transaction is lost.
+    def run_by_itself(self, connection: sqlite3.Connection, one: PendingWrite, is_alone: bool) -> None:
+        """Rolls back one failed operation of a group; raises only if the whole transaction is lost.
 
-        For one that is alone the transaction does what a savepoint does for the others, which keeps copies:
-        of much where somebody imports.
+        A single operation needs no savepoint, whose copies of changed pages would be large for an import.
         """
         if not is_alone:
             connection.execute("SAVEPOINT operation")
@@ -174,7 +173,7 @@ class Writer:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         except sqlite3.Error:
-            self.drop_connection()  # nothing can be done on it any more; the next group opens another
+            self.drop_connection()  # the connection is unusable; the next group opens another
 
     def drop_connection(self) -> None:
         if self.connection is not None:
@@ -183,7 +182,7 @@ class Writer:
 
 
 def as_exception(fault: BaseException) -> Exception:
-    """SystemExit and its kind would end the caller's event loop."""
+    """SystemExit and KeyboardInterrupt would end the caller's event loop."""
     if isinstance(fault, Exception):
         return fault
     error = RuntimeError(f"an operation raised {type(fault).__name__}")
@@ -191,28 +190,28 @@ def as_exception(fault: BaseException) -> Exception:
     return error
 
 
-def fail_together(ran: list[Waiting], fault: BaseException) -> None:
-    """Those that were refused too: what they were refused for may have been a neighbour's, now undone."""
+def fail_together(ran: list[PendingWrite], fault: BaseException) -> None:
+    """Fails the rejected operations too: the reason may be a change of the group that was rolled back."""
     cause = fault.__cause__ if isinstance(fault, DatabaseUnavailable) else fault
     for one in ran:
         one.fault = DatabaseUnavailable()
         one.fault.__cause__ = cause
 
 
-def answer(ran: list[Waiting]) -> None:
-    """Wakes each event loop once, however many of its callers are answered."""
+def notify_callers(ran: list[PendingWrite]) -> None:
+    """Wakes each event loop once for all of its callers."""
     loops = {one.future.get_loop() for one in ran}
     for loop in loops:
         mine = [one for one in ran if one.future.get_loop() is loop]
         try:
-            loop.call_soon_threadsafe(settle, mine)
-        except RuntimeError:  # it has been closed: nobody waits there any more
+            loop.call_soon_threadsafe(set_results, mine)
+        except RuntimeError:  # the loop is closed
             continue
 
 
-def settle(ran: list[Waiting]) -> None:
+def set_results(ran: list[PendingWrite]) -> None:
     for one in ran:
-        if one.future.done():  # cancelled meanwhile: what was written stays written
+        if one.future.done():  # the caller was cancelled; the change stays committed
             continue
         if one.fault is not None:
             one.future.set_exception(one.fault)

@@ -1,4 +1,4 @@
-"""What the two databases share: how one is opened and asked, and what it says when it cannot answer."""
+"""The interface, the errors and the helpers that both drivers share."""
 
 import logging
 import sqlite3
@@ -10,36 +10,38 @@ from urllib.parse import unquote, urlsplit
 from app.db.sql import Operation, Step
 
 Result = TypeVar("Result")
-Failed = Callable[[str, BaseException], None]  # called with the part of a driver that ended, from any thread
+Failed = Callable[
+    [str, BaseException], None
+]  # receives the part of a driver that ended; called from any thread
 
 logger = logging.getLogger("care.database")
 
 
 class DatabaseError(Exception):
-    """The database cannot be opened or is not fit; the message is one sentence for the operator."""
+    """The database cannot be opened or used; the message is one sentence for the operator."""
 
 
 class DatabaseUnavailable(Exception):
-    """Locked, full, gone: no mistake of who asks, and the same may work later. The cause says more."""
+    """The database is locked, full or gone; a retry may succeed. The cause has the details."""
 
     def __init__(self, message: str = "the database cannot take this now; nothing was changed") -> None:
         super().__init__(message)
 
 
 def is_fault_of_database(error: BaseException) -> bool:
-    """What an operator can mend, and no mistake in the code."""
+    """Is this a fault that an operator can correct, and not a bug?"""
     if isinstance(error, DatabaseUnavailable | sqlite3.OperationalError | TimeoutError):
         return True
     return type(error).__module__.startswith("asyncpg.")  # imported only where PostgreSQL is used
 
 
 def reason_of(fault: BaseException) -> str:
-    """What the database itself said, as far as it said anything."""
+    """The message of the database, if there is one."""
     return str(fault.__cause__ or "") or str(fault)
 
 
 class Occupancy(NamedTuple):
-    """Connections that are open, those of them that are idle, how many there may be; and writes that wait."""
+    """Open connections, idle connections, the maximum of connections, and queued writes."""
 
     open: int
     idle: int
@@ -48,7 +50,7 @@ class Occupancy(NamedTuple):
 
 
 class Database(Protocol):
-    """Runs an operation whole: a read on one snapshot, a write in one transaction."""
+    """Runs an operation to its end: a read on one snapshot, a write in one transaction."""
 
     async def read(self, operation: Operation[Result]) -> Result: ...
 
@@ -67,8 +69,8 @@ def sqlite_path(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///"))
 
 
-def place_of(url: str) -> str:
-    """Which database it is, as it may be told: without whoever opens it, and how."""
+def location_of(url: str) -> str:
+    """The path, or the host and name, of the database, without user, password and parameters."""
     if url.startswith("sqlite:"):
         return str(sqlite_path(url).absolute())
     parts = urlsplit(url)
@@ -78,18 +80,13 @@ def place_of(url: str) -> str:
 def run_steps(
     operation: Operation[Result], run: Callable[[Step], list[Any]], step: Step | None = None
 ) -> Result:
-    """Runs an operation to its end. One that was begun elsewhere goes on at the step it waits for."""
+    """Runs an operation to its end, from `step` on if given. A fault of a statement closes the operation."""
     try:
         step = step or next(operation)
         while True:
-            try:
-                rows = run(step)
-            except DatabaseUnavailable:
-                operation.close()  # nothing that it could do about it
-                raise
-            except Exception as fault:
-                step = operation.throw(fault)  # an operation may know what a broken constraint means
-            else:
-                step = operation.send(rows)
+            step = operation.send(run(step))
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
+    except Exception:
+        operation.close()
+        raise

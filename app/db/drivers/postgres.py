@@ -16,19 +16,19 @@ except ImportError:
 
 Result = TypeVar("Result")
 
-OLDEST_POSTGRES = 15  # major version: the oldest that its makers maintain
-ACQUIRE_SECONDS = 10  # as long as a write to SQLite waits for a lock
+OLDEST_POSTGRES = 15  # the oldest major version that PostgreSQL supports
+ACQUIRE_SECONDS = 10  # the same as the lock timeout of SQLite
 
 UNAVAILABLE = (
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InsufficientResourcesError,  # a full disk, too many connections
-    asyncpg.LockNotAvailableError,  # whoever holds it takes long
-    asyncpg.OperatorInterventionError,  # it is being stopped or started
+    asyncpg.LockNotAvailableError,  # another transaction holds the lock for long
+    asyncpg.OperatorInterventionError,  # the server stops or starts
     asyncpg.PostgresSystemError,  # an I/O error
-    asyncpg.TransactionRollbackError,  # a deadlock, of which this one was to give way
-    asyncpg.InternalClientError,  # "cannot switch to state": the server died in the middle of an answer
+    asyncpg.TransactionRollbackError,  # a deadlock or a serialization failure
+    asyncpg.InternalClientError,  # "cannot switch to state": the server died within a response
 )
 
 
@@ -52,23 +52,23 @@ class PostgresDatabase:
     async def run_transaction(self, operation: Operation[Result], **kind: Any) -> Result:
         try:
             connection = await self.pool.acquire(timeout=self.acquire_seconds)
-        except Exception as fault:  # whatever it is, nothing was asked yet
+        except Exception as fault:  # no statement has run
             raise DatabaseUnavailable from fault
         try:
             transaction = connection.transaction(**kind)
-            with telling_unavailable():
+            with raising_unavailable():
                 await transaction.start()
             try:
                 result = await run_steps_on_postgres(connection, operation)
             except BaseException:
-                with suppress(Exception):  # on a connection that is gone there is nothing to undo
+                with suppress(Exception):  # a lost connection has rolled back
                     await transaction.rollback()
                 raise
-            with telling_unavailable("the database went away; whether the change was kept is not known"):
+            with raising_unavailable("the database went away; whether the change was kept is not known"):
                 await transaction.commit()
             return result
         finally:
-            with suppress(Exception):  # it has been closed then, and what was done on it stays done
+            with suppress(Exception):  # the connection is closed; a commit stays committed
                 await self.pool.release(connection)
 
     def occupancy(self) -> Occupancy:
@@ -81,10 +81,8 @@ class PostgresDatabase:
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
     try:
         pool = await asyncpg.create_pool(url, min_size=1, max_size=connections, command_timeout=patience)
-    except (
-        ValueError
-    ) as error:  # its text would quote a part of the address, which may be one of the password
-        if str(error).startswith("`sslmode` parameter must be"):  # quotes nothing
+    except ValueError as error:  # its text may quote a part of the password
+        if str(error).startswith("`sslmode` parameter must be"):  # does not quote the address
             raise DatabaseError(f"the address of the PostgreSQL database cannot be used: {error}") from None
         raise DatabaseError(
             "the address of the PostgreSQL database cannot be read; "
@@ -108,7 +106,7 @@ async def refuse_old_server(pool: Any) -> None:
 
 
 @contextmanager
-def telling_unavailable(*message: str) -> Iterator[None]:
+def raising_unavailable(*message: str) -> Iterator[None]:
     try:
         yield
     except Exception as fault:
@@ -118,7 +116,7 @@ def telling_unavailable(*message: str) -> Iterator[None]:
 
 
 def is_unavailable(fault: Exception) -> bool:
-    # asyncpg says with one class that it is closed and that it was called wrongly; only the text differs.
+    # asyncpg raises the same class for a closed connection and for a wrong call; only the text differs.
     is_closed = type(fault) is asyncpg.InterfaceError and "clos" in str(fault)
     return is_closed or isinstance(fault, UNAVAILABLE)
 
@@ -127,15 +125,9 @@ async def run_steps_on_postgres(connection: Any, operation: Operation[Result]) -
     try:
         step = next(operation)
         while True:
-            try:
-                with telling_unavailable():
-                    rows = await run_on_postgres(connection, step)
-            except DatabaseUnavailable:
-                raise  # nothing that the operation could do about it
-            except Exception as fault:
-                step = operation.throw(fault)
-            else:
-                step = operation.send(rows)
+            with raising_unavailable():
+                rows = await run_on_postgres(connection, step)
+            step = operation.send(rows)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
     finally:

@@ -1,4 +1,4 @@
-"""The embedded database: short reads run on the event loop, long ones in threads, writes commit in groups."""
+"""SQLite: short reads run on the event loop, long reads in threads, and writes commit in groups."""
 
 import asyncio
 import sqlite3
@@ -23,11 +23,11 @@ from app.db.drivers.interface import (
 from app.db.sql import (
     REQUIRED,
     Bulk,
+    CompiledStatement,
     MissingParameter,
     Operation,
     Step,
     Values,
-    Written,
 )
 from app.db.tables import moment_as_text
 from app.telemetry import counters
@@ -36,11 +36,11 @@ Result = TypeVar("Result")
 
 OLDEST_SQLITE = (3, 38, 0)  # json_each without an extension, RETURNING
 BUSY_SECONDS = 10
-STEPS_BETWEEN_LOOKS = 2000  # of SQLite's machine: some tens of microseconds
-PAGES_BETWEEN_CHECKPOINTS = 4000  # 16 MB, which the log grows to; finding a page in it is one look-up still
-READS_UNDER_WAY = 4  # per thread; each holds a connection and a snapshot while it waits for its thread
+STEPS_BETWEEN_CHECKS = 2000  # instructions of SQLite's virtual machine: some tens of microseconds
+PAGES_BETWEEN_CHECKPOINTS = 4000  # a log of 16 MB; a page in it is still found by one lookup
+READS_UNDER_WAY = 4  # per thread; each keeps a connection and a snapshot while it waits
 
-# What an operator can mend, as the low byte of an error code.
+# The low bytes of the error codes that an operator can correct.
 UNAVAILABLE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -58,20 +58,20 @@ OUT_OF_TIME = {sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY}
 
 
 class SqliteDatabase:
-    """Everything goes through sqlite3 itself; a hop between threads costs more than most statements."""
+    """Calls sqlite3 directly, because a switch between threads costs more than most statements."""
 
     def __init__(self, path: Path, threads: int, loop_read_ms: int, failed: Failed) -> None:
         check_sqlite(path)
         self.path = path
         self.loop_seconds = loop_read_ms / 1000
         self.is_closed = False
-        self.idle: list[Reader] = []  # the last one was used last: its pages are at hand
+        self.idle: list[Reader] = []  # the most recently used one, whose page cache is warm, is the last
         self.opened: set[Reader] = set()
         self.most_idle = threads + 1
         self.most_opened = threads * READS_UNDER_WAY
         self.threads = ThreadPoolExecutor(threads, thread_name_prefix="reader")
         self.writer = Writer(partial(connect_writer, path), run_in_transaction, failed)
-        self.written = asyncio.Event()  # for whoever follows what is written (following.py)
+        self.written = asyncio.Event()  # set after each write, for the event feed
 
     # --- reading ---
 
@@ -105,12 +105,12 @@ class SqliteDatabase:
         try:
             return await asyncio.wrap_future(moved)
         finally:
-            if moved.cancel():  # nobody waits any more, and no thread has taken it up
+            if moved.cancel():  # the caller has gone, and no thread has started it
                 operation.close()
                 self.give_back(reader)
 
     def finish(self, reader: "Reader", operation: Operation[Result], step: Step | None = None) -> Result:
-        """The whole operation, or the rest of it on the snapshot that it had on the event loop."""
+        """Runs the whole operation, or the rest of it on the snapshot of the event loop."""
         try:
             reader.leave_loop()
             if step is None:
@@ -127,7 +127,7 @@ class SqliteDatabase:
         return self.finish(reader, operation)
 
     def take_at_once(self) -> "Reader | None":
-        """None where a thread has to wait: for a lock, or for its turn when too much is under way."""
+        """None if the read would have to wait for a lock or for a free connection."""
         try:
             return self.idle.pop()
         except IndexError:
@@ -179,7 +179,7 @@ class SqliteDatabase:
     # --- closing ---
 
     async def close(self) -> None:
-        """What was asked for before is still answered."""
+        """Completes the running and queued operations first."""
         self.is_closed = True
         await asyncio.to_thread(self.wait_and_close)
 
@@ -191,7 +191,7 @@ class SqliteDatabase:
 
 
 class OutOfTime(BaseException):
-    """A step has to be run in a thread. Not an Exception: no operation hears of it."""
+    """A step must run in a thread. It is no Exception, so that the operation stays open."""
 
     def __init__(self, step: Step) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ class OutOfTime(BaseException):
 
 
 class Reader:
-    """A connection that reads, and the moment until which it may do so on the event loop."""
+    """A read connection and its deadline on the event loop."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -211,7 +211,7 @@ class Reader:
     def begin_on_loop(self, seconds: float) -> None:
         if not self.is_on_loop:
             self.is_on_loop = True
-            self.connection.set_progress_handler(self.is_late, STEPS_BETWEEN_LOOKS)
+            self.connection.set_progress_handler(self.is_late, STEPS_BETWEEN_CHECKS)
             self.connection.execute("PRAGMA busy_timeout = 0")
         self.cursor.execute("BEGIN")
         self.deadline = perf_counter() + seconds
@@ -229,11 +229,11 @@ class Reader:
             raise
 
     def is_late(self) -> bool:
-        """SQLite asks now and then, and ends the statement that is being run if so."""
+        """SQLite calls this regularly and interrupts the statement if it returns True."""
         return perf_counter() > self.deadline
 
     def leave_loop(self) -> None:
-        """The transaction stays as it is: a read that SQLite ended has undone nothing."""
+        """Keeps the transaction: an interrupted read does not roll it back."""
         self.deadline = inf
         if self.is_on_loop:
             self.is_on_loop = False
@@ -250,11 +250,11 @@ class Reader:
 
 
 def connect_sqlite(path: Path, patience: float = BUSY_SECONDS) -> sqlite3.Connection:
-    """A connection to an existing file; `migrate` makes the file. Opening waits so long for a lock."""
+    """Connects to an existing file, which `migrate` creates; `patience` is the lock timeout in seconds."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
-        isolation_level=None,  # transactions begin where the code says so
+        isolation_level=None,  # transactions begin explicitly
         check_same_thread=False,  # one thread at a time, but not always the same one
         cached_statements=512,
         timeout=patience,
@@ -269,20 +269,20 @@ def connect_sqlite(path: Path, patience: float = BUSY_SECONDS) -> sqlite3.Connec
 
 def connect_writer(path: Path) -> sqlite3.Connection:
     connection = connect_sqlite(path)
-    # To go back to a savepoint SQLite copies each page that is changed; in a group these would fill a file.
+    # SQLite copies each changed page for a savepoint; for a group the copies would be written to a file.
     connection.execute("PRAGMA temp_store = MEMORY")
-    # The pages of the indexes that writes change: the default of 2 MB would read them again and again.
+    # Keeps the index pages that writes change; the default of 2 MB would read them repeatedly.
     connection.execute("PRAGMA cache_size = -8000")
-    # A page that is changed again before a checkpoint is carried over once.
+    # A page that changes several times between two checkpoints is copied once.
     connection.execute(f"PRAGMA wal_autocheckpoint = {PAGES_BETWEEN_CHECKPOINTS}")
     return connection
 
 
 def prepare_sqlite(connection: Any) -> None:
-    """What every connection needs, whoever opened it."""
+    """The settings of every connection."""
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA synchronous = FULL")  # NORMAL loses the last commits when the power goes
-    connection.execute("PRAGMA secure_delete = ON")  # what is deleted leaves no copy in its page
+    connection.execute("PRAGMA synchronous = FULL")  # NORMAL may lose the last commits in a power failure
+    connection.execute("PRAGMA secure_delete = ON")  # overwrites deleted content
     connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
 
@@ -290,7 +290,7 @@ def check_sqlite(path: Path) -> None:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise DatabaseError(f"SQLite {sqlite3.sqlite_version} is too old; 3.38 or newer is needed")
     try:
-        path.open("rb").close()  # the system says why not, SQLite does not
+        path.open("rb").close()  # the error of the system has the reason, the error of SQLite has not
         connection = connect_sqlite(path)
         try:
             found = {
@@ -312,7 +312,7 @@ def check_sqlite(path: Path) -> None:
 
 
 def run_in_transaction(connection: sqlite3.Connection, step: Step) -> list[Any]:
-    """An operation hears of a fault only while its transaction is there to go on with."""
+    """Raises DatabaseUnavailable for faults that an operator can correct and for a lost transaction."""
     try:
         return run_on_sqlite(connection, step)
     except Exception as fault:
@@ -336,8 +336,8 @@ def run_on_sqlite(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -
 
 
 def new_ids(done: sqlite3.Cursor) -> list[tuple[int]]:
-    """Of the rows that were just added: RETURNING makes SQLite keep them in a table of its own, which takes
-    as long as adding them. Numbers are given one after the other, and nobody else is writing."""
+    """The ids of the inserted rows. They are consecutive, because SQLite has one writer. RETURNING would
+    double the time: SQLite stores the returned rows in a temporary table."""
     last = done.lastrowid
     assert last is not None
     return [(id,) for id in range(last - done.rowcount + 1, last + 1)]
@@ -348,15 +348,15 @@ def is_unavailable(fault: Exception) -> bool:
 
 
 def code_of(fault: Exception) -> int:
-    """0 for what Python's part of the driver says by itself."""
+    """0 for errors that Python's sqlite3 module raises itself."""
     return getattr(fault, "sqlite_errorcode", 0) & 0xFF
 
 
-def sqlite_values(written: Written, given: Values) -> list[Any]:
+def sqlite_values(written: CompiledStatement, given: Values) -> list[Any]:
     values = []
     try:
-        for name, own in written.parameters:  # one pass: it takes as long as a small statement
-            value = given[name] if own is REQUIRED else own
+        for name, default in written.parameters:  # one pass, because this takes as long as a small statement
+            value = given[name] if default is REQUIRED else default
             values.append(value if value.__class__ in AS_THEY_ARE else as_sqlite(value))
     except KeyError as missing:
         raise MissingParameter(missing.args[0], written.sql) from None
@@ -367,7 +367,7 @@ def as_sqlite(value: Any) -> Any:
     if isinstance(value, datetime):
         return moment_as_text(value)
     if isinstance(value, str):
-        return str(value)  # a word of an enum, of which sqlite3 would ask first what it is
+        return str(value)  # a StrEnum, for which sqlite3 would look up an adapter
     if isinstance(value, list):
         return orjson.dumps(value, as_sqlite, orjson.OPT_PASSTHROUGH_DATETIME).decode()
     return value

@@ -1,1 +1,1 @@
-"""Reads: a selection becomes one statement per level."""
+"""Reads: each level of a selection is one statement."""

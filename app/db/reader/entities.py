@@ -1,4 +1,4 @@
-"""What can be read of each table: its columns, and the links from its rows to others."""
+"""The readable columns of each table, and the links from its rows to other rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,27 +43,27 @@ from app.db.tables import (
 )
 
 Table = type[SQLModel]
-Condition = Callable[[FromClause], ColumnElement[bool]]  # speaks of the (aliased) table it is handed
+Condition = Callable[[FromClause], ColumnElement[bool]]  # of the (aliased) table that it receives
 
 
 @dataclass(frozen=True)
 class ToOne:
-    """A row that this row names by id."""
+    """A row whose id this row has."""
 
     target: Table
-    key: str  # own column that holds the target's id
+    key: str  # own column with the id of the target
 
 
 @dataclass(frozen=True)
 class ToMany:
-    """Rows that name this row; `only` narrows them, `order` is theirs."""
+    """Rows with the id of this row, filtered by `only` and sorted by `order`."""
 
     target: Table
-    key: str  # the target's column that holds this row's id
+    key: str  # column of the target with the id of this row
     order: tuple[str, ...] = ("id",)
     newest_first: bool = False
     only: Condition | None = None
-    is_single: bool = False  # at most one row is meant
+    is_single: bool = False  # at most one row
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,18 @@ class Entity:
     is_care: bool
     columns: dict[str, Column[Any]]
     links: dict[str, ToOne | ToMany] = field(default_factory=dict)
-    through: dict[str, tuple[str, str]] = field(default_factory=dict)  # what stands at the end of a link
-    only: Condition | None = None  # rows that do not meet it are in no read
+    through: dict[str, tuple[str, str]] = field(default_factory=dict)  # members of a linked row
+    only: Condition | None = None  # reads skip all other rows
 
 
 def is_there(assignment: FromClause) -> ColumnElement[bool]:
-    """A withdrawn assignment is gone for everybody who asks, and kept for the trail."""
+    """Reads skip withdrawn assignments, which stay in the table for the audit log."""
     return assignment.c.withdraw_date.is_(None)
 
 
 def literal(text: str) -> ColumnElement[Any]:
-    """Written into the statement. A parameter never matches the expression of an index. Where it decides on
-    a partial index, SQLite prepares the statement again each time that its parameters change."""
+    """A literal in the statement. A parameter does not match the expression of an index, and if it decides on
+    a partial index, SQLite prepares the statement again whenever the parameters change."""
     return literal_column(f"'{text}'")
 
 
@@ -96,7 +96,7 @@ def is_final(answer_set: FromClause) -> ColumnElement[bool]:
 
 def is_own_draft(answer_set: FromClause) -> ColumnElement[bool]:
     """A draft is visible to its client only: a caregiver's `:client` is NULL, which equals nothing."""
-    # Plus nothing: they are found by their assignment, not among all that the client ever answered.
+    # Plus 0, so that the database searches by the assignment and not by the client.
     mine = answer_set.c.client_id + literal_column("0") == bindparam("client", type_=BigInteger)
     return (answer_set.c.save_type != FINAL) & mine
 
@@ -109,7 +109,7 @@ def due_of(assignment: FromClause) -> ColumnElement[datetime]:
 
 
 def is_due(assignment: FromClause) -> ColumnElement[bool]:
-    """Pending, in the form in which the indexes by due date find it."""
+    """Pending, as a condition that matches the indexes by due date."""
     return due_of(assignment) < literal(NEVER_DUE)
 
 
@@ -185,10 +185,10 @@ ENTITIES: dict[Table, Entity] = {table: read_off(table) for table in LINKS}
 
 
 def check_entities() -> None:
-    """Fail at start-up, not at the first request, when a link names what the tables do not have."""
+    """Fails at start-up if a link does not match the tables."""
     for entity in ENTITIES.values():
         if entity.is_care and not {"caregiver_id", "client_id"} <= entity.columns.keys():
-            raise TypeError(f"{entity.table.__name__} does not name its care relationship")
+            raise TypeError(f"{entity.table.__name__} has no relationship key")
         for name, link in entity.links.items():
             holder = entity if isinstance(link, ToOne) else ENTITIES[link.target]
             if link.key not in holder.columns or name in entity.columns:
@@ -199,12 +199,12 @@ check_entities()
 
 
 def as_moment(stored: datetime | str | None) -> datetime | None:
-    """Rows hold moments as the database does; SQLite's are texts that compare like the moments they name."""
+    """Converts a stored moment; SQLite stores texts that sort like the moments."""
     return datetime.fromisoformat(stored) if isinstance(stored, str) else stored
 
 
 def reader_of(column: Column[Any]) -> Callable[[Any], Any] | None:
-    """What turns the driver's value into ours, if anything: SQLite has no booleans and no documents."""
+    """The conversion of a driver's value, if needed: SQLite has no booleans and no JSON values."""
     if isinstance(column.type, Boolean):
         return bool
     if isinstance(column.type, JSON):
@@ -213,7 +213,7 @@ def reader_of(column: Column[Any]) -> Callable[[Any], Any] | None:
 
 
 def known_moment(stored: datetime | str | None) -> datetime:
-    """Of a column that is never empty."""
+    """Converts a moment of a column that is never null."""
     moment = as_moment(stored)
     assert moment is not None
     return moment

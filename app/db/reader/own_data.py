@@ -1,24 +1,19 @@
-"""Everything that is held of one client, read some sessions at a time, so that no life is too long."""
+"""Reads all stored data of one client, a few sessions at a time so that memory use is limited.
+
+The names of the columns are the members of the exported JSON document in snake case and in their order; a dot
+leads into an object.
+"""
 
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Boolean, Column, ColumnElement, FromClause, and_, select
+from sqlalchemy import Boolean, Column, ColumnElement, FromClause, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.reader.entities import Table, as_moment, table_of
-from app.db.reader.plans import without_index
 from app.db.reader.reads import CAREGIVERS_OF_CLIENT
-from app.db.sql import (
-    DatabaseKind,
-    Operation,
-    Statement,
-    Values,
-    among,
-    count_parameter,
-    id_parameter,
-)
+from app.db.reader.relationship import relationship_key
+from app.db.sql import DatabaseKind, Operation, Statement, Values, among, count_parameter, id_parameter
 from app.db.tables import (
     Answer,
     AnswerSet,
@@ -35,46 +30,54 @@ from app.db.tables import (
 )
 
 SESSIONS_AT_ONCE = 20
+PARENT = "parent"  # the column that holds the id of the row above; it is not exported
 
-Data = dict[str, Any]  # a row by the names of its columns; under the name of a table, rows that hang on it
-Columns = dict[str, Column[Any]]
-
-
-# --- statements -----------------------------------------------------------------------------------
+Data = dict[str, Any]  # a row by its column names, and lists of the rows below it
+Columns = dict[str, ColumnElement[Any]]
 
 
-def of_client(table: FromClause, kind: DatabaseKind, leads: bool = False) -> ColumnElement[bool]:
-    """The relationship key. Where it does not lead, SQLite must not go by its index (see plans.py)."""
-    client: ColumnElement[int] = table.c.client_id
-    caregiver: ColumnElement[int] = table.c.caregiver_id
-    if kind == "sqlite":
-        client, caregiver = client if leads else without_index(client), without_index(caregiver)
-    return and_(client == id_parameter("client"), among(caregiver, "caregivers", kind))
+def columns_of(table: Table, *names: str, parent: str | None = None) -> Columns:
+    columns = table_of(table).c
+    own = {PARENT: columns[parent]} if parent else {}
+    return own | {name: columns[name] for name in names}
 
 
-def columns_of(table: Table, *names: str, **joined: Column[Any]) -> Columns:
-    return {name: table_of(table).c[name] for name in names} | joined
-
+SESSION_TABLE, CAREGIVER = table_of(Session), table_of(Caregiver)
+ASSIGNMENT_TABLE, BOOK, MODULE = table_of(Assignment), table_of(Book), table_of(Module)
 
 CLIENT = columns_of(Client, "id", "name", "oppt_id", "user_name", "is_disabled", "erase_date")
 SESSION = columns_of(
-    Session, "id", "title", "description", "chat_id", "create_date", "start_date", "is_closed", "close_date",
-    "caregiver_id",
-    caregiver_name=table_of(Caregiver).c.name, caregiver_position=table_of(Caregiver).c.position,
-)  # fmt: skip
-ASSIGNMENT = columns_of(
-    Assignment, "id", "session_id", "book_id", "assign_date", "start_date", "end_date", "submit_date",
-    "status", "attempt", "score", "feedback_status", "feedback_submit_date", "withdraw_date",
-    book_name=table_of(Book).c.name, is_test=table_of(Book).c.is_test,
-    module_id=table_of(Book).c.module_id, module_name=table_of(Module).c.name,
-)  # fmt: skip
-REMINDER = columns_of(Reminder, "id", "assignment_id", "remind_date", "state")
-ANSWER_SET = columns_of(
-    AnswerSet, "id", "assignment_id", "save_type", "attempt", "revision", "submit_date", "score", "own_score"
+    Session, "id", "title", "description", "chat_id", "create_date", "start_date", "is_closed", "close_date"
+) | {
+    "caregiver.id": SESSION_TABLE.c.caregiver_id,
+    "caregiver.name": CAREGIVER.c.name,
+    "caregiver.position": CAREGIVER.c.position,
+}
+ASSIGNMENT = (
+    columns_of(Assignment, "id", parent="session_id")
+    | {
+        "book.id": BOOK.c.id,
+        "book.name": BOOK.c.name,
+        "book.is_test": BOOK.c.is_test,
+        "book.module.id": MODULE.c.id,
+        "book.module.name": MODULE.c.name,
+    }
+    | columns_of(Assignment, "assign_date", "start_date", "end_date", "submit_date", "status", "attempt")
+    | columns_of(Assignment, "score", "feedback_status", "feedback_submit_date")
+    | {"is_withdrawn": ASSIGNMENT_TABLE.c.withdraw_date.is_not(None)}
+    | columns_of(Assignment, "withdraw_date")
 )
-ANSWER = columns_of(Answer, "answer_set_id", "position", "question_id", "question_text", "answer")
-FEEDBACK = columns_of(Feedback, "id", "answer_set_id", "text", "score", "submit_date")
+REMINDER = columns_of(Reminder, "id", "remind_date", "state", parent="assignment_id")
+ANSWER_SET = columns_of(
+    AnswerSet, "id", "save_type", "attempt", "revision", "submit_date", "score", "own_score",
+    parent="assignment_id",
+)  # fmt: skip
+ANSWER = columns_of(Answer, "position", "question_id", "question_text", "answer", parent="answer_set_id")
+FEEDBACK = columns_of(Feedback, "id", "text", "score", "submit_date", parent="answer_set_id")
 EVENT = columns_of(Event, "id", "kind", "actor", "session_id", "assignment_id", "reminder_id", "moment")
+
+
+# --- statements -----------------------------------------------------------------------------------
 
 
 def read_client(kind: DatabaseKind) -> ClauseElement:
@@ -82,103 +85,92 @@ def read_client(kind: DatabaseKind) -> ClauseElement:
 
 
 def read_sessions(kind: DatabaseKind) -> ClauseElement:
-    session, caregiver = table_of(Session), table_of(Caregiver)
-    source = session.join(caregiver, caregiver.c.id == session.c.caregiver_id)
-    rows = select(*SESSION.values()).select_from(source).where(of_client(session, kind, leads=True))
-    rows = rows.where(session.c.id > id_parameter("after")).order_by(session.c.id)
+    source = SESSION_TABLE.join(CAREGIVER, CAREGIVER.c.id == SESSION_TABLE.c.caregiver_id)
+    rows = select(*SESSION.values()).select_from(source)
+    rows = rows.where(relationship_key(SESSION_TABLE, "client", kind, leads=True))
+    rows = rows.where(SESSION_TABLE.c.id > id_parameter("after")).order_by(SESSION_TABLE.c.id)
     return rows.limit(count_parameter("at_once"))
 
 
-def read_assignments(kind: DatabaseKind) -> ClauseElement:
-    assignment, book, module = table_of(Assignment), table_of(Book), table_of(Module)
-    source = assignment.join(book, book.c.id == assignment.c.book_id)
-    source = source.join(module, module.c.id == book.c.module_id)
-    rows = select(*ASSIGNMENT.values()).select_from(source).where(of_client(assignment, kind))
-    rows = rows.where(among(assignment.c.session_id, "parents", kind))
-    return rows.order_by(assignment.c.session_id, assignment.c.id)
-
-
-def hanging_on(parent: str, columns: Columns, *order: str) -> Statement:
-    """The rows of one table that hang on `parents`."""
+def read_below(source: FromClause, columns: Columns, *order: str) -> Statement:
+    """The rows that belong to one of `parents`, in the order of the parents."""
+    parent: Column[Any] = columns[PARENT]  # type: ignore[assignment]
+    table = parent.table
 
     def build(kind: DatabaseKind) -> ClauseElement:
-        table = columns[parent].table
-        rows = select(*columns.values()).where(of_client(table, kind))
-        return rows.where(among(columns[parent], "parents", kind)).order_by(
-            *(table.c[name] for name in order)
-        )
+        rows = select(*columns.values()).select_from(source)
+        rows = rows.where(relationship_key(table, "client", kind), among(parent, "parents", kind))
+        return rows.order_by(parent, *(table.c[name] for name in order))
 
     return Statement(build)
 
 
 def read_events(kind: DatabaseKind) -> ClauseElement:
-    event = table_of(Event)
-    among_caregivers = among(event.c.caregiver_id, "caregivers", kind)
-    rows = select(*EVENT.values()).where(event.c.client_id == id_parameter("client"), among_caregivers)
-    return rows.order_by(event.c.id)
+    key = relationship_key(table_of(Event), "client", kind, leads=True)
+    return select(*EVENT.values()).where(key).order_by(EVENT["id"])
 
 
+ASSIGNMENTS = ASSIGNMENT_TABLE.join(BOOK, BOOK.c.id == ASSIGNMENT_TABLE.c.book_id).join(
+    MODULE, MODULE.c.id == BOOK.c.module_id
+)
 READ_CLIENT = Statement(read_client)
 READ_SESSIONS = Statement(read_sessions)
-READ_ASSIGNMENTS = Statement(read_assignments)
-READ_REMINDERS = hanging_on("assignment_id", REMINDER, "assignment_id", "remind_date", "id")
-READ_ANSWER_SETS = hanging_on("assignment_id", ANSWER_SET, "assignment_id", "attempt", "id")
-READ_ANSWERS = hanging_on("answer_set_id", ANSWER, "answer_set_id", "position")
-READ_FEEDBACKS = hanging_on("answer_set_id", FEEDBACK, "answer_set_id", "id")
+READ_ASSIGNMENTS = read_below(ASSIGNMENTS, ASSIGNMENT, "id")
+READ_REMINDERS = read_below(table_of(Reminder), REMINDER, "remind_date", "id")
+READ_ANSWER_SETS = read_below(table_of(AnswerSet), ANSWER_SET, "attempt", "id")
+READ_ANSWERS = read_below(table_of(Answer), ANSWER, "position")
+READ_FEEDBACKS = read_below(table_of(Feedback), FEEDBACK, "id")
 READ_EVENTS = Statement(read_events)
 
 
 # --- operations -----------------------------------------------------------------------------------
 
 
-def client_held(client_id: int) -> Operation[Data]:
+def reading_client(client_id: int) -> Operation[Data]:
     rows = yield READ_CLIENT, {"client": client_id}
     return as_data(CLIENT, rows)[0]
 
 
-def key_of(client_id: int) -> Operation[Values]:
+def reading_key(client_id: int) -> Operation[Values]:
     found = yield CAREGIVERS_OF_CLIENT, {"client": client_id}
     return {"client": client_id, "caregivers": [row[0] for row in found]}
 
 
-def sessions_held(key: Values, after: int) -> Operation[list[Data]]:
-    """The next few sessions behind that id, with all that hangs on them."""
+def reading_sessions(key: Values, after: int) -> Operation[list[Data]]:
+    """The next sessions after the id `after`, with all rows below them."""
     rows = yield READ_SESSIONS, {**key, "after": after, "at_once": SESSIONS_AT_ONCE}
     sessions = as_data(SESSION, rows)
-    assignments = yield from hang(READ_ASSIGNMENTS, ASSIGNMENT, "session_id", sessions, "assignments", key)
-    yield from hang(READ_REMINDERS, REMINDER, "assignment_id", assignments, "reminders", key)
-    sets = yield from hang(READ_ANSWER_SETS, ANSWER_SET, "assignment_id", assignments, "answer_sets", key)
-    yield from hang(READ_ANSWERS, ANSWER, "answer_set_id", sets, "answers", key)
-    yield from hang(READ_FEEDBACKS, FEEDBACK, "answer_set_id", sets, "feedbacks", key)
+    assignments = yield from adding_rows(sessions, "assignments", READ_ASSIGNMENTS, ASSIGNMENT, key)
+    yield from adding_rows(assignments, "reminders", READ_REMINDERS, REMINDER, key)
+    sets = yield from adding_rows(assignments, "answer_sets", READ_ANSWER_SETS, ANSWER_SET, key)
+    yield from adding_rows(sets, "answers", READ_ANSWERS, ANSWER, key)
+    yield from adding_rows(sets, "feedbacks", READ_FEEDBACKS, FEEDBACK, key)
     return sessions
 
 
-def hang(
-    statement: Statement, columns: Columns, parent: str, above: list[Data], name: str, key: Values
+def adding_rows(
+    above: list[Data], name: str, statement: Statement, columns: Columns, key: Values
 ) -> Operation[list[Data]]:
-    """Reads the rows that hang on those above, and hangs them there."""
+    """Reads the rows below `above`, and adds them to the rows above as the list `name`."""
     parents = [row["id"] for row in above]
     found = as_data(columns, (yield statement, {**key, "parents": parents})) if parents else []
     groups: dict[int, list[Data]] = defaultdict(list)
     for row in found:
-        groups[row[parent]].append(row)
+        groups[row.pop(PARENT)].append(row)
     for row in above:
         row[name] = groups[row["id"]]
     return found
 
 
-def events_held(key: Values) -> Operation[list[Data]]:
+def reading_events(key: Values) -> Operation[list[Data]]:
     return as_data(EVENT, (yield READ_EVENTS, key))
 
 
 def as_data(columns: Columns, rows: list[Any]) -> list[Data]:
-    readers = {name: reader_for(column) for name, column in columns.items()}
-    return [
-        {name: read(value) for (name, read), value in zip(readers.items(), row, strict=True)} for row in rows
-    ]
-
-
-def reader_for(column: Column[Any]) -> Callable[[Any], Any]:
-    if isinstance(column.type, Moment):
-        return as_moment
-    return bool if isinstance(column.type, Boolean) else lambda value: value
+    moments = [name for name, column in columns.items() if isinstance(column.type, Moment)]
+    flags = [name for name, column in columns.items() if isinstance(column.type, Boolean)]
+    found = [dict(zip(columns, row, strict=True)) for row in rows]
+    for row in found:
+        row |= {name: as_moment(row[name]) for name in moments}
+        row |= {name: bool(row[name]) for name in flags}
+    return found

@@ -1,4 +1,4 @@
-"""How a selection becomes statements and row classes: made once per shape of selection, then only run."""
+"""Compiles a selection into statements and row classes, once for each shape of selection."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,8 +7,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sqlalchemy import ColumnElement, FromClause, Select, String, and_, bindparam, func, or_, select, true
-from sqlalchemy.sql import operators
-from sqlalchemy.sql.elements import ClauseElement, UnaryExpression
+from sqlalchemy.sql.elements import ClauseElement
 from sqlalchemy.types import TypeEngine
 
 from app.db.reader.entities import (
@@ -21,10 +20,11 @@ from app.db.reader.entities import (
     reader_of,
     table_of,
 )
+from app.db.reader.relationship import relationship_key
 from app.db.reader.selection import Link, Order, ReaderRole, Selection, Shown, Where
 from app.db.sql import (
-    Asked,
     DatabaseKind,
+    IdCondition,
     Statement,
     among,
     count_parameter,
@@ -35,19 +35,19 @@ from app.db.sql import (
 )
 from app.db.tables import Answer, Moment
 
-# Planners take exponential time over joins: a longer chain goes on in a statement of its own.
+# Planners take exponential time for joins, so a longer chain continues in another statement.
 JOINS_PER_STATEMENT = 12
 
-# What belongs to the request can be wanted of a row like a column: whoever computes finds it there.
+# Values of the request that can be selected like columns, for computed fields.
 OF_REQUEST: dict[str, TypeEngine[Any]] = {"now": Moment(), "time_zone": String()}
 
 
-Place = tuple[int, Callable[[Any], Any] | None]  # an index, and what makes our value of the driver's
+Place = tuple[int, Callable[[Any], Any] | None]  # an index, and the conversion of the driver's value
 
 
 @dataclass(frozen=True)
 class Layout:
-    """By which index rows hold their members, for those who read very many of them (engine/shapes.py)."""
+    """The indexes of the members in a row, for fast access to many rows (engine/shapes.py)."""
 
     columns: dict[str, Place] = field(default_factory=dict)
     joined: dict[str, tuple[int, "Layout"]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Layout:
 
 
 class Row(tuple[Any, ...]):
-    """What the database gave, read by name. What was not asked for is not there: nothing loads later."""
+    """A row with its selected columns by name. There is no lazy loading."""
 
     __slots__ = ()
     table: ClassVar[Table]
@@ -68,31 +68,31 @@ class Row(tuple[Any, ...]):
 
 @dataclass(frozen=True)
 class PlanNode:
-    """One statement, the class that reads its rows, and the statements whose rows belong to them."""
+    """A statement, the class of its rows, and the statements for the linked rows."""
 
     statement: Statement
-    of_one: Statement | None  # the same for one id or parent, which is the parameter itself
+    of_one: Statement | None  # the same with one id in place of a list
     row: type[Row]
     children: list["Child"]
 
 
 @dataclass(frozen=True)
 class Child:
-    key: Callable[[Any], Any]  # of a row above: the value that these rows name
-    path: tuple[int, ...]  # where the selection holds the link
+    key: Callable[[Any], Any]  # of a row above: the value by which its rows are found
+    path: tuple[int, ...]  # the path of the link in the selection
     level: PlanNode
     is_single: bool
     count: Statement | None
-    shows: Callable[[Any], Shown] | None  # of a row above, where these are answers: whose, and which set's
+    shows: Callable[[Any], Shown] | None  # of a row above, for answers: the answer set that is read
 
 
-ValueAt = Callable[[int], Callable[[Any], Any]]  # how a row gives the value that stands at a place
+ValueAt = Callable[[int], Callable[[Any], Any]]  # makes a getter for the value at an index
 Form = Literal["page", "ids", "children", "pages"]
 
 
 @dataclass
 class Sketch:
-    """A statement while it is drawn up: its columns, its joins, and where each value stands in its rows."""
+    """A statement under construction: its columns, its joins, and the index of each value."""
 
     entity: Entity
     role: ReaderRole
@@ -112,7 +112,7 @@ class Sketch:
         return any(where.narrows for where in self.where)
 
     def place(self, source: FromClause, name: str) -> int:
-        """Where the column stands in the rows; it is selected once, whoever asks."""
+        """The index of the column in the rows; each column is selected once."""
         spot = (str(source.description), name)
         if spot not in self.places:
             self.places[spot] = len(self.columns)
@@ -124,7 +124,7 @@ class Sketch:
         return self.places[spot]
 
     def via(self, entity: Entity, source: FromClause, name: str) -> FromClause:
-        """The table that a to-one link leads to; joined once, whoever asks."""
+        """The table behind a to-one link; each table is joined once."""
         spot = (str(source.description), name)
         if spot not in self.joins:
             link = entity.links[name]
@@ -134,9 +134,9 @@ class Sketch:
         return self.joins[spot][0]
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        return [where.says(*self.spoken_of(where)) for where in self.where]
+        return [where.condition(*self.tables_of(where)) for where in self.where]
 
-    def spoken_of(self, where: Where) -> list[FromClause]:
+    def tables_of(self, where: Where) -> list[FromClause]:
         if where.via is None:
             return [self.source]
         linked = self.via(self.entity, self.source, where.via)
@@ -155,7 +155,7 @@ def level_for(
     where: tuple[Where, ...] = (),
     order: Order | None = None,
 ) -> PlanNode:
-    """The plan of a whole selection; one that is used again has it at hand, uncompared with others."""
+    """The plan of a whole selection, from the cache of the selection if it is used again."""
     key = (table, role, form, where, order)
     level: PlanNode | None = wanted.plans.get(key)
     if level is None:
@@ -177,16 +177,16 @@ def new_level(
     if link is not None:
         sketch.place(sketch.source, parent_column(link))  # first, so that rows are grouped by row[0]
     row = lay_out(sketch, sketch.entity, sketch.source, wanted, ())
-    if not sketch.columns:  # rows may be wanted bare, but SQLite selects none without a column
+    if not sketch.columns:  # SQLite needs at least one column
         sketch.place(sketch.source, "id")
-    sketch.conditions()  # joins what they speak of, before the statement is written
+    sketch.conditions()  # adds their joins before the statement is compiled
     write = FORMS[form]
-    of_one = Statement(partial(write, sketch, asked=the_one)) if form in ("ids", "children") else None
+    of_one = Statement(partial(write, sketch, matches=the_one)) if form in ("ids", "children") else None
     return PlanNode(Statement(partial(write, sketch)), of_one, row, sketch.children)
 
 
 def parent_column(link: ToOne | ToMany) -> str:
-    """The column by which the rows of a further statement find the row they belong to."""
+    """The column by which the rows of another statement find their parent."""
     return link.key if isinstance(link, ToMany) else "id"
 
 
@@ -198,7 +198,7 @@ def lay_out(
     path: tuple[int, ...],
     value_at: ValueAt = itemgetter,
 ) -> type[Row]:
-    """Place what is wanted of one table; the class that reads it from the statement's rows."""
+    """Adds the selected columns of one table, and returns the class of its rows."""
     layout = Layout()
     members: dict[str, Any] = {"__slots__": (), "table": entity.table, "__layout__": layout}
     for name in sorted(wanted.columns):
@@ -230,7 +230,7 @@ def lay_out_joined(
     value_at: ValueAt,
     layout: "Layout",
 ) -> dict[str, property]:
-    """A joined row is a view: all it holds is the row that holds its values. Without a match it is None."""
+    """A joined row is a view of the row with its values; it is None without a match."""
     joined = sketch.via(entity, source, link.name)
     target = ENTITIES[entity.links[link.name].target]
     marker = sketch.place(joined, "id")
@@ -254,7 +254,7 @@ def value_at_in_view(index: int) -> Callable[[Any], Any]:
 
 
 def members_through(entity: Entity, link: Link) -> dict[str, property]:
-    """Members of the row that stand at the end of this link."""
+    """Members of the row that come from this link."""
     return {
         name: property(attrgetter(f"{through}.{member}"))
         for name, (through, member) in entity.through.items()
@@ -270,7 +270,7 @@ def lay_out_child(
     path: tuple[int, ...],
     value_at: ValueAt,
 ) -> Callable[[Any], Any]:
-    """Rows of a statement of their own stand at the end, the first ones last: more columns may come."""
+    """Rows of another statement are at the end of a row in reverse order, as more columns may follow."""
     window = link.window
     where, order = (window.where, window.order) if window else ((), None)
     form: Form = "pages" if window else "children"
@@ -310,33 +310,11 @@ def column_property(place: Place, value_at: ValueAt) -> property:
 def belongs(
     source: FromClause, entity: Entity, role: ReaderRole, kind: DatabaseKind, leads: bool = False
 ) -> ColumnElement[bool]:
-    """The relationship key, named on every level of every statement (docs/decisions/0006), and what else
-    a row must be to be read at all.
-
-    It leads where rows are found by it alone. Elsewhere SQLite, without statistics, must not choose its
-    index: walking all rows of a caregiver to find those of one session would take longer every year.
-    """
+    """The relationship key, and the condition that a row must meet to be read at all."""
     if not entity.is_care:
         return true()
     only = true() if entity.only is None else entity.only(source)
-    caregiver: ColumnElement[Any] = source.c.caregiver_id
-    client: ColumnElement[Any] = source.c.client_id
-    if kind == "sqlite":
-        if not (leads and role == "caregiver"):
-            caregiver = without_index(caregiver)
-        if not leads:
-            client = without_index(client)
-    if role == "caregiver":
-        return and_(caregiver == id_parameter("caregiver"), only)
-    if role in ("client", "client of one"):
-        asked = the_one if role == "client of one" else among
-        return and_(client == id_parameter("client"), asked(caregiver, "caregivers", kind), only)
-    raise PermissionError(f"{entity.table.__name__} is read without a viewer")
-
-
-def without_index(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """SQLite takes a column behind a plus as it is, but looks for no index on it."""
-    return UnaryExpression(column, operator=operators.custom_op("+"), type_=column.type)
+    return and_(relationship_key(source, role, kind, leads), only)
 
 
 def body(
@@ -350,9 +328,9 @@ def body(
 
 
 def beyond(order: Order | None, source: FromClause) -> list[ColumnElement[bool]]:
-    """The rows behind the last one of the page before.
+    """The rows after the last row of the previous page.
 
-    The moment is compared twice: SQLite searches no index by a pair of an expression and a column.
+    The moment is compared twice, because SQLite cannot search an index by an expression and a column.
     """
     if order is None:
         return [source.c.id < id_parameter("before")]
@@ -374,15 +352,15 @@ def page_of_rows(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
     )
 
 
-def rows_by_id(sketch: Sketch, kind: DatabaseKind, asked: Asked = among) -> ClauseElement:
+def rows_by_id(sketch: Sketch, kind: DatabaseKind, matches: IdCondition = among) -> ClauseElement:
     row_id = sketch.source.c.id
-    return body(sketch, kind).where(*sketch.conditions(), asked(row_id, "ids", kind)).order_by(row_id)
+    return body(sketch, kind).where(*sketch.conditions(), matches(row_id, "ids", kind)).order_by(row_id)
 
 
-def rows_of_parents(sketch: Sketch, kind: DatabaseKind, asked: Asked = among) -> ClauseElement:
+def rows_of_parents(sketch: Sketch, kind: DatabaseKind, matches: IdCondition = among) -> ClauseElement:
     assert sketch.link is not None
     parent = sketch.source.c[parent_column(sketch.link)]
-    statement = body(sketch, kind).where(asked(parent, "parents", kind))
+    statement = body(sketch, kind).where(matches(parent, "parents", kind))
     if isinstance(sketch.link, ToOne):
         return statement
     statement = statement.where(*only_linked(sketch.link, sketch.source))
@@ -395,9 +373,9 @@ def only_linked(link: ToMany, source: FromClause) -> list[ColumnElement[bool]]:
 
 
 def pages_of_parents(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
-    """The first few of each parent, however many each has: a short search per parent, no window over all.
+    """The first rows of each parent by one short search per parent, without a window function.
 
-    In another order than newest first all rows of a parent are read and sorted.
+    In another order than newest first, all rows of a parent are read and sorted.
     """
     assert isinstance(sketch.link, ToMany)
     row_id = sketch.source.c.id
@@ -409,14 +387,14 @@ def pages_of_parents(sketch: Sketch, kind: DatabaseKind) -> ClauseElement:
             near.c[sketch.link.key] == parents.c.value,
             belongs(near, sketch.entity, sketch.role, kind),
             *only_linked(sketch.link, near),
-            *(where.says(near) for where in sketch.where),
+            *(where.condition(near) for where in sketch.where),
             *beyond(sketch.order, near),
         )
         .order_by(*sorting(sketch.order, near))
         .limit(count_parameter("limit"))
         .correlate(parents)
     )
-    if kind == "sqlite":  # knows no LATERAL, but searches by a correlated list
+    if kind == "sqlite":  # has no LATERAL, but searches by a correlated list
         start = parents.join(sketch.source, row_id.in_(few.scalar_subquery()))
     else:
         each_few = few.lateral("few")
@@ -441,7 +419,7 @@ Adds = Callable[[FromClause], ColumnElement[int]]
 def count_of_rows(
     table: Table, role: ReaderRole, where: tuple[Where, ...], adds: Adds | None = None
 ) -> Statement:
-    """How many rows there are, or the sum of a number that each of them keeps."""
+    """The number of rows, or the sum of a stored counter."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
         sketch = Sketch(ENTITIES[table], role, where)

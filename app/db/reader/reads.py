@@ -1,4 +1,4 @@
-"""Reads as operations: a page, rows by id, one row, each with everything linked that was wanted."""
+"""Read operations for a page and for rows by id, with their selected linked rows."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Page:
 
 @dataclass(frozen=True)
 class CountedBy:
-    """A total that is the sum of a number kept elsewhere, so that no long list is walked to be counted."""
+    """A total as the sum of a stored counter, so that no long list is counted."""
 
     table: Table
     adds: Adds | None
@@ -39,8 +39,8 @@ class CountedBy:
 Key = Callable[[Any], Any]
 Read = tuple[Statement, Values]
 
-PARENT: Key = itemgetter(0)  # the first column of linked rows is what they are found by
-SHOWN = "shown"  # among the values, where no statement asks for it
+PARENT: Key = itemgetter(0)  # the first column of linked rows is the id of their parent
+SHOWN = "shown"  # a value that no statement has as a parameter
 
 RELATIONSHIP = table_of(Relationship).c
 CAREGIVERS_OF_CLIENT = Statement(
@@ -49,11 +49,11 @@ CAREGIVERS_OF_CLIENT = Statement(
 
 
 def seen_from(access: AccessScope) -> Operation[Values]:
-    """The values of the relationship key. A client's caregivers are read first, so statements name them."""
+    """The values of the relationship key; reads the caregivers of a client first."""
     values: Values = {
         "now": access.now,
         "time_zone": access.time_zone,
-        "client": access.client,  # None for a caregiver: no draft is theirs (entities.is_own_draft)
+        "client": access.client,  # None for a caregiver, who sees no drafts (entities.is_own_draft)
         SHOWN: access.shown,
     }
     if access.client is None:
@@ -64,7 +64,7 @@ def seen_from(access: AccessScope) -> Operation[Values]:
 
 
 def read_from(access: AccessScope) -> Operation[tuple[ReaderRole, Values]]:
-    """The same for the statements of a plan, which need no list where a client has one caregiver."""
+    """The same for the statements of a plan, which use no list for a client with one caregiver."""
     values = yield from seen_from(access)
     if access.client is None or len(values["caregivers"]) != 1:
         return access.role, values
@@ -97,20 +97,20 @@ def list_rows(
 def get_rows(
     table: Table, access: AccessScope, ids: list[int], wanted: Selection, where: tuple[Where, ...] = ()
 ) -> Operation[list[Row]]:
-    """Those of the rows that the viewer may see, in the order of their ids."""
+    """The rows that the viewer may see, in the order of their ids."""
     role, values = yield from read_from(access)
     level = level_for(table, wanted, role, "ids", where)
-    return (yield from rows_of(level, wanted, asking(level, values, "ids", ids)))
+    return (yield from rows_of(level, wanted, read_of_ids(level, values, "ids", ids)))
 
 
 def rows_of_ids(table: Table, access: AccessScope, ids: list[int], wanted: Selection) -> list[Row]:
-    """Rows of which only the ids are wanted, and these are at hand."""
+    """Rows with only their ids selected, without a statement."""
     level = level_for(table, wanted, access.role, "ids")
     return [level.row((id,)) for id in ids]
 
 
 def as_page(rows: list[Row], window: PageRequest, total: int | None) -> Page:
-    """One row more than wanted was asked for: it only tells that there is a next page."""
+    """The statement reads one more row than requested, which shows that there is a next page."""
     has_previous = window.with_rows and window.is_later_page
     has_next = len(rows) > window.first
     return Page(window.key, rows[: window.first], has_next, has_previous, total, window.order)
@@ -122,7 +122,7 @@ def as_page(rows: list[Row], window: PageRequest, total: int | None) -> Page:
 def rows_of(
     level: PlanNode, wanted: Selection, read: Read, window: PageRequest | None = None, key: Key | None = None
 ) -> Operation[list[Row]]:
-    """The rows of a statement; `key` tells to which row above one belongs, where that matters."""
+    """The rows of a statement with their linked rows; `key` gives the parent of a row in a read of pages."""
     found = yield read
     if not level.children or not found:
         return list(map(level.row, found))
@@ -132,7 +132,7 @@ def rows_of(
     linked = []
     for child in level.children:
         linked.append((yield from linked_rows(child, wanted, found, read[1])))
-    linked.reverse()  # as lay_out_child wants it
+    linked.reverse()  # the order that lay_out_child uses
     rows = [
         level.row((*one, *children)) for one, children in zip(found, zip(*linked, strict=True), strict=True)
     ]
@@ -140,7 +140,7 @@ def rows_of(
 
 
 def apart(found: list[Any], first: int, key: Key | None) -> tuple[list[Any], list[Any]]:
-    """What is on the pages, and what is beyond them: nothing linked to that is shown, so it is not read."""
+    """Separates the rows on the pages from the rows after them, whose linked rows are not read."""
     if key is None:
         return found[:first], found[first:]
     counts: Counter[Any] = Counter()
@@ -154,7 +154,7 @@ def apart(found: list[Any], first: int, key: Key | None) -> tuple[list[Any], lis
 
 
 def linked_rows(child: Child, wanted: Selection, above: list[Any], values: Values) -> Operation[list[Any]]:
-    """For each row above, what it is linked with."""
+    """The linked rows of each row above."""
     keys = list(map(child.key, above))
     parents = [key for key in dict.fromkeys(keys) if key is not None]
     if child.shows is not None:
@@ -167,7 +167,7 @@ def linked_rows(child: Child, wanted: Selection, above: list[Any], values: Value
         values = {**values, **window.values, **window.bounds, "limit": window.first + 1}
     groups: dict[Any, list[Row]] = defaultdict(list)
     if window is None or window.with_rows:
-        read = asking(child.level, values, "parents", parents)
+        read = read_of_ids(child.level, values, "parents", parents)
         for row in (yield from rows_of(child.level, link.wanted, read, window, PARENT)):
             groups[row[0]].append(row)
     if window is None:
@@ -180,14 +180,14 @@ def linked_rows(child: Child, wanted: Selection, above: list[Any], values: Value
     return [as_page(groups[key], window, None if totals is None else totals.get(key, 0)) for key in keys]
 
 
-def asking(level: PlanNode, values: Values, name: str, ids: list[int]) -> Read:
+def read_of_ids(level: PlanNode, values: Values, name: str, ids: list[int]) -> Read:
     if len(ids) == 1 and level.of_one is not None:
         return level.of_one, {**values, name: ids[0]}
     return level.statement, {**values, name: ids}
 
 
 def at_path(wanted: Selection, path: tuple[int, ...]) -> Any:
-    """The link at this place of the selection: a plan is shared, the values in the selection are not."""
+    """The link at this path of the selection. Plans are shared, but values belong to a selection."""
     link = wanted.links[path[0]]
     for index in path[1:]:
         link = link.wanted.links[index]

@@ -1,4 +1,4 @@
-"""What a reader may ask for: whose rows, which part of a list, which columns and linked rows."""
+"""The parameters of a read: access scope, part of a list, columns and linked rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,25 +7,25 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement
 
-NEWEST = 2**63 - 1  # a keyset that starts before the newest row: first and later pages are one statement
+NEWEST = 2**63 - 1  # the keyset of the first page, so that all pages have one statement
 
-After = tuple[datetime, int]  # the row that a page in another order follows: its moment, and its id
+After = tuple[datetime, int]  # the moment and the id of the last row of the previous page
 FIRST: After = (datetime(1, 1, 1, tzinfo=UTC), 0)  # before all rows
 
-Shown = tuple[int, int, str, int]  # a caregiver, a client, and of which kind the answer set is that was read
+Shown = tuple[int, int, str, int]  # caregiver, client, save type and id of an answer set that was read
 ViewerRole = Literal["caregiver", "client", "nobody"]
 ReaderRole = Literal[ViewerRole, "client of one"]  # a client of a single caregiver, as most are
 
 
-@dataclass  # not frozen, as every read makes one
+@dataclass  # not frozen, because each read creates one
 class AccessScope:
-    """Whose rows may be seen, the one moment of the request, and the zone in which its days begin."""
+    """The viewer whose rows are visible, the moment of the request, and its time zone."""
 
     now: datetime
     caregiver: int | None = None
     client: int | None = None
     time_zone: str = "UTC"
-    shown: list[Shown] = field(default_factory=list, compare=False, repr=False)  # what was read so far
+    shown: list[Shown] = field(default_factory=list, compare=False, repr=False)  # answer sets read so far
 
     @property
     def role(self) -> ViewerRole:
@@ -35,33 +35,33 @@ class AccessScope:
 
 
 class Where(NamedTuple):
-    """A condition on the rows of a list, or on the table that the to-one link `via` leads to, or on both."""
+    """A condition on the rows of a list, on the table behind the to-one link `via`, or on both."""
 
-    says: Callable[..., ColumnElement[bool]]  # of the (aliased) table or tables
+    condition: Callable[..., ColumnElement[bool]]  # of the (aliased) table or tables
     via: str | None = None
-    narrows: bool = False  # finds rows by an index of its own, better than the relationship key does
-    beside: bool = False  # what `via` leads to is handed over beside the row, not in its place
+    narrows: bool = False  # has a better index than the relationship key
+    beside: bool = False  # the condition receives the row and the linked row
 
 
 class Order(NamedTuple):
-    """An order of a list other than newest first: by a moment, then by id, both ascending."""
+    """A sort order other than newest first: by a moment, then by id, both ascending."""
 
     name: str  # in cursors
     column: str  # of the table, or one of db.entities.COMPUTED
 
 
-@dataclass(unsafe_hash=True)  # not frozen, as every list makes several; nobody changes one
+@dataclass(unsafe_hash=True)  # not frozen, because each list creates several; never changed
 class PageRequest:
-    """Which part of a list, newest first if `order` is None. Equal windows need the same SQL."""
+    """A part of a list, newest first if `order` is None. Equal requests have the same SQL."""
 
     first: int = field(default=20, compare=False)
     before: int = field(default=NEWEST, compare=False)  # newest first: only rows with a lower id
     order: Order | None = None
-    after: After = field(default=FIRST, compare=False)  # in another order: only rows behind this one
+    after: After = field(default=FIRST, compare=False)  # in another order: only rows after this one
     offset: int = field(default=0, compare=False)
-    key: str = field(default="", compare=False)  # by which a page is found among those of its row
+    key: str = field(default="", compare=False)  # identifies a page among the pages of its row
     where: tuple[Where, ...] = ()
-    values: dict[str, Any] = field(default_factory=dict, compare=False)  # what the conditions compare with
+    values: dict[str, Any] = field(default_factory=dict, compare=False)  # parameters of the conditions
     with_rows: bool = True
     with_total: bool = False
 
@@ -71,7 +71,7 @@ class PageRequest:
 
     @property
     def bounds(self) -> dict[str, Any]:
-        """What the page's statement compares with."""
+        """The keyset parameters of the statement."""
         if self.order is None:
             return {"before": self.before}
         moment, number = self.after
@@ -80,11 +80,11 @@ class PageRequest:
 
 @dataclass(frozen=True)
 class Selection:
-    """What is wanted of each row: its columns, and the rows it is linked to."""
+    """The columns of a row to read, and its linked rows."""
 
     columns: frozenset[str]
     links: tuple["Link", ...] = ()
-    plans: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # of this very selection
+    plans: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)  # cache for this selection
 
     @property
     def is_only_ids(self) -> bool:
@@ -96,7 +96,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Link:
-    """Linked rows appear under the link's name; a page, of which a row may hold several, among `pages`."""
+    """Linked rows are a member with the name of the link; the pages of a row are in `pages`."""
 
     name: str
     wanted: Selection

@@ -1,1 +1,1 @@
-"""The statements of the changes: constant texts, whatever the number of rows."""
+"""The statements of the changes. Their texts do not depend on the number of rows."""

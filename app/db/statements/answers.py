@@ -1,10 +1,10 @@
-"""Drafts, submissions and what is said of them."""
+"""Statements for drafts, submissions and feedback."""
 
 from sqlalchemy import Integer, and_, bindparam, delete, func, insert, select, update
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
 from app.db.reader.entities import is_final, table_of
-from app.db.reader.plans import without_index
+from app.db.reader.relationship import without_index
 from app.db.sql import (
     DatabaseKind,
     Statement,
@@ -40,8 +40,8 @@ def find_questions(kind: DatabaseKind) -> ClauseElement:
     return select(*columns).where(QUESTION.c.book_id == id_parameter("book")).order_by(QUESTION.c.position)
 
 
-def of_held(kind: DatabaseKind) -> ColumnElement[bool]:
-    """The sets of the assignment that the transaction holds, which SQLite must not seek by the caregiver."""
+def of_locked_assignment(kind: DatabaseKind) -> ColumnElement[bool]:
+    """The answer sets of the locked assignment. SQLite must not search the index on the caregiver."""
     caregiver: ColumnElement[int] = SET.c.caregiver_id
     if kind == "sqlite":
         caregiver = without_index(caregiver)
@@ -50,15 +50,17 @@ def of_held(kind: DatabaseKind) -> ColumnElement[bool]:
 
 def find_drafts(kind: DatabaseKind) -> ClauseElement:
     columns = (SET.c.id, SET.c.revision)
-    return select(*columns).where(of_held(kind), ~is_final(SET)).order_by(SET.c.id.desc())
+    return select(*columns).where(of_locked_assignment(kind), ~is_final(SET)).order_by(SET.c.id.desc())
 
 
 def find_last_revision(kind: DatabaseKind) -> ClauseElement:
-    return select(func.max(SET.c.revision)).where(of_held(kind), is_final(SET))
+    return select(func.max(SET.c.revision)).where(of_locked_assignment(kind), is_final(SET))
 
 
 def find_submission(kind: DatabaseKind) -> ClauseElement:
-    return select(SET.c.id).where(of_held(kind), is_final(SET), SET.c.attempt == count_parameter("attempt"))
+    return select(SET.c.id).where(
+        of_locked_assignment(kind), is_final(SET), SET.c.attempt == count_parameter("attempt")
+    )
 
 
 def find_set(kind: DatabaseKind) -> ClauseElement:
@@ -97,7 +99,7 @@ def add_set(kind: DatabaseKind) -> ClauseElement:
 
 
 def save_draft(kind: DatabaseKind) -> ClauseElement:
-    mine = and_(SET.c.id == id_parameter("answer_set"), of_held(kind))
+    mine = and_(SET.c.id == id_parameter("answer_set"), of_locked_assignment(kind))
     changed = {
         "save_type": text_parameter("save_type"),
         "attempt": count_parameter("attempt"),
@@ -113,13 +115,13 @@ def drop_answers(kind: DatabaseKind) -> ClauseElement:
 
 
 def drop_sets(kind: DatabaseKind) -> ClauseElement:
-    return delete(SET).where(among(SET.c.id, "sets", kind), of_held(kind))
+    return delete(SET).where(among(SET.c.id, "sets", kind), of_locked_assignment(kind))
 
 
 def score_set(kind: DatabaseKind) -> ClauseElement:
     return (
         update(SET)
-        .where(SET.c.id == id_parameter("answer_set"), of_held(kind))
+        .where(SET.c.id == id_parameter("answer_set"), of_locked_assignment(kind))
         .values(score=count_parameter("score"))
     )
 

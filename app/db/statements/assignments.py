@@ -1,9 +1,10 @@
-"""Changing an assignment that is there."""
+"""Statements that change an assignment."""
 
-from sqlalchemy import FromClause, and_, delete, literal, null, select, update
+from sqlalchemy import and_, delete, literal, null, select, update
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
 from app.db.reader.entities import is_there, table_of
+from app.db.reader.relationship import relationship_key
 from app.db.reader.selection import ViewerRole
 from app.db.sql import (
     DatabaseKind,
@@ -19,17 +20,8 @@ ASSIGNMENT = table_of(Assignment)
 REMINDER = table_of(Reminder)
 
 
-def belongs(row: FromClause, role: ViewerRole, kind: DatabaseKind) -> ColumnElement[bool]:
-    """The relationship key, as the viewer has it before the row is known."""
-    if role == "caregiver":
-        return row.c.caregiver_id == id_parameter("caregiver")
-    mine = row.c.client_id == id_parameter("client")
-    return and_(mine, among(row.c.caregiver_id, "caregivers", kind))
-
-
 def lock_assignment(role: ViewerRole) -> Statement:
-    """The assignment with what its session says, both held until the transaction ends: the session first,
-    as every other change does, so that two never wait for each other."""
+    """Locks the session and then the assignment, in the order of every other change, to avoid deadlocks."""
 
     def build(kind: DatabaseKind) -> ClauseElement:
         session, assignment = table_of(Session).alias("s"), ASSIGNMENT.alias("a")
@@ -51,8 +43,8 @@ def lock_assignment(role: ViewerRole) -> Statement:
             .where(
                 assignment.c.id == id_parameter("assignment"),
                 is_there(assignment),
-                belongs(assignment, role, kind),
-                belongs(session, role, kind),
+                relationship_key(assignment, role, kind),
+                relationship_key(session, role, kind),
             )
             .with_for_update()
         )
@@ -60,14 +52,14 @@ def lock_assignment(role: ViewerRole) -> Statement:
     return Statement(build)
 
 
-def is_held() -> ColumnElement[bool]:
-    """The assignment that the transaction holds, by its whole key."""
+def is_locked_assignment() -> ColumnElement[bool]:
+    """The assignment that the transaction has locked."""
     return and_(
         ASSIGNMENT.c.id == id_parameter("assignment"), ASSIGNMENT.c.caregiver_id == id_parameter("caregiver")
     )
 
 
-def of_held() -> ColumnElement[bool]:
+def of_locked_assignment() -> ColumnElement[bool]:
     return and_(
         REMINDER.c.assignment_id == id_parameter("assignment"),
         REMINDER.c.caregiver_id == id_parameter("caregiver"),
@@ -75,11 +67,11 @@ def of_held() -> ColumnElement[bool]:
 
 
 def extend(kind: DatabaseKind) -> ClauseElement:
-    return update(ASSIGNMENT).where(is_held()).values(end_date=moment_parameter("end"))
+    return update(ASSIGNMENT).where(is_locked_assignment()).values(end_date=moment_parameter("end"))
 
 
 def withdraw(kind: DatabaseKind) -> ClauseElement:
-    return update(ASSIGNMENT).where(is_held()).values(withdraw_date=moment_parameter("now"))
+    return update(ASSIGNMENT).where(is_locked_assignment()).values(withdraw_date=moment_parameter("now"))
 
 
 def complete(kind: DatabaseKind) -> ClauseElement:
@@ -88,7 +80,7 @@ def complete(kind: DatabaseKind) -> ClauseElement:
         "submit_date": moment_parameter("now"),
         "score": count_parameter("score"),
     }
-    return update(ASSIGNMENT).where(is_held()).values(changed)
+    return update(ASSIGNMENT).where(is_locked_assignment()).values(changed)
 
 
 def reopen(kind: DatabaseKind) -> ClauseElement:
@@ -100,7 +92,7 @@ def reopen(kind: DatabaseKind) -> ClauseElement:
         "feedback_status": literal(FeedbackStatus.WAITING.value),
         "feedback_submit_date": null(),
     }
-    return update(ASSIGNMENT).where(is_held()).values(changed)
+    return update(ASSIGNMENT).where(is_locked_assignment()).values(changed)
 
 
 def note_feedback(kind: DatabaseKind) -> ClauseElement:
@@ -109,24 +101,26 @@ def note_feedback(kind: DatabaseKind) -> ClauseElement:
         "feedback_submit_date": moment_parameter("now"),
         "score": count_parameter("score"),
     }
-    return update(ASSIGNMENT).where(is_held()).values(changed)
+    return update(ASSIGNMENT).where(is_locked_assignment()).values(changed)
 
 
 def find_reminders(kind: DatabaseKind) -> ClauseElement:
     columns = (REMINDER.c.id, REMINDER.c.remind_date, REMINDER.c.state)
-    return select(*columns).where(of_held()).order_by(REMINDER.c.remind_date)
+    return select(*columns).where(of_locked_assignment()).order_by(REMINDER.c.remind_date)
 
 
 def drop_scheduled_reminders(kind: DatabaseKind) -> ClauseElement:
-    """Those of `reminders` that were not sent meanwhile."""
+    """Skips reminders that were sent after they were read."""
     is_scheduled = REMINDER.c.state == ReminderState.SCHEDULED.value
-    return delete(REMINDER).where(of_held(), among(REMINDER.c.id, "reminders", kind), is_scheduled)
+    return delete(REMINDER).where(
+        of_locked_assignment(), among(REMINDER.c.id, "reminders", kind), is_scheduled
+    )
 
 
 def skip_reminders(kind: DatabaseKind) -> ClauseElement:
     return (
         update(REMINDER)
-        .where(of_held(), REMINDER.c.state == ReminderState.SCHEDULED.value)
+        .where(of_locked_assignment(), REMINDER.c.state == ReminderState.SCHEDULED.value)
         .values(state=ReminderState.SKIPPED.value)
     )
 

@@ -1,4 +1,4 @@
-"""The catalogue: modules and books added, replaced, retired and restored."""
+"""Statements that add, replace, retire and restore modules and books."""
 
 from sqlalchemy import Boolean, bindparam, delete, func, insert, null, select, update
 from sqlalchemy.sql.elements import ClauseElement
@@ -21,21 +21,21 @@ WORD = table_of(BookWord)
 QUESTION = table_of(Question)
 
 
-def hold_books(kind: DatabaseKind) -> ClauseElement:
-    """Nobody assigns them until the transaction ends."""
+def lock_books(kind: DatabaseKind) -> ClauseElement:
+    """Locks `books`, so that no other transaction assigns them."""
     return select(BOOK.c.id).where(among(BOOK.c.id, "books", kind)).order_by(BOOK.c.id).with_for_update()
 
 
 def find_assigned(kind: DatabaseKind) -> ClauseElement:
-    """The ids of `books` that were ever assigned: assigned questions do not change."""
+    """The ids of `books` that were ever assigned; their questions cannot change."""
     return select(BOOK.c.id).where(among(BOOK.c.id, "books", kind), BOOK.c.is_assigned)
 
 
 def find_bare(kind: DatabaseKind) -> ClauseElement:
-    """What came without questions, as books do when a service moves over: nobody was asked anything yet."""
-    asks = select(QUESTION.c.id).where(QUESTION.c.book_id == BOOK.c.id).exists()
+    """Finds `books` without questions, as the legacy migration imports them."""
+    questions = select(QUESTION.c.id).where(QUESTION.c.book_id == BOOK.c.id).exists()
     columns = (BOOK.c.id, BOOK.c.module_id, BOOK.c.name, BOOK.c.is_test)
-    return select(*columns).where(among(BOOK.c.id, "books", kind), ~asks)
+    return select(*columns).where(among(BOOK.c.id, "books", kind), ~questions)
 
 
 def of_book() -> Values:
@@ -82,8 +82,8 @@ def restore_book(kind: DatabaseKind) -> ClauseElement:
     return changed.returning(BOOK.c.id)
 
 
-KNOW_MODULES = Statement(lambda kind: select(MODULE.c.id))
-HOLD_BOOKS = Statement(hold_books)
+FIND_MODULES = Statement(lambda kind: select(MODULE.c.id))
+LOCK_BOOKS = Statement(lock_books)
 FIND_ASSIGNED = Statement(find_assigned)
 FIND_BARE = Statement(find_bare)
 CHANGE = {"module": Statement(change_module), "book": Statement(change_book)}

@@ -1,4 +1,4 @@
-"""Deliveries to the webhook: taking what is due, what became of it, and looking after them."""
+"""Statements for webhook deliveries: due deliveries, outcomes, retries and removal."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ from app.db.tables import Delivery, DeliveryState, Event, IdempotencyKey
 
 DELIVERY = table_of(Delivery)
 EVENT = table_of(Event)
-KEPT_ANSWER = table_of(IdempotencyKey)
+KEY = table_of(IdempotencyKey)
 
 
 def are_named(kind: DatabaseKind) -> ColumnElement[bool]:
@@ -41,7 +41,7 @@ def find_due_deliveries(kind: DatabaseKind) -> ClauseElement:
 
 
 def take_deliveries(kind: DatabaseKind) -> ClauseElement:
-    """Those of `events` that are still due, held; each with what the webhook is told."""
+    """Locks the deliveries of `events` that are still due, and reads the content of their events."""
     its_event = (EVENT.c.id == DELIVERY.c.event_id) & is_of_caregiver(EVENT)
     return (
         select(
@@ -62,13 +62,13 @@ def take_deliveries(kind: DatabaseKind) -> ClauseElement:
 
 
 def count_attempts(kind: DatabaseKind) -> ClauseElement:
-    """Due again at `until`, should nobody say what became of it."""
+    """Makes the deliveries due again at `until`, in case no outcome is stored."""
     values = {"attempts": DELIVERY.c.attempts + 1, "next_date": moment_parameter("until")}
     return update(DELIVERY).where(are_named(kind)).values(values)
 
 
-def settle_delivery(kind: DatabaseKind) -> ClauseElement:
-    """What became of one attempt. Who comes later than the next attempt has nothing to say any more."""
+def store_outcome(kind: DatabaseKind) -> ClauseElement:
+    """Stores the outcome of an attempt, unless a later attempt has begun."""
     return (
         update(DELIVERY)
         .where(
@@ -79,7 +79,7 @@ def settle_delivery(kind: DatabaseKind) -> ClauseElement:
         .values(
             state=text_parameter("to"),
             next_date=moment_parameter("next"),
-            last_answer=bindparam("said", type_=Text),
+            last_answer=bindparam("outcome", type_=Text),
         )
     )
 
@@ -87,9 +87,9 @@ def settle_delivery(kind: DatabaseKind) -> ClauseElement:
 FIND_DUE_DELIVERIES = Statement(find_due_deliveries)
 TAKE_DELIVERIES = Statement(take_deliveries)
 COUNT_ATTEMPTS = Statement(count_attempts)
-SETTLE_DELIVERY = Statement(settle_delivery)
+STORE_OUTCOME = Statement(store_outcome)
 
-# --- the operator's -------------------------------------------------------------------------------
+# --- for the operator -----------------------------------------------------------------------------
 
 
 def list_deliveries(state: DeliveryState | None, kind: DatabaseKind) -> ClauseElement:
@@ -131,7 +131,7 @@ FIND_DELIVERY = Statement(find_delivery)
 FIND_DEAD_DELIVERIES = Statement(find_dead_deliveries)
 RETRY_DELIVERIES = Statement(retry_deliveries)
 
-# --- what nobody needs any more -------------------------------------------------------------------
+# --- removal --------------------------------------------------------------------------------------
 
 
 def find_old_deliveries(kind: DatabaseKind) -> ClauseElement:
@@ -143,14 +143,14 @@ def remove_deliveries(kind: DatabaseKind) -> ClauseElement:
     return delete(DELIVERY).where(are_named(kind), is_state(DELIVERY, DeliveryState.DELIVERED))
 
 
-def remove_kept_answers(kind: DatabaseKind) -> ClauseElement:
-    """Some of those from before `before`; the moment of each."""
-    own = tuple_(*KEPT_ANSWER.primary_key)
-    old = select(*KEPT_ANSWER.primary_key).where(KEPT_ANSWER.c.moment < moment_parameter("before"))
-    old = old.order_by(KEPT_ANSWER.c.moment).limit(MOST_FOUND)
-    return delete(KEPT_ANSWER).where(own.in_(old)).returning(KEPT_ANSWER.c.moment)
+def remove_idempotency_keys(kind: DatabaseKind) -> ClauseElement:
+    """Removes some of the keys that were claimed before `before`; returns their moments."""
+    own = tuple_(*KEY.primary_key)
+    old = select(*KEY.primary_key).where(KEY.c.moment < moment_parameter("before"))
+    old = old.order_by(KEY.c.moment).limit(MOST_FOUND)
+    return delete(KEY).where(own.in_(old)).returning(KEY.c.moment)
 
 
 FIND_OLD_DELIVERIES = Statement(find_old_deliveries)
 REMOVE_DELIVERIES = Statement(remove_deliveries)
-REMOVE_KEPT_ANSWERS = Statement(remove_kept_answers)
+REMOVE_IDEMPOTENCY_KEYS = Statement(remove_idempotency_keys)

@@ -1,7 +1,7 @@
-"""Dispatching: which reminders and events wait, and taking those of one caregiver.
+"""Statements of the dispatcher, for due reminders and waiting events.
 
-What waits is looked for among all caregivers, and is taken by statements that name one. Who takes holds the
-rows: on PostgreSQL another dispatcher passes over them, on SQLite it writes later and finds nothing.
+The dispatcher finds rows of all caregivers and takes them by statements that name one caregiver. To take a
+row is to lock it: another dispatcher skips it on PostgreSQL, and on SQLite writes later and finds nothing.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ from app.db.sql import (
     moment_parameter,
     text_parameter,
 )
-from app.db.statements.events import told
+from app.db.statements.events import insert_events
 from app.db.tables import (
     Actor,
     Assignment,
@@ -55,7 +55,7 @@ def is_of_caregiver(row: FromClause) -> ColumnElement[bool]:
 
 
 def is_state(row: FromClause, state: str) -> ColumnElement[bool]:
-    """Written into the text: a partial index is found only by what is known before the values are."""
+    """A literal, because a database matches a partial index before it knows the parameters."""
     return row.c.state == literal_column(f"'{state}'")
 
 
@@ -78,20 +78,20 @@ def its_assignment() -> ColumnElement[bool]:
 
 
 def take_reminders(kind: DatabaseKind) -> ClauseElement:
-    """Those of `reminders` that are still due, held; each with whether there still is something to do.
+    """Locks the `reminders` that are still due; each with whether its assignment can still be answered.
 
-    Who submits, withdraws or closes skips the reminders in the same change. That waits for what is held here,
-    or what it holds is passed over here: either the reminder came first, or it is skipped.
+    A change that submits, withdraws or closes skips the reminders itself. It waits for the rows locked here,
+    or this statement skips the rows that it has locked: either the reminder is sent first, or it is skipped.
     """
     its_session = and_(SESSION.c.id == ASSIGNMENT.c.session_id, is_of_caregiver(SESSION))
-    is_to_do = and_(
+    is_open = and_(
         ASSIGNMENT.c.status == AssignmentStatus.PENDING.value,
         ASSIGNMENT.c.withdraw_date.is_(None),
         SESSION.c.is_closed != true(),
     )
     rows = REMINDER.outerjoin(ASSIGNMENT, its_assignment()).outerjoin(SESSION, its_session)
     return (
-        select(REMINDER.c.id, is_to_do)
+        select(REMINDER.c.id, is_open)
         .select_from(rows)
         .where(is_of_caregiver(REMINDER), among(REMINDER.c.id, "reminders", kind), is_due())
         .order_by(REMINDER.c.remind_date, REMINDER.c.id)
@@ -107,7 +107,7 @@ def mark_reminders(kind: DatabaseKind) -> ClauseElement:
     )
 
 
-def tell_of_reminders(kind: DatabaseKind) -> ClauseElement:
+def insert_reminder_events(kind: DatabaseKind) -> ClauseElement:
     """One event for each of `reminders`."""
     columns: dict[str, Any] = {
         "caregiver_id": id_parameter("caregiver"),
@@ -125,13 +125,13 @@ def tell_of_reminders(kind: DatabaseKind) -> ClauseElement:
         .where(is_of_caregiver(REMINDER), among(REMINDER.c.id, "reminders", kind))
         .order_by(REMINDER.c.remind_date, REMINDER.c.id)
     )
-    return told(kind, rows, list(columns))
+    return insert_events(kind, rows, list(columns))
 
 
 FIND_DUE_REMINDERS = Statement(find_due_reminders)
 TAKE_REMINDERS = Statement(take_reminders)
 MARK_REMINDERS = Statement(mark_reminders)
-TELL_OF_REMINDERS = Statement(tell_of_reminders)
+INSERT_REMINDER_EVENTS = Statement(insert_reminder_events)
 
 # --- events that wait -----------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ def find_waiting_events(kind: DatabaseKind) -> ClauseElement:
 
 
 def take_events(kind: DatabaseKind) -> ClauseElement:
-    """Those of `events` that still wait, held."""
+    """Locks the `events` that still wait."""
     return (
         select(EVENT.c.id)
         .where(is_of_caregiver(EVENT), among(EVENT.c.id, "events", kind), EVENT.c.hand_over_date.is_(None))
@@ -162,7 +162,7 @@ def hand_over_events(kind: DatabaseKind) -> ClauseElement:
 
 
 def add_deliveries(kind: DatabaseKind) -> ClauseElement:
-    """One for each of `events`, but for drafts: those are the client's alone."""
+    """Adds a delivery for each of `events` except saved drafts, which only the client may see."""
     columns: dict[str, Any] = {
         "caregiver_id": id_parameter("caregiver"),
         "client_id": EVENT.c.client_id,

@@ -1,6 +1,6 @@
-"""What erases a client: names, texts and answers go; numbers, dates and the trail stay.
+"""Statements that erase the names, texts and answers of a client; numbers, dates and audit records stay.
 
-All of them find rows by the client alone: nothing may be left behind because a relationship is not known.
+They find rows by the client alone, so that they do not miss a row of an unknown relationship.
 """
 
 from sqlalchemy import (
@@ -30,7 +30,7 @@ from app.db.sql import (
     id_parameter,
     moment_parameter,
 )
-from app.db.statements.idempotency_keys import NEVER_KEPT
+from app.db.statements.idempotency_keys import NO_RESPONSE
 from app.db.tables import (
     Answer,
     AnswerSet,
@@ -55,7 +55,7 @@ ANSWER = table_of(Answer)
 FEEDBACK = table_of(Feedback)
 EVENT = table_of(Event)
 DELIVERY = table_of(Delivery)
-KEPT = table_of(IdempotencyKey)
+KEY = table_of(IdempotencyKey)
 
 ERASED = "erased"
 
@@ -72,18 +72,18 @@ def erased_name(row_id: ColumnElement[int]) -> ColumnElement[str]:
     return literal(f"{ERASED}-") + cast(row_id, Text)
 
 
-def hold_client(kind: DatabaseKind) -> ClauseElement:
-    """Until the transaction ends nobody opens a session with them."""
+def lock_client(kind: DatabaseKind) -> ClauseElement:
+    """Until the transaction ends, no other transaction opens a session with the client."""
     return select(CLIENT.c.id).where(CLIENT.c.id == id_parameter("client")).with_for_update()
 
 
-def hold_sessions(kind: DatabaseKind) -> ClauseElement:
+def lock_sessions_of_client(kind: DatabaseKind) -> ClauseElement:
     rows = select(SESSION.c.id, SESSION.c.caregiver_id).where(SESSION.c.client_id == id_parameter("client"))
     return rows.order_by(SESSION.c.id).with_for_update()
 
 
-def find_told(kind: DatabaseKind) -> ClauseElement:
-    """The sessions of which an earlier erasing has told."""
+def find_erased_sessions(kind: DatabaseKind) -> ClauseElement:
+    """The sessions with a CLIENT_ERASED event."""
     return select(EVENT.c.session_id).where(
         among(EVENT.c.caregiver_id, "caregivers", kind),
         EVENT.c.client_id == id_parameter("client"),
@@ -135,37 +135,37 @@ def blank_feedbacks(kind: DatabaseKind) -> ClauseElement:
     return update(FEEDBACK).where(theirs, FEEDBACK.c.text != "").values(text="").returning(literal(1))
 
 
-def hold_kept_answers(kind: DatabaseKind) -> ClauseElement:
-    """Wait for the changes that are claiming a key, and let no other claim one until the transaction ends.
+def lock_idempotency_keys(kind: DatabaseKind) -> ClauseElement:
+    """Waits for transactions that claim a key, and blocks others until the transaction ends.
 
-    A reply is read after its change is committed. So a reply that shows the client as they were belongs to a
-    key that this transaction finds; a later change shows them erased. SQLite has one writer anyway."""
+    A response is read after its change is committed. So a response with the data of the client belongs to a
+    key that this transaction finds; a later response has the erased data. SQLite has one writer anyway."""
     if kind == "sqlite":
         return select(literal(1))
     return text("LOCK TABLE kept_answer IN SHARE ROW EXCLUSIVE MODE")
 
 
-def forget_kept_answers(kind: DatabaseKind) -> ClauseElement:
-    """Empties the replies of the client and of their caregivers, which may hold the client's texts, and marks
-    their keys: a reply that was read before the erasure must not be stored after it. The results of the
-    changes stay, so that a repetition still does nothing twice."""
-    of_client = and_(KEPT.c.role == "CLIENT", KEPT.c.viewer_id == id_parameter("client"))
-    of_caregivers = and_(KEPT.c.role == "CAREGIVER", among(KEPT.c.viewer_id, "caregivers", kind))
-    return update(KEPT).where(or_(of_client, of_caregivers)).values(status=NEVER_KEPT, body=null())
+def clear_responses(kind: DatabaseKind) -> ClauseElement:
+    """Removes the stored responses of the client and the caregivers, which may contain texts of the client,
+    and marks their keys: a response that was read before the erasure must not be stored after it. The results
+    of the changes stay, so that a repeated request still changes nothing."""
+    of_client = and_(KEY.c.role == "CLIENT", KEY.c.viewer_id == id_parameter("client"))
+    of_caregivers = and_(KEY.c.role == "CAREGIVER", among(KEY.c.viewer_id, "caregivers", kind))
+    return update(KEY).where(or_(of_client, of_caregivers)).values(status=NO_RESPONSE, body=null())
 
 
-def forget_deliveries(kind: DatabaseKind) -> ClauseElement:
-    """What a receiver of events answered; who knows what it repeats."""
+def clear_webhook_answers(kind: DatabaseKind) -> ClauseElement:
+    """Removes the stored webhook responses, which may contain texts of the client."""
     events = select(EVENT.c.id).where(
         among(EVENT.c.caregiver_id, "caregivers", kind), EVENT.c.client_id == id_parameter("client")
     )
     return update(DELIVERY).where(DELIVERY.c.event_id.in_(events)).values(last_answer=null())
 
 
-HOLD_KEPT_ANSWERS = Statement(hold_kept_answers)
-HOLD_CLIENT = Statement(hold_client)
-HOLD_SESSIONS = Statement(hold_sessions)
-FIND_TOLD = Statement(find_told)
+LOCK_IDEMPOTENCY_KEYS = Statement(lock_idempotency_keys)
+LOCK_CLIENT = Statement(lock_client)
+LOCK_SESSIONS_OF_CLIENT = Statement(lock_sessions_of_client)
+FIND_ERASED_SESSIONS = Statement(find_erased_sessions)
 ERASE_CLIENT = Statement(erase_client)
 ERASE_SESSIONS = Statement(erase_sessions)
 SKIP_REMINDERS = Statement(skip_reminders)
@@ -173,5 +173,5 @@ DROP_DRAFT_ANSWERS = Statement(drop_draft_answers)
 DROP_DRAFTS = Statement(drop_drafts)
 BLANK_ANSWERS = Statement(blank_answers)
 BLANK_FEEDBACKS = Statement(blank_feedbacks)
-FORGET_KEPT_ANSWERS = Statement(forget_kept_answers)
-FORGET_DELIVERIES = Statement(forget_deliveries)
+CLEAR_RESPONSES = Statement(clear_responses)
+CLEAR_WEBHOOK_ANSWERS = Statement(clear_webhook_answers)

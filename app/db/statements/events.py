@@ -1,4 +1,4 @@
-"""What happened, told by the transaction in which it happened."""
+"""Statements that insert events, in the transaction of the change."""
 
 from typing import Any
 
@@ -18,11 +18,11 @@ from app.db.sql import (
 from app.db.tables import Event, Id
 
 EVENT = table_of(Event)
-CHANNEL = "care_event"  # on which PostgreSQL tells every process whom an event is about
+CHANNEL = "care_event"  # the channel on which PostgreSQL sends the caregiver and the client of an event
 
 
-def told(kind: DatabaseKind, rows: Select[Any], columns: list[str]) -> Insert:
-    """PostgreSQL wakes whoever listens, when the transaction commits; on SQLite one has to look."""
+def insert_events(kind: DatabaseKind, rows: Select[Any], columns: list[str]) -> Insert:
+    """PostgreSQL notifies listeners when the transaction commits; SQLite is polled."""
     added = insert(EVENT).from_select(columns, rows)
     if kind == "sqlite":
         return added
@@ -31,7 +31,7 @@ def told(kind: DatabaseKind, rows: Select[Any], columns: list[str]) -> Insert:
 
 
 def insert_assignment_events(kind: DatabaseKind) -> ClauseElement:
-    """One event for each of `assignments`."""
+    """Inserts one event for each of `assignments`."""
     assignments = each("assignments", kind)
     columns: dict[str, Any] = {
         "caregiver_id": id_parameter("caregiver"),
@@ -43,11 +43,11 @@ def insert_assignment_events(kind: DatabaseKind) -> ClauseElement:
         "moment": moment_parameter("now"),
     }
     rows = in_order(select(*columns.values()).select_from(assignments), kind, assignments)
-    return told(kind, rows, list(columns))
+    return insert_events(kind, rows, list(columns))
 
 
 def insert_session_events(kind: DatabaseKind) -> ClauseElement:
-    """One event for each of `sessions`."""
+    """Inserts one event for each of `sessions`."""
     sessions = each("sessions", kind)
     columns: dict[str, Any] = {
         "caregiver_id": id_parameter("caregiver"),
@@ -59,7 +59,7 @@ def insert_session_events(kind: DatabaseKind) -> ClauseElement:
         "moment": moment_parameter("now"),
     }
     rows = in_order(select(*columns.values()).select_from(sessions), kind, sessions)
-    return told(kind, rows, list(columns))
+    return insert_events(kind, rows, list(columns))
 
 
 INSERT_ASSIGNMENT_EVENTS = Statement(insert_assignment_events)

@@ -1,4 +1,4 @@
-"""Assigning homework: its rows, its reminders, and what its session counts."""
+"""Statements that assign homework: assignments, reminders and session counters."""
 
 from sqlalchemy import DateTime, and_, case, insert, literal, select, update
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
@@ -26,8 +26,8 @@ from app.db.tables import (
 
 
 def lock_session(kind: DatabaseKind) -> ClauseElement:
-    """The caregiver's session, held until the transaction ends: its counters are about to change. One row for
-    each of the books that can be assigned, or one without a book."""
+    """Locks the caregiver's session, whose counters will change. Returns one row for each of the books that
+    can be assigned, or one row without a book."""
     session, book = table_of(Session).alias("s"), table_of(Book)
     return (
         select(session.c.client_id, session.c.is_closed, session.c.start_date, book.c.id, book.c.is_assigned)
@@ -49,7 +49,7 @@ def find_books(kind: DatabaseKind) -> ClauseElement:
 
 
 def mark_books_assigned(kind: DatabaseKind) -> ClauseElement:
-    """The rows are locked in the order of their ids, so that two transactions never wait for each other."""
+    """Locks the rows in the order of their ids, to avoid deadlocks."""
     book = table_of(Book)
     unused = select(book.c.id).where(among(book.c.id, "books", kind), ~book.c.is_assigned)
     locked = unused.order_by(book.c.id).with_for_update().scalar_subquery()
@@ -76,7 +76,7 @@ def add_assignments(kind: DatabaseKind) -> ClauseElement:
 
 
 def add_reminders(kind: DatabaseKind) -> ClauseElement:
-    """Every moment for every new assignment; a moment that has passed is stored, but reminds nobody."""
+    """Adds every moment for every new assignment; a moment in the past is stored as skipped."""
     assignments = each("assignments", kind)
     moments = each("moments", kind, DateTime(timezone=True))
     is_past = moments.c.value < moment_parameter("now")

@@ -1,10 +1,10 @@
-"""Homework that was assigned a moment ago, as far as it tells whether somebody asks for it again."""
+"""Statements that find recent assignments, to detect a repeated request."""
 
 from sqlalchemy import ColumnElement, and_, exists, not_, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.reader.entities import table_of
-from app.db.reader.plans import without_index
+from app.db.reader.relationship import without_index
 from app.db.sql import (
     DatabaseKind,
     Statement,
@@ -16,10 +16,10 @@ from app.db.tables import AnswerSet, Assignment, AssignmentStatus, Reminder
 
 
 def find_lately_assigned(kind: DatabaseKind) -> ClauseElement:
-    """All that was assigned in the session since then, the withdrawn too, and whether each is as it was."""
+    """All assignments of the session since `since`; each with whether it is unchanged."""
     assignment, answers = table_of(Assignment).c, table_of(AnswerSet).c
     parties: tuple[ColumnElement[int], ...] = (answers.caregiver_id, answers.client_id)
-    if kind == "sqlite":  # it must not look for them among all that the client ever answered
+    if kind == "sqlite":  # SQLite must not search all answers of the client
         parties = tuple(map(without_index, parties))
     has_answers = exists().where(
         answers.assignment_id == assignment.id,

@@ -1,4 +1,4 @@
-"""Removes what is kept for a limited time: old events, dead deliveries, drafts that can no longer be sent.
+"""Removes old events, dead deliveries and drafts that can no longer be submitted.
 
 Rows are found among all caregivers, in the order of their ids, and removed by statements that name one.
 """
@@ -38,9 +38,8 @@ EVENT, DELIVERY, REMOVAL = table_of(Event), table_of(Delivery), table_of(EventRe
 SET, ANSWER = table_of(AnswerSet), table_of(Answer)
 ASSIGNMENT, SESSION = table_of(Assignment), table_of(Session)
 
-Found = tuple[
-    list[tuple[int, int]], int | None
-]  # caregivers and ids; the id to go on from, if there are more
+# Caregivers and ids, and the id to continue after if there are more.
+Found = tuple[list[tuple[int, int]], int | None]
 Find = Callable[[int, datetime], Operation[Found]]
 
 # --- events ---------------------------------------------------------------------------------------
@@ -85,7 +84,7 @@ FIND_NEWEST_MARK = Statement(find_newest_mark)
 
 
 def finding_events(after: int, before: datetime) -> Operation[Found]:
-    """In the order of their ids, which is that of their moments; so the first that is younger ends it."""
+    """Ids and moments have the same order, so the search ends at the first younger event."""
     found: list[tuple[int, int]] = []
     rows = yield NEXT_EVENTS, {"after": after}
     for caregiver, id, moment, is_removable in rows:
@@ -114,7 +113,7 @@ def find_dead(kind: DatabaseKind) -> ClauseElement:
     rows = select(DELIVERY.c.caregiver_id, DELIVERY.c.event_id)
     rows = rows.where(
         is_state(DELIVERY, DeliveryState.DEAD),
-        DELIVERY.c.next_date < moment_parameter("before"),  # of a dead one: when it was given up
+        DELIVERY.c.next_date < moment_parameter("before"),  # the time at which a dead delivery failed
         DELIVERY.c.event_id > id_parameter("after"),
     )
     return rows.order_by(DELIVERY.c.event_id).limit(MOST_FOUND)
@@ -172,7 +171,7 @@ def finding_drafts(after: int, before: datetime) -> Operation[Found]:
 
 
 def removing_drafts(now: datetime, caregiver: int, drafts: list[int]) -> Operation[list[int]]:
-    """With its record in the audit trail: these are texts of a client."""
+    """Writes an audit record too, because drafts are texts of a client."""
     values = {"caregiver": caregiver, "ids": drafts}
     yield REMOVE_ANSWERS, values
     removed: dict[int, list[int]] = {}

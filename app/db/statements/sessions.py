@@ -1,11 +1,11 @@
-"""Opening, changing and closing a session."""
+"""Statements that open, change and close a session."""
 
 from sqlalchemy import Boolean, and_, insert, literal, select, true, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
 from app.db.reader.entities import is_there, table_of
-from app.db.reader.plans import without_index
+from app.db.reader.relationship import without_index
 from app.db.session_counters import recomputed
 from app.db.sql import (
     DatabaseKind,
@@ -29,7 +29,7 @@ def is_mine() -> ColumnElement[bool]:
 
 
 def find_client(kind: DatabaseKind) -> ClauseElement:
-    """By the identifier that the client has outside this service; and whether the caregiver knows them."""
+    """Finds a client by the external identifier, and whether there is a relationship with the caregiver."""
     is_related = select(literal(1)).where(
         RELATIONSHIP.c.client_id == CLIENT.c.id, RELATIONSHIP.c.caregiver_id == id_parameter("caregiver")
     )
@@ -37,7 +37,7 @@ def find_client(kind: DatabaseKind) -> ClauseElement:
         select(CLIENT.c.id, is_related.exists())
         .where(CLIENT.c.oppt_id == text_parameter("oppt_id"), CLIENT.c.erase_date.is_(None))
         .with_for_update(read=True, key_share=True, of=CLIENT)
-    )  # a client who is being erased meanwhile is gone
+    )  # waits for a concurrent erasure
 
 
 def find_my_client(kind: DatabaseKind) -> ClauseElement:
@@ -92,7 +92,7 @@ def change_session(kind: DatabaseKind) -> ClauseElement:
 
 
 def find_pending(kind: DatabaseKind) -> ClauseElement:
-    """The pending assignments of the session, with their windows."""
+    """The pending assignments of the session with their start and end."""
     columns = (ASSIGNMENT.c.id, ASSIGNMENT.c.start_date, ASSIGNMENT.c.end_date)
     return select(*columns).where(is_pending_of_session()).order_by(ASSIGNMENT.c.id)
 
@@ -108,7 +108,7 @@ def is_pending_of_session() -> ColumnElement[bool]:
 
 def move_assignments(kind: DatabaseKind) -> ClauseElement:
     caregiver: ColumnElement[int] = ASSIGNMENT.c.caregiver_id
-    if kind == "sqlite":  # it finds them by their ids
+    if kind == "sqlite":  # SQLite searches by the ids
         caregiver = without_index(caregiver)
     mine = and_(among(ASSIGNMENT.c.id, "assignments", kind), caregiver == id_parameter("caregiver"))
     window = {"start_date": moment_parameter("start"), "end_date": moment_parameter("end")}
@@ -142,7 +142,7 @@ def close_session(kind: DatabaseKind) -> ClauseElement:
 
 
 def skip_reminders_of_session(kind: DatabaseKind) -> ClauseElement:
-    """Nobody is reminded of what nobody can answer any more."""
+    """Skips the reminders, because a closed session cannot be answered."""
     of_session = select(ASSIGNMENT.c.id).where(
         ASSIGNMENT.c.session_id == id_parameter("session"),
         ASSIGNMENT.c.caregiver_id == id_parameter("caregiver"),
@@ -152,7 +152,7 @@ def skip_reminders_of_session(kind: DatabaseKind) -> ClauseElement:
 
 
 def recount(kind: DatabaseKind) -> ClauseElement:
-    """What the session counts of its assignments, whatever has become of them."""
+    """Recomputes all assignment counters of the session."""
     return update(SESSION).where(is_mine()).values(recomputed(id_parameter("caregiver")))
 
 

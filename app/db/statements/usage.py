@@ -1,4 +1,4 @@
-"""Calls of the legacy paths: added to what is counted of their day, and forgotten in their time."""
+"""Statements that count calls of the legacy paths by day, and remove old counts."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -22,11 +22,11 @@ USAGE = table_of(LegacyUsage)
 DAY = table_of(LegacyDay)
 
 
-NOBODY = ""  # the role of whoever is not let in
+NOBODY = ""  # the role of a call without a valid token
 
 
 class Counted(NamedTuple):
-    """Some calls, to be added to those of their day."""
+    """A number of calls to add to the count of a day."""
 
     day: str
     path: str
@@ -41,7 +41,7 @@ def day_of(moment: datetime) -> str:
 
 
 def add_usage(kind: DatabaseKind) -> ClauseElement:
-    """Added by the database itself: several processes count, each what came to it."""
+    """Adds in the database, because several processes count."""
     values = {
         "day": text_parameter("day"),
         "path": text_parameter("path"),
@@ -70,17 +70,17 @@ def add_day(kind: DatabaseKind) -> ClauseElement:
 
 ADD_USAGE = Statement(add_usage)
 ADD_DAY = Statement(add_day)
-FORGET_USAGE = Statement(lambda kind: delete(USAGE).where(USAGE.c.day < text_parameter("day")))
-FORGET_DAYS = Statement(lambda kind: delete(DAY).where(DAY.c.day < text_parameter("day")))
+REMOVE_OLD_USAGE = Statement(lambda kind: delete(USAGE).where(USAGE.c.day < text_parameter("day")))
+REMOVE_OLD_DAYS = Statement(lambda kind: delete(DAY).where(DAY.c.day < text_parameter("day")))
 
 
 def adding_usage(calls: Iterable[Counted]) -> Operation[None]:
-    """In one order, or two processes could wait for each other's rows."""
+    """Sorted, to avoid deadlocks between processes."""
     for one in sorted(calls):
         yield ADD_USAGE, one._asdict()
 
 
 def beginning_day(day: str, since: datetime, oldest: str) -> Operation[None]:
     yield ADD_DAY, {"day": day, "since": since}
-    yield FORGET_USAGE, {"day": oldest}
-    yield FORGET_DAYS, {"day": oldest}
+    yield REMOVE_OLD_USAGE, {"day": oldest}
+    yield REMOVE_OLD_DAYS, {"day": oldest}

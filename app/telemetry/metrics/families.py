@@ -22,7 +22,7 @@ from prometheus_client.utils import floatToGoString
 
 from app.auth.keys import KeySet
 from app.auth.refusals import Reason
-from app.db.admin.backlog import Backlog, looking_at_backlog
+from app.db.admin.backlog import Backlog, reading_backlog
 from app.db.drivers.interface import Database, sqlite_path
 from app.events.notifications import Feed
 from app.server.admission import AdmissionControl
@@ -184,7 +184,7 @@ def of_the_moment(parts: Parts) -> Iterator[Metric]:
 async def of_what_is_stored(parts: Parts) -> list[Metric]:
     up = gauge("care_database_up", "Whether the database answers.", 1)
     try:
-        backlog = await parts.db.read(looking_at_backlog())
+        backlog = await parts.db.read(reading_backlog())
     except Exception:  # whatever it is, it is what is watched for
         return [gauge(up.name, up.documentation, 0)]
     return [up, *of_the_backlog(backlog, datetime.now(UTC)), *of_the_files(parts.url)]

@@ -1,4 +1,4 @@
-"""The audit trail: records that are only added to, the seals of their chain, and what finds them."""
+"""The audit log: append-only records, their seals, and the index entries of the records."""
 
 import sqlalchemy as sa
 from alembic import op

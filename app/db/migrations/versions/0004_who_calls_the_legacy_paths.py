@@ -1,4 +1,4 @@
-"""How often each legacy path is called, by day and application, and since when that is counted."""
+"""Counts of the calls of each legacy path by day and application, and the start of the counting."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -31,7 +31,7 @@ def upgrade() -> None:
 
 
 def refuse_violations() -> None:
-    """Which of several sets counts is for the operator to decide."""
+    """The operator must decide which of several sets counts."""
     found = []
     for name, (keys, where) in UNIQUE.items():
         rows = op.get_bind().execute(

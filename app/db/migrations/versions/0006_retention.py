@@ -1,4 +1,4 @@
-"""Retention: checkpoints of removed audit records, and up to where events were removed."""
+"""Retention: checkpoints of removed audit records, and the last removed event."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -103,7 +103,7 @@ def guard_on_postgresql() -> None:
 
 
 def downgrade() -> None:
-    """What was removed stays removed, and without its checkpoints the chain no longer verifies."""
+    """Removed records stay removed, and without checkpoints the chain no longer verifies."""
     is_sqlite = op.get_context().dialect.name == "sqlite"
     for table in RECORD_OF:
         if is_sqlite:

@@ -1,4 +1,4 @@
-"""Indexes of assignments by when they are due, and of sessions by their start, for lists in these orders."""
+"""Indexes of assignments by due date and of sessions by start, for lists in these orders."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -18,7 +18,7 @@ def upgrade() -> None:
     for party in ("caregiver", "client"):
         op.create_index(f"ix_assignment_{party}_due", "assignment", [f"{party}_id", sa.text(DUE), "id"])
         op.create_index(f"ix_session_{party}_start", "session", [f"{party}_id", "start_date", "id"])
-    if op.get_context().dialect.name == "sqlite":  # which, of indexes that seem equally good, uses the last
+    if op.get_context().dialect.name == "sqlite":  # SQLite prefers the last of equally good indexes
         op.drop_index("ix_assignment_session", "assignment")
         op.create_index("ix_assignment_session", "assignment", ["session_id", "id"])
 

@@ -1,5 +1,5 @@
-"""Two indexes of assignments go, because each homework paid for them: a book itself says whether it was ever
-assigned, and a client's assignments are sorted by due date when they are read."""
+"""Drops two indexes of assignments, to make assigning cheaper. A book has a flag for whether it was ever
+assigned, and the assignments of a client are sorted by due date when they are read."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -25,7 +25,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.create_index("ix_assignment_book", "assignment", ["book_id"])
     op.create_index("ix_assignment_client_due", "assignment", ["client_id", sa.text(DUE), "id"])
-    if op.get_context().dialect.name == "sqlite":  # which, of indexes that seem equally good, uses the last
+    if op.get_context().dialect.name == "sqlite":  # SQLite prefers the last of equally good indexes
         op.drop_index("ix_assignment_session", "assignment")
         op.create_index("ix_assignment_session", "assignment", ["session_id", "id"])
     op.drop_column("book", "is_assigned")

@@ -1,4 +1,4 @@
-"""`verify` recomputes the numbers that sessions keep, and names each that is not what it should be."""
+"""`verify` recomputes the assignment counters of sessions and reports each wrong one."""
 
 import pytest
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.db.drivers.event_feed import following
+from app.db.drivers.event_feed import event_feed_of
 from app.db.drivers.factory import open_database
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.tables import Actor, EventKind
@@ -33,7 +33,7 @@ async def followed(url: str) -> AsyncIterator[tuple[Any, Told, asyncio.Task[None
     told: Told = asyncio.Queue()
 
     async def follow() -> None:
-        await following(url, db)(lambda parties: told.put_nowait(parties and list(parties)))
+        await event_feed_of(url, db)(lambda parties: told.put_nowait(parties and list(parties)))
 
     task = asyncio.create_task(follow())
     try:

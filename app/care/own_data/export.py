@@ -1,4 +1,4 @@
-"""Own data: everything that is held of a client, as one document, for the client and for the operator."""
+"""Own data: all stored data of a client as one document, for the client and for the operator."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -7,7 +7,7 @@ from app.care.context import Context, Role
 from app.care.own_data.as_csv import CsvDocument
 from app.care.own_data.as_json import JsonDocument
 from app.db.audit.records import About
-from app.db.reader.own_data import client_held, events_held, key_of, sessions_held
+from app.db.reader.own_data import reading_client, reading_events, reading_key, reading_sessions
 from app.db.sql import Operation
 
 
@@ -25,22 +25,23 @@ DOCUMENTS: dict[DataFormat, type[JsonDocument] | type[CsvDocument]] = {
 async def get_own_data(ctx: Context, format: DataFormat) -> str:
     client_id = await ctx.admit(Role.CLIENT, "ownData")
     parts: list[str] = []
-    about = await ctx.db.read(telling_all(client_id, format, parts.append))
+    about = await ctx.db.read(exporting(client_id, format, parts.append))
     await ctx.record("ownData", about)
     return "".join(parts)
 
 
-def telling_all(client_id: int, format: DataFormat, write: Callable[[str], object]) -> Operation[About]:
-    """Writes part by part, all of one snapshot. What is told does not depend on when it is asked.
+def exporting(client_id: int, format: DataFormat, write: Callable[[str], object]) -> Operation[About]:
+    """Writes the document part by part from one snapshot; the content does not depend on the current time.
 
-    Returns what it is about: all relationships, each as a whole."""
+    Returns the relationships of the client for the audit record.
+    """
     document = DOCUMENTS[format](write)
-    document.begin((yield from client_held(client_id)))
-    key = yield from key_of(client_id)
+    document.begin((yield from reading_client(client_id)))
+    key = yield from reading_key(client_id)
     after = 0
-    while sessions := (yield from sessions_held(key, after)):
+    while sessions := (yield from reading_sessions(key, after)):
         for session in sessions:
             document.add_session(session)
         after = sessions[-1]["id"]
-    document.end((yield from events_held(key)))
+    document.end((yield from reading_events(key)))
     return [(caregiver, client_id, {}) for caregiver in sorted(key["caregivers"])]
