@@ -128,6 +128,7 @@ def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
 # --- what is the same ------------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("changed", FORMS.values(), ids=FORMS)
 def test_the_same_homework_in_another_form_is_the_same(world: Gateway, changed: dict[str, Any]) -> None:
     put(world)
