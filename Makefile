@@ -9,6 +9,8 @@ PY := .venv/bin/python
 run: .venv/ready
 	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app demo --serve
 
+# Compiled tests are kept whatever the environment says: each worker would compile them again.
+test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/ready
 	$(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 

@@ -35,6 +35,12 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Three for two cores: a worker spends a fifth of its time waiting for processes and PostgreSQL."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + (cores + 1) // 2
+
+
 def pytest_unconfigure() -> None:
     faulthandler.dump_traceback_later(TEARDOWN_SECONDS, exit=True)  # a loop that is busy never closes
     LOOPS.close()
@@ -144,56 +150,21 @@ def settings(usual_settings: Settings, database_url: str, tmp_path: Path) -> Set
     return usual_settings.model_copy(update={"database_url": database_url, "var": str(tmp_path)})
 
 
-@pytest.fixture(scope="session", params=["prepared", "plain"])
-def engine(request: pytest.FixtureRequest) -> bool:
-    """Whether operations are prepared, or take Strawberry's own way."""
-    return bool(request.param == "prepared")
-
-
-# Requests that are refused before anything is read: the database and the engine have no part in it.
-BEFORE_THE_DATABASE = {"test_assign_order", "test_assign_refusals", "test_failures"}
-# Whole answers, errors and limits. engine/test_differential shows that both engines answer the same.
-ON_BOTH_ENGINES = {
-    "test_assign_homework",
-    "test_costs",
-    "test_drafts_saved",
-    "test_errors",
-    "test_every_field",
-    "test_filters",
-    "test_golden_bodies",
-    "test_http",
-    "test_lists",
-    "test_orders",
-    "test_page",
-    "test_progress",
-    "test_reading",
-    "test_selections",
-    "test_statement_counts",
-    "test_subscriptions",
-    "test_too_costly",
-    "test_whole_answers",
-}
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out combinations of database and engine that test nothing new."""
-
-    def is_walked(item: pytest.Item) -> bool:
-        if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
-            return True
-        kind, engine = (item.callspec.params.get(name) for name in ("kind", "engine"))
-        module = item.path.stem
-        if module in BEFORE_THE_DATABASE and "standing" in item.fixturenames:
-            return kind != "postgresql" and engine != "plain"
-        return engine != "plain" or (kind != "postgresql" and module in ON_BOTH_ENGINES)
-
-    left_out = [item for item in items if not is_walked(item)]
+    """Deselects the PostgreSQL half of `sqlite_only` tests and starts the longest folders first."""
+    left_out = [item for item in items if is_repeated(item)]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = sorted(filter(is_walked, items), key=begins)
+    items[:] = sorted((item for item in items if not is_repeated(item)), key=begins)
     for item in items:
         if item.get_closest_marker("soak"):
-            item.add_marker(pytest.mark.timeout(0))  # takes as long as the person at the keyboard chose
+            item.add_marker(pytest.mark.timeout(0))  # the caller chooses how long it runs
+
+
+def is_repeated(item: pytest.Item) -> bool:
+    call = getattr(item, "callspec", None)
+    is_on_postgresql = call is not None and call.params.get("kind") == "postgresql"
+    return is_on_postgresql and item.get_closest_marker("sqlite_only") is not None
 
 
 def begins(item: pytest.Item) -> int:
@@ -202,8 +173,7 @@ def begins(item: pytest.Item) -> int:
 
 
 @pytest.fixture
-def gateway(settings: Settings, engine: bool) -> Iterator[Gateway]:
+def gateway(settings: Settings) -> Iterator[Gateway]:
     """The whole service on a fresh database, at the frozen moment."""
-    settings = settings.model_copy(update={"engine": engine})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         yield Gateway(client, settings)

@@ -4,7 +4,9 @@ thread that writes to SQLite ends, every caller gets 503 and the process is not 
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from app.main import create_app
 from app.rest_compat.usage import Usage, keeping
 from app.server.background import keep_running
 from app.settings import Settings
+from app.telemetry.metrics import workers
 from app.telemetry.metrics.listener import listening
 from app.telemetry.metrics.workers import FOLDER, tell_for_all
 from app.telemetry.tracing import Tracing
@@ -53,7 +56,6 @@ def broken(gateway: Gateway) -> Gateway:
 
 
 @ON_SQLITE
-@pytest.mark.parametrize("engine", [True], indirect=True)
 def test_without_its_writer_a_process_refuses_changes_and_is_not_ready(
     broken: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -96,7 +98,7 @@ def run(work: Any) -> Any:
 
 async def until(is_so: Callable[[], bool]) -> None:
     while not await asyncio.to_thread(is_so):
-        pass
+        await asyncio.sleep(0.005)
 
 
 async def on_database(url: str, work: Callable[[Database], Any]) -> Any:
@@ -259,12 +261,12 @@ def test_the_listener_for_several_processes_takes_its_port_when_it_becomes_free(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("app.server.background.RESTART_SECONDS", 0.01)
+    monkeypatch.setattr(workers, "keep_running", partial(keep_running, pause=0.01))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         tell_for_all(settings.model_copy(update={"metrics_port": port}))
         while "the metrics listener failed and is started again" not in caplog.messages:
-            pass
+            time.sleep(0.005)
 
     async def connect() -> None:
         while True:

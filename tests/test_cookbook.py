@@ -32,7 +32,6 @@ def settings(settings: Settings) -> Settings:
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("engine", ["prepared"], indirect=True)
 @pytest.mark.parametrize("title", recipes())
 def test_a_recipe_answers_what_the_page_shows(gateway: Gateway, title: str) -> None:
     run_write(gateway.settings.database, importing(demo_lines(NOW)))

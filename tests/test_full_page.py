@@ -22,6 +22,8 @@ from supply.wheel import locked_node
 from tests.callers import Caller, opened
 from tests.factories import NOW
 
+pytestmark = pytest.mark.sqlite_only
+
 BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 FILES = {
     "page-A1B2C3D4.js": "import('./chunk-E5F6G7H8.js')",

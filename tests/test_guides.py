@@ -21,7 +21,6 @@ GUIDES = sorted(path.stem for path in (pages.ROOT / "docs" / "guides").glob("*.m
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-prepared = pytest.mark.parametrize("engine", ["prepared"], indirect=True)
 
 
 @pytest.fixture
@@ -30,7 +29,6 @@ def settings(settings: Settings) -> Settings:
 
 
 @sqlite
-@prepared
 @pytest.mark.parametrize("name", GUIDES)
 def test_what_a_guide_asks_is_answered_as_it_shows(gateway: Gateway, name: str) -> None:
     run_write(gateway.settings.database, importing(demo_lines(NOW)))

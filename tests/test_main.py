@@ -89,6 +89,7 @@ def take_away(url: str) -> None:
     drop_database(f"{server}/postgres", name)
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(
     "path", ["/index.html", "/health", "/livez/", "/graphql/", "/graphql/ide/none.js", "/gatewa", "/docs"]
 )
@@ -99,6 +100,7 @@ def test_an_unknown_path_leads_nowhere(gateway: Gateway, path: str) -> None:
     assert "location" not in said.headers
 
 
+@pytest.mark.sqlite_only
 def test_an_unknown_path_of_the_legacy_contract_is_told_in_its_words(gateway: Gateway) -> None:
     said = gateway.as_nobody().get("/gateway/profile/client/session/").json()
 
@@ -123,6 +125,7 @@ def test_production_serves_both_contracts_and_shows_nothing_without_a_token(sett
     assert "<html" not in page.text
 
 
+@pytest.mark.sqlite_only
 def test_the_application_is_made_when_it_is_asked_for(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,9 +1,7 @@
 """The world, planted once for all who only ask, and once more for those who change it."""
 
-import shutil
-import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,8 +12,8 @@ from tests import keys
 from tests.access.visitors import PEOPLE_WITH_THINGS, come, post
 from tests.access.world import plant
 from tests.callers import Gateway, opened
+from tests.conftest import fresh_database
 from tests.factories import NOW
-from tests.postgres import create_database, drop_database
 
 READ = """{ submissions { nodes { answers { answer } } }
     assignments(first: 18) { nodes { draft { answers { answer } } } } }"""
@@ -41,15 +39,7 @@ def is_asked(item: pytest.Item) -> bool:
 
 @contextmanager
 def planted(kind: str, migrated: str, folder: Path, request: pytest.FixtureRequest) -> Iterator[Gateway]:
-    with ExitStack() as stack:
-        if kind == "sqlite":
-            copy = folder / "care.db"
-            shutil.copyfile(migrated.removeprefix("sqlite:///"), copy)
-            url = f"sqlite:///{copy}"
-        else:
-            server, name = request.getfixturevalue("postgres"), f"access_{uuid.uuid4().hex}"
-            url = create_database(server, name, template=migrated.rsplit("/", 1)[1])
-            stack.callback(drop_database, server, name)
+    with fresh_database(kind, migrated, request, folder / "care.db") as url:
         plant(url)
         settings = Settings(
             env=Environment.DEVELOPMENT, database_url=url, token_key=keys.public_pem(), dispatcher=False

@@ -1,8 +1,6 @@
 """A service that verifies tokens as a test wants it. Its two caregivers and two clients are there for all
 tests of a module: verifying tokens writes nothing."""
 
-import shutil
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -13,8 +11,8 @@ from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import Gateway, load, opened
+from tests.conftest import fresh_database
 from tests.factories import NOW, people
-from tests.postgres import create_database, drop_database
 
 Opening = Callable[..., Gateway]
 
@@ -23,15 +21,7 @@ Opening = Callable[..., Gateway]
 def peopled_settings(
     kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Settings]:
-    with ExitStack() as stack:
-        if kind == "sqlite":
-            copy = tmp_path_factory.mktemp("peopled") / "care.db"
-            shutil.copyfile(migrated.removeprefix("sqlite:///"), copy)
-            url = f"sqlite:///{copy}"
-        else:
-            server, name = request.getfixturevalue("postgres"), f"peopled_{uuid.uuid4().hex}"
-            url = create_database(server, name, template=migrated.rsplit("/", 1)[1])
-            stack.callback(drop_database, server, name)
+    with fresh_database(kind, migrated, request, tmp_path_factory.mktemp("peopled") / "care.db") as url:
         load(url, people())
         yield Settings(
             env=Environment.DEVELOPMENT, database_url=url, token_key=keys.public_pem(), dispatcher=False

@@ -18,6 +18,8 @@ from tests.auth.signing import (
 )
 from tests.callers import Gateway
 
+pytestmark = pytest.mark.sqlite_only
+
 PAGE = f"{ASSIGNMENTS}?time-state=RUNNING"
 
 

@@ -31,6 +31,8 @@ from tests.auth.signing import (
 from tests.callers import Gateway
 from tests.concurrency import Answered, Asked, ask
 
+pytestmark = pytest.mark.sqlite_only
+
 OLD, NEW = keys.private_key("old"), keys.private_key("new")
 
 

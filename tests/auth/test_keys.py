@@ -23,6 +23,8 @@ from tests.auth.issuer import issuing, jwk, key_set
 from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, hmac_signed, me, signed
 from tests.keys import Private
 
+pytestmark = pytest.mark.sqlite_only
+
 SECRET = "a development secret of 32 bytes"
 CURVE = ec_key()
 

@@ -29,6 +29,8 @@ from tests.db import raw
 from tests.factories import a_caregiver
 from tests.schema.listening import connected
 
+pytestmark = pytest.mark.sqlite_only
+
 MORE = "further refused tokens are not logged within this minute; the metric counts them"
 
 

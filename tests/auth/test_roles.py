@@ -20,6 +20,8 @@ from tests.auth.signing import (
 )
 from tests.callers import Gateway
 
+pytestmark = pytest.mark.sqlite_only
+
 
 @pytest.mark.parametrize(
     "said",

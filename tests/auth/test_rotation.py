@@ -19,6 +19,8 @@ from tests.callers import Gateway
 from tests.keys import Private
 from tests.schema.listening import happened, listening, wait_until_somebody_listens
 
+pytestmark = pytest.mark.sqlite_only
+
 OLD, NEW, CURVE = keys.private_key("old"), keys.private_key("new"), ec_key()
 ANY_CHANGE = "subscription { assignmentChanged { what } }"
 

@@ -19,6 +19,8 @@ from tests.callers import Gateway, load, opened
 from tests.cli.conftest import Command, assert_sentence
 from tests.factories import NOW, people
 
+pytestmark = pytest.mark.sqlite_only
+
 ROOT = Path(__file__).parent.parent.parent
 NOT_MINTED = (
     "tokens are minted with CARE_ENV=development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS is set"

@@ -124,6 +124,7 @@ USAGE = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("name", USAGE)
 def test_a_person_is_described_as_the_role_needs_it(command: Command, name: str) -> None:
     words, sentence = USAGE[name]

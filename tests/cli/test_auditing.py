@@ -96,6 +96,7 @@ def test_what_is_not_as_it_was_noted_is_told(command: Command, settings: Setting
     ]
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("noted", ["1", "1:abc", f"x:{'0' * 64}", f"-1:{'0' * 64}"])
 def test_a_seal_that_cannot_be_one_is_refused(command: Command, noted: str) -> None:
     said = command("audit", "verify", "--noted", noted)

@@ -98,6 +98,7 @@ def test_an_empty_catalogue_is_an_empty_list(command: Command) -> None:
     assert listed(command) == []
 
 
+@pytest.mark.sqlite_only
 def test_a_search_of_too_many_words_is_refused(command: Command) -> None:
     assert_sentence(command("books", "list", "--search", "a b c d e f"), "search may hold at most 5 words")
 
@@ -223,6 +224,7 @@ REFUSED: dict[str, tuple[list[Record], str]] = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_line_that_cannot_be_taken_is_named_and_nothing_is_changed(
     command: Command, settings: Settings, tmp_path: Path, name: str
@@ -255,6 +257,7 @@ def test_every_mistake_is_reported(command: Command, settings: Settings, tmp_pat
     assert listed(command) == ALL
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(("line", "reason"), [(b"{", "is not JSON"), (b"[]", "must be a JSON object")])
 def test_a_line_that_is_no_object_is_refused(
     command: Command, tmp_path: Path, line: bytes, reason: str
@@ -337,6 +340,7 @@ NO_IDS = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("number", NO_IDS)
 def test_what_is_no_number_is_refused(command: Command, number: str) -> None:
     refused = command("books", "show", number)

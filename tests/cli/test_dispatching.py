@@ -126,6 +126,7 @@ def test_what_is_delivered_or_unknown_is_not_tried_again(told: Care, command: Co
     assert told.deliveries() == before
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("words", [(), ("1", "--all-dead")], ids=["nothing", "both"])
 def test_what_to_try_again_must_be_said(told: Care, command: Command, words: tuple[str, ...]) -> None:
     said = command("deliveries", "retry", *words)
@@ -134,6 +135,7 @@ def test_what_to_try_again_must_be_said(told: Care, command: Command, words: tup
     assert said.stderr.splitlines()[-1] == "Error: name one EVENT_ID, or say --all-dead"
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("event", ["0", "-1", "evt_1", str(2**63)])
 def test_an_event_is_a_number(command: Command, event: str) -> None:
     said = command("deliveries", "retry", "--", event)

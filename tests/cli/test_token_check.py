@@ -17,6 +17,8 @@ from tests.cli.conftest import Command
 from tests.db import raw
 from tests.factories import a_caregiver, a_client, lines
 
+pytestmark = pytest.mark.sqlite_only
+
 STRANGER = keys.private_key("stranger")
 
 

@@ -1,12 +1,8 @@
 """Worlds that many tests only read: put into a database once per module and kind."""
 
 import asyncio
-import shutil
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -14,8 +10,8 @@ import pytest
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.sql import Operation
+from tests.conftest import fresh_database
 from tests.db.random_world import PlainWorld, plain_world, put_random_world
-from tests.postgres import create_database, drop_database
 
 Result = TypeVar("Result")
 
@@ -38,22 +34,11 @@ class OpenWorld:
         return self.runner.run(self.db.read(operation))
 
 
-@contextmanager
-def copy_of(kind: str, migrated: str, request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
-    if kind == "sqlite":
-        shutil.copyfile(migrated.removeprefix("sqlite:///"), folder / "care.db")
-        yield f"sqlite:///{folder}/care.db"
-        return
-    server, name = request.getfixturevalue("postgres"), f"world_{uuid.uuid4().hex}"
-    yield create_database(server, name, template=migrated.rsplit("/", 1)[1])
-    drop_database(server, name)
-
-
 @pytest.fixture(scope="module")
 def world(
     kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OpenWorld]:
-    with copy_of(kind, migrated, request, tmp_path_factory.mktemp("world")) as url:
+    with fresh_database(kind, migrated, request, tmp_path_factory.mktemp("world") / "care.db") as url:
         put_random_world(url)
         with asyncio.Runner() as runner:
             db = runner.run(open_database(url))

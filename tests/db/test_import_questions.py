@@ -122,6 +122,7 @@ REFUSED: dict[str, tuple[Record, str, str]] = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_question_that_cannot_be_answered_or_scored_is_refused(database_url: str, name: str) -> None:
     book, member, reason = REFUSED[name]

@@ -218,6 +218,7 @@ def test_every_wrong_line_is_refused_and_nothing_is_stored(database_url: str) ->
     assert raw.row_counts(database_url) == before
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("record", KINDS.values(), ids=KINDS)
 def test_the_lines_that_the_table_spoils_are_good_themselves(database_url: str, record: Record) -> None:
     load(database_url, [*a_world(), a_complete_assignment(UNANSWERED), record])

@@ -10,20 +10,29 @@ from app.db.tables import Assignment, Session
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.conftest import OpenWorld
-from tests.db.everything import VIEWERS, everything_read
+from tests.db.everything import VIEWERS, Ran, everything_read
+from tests.db.everything_written import Written as WrittenStatements
 from tests.db.everything_written import everything_written
 from tests.db.sql_text import ANY_CARE_TABLE, INSERTED, care_tables, with_names, without_key
 from tests.factories import NOW, a_world, an_answer_set
+
+
+@pytest.fixture(scope="module")
+def reads(world: OpenWorld) -> list[Ran]:
+    return list(everything_read(world))
+
+
+@pytest.fixture(scope="module")
+def changes(world: OpenWorld) -> WrittenStatements:
+    return everything_written(world)
 
 
 def written(sql: str, *names: str) -> CompiledStatement:
     return CompiledStatement(sql, tuple((name, None) for name in names))
 
 
-def test_every_read_names_the_key_of_the_viewer(world: OpenWorld) -> None:
-    statements = {
-        (one.name.split(":")[0], one.statement.for_(world.kind)): one.name for one in everything_read(world)
-    }
+def test_every_read_names_the_key_of_the_viewer(world: OpenWorld, reads: list[Ran]) -> None:
+    statements = {(one.name.split(":")[0], one.statement.for_(world.kind)): one.name for one in reads}
 
     found = {
         (name, alias)
@@ -35,10 +44,9 @@ def test_every_read_names_the_key_of_the_viewer(world: OpenWorld) -> None:
     assert sum(len(care_tables(text)) for _, text in statements) > 100
 
 
-def test_every_change_names_the_key(world: OpenWorld) -> None:
+def test_every_change_names_the_key(world: OpenWorld, changes: WrittenStatements) -> None:
     """A client's change finds its assignment by the key of the client, and the rest by what it found."""
-    written = everything_written(world)
-    statements = [(one.name, one.statement.for_(world.kind)) for one in written.statements]
+    statements = [(one.name, one.statement.for_(world.kind)) for one in changes.statements]
 
     found = [
         (name, text.sql, alias)
@@ -51,16 +59,16 @@ def test_every_change_names_the_key(world: OpenWorld) -> None:
     assert {type_of(text.sql) for _, text in statements} == {"SELECT", "INSERT", "UPDATE", "DELETE"}
     assert sum(len(care_tables(text)) for _, text in statements) > 50
     assert [
-        bulk.columns for bulk in written.bulks if not {"caregiver_id", "client_id"} <= set(bulk.columns)
+        bulk.columns for bulk in changes.bulks if not {"caregiver_id", "client_id"} <= set(bulk.columns)
     ] == []
-    assert {bulk.table for bulk in written.bulks} == {"answer"}
+    assert {bulk.table for bulk in changes.bulks} == {"answer"}
 
 
 WRITES = (answers, assignments, events, homework, repeats, sessions)
 
 
-def test_no_statement_of_a_change_escapes(world: OpenWorld) -> None:
-    run = {one.statement for one in everything_written(world).statements}
+def test_no_statement_of_a_change_escapes(changes: WrittenStatements) -> None:
+    run = {one.statement for one in changes.statements}
 
     found = {
         (module.__name__, name)
@@ -77,9 +85,11 @@ def type_of(sql: str) -> str:
     return sql.split(" ", 1)[0].strip()
 
 
-def test_no_care_table_escapes_the_reading_of_the_text(world: OpenWorld) -> None:
+def test_no_care_table_escapes_the_reading_of_the_text(
+    world: OpenWorld, reads: list[Ran], changes: WrittenStatements
+) -> None:
     """Wherever the name of a care table stands, it is a table whose alias was found, or an insert's."""
-    for one in (*everything_read(world), *everything_written(world).statements):
+    for one in (*reads, *changes.statements):
         text = one.statement.for_(world.kind)
         said = with_names(text)
         care_inserts = said.count("INSERT") - said.count("INSERT INTO relationship")

@@ -57,7 +57,7 @@ Result = TypeVar("Result")
 
 def some(examples: int) -> settings:
     return settings(
-        max_examples=examples * 80 if IS_THOROUGH else examples,
+        max_examples=examples * 160 if IS_THOROUGH else examples,
         derandomize=not IS_THOROUGH,
         database=None,
         deadline=None,
@@ -165,7 +165,7 @@ def compare_in_library(asked: Asked, seed: int, badness: float) -> None:
     TALLIES["library"].count(PREPARING, bool(plain.errors), plain.data)
 
 
-@some(120)
+@some(60)
 @given(
     asked=operations(PLAIN._schema, LIBRARY, roots=VOLUMES * 4 + OTHERS),
     seed=st.integers(0, 10_000),
@@ -175,7 +175,7 @@ def test_the_library_answers_the_same(asked: Asked, seed: int, badness: float) -
     compare_in_library(asked, seed, badness)
 
 
-@some(90)
+@some(45)
 @given(
     asked=operations(PLAIN._schema, LIBRARY, depth=3, most_roots=1, roots=VOLUMES * 4 + OTHERS),
     seed=st.integers(0, 10_000),
@@ -185,7 +185,7 @@ def test_the_library_answers_the_same_at_a_single_root(asked: Asked, seed: int, 
     compare_in_library(asked, seed, badness)
 
 
-@some(40)
+@some(20)
 @given(
     asked=operations(PLAIN._schema, LIBRARY, depth=2, word="mutation"),
     seed=st.integers(0, 10_000),
@@ -195,7 +195,7 @@ def test_the_library_changes_the_same(asked: Asked, seed: int, badness: float) -
     compare_in_library(asked, seed, badness)
 
 
-@some(25)
+@some(15)
 @given(
     asked=operations(PLAIN._schema, LIBRARY, depth=3, roots=VOLUMES * 4 + OTHERS),
     others=st.lists(

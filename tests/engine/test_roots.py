@@ -64,20 +64,20 @@ ROOTS = {
 
 
 @pytest.mark.parametrize("root", ROOTS)
-@pytest.mark.parametrize("value", ROOT_VALUES.values(), ids=ROOT_VALUES.keys())
-def test_a_root_is_asked_once_whatever_it_finds(root: str, value: Callable[[], Any]) -> None:
-    answer = asked(ROOTS[root], {root: value})
+def test_a_root_is_asked_once_whatever_it_finds(root: str) -> None:
+    for name, value in ROOT_VALUES.items():
+        answer = asked(ROOTS[root], {root: value})
 
-    assert answer.calls == ({} if root == "cabinet" else {root: 1})
+        assert answer.calls == ({} if root == "cabinet" else {root: 1}), name
 
 
 @pytest.mark.parametrize("root", ["volume", "sureVolume", "pile", "count", "items"])
-@pytest.mark.parametrize("value", ROOT_VALUES.values(), ids=ROOT_VALUES.keys())
-def test_several_roots_fail_each_for_itself(root: str, value: Callable[[], Any]) -> None:
+def test_several_roots_fail_each_for_itself(root: str) -> None:
     query = ROOTS[root].removesuffix("}") + " motto other: handed { title author { name } } }"
     found: Found = {"motto": raising(ValueError("no motto")), "handed": lambda: a_volume(author=None)}
 
-    asked(query, {root: value, **found} if root not in found else {**found, root: value})
+    for value in ROOT_VALUES.values():
+        asked(query, {root: value, **found} if root not in found else {**found, root: value})
 
 
 def test_several_roots_that_all_fail_tell_all_their_errors() -> None:

@@ -154,7 +154,7 @@ def assert_reached(seen: Seen, complaints: list[str]) -> None:
 def test_no_document_is_a_fault(service: Direct, complaints: list[str]) -> None:
     check, seen = fuzz(service)
 
-    short(150)(given(requests())(check))()
+    short(50)(given(requests())(check))()
 
     assert complaints == []
     assert seen["without errors"] and seen["GRAPHQL_VALIDATION_FAILED"]  # few need not reach everything

@@ -33,7 +33,7 @@ def care(tmp_path: Path) -> dict[str, str]:
     database = f"sqlite:///{tmp_path}/care.db"
     asyncio.run(migrate(database))
     load(database, a_world())
-    return {"database_url": database, "token_key": keys.public_pem(), "drain_seconds": "2"}
+    return {"database_url": database, "token_key": keys.public_pem(), "drain_seconds": "1"}
 
 
 def test_a_server_whose_writer_ended_refuses_the_change_and_exits_with_1(
@@ -112,6 +112,7 @@ def wait_until_said(log: Path, words: str, times: int) -> None:
     until = time.monotonic() + PATIENCE
     while log.read_text().count(words) < times:
         assert time.monotonic() < until, log.read_text()
+        time.sleep(0.01)
 
 
 def asked_until(edge: Edge, is_so: Callable[[], bool]) -> Iterator[int]:
@@ -123,3 +124,4 @@ def asked_until(edge: Edge, is_so: Callable[[], bool]) -> Iterator[int]:
         is_last = is_so()
         with suppress(OSError):  # of a process that has just ended
             yield edge.ask(homework()).status
+        time.sleep(0.01)

@@ -1,7 +1,5 @@
 """One service per kind of database for questions and refusals, which change nothing: they may share it."""
 
-import shutil
-import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +8,7 @@ from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import Gateway, opened
+from tests.conftest import fresh_database
 from tests.factories import (
     NOW,
     Record,
@@ -19,7 +18,6 @@ from tests.factories import (
     a_world,
     an_assignment,
 )
-from tests.postgres import create_database, drop_database
 
 
 def long_lists() -> Iterator[Record]:
@@ -33,31 +31,20 @@ def long_lists() -> Iterator[Record]:
 
 @pytest.fixture(scope="package")
 def standing_url(
-    kind: str,
-    engine: bool,
-    migrated: str,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
+    kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    if kind == "sqlite":
-        copy = tmp_path_factory.mktemp("standing") / "care.db"
-        shutil.copyfile(migrated.removeprefix("sqlite:///"), copy)
-        yield f"sqlite:///{copy}"
-        return
-    server, name = request.getfixturevalue("postgres"), f"standing_{uuid.uuid4().hex}"
-    yield create_database(server, name, template=migrated.rsplit("/", 1)[1])
-    drop_database(server, name)
+    with fresh_database(kind, migrated, request, tmp_path_factory.mktemp("standing") / "care.db") as url:
+        yield url
 
 
 @pytest.fixture(scope="package")
-def standing(standing_url: str, engine: bool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+def standing(standing_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """The whole service over `a_world` and `long_lists`. A test that changes something takes `gateway`."""
     settings = Settings(
         env=Environment.DEVELOPMENT,
         database_url=standing_url,
         token_key=keys.public_pem(),
         var=str(tmp_path_factory.mktemp("standing-var")),
-        engine=engine,
         dispatcher=False,
     )
     with opened(create_app(settings, clock=lambda: NOW)) as client:

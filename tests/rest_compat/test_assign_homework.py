@@ -135,6 +135,7 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("changed", FORMS.values(), ids=FORMS)
 def test_the_same_homework_may_be_said_in_several_forms(world: Gateway, changed: dict[str, Any]) -> None:
     before = stored(world)
@@ -161,6 +162,7 @@ CONTENT_TYPES = [
 ]
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("content_type", CONTENT_TYPES)
 def test_json_is_said_with_or_without_its_content_type(world: Gateway, content_type: str | None) -> None:
     headers = {} if content_type is None else {"content-type": content_type}
@@ -173,6 +175,7 @@ def test_json_is_said_with_or_without_its_content_type(world: Gateway, content_t
     assert (response.status_code, response.json()) == (200, ASSIGNED)
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(
     "headers", [{"offset": "1", "accept": "*/*"}, {"offset": "x", "accept": "text/html"}]
 )

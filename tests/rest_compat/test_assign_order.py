@@ -12,6 +12,8 @@ from tests.callers import Caller, Gateway
 from tests.database_rows import stored
 from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, SESSIONS, homework, refusal_of, stream
 
+pytestmark = pytest.mark.sqlite_only
+
 LIMIT = 64 * 1024
 TOO_LONG = (413, "the body may have at most 65536 bytes")
 WRONG_TYPE = (415, "the content type must be application/json")
@@ -20,7 +22,7 @@ JSON = {"content-type": "application/json"}
 TEXT = {"content-type": "text/plain"}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def nothing_is_written(standing: Gateway) -> Iterator[None]:
     before = stored(standing)
     yield

@@ -1,25 +1,39 @@
-"""The PUT that assigns homework, refused: status and message for what is missing, unreadable, not there or
-not running. Nothing is written by any of it."""
+"""The PUT that assigns homework rejects missing and unreadable members. The tables test the function that
+reads the body. A few cases of each kind go through the service, which writes nothing."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from app.care.errors import Incomplete, Refused, Unreadable
+from app.rest_compat.homework import read_homework
 from tests.callers import Gateway
 from tests.database_rows import stored
 from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, homework, refusal_of
 
+pytestmark = pytest.mark.sqlite_only
+
 Changed = dict[str, Any]
 REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")
 REMINDER = {"date": "2026/11/23", "time": "09:00"}
+STATUS = {Incomplete: 404, Unreadable: 400}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def nothing_is_written(standing: Gateway) -> Iterator[None]:
     before = stored(standing)
     yield
     assert stored(standing) == before
+
+
+def read(changed: Changed) -> tuple[int, str]:
+    """The status and the message that the function's error stands for."""
+    with pytest.raises(Refused) as refused:
+        read_homework(json.dumps(homework(**changed)).encode(), ZoneInfo("UTC"))
+    return STATUS[type(refused.value)], str(refused.value)
 
 
 def put(gateway: Gateway, changed: Changed) -> tuple[int, str]:
@@ -58,19 +72,18 @@ MISSING: dict[str, tuple[Changed, str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "value", [ABSENT, None, "", "  ", []], ids=["absent", "null", "empty", "blank", "list"]
-)
-@pytest.mark.parametrize("member", REQUIRED)
-def test_a_required_member_that_says_nothing_is_missing(
-    standing: Gateway, member: str, value: object
-) -> None:
-    assert put(standing, {member: value}) == (404, f"required and missing: {member}")
+EMPTY: dict[str, object] = {"absent": ABSENT, "null": None, "empty": "", "blank": "  ", "list": []}
+
+
+@pytest.mark.parametrize("value", EMPTY.values(), ids=EMPTY)
+def test_an_empty_required_member_is_missing(value: object) -> None:
+    for member in REQUIRED:
+        assert read({member: value}) == (404, f"required and missing: {member}")
 
 
 @pytest.mark.parametrize(("changed", "members"), MISSING.values(), ids=MISSING)
-def test_everything_that_is_missing_is_named(standing: Gateway, changed: Changed, members: str) -> None:
-    assert put(standing, changed) == (404, f"required and missing: {members}")
+def test_all_missing_members_are_named(changed: Changed, members: str) -> None:
+    assert read(changed) == (404, f"required and missing: {members}")
 
 
 # --- unreadable: 400 -------------------------------------------------------------------------------
@@ -129,36 +142,19 @@ TIMES: dict[str, tuple[object, str]] = {
 }
 
 
-@pytest.mark.parametrize("value", ["0001-01-01", "1899-12-31", "3000-01-01", "9999-12-31"])
-@pytest.mark.parametrize("member", ["startDate", "endDate"])
-def test_homework_of_other_centuries_is_refused(standing: Gateway, member: str, value: str) -> None:
-    assert put(standing, {member: value}) == (400, f"{member} {NO_YEAR}")
+def test_unreadable_dates_are_rejected() -> None:
+    for value, reason in DATES.values():
+        for member in ("startDate", "endDate"):
+            assert read({member: value}) == (400, f"{member} {reason}")
+        reminders = [REMINDER, REMINDER | {"date": value}]
+        assert read({"remindDates": reminders}) == (400, f"remindDates[1].date {reason}")
 
 
-@pytest.mark.parametrize(("value", "reason"), DATES.values(), ids=DATES)
-@pytest.mark.parametrize("member", ["startDate", "endDate"])
-def test_what_is_no_date_is_refused(standing: Gateway, member: str, value: object, reason: str) -> None:
-    assert put(standing, {member: value}) == (400, f"{member} {reason}")
-
-
-@pytest.mark.parametrize(("value", "reason"), TIMES.values(), ids=TIMES)
-@pytest.mark.parametrize("member", ["startTime", "endTime"])
-def test_what_is_no_time_is_refused(standing: Gateway, member: str, value: object, reason: str) -> None:
-    assert put(standing, {member: value}) == (400, f"{member} {reason}")
-
-
-@pytest.mark.parametrize(("value", "reason"), DATES.values(), ids=DATES)
-def test_what_is_no_date_of_a_reminder_is_refused(standing: Gateway, value: object, reason: str) -> None:
-    refused = put(standing, {"remindDates": [REMINDER, REMINDER | {"date": value}]})
-
-    assert refused == (400, f"remindDates[1].date {reason}")
-
-
-@pytest.mark.parametrize(("value", "reason"), TIMES.values(), ids=TIMES)
-def test_what_is_no_time_of_a_reminder_is_refused(standing: Gateway, value: object, reason: str) -> None:
-    refused = put(standing, {"remindDates": [REMINDER | {"time": value}]})
-
-    assert refused == (400, f"remindDates[0].time {reason}")
+def test_unreadable_times_are_rejected() -> None:
+    for value, reason in TIMES.values():
+        for member in ("startTime", "endTime"):
+            assert read({member: value}) == (400, f"{member} {reason}")
+        assert read({"remindDates": [REMINDER | {"time": value}]}) == (400, f"remindDates[0].time {reason}")
 
 
 NO_ID: dict[str, object] = {
@@ -177,23 +173,23 @@ NO_ID: dict[str, object] = {
 
 
 @pytest.mark.parametrize("value", NO_ID.values(), ids=NO_ID)
-def test_an_id_is_a_json_integer_that_a_row_can_have(standing: Gateway, value: object) -> None:
-    assert put(standing, {"sessionId": value}) == (400, "sessionId must be an integer id")
-    assert put(standing, {"bookIds": [1, value]}) == (400, "bookIds must be an integer id")
+def test_an_id_is_a_json_integer_within_the_range_of_ids(value: object) -> None:
+    assert read({"sessionId": value}) == (400, "sessionId must be an integer id")
+    assert read({"bookIds": [1, value]}) == (400, "bookIds must be an integer id")
 
 
 @pytest.mark.parametrize("value", [[1], []], ids=["a list", "an empty list"])
-def test_an_item_of_book_ids_is_an_id(standing: Gateway, value: object) -> None:
-    assert put(standing, {"bookIds": [1, value]}) == (400, "bookIds must be an integer id")
+def test_an_item_of_book_ids_is_an_id(value: object) -> None:
+    assert read({"bookIds": [1, value]}) == (400, "bookIds must be an integer id")
 
 
-def test_of_a_list_that_is_too_long_only_the_first_items_are_named(standing: Gateway) -> None:
-    """Otherwise a body of 64 KiB would get an answer many times as long."""
+def test_only_the_first_items_of_a_long_list_are_named() -> None:
+    """Otherwise a body of 64 KiB would get a response many times as long."""
     books = ", ".join(f"bookIds[{index}]" for index in range(50))
     dates = ", ".join(f"remindDates[{index}].time" for index in range(50))
 
-    assert put(standing, {"bookIds": [None] * 5000}) == (404, f"required and missing: {books}")
-    assert put(standing, {"remindDates": [{"date": "x"}] * 2000}) == (404, f"required and missing: {dates}")
+    assert read({"bookIds": [None] * 5000}) == (404, f"required and missing: {books}")
+    assert read({"remindDates": [{"date": "x"}] * 2000}) == (404, f"required and missing: {dates}")
 
 
 NO_LIST = "bookIds must be an array of integers"
@@ -215,6 +211,17 @@ BOUNDS: dict[str, tuple[Changed, str]] = {
     "remindDates is false": ({"remindDates": False}, NO_OBJECTS),
     "remindDates holds text": ({"remindDates": [REMINDER, "2026/11/23"]}, NO_OBJECTS),
     "remindDates holds a list": ({"remindDates": [[]]}, NO_OBJECTS),
+}
+
+
+@pytest.mark.parametrize(("changed", "message"), BOUNDS.values(), ids=BOUNDS)
+def test_members_of_the_wrong_type_or_length_are_rejected(changed: Changed, message: str) -> None:
+    assert read(changed) == (400, message)
+
+
+# --- through the service ---------------------------------------------------------------------------
+
+RULES: dict[str, tuple[Changed, str]] = {  # what the rules of homework reject, once the body is read
     "a minute before the start": ({"remindDates": [{"date": "2026/11/22", "time": "07:59"}]}, OUTSIDE),
     "a minute after the end": ({"remindDates": [REMINDER, {"date": "2026/11/29", "time": "18:31"}]}, OUTSIDE),
     "end a day before start": ({"endDate": "2026/11/21"}, "endDate is before startDate"),
@@ -222,9 +229,29 @@ BOUNDS: dict[str, tuple[Changed, str]] = {
         {"endDate": "2026/11/22", "endTime": "07:59", "remindDates": []},
         "endDate is before startDate",
     ),
+    **{
+        f"{member} in the year {value[:4]}": ({member: value}, f"{member} {NO_YEAR}")
+        for member in ("startDate", "endDate")
+        for value in ("0001-01-01", "1899-12-31", "3000-01-01", "9999-12-31")
+    },
+}
+READ: dict[str, tuple[Changed, str]] = {
+    "a date": ({"startDate": "2023-02-30"}, f"startDate {NO_DAY}"),
+    "a date in other digits": ({"endDate": "٢٠٢٦/١١/٢٢"}, f"endDate {NO_DATE}"),
+    "a time": ({"endTime": "25:61"}, f"endTime {NO_MINUTE}"),
+    "a reminder's time": ({"remindDates": [REMINDER | {"time": 905}]}, f"remindDates[0].time {NO_TIME}"),
+    "an id": ({"sessionId": 2**64}, "sessionId must be an integer id"),
+    "51 books": BOUNDS["51 books"],
 }
 
 
-@pytest.mark.parametrize(("changed", "message"), BOUNDS.values(), ids=BOUNDS)
-def test_what_is_out_of_bounds_is_refused(standing: Gateway, changed: Changed, message: str) -> None:
+@pytest.mark.parametrize(("changed", "message"), (RULES | READ).values(), ids=RULES | READ)
+def test_the_service_rejects_homework(standing: Gateway, changed: Changed, message: str) -> None:
     assert put(standing, changed) == (400, message)
+
+
+@pytest.mark.parametrize("name", ["all, in every way", "a member, a book and reminders"])
+def test_the_service_names_what_is_missing(standing: Gateway, name: str) -> None:
+    changed, members = MISSING[name]
+
+    assert put(standing, changed) == (404, f"required and missing: {members}")

@@ -29,6 +29,7 @@ ANSWERS: dict[str, tuple[str, str, dict[str, Any], int, set[str]]] = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("name", ANSWERS)
 def test_every_legacy_answer_has_the_headers_once(standing: Gateway, name: str) -> None:
     method, path, request, status, others = ANSWERS[name]

@@ -15,6 +15,8 @@ from tests.callers import Gateway, opened
 from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 
+pytestmark = pytest.mark.sqlite_only
+
 DEPRECATED, SUNSET = datetime(2027, 1, 31, tzinfo=UTC), datetime(2027, 7, 31, 12, tzinfo=UTC)
 NAMES = ("deprecation", "sunset", "link")
 SUCCESSOR = '</graphql>; rel="successor-version"'

@@ -37,6 +37,7 @@ def test_it_is_a_valid_document() -> None:
 # --- paths, methods, statuses ----------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_only
 def test_it_has_the_paths_and_methods_of_the_service(standing: Gateway) -> None:
     """Each path is asked with every method; what the service allows is what is documented."""
     for template, item in openapi.PATHS.items():
@@ -47,6 +48,7 @@ def test_it_has_the_paths_and_methods_of_the_service(standing: Gateway) -> None:
         assert refused.headers["allow"] == ", ".join(sorted([*documented, "HEAD"]))
 
 
+@pytest.mark.sqlite_only
 def test_it_has_every_path(standing: Gateway) -> None:
     assert sorted(openapi.PATHS) == [ASSIGNMENTS, f"{ASSIGNMENTS}/{{id}}", SESSIONS]
     assert all(path.startswith(paths.ROOT) for path in openapi.PATHS)

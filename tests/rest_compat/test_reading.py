@@ -24,6 +24,7 @@ NO_TIME_STATE = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("query", NO_TIME_STATE.values(), ids=NO_TIME_STATE)
 def test_a_list_needs_exactly_one_of_the_three_time_states(standing: Gateway, query: str) -> None:
     sessions = standing.as_client(1).get(SESSIONS + query)
@@ -52,6 +53,7 @@ NO_ID = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("number", NO_ID.values(), ids=NO_ID)
 def test_a_path_id_is_a_number_that_a_row_can_have(standing: Gateway, number: str) -> None:
     response = standing.as_caregiver(1).get(f"{ASSIGNMENTS}/{number}")
@@ -90,6 +92,7 @@ IGNORED_HEADERS = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("headers", IGNORED_HEADERS.values(), ids=IGNORED_HEADERS)
 def test_headers_that_mean_nothing_change_nothing(standing: Gateway, headers: dict[str, str]) -> None:
     for caller, path in every_question(standing):
@@ -101,6 +104,7 @@ def test_headers_that_mean_nothing_change_nothing(standing: Gateway, headers: di
         assert asked.headers["content-type"] == "application/json"
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("query", ["offset=20", "time_state=FUTURE", "access_token=x", "=", "%FF=%00", "&&"])
 def test_other_query_parameters_are_ignored(standing: Gateway, query: str) -> None:
     for caller, path in every_question(standing):
@@ -111,6 +115,7 @@ def test_other_query_parameters_are_ignored(standing: Gateway, query: str) -> No
         assert (asked.status_code, asked.content) == (200, plain.content)
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("scheme", ["bearer", "Bearer", "BEARER", "bEaReR", "bearer  "])
 def test_the_word_bearer_is_read_in_any_case(standing: Gateway, scheme: str) -> None:
     for caller, path in every_question(standing):
@@ -130,6 +135,7 @@ def every_question(gateway: Gateway) -> list[tuple[Caller, str]]:
     ]
 
 
+@pytest.mark.sqlite_only
 def test_a_request_id_that_is_harmless_is_repeated(standing: Gateway) -> None:
     for caller, path in every_question(standing):
         answered = caller.get(path, headers={"x-request-id": "desk-7.a"})

@@ -39,8 +39,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def world(settings: Settings, engine: bool, clock: Clock) -> Iterator[Gateway]:
-    settings = settings.model_copy(update={"engine": engine})
+def world(settings: Settings, clock: Clock) -> Iterator[Gateway]:
     with opened(create_app(settings, clock)) as client:
         gateway = Gateway(client, settings)
         gateway.given(a_world())
@@ -104,11 +103,9 @@ def test_a_process_whose_clock_is_behind_sees_a_repetition_too(world: Gateway, c
 
 
 @pytest.mark.parametrize(("seconds", "later"), [(0, 0), (1, 2), (600, 601)])
-def test_the_window_is_a_setting(
-    settings: Settings, engine: bool, clock: Clock, seconds: int, later: int
-) -> None:
+def test_the_window_is_a_setting(settings: Settings, clock: Clock, seconds: int, later: int) -> None:
     """0 is no window: not even at the same moment."""
-    settings = settings.model_copy(update={"engine": engine, "legacy_retry_window": seconds})
+    settings = settings.model_copy(update={"legacy_retry_window": seconds})
     with opened(create_app(settings, clock)) as client:
         gateway = Gateway(client, settings)
         gateway.given(a_world())
@@ -131,6 +128,7 @@ def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
 # --- what is the same ------------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("changed", FORMS.values(), ids=FORMS)
 def test_the_same_homework_in_another_form_is_the_same(world: Gateway, changed: dict[str, Any]) -> None:
     put(world)

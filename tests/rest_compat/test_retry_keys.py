@@ -9,6 +9,8 @@ from tests.factories import a_world
 from tests.rest_compat.keyed import AGAIN, FIRST, KEY, KEYED, MALFORMED, kept, put, whole
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
 
+pytestmark = pytest.mark.sqlite_only
+
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:

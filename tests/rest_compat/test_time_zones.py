@@ -136,6 +136,7 @@ SKIPPED = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("zone", SKIPPED)
 def test_a_wall_time_that_a_clock_change_skips_is_unreadable(settings: Settings, zone: str) -> None:
     wide = {"startDate": "2026/01/01", "endDate": "2026/12/31"}
@@ -165,6 +166,7 @@ def test_without_a_clock_change_every_wall_time_is_read(standing: Gateway) -> No
     assert refusal_of(response) == (404, "session not found")
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(
     ("zone", "changed", "member"),
     [

@@ -1,7 +1,5 @@
 """A gateway on a world that nobody changes: one for all tests that only read."""
 
-import shutil
-import uuid
 from collections.abc import Iterator
 
 import pytest
@@ -12,40 +10,26 @@ from tests import keys
 from tests.callers import WIDE, Gateway, opened
 from tests.conftest import fresh_database
 from tests.factories import NOW, a_world
-from tests.postgres import create_database, drop_database
 from tests.schema.rich_world import given_a_rich_world
 from tests.schema.worlds import a_full_world, given_feedback
 
 
 @pytest.fixture(scope="session")
 def standing_database(
-    kind: str,
-    engine: bool,
-    migrated: str,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
+    kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    if kind == "sqlite":
-        copy = tmp_path_factory.mktemp("standing") / "care.db"
-        shutil.copyfile(migrated.removeprefix("sqlite:///"), copy)
-        yield f"sqlite:///{copy}"
-        return
-    server, name = request.getfixturevalue("postgres"), f"standing_{uuid.uuid4().hex}"
-    yield create_database(server, name, template=migrated.rsplit("/", 1)[1])
-    drop_database(server, name)
+    with fresh_database(kind, migrated, request, tmp_path_factory.mktemp("standing") / "care.db") as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
-def standing(
-    standing_database: str, engine: bool, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Gateway]:
+def standing(standing_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """For reading only: every test finds `a_full_world` and one feedback, exactly."""
     settings = Settings(
         env=Environment.DEVELOPMENT,
         database_url=standing_database,
         token_key=keys.public_pem(),
         var=str(tmp_path_factory.mktemp("var")),
-        engine=engine,
         dispatcher=False,
         **WIDE,
     )
@@ -59,7 +43,6 @@ def standing(
 @pytest.fixture(scope="module")
 def shared(
     kind: str,
-    engine: bool,
     migrated: str,
     usual_settings: Settings,
     request: pytest.FixtureRequest,
@@ -68,9 +51,7 @@ def shared(
     """As `gateway`, one for those tests of a file that leave nothing behind."""
     folder = tmp_path_factory.mktemp("shared")
     with fresh_database(kind, migrated, request, folder / "care.db") as url:
-        settings = usual_settings.model_copy(
-            update={"database_url": url, "var": str(folder), "engine": engine}
-        )
+        settings = usual_settings.model_copy(update={"database_url": url, "var": str(folder)})
         with opened(create_app(settings, clock=lambda: NOW)) as client:
             yield Gateway(client, settings)
 

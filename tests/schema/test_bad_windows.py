@@ -7,6 +7,8 @@ import pytest
 from tests.callers import Gateway
 from tests.schema.worlds import global_id, in_base64, refusal
 
+pytestmark = pytest.mark.sqlite_only
+
 NO_CURSOR = "after is not a cursor of this list"
 SIZE = "first must lie between 1 and 100"
 BAD_WINDOWS: dict[str, tuple[dict[str, Any], str]] = {

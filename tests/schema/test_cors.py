@@ -18,6 +18,8 @@ from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.listening import connected, streaming
 from tests.schema.test_headers import OF_BROWSERS
 
+pytestmark = pytest.mark.sqlite_only
+
 APP, LOCAL = "https://app.example.test", "http://localhost:3000"
 STRANGERS = [
     "https://elsewhere.example.test",

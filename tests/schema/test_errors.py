@@ -20,6 +20,7 @@ from tests.schema.worlds import count, refusal, stored
 LOGGER = "care.graphql"
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(
     ("query", "message", "column"),
     [
@@ -62,6 +63,7 @@ INVALID = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(("query", "message", "column"), INVALID.values(), ids=INVALID.keys())
 def test_a_document_that_does_not_validate(standing: Gateway, query: str, message: str, column: int) -> None:
     assert standing.as_client(1).graphql(query) == {
@@ -70,6 +72,7 @@ def test_a_document_that_does_not_validate(standing: Gateway, query: str, messag
     }
 
 
+@pytest.mark.sqlite_only
 def test_several_operations_need_a_name(standing: Gateway) -> None:
     query = "query A { viewer { role } } query B { viewer { timeZone } } mutation C { __typename }"
     caller = standing.as_client(1)
@@ -85,6 +88,7 @@ def test_several_operations_need_a_name(standing: Gateway) -> None:
     assert named == {"data": {"viewer": {"timeZone": "UTC"}}}
 
 
+@pytest.mark.sqlite_only
 def test_every_error_of_a_request_has_its_id(standing: Gateway) -> None:
     response = standing.as_client(1).request(
         "POST",
@@ -125,6 +129,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(("what", "query"), REFUSED.items(), ids=REFUSED.keys())
 def test_a_refusal_is_not_logged(
     standing: Gateway, what: str, query: str, caplog: pytest.LogCaptureFixture

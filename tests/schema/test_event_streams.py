@@ -21,6 +21,8 @@ from tests.schema.listening import (
     wait_until_somebody_listens,
 )
 
+pytestmark = pytest.mark.sqlite_only
+
 URQL = "application/graphql-response+json, application/json, text/event-stream, multipart/mixed"
 CHANGES = "subscription ($after: ID) { assignmentChanged(after: $after) { id what } }"
 VIEWER = "{ viewer { role } }"

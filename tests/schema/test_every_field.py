@@ -103,6 +103,7 @@ def check(found: Any, kind: Any, levels: int) -> None:
             check(found[name], below, levels - (not is_part(below)))
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("role", ["caregiver", "client"])
 def test_every_field_of_a_type_can_be_asked_alone(standing: Gateway, role: str) -> None:
     """No field leans on what another one happens to read."""

@@ -53,6 +53,7 @@ ANSWERS: dict[str, tuple[str, dict[str, Any], int, set[str]]] = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("name", ANSWERS)
 def test_every_answer_of_graphql_has_the_headers_once(standing: Gateway, name: str) -> None:
     method, request, status, others = ANSWERS[name]
@@ -74,6 +75,7 @@ ELSEWHERE = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("path", ELSEWHERE)
 def test_so_have_health_and_unknown_paths(standing: Gateway, path: str) -> None:
     response = standing.as_nobody().get(path)
@@ -82,6 +84,7 @@ def test_so_have_health_and_unknown_paths(standing: Gateway, path: str) -> None:
     has_headers(response, OF_BROWSERS, {*OF_EVERY, "content-type"} & set(response.headers))
 
 
+@pytest.mark.sqlite_only
 def test_the_page_has_a_policy_of_its_own(standing: Gateway) -> None:
     """It loads its own script and style, talks to its own host, and stands in no other page."""
     page = standing.as_nobody().get("/graphql", headers={"accept": "text/html"})
@@ -94,6 +97,7 @@ def test_the_page_has_a_policy_of_its_own(standing: Gateway) -> None:
     }
 
 
+@pytest.mark.sqlite_only
 def test_an_asset_may_be_kept_and_asked_for_again(standing: Gateway) -> None:
     asset = standing.as_nobody().get("/graphql/ide/page.js")
 
@@ -144,6 +148,7 @@ def production(settings: Settings) -> Iterator[Gateway]:
 WITH_HEAD = {("HEAD", "/"), ("HEAD", "/livez")}
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("method", ["TRACE", "CONNECT", "BREW", "HEAD", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("path", ["/graphql", "/", "/livez", "/nowhere"])
 def test_an_odd_method_gets_a_plain_refusal(production: Gateway, method: str, path: str) -> None:

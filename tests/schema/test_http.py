@@ -12,6 +12,8 @@ import pytest
 from tests.callers import Gateway
 from tests.schema.worlds import in_base64
 
+pytestmark = pytest.mark.sqlite_only
+
 JSON = {"content-type": "application/json"}
 NO_OBJECT = "The request must be a JSON object."
 NO_JSON = "Unable to parse request body as JSON"

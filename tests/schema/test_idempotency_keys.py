@@ -26,6 +26,8 @@ from tests.schema.keyed import (
 from tests.schema.test_assign_homework import ASSIGN, homework
 from tests.schema.worlds import count
 
+pytestmark = pytest.mark.sqlite_only
+
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:

@@ -46,9 +46,9 @@ def ticks() -> Ticks:
 
 
 @pytest.fixture
-def limited(settings: Settings, engine: bool, ticks: Ticks) -> Iterator[Gateway]:
+def limited(settings: Settings, ticks: Ticks) -> Iterator[Gateway]:
     """Three tries an hour; clients 3 to 6 are nobody's yet."""
-    settings = settings.model_copy(update={"engine": engine, "identifier_limit": 3})
+    settings = settings.model_copy(update={"identifier_limit": 3})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         authenticator: Authenticator = client.app_state["authenticator"]
         assert authenticator.tries is not None

@@ -6,6 +6,8 @@ import pytest
 
 from tests.callers import Gateway
 
+pytestmark = pytest.mark.sqlite_only
+
 NEWER = "application/graphql-response+json"
 JSON = "application/json"
 RIGHT = {"query": "{ __typename }"}

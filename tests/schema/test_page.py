@@ -22,6 +22,8 @@ from tests import keys
 from tests.callers import Caller, Gateway, opened, run_write
 from tests.factories import NOW
 
+pytestmark = pytest.mark.sqlite_only
+
 BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 TITLES = [example.title for example in EXAMPLES]
 

@@ -36,6 +36,8 @@ from tests.schema.trusting import (
     sha256,
 )
 
+pytestmark = pytest.mark.sqlite_only
+
 
 @pytest.fixture
 def fresh(standing: Gateway) -> Iterator[Gateway]:

@@ -40,9 +40,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def limited(settings: Settings, engine: bool, clock: Clock) -> Iterator[Gateway]:
+def limited(settings: Settings, clock: Clock) -> Iterator[Gateway]:
     """120 points in a minute are two in a second."""
-    settings = settings.model_copy(update={"engine": engine, "rate_limit": 120})
+    settings = settings.model_copy(update={"rate_limit": 120})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
         authenticator: Authenticator = client.app_state["authenticator"]

@@ -22,9 +22,9 @@ WINDOWS = """sessions { legacyId startDate assignmentCount latestAssignment { le
 
 
 @pytest.fixture
-def berlin(settings: Settings, engine: bool) -> Iterator[Gateway]:
+def berlin(settings: Settings) -> Iterator[Gateway]:
     """The service where clocks go an hour forward on 28 March 2027, and back on 31 October."""
-    there = settings.model_copy(update={"time_zone": "Europe/Berlin", "engine": engine})
+    there = settings.model_copy(update={"time_zone": "Europe/Berlin"})
     with opened(create_app(there, clock=lambda: NOW)) as client:
         gateway = Gateway(client, there)
         gateway.given([*a_world_to_change(), *(a_book(n) for n in range(100, 150))])

@@ -16,6 +16,8 @@ from tests.callers import Caller, Gateway, opened
 from tests.factories import NOW
 from tests.schema.worlds import global_id, refusal
 
+pytestmark = pytest.mark.sqlite_only
+
 SIGN_IN = "sign in with a valid bearer token"
 NULLABLE = {
     "viewer": "{ viewer { role } }",

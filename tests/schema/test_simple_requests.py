@@ -17,6 +17,8 @@ from tests.rest_compat.legacy import ASSIGNMENTS, homework
 from tests.schema.test_assign_homework import ASSIGN
 from tests.schema.test_assign_homework import homework as assigned
 
+pytestmark = pytest.mark.sqlite_only
+
 REQUEST: dict[str, Any] = {"query": ASSIGN, "variables": {"input": assigned()}}
 AS_JSON = orjson.dumps(REQUEST)
 AS_FORM = urlencode({"query": ASSIGN, "variables": orjson.dumps(REQUEST["variables"])}).encode()

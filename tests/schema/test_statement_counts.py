@@ -19,6 +19,8 @@ from tests.factories import (
 from tests.schema.test_assign_homework import ASSIGN, homework
 from tests.schema.worlds import numbers
 
+pytestmark = pytest.mark.sqlite_only  # counted above the drivers, which run every step
+
 NESTED = """{ assignments(timeState: RUNNING, first: 100) { totalCount nodes { id name status startDate
     session { id title } client { id name } answerSets { id saveType submitDate
         answers { questionText answer } } } } }"""

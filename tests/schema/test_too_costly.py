@@ -15,6 +15,8 @@ from tests.factories import NOW
 from tests.schema.keyed import KEY, post
 from tests.schema.listening import listening, streaming
 
+pytestmark = pytest.mark.sqlite_only
+
 USUAL = {name: Settings.model_fields[name].default for name in ("token_limit", "depth_limit", "cost_limit")}
 DEEP = "{ session(id: 1) " + "{ latestAssignment { session " * 8 + "{ id }" + " } }" * 8 + " }"
 WIDE_LISTS = "{ sessions(first: 100) { nodes { assignments(first: 100) { nodes { id name } } } } }"

@@ -35,6 +35,8 @@ from tests.schema.trusting import (
     trusting,
 )
 
+pytestmark = pytest.mark.sqlite_only
+
 
 @pytest.fixture(scope="module")
 def enforcing(standing: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:

@@ -16,6 +16,8 @@ from tests.callers import Gateway, opened
 from tests.factories import NOW, a_world
 from tests.schema.listening import PROTOCOL, Listener, connected, listening, wait_until_somebody_listens
 
+pytestmark = pytest.mark.sqlite_only
+
 FOREVER = "subscription { assignmentChanged { id } }"
 VIEWER = "{ viewer { role } }"
 BAD_TOKEN = (4403, "Forbidden")

@@ -217,6 +217,7 @@ def test_a_submission_of_a_withdrawn_assignment_is_not_there(gateway: Gateway) -
     assert caller.data(by_id, id=submission["id"])["node"] is None
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("text", ["yesterday", "2026-11-21", "2026-11-21T09:00:00", ""])
 def test_a_moment_without_an_offset_is_refused(standing: Gateway, text: str) -> None:
     for query in (ASSIGNMENTS, SUBMISSIONS):
