@@ -25,17 +25,17 @@ INTERNAL = "INTERNAL"
 TOO_COSTLY = "TOO_COSTLY"
 
 
-TO_MEND = "Why nothing was changed; empty when it was."
+USER_ERRORS = "Errors that rejected the mutation; empty on success."
 
 
 @strawberry.type(description="A correctable problem with the input.")
 class UserError:
-    code: UserErrorCode = strawberry.field(description="What kind of refusal.")
+    code: UserErrorCode = strawberry.field(description="Reason for the rejection.")
     field: list[str] | None = strawberry.field(
-        description="Path of the member of `input`; of an answer it is `answers` and the id of the question."
+        description="Path of the invalid field in `input`; for an answer, `answers` and the question id."
     )
     message: str = strawberry.field(
-        description="A fixed phrase for developers, which repeats nothing of the input. Show people your own."
+        description="A fixed message for developers, without input values. Show users your own text."
     )
 
 

@@ -1,4 +1,4 @@
-"""The changes: a table of contents, one field each."""
+"""The mutations, one field each. Each resolver reads its input and calls one function of `care`."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -142,13 +142,11 @@ async def stored_draft(info: Info, refusal: Refused) -> Any:
     return await drafts.read_draft(info.context, refusal.draft_id, wanted_under(info, "draft", AnswerSet))
 
 
-@strawberry.type(
-    description="What can be changed. Where `userErrors` of a payload says why not, nothing was changed."
-)
+@strawberry.type(description="All mutations. A mutation with `userErrors` in its payload changed nothing.")
 class Mutation:
     # --- sessions ---
 
-    @strawberry.mutation(description="For caregivers: open a session with a client, or several.")
+    @strawberry.mutation(description="Create one or more sessions with a client. Caregivers only.")
     async def create_session(self, info: Info, input: CreateSessionInput) -> CreateSessionPayload:
         ctx = await ready(info, Role.CAREGIVER)
         try:
@@ -158,7 +156,7 @@ class Mutation:
             return CreateSessionPayload(sessions=[], user_errors=user_errors(refusal))
         return CreateSessionPayload(sessions=rows, user_errors=[])
 
-    @strawberry.mutation(description="For caregivers: change a session that is not closed.")
+    @strawberry.mutation(description="Update a session that is not closed. Caregivers only.")
     async def update_session(self, info: Info, input: UpdateSessionInput) -> UpdateSessionPayload:
         ctx = await ready(info, Role.CAREGIVER)
         change = opening.SessionChange(
@@ -173,7 +171,7 @@ class Mutation:
         )
 
     @strawberry.mutation(
-        description="For caregivers: close a session for good; it takes no homework and no answers any more."
+        description="Close a session permanently; it accepts no more homework or answers. Caregivers only."
     )
     async def close_session(self, info: Info, input: CloseSessionInput) -> CloseSessionPayload:
         ctx, session_id = await ready(info, Role.CAREGIVER), read_id(input.session_id, Session)
@@ -188,7 +186,7 @@ class Mutation:
     # --- homework ---
 
     @strawberry.mutation(
-        description="For caregivers: assign books to the client of a running session, all of them or none."
+        description="Assign books to the client of a running session: all of them or none. Caregivers only."
     )
     async def assign_homework(self, info: Info, input: AssignHomeworkInput) -> AssignHomeworkPayload:
         ctx = await ready(info, Role.CAREGIVER)
@@ -201,7 +199,7 @@ class Mutation:
             return AssignHomeworkPayload(assignments=[], message=None, user_errors=user_errors(refusal))
         return AssignHomeworkPayload(assignments=rows, message=ASSIGNED, user_errors=[])
 
-    @strawberry.mutation(description="For caregivers: give a pending assignment more time.")
+    @strawberry.mutation(description="Move the end date of a pending assignment. Caregivers only.")
     async def extend_assignment(self, info: Info, input: ExtendAssignmentInput) -> ExtendAssignmentPayload:
         ctx, assignment_id = await ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "assignment", Assignment)
@@ -212,7 +210,7 @@ class Mutation:
             assignmentId=input.assignment_id,
         )
 
-    @strawberry.mutation(description="For caregivers: take a pending assignment back; it is gone for both.")
+    @strawberry.mutation(description="Withdraw a pending assignment. Caregivers only.")
     async def withdraw_assignment(
         self, info: Info, input: WithdrawAssignmentInput
     ) -> WithdrawAssignmentPayload:
@@ -225,9 +223,7 @@ class Mutation:
             assignmentId=input.assignment_id,
         )
 
-    @strawberry.mutation(
-        description="For caregivers: say when the client is reminded of a pending assignment."
-    )
+    @strawberry.mutation(description="Set the reminders of a pending assignment. Caregivers only.")
     async def set_reminders(self, info: Info, input: SetRemindersInput) -> SetRemindersPayload:
         ctx, assignment_id = await ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
         wanted = wanted_under(info, "assignment", Assignment)
@@ -239,7 +235,7 @@ class Mutation:
         )
 
     @strawberry.mutation(
-        description="For caregivers: have a submitted assignment answered once more; its history stays."
+        description="Reopen a submitted assignment for another attempt; its history is kept. Caregivers only."
     )
     async def reopen_assignment(self, info: Info, input: ReopenAssignmentInput) -> ReopenAssignmentPayload:
         ctx, assignment_id = await ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
@@ -251,7 +247,7 @@ class Mutation:
             assignmentId=input.assignment_id,
         )
 
-    @strawberry.mutation(description="For caregivers: give feedback on a submission, or edit it.")
+    @strawberry.mutation(description="Give or edit feedback on a submission. Caregivers only.")
     async def give_feedback(self, info: Info, input: GiveFeedbackInput) -> GiveFeedbackPayload:
         ctx = await ready(info, Role.CAREGIVER)
         opinion = feedback.FeedbackInput(read_id(input.answer_set_id, AnswerSet), input.text, input.score)
@@ -268,7 +264,9 @@ class Mutation:
 
     # --- answers ---
 
-    @strawberry.mutation(description="For clients: save the draft of an assignment; nobody else sees it.")
+    @strawberry.mutation(
+        description="Save the draft of an assignment, visible only to the client. Clients only."
+    )
     async def save_answers(self, info: Info, input: SaveAnswersInput) -> SaveAnswersPayload:
         ctx = await ready(info, Role.CLIENT)
         answers = read_answers(input)
@@ -283,7 +281,7 @@ class Mutation:
         assignment = await row_under(info, "assignment", Assignment, answers.assignment_id)
         return SaveAnswersPayload(assignment=assignment, draft=draft, user_errors=[])
 
-    @strawberry.mutation(description="For clients: submit the answers to an assignment, for good.")
+    @strawberry.mutation(description="Submit the answers to an assignment. Cannot be undone. Clients only.")
     async def submit_answers(self, info: Info, input: SubmitAnswersInput) -> SubmitAnswersPayload:
         ctx = await ready(info, Role.CLIENT)
         answers = read_answers(input)

@@ -1,4 +1,4 @@
-"""The questions: a table of contents, one field each."""
+"""The queries, one field each. Each resolver reads its arguments and calls one function of `care`."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -128,24 +128,25 @@ def filter_number(text: str | None, table: Table) -> int | None:
     return None if text is None else read_id(text, table) or 0
 
 
-@strawberry.type(description="What can be asked.")
+@strawberry.type(description="All queries.")
 class Query:
-    @strawberry.field(description="Who is asking.", graphql_type=Viewer | None)
+    @strawberry.field(description="The signed-in user.", graphql_type=Viewer | None)
     async def viewer(self, info: Info) -> object:
         return Viewer(role=info.context.signed_in().role, time_zone=info.context.time_zone)
 
     @strawberry.field(
-        description="An object by its global id; null when it is not the viewer's.", graphql_type=Node | None
+        description="An object by global id; null if it does not exist or the viewer cannot access it.",
+        graphql_type=Node | None,
     )
     async def node(
         self,
         info: Info,
-        id: Annotated[strawberry.ID, strawberry.argument(description="A global id, as `id` fields say it.")],
+        id: Annotated[strawberry.ID, strawberry.argument(description="A global id, as returned in `id`.")],
     ) -> object:
         return (await look_up_nodes(info, [id]))[0]
 
     @strawberry.field(
-        description="Objects by their global ids, in the order asked; null where one is not the viewer's.",
+        description="Objects by global id, in the order of `ids`; null where the viewer cannot access one.",
         graphql_type=list[Node | None],
     )
     async def nodes(
@@ -158,17 +159,17 @@ class Query:
         return await look_up_nodes(info, ids)
 
     @strawberry.field(
-        description="The viewer's own sessions, newest first unless `orderBy` says otherwise.",
+        description="The viewer's sessions, newest first by default.",
         graphql_type=Connection[session_types.Session],
     )
     async def sessions(
         self,
         info: Info,
         time_state: Annotated[
-            TimeState | None, strawberry.argument(description="Only sessions of this time state.")
+            TimeState | None, strawberry.argument(description="Filter by time state.")
         ] = None,
         order_by: Annotated[
-            SessionOrder | None, strawberry.argument(description="The order of the list; null means NEWEST.")
+            SessionOrder | None, strawberry.argument(description="Sort order; null means NEWEST.")
         ] = SessionOrder.NEWEST,
         first: First = PAGE,
         after: After = None,
@@ -179,14 +180,14 @@ class Query:
         return await list_my_sessions(info.context, time_state, window, wanted)
 
     @strawberry.field(
-        description="One of the viewer's sessions, by either form of its id.",
+        description="A session of the viewer.",
         graphql_type=session_types.Session | None,
     )
     async def session(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Session, id)
 
     @strawberry.field(
-        description="The viewer's own assignments, newest first unless `orderBy` says otherwise.",
+        description="The viewer's assignments, newest first by default.",
         graphql_type=Connection[assignment_types.Assignment],
     )
     async def assignments(
@@ -194,26 +195,26 @@ class Query:
         info: Info,
         time_state: Annotated[
             TimeState | None,
-            strawberry.argument(description="Only those whose session is of this time state."),
+            strawberry.argument(description="Filter by time state of the session."),
         ] = None,
         status: Annotated[
-            AssignmentStatus | None, strawberry.argument(description="Only those of this status.")
+            AssignmentStatus | None, strawberry.argument(description="Filter by status.")
         ] = None,
         session_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Only those of this session.")
+            strawberry.ID | None, strawberry.argument(description="Filter by session.")
         ] = None,
         client_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Only those of this client.")
+            strawberry.ID | None, strawberry.argument(description="Filter by client.")
         ] = None,
         is_overdue: Annotated[
             bool | None,
             strawberry.argument(
-                description="True: only those pending after their end date, in sessions that still run; "
-                "false: only the others."
+                description="True: only pending assignments past their end date, in running sessions; "
+                "false: all others."
             ),
         ] = None,
         submitted_since: Annotated[
-            datetime | None, strawberry.argument(description="Only those submitted at this moment or later.")
+            datetime | None, strawberry.argument(description="Filter by submission at or after this time.")
         ] = None,
         order_by: session_types.OrderOfAssignments = AssignmentOrder.NEWEST,
         first: First = PAGE,
@@ -233,24 +234,24 @@ class Query:
         return await list_my_assignments(info.context, asked, window, wanted)
 
     @strawberry.field(
-        description="One of the viewer's assignments, by either form of its id.",
+        description="An assignment of the viewer.",
         graphql_type=assignment_types.Assignment | None,
     )
     async def assignment(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Assignment, id)
 
     @strawberry.field(
-        description="What came in, newest first: the submissions of every attempt.",
+        description="Submissions of all attempts, newest first.",
         graphql_type=Connection[answer_types.AnswerSet],
     )
     async def submissions(
         self,
         info: Info,
         since: Annotated[
-            datetime | None, strawberry.argument(description="Only those of this moment or later.")
+            datetime | None, strawberry.argument(description="Filter by submission at or after this time.")
         ] = None,
         client_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Only those of this client.")
+            strawberry.ID | None, strawberry.argument(description="Filter by client.")
         ] = None,
         first: First = PAGE,
         after: After = None,
@@ -260,7 +261,7 @@ class Query:
         return await list_my_submissions(info.context, asked, window, wanted)
 
     @strawberry.field(
-        description="For caregivers: the clients whom they have or had a session with, newest first.",
+        description="Clients with whom the caregiver has or had a session, newest first. Caregivers only.",
         graphql_type=Connection[people_types.Client],
     )
     async def clients(self, info: Info, first: First = PAGE, after: After = None) -> object:
@@ -268,7 +269,7 @@ class Query:
         return await people.list_my_clients(info.context, window, wanted)
 
     @strawberry.field(
-        description="The books that can be assigned, newest first.",
+        description="Books that can be assigned, newest first.",
         graphql_type=Connection[book_types.Book],
     )
     async def books(
@@ -277,14 +278,15 @@ class Query:
         search: Annotated[
             str | None,
             strawberry.argument(
-                description="Up to five words; each must begin a word of the name, in any case."
+                description="Up to five words. Each must match the start of a word in the name. Ignores case."
             ),
         ] = None,
         module_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Only those of this module.")
+            strawberry.ID | None, strawberry.argument(description="Filter by module.")
         ] = None,
         is_test: Annotated[
-            bool | None, strawberry.argument(description="True: only tests; false: only the others.")
+            bool | None,
+            strawberry.argument(description="True: only tests; false: only books that are not tests."),
         ] = None,
         first: First = PAGE,
         after: After = None,
@@ -294,8 +296,8 @@ class Query:
         return await books.list_books(info.context, asked, window, wanted)
 
     @strawberry.field(
-        description="For caregivers: who saw a client's answers in their sessions with this client, or"
-        " changed something in them, newest first.",
+        description="Audit log of the caregiver's sessions with a client: reads of answers, and changes."
+        " Newest first. Caregivers only.",
         graphql_type=Connection[audit_types.AuditEvent],
     )
     async def audit_events(
@@ -303,7 +305,7 @@ class Query:
         info: Info,
         client_id: Annotated[
             strawberry.ID,
-            strawberry.argument(description="Whose answers, by either form of the client's id."),
+            strawberry.argument(description="Id of the client: a global id or a legacy id."),
         ],
         first: First = PAGE,
         after: After = None,
@@ -313,16 +315,16 @@ class Query:
         window = read_window(wanted_shape(info), AuditRecord, first, after)
         return await list_audit_events(info.context, number, window)
 
-    @strawberry.field(description="A book, by either form of its id.", graphql_type=book_types.Book | None)
+    @strawberry.field(description="A book of the catalogue.", graphql_type=book_types.Book | None)
     async def book(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Book, id)
 
-    @strawberry.field(description="For clients: everything that is held of them, as one document.")
+    @strawberry.field(description="All data stored about the client, as one document. Clients only.")
     async def own_data(
         self,
         info: Info,
         format: Annotated[
-            DataFormat | None, strawberry.argument(description="In which form; null means JSON.")
+            DataFormat | None, strawberry.argument(description="Format of the document; null means JSON.")
         ] = DataFormat.JSON,
     ) -> str:
         return await get_own_data(info.context, format or DataFormat.JSON)

@@ -18,7 +18,7 @@ from strawberry.types import ExecutionContext
 from app.care.errors import RateLimited
 from app.engine.schema import EngineOptions, PreparingSchema
 from app.http.errors import OVERLOADED
-from app.schema.enums import say_meanings
+from app.schema.enums import describe_enums
 from app.schema.errors import INTERNAL, code_of
 from app.schema.mutation import Mutation
 from app.schema.query import Query
@@ -95,7 +95,7 @@ def build_schema(prepares: bool = True, engine_options: EngineOptions | None = N
             graphql_type.is_type_of = None
     schema._schema.type_map["DateTime"].extensions["of_text"] = write_stored
     weigh(schema._schema)
-    say_meanings(schema._schema)
+    describe_enums(schema._schema)
     describe_inputs(schema._schema)
     return schema
 

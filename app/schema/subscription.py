@@ -1,4 +1,4 @@
-"""What can be listened to: a table of contents, one field each."""
+"""The subscriptions, one field each."""
 
 from collections.abc import AsyncGenerator
 from datetime import datetime
@@ -35,53 +35,51 @@ class AssignmentChangeKind(StrEnum):
 
 After = Annotated[
     strawberry.ID | None,
-    strawberry.argument(
-        description="The id of an event that was told: begin with what happened since. Null begins with now."
-    ),
+    strawberry.argument(description="Resume after this event id; null starts from now."),
 ]
 
 
-@strawberry.type(description="Something that happened to an assignment.")
+@strawberry.type(description="A change to an assignment.")
 class AssignmentChange:
     id: strawberry.ID = strawberry.field(
-        description="Id of the event: keep that of the last one, and go on from it with `after`."
+        description="Id of the event. Pass the last one received as `after` to resume."
     )
-    what: AssignmentChangeKind = strawberry.field(description="What happened.")
-    moment: datetime = strawberry.field(description="When it happened.")
+    what: AssignmentChangeKind = strawberry.field(description="Kind of change.")
+    moment: datetime = strawberry.field(description="Time of the change.")
     assignment_id: strawberry.ID = strawberry.field(
-        description="Global id of the assignment, also once it is withdrawn."
+        description="Global id of the assignment, even if it was withdrawn."
     )
-    session_id: strawberry.ID = strawberry.field(description="Global id of its session.")
+    session_id: strawberry.ID = strawberry.field(description="Global id of the assignment's session.")
     assignment: assignment_types.Assignment | None = strawberry.field(
-        description="The assignment as it is by now; null once it is withdrawn."
+        description="The assignment in its current state; null if it was withdrawn."
     )
-    session: session_types.Session | None = strawberry.field(description="Its session as it is by now.")
+    session: session_types.Session | None = strawberry.field(
+        description="The assignment's session in its current state."
+    )
 
 
-@strawberry.type(description="A reminder that has fallen due.")
+@strawberry.type(description="A reminder that is due.")
 class ReminderDue:
     id: strawberry.ID = strawberry.field(
-        description="Id of the event: keep that of the last one, and go on from it with `after`."
+        description="Id of the event. Pass the last one received as `after` to resume."
     )
-    moment: datetime = strawberry.field(description="When it fell due.")
+    moment: datetime = strawberry.field(description="Time at which the reminder became due.")
     reminder: assignment_types.Reminder | None = strawberry.field(
-        description="The reminder; null once others were set in its place."
+        description="The reminder; null if it was replaced."
     )
     assignment: assignment_types.Assignment | None = strawberry.field(
-        description="The assignment as it is by now; null once it is withdrawn."
+        description="The assignment in its current state; null if it was withdrawn."
     )
 
 
-@strawberry.type(description="What can be listened to, by event stream or by websocket.")
+@strawberry.type(description="All subscriptions, over server-sent events or websockets.")
 class Subscription:
-    @strawberry.subscription(
-        description="What happens to the viewer's assignments, from now on or from an event on."
-    )
+    @strawberry.subscription(description="Changes to the viewer's assignments.")
     async def assignment_changed(
         self,
         info: Info,
         session_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Only what happens in this session.")
+            strawberry.ID | None, strawberry.argument(description="Filter by session.")
         ] = None,
         after: After = None,
     ) -> AsyncGenerator[AssignmentChange, None]:
@@ -91,9 +89,7 @@ class Subscription:
         place = await place_to_start(ctx, watch, after)
         return tell(ctx, watch, place, WantedOfEvent(info).change)
 
-    @strawberry.subscription(
-        description="For clients: reminders as they fall due, from now on or from an event on."
-    )
+    @strawberry.subscription(description="Reminders as they become due. Clients only.")
     async def reminder_due(self, info: Info, after: After = None) -> AsyncGenerator[ReminderDue, None]:
         ctx = live(info)
         watch = await subscriptions.watch_reminders(ctx)

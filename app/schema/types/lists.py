@@ -1,4 +1,4 @@
-"""Relay connections with keyset cursors, and how their arguments become a window."""
+"""Relay connections with keyset cursors, and how their arguments become a page request."""
 
 import base64
 import binascii
@@ -32,35 +32,38 @@ NodeType = TypeVar("NodeType")
 
 # The arguments that all lists share.
 First = Annotated[
-    int | None, strawberry.argument(description=f"How many items at most, 1 to {MOST_ROWS}; {PAGE} if null.")
+    int | None,
+    strawberry.argument(description=f"Maximum number of items, 1 to {MOST_ROWS}; null means {PAGE}."),
 ]
 After = Annotated[
     str | None,
     strawberry.argument(
-        description="A cursor of a list in the same order: the page begins after its item; null starts at the"
-        " first item."
+        description="Return items after this cursor, from a list in the same order; null starts at the first"
+        " item."
     ),
 ]
 Offset = Annotated[
     int | None,
-    strawberry.argument(description="How many items to skip from the first; not together with `after`."),
+    strawberry.argument(description="Number of items to skip; cannot be combined with `after`."),
 ]
 
 
-@strawberry.type(description="Where a page stands in its list.")
+@strawberry.type(description="Position of a page in its list.")
 class PageInfo:
     has_next_page: bool = strawberry.field(description="Whether more items follow.")
-    has_previous_page: bool = strawberry.field(description="Whether items come before.")
-    start_cursor: str | None = strawberry.field(description="That of the first item; null on an empty page.")
+    has_previous_page: bool = strawberry.field(description="Whether items precede.")
+    start_cursor: str | None = strawberry.field(
+        description="Cursor of the first item; null for an empty page."
+    )
     end_cursor: str | None = strawberry.field(
-        description="That of the last item; as `after` it asks for the next page. Null on an empty page."
+        description="Cursor of the last item, to pass as `after` for the next page; null for an empty page."
     )
 
 
-@strawberry.type(description="An item of a list, with its cursor.")
+@strawberry.type(description="A list item with its cursor.")
 class Edge(Generic[NodeType]):
-    cursor: str = strawberry.field(description="As `after` it asks for what comes behind this item.")
-    node: NodeType = strawberry.field(description="The item itself.")
+    cursor: str = strawberry.field(description="Cursor to pass as `after` for the items that follow.")
+    node: NodeType = strawberry.field(description="The item.")
 
 
 def nodes_of(page: strawberry.Parent[Page]) -> Any:
@@ -89,15 +92,15 @@ def total_of(page: strawberry.Parent[Page]) -> int:
 class Connection(Generic[NodeType]):
     nodes: list[NodeType] = strawberry.field(resolver=nodes_of, metadata=COMPUTES, description="The items.")
     edges: list[Edge[NodeType]] = strawberry.field(
-        resolver=edges_of, metadata=COMPUTES, description="The items, each with its cursor."
+        resolver=edges_of, metadata=COMPUTES, description="The items with their cursors."
     )
     page_info: PageInfo = strawberry.field(
-        resolver=page_info_of, metadata=COMPUTES, description="Where this page stands in its list."
+        resolver=page_info_of, metadata=COMPUTES, description="Position of this page in its list."
     )
     total_count: int = strawberry.field(
         resolver=total_of,
         metadata=COMPUTES,
-        description="How many items all pages have together; counted only when selected.",
+        description="Total number of items on all pages; computed only if selected.",
     )
 
 

@@ -14,7 +14,7 @@ from app.db.reader.plans import Row
 from app.db.reader.selection import NEWEST
 
 NUMBER = re.compile(r"[0-9]{1,19}")
-GLOBAL_ID = "Global id: opaque, and never that of anything else."
+GLOBAL_ID = "Global id: opaque and unique across all types."
 COMPUTES = {"computes": True}  # tells the engine that a resolver does nothing else (engine/shapes.py)
 
 
@@ -58,17 +58,15 @@ def legacy_id_field() -> Any:
     return strawberry.field(
         resolver=own_number,
         metadata=of_id(lambda kind: str),
-        description="The number that the legacy paths show. Ids may be given so, but for `node` and `nodes`.",
+        description="Numeric id of the legacy paths. Accepted as an id, except by `node` and `nodes`.",
     )
 
 
 # The argument by which one object is asked for.
-EitherId = Annotated[
-    strawberry.ID, strawberry.argument(description="A global id, or the number that the legacy paths show.")
-]
+EitherId = Annotated[strawberry.ID, strawberry.argument(description="A global id or a legacy id.")]
 
 
-@strawberry.interface(description="Anything that can be looked up by its global id.")
+@strawberry.interface(description="An object with a global id.")
 class Node:
     id: strawberry.ID = id_field()
     legacy_id: strawberry.ID = legacy_id_field()

@@ -1,4 +1,4 @@
-"""DateTime: RFC 3339 with an offset; aware UTC inside, `Z` outside. Date: a day, only told."""
+"""DateTime: RFC 3339 with an offset, converted to UTC and written with `Z`. Date: a day, output only."""
 
 import re
 from datetime import UTC, date, datetime
@@ -37,7 +37,7 @@ def read_moment(text: object) -> datetime:
 
 DATE_TIME = strawberry.scalar(
     name="DateTime",
-    description="A moment in RFC 3339: an offset is required on input, and always `Z` on output.",
+    description="A point in time in RFC 3339. Input requires an offset; output is in UTC with `Z`.",
     specified_by_url="https://www.rfc-editor.org/rfc/rfc3339",
     serialize=write_moment,
     parse_value=read_moment,
@@ -45,7 +45,7 @@ DATE_TIME = strawberry.scalar(
 
 DATE = strawberry.scalar(
     name="Date",
-    description="A day, like 2026-11-21, in the time zone of the service.",
+    description="A day in the time zone of the service, such as 2026-11-21.",
     specified_by_url="https://www.rfc-editor.org/rfc/rfc3339#section-5.6",
     serialize=date.isoformat,
     parse_value=date.fromisoformat,
