@@ -39,7 +39,7 @@ from app.http.health import HEALTH_ROUTES
 from app.http.messages import HEADERS, NO_STORE
 from app.http.router import Router
 from app.landing import House, front_routes
-from app.rest_compat.leaving import end_in_words, farewell
+from app.rest_compat.deprecation import deprecation_headers, deprecation_notice
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, keeping
 from app.schema.limits import engine_options_of
@@ -122,7 +122,7 @@ def create_app(
         settings.in_development,
         has_own_keys(settings),
         schema if settings.tells_schema_to_anybody else None,
-        end_in_words(settings),
+        deprecation_notice(settings),
         settings.legacy_notice,
         lambda scope: demo_tokens(settings, scope),
         clock,
@@ -134,7 +134,11 @@ def create_app(
         page = page_maker(settings, built)
         routes.append(Route("/graphql/ide/{name}", asset_maker(built)))
     legacy = build_legacy(
-        schema, settings.zone, settings.retry_window, settings.legacy_body_limit, farewell(settings)
+        schema,
+        settings.zone,
+        settings.retry_window,
+        settings.legacy_body_limit,
+        deprecation_headers(settings),
     )
     if tracing:
         tracing.follow(schema, documents.names)

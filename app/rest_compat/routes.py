@@ -35,9 +35,9 @@ from app.http.messages import (
     send_reply,
 )
 from app.rest_compat import shapes
+from app.rest_compat.deprecation import Headers
 from app.rest_compat.errors import LegacyError, error_reply, refusal
 from app.rest_compat.homework import read_homework
-from app.rest_compat.leaving import Headers
 from app.rest_compat.usage import Usage
 from app.schema.errors import INTERNAL, code_of
 from app.schema.schema import Schema
@@ -78,7 +78,7 @@ def build_legacy(
     zone: ZoneInfo,
     repeats_within: timedelta | None,
     longest_body: int,
-    farewell: Headers = (),
+    deprecation_headers: Headers = (),
 ) -> ASGIApp:
     walls = shapes.WallTimes(zone)
     running: set[KeyScope] = set()  # the keys of requests that are being carried out
@@ -156,8 +156,8 @@ def build_legacy(
         else:
             methods = {}
         reply = await answer(scope, receive, methods)
-        if farewell and methods:
-            reply = reply._replace(headers=(*reply.headers, *farewell))
+        if deprecation_headers and methods:
+            reply = reply._replace(headers=(*reply.headers, *deprecation_headers))
         await send_reply(scope, send, reply, request_id)
 
     return legacy
