@@ -41,7 +41,7 @@ from app.http.router import Router
 from app.landing import House, front_routes
 from app.rest_compat.deprecation import deprecation_headers, deprecation_notice
 from app.rest_compat.routes import build_legacy
-from app.rest_compat.usage import Usage, keeping
+from app.rest_compat.usage import Usage, write_usage
 from app.schema.limits import engine_options_of
 from app.schema.schema import Schema, build_schema
 from app.schema.transport.endpoint import Endpoint
@@ -92,7 +92,7 @@ def create_app(
             dispatching(db, webhook, clock, settings.retention) if settings.dispatcher else nullcontext()
         )
         try:
-            async with dispatches, keeping(db, usage, clock), AsyncExitStack() as stack:
+            async with dispatches, write_usage(db, usage, clock), AsyncExitStack() as stack:
                 with stop_on_signals(load.leave, feed.stop, settings.drain_seconds, vitals):
                     await stack.enter_async_context(telling(settings, db, load, feed, keys))
                     if tracing:
