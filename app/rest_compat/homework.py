@@ -116,8 +116,8 @@ def read_remind_dates(value: object, zone: ZoneInfo) -> list[datetime]:
 def read_local_time(
     given: dict[str, Any], date_member: str, time_member: str, zone: ZoneInfo, prefix: str = ""
 ) -> datetime:
-    """A local time in the service zone. A time skipped by a clock change is rejected; a repeated one means the
-    first occurrence."""
+    """A local time in the service zone. A time skipped by a clock change is rejected; a repeated time
+    means its first occurrence."""
     date_text, time_text = given[date_member], given[time_member]
     date = DATE.fullmatch(date_text) if isinstance(date_text, str) else None
     time = TIME.fullmatch(time_text) if isinstance(time_text, str) else None

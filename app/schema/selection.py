@@ -12,7 +12,7 @@ from graphql.execution.values import VariableValues, get_argument_values
 from app.care.context import Context
 from app.db.reader.entities import ENTITIES, Table
 from app.db.reader.selection import Link, Order, PageRequest, Selection
-from app.engine.executor import notes_of
+from app.engine.executor import selection_cache_of
 from app.schema.types.lists import page_key, read_window
 
 Info = strawberry.Info[Context, None]
@@ -59,11 +59,11 @@ def wanted_shape(info: Info) -> PageRequest:
 def noted(info: Info, what: tuple[object, ...], work: Callable[["SelectedFields"], Result]) -> Result:
     """Worked out once for a prepared operation: what is selected does not depend on the request."""
     raw: Any = info._raw_info
-    notes = notes_of(raw)
+    cache = selection_cache_of(raw)
     key = (*what, *[id(node) for node in raw.field_nodes])
-    if key not in notes:
-        notes[key] = work(SelectedFields(info))
-    found: Result = notes[key]
+    if key not in cache:
+        cache[key] = work(SelectedFields(info))
+    found: Result = cache[key]
     return found
 
 

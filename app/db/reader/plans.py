@@ -1,4 +1,4 @@
-"""How a selection becomes statements and row classes: made once per shape of selection, then only run."""
+"""How a selection becomes statements and row classes: made once per completer of selection, then only run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ Place = tuple[int, Callable[[Any], Any] | None]  # an index, and what makes our 
 
 @dataclass(frozen=True)
 class Layout:
-    """By which index rows hold their members, for those who read very many of them (engine/shapes.py)."""
+    """Tuple indexes of the members, for generated code (engine/codegen.py)."""
 
     columns: dict[str, Place] = field(default_factory=dict)
     joined: dict[str, tuple[int, "Layout"]] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from app.db.reader.selection import NEWEST
 
 NUMBER = re.compile(r"[0-9]{1,19}")
 GLOBAL_ID = "Global id: opaque and unique across all types."
-COMPUTES = {"computes": True}  # tells the engine that a resolver does nothing else (engine/shapes.py)
+COMPUTES = {"computes": True}  # tells the engine that a resolver does nothing else (engine/codegen.py)
 
 
 def needing(*columns: str) -> dict[str, Any]:
