@@ -13,14 +13,14 @@ from app.settings import ORIGIN
 logger = logging.getLogger("care.cors")
 
 LOOPBACK = re.compile(r"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
-ASKED = b"access-control-request-method"
-SENT = (
+REQUESTED_METHOD = b"access-control-request-method"
+ALLOWED_HEADERS = (
     b"authorization, content-type, idempotency-key, x-request-id, offset, "
     # Clients and tracing libraries send the rest without being configured to.
     b"apollographql-client-name, apollographql-client-version, apollo-require-preflight, "
     b"traceparent, tracestate, baggage, sentry-trace"
 )
-SHOWN = b"X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed"
+EXPOSED_HEADERS = b"X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed"
 PREFLIGHT_SECONDS = b"7200"  # browsers keep it for no longer
 MOST_LOGGED = 20  # origins in an hour: a client can send any origin, and must not fill the log
 LONGEST_LOGGED = 260  # a scheme, the longest host name, and a port
@@ -65,7 +65,7 @@ VARY = (*HEADERS, (b"vary", b"Origin"))
 
 def headers_for(origin: str) -> tuple[tuple[bytes, bytes], ...]:
     allowed = (b"access-control-allow-origin", origin.encode())
-    return (*VARY, allowed, (b"access-control-expose-headers", SHOWN))
+    return (*VARY, allowed, (b"access-control-expose-headers", EXPOSED_HEADERS))
 
 
 class OriginLog:
@@ -91,7 +91,7 @@ def is_preflight(scope: Scope) -> bool:
     return (
         scope["method"] == "OPTIONS"
         and header(scope, b"origin") is not None
-        and header(scope, ASKED) is not None
+        and header(scope, REQUESTED_METHOD) is not None
     )
 
 
@@ -100,7 +100,7 @@ async def send_preflight(scope: Scope, send: Send, methods: bytes) -> None:
     headers = [
         NO_STORE,
         (b"access-control-allow-methods", methods),
-        (b"access-control-allow-headers", SENT),
+        (b"access-control-allow-headers", ALLOWED_HEADERS),
         (b"access-control-max-age", PREFLIGHT_SECONDS),
         (b"x-request-id", request_id_of(scope).encode()),
         *scope["state"]["headers"],

@@ -47,8 +47,8 @@ def legacy_error(status: int, message: str, path: str) -> dict[str, Any]:
 def request_error(message: str, code: str, request_id: str) -> dict[str, Any]:
     """The body of a request that was not executed."""
     counters.codes[code] += 1
-    return shape_of_error(message, code, request_id)
+    return error_body(message, code, request_id)
 
 
-def shape_of_error(message: str, code: str, request_id: str) -> dict[str, Any]:
+def error_body(message: str, code: str, request_id: str) -> dict[str, Any]:
     return {"errors": [{"message": message, "extensions": {"code": code, "requestId": request_id}}]}

@@ -39,20 +39,20 @@ from app.db.tables import (
     Session,
     TimeState,
 )
-from app.schema.selection import Info, wanted_page, wanted_rows, wanted_shape
+from app.schema.selection import Info, selected_page, selected_parts, selected_rows
 from app.schema.types import answers as answer_types
 from app.schema.types import assignments as assignment_types
 from app.schema.types import audit as audit_types
 from app.schema.types import books as book_types
 from app.schema.types import people as people_types
 from app.schema.types import sessions as session_types
-from app.schema.types.lists import MOST_ROWS, PAGE, After, Connection, First, Offset, read_window
+from app.schema.types.lists import MOST_ROWS, PAGE, After, Connection, First, Offset, read_page_request
 from app.schema.types.node import EitherId, Node, read_global_id, read_id
 from app.schema.types.people import Viewer
 
-# How the rows of each kind are looked up for a viewer.
-LookUp = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]
-LOOK_UPS: dict[Table, LookUp] = {
+# Lookups by id, restricted to the viewer's rows.
+Lookup = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]
+LOOKUPS: dict[Table, Lookup] = {
     Session: get_my_sessions,
     Assignment: get_my_assignments,
     AnswerSet: get_my_answer_sets,
@@ -60,8 +60,8 @@ LOOK_UPS: dict[Table, LookUp] = {
     Caregiver: people.get_my_caregivers,
     Client: people.get_my_clients,
 }
-KINDS = {table.__name__: table for table in LOOK_UPS}
-# Those whose rows belong to people, as the audit trail names them: a failed look-up of one is on record.
+KINDS = {table.__name__: table for table in LOOKUPS}
+# Tables with personal data and their names in the audit log, which records failed lookups.
 PERSONAL = {
     "Session": SESSIONS,
     "Assignment": ASSIGNMENTS,
@@ -72,11 +72,11 @@ PERSONAL = {
 
 
 async def look_up(info: Info, table: Table, text: str) -> Row:
-    """The row that an id argument names; not there and not the viewer's are the same."""
+    """The row with this id. A row that the viewer cannot access is treated as missing."""
     info.context.signed_in()
     number = read_id(text, table)
     rows = (
-        await LOOK_UPS[table](info.context, [number], wanted_rows(info, table)) if number is not None else []
+        await LOOKUPS[table](info.context, [number], selected_rows(info, table)) if number is not None else []
     )
     if not rows:
         refusal = NotFound(table.__name__.lower(), "id")
@@ -89,7 +89,7 @@ async def look_up(info: Info, table: Table, text: str) -> Row:
 
 
 async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None]:
-    """One read per kind, whatever the number of ids; null where nothing of the viewer's is named."""
+    """Reads once per kind; None for an id that the viewer cannot access."""
     info.context.signed_in()
     if len(ids) > MOST_ROWS:
         raise Unreadable("ids", f"may hold at most {MOST_ROWS} ids")
@@ -98,7 +98,7 @@ async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None
     for kind, table in KINDS.items():
         numbers = [one[1] for one in named if one is not None and one[0] == kind]
         if numbers:
-            rows = await LOOK_UPS[table](info.context, numbers, wanted_rows(info, table).with_ids())
+            rows = await LOOKUPS[table](info.context, numbers, selected_rows(info, table).with_ids())
             found |= {(kind, row.id): row for row in rows}
     missing: dict[str, list[int]] = {}
     for one in dict.fromkeys(named):
@@ -109,7 +109,7 @@ async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None
     return [None if one is None else found.get(one) for one in named]
 
 
-def asked_page(
+def read_page_arguments(
     info: Info,
     table: Table,
     first: int | None,
@@ -117,14 +117,14 @@ def asked_page(
     offset: int | None = None,
     order: Order | None = None,
 ) -> tuple[Selection, PageRequest]:
-    """What a list is asked for; who is not signed in learns nothing of how to ask."""
+    """Checks the sign-in before the arguments."""
     info.context.signed_in()
-    wanted, shape = wanted_page(info, table, order)
-    return wanted, read_window(shape, table, first, after, offset, order)
+    selection, parts = selected_page(info, table, order)
+    return selection, read_page_request(parts, table, first, after, offset, order)
 
 
 def filter_number(text: str | None, table: Table) -> int | None:
-    """An id to filter by; an id that names nothing matches nothing, as 0 does."""
+    """An id to filter by; 0, which matches nothing, for an invalid id."""
     return None if text is None else read_id(text, table) or 0
 
 
@@ -176,8 +176,8 @@ class Query:
         offset: Offset = None,
     ) -> object:
         order = ORDERS_OF_SESSIONS.get(order_by)
-        wanted, window = asked_page(info, Session, first, after, offset, order)
-        return await list_my_sessions(info.context, time_state, window, wanted)
+        selection, page_request = read_page_arguments(info, Session, first, after, offset, order)
+        return await list_my_sessions(info.context, time_state, page_request, selection)
 
     @strawberry.field(
         description="A session of the viewer.",
@@ -222,8 +222,8 @@ class Query:
         offset: Offset = None,
     ) -> object:
         order = ORDERS_OF_ASSIGNMENTS.get(order_by)
-        wanted, window = asked_page(info, Assignment, first, after, offset, order)
-        asked = AssignmentFilter(
+        selection, page_request = read_page_arguments(info, Assignment, first, after, offset, order)
+        filters = AssignmentFilter(
             time_state,
             status,
             filter_number(session_id, Session),
@@ -231,7 +231,7 @@ class Query:
             is_overdue,
             submitted_since,
         )
-        return await list_my_assignments(info.context, asked, window, wanted)
+        return await list_my_assignments(info.context, filters, page_request, selection)
 
     @strawberry.field(
         description="An assignment of the viewer.",
@@ -256,17 +256,17 @@ class Query:
         first: First = PAGE,
         after: After = None,
     ) -> object:
-        wanted, window = asked_page(info, AnswerSet, first, after)
-        asked = SubmissionFilter(since, filter_number(client_id, Client))
-        return await list_my_submissions(info.context, asked, window, wanted)
+        selection, page_request = read_page_arguments(info, AnswerSet, first, after)
+        filters = SubmissionFilter(since, filter_number(client_id, Client))
+        return await list_my_submissions(info.context, filters, page_request, selection)
 
     @strawberry.field(
         description="Clients with whom the caregiver has or had a session, newest first. Caregivers only.",
         graphql_type=Connection[people_types.Client],
     )
     async def clients(self, info: Info, first: First = PAGE, after: After = None) -> object:
-        wanted, window = asked_page(info, Client, first, after)
-        return await people.list_my_clients(info.context, window, wanted)
+        selection, page_request = read_page_arguments(info, Client, first, after)
+        return await people.list_my_clients(info.context, page_request, selection)
 
     @strawberry.field(
         description="Books that can be assigned, newest first.",
@@ -291,9 +291,9 @@ class Query:
         first: First = PAGE,
         after: After = None,
     ) -> object:
-        wanted, window = asked_page(info, Book, first, after)
-        asked = BookFilter(search, filter_number(module_id, Module), is_test)
-        return await books.list_books(info.context, asked, window, wanted)
+        selection, page_request = read_page_arguments(info, Book, first, after)
+        filters = BookFilter(search, filter_number(module_id, Module), is_test)
+        return await books.list_books(info.context, filters, page_request, selection)
 
     @strawberry.field(
         description="Audit log of the caregiver's sessions with a client: reads of answers, and changes."
@@ -312,8 +312,8 @@ class Query:
     ) -> object:
         number = filter_number(client_id, Client) or 0
         await info.context.admit(Role.CAREGIVER, info.field_name, {CLIENTS: [number]} if number else {})
-        window = read_window(wanted_shape(info), AuditRecord, first, after)
-        return await list_audit_events(info.context, number, window)
+        page_request = read_page_request(selected_parts(info), AuditRecord, first, after)
+        return await list_audit_events(info.context, number, page_request)
 
     @strawberry.field(description="A book of the catalogue.", graphql_type=book_types.Book | None)
     async def book(self, info: Info, id: EitherId) -> object:

@@ -15,8 +15,8 @@ from app.db.event_log import LoggedEvent
 from app.db.reader.plans import Row
 from app.db.reader.selection import Selection
 from app.db.tables import Assignment, Event, EventKind, Reminder, Session
-from app.schema.selection import Info, wanted_under
-from app.schema.transport.subscriptions import LiveContext, tell
+from app.schema.selection import Info, selected_member
+from app.schema.transport.subscriptions import SubscriptionContext, deliver_events
 from app.schema.types import assignments as assignment_types
 from app.schema.types import sessions as session_types
 from app.schema.types.node import global_id, read_id
@@ -83,26 +83,28 @@ class Subscription:
         ] = None,
         after: After = None,
     ) -> AsyncGenerator[AssignmentChange, None]:
-        ctx = live(info)
+        ctx = subscription_context(info)
         number = None if session_id is None else read_id(session_id, Session)
         watch = await subscriptions.watch_changes(ctx, number, session_id is not None)
-        place = await place_to_start(ctx, watch, after)
-        return tell(ctx, watch, place, WantedOfEvent(info).change)
+        position = await start_position(ctx, watch, after)
+        return deliver_events(ctx, watch, position, EventLoader(info).change)
 
     @strawberry.subscription(description="Reminders as they become due. Clients only.")
     async def reminder_due(self, info: Info, after: After = None) -> AsyncGenerator[ReminderDue, None]:
-        ctx = live(info)
+        ctx = subscription_context(info)
         watch = await subscriptions.watch_reminders(ctx)
-        place = await place_to_start(ctx, watch, after)
-        return tell(ctx, watch, place, WantedOfEvent(info).reminder_due)
+        position = await start_position(ctx, watch, after)
+        return deliver_events(ctx, watch, position, EventLoader(info).reminder_due)
 
 
-def live(info: Info) -> LiveContext:
-    assert isinstance(info.context, LiveContext), "subscriptions are run by those who can keep them"
+def subscription_context(info: Info) -> SubscriptionContext:
+    assert isinstance(info.context, SubscriptionContext), (
+        "subscriptions run only over event streams and websockets"
+    )
     return info.context
 
 
-async def place_to_start(
+async def start_position(
     ctx: Context, watch: subscriptions.Watch, after: strawberry.ID | None
 ) -> subscriptions.Place:
     if after is None:
@@ -110,13 +112,13 @@ async def place_to_start(
     return await subscriptions.place_after(ctx, read_id(after, Event))
 
 
-class WantedOfEvent:
-    """What is selected of an event, worked out once, and read anew for each: rows stand for objects."""
+class EventLoader:
+    """Loads the selected objects of an event."""
 
     def __init__(self, info: Info) -> None:
-        self.assignment = wanted_under(info, "assignment", Assignment)
-        self.session = wanted_under(info, "session", Session)
-        self.reminder = wanted_under(info, "reminder", Reminder)
+        self.assignment = selected_member(info, "assignment", Assignment)
+        self.session = selected_member(info, "session", Session)
+        self.reminder = selected_member(info, "reminder", Reminder)
 
     async def change(self, ctx: Context, event: LoggedEvent) -> AssignmentChange:
         assert event.assignment_id is not None
@@ -143,8 +145,8 @@ def event_id(event: LoggedEvent) -> strawberry.ID:
     return strawberry.ID(global_id("Event", event.id))
 
 
-async def one(get: Any, ctx: Context, number: int | None, wanted: Selection | None) -> Any:
-    if wanted is None or number is None:
+async def one(get: Any, ctx: Context, number: int | None, selection: Selection | None) -> Any:
+    if selection is None or number is None:
         return None
-    rows: list[Row] = await get(ctx, [number], wanted)
+    rows: list[Row] = await get(ctx, [number], selection)
     return rows[0] if rows else None

@@ -14,7 +14,7 @@ from app.care.errors import Unreadable
 from app.db.reader.entities import Table
 from app.db.reader.plans import Row
 from app.db.reader.reads import Page
-from app.db.reader.selection import After as Place
+from app.db.reader.selection import After as Position
 from app.db.reader.selection import Order, PageRequest
 from app.db.tables import moment_as_text
 from app.schema.types.node import COMPUTES, read_number
@@ -23,14 +23,14 @@ PAGE = 20
 MOST_ROWS = 100
 LARGEST_INT = 2**31 - 1
 
-# A cursor inside: `before` is the order newest first, which names no moment.
+# A decoded cursor. `before` means newest first, which needs no time.
 CURSOR = re.compile(
     r"(?P<kind>[A-Za-z]+):(?P<order>[A-Z_]+|before):(?P<number>[0-9]+)(:(?P<moment>[0-9T:.-]{26}Z))?"
 )
 
 NodeType = TypeVar("NodeType")
 
-# The arguments that all lists share.
+# Arguments of all lists.
 First = Annotated[
     int | None,
     strawberry.argument(description=f"Maximum number of items, 1 to {MOST_ROWS}; null means {PAGE}."),
@@ -105,22 +105,22 @@ class Connection(Generic[NodeType]):
 
 
 def cursor_of(row: Row, order: Order | None) -> str:
-    """Names the order, and by which values the row has its place in it."""
-    said = f"{row.table.__name__}:before:{row.id}"
+    """Contains the order and the row's sort values."""
+    text = f"{row.table.__name__}:before:{row.id}"
     if order is not None:
         stored = getattr(row, order.column)
         moment = stored if isinstance(stored, str) else moment_as_text(stored)
-        said = f"{row.table.__name__}:{order.name}:{row.id}:{moment}"
-    return base64.b64encode(said.encode()).decode()
+        text = f"{row.table.__name__}:{order.name}:{row.id}:{moment}"
+    return base64.b64encode(text.encode()).decode()
 
 
-def read_cursor(text: str, table: Table, order: Order | None) -> int | Place:
-    """The place that a cursor of a list of this kind and order stands for."""
+def read_cursor(text: str, table: Table, order: Order | None) -> int | Position:
+    """The position in a list of this table and order; raises Unreadable for other cursors."""
     try:
-        said = base64.b64decode(text, validate=True).decode("ascii")
+        decoded = base64.b64decode(text, validate=True).decode("ascii")
     except (binascii.Error, ValueError):
-        said = ""
-    match = CURSOR.fullmatch(said)
+        decoded = ""
+    match = CURSOR.fullmatch(decoded)
     if match is None or match["kind"] != table.__name__:
         raise Unreadable("after", "is not a cursor of this list")
     if match["order"] != ("before" if order is None else order.name):
@@ -138,15 +138,15 @@ def read_stored(text: str | None) -> datetime | None:
         return None
 
 
-def read_window(
-    shape: PageRequest,
+def read_page_request(
+    parts: PageRequest,
     table: Table,
     first: int | None,
     after: str | None,
     offset: int | None = None,
     order: Order | None = None,
 ) -> PageRequest:
-    """The part of the list that the arguments ask for; `shape` says whether rows and total were selected."""
+    """The requested page; `parts` contains whether rows and total are selected."""
     first = PAGE if first is None else first
     if not 1 <= first <= MOST_ROWS:
         raise Unreadable("first", f"must lie between 1 and {MOST_ROWS}")
@@ -154,14 +154,18 @@ def read_window(
         raise Unreadable("offset", "cannot be combined with after")
     if offset is not None and not 0 <= offset <= LARGEST_INT:
         raise Unreadable("offset", "must not be negative")
-    window = replace(shape, first=first, offset=offset or 0, order=order)
+    page_request = replace(parts, first=first, offset=offset or 0, order=order)
     if after is None:
-        return window
-    place = read_cursor(after, table, order)
-    return replace(window, before=place) if isinstance(place, int) else replace(window, after=place)
+        return page_request
+    position = read_cursor(after, table, order)
+    return (
+        replace(page_request, before=position)
+        if isinstance(position, int)
+        else replace(page_request, after=position)
+    )
 
 
 def page_key(name: str, arguments: Mapping[str, object]) -> str:
-    """By which a row finds, among its pages, the one that these arguments ask for."""
+    """Identifies the page of a row that has these arguments."""
     given = [f"{key}={value}" for key, value in sorted(arguments.items()) if value is not None]
     return f"{name}({', '.join(given)})"

@@ -6,7 +6,7 @@ from app.care.context import Role
 from app.care.people import get_myself
 from app.db.tables import Caregiver as CaregiverTable
 from app.db.tables import Client as ClientTable
-from app.schema.selection import Info, wanted_rows
+from app.schema.selection import Info, selected_rows
 from app.schema.types.node import Node
 from app.schema.types.progress import Progress, ScorePoint, progress_field, score_history_field
 
@@ -36,8 +36,8 @@ class Viewer:
         description="The viewer as a caregiver; null for a client.", graphql_type=Caregiver | None
     )
     async def caregiver(self, info: Info) -> object:
-        return await get_myself(info.context, Role.CAREGIVER, wanted_rows(info, CaregiverTable))
+        return await get_myself(info.context, Role.CAREGIVER, selected_rows(info, CaregiverTable))
 
     @strawberry.field(description="The viewer as a client; null for a caregiver.", graphql_type=Client | None)
     async def client(self, info: Info) -> object:
-        return await get_myself(info.context, Role.CLIENT, wanted_rows(info, ClientTable))
+        return await get_myself(info.context, Role.CLIENT, selected_rows(info, ClientTable))

@@ -11,7 +11,7 @@ from app.care.assignments.reading import is_of_book
 from app.db.reader.plans import Row
 from app.db.reader.selection import PageRequest, Where
 from app.db.tables import Book
-from app.schema.selection import Asked, Fields, SelectedFields
+from app.schema.selection import Fields, SelectedFields, SelectionBuilder
 from app.schema.types.node import COMPUTES, gathering, read_id
 
 if TYPE_CHECKING:
@@ -20,35 +20,37 @@ if TYPE_CHECKING:
 MOST_ASSIGNMENTS_OF_A_BOOK = 500
 
 
-# --- what is read of the assignments of a client or session ---------------------------------------
+# --- columns to read from the assignments of a client or session ---------------------------------------
 
 
-def gather_progress(selection: SelectedFields, asked: Asked, definition: GraphQLField, group: Fields) -> None:
-    asked.columns.update({"now", "time_zone"})
-    assignments = asked.link("assignments")
+def gather_progress(
+    selection: SelectedFields, builder: SelectionBuilder, definition: GraphQLField, group: Fields
+) -> None:
+    builder.columns.update({"now", "time_zone"})
+    assignments = builder.link("assignments")
     assignments.columns.update({"status", "assign_date", "end_date", "submit_date"})
     assignments.link("session").columns.update({"is_closed", "start_date"})
 
 
 def gather_score_history(
-    selection: SelectedFields, asked: Asked, definition: GraphQLField, group: Fields
+    selection: SelectedFields, builder: SelectionBuilder, definition: GraphQLField, group: Fields
 ) -> None:
-    """The assignments of one book, with what the points tell of theirs; two books are read apart."""
+    """Selects the assignments of one book and the columns of its points."""
     book = book_number(selection.arguments(definition, group)["bookId"])
-    window = PageRequest(
+    page_request = PageRequest(
         key=score_key(book),
         first=MOST_ASSIGNMENTS_OF_A_BOOK,
         where=(Where(is_of_book),),
         values={"of_book": book},
     )
-    assignments = asked.page("assignments", window)
+    assignments = builder.page("assignments", page_request)
     assignments.link("answer_sets").columns.update({"id", "submit_date", "score", "attempt"})
     point: Any = get_named_type(definition.type)
     selection.gather(assignments, selection.named(point, group, "assignment"))
 
 
 def book_number(book_id: str) -> int:
-    """An id that names nothing has no assignments, as 0 has none."""
+    """0, which has no assignments, for an invalid id."""
     return read_id(book_id, Book) or 0
 
 

@@ -6,7 +6,7 @@ from operator import methodcaller
 
 import strawberry
 
-# A text that SQLite stores, as it is told: the same, but for a fraction that is mostly zero.
+# Converts a text stored by SQLite, which always has a fraction, to output.
 write_stored = methodcaller("replace", ".000000Z", "Z")
 
 RFC_3339 = re.compile(
@@ -21,7 +21,7 @@ def write_moment(moment: datetime | str) -> str:
 
 
 def read_moment(text: object) -> datetime:
-    """No JSON brings a moment as such: the legacy paths have read it, and hand it over to their document."""
+    """Accepts a datetime too: the legacy paths parse times before they run their documents."""
     if isinstance(text, datetime) and text.tzinfo is UTC:
         return text
     match = RFC_3339.fullmatch(text) if isinstance(text, str) else None
