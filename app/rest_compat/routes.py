@@ -24,7 +24,7 @@ from app.db.reader.selection import NEWEST
 from app.db.tables import Contract, TimeState
 from app.http import paths
 from app.http.errors import OVERLOADED
-from app.http.idempotency import HEADER, answer_once, once_for, read_key
+from app.http.idempotency import HEADER, idempotency_for, read_key, run_once
 from app.http.messages import (
     ENCODED,
     Reply,
@@ -104,12 +104,12 @@ def build_legacy(
         if header(scope, HEADER) is None:
             return await assign(replace(ctx, repeats_within=repeats_within) if repeats_within else ctx, body)
         target = (scope["method"].encode(), scope["path"].encode())
-        once = once_for(ctx, "legacy", read_key(scope), *target, body)
+        once = idempotency_for(ctx, "legacy", read_key(scope), *target, body)
 
         async def assign_once(ctx: Context) -> tuple[Reply, bool]:
             return Reply(orjson.dumps(await assign(ctx, body))), True
 
-        return await answer_once(running, ctx, once, assign_once)
+        return await run_once(running, ctx, once, assign_once)
 
     async def assign(ctx: Context, body: bytes) -> dict[str, Any]:
         homework = read_homework(body, zone)

@@ -35,7 +35,7 @@ from app.care.idempotency import KeyScope
 from app.db.drivers.interface import DatabaseUnavailable
 from app.http.cors import AllowedOrigins, with_headers
 from app.http.errors import OVERLOADED, request_error
-from app.http.idempotency import HEADER, answer_once, read_key
+from app.http.idempotency import HEADER, read_key, run_once
 from app.http.messages import (
     ENCODED,
     RETRY_AFTER,
@@ -191,7 +191,7 @@ class Endpoint(GraphQL[Context, None]):
             result = await self.execute(posted, context)
             return reply_to(result, context), not result.errors
 
-        return await answer_once(self.running, context, once, run)
+        return await run_once(self.running, context, once, run)
 
     async def execute(self, posted: Posted, context: Context, method: str = "POST") -> ExecutionResult:
         """Like the execution of Strawberry's view, with fewer steps."""

@@ -16,7 +16,7 @@ from app.care.context import Context
 from app.care.errors import Unreadable
 from app.care.idempotency import Once
 from app.engine.schema import PreparingSchema
-from app.http.idempotency import once_for
+from app.http.idempotency import idempotency_for
 
 CONTRACT = "graphql"
 
@@ -63,4 +63,4 @@ def idempotency_of_operation(
         content = orjson.dumps(request, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:
         raise Unreadable("variables", "are nested too deeply for an Idempotency-Key") from None
-    return once_for(ctx, CONTRACT, key, content)
+    return idempotency_for(ctx, CONTRACT, key, content)
