@@ -127,15 +127,13 @@ def verdict_of(state: State, lines: list[Line], last_use: datetime | None, count
         return "not known: calls have not been counted yet"
     if state is State.NOT_KNOWN and day_of(since) >= counting.first_day:
         so_far, again = counted(days_between(since, now), "day"), since + timedelta(days=counting.days)
-        return (
-            f"not known: nobody has called it, but it is counted for {so_far}; ask again on {day_of(again)}"
-        )
+        return f"not known: no calls, but counted only for {so_far}; check again on {day_of(again)}"
     if state is State.NOT_KNOWN:
         missed = f"{counting.missed} of these days"
-        return f"not known: nobody has called it, but on {missed} the service did not run"
+        return f"not known: no calls, but on {missed} the service did not run"
     if last_use is None:
-        return f"nobody has called it since counting began, {counted(days_between(since, now), 'day')} ago"
-    return f"nobody has called it for {counted(days_between(last_use, now), 'day')}"
+        return f"no calls since counting began, {counted(days_between(since, now), 'day')} ago"
+    return f"no calls for {counted(days_between(last_use, now), 'day')}"
 
 
 def named(lines: list[Line], applications: list[str]) -> str:

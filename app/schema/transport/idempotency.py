@@ -22,7 +22,7 @@ CONTRACT = "graphql"
 
 
 def changes_in(schema: PreparingSchema, query: str, operation_name: str | None) -> set[str]:
-    """The response keys of the mutations of the operation, including those that a directive may skip."""
+    """The response keys of the mutations of the operation, including mutations that a directive may skip."""
     try:
         document = schema.read(query)
     except GraphQLError:

@@ -44,8 +44,8 @@ def assignments_of(
     first: First = PAGE,
     after: After = None,
 ) -> Connection[LazyAssignment]:
-    asked = {"status": status, "orderBy": order_by, "first": first, "after": after}
-    key = page_key("assignments", asked)
+    arguments = {"status": status, "orderBy": order_by, "first": first, "after": after}
+    key = page_key("assignments", arguments)
     page: Connection[LazyAssignment] = next(page for page in session.pages if page.key == key)
     return page
 
