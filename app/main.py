@@ -39,9 +39,9 @@ from app.http.health import HEALTH_ROUTES
 from app.http.messages import HEADERS, NO_STORE
 from app.http.router import Router
 from app.landing import House, front_routes
-from app.rest_compat.leaving import end_in_words, farewell
+from app.rest_compat.deprecation import deprecation_headers, deprecation_notice
 from app.rest_compat.routes import build_legacy
-from app.rest_compat.usage import Usage, keeping
+from app.rest_compat.usage import Usage, write_usage
 from app.schema.limits import engine_options_of
 from app.schema.schema import Schema, build_schema
 from app.schema.transport.endpoint import Endpoint
@@ -92,7 +92,7 @@ def create_app(
             dispatching(db, webhook, clock, settings.retention) if settings.dispatcher else nullcontext()
         )
         try:
-            async with dispatches, keeping(db, usage, clock), AsyncExitStack() as stack:
+            async with dispatches, write_usage(db, usage, clock), AsyncExitStack() as stack:
                 with stop_on_signals(load.leave, feed.stop, settings.drain_seconds, vitals):
                     await stack.enter_async_context(telling(settings, db, load, feed, keys))
                     if tracing:
@@ -122,7 +122,7 @@ def create_app(
         settings.in_development,
         has_own_keys(settings),
         schema if settings.tells_schema_to_anybody else None,
-        end_in_words(settings),
+        deprecation_notice(settings),
         settings.legacy_notice,
         lambda scope: demo_tokens(settings, scope),
         clock,
@@ -134,7 +134,11 @@ def create_app(
         page = page_maker(settings, built)
         routes.append(Route("/graphql/ide/{name}", asset_maker(built)))
     legacy = build_legacy(
-        schema, settings.zone, settings.retry_window, settings.legacy_body_limit, farewell(settings)
+        schema,
+        settings.zone,
+        settings.retry_window,
+        settings.legacy_body_limit,
+        deprecation_headers(settings),
     )
     if tracing:
         tracing.follow(schema, documents.names)

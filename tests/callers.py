@@ -27,14 +27,14 @@ WIDE: dict[str, Any] = {"token_limit": 100_000, "depth_limit": 64, "cost_limit":
 
 
 @contextmanager
-def opened(app: Starlette, tells_cost: bool = False) -> Iterator[Client]:
+def opened(app: Starlette, reports_cost: bool = False) -> Iterator[Client]:
     """The service as it answers what it knows: documents are prepared when they come the first time.
 
     What an answer cost is left out, though it is told in development: it is not what most tests are about.
     """
     schema = schema_of(app)
     schema.operations.uses = 1
-    schema.engine_options = replace(schema.engine_options, tells_cost=tells_cost)
+    schema.engine_options = replace(schema.engine_options, reports_cost=reports_cost)
     with open_client(app) as client:
         yield client
 

@@ -116,7 +116,7 @@ def test_every_room_has_its_place_in_the_order() -> None:
         ("schema/query.py", "from app import dev", "app.dev"),
         ("landing/page.py", "from app.main import create_app", "app.main.create_app"),
         ("telemetry/logs.py", "from app.telemetry import tracing", "app.telemetry.tracing"),
-        ("schema/query.py", "from app.rest_compat.shapes import page", "app.rest_compat.shapes.page"),
+        ("schema/query.py", "from app.rest_compat.bodies import page", "app.rest_compat.bodies.page"),
         ("rest_compat/routes.py", "from app.main import create_app", "app.main.create_app"),
         ("settings.py", "from app.db.words import words_of", "app.db.words.words_of"),
         ("__init__.py", "from app.main import create_app", "app.main.create_app"),

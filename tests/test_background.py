@@ -20,7 +20,7 @@ from app.db.drivers.sqlite import SqliteDatabase
 from app.events.dispatcher import dispatch
 from app.events.notifications import Feed
 from app.main import create_app
-from app.rest_compat.usage import Usage, keeping
+from app.rest_compat.usage import Usage, write_usage
 from app.server.background import keep_running
 from app.settings import Settings
 from app.telemetry.metrics import workers
@@ -179,7 +179,7 @@ def test_counted_legacy_calls_are_written_after_a_fault(
     async def work(db: Database) -> None:
         usage = Usage()
         usage.add("GET /", "CLIENT", "one", NOW)
-        async with keeping(Failing(db, [fault(), fault()]), usage, lambda: NOW, pause=0.001):
+        async with write_usage(Failing(db, [fault(), fault()]), usage, lambda: NOW, pause=0.001):
             await until(lambda: raw.run(database_url, "SELECT requests FROM legacy_usage") == [(1,)])
 
     run(on_database(database_url, work))

@@ -108,7 +108,7 @@ GIVEN = {
     "CARE_LEGACY_RETRY_WINDOW": ("0", 0),
     "CARE_LEGACY_DEPRECATED": ("2027-01-31", datetime(2027, 1, 31, tzinfo=UTC)),
     "CARE_LEGACY_SUNSET": ("2027-07-31T12:00:00+02:00", datetime(2027, 7, 31, 10, tzinfo=UTC)),
-    "CARE_LEGACY_NOTICE": ("", ""),  # of use only with one of these: test_leaving.py
+    "CARE_LEGACY_NOTICE": ("", ""),  # of use only with one of these: test_deprecation.py
     "CARE_LEGACY_BODY_LIMIT": ("1024", 1024),
     "CARE_GRAPHQL_BODY_LIMIT": ("1048576", 1_048_576),
     "CARE_MOST_REQUESTS": ("1", 1),

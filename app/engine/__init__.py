@@ -1,1 +1,1 @@
-"""How a GraphQL operation runs fast: prepared once, shaped by generated functions, judged by graphql-core."""
+"""Prepared GraphQL operations: parsed once, completed by generated code, graphql-core as the fallback."""

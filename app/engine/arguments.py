@@ -1,7 +1,6 @@
-"""Variables and arguments, prepared as far as they do not depend on the request.
+"""Prepared coercion of variables and arguments.
 
-Here stand the plain cases: leaf types, values that are there. Everything else, and every refusal, is for
-graphql-core and Strawberry to work out.
+Handles only the common cases. All other cases, and every error, are left to graphql-core and Strawberry.
 """
 
 from collections.abc import Callable
@@ -59,7 +58,7 @@ class Variables:
         ]
 
     def values(self, given: Given | None) -> VariableValues | None:
-        """The coerced variables; None where graphql-core has to say what is wrong with them."""
+        """The coerced variables; None if graphql-core must report invalid values."""
         given = given or {}
         try:
             return self.plain_values(given)
@@ -87,7 +86,7 @@ class Variables:
 
 
 def coercing(kind: Any) -> Convert:
-    """What makes a variable's value of one that is there."""
+    """The function that coerces a non-null value of a variable."""
     leaf: Any = get_nullable_type(kind)
     if is_leaf_type(leaf):
         coerce: Convert = leaf.coerce_input_value
@@ -106,7 +105,7 @@ def coercing(kind: Any) -> Convert:
 
 
 def root_call(definition: GraphQLField, node: FieldNode, strawberry: Any) -> Call:
-    """The resolver of a root field as a function of the variables and what Strawberry tells it."""
+    """The resolver of a root field as a function of the variables and the resolver info."""
     own = plain_field(definition)
     named = None if own is None else named_arguments(own, definition, node, strawberry)
     info_class = strawberry.config.info_class
@@ -122,23 +121,23 @@ def root_call(definition: GraphQLField, node: FieldNode, strawberry: Any) -> Cal
     info_parameter = reserved[INFO_PARAMSPEC]
     if info_parameter is None:
         return lambda variables, info: function(*objects, **fixed, **named(variables))
-    told = info_parameter.name
+    info_name = info_parameter.name
 
     def call(variables: VariableValues, info: Any) -> Any:
         arguments = named(variables)
-        arguments[told] = info_class(_raw_info=info, _field=own)
+        arguments[info_name] = info_class(_raw_info=info, _field=own)
         return function(*objects, **fixed, **arguments)
 
     return call
 
 
 def is_constant(value: object) -> bool:
-    """Nothing that a resolver might change for those after it."""
+    """Whether a value is immutable and can be shared between requests."""
     return value is None or isinstance(value, str | int | float | Enum | datetime)
 
 
 def plain_field(definition: GraphQLField) -> StrawberryField | None:
-    """Strawberry's side of the field, if nothing but its function stands behind it."""
+    """Strawberry's definition of a field that has only a plain resolver function; else None."""
     own = definition.extensions.get("strawberry-definition")
     if type(own) is not StrawberryField or own.extensions or own.default_resolver is not getattr:
         return None
@@ -150,7 +149,7 @@ def plain_field(definition: GraphQLField) -> StrawberryField | None:
 def named_arguments(
     own: StrawberryField, definition: GraphQLField, node: FieldNode, strawberry: Any
 ) -> Callable[[VariableValues], Given] | None:
-    """The arguments as the resolver takes them; None where only Strawberry knows how they are converted."""
+    """Reads the arguments of a resolver; None if only Strawberry can convert them."""
     names, read = {}, {}
     for each in own.arguments:
         name = strawberry.config.name_converter.from_argument(each)

@@ -1,7 +1,7 @@
-"""What an operation costs: a number, or a small function of the variables that say how long its pages are.
+"""The cost of an operation: a constant, or a function of the variables that set page sizes.
 
-Fields that answer under one name are one field, as they are when it is executed. What directives may leave
-out counts, and so does what is selected of each kind of object where only one kind can come.
+Fields with the same response key count once, as in execution. Fields that a directive may skip are counted,
+and so are the selections on all types of an interface or union.
 """
 
 from collections import defaultdict
@@ -33,12 +33,12 @@ from graphql import (
     is_list_type,
 )
 
-ASSUMED = 10  # objects in a list of which nothing is known
+ASSUMED = 10  # size of a list with unknown length
 
 
 @dataclass(frozen=True)
 class Page:
-    """The argument that says how many objects there will be: a number, or a list with one entry for each."""
+    """The argument that sets the number of objects: a number, or a list with one entry per object."""
 
     argument: str
     default: int
@@ -47,13 +47,13 @@ class Page:
 
 @dataclass(frozen=True)
 class Weight:
-    """What a field costs by itself, and how often what is selected below it."""
+    """The cost of a field, and the factor for the selections below it."""
 
     own: int = 1
     objects: float | None = (
-        None  # in its list; None: as many as its page has, or else ASSUMED; of one object: how seldom
+        None  # list length; None: page size, or ASSUMED; of one object: how often it is present
     )
-    page: Page | None = None  # of its own list, or of the lists in its object that are `of_page`
+    page: Page | None = None  # for its own list, or for the `of_page` lists in its object
     of_page: bool = False
 
 
@@ -61,7 +61,7 @@ PLAIN = Weight()
 
 
 class Size(NamedTuple):
-    """How many objects a variable asks for."""
+    """A number of objects that is set by a variable."""
 
     variable: str
     absent: float
@@ -75,16 +75,16 @@ class Size(NamedTuple):
 
 
 def size_of(value: object, page: Page) -> float:
-    """What is out of bounds, or no number at all, will be refused where it is asked for."""
+    """Clamped; the resolver rejects invalid values."""
     if value is None:
         return page.default
     size = len(value) if isinstance(value, list) else value if isinstance(value, int | float) else 1
     return min(max(1, size), page.most)
 
 
-Sum = dict[tuple[Size, ...], float]  # of products: how much for each combination of sizes
+Sum = dict[tuple[Size, ...], float]  # a polynomial: the coefficient of each product of sizes
 Cost = Callable[[Mapping[str, Any] | None], int]
-Part = tuple[Any, SelectionSetNode]  # what is selected of a kind of object; None where it is not known
+Part = tuple[Any, SelectionSetNode]  # a type and its selection; None if the type is unknown
 
 
 def cost_of(
@@ -123,7 +123,7 @@ class Pricing:
         }
 
     def of(self, parts: list[Part], page: float | Size) -> Sum:
-        """What these parts cost together; `page` is how many objects the lists have that are of the page."""
+        """The cost of these parts together; `page` is the size of the `of_page` lists."""
         total: Sum = defaultdict(float)
         for kind, fields in self.fields(parts):
             definition = definition_of(self.schema, kind, fields[0].name.value)
@@ -132,13 +132,13 @@ class Pricing:
             below = [(named_type(definition), each.selection_set) for each in fields if each.selection_set]
             if not below:
                 continue
-            asked = self.asked(weight.page, fields[0]) if weight.page else 1
+            size = self.page_size(weight.page, fields[0]) if weight.page else 1
             times: float | Size = 1
             if definition is not None and is_list_type(get_nullable_type(definition.type)):
-                times, asked = (page if weight.of_page else asked if weight.page else assumed(weight)), 1
+                times, size = (page if weight.of_page else size if weight.page else assumed(weight)), 1
             elif weight.objects is not None:
                 times = weight.objects
-            for sizes, each in self.of(below, asked).items():
+            for sizes, each in self.of(below, size).items():
                 if isinstance(times, Size):
                     total[(*sizes, times)] += each
                 else:
@@ -146,7 +146,7 @@ class Pricing:
         return total
 
     def fields(self, parts: list[Part]) -> list[tuple[Any, list[FieldNode]]]:
-        """By name and kind of object; what is selected in several places is one."""
+        """Fields by response key and type; a field selected in several places is merged."""
         found: dict[tuple[str, int], tuple[Any, list[FieldNode]]] = {}
         spread: set[str] = set()
         waiting = list(parts)
@@ -168,7 +168,7 @@ class Pricing:
                 waiting.append((inner, fragment.selection_set))
         return list(found.values())
 
-    def asked(self, page: Page, node: FieldNode) -> float | Size:
+    def page_size(self, page: Page, node: FieldNode) -> float | Size:
         value: ValueNode | None = next(
             (each.value for each in node.arguments or () if each.name.value == page.argument), None
         )
@@ -180,7 +180,7 @@ class Pricing:
 
 
 def literal(value: ValueNode) -> object:
-    """As far as it tells a size."""
+    """The value as far as it sets a size."""
     if isinstance(value, IntValueNode):
         return int(value.value[:10])
     return [None] * len(value.values) if isinstance(value, ListValueNode) else None
@@ -199,7 +199,7 @@ def assumed(weight: Weight) -> float:
 
 
 def weight_of(schema: GraphQLSchema, definition: GraphQLField | None, name: str) -> Weight:
-    """The schema says it in the extensions of its fields; introspection is weighed here."""
+    """From the field's extensions; introspection has computed weights."""
     if definition is None:
         return PLAIN
     found: Weight | None = definition.extensions.get("cost")
@@ -210,7 +210,7 @@ def weight_of(schema: GraphQLSchema, definition: GraphQLField | None, name: str)
 
 @lru_cache(maxsize=4)
 def introspected(schema: GraphQLSchema) -> dict[str, Weight]:
-    """How long the lists of introspection are, on average over the types of the schema."""
+    """Average lengths of the introspection lists in this schema."""
     types = list(schema.type_map.values())
     inputs = sum(len(kind.fields) for kind in types if isinstance(kind, GraphQLInputObjectType))
     fields = [

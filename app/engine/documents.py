@@ -1,4 +1,4 @@
-"""Documents as trees: which variables are used where."""
+"""Walks documents and finds the variables that they use."""
 
 from collections.abc import Collection, Iterator
 
@@ -20,13 +20,13 @@ def nodes_of(node: Node) -> Iterator[Node]:
 
 
 def names_of_variables(*nodes: Node) -> tuple[str, ...]:
-    """The variables that are used in or below these nodes."""
+    """The variables used in or below these nodes."""
     found = {each.name.value for node in nodes for each in nodes_of(node) if isinstance(each, VariableNode)}
     return tuple(sorted(found))
 
 
 def arguments_below(roots: Collection[Node], document: DocumentNode) -> Iterator[ArgumentNode]:
-    """The arguments of all fields but these: of what lies below, or may lie there, being in a fragment."""
+    """The arguments of all fields except `roots`, including fields in fragments."""
     known = {id(root) for root in roots}
     for node in nodes_of(document):
         if isinstance(node, FieldNode) and id(node) not in known:

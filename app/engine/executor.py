@@ -1,4 +1,4 @@
-"""graphql-core's executor with two doors: objects and lists go to their shapes, and surprises come back."""
+"""graphql-core executors: one completes objects and lists with generated code, others stream events."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -8,51 +8,51 @@ from graphql.language import FieldNode
 from graphql.pyutils import Path
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
+from app.engine.codegen import Fields
 from app.engine.prepared import Bound
-from app.engine.shapes import Fields
 
 Info = GraphQLResolveInfo[Any]
 
 
-class NotedInfo(Info):
-    """What a resolver is told, with the notes of its prepared operation."""
+class CachingInfo(Info):
+    """The resolver info with the selection cache of its prepared operation."""
 
-    notes: dict[Any, Any]
-    operation_extensions: dict[str, Any] | None  # Strawberry's own addition
+    selection_cache: dict[Any, Any]
+    operation_extensions: dict[str, Any] | None  # added by Strawberry
 
 
-def with_notes(
-    plain: Iterable[Any], notes: dict[Any, Any], operation_extensions: dict[str, Any] | None
-) -> NotedInfo:
-    info: NotedInfo = NotedInfo._make(plain)
-    info.notes = notes
+def caching_info(
+    plain: Iterable[Any], selection_cache: dict[Any, Any], operation_extensions: dict[str, Any] | None
+) -> CachingInfo:
+    info: CachingInfo = CachingInfo._make(plain)
+    info.selection_cache = selection_cache
     info.operation_extensions = operation_extensions
     return info
 
 
-def notes_of(info: Info) -> dict[Any, Any]:
-    """Where a resolver may keep what follows from its selection alone; new where nothing is prepared."""
-    return info.notes if isinstance(info, NotedInfo) else {}
+def selection_cache_of(info: Info) -> dict[Any, Any]:
+    """Caches results that depend only on the selection; empty for an operation that is not prepared."""
+    return info.selection_cache if isinstance(info, CachingInfo) else {}
 
 
 class StreamingExecutor(StrawberryGraphQLCoreExecutionContext):
-    """That of a subscription, which graphql-core copies for each event."""
+    """Executes a subscription. graphql-core copies the executor for each event."""
 
     def build_per_event_executor(self, payload: Any) -> Any:
         executor = super().build_per_event_executor(payload)
-        executor._relevant_sub_fields = {}  # the copies share it, and it would grow with every event
+        executor._relevant_sub_fields = {}  # shared by the copies; would grow with every event
         return executor
 
 
-class DiscreetExecutor(StreamingExecutor):
-    """The same, which does not tell what somebody may have meant."""
+class NoSuggestionsExecutor(StreamingExecutor):
+    """Omits "Did you mean" from error messages."""
 
     @classmethod
     def build(cls, *args: Any, **given: Any) -> Any:
         return super().build(*args, **{**given, "hide_suggestions": True})
 
 
-class ShapingExecutor(StrawberryGraphQLCoreExecutionContext):
+class CompletingExecutor(StrawberryGraphQLCoreExecutionContext):
     def __init__(self, *args: Any, bound: Bound, **given: Any) -> None:
         super().__init__(*args, **given)
         self.bound = bound
@@ -66,7 +66,7 @@ class ShapingExecutor(StrawberryGraphQLCoreExecutionContext):
     ) -> Info:
         plain: Any = super().build_resolve_info(field_def, field_nodes, parent_type, path)
         known = plain[: len(GraphQLResolveInfo._fields)]
-        return with_notes(known, self.bound.notes, plain.operation_extensions)
+        return caching_info(known, self.bound.selection_cache, plain.operation_extensions)
 
     def complete_object_value(
         self,
@@ -78,7 +78,9 @@ class ShapingExecutor(StrawberryGraphQLCoreExecutionContext):
         position_context: Any,
     ) -> Any:
         complete = super().complete_object_value
-        return self.shaped(complete, return_type, field_details_list, info, path, result, position_context)
+        return self.complete_generated(
+            complete, return_type, field_details_list, info, path, result, position_context
+        )
 
     def complete_list_value(
         self,
@@ -90,9 +92,11 @@ class ShapingExecutor(StrawberryGraphQLCoreExecutionContext):
         position_context: Any,
     ) -> Any:
         complete = super().complete_list_value
-        return self.shaped(complete, return_type, field_details_list, info, path, result, position_context)
+        return self.complete_generated(
+            complete, return_type, field_details_list, info, path, result, position_context
+        )
 
-    def shaped(
+    def complete_generated(
         self,
         complete: Callable[..., Any],
         kind: Any,
@@ -102,10 +106,10 @@ class ShapingExecutor(StrawberryGraphQLCoreExecutionContext):
         result: Any,
         position_context: Any,
     ) -> Any:
-        shape = self.bound.shape_of(kind, fields)
-        if shape is not None:
+        completer = self.bound.completer_of(kind, fields)
+        if completer is not None:
             try:
-                return shape(result)
+                return completer(result)
             except Exception:
-                pass  # whatever it was, graphql-core comes upon it again and says it in its own way
+                pass  # graphql-core completes the value again and reports the error
         return complete(kind, fields, info, path, result, position_context)

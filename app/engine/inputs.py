@@ -1,4 +1,4 @@
-"""Input values: graphql-core's coercion and Strawberry's conversion, their look-ups done beforehand."""
+"""graphql-core's coercion and Strawberry's conversion of input values, with lookups done in advance."""
 
 from collections.abc import Callable
 from dataclasses import MISSING
@@ -27,15 +27,15 @@ Convert = Callable[[Any], Any]
 
 
 class NotPlain(Exception):
-    """A case for Strawberry or graphql-core."""
+    """Must be handled by Strawberry or graphql-core."""
 
 
 # --- coercing -------------------------------------------------------------------------------------
 
 
 def coercer(kind: Any, above: tuple[Any, ...] = ()) -> Convert:
-    """`coerce_input_value` for one type, of values that are in order: others are NotPlain. So is a type that
-    holds itself, for what is given for it may be nested without end."""
+    """`coerce_input_value` for one type. Raises NotPlain for invalid values, and for recursive types, whose
+    values can be nested without limit."""
     nullable: Any = get_nullable_type(kind)
     if is_leaf_type(nullable):
         read: Convert = nullable.coerce_input_value
@@ -63,7 +63,7 @@ def list_coercer(kind: Any, above: tuple[Any, ...]) -> Convert:
     item = coercer(kind, above)
 
     def coerce(values: Any) -> Any:
-        if values.__class__ is not list:  # one may stand for a list of one
+        if values.__class__ is not list:  # a single value means a list of one
             raise NotPlain
         return [item(each) for each in values]
 

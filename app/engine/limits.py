@@ -1,4 +1,4 @@
-"""How large a document may be: counted before it is validated, each fragment once, wherever it is spread."""
+"""Limits on the size of a document, checked before validation. Each fragment is measured once."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,23 +23,23 @@ from app.engine.documents import nodes_of
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that a document may have; all but the first and the last are counted fragments spread out."""
+    """Limits of a document. All but the first two and the last count fragments where they are spread."""
 
-    tokens: int  # comments are counted apart, up to the same number
+    tokens: int  # also the limit for comments, counted separately
     fragments: int
-    levels: int  # selections within selections, fragments too: what is walked must not nest without end
-    depth: int  # fields within fields
+    levels: int  # nested selection sets, including fragments
+    depth: int  # nested fields
     selections: int
     aliases: int
     root_fields: int
     directives: int
-    comparisons: int  # of fields that answer under one name, each by all that has to be compared of it
+    comparisons: int  # of fields with the same response key, during validation
     cost: int
-    values: int  # in the variables, those within lists and objects too
+    values: int  # in the variables, including nested values
 
 
 class TooCostly(GraphQLError):
-    """A document that is over a limit."""
+    """A document exceeds a limit."""
 
     def __init__(self, counted: int | str, what: str, allowed: int) -> None:
         super().__init__(f"Too costly: {counted} {what}, and {allowed} are allowed.")
@@ -47,7 +47,7 @@ class TooCostly(GraphQLError):
 
 
 def parse_within(text: str, limits: Limits | None) -> DocumentNode:
-    """The document; what it has too many of is found out while it is read, and nothing is read behind."""
+    """Parses the document and stops at the first limit that it exceeds."""
     if limits is None:
         return parse(text)
     try:
@@ -65,7 +65,7 @@ Root = OperationDefinitionNode | FragmentDefinitionNode
 
 
 class Counts(NamedTuple):
-    """What a selection set, or a document, comes to with its fragments spread out."""
+    """Counts of a selection set or a document with its fragments expanded."""
 
     levels: int = 0
     depth: int = 0
@@ -76,7 +76,7 @@ class Counts(NamedTuple):
 
 
 class Counting:
-    """Counts a document. A fragment that is spread within itself counts nothing there."""
+    """Counts a document. A fragment spread within itself counts as empty."""
 
     def __init__(self, document: DocumentNode, most_levels: int) -> None:
         self.definitions = [each for each in document.definitions if isinstance(each, Root)]
@@ -90,7 +90,7 @@ class Counting:
         self.roots = list(self.find_roots())
 
     def find_roots(self) -> Iterator[tuple[Root, Counts]]:
-        """All operations, and what none of them spreads: that is validated too."""
+        """All operations, and unused fragments, which are validated too."""
         for each in self.definitions:
             if isinstance(each, OperationDefinitionNode):
                 yield each, self.of_set(each.selection_set, 1)
@@ -154,12 +154,12 @@ NOTHING = Counts()
 
 
 def directives_outside(definition: Root) -> int:
-    """Those of an operation or a fragment itself, and of its variables."""
+    """The directives of an operation or a fragment and of its variables."""
     variables = definition.variable_definitions or ()
     return len(definition.directives or ()) + sum(len(each.directives or ()) for each in variables)
 
 
-# --- fields that answer under one name --------------------------------------------------------------
+# --- fields with the same response key --------------------------------------------------------------
 
 Fragments = dict[str, FragmentDefinitionNode]
 
@@ -167,7 +167,7 @@ Fragments = dict[str, FragmentDefinitionNode]
 def fields_by_name(
     selection_sets: Iterable[SelectionSetNode], fragments: Fragments
 ) -> dict[str, list[FieldNode]]:
-    """The fields that these sets answer together; a fragment that is spread twice is the same again."""
+    """Fields by response key. A fragment that is spread twice counts once."""
     found: dict[str, list[FieldNode]] = {}
     spread: set[str] = set()
     waiting = list(selection_sets)
@@ -185,7 +185,7 @@ def fields_by_name(
 
 
 def comparisons(selection_sets: Iterable[SelectionSetNode], fragments: Fragments) -> int:
-    """How much validation compares: every two fields of one name, with their arguments."""
+    """The work of validation, which compares every two fields with the same response key."""
     total = 0
     for fields in fields_by_name(selection_sets, fragments).values():
         if len(fields) > 1:
@@ -204,7 +204,7 @@ def size_of_arguments(node: FieldNode) -> int:
 
 
 def count_within(document: DocumentNode, limits: Limits) -> Counting:
-    """The counts of a document, or a refusal that names the first limit it is over."""
+    """Counts a document. Raises TooCostly with the first limit that it exceeds."""
     fragments = sum(isinstance(each, FragmentDefinitionNode) for each in document.definitions)
     refuse_over(fragments, "fragments", limits.fragments)
     counting = Counting(document, limits.levels)

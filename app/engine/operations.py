@@ -1,4 +1,4 @@
-"""The prepared operations of a schema, remembered within bounds."""
+"""The bounded cache of prepared operations."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from app.engine.prepared import Bound, Prepared, Variant
 
 MOST_OPERATIONS = 256
 LONGEST_TEXT = 16 * 1024
-MOST_TEXT = 128 * 1024  # of all remembered documents: they take some 160 times their length in memory
+MOST_TEXT = 128 * 1024  # of all cached documents, which use about 160 times their length in memory
 MOST_SEEN = 1024
 MOST_VARIANTS = 512  # of all operations together
 MOST_BOUND = 1024
@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 
 class Recent(Generic[Value]):
-    """The most recently used values."""
+    """An LRU cache."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -36,7 +36,7 @@ class Recent(Generic[Value]):
         return value
 
     def drop(self, prepared: "Prepared") -> None:
-        """All that was made of this operation."""
+        """Removes everything made from this operation."""
         for key in [key for key, value in self.values.items() if made_of(value) is prepared]:
             del self.values[key]
 
@@ -50,63 +50,69 @@ class Recent(Generic[Value]):
 class Operations:
     """The prepared operations of a schema."""
 
-    uses = 2  # a document is prepared when it comes the second time: most that come once never come again
+    uses = 2  # prepare a document on its second use: most documents are used only once
 
     def __init__(self, make: Callable[[str, str | None], Prepared | None]) -> None:
         self.make = make
         self.pinned: dict[Key, Prepared] = {}
-        self.recent: Recent[Prepared] = Recent(MOST_OPERATIONS + 1)  # see forget()
+        self.recent: Recent[Prepared] = Recent(MOST_OPERATIONS + 1)  # see evict()
         self.variants: Recent[Variant] = Recent(MOST_VARIANTS)
         self.bounds: Recent[Bound] = Recent(MOST_BOUND)
-        self.seen: Recent[int] = Recent(MOST_SEEN)  # by hash: how often
-        self.plain: Recent[bool] = Recent(MOST_SEEN)  # by hash: what cannot be prepared
+        self.seen: Recent[int] = Recent(MOST_SEEN)  # hash -> number of uses
+        self.unpreparable: Recent[bool] = Recent(MOST_SEEN)  # hashes of operations that cannot be prepared
 
     def pin(self, text: str) -> None:
-        """Prepare one of the service's own documents, to be kept for good."""
+        """Prepares a document of the service and keeps it forever."""
         if (text, None) in self.pinned:
             return
         prepared = self.make(text, None)
-        assert prepared is not None, "the service's own documents are right"
+        assert prepared is not None, "documents of the service are valid"
         prepared.is_own = True
         self.pinned[text, None] = prepared
 
     def find(self, text: str, name: str | None) -> Prepared | None:
         key = (text, name)
-        return self.pinned.get(key) or self.recent.get(key) or self.meet(key)
+        return self.pinned.get(key) or self.recent.get(key) or self.prepare_repeated(key)
 
-    def meet(self, key: Key) -> Prepared | None:
+    def prepare_repeated(self, key: Key) -> Prepared | None:
         text, name = key
         if len(text) > LONGEST_TEXT:
             return None
         known = hash(key)
         uses = (self.seen.get(known) or 0) + 1
         self.seen.keep(known, uses)
-        if uses < self.uses or self.plain.get(known):
+        if uses < self.uses or self.unpreparable.get(known):
             return None
         prepared = self.make(text, name)
         if prepared is None:
-            self.plain.keep(known, True)
+            self.unpreparable.keep(known, True)
             return None
         self.recent.keep(key, prepared)
-        self.forget()
+        self.evict()
         return prepared
 
     def bound(self, prepared: Prepared, variables: VariableValues) -> Bound | None:
-        """None where graphql-core has to say what is wrong with the values."""
+        """None if graphql-core must report invalid values."""
         if prepared.bound is not None:
             return prepared.bound
         try:
-            variant = self.kept(
-                self.variants, prepared, prepared.deciding, variables, lambda: Variant(prepared, variables)
+            variant = self.cached(
+                self.variants,
+                prepared,
+                prepared.directive_variables,
+                variables,
+                lambda: Variant(prepared, variables),
             )
         except GraphQLError:
             return None
-        bound = self.kept(self.bounds, variant, prepared.asking, variables, lambda: Bound(variant, variables))
-        if not prepared.deciding and not prepared.asking:
+        bound = self.cached(
+            self.bounds, variant, prepared.argument_variables, variables, lambda: Bound(variant, variables)
+        )
+        if not prepared.directive_variables and not prepared.argument_variables:
             prepared.bound = bound
         return bound
 
-    def kept(
+    def cached(
         self,
         recent: Recent[Value],
         of: object,
@@ -122,14 +128,14 @@ class Operations:
             key = (of, *[(value.__class__, value) for value in values])
         return recent.get(key) or recent.keep(key, make())
 
-    def forget(self) -> None:
-        """The oldest go when they are too many or too long, and all that was made of them goes too."""
+    def evict(self) -> None:
+        """Removes the oldest operations above the limits, with everything made from them."""
         kept = self.recent.values
         while len(kept) > MOST_OPERATIONS or sum(len(text) for text, _ in kept) > MOST_TEXT:
             key, oldest = kept.popitem(last=False)
             self.variants.drop(oldest)
             self.bounds.drop(oldest)
-            self.seen.values.pop(hash(key), None)  # it has to come twice again
+            self.seen.values.pop(hash(key), None)  # count its uses anew
 
 
 def made_of(value: object) -> Prepared | None:
@@ -139,7 +145,7 @@ def made_of(value: object) -> Prepared | None:
 
 
 def is_short(value: object) -> bool:
-    """Whether to remember what was made for it: others take too much, or are equal and not the same."""
+    """Whether a value can be part of a cache key. Others are large, or are equal without being identical."""
     if isinstance(value, str):
         return len(value) <= LONGEST_VALUE
     if isinstance(value, int):

@@ -1,7 +1,7 @@
-"""An operation, prepared: its document parsed and valid, its fields collected, its shapes written.
+"""Prepared operations: the document is parsed and validated, fields are collected and code is generated.
 
-What it selects depends on its text and on the variables in its directives: that is a Variant. What its fields
-below the root are asked depends on the variables in their arguments too: that is Bound.
+A Variant has the values of the variables in directives, which decide what is selected. A Bound has also the
+values of the variables in arguments below the root.
 """
 
 from collections.abc import Mapping
@@ -27,34 +27,34 @@ from strawberry.types.field import StrawberryField
 from strawberry.types.graphql import OperationType as StrawberryOperationType
 
 from app.engine.arguments import Call, Variables, root_call
+from app.engine.codegen import CodeGenerator, Completer, Fields
 from app.engine.costs import Cost
 from app.engine.documents import arguments_below, names_of_variables, nodes_of
-from app.engine.shapes import Completed, Fields, Shapes
 
 
 @dataclass(eq=False)
 class Prepared:
-    """A valid document, and the operation in it that was named."""
+    """A valid document and the requested operation."""
 
     schema: GraphQLSchema
-    converter: Any  # Strawberry's: what GraphQL's input values are in Python
+    converter: Any  # of Strawberry
     document: DocumentNode
     operation: OperationDefinitionNode
     root_type: GraphQLObjectType
     fragments: dict[str, FragmentDetails]
     fragment_definitions: dict[str, FragmentDefinitionNode]
     variables: Variables
-    deciding: tuple[str, ...]  # the variables in directives
-    asking: tuple[str, ...]  # the variables in arguments below the root
+    directive_variables: tuple[str, ...]
+    argument_variables: tuple[str, ...]  # in arguments below the root
     kind: StrawberryOperationType
     cost: Cost | None = None
-    is_own: bool = False  # the service's own: it meets no limit
-    bound: "Bound | None" = None  # where the variables change nothing of what is selected
+    is_own: bool = False  # a document of the service, exempt from limits
+    bound: "Bound | None" = None  # if it does not depend on variables
 
 
 @dataclass(frozen=True)
 class RootField:
-    """The only root field of an operation."""
+    """The root field of an operation that has only one."""
 
     key: str
     definition: GraphQLField
@@ -66,17 +66,17 @@ class RootField:
 
 
 class Variant:
-    """An operation with its directives decided."""
+    """An operation with the values of the variables in directives."""
 
     def __init__(self, prepared: Prepared, variables: VariableValues) -> None:
         self.prepared = prepared
-        self.variables = only(prepared.deciding, variables)
+        self.variables = only(prepared.directive_variables, variables)
         groups = collect_fields(
             prepared.schema, prepared.fragments, self.variables, prepared.root_type, prepared.operation
         ).grouped_field_set
         self.root = only_root(prepared, groups)
-        # Introspection has none, and asks of very many objects.
-        self.has_shapes = not all(group[0].node.name.value.startswith("__") for group in groups.values())
+        # Not for introspection, which returns very many objects.
+        self.is_generated = not all(group[0].node.name.value.startswith("__") for group in groups.values())
 
     def collect(self, kind: GraphQLObjectType, fields: Fields) -> dict[str, Fields]:
         prepared = self.prepared
@@ -99,32 +99,32 @@ def only_root(prepared: Prepared, groups: Mapping[str, Fields]) -> RootField | N
 
 
 class Bound:
-    """A variant with the arguments of everything below its root."""
+    """A variant with the values of the variables in arguments below the root."""
 
     def __init__(self, variant: Variant, variables: VariableValues) -> None:
         self.variant = variant
-        self.variables = only(variant.prepared.asking, variables)
-        self.notes: dict[Any, Any] = {}  # what resolvers worked out of their selection, to be used again
-        self.completed: dict[tuple[object, ...], Completed | None] = {}
-        self.shapes = Shapes(variant.collect, self.arguments)
+        self.variables = only(variant.prepared.argument_variables, variables)
+        self.selection_cache: dict[Any, Any] = {}  # results of resolvers that depend only on the selection
+        self.completers: dict[tuple[object, ...], Completer | None] = {}
+        self.generator = CodeGenerator(variant.collect, self.arguments)
         self.is_too_deep = False
-        self.root: tuple[RootField, Completed] | None = None  # where the short way can be taken
+        self.root: tuple[RootField, Completer] | None = None  # set if graphql-core can be skipped
         if root := variant.root:
-            complete = self.shape_of(root.definition.type, root.fields)
+            complete = self.completer_of(root.definition.type, root.fields)
             self.root = (root, complete) if complete else None
 
-    def shape_of(self, kind: Any, fields: Fields) -> Completed | None:
-        """The function that completes a value of this selection; None where graphql-core does it all."""
+    def completer_of(self, kind: Any, fields: Fields) -> Completer | None:
+        """The generated function for a selection; None if graphql-core must complete it."""
         key = (kind, *[id(each.node) for each in fields])
-        if key not in self.completed:
+        if key not in self.completers:
             try:
-                self.completed[key] = self.shapes.complete(kind, fields)
-            except RecursionError:  # then graphql-core needs all of the stack, without a shape at each level
-                self.completed[key] = None
+                self.completers[key] = self.generator.complete(kind, fields)
+            except RecursionError:  # leave the whole stack to graphql-core
+                self.completers[key] = None
                 self.is_too_deep = True
-            except Exception:  # not to be shaped, or with arguments that graphql-core has to refuse
-                self.completed[key] = None
-        return self.completed[key]
+            except Exception:  # unsupported, or with arguments that graphql-core rejects
+                self.completers[key] = None
+        return self.completers[key]
 
     def arguments(
         self, own: StrawberryField, definition: GraphQLField, details: FieldDetails
@@ -137,7 +137,7 @@ class Bound:
 def prepare(
     schema: GraphQLSchema, converter: Any, document: DocumentNode, name: str | None
 ) -> Prepared | None:
-    """The named operation of a valid document; None if it is not clear which, or if it is a subscription."""
+    """The requested operation of a valid document; None if ambiguous or a subscription."""
     operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
     named = [each for each in operations if name is None or (each.name and each.name.value == name)]
     if len(named) != 1 or named[0].operation is OperationType.SUBSCRIPTION:
@@ -145,7 +145,7 @@ def prepare(
     root_type = schema.get_root_type(named[0].operation)
     if root_type is None:
         return None
-    forget_tokens(document)
+    drop_tokens(document)
     definitions = {
         each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)
     }
@@ -164,8 +164,8 @@ def prepare(
     )
 
 
-def forget_tokens(document: DocumentNode) -> None:
-    """A third of what a document takes in memory; nobody reads them later: errors name offsets."""
+def drop_tokens(document: DocumentNode) -> None:
+    """Frees a third of the memory of a document. Errors use offsets instead of tokens."""
     for node in nodes_of(document):
         location: Any = node.loc
         if location is not None:
@@ -173,7 +173,7 @@ def forget_tokens(document: DocumentNode) -> None:
 
 
 def only(names: tuple[str, ...], variables: VariableValues) -> VariableValues:
-    """These variables alone: the others may be long, and belong to one request."""
+    """Only these variables, as the others may be long and belong to one request."""
     sources, coerced = variables
     return VariableValues(
         {name: sources[name] for name in names if name in sources},

@@ -1,4 +1,4 @@
-"""Documents as they come in: parsed once, counted, and found within their limits or refused."""
+"""Parses, measures and caches the documents of requests."""
 
 from dataclasses import dataclass, field
 
@@ -20,8 +20,8 @@ from app.engine.limits import Limits, count_within, parse_within
 from app.engine.operations import Recent
 
 MOST_DOCUMENTS = 64
-MOST_TEXT = 32 * 1024  # of all remembered documents
-MOST_ERRORS = 10  # in one answer: each may write out a large part of the document
+MOST_TEXT = 32 * 1024  # of all cached documents
+MOST_ERRORS = 10  # per response: each can quote a large part of the document
 
 Rules = tuple[type[ASTValidationRule], ...]
 
@@ -35,7 +35,7 @@ class Document:
     costs: dict[str | None, Cost] = field(default_factory=dict)
 
     def errors(self, rules: Rules, hides_suggestions: bool) -> list[GraphQLError]:
-        """What is wrong with it. Where fragments go round in circles that alone: others would follow them."""
+        """Validation errors. Circular fragments are reported alone, as other rules would follow them."""
         if self.is_valid:
             return []
         if self.is_circular:
@@ -43,13 +43,11 @@ class Document:
         errors = validate(self.schema, self.ast, rules, MOST_ERRORS, hides_suggestions)
         self.is_valid = not errors
         for error in errors if hides_suggestions else ():
-            error.message = error.message.partition(" Did you mean ")[
-                0
-            ]  # one rule suggests braces all the same
+            error.message = error.message.partition(" Did you mean ")[0]  # one rule always suggests braces
         return errors
 
     def cost(self, name: str | None) -> Cost | None:
-        """That of an operation; None where it is not clear which is meant, or what it comes to."""
+        """The cost of an operation; None if the operation is ambiguous or circular."""
         operation = self.operation(name)
         if operation is None or self.is_circular:
             return None
@@ -70,7 +68,7 @@ class Document:
 
 
 class RecentDocuments:
-    """Those that came in last: one request looks at its document several times."""
+    """A small cache, as one request reads its document several times."""
 
     def __init__(self, schema: GraphQLSchema, limits: Limits | None) -> None:
         self.schema = schema

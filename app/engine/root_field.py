@@ -1,4 +1,4 @@
-"""The only root field of an operation: resolved before graphql-core is asked, which then finds it done."""
+"""Resolves a single root field before graphql-core, which then reuses the result."""
 
 from asyncio import Future, ensure_future
 from collections.abc import Callable, Sequence
@@ -10,32 +10,32 @@ from graphql.pyutils import gather_with_cancel
 from graphql.type import GraphQLResolveInfoHelpers
 from strawberry.execution import optimized_is_awaitable
 
-from app.engine.executor import with_notes
+from app.engine.executor import caching_info
 from app.engine.prepared import Bound, RootField
 
 
 class Outcome:
-    """What the root resolver gave or raised: it is not asked again."""
+    """The result or the error of the root resolver, which runs only once."""
 
     def __init__(self, is_awaited: bool, value: Any = None, error: Exception | None = None) -> None:
         self.is_awaited = is_awaited
         self.value = value
         self.error = error
 
-    def resolve(  # graphql-core's word for middleware
+    def resolve(  # called by graphql-core as middleware
         self, resolver: Callable[..., Any], root: Any, info: GraphQLResolveInfo[Any], **arguments: Any
     ) -> Any:
         if info.path.prev is not None:
             return resolver(root, info, **arguments)
-        return self.awaited() if self.is_awaited else self.again()
+        return self.awaited() if self.is_awaited else self.result()
 
-    def again(self) -> Any:
+    def result(self) -> Any:
         if self.error is not None:
             raise self.error
         return self.value
 
     async def awaited(self) -> Any:
-        return self.again()
+        return self.result()
 
 
 async def resolve(
@@ -47,7 +47,7 @@ async def resolve(
 ) -> Outcome:
     prepared = bound.variant.prepared
     definition = root.definition
-    told: tuple[Any, ...] = (
+    values: tuple[Any, ...] = (
         root.nodes[0].name.value,
         root.nodes,
         definition.type,
@@ -65,7 +65,7 @@ async def resolve(
     )
     is_awaited = False
     try:
-        value = root.call(variables, with_notes(told, bound.notes, operation_extensions))
+        value = root.call(variables, caching_info(values, bound.selection_cache, operation_extensions))
         if is_awaited := optimized_is_awaitable(value):
             value = await value
         return Outcome(is_awaited, value)
@@ -73,13 +73,13 @@ async def resolve(
         return Outcome(is_awaited, error=error)
 
 
-# --- what graphql-core lets a resolver ask for beside its answer ----------------------------------
+# --- helpers that graphql-core offers to resolvers ----------------------------------
 
 in_background: set[Future[Any]] = set()
 
 
 def track(values: Sequence[Any]) -> None:
-    """Awaitables that nobody waits for are still run to their end, and their errors seen."""
+    """Runs awaitables in the background to their end, and retrieves their errors."""
     for value in filter(optimized_is_awaitable, values):
         future = ensure_future(value)
         in_background.add(future)

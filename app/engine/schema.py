@@ -1,4 +1,4 @@
-"""Strawberry's schema with a short way for operations that come again."""
+"""Strawberry's schema with limits and with prepared execution of repeated operations."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,28 +17,28 @@ from strawberry.types import ExecutionContext, ExecutionResult
 from strawberry.types.execution import PreExecutionError
 from strawberry.types.graphql import OperationType
 
-from app.engine.executor import DiscreetExecutor, ShapingExecutor, StreamingExecutor
+from app.engine.executor import CompletingExecutor, NoSuggestionsExecutor, StreamingExecutor
 from app.engine.limits import Limits, TooCostly, count_values
 from app.engine.operations import Operations
 from app.engine.prepared import Bound, Prepared, prepare
 from app.engine.reading import Document, RecentDocuments, Rules
 from app.engine.root_field import Outcome, resolve
 
-IS_AWAITABLE: Any = optimized_is_awaitable  # its declared type is narrower than what graphql-core takes
+IS_AWAITABLE: Any = optimized_is_awaitable  # declared narrower than what graphql-core accepts
 
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How much may be asked at once, and what is told beside the answers."""
+    """Limits of operations, and development features."""
 
     limits: Limits | None = None
     introspection: bool = True
     suggestions: bool = True
-    tells_cost: bool = False
+    reports_cost: bool = False
 
 
 class PreparingSchema(strawberry.Schema):
-    """`execute` answers as Strawberry's does, within limits. With `prepares=False` it is Strawberry's."""
+    """Returns the same results as Strawberry's, within limits. `prepares=False` turns preparation off."""
 
     def __init__(
         self, *args: Any, prepares: bool = True, engine_options: EngineOptions | None = None, **given: Any
@@ -46,24 +46,24 @@ class PreparingSchema(strawberry.Schema):
         super().__init__(*args, **given)
         self.engine_options = engine_options or EngineOptions()
         self.documents = RecentDocuments(self._schema, self.engine_options.limits)
-        self.own: set[str] = set()  # the service's own documents, which meet no limit
+        self.own: set[str] = set()  # documents of the service, exempt from limits
         self.operations = Operations(self.make)
-        # What may change the meaning of every field leaves only the long way.
+        # Extensions and custom contexts can change every field and require Strawberry's execution.
         is_usual = self.execution_context_class is StrawberryGraphQLCoreExecutionContext
         self.prepares = prepares and is_usual and not self.get_extensions() and not self.exception_handlers
 
     def pin(self, text: str) -> None:
-        """Prepare a document of the service's own before anybody asks."""
+        """Prepares a document of the service and keeps it."""
         self.own.add(text)
         if self.prepares:
             self.operations.pin(text)
 
     def read(self, text: str) -> Document:
-        """A document, parsed once however often it is looked at; refused where it is over a limit."""
+        """The parsed document, cached. Raises TooCostly if it exceeds a limit."""
         return self.documents.read(text, text in self.own)
 
     def make(self, text: str, name: str | None) -> Prepared | None:
-        """The prepared operation; None for a document that is not valid or nests too deeply to be walked."""
+        """The prepared operation; None if the document is invalid or nested too deeply."""
         rules = self.context_of(text, None, None, name).validation_rules
         try:
             document = self.read(text)
@@ -84,12 +84,12 @@ class PreparingSchema(strawberry.Schema):
             rules = (*rules, NoSchemaIntrospectionCustomRule)
         return document.errors(rules, not self.engine_options.suggestions)
 
-    # --- what it costs ----------------------------------------------------------------------------
+    # --- cost -----------------------------------------------------------------------------------
 
     def refusal_of(
         self, cost: int, variables: dict[str, Any] | None, is_own: bool, context: Any
     ) -> GraphQLError | None:
-        """Why an operation is not carried out, of which it is known what it costs."""
+        """The error if an operation exceeds a limit, or the rate limit."""
         limits = self.engine_options.limits
         if limits is not None and not is_own:
             if variables and (values := count_values(variables)) > limits.values:
@@ -99,33 +99,33 @@ class PreparingSchema(strawberry.Schema):
         return self.charge(context, cost)
 
     def charge(self, context: Any, cost: int) -> GraphQLError | None:
-        """Where somebody counts what is asked for: a refusal, if it has become too much."""
+        """Overridden to charge the caller. Returns an error to reject the operation."""
         return None
 
-    def told(self, cost: int) -> dict[str, Any]:
+    def cost_extension(self, cost: int) -> dict[str, Any]:
         limits = self.engine_options.limits
-        if not self.engine_options.tells_cost or limits is None:
+        if not self.engine_options.reports_cost or limits is None:
             return {}
         return {"cost": {"cost": cost, "limit": limits.cost}}
 
     async def _prepare_operation_async(
         self, context: ExecutionContext, extensions_runner: SchemaExtensionsRunner
     ) -> PreExecutionError | None:
-        """The long way, for what is not prepared and for subscriptions; Strawberry finds the work done."""
+        """Applies limits to operations that are not prepared, and to subscriptions."""
         if self.engine_options.limits is not None and context.query and context.graphql_document is None:
-            refusal = self.look_at(context, context.query)
+            refusal = self.check(context, context.query)
             if refusal is not None:
                 return PreExecutionError(data=None, errors=[refusal])
         return await super()._prepare_operation_async(context, extensions_runner)
 
-    def look_at(self, context: ExecutionContext, text: str) -> GraphQLError | None:
+    def check(self, context: ExecutionContext, text: str) -> GraphQLError | None:
         try:
             document = self.read(text)
             context.graphql_document = document.ast
             if cost := document.cost(context.operation_name):
                 points = cost(context.variables)
                 if document.kind(context.operation_name) is not Kind.SUBSCRIPTION:  # not with every event
-                    context.extensions_results.update(self.told(points))
+                    context.extensions_results.update(self.cost_extension(points))
                 if refusal := self.refusal_of(points, context.variables, text in self.own, context.context):
                     return refusal
             context.pre_execution_errors = self.errors_in(document, context.validation_rules)
@@ -159,7 +159,7 @@ class PreparingSchema(strawberry.Schema):
         if prepared.cost is not None:
             points = prepared.cost(variable_values)
             if refusal := self.refusal_of(points, variable_values, prepared.is_own, context_value):
-                return PreExecutionError(None, [refusal], extensions=self.told(points))
+                return PreExecutionError(None, [refusal], extensions=self.cost_extension(points))
         bound = outcome = None
         variables = prepared.variables.values(variable_values)
         if variables is not None:
@@ -170,23 +170,23 @@ class PreparingSchema(strawberry.Schema):
                 if outcome.error is None:
                     try:
                         answer = {root.key: complete(outcome.value)}
-                        return ExecutionResult(answer, None, extensions=self.told(points))
+                        return ExecutionResult(answer, None, extensions=self.cost_extension(points))
                     except Exception:
-                        pass  # graphql-core comes upon it again and says it in its own way
+                        pass  # graphql-core completes the value again and reports the error
         context = self.context_of(query, variable_values, context_value, operation_name)
         result = await self.execute_by_core(prepared, context, bound, outcome, operation_extensions)
-        result.extensions = self.told(points)
+        result.extensions = self.cost_extension(points)
         return result
 
     def _stream(self, *given: Any, **named: Any) -> Any:
         if self.execution_context_class is StrawberryGraphQLCoreExecutionContext:
-            is_open = self.engine_options.suggestions
-            named["execution_context_class"] = StreamingExecutor if is_open else DiscreetExecutor
+            suggests = self.engine_options.suggestions
+            named["execution_context_class"] = StreamingExecutor if suggests else NoSuggestionsExecutor
         return super()._stream(*given, **named)
 
     def _get_custom_context_kwargs(self, *given: Any, **named: Any) -> dict[str, Any]:
-        handed = super()._get_custom_context_kwargs(*given, **named)
-        return handed if self.engine_options.suggestions else {**handed, "hide_suggestions": True}
+        extra = super()._get_custom_context_kwargs(*given, **named)
+        return extra if self.engine_options.suggestions else {**extra, "hide_suggestions": True}
 
     async def execute_by_core(
         self,
@@ -196,10 +196,10 @@ class PreparingSchema(strawberry.Schema):
         outcome: Outcome | None,
         operation_extensions: dict[str, Any] | None,
     ) -> ExecutionResult:
-        """All of graphql-core's execution; what is finished on the way may still go to its shape."""
+        """Executes by graphql-core, with generated code for objects and lists where possible."""
         executor: dict[str, Any] = {"executor_class": StrawberryGraphQLCoreExecutionContext}
-        if bound is not None and bound.variant.has_shapes and not bound.is_too_deep:
-            executor = {"executor_class": ShapingExecutor, "bound": bound}
+        if bound is not None and bound.variant.is_generated and not bound.is_too_deep:
+            executor = {"executor_class": CompletingExecutor, "bound": bound}
         result: Any = execute(
             self._schema,
             prepared.document,

@@ -1,1 +1,1 @@
-"""What both contracts share of HTTP: routing, health, headers, CORS, idempotency keys."""
+"""HTTP code shared by both contracts: routing, health, headers, CORS and idempotency keys."""

@@ -1,4 +1,4 @@
-"""Headers for browsers: caching, sniffing, embedding, referrers, and which origins may read a response."""
+"""CORS and security headers."""
 
 import logging
 import re
@@ -13,39 +13,39 @@ from app.settings import ORIGIN
 logger = logging.getLogger("care.cors")
 
 LOOPBACK = re.compile(r"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
-ASKED = b"access-control-request-method"
-SENT = (
+REQUESTED_METHOD = b"access-control-request-method"
+ALLOWED_HEADERS = (
     b"authorization, content-type, idempotency-key, x-request-id, offset, "
-    # Clients and tracing libraries send the rest without being configured to.
+    # Sent by clients and tracing libraries by default.
     b"apollographql-client-name, apollographql-client-version, apollo-require-preflight, "
     b"traceparent, tracestate, baggage, sentry-trace"
 )
-SHOWN = b"X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed"
-PREFLIGHT_SECONDS = b"7200"  # browsers keep it for no longer
-MOST_LOGGED = 20  # origins in an hour: a client can send any origin, and must not fill the log
+EXPOSED_HEADERS = b"X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed"
+PREFLIGHT_SECONDS = b"7200"  # the maximum in browsers
+MOST_LOGGED = 20  # origins per hour, so that clients cannot fill the log
 LONGEST_LOGGED = 260  # a scheme, the longest host name, and a port
 HOUR = 3600
 
 
 class AllowedOrigins:
-    """The origins whose pages may read responses and open websockets. Browsers send
-    no credentials by themselves, as there are no cookies."""
+    """The origins whose pages may read responses and open websockets. There are no cookies, so no request
+    carries credentials automatically."""
 
     def __init__(self, origins: Iterable[str], loopback: bool = False) -> None:
         self.named = tuple(origins)
-        self.loopback = loopback  # every port of this machine, for development servers
+        self.loopback = loopback  # any port of localhost, for development servers
         self.is_open = loopback or bool(self.named)
         self.headers = {origin: headers_for(origin) for origin in self.named}
         self.log = OriginLog()
 
     def headers_of(self, origin: str) -> tuple[tuple[bytes, bytes], ...] | None:
-        """None unless the origin is allowed."""
+        """None if the origin is not allowed."""
         if self.loopback and origin not in self.headers and LOOPBACK.fullmatch(origin):
             return headers_for(origin)
         return self.headers.get(origin)
 
-    def note(self, scope: Scope) -> None:
-        """Sets the headers that every response to this request has."""
+    def set_headers(self, scope: Scope) -> None:
+        """Sets the headers of the response to this request."""
         origin = header(scope, b"origin")
         if origin is not None:
             scope["state"]["headers"] = self.headers_of(origin) or VARY
@@ -65,11 +65,11 @@ VARY = (*HEADERS, (b"vary", b"Origin"))
 
 def headers_for(origin: str) -> tuple[tuple[bytes, bytes], ...]:
     allowed = (b"access-control-allow-origin", origin.encode())
-    return (*VARY, allowed, (b"access-control-expose-headers", SHOWN))
+    return (*VARY, allowed, (b"access-control-expose-headers", EXPOSED_HEADERS))
 
 
 class OriginLog:
-    """Logs each refused origin once in an hour, and only a few of them."""
+    """Logs each rejected origin once per hour, up to a limit."""
 
     def __init__(self) -> None:
         self.logged: set[tuple[str, str]] = set()
@@ -79,7 +79,7 @@ class OriginLog:
         if monotonic() - self.since > HOUR:
             self.logged.clear()
             self.since = monotonic()
-        # What is no origin may be anything, a token too.
+        # A malformed origin can contain anything, such as a token.
         is_origin = origin == "null" or (len(origin) <= LONGEST_LOGGED and ORIGIN.fullmatch(origin))
         line = (origin if is_origin else "(malformed)", what)
         if line not in self.logged and len(self.logged) < MOST_LOGGED:
@@ -91,7 +91,7 @@ def is_preflight(scope: Scope) -> bool:
     return (
         scope["method"] == "OPTIONS"
         and header(scope, b"origin") is not None
-        and header(scope, ASKED) is not None
+        and header(scope, REQUESTED_METHOD) is not None
     )
 
 
@@ -100,7 +100,7 @@ async def send_preflight(scope: Scope, send: Send, methods: bytes) -> None:
     headers = [
         NO_STORE,
         (b"access-control-allow-methods", methods),
-        (b"access-control-allow-headers", SENT),
+        (b"access-control-allow-headers", ALLOWED_HEADERS),
         (b"access-control-max-age", PREFLIGHT_SECONDS),
         (b"x-request-id", request_id_of(scope).encode()),
         *scope["state"]["headers"],
@@ -110,15 +110,15 @@ async def send_preflight(scope: Scope, send: Send, methods: bytes) -> None:
 
 
 def with_headers(scope: Scope, send: Send) -> Send:
-    """For answers that others made: what they do not say themselves is added."""
+    """Adds the default headers that a response does not have."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             scope["state"]["status"] = message["status"]
-            said = list(message.get("headers", ()))
-            names = {name.lower() for name, _ in said}
-            standing = (NO_STORE, *scope["state"].get("headers", HEADERS))
-            message = {**message, "headers": [*said, *(each for each in standing if each[0] not in names)]}
+            headers = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in headers}
+            defaults = (NO_STORE, *scope["state"].get("headers", HEADERS))
+            message = {**message, "headers": [*headers, *(each for each in defaults if each[0] not in names)]}
         await send(message)
 
     return send_with_headers

@@ -1,4 +1,4 @@
-"""The error bodies of both contracts, for requests that are refused before a contract handles them."""
+"""The error bodies of both contracts."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -7,7 +7,7 @@ from app.telemetry import counters
 
 OVERLOADED = "OVERLOADED"
 
-# Written out, because Python's own phrases change between its versions, and a client may compare them.
+# Constant, as the phrases of Python change between versions and clients may compare them.
 PHRASES = {
     400: "Bad Request",
     401: "Unauthorized",
@@ -45,10 +45,10 @@ def legacy_error(status: int, message: str, path: str) -> dict[str, Any]:
 
 
 def request_error(message: str, code: str, request_id: str) -> dict[str, Any]:
-    """The body of a request that was not executed."""
+    """Counts the error and returns its body, for a request that was not executed."""
     counters.codes[code] += 1
-    return shape_of_error(message, code, request_id)
+    return error_body(message, code, request_id)
 
 
-def shape_of_error(message: str, code: str, request_id: str) -> dict[str, Any]:
+def error_body(message: str, code: str, request_id: str) -> dict[str, Any]:
     return {"errors": [{"message": message, "extensions": {"code": code, "requestId": request_id}}]}

@@ -1,4 +1,4 @@
-"""Whether the process answers, and whether it can take requests."""
+"""Liveness and readiness endpoints."""
 
 import logging
 
@@ -13,12 +13,12 @@ logger = logging.getLogger("care")
 
 
 async def live(request: Request) -> Response:
-    """The process answers."""
+    """The process is running."""
     return JSONResponse({"status": "live"})
 
 
 async def ready(request: Request) -> Response:
-    """The database answers and has the tables that this version needs, and the process stays."""
+    """The database responds and is migrated, and the process is not shutting down."""
     if part := request.state.vitals.failed_part:
         return JSONResponse({"status": f"{part} has ended"}, 503)
     if request.state.load.is_leaving:
@@ -37,4 +37,4 @@ async def ready(request: Request) -> Response:
 
 
 HEALTH_ROUTES = (Route("/livez", live), Route("/readyz", ready))
-HEALTH = tuple(route.path for route in HEALTH_ROUTES)  # asked for every few seconds
+HEALTH = tuple(route.path for route in HEALTH_ROUTES)  # polled every few seconds

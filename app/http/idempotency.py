@@ -1,4 +1,4 @@
-"""Requests with an Idempotency-Key, on either contract: carried out once, answered as the first time."""
+"""Requests with an Idempotency-Key: executed once, with the first response replayed."""
 
 import hashlib
 import logging
@@ -20,28 +20,28 @@ REPLAYED = (b"idempotency-replayed", b"true")
 
 logger = logging.getLogger("care.retries")
 
-# The answer, and whether it is the one to give again: one that tells of a fault is not.
+# Returns the reply and whether it is final: a reply with errors is not stored.
 Run = Callable[[Context], Awaitable[tuple[Reply, bool]]]
 
 
 def read_key(scope: Scope) -> str:
-    """What is said twice is none: it would be two keys, or one with a comma and a blank."""
+    """Rejects a repeated header."""
     keys: list[bytes] = [value.strip(b" \t") for name, value in scope["headers"] if name == HEADER]
     if len(keys) != 1 or VISIBLE.fullmatch(keys[0]) is None:
         raise Unreadable("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
     return keys[0].decode("ascii")
 
 
-def once_for(ctx: Context, contract: str, key: str, *request: bytes) -> Once:
-    """The fingerprint is of all that makes the request what it is, piece by piece."""
+def idempotency_for(ctx: Context, contract: str, key: str, *request: bytes) -> Once:
+    """The fingerprint covers the parts of the request, each prefixed by its length."""
     viewer = ctx.signed_in()
     pieces = (contract.encode(), *request)
     fingerprint = hashlib.sha256(b"".join(b"%d:%b" % (len(piece), piece) for piece in pieces)).hexdigest()
     return Once(KeyScope(viewer.role, viewer.id, contract, key), fingerprint)
 
 
-async def answer_once(running: set[KeyScope], ctx: Context, once: Once, run: Run) -> Reply:
-    """`running` are the keys of requests that this process is carrying out."""
+async def run_once(running: set[KeyScope], ctx: Context, once: Once, run: Run) -> Reply:
+    """`running` are the keys of requests in progress in this process."""
     if once.scope in running:
         raise KeyInUse
     running.add(once.scope)
@@ -51,18 +51,18 @@ async def answer_once(running: set[KeyScope], ctx: Context, once: Once, run: Run
             return Reply(kept.body.encode(), kept.status, (REPLAYED,))
         reply, is_final = await run(replace(ctx, once=once))
         if once.outcome is not None and is_final and not once.shows_answers:
-            await keep(ctx, once, reply)
+            await store_reply(ctx, once, reply)
         return reply if once.outcome is not Outcome.RECALLED else as_replayed(reply)
     finally:
         running.discard(once.scope)
 
 
-async def keep(ctx: Context, once: Once, reply: Reply) -> None:
-    """What cannot be kept is made again from the change's result, so this must not spoil the answer."""
+async def store_reply(ctx: Context, once: Once, reply: Reply) -> None:
+    """Ignores database failures: a missing reply is rebuilt from the stored result of the change."""
     try:
         await ctx.db.write(keeping_answer(once, reply.status, reply.body))
     except DatabaseUnavailable as fault:
-        logger.warning("request %s: its answer was not kept (%s)", ctx.request_id, fault.__cause__)
+        logger.warning("request %s: its response was not stored (%s)", ctx.request_id, fault.__cause__)
 
 
 def as_replayed(reply: Reply) -> Reply:

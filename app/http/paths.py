@@ -1,4 +1,4 @@
-"""The four legacy paths by name, as they are routed, counted and reported."""
+"""Names of the four legacy paths for routing, metrics and reports."""
 
 ROOT = "/gateway"
 SESSIONS = f"{ROOT}/profile/client/session"

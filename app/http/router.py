@@ -1,4 +1,4 @@
-"""Where every request passes: which contract it belongs to, and that it was answered."""
+"""The outermost ASGI application: routes requests to a contract, counts and logs them."""
 
 import logging
 from collections.abc import Callable
@@ -28,7 +28,7 @@ requests = logging.getLogger("care.requests")
 
 
 class Router:
-    """Both contracts stand before the router, which would try its routes one by one on every request."""
+    """Dispatches both contracts directly, as Starlette's router would try its routes one by one."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Router:
     ) -> None:
         self.app = app
         self.trace = trace
-        self.logs = logs  # every request
+        self.logs = logs  # whether to log every request
         self.graphql = graphql
         self.legacy = legacy
         self.origins = origins
@@ -51,7 +51,7 @@ class Router:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self.last(scope, receive, send)
+            await self.run_other(scope, receive, send)
             return
         began = perf_counter()
         path = scope["path"]
@@ -64,7 +64,7 @@ class Router:
                 await self.app(scope, receive, with_headers(scope, send))
                 return
             if self.origins.is_open:
-                self.origins.note(scope)
+                self.origins.set_headers(scope)
             if is_preflight(scope):
                 await self.preflight(scope, send, methods)
             elif self.trace is None:
@@ -73,14 +73,14 @@ class Router:
                 with self.trace(scope):
                     await contract(scope, receive, send)
         finally:
-            if status := scope["state"].get("status", 500):  # 0 of a stream, which is counted by itself
-                answer = (route_of(path), method_of(scope), status)
-                counters.answered(answer, perf_counter() - began)
+            if status := scope["state"].get("status", 500):  # 0 for a stream, which has its own metrics
+                response = (route_of(path), method_of(scope), status)
+                counters.answered(response, perf_counter() - began)
                 if self.logs and path not in HEALTH:
-                    log_request(answer, perf_counter() - began)
+                    log_request(response, perf_counter() - began)
 
     async def preflight(self, scope: Scope, send: Send, methods: bytes) -> None:
-        """The browser asks whether a page of another origin may send a request."""
+        """Responds to a CORS preflight request."""
         if self.origins.allows(header(scope, b"origin") or "", "a preflight"):
             await send_preflight(scope, send, methods)
             return
@@ -91,8 +91,8 @@ class Router:
             body = legacy_error(403, NOT_ALLOWED, scope["path"])
         await send_reply(scope, send, Reply(orjson.dumps(body), 403), request_id)
 
-    async def last(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application's own life, and websockets."""
+    async def run_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Lifespan events and websockets."""
         if scope["type"] == "websocket" and scope["path"] == "/graphql":
             with nullcontext() if self.trace is None else self.trace(scope):
                 await self.graphql(scope, *counted_socket(receive, send))
@@ -101,7 +101,7 @@ class Router:
 
 
 def route_of(path: str) -> str:
-    """What callers think of is no route."""
+    """The route for metrics, from a fixed set."""
     if path in ROUTES:
         return path
     if path.startswith(BEFORE_ID) and "/" not in path[len(BEFORE_ID) :]:
@@ -114,16 +114,16 @@ def method_of(scope: Scope) -> str:
     return method if method in METHODS else counters.OTHER
 
 
-def log_request(answer: counters.Answer, seconds: float) -> None:
-    """By its route: a path may hold the number of somebody's assignment."""
-    route, method, status = answer
-    told = {"method": method, "route": route, "status": status, "seconds": round(seconds, 6)}
+def log_request(response: counters.Answer, seconds: float) -> None:
+    """Logs the route instead of the path, which can contain an id."""
+    route, method, status = response
+    fields = {"method": method, "route": route, "status": status, "seconds": round(seconds, 6)}
     ms = seconds * 1000
-    requests.info("%s %s %s in %.1f ms", method, route, status, ms, extra={LOG_FIELDS: told})
+    requests.info("%s %s %s in %.1f ms", method, route, status, ms, extra={LOG_FIELDS: fields})
 
 
 def counted_socket(receive: Receive, send: Send) -> tuple[Receive, Send]:
-    """Counts from its opening to its closing. A client may send any code: those that nobody knows are one."""
+    """Counts open websockets and close codes; unknown codes are counted together."""
     is_open = False
 
     def close(by: str, code: object) -> None:

@@ -1,1 +1,1 @@
-"""The legacy contract: four documented paths, each a constant GraphQL document and a shape."""
+"""The legacy contract: four documented paths, each a constant GraphQL document and a response body."""

@@ -1,4 +1,4 @@
-"""openapi.yaml, the description of the four paths for readers and tools, as it is and as JSON."""
+"""openapi.yaml, served as YAML and as JSON."""
 
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ YAML = (Path(__file__).parent / "openapi.yaml").read_bytes()
 
 @cache
 def document() -> dict[str, Any]:
-    import yaml  # here: only who reads the description needs it
+    import yaml  # a slow import that most processes do not need
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     found: dict[str, Any] = yaml.load(YAML, loader)
@@ -24,7 +24,7 @@ def as_json() -> bytes:
 
 
 def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """What a reference points to."""
+    """Follows `$ref`."""
     while "$ref" in part:
         found: Any = document()
         for name in part["$ref"].removeprefix("#/").split("/"):

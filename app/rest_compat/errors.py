@@ -1,4 +1,4 @@
-"""How refusals are said on the legacy paths: a status for every code, and the one error body."""
+"""Maps error codes to the statuses and the error body of the legacy paths."""
 
 import orjson
 from starlette.types import Scope
@@ -10,12 +10,12 @@ STATUS = {
     "UNAUTHENTICATED": 401,
     "FORBIDDEN": 403,
     "NOT_FOUND": 404,
-    "INCOMPLETE": 404,  # documented: a request that lacks enough information
+    "INCOMPLETE": 404,  # documented for requests with missing information
     "UNREADABLE": 400,
     "NOT_RUNNING": 409,
     "WRONG_STATE": 409,
     "DRAFT_CONFLICT": 409,
-    "IDEMPOTENCY_CONFLICT": 422,  # 409 where it is only still running
+    "IDEMPOTENCY_CONFLICT": 422,  # 409 while the first request is in progress
     "RATE_LIMITED": 429,
     "EXPIRED": 404,  # of subscriptions, which these paths do not have
     "OVERLOADED": 503,
@@ -24,7 +24,7 @@ STATUS = {
 
 
 class LegacyError(Exception):
-    """A refusal with its status: what the request itself got wrong, or what the schema refused."""
+    """An error of the request or of its GraphQL operation."""
 
     def __init__(self, status: int, message: str, allow: str | None = None) -> None:
         super().__init__(message)

@@ -28,8 +28,8 @@ def read_homework(body: bytes, zone: ZoneInfo) -> dict[str, Any]:
     given = read_object(body)
     refuse_missing(given)
     book_ids = read_ids(given["bookIds"])
-    start = read_wall_time(given, "startDate", "startTime", zone)
-    end = read_wall_time(given, "endDate", "endTime", zone)
+    start = read_local_time(given, "startDate", "startTime", zone)
+    end = read_local_time(given, "endDate", "endTime", zone)
     remind_dates = read_remind_dates(given.get("remindDates"), zone)
     return {
         "sessionId": str(read_id(given["sessionId"], "sessionId")),
@@ -41,7 +41,7 @@ def read_homework(body: bytes, zone: ZoneInfo) -> dict[str, Any]:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """An empty body, a blank one and `null` are an object without members."""
+    """An empty body, a blank body and `null` mean an object without members."""
     try:
         given = orjson.loads(body) if body.strip() else None
     except orjson.JSONDecodeError:
@@ -60,7 +60,7 @@ def refuse_missing(given: dict[str, Any]) -> None:
 
 
 def missing_members(given: dict[str, Any]) -> Iterator[str]:
-    """Items past the limit are not named, so that the message stays short; the list is refused anyway."""
+    """Skips items past the limit to keep the message short; such a list is rejected anyway."""
     for name in REQUIRED:
         value = given.get(name)
         if is_missing(value) or value == []:
@@ -92,7 +92,7 @@ def read_ids(value: object) -> list[int]:
 
 
 def read_id(value: object, member: str) -> int:
-    """A JSON integer. `true` is none, though Python counts it as one."""
+    """A JSON integer; `true`, an int in Python, is rejected."""
     if type(value) is not int or not 0 <= value <= NEWEST:
         raise Unreadable(member, "must be an integer id")
     return value
@@ -109,15 +109,15 @@ def read_remind_dates(value: object, zone: ZoneInfo) -> list[datetime]:
     for index, item in enumerate(value):
         if not isinstance(item, dict):
             raise Unreadable("remindDates", "must be an array of objects")
-        moments.append(read_wall_time(item, "date", "time", zone, prefix=f"remindDates[{index}]."))
+        moments.append(read_local_time(item, "date", "time", zone, prefix=f"remindDates[{index}]."))
     return moments
 
 
-def read_wall_time(
+def read_local_time(
     given: dict[str, Any], date_member: str, time_member: str, zone: ZoneInfo, prefix: str = ""
 ) -> datetime:
-    """A wall time in the service zone. One that a clock change skips does not exist; one that it repeats is
-    the first of the two."""
+    """A local time in the service zone. A time skipped by a clock change is rejected; a repeated time
+    means its first occurrence."""
     date_text, time_text = given[date_member], given[time_member]
     date = DATE.fullmatch(date_text) if isinstance(date_text, str) else None
     time = TIME.fullmatch(time_text) if isinstance(time_text, str) else None
@@ -135,6 +135,6 @@ def read_wall_time(
         moment = local.astimezone(UTC)
     except (ValueError, OverflowError):
         raise Unreadable(prefix + time_member, "is no time of the day") from None
-    if moment.astimezone(zone) != local:  # in one zone wall times are compared, whatever moments they are
+    if moment.astimezone(zone) != local:  # equal zones compare local times
         raise Unreadable(prefix + time_member, "is skipped by a clock change on that day")
     return moment

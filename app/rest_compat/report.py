@@ -1,4 +1,4 @@
-"""May the legacy paths be switched off? What was counted of each, and a sentence that says so."""
+"""Usage report of the legacy paths: counts and a verdict on whether each can be switched off."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ MOST_NAMED = 3  # of the applications in a verdict
 class State(StrEnum):
     UNUSED = "UNUSED"
     USED = "USED"
-    NOT_KNOWN = "NOT_KNOWN"  # nobody called, but it was not counted for long enough
+    NOT_KNOWN = "NOT_KNOWN"  # no calls, but counted for too short a time
 
 
 @dataclass(frozen=True)
 class Line:
-    """What an application did on a path in one role."""
+    """Calls of one application on one path in one role."""
 
     application: str
     role: str
     requests: int
-    before: int | None  # in as many days before; None where those were not all counted
+    before: int | None  # in the preceding period; None if not fully counted
     last_use: datetime
 
     @property
@@ -41,7 +41,7 @@ class OfPath:
     path: str
     state: State
     verdict: str
-    last_use: datetime | None  # by anybody who was let in, whenever that was
+    last_use: datetime | None  # by an authenticated caller, at any time
     lines: list[Line]  # the busiest first
     refused: int  # requests without a valid token or an account
 
@@ -51,19 +51,19 @@ class Report:
     moment: datetime
     days: int
     first_day: str
-    since: datetime | None  # from when on calls are counted
-    counted_days: int  # of these
+    since: datetime | None  # start of counting
+    counted_days: int  # days in the period with counts
     paths: list[OfPath]
 
     @property
     def state(self) -> State:
-        """Of all paths together."""
+        """The worst state of all paths."""
         states = {path.state for path in self.paths}
         return next(each for each in (State.USED, State.NOT_KNOWN, State.UNUSED) if each in states)
 
 
 def first_day_of(now: datetime, days: int) -> str:
-    """Of that many days, of which this is the last."""
+    """First day of the period of `days` days that ends today."""
     return day_of(now - timedelta(days=days - 1))
 
 
@@ -71,8 +71,8 @@ def report_of(known: Known, now: datetime, days: int) -> Report:
     first_day, day_before = first_day_of(now, days), first_day_of(now, 2 * days)
     since = known.days[0][1] if known.days else None
     on = [day for day, _ in known.days if day >= first_day]
-    missed = days - 1 - len(set(on) - {day_of(now)})  # today is still to come to its end
-    # The day on which counting began was not counted whole.
+    missed = days - 1 - len(set(on) - {day_of(now)})  # today has not ended
+    # The day on which counting began was counted only in part.
     has_all = since is not None and day_of(since) < first_day and missed == 0
     has_before = since is not None and day_of(since) < day_before
     counting = Counting(since, first_day, days, missed, now)
@@ -86,10 +86,10 @@ def report_of(known: Known, now: datetime, days: int) -> Report:
         last_use = max(uses, default=None)
         refused = sum(one.requests for one in recent if one.role == NOBODY)
         state = State.USED if lines else State.UNUSED if has_all else State.NOT_KNOWN
-        said = verdict_of(state, lines, last_use, counting)
+        verdict = verdict_of(state, lines, last_use, counting)
         if refused:
-            said += f" ({refused:,} refused, without a valid token or an account)"
-        return OfPath(path, state, said, last_use, lines, refused)
+            verdict += f" ({refused:,} refused, without a valid token or an account)"
+        return OfPath(path, state, verdict, last_use, lines, refused)
 
     return Report(now, days, first_day, since, len(on), [of_path(path) for path in PATHS])
 
@@ -109,7 +109,7 @@ def lines_of(recent: list[Counted], earlier: list[Counted], has_before: bool) ->
 
 @dataclass(frozen=True)
 class Counting:
-    """Since when, and how much of the days that are asked about."""
+    """How much of the period was counted."""
 
     since: datetime | None
     first_day: str
@@ -127,15 +127,13 @@ def verdict_of(state: State, lines: list[Line], last_use: datetime | None, count
         return "not known: calls have not been counted yet"
     if state is State.NOT_KNOWN and day_of(since) >= counting.first_day:
         so_far, again = counted(days_between(since, now), "day"), since + timedelta(days=counting.days)
-        return (
-            f"not known: nobody has called it, but it is counted for {so_far}; ask again on {day_of(again)}"
-        )
+        return f"not known: no calls, but counted only for {so_far}; check again on {day_of(again)}"
     if state is State.NOT_KNOWN:
         missed = f"{counting.missed} of these days"
-        return f"not known: nobody has called it, but on {missed} the service did not run"
+        return f"not known: no calls, but on {missed} the service did not run"
     if last_use is None:
-        return f"nobody has called it since counting began, {counted(days_between(since, now), 'day')} ago"
-    return f"nobody has called it for {counted(days_between(last_use, now), 'day')}"
+        return f"no calls since counting began, {counted(days_between(since, now), 'day')} ago"
+    return f"no calls for {counted(days_between(last_use, now), 'day')}"
 
 
 def named(lines: list[Line], applications: list[str]) -> str:

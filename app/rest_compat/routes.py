@@ -1,4 +1,4 @@
-"""The four legacy paths: each reads its request, runs its document for the viewer, shapes the answer."""
+"""The four legacy paths. Each handler reads its request, runs its GraphQL document and writes the body."""
 
 import logging
 import re
@@ -24,7 +24,7 @@ from app.db.reader.selection import NEWEST
 from app.db.tables import Contract, TimeState
 from app.http import paths
 from app.http.errors import OVERLOADED
-from app.http.idempotency import HEADER, answer_once, once_for, read_key
+from app.http.idempotency import HEADER, idempotency_for, read_key, run_once
 from app.http.messages import (
     ENCODED,
     Reply,
@@ -34,10 +34,10 @@ from app.http.messages import (
     request_id_of,
     send_reply,
 )
-from app.rest_compat import shapes
+from app.rest_compat import bodies
+from app.rest_compat.deprecation import Headers
 from app.rest_compat.errors import LegacyError, error_reply, refusal
 from app.rest_compat.homework import read_homework
-from app.rest_compat.leaving import Headers
 from app.rest_compat.usage import Usage
 from app.schema.errors import INTERNAL, code_of
 from app.schema.schema import Schema
@@ -58,7 +58,7 @@ MOST_DIGITS = 18
 NOTHING = [""]
 TIME_STATES = frozenset(state.value for state in TimeState)
 
-# As the audit trail names them, on both contracts.
+# Operation names in the audit log, the same for both contracts.
 OPERATIONS = {
     paths.LIST_CLIENT_SESSIONS: "sessions",
     paths.LIST_CAREGIVER_ASSIGNMENTS: "assignments",
@@ -67,10 +67,10 @@ OPERATIONS = {
 }
 
 logger = logging.getLogger("care.legacy")
-Said = dict[str, Any] | Reply
-Handler = Callable[[Scope, Receive], Awaitable[Said]]
+Body = dict[str, Any] | Reply
+Handler = Callable[[Scope, Receive], Awaitable[Body]]
 Handlers = Mapping[str, Handler]
-Asked = Mapping[str, list[str]]  # the query string: what stands under each name
+Parameters = Mapping[str, list[str]]  # of the query string
 
 
 def build_legacy(
@@ -78,38 +78,38 @@ def build_legacy(
     zone: ZoneInfo,
     repeats_within: timedelta | None,
     longest_body: int,
-    farewell: Headers = (),
+    deprecation_headers: Headers = (),
 ) -> ASGIApp:
-    walls = shapes.WallTimes(zone)
-    running: set[KeyScope] = set()  # the keys of requests that are being carried out
+    local_times = bodies.LocalTimes(zone)
+    running: set[KeyScope] = set()  # idempotency keys of requests in progress
     for document in (CLIENT_SESSIONS, CAREGIVER_ASSIGNMENTS, CAREGIVER_ASSIGNMENT, ASSIGN_HOMEWORK):
         schema.pin(document)
 
     async def list_client_sessions(scope: Scope, receive: Receive) -> dict[str, Any]:
-        ctx = await enter(scope, Role.CLIENT, paths.LIST_CLIENT_SESSIONS)
-        return await list_page(ctx, scope, CLIENT_SESSIONS, "sessions", shapes.session)
+        ctx = await authenticate(scope, Role.CLIENT, paths.LIST_CLIENT_SESSIONS)
+        return await list_page(ctx, scope, CLIENT_SESSIONS, "sessions", bodies.session)
 
     async def list_caregiver_assignments(scope: Scope, receive: Receive) -> dict[str, Any]:
-        ctx = await enter(scope, Role.CAREGIVER, paths.LIST_CAREGIVER_ASSIGNMENTS)
-        return await list_page(ctx, scope, CAREGIVER_ASSIGNMENTS, "assignments", shapes.assignment)
+        ctx = await authenticate(scope, Role.CAREGIVER, paths.LIST_CAREGIVER_ASSIGNMENTS)
+        return await list_page(ctx, scope, CAREGIVER_ASSIGNMENTS, "assignments", bodies.assignment)
 
     async def get_caregiver_assignment(scope: Scope, receive: Receive) -> dict[str, Any]:
-        ctx = await enter(scope, Role.CAREGIVER, paths.GET_CAREGIVER_ASSIGNMENT)
+        ctx = await authenticate(scope, Role.CAREGIVER, paths.GET_CAREGIVER_ASSIGNMENT)
         data = await run(ctx, CAREGIVER_ASSIGNMENT, {"id": read_path_id(last_part(scope))})
-        return shapes.assignment(data["assignment"], walls)
+        return bodies.assignment(data["assignment"], local_times)
 
-    async def assign_homework(scope: Scope, receive: Receive) -> Said:
-        ctx = await enter(scope, Role.CAREGIVER, paths.ASSIGN_HOMEWORK)
+    async def assign_homework(scope: Scope, receive: Receive) -> Body:
+        ctx = await authenticate(scope, Role.CAREGIVER, paths.ASSIGN_HOMEWORK)
         body = await read_json_body(Request(scope, receive), longest_body)
         if header(scope, HEADER) is None:
             return await assign(replace(ctx, repeats_within=repeats_within) if repeats_within else ctx, body)
         target = (scope["method"].encode(), scope["path"].encode())
-        once = once_for(ctx, "legacy", read_key(scope), *target, body)
+        once = idempotency_for(ctx, "legacy", read_key(scope), *target, body)
 
         async def assign_once(ctx: Context) -> tuple[Reply, bool]:
             return Reply(orjson.dumps(await assign(ctx, body))), True
 
-        return await answer_once(running, ctx, once, assign_once)
+        return await run_once(running, ctx, once, assign_once)
 
     async def assign(ctx: Context, body: bytes) -> dict[str, Any]:
         homework = read_homework(body, zone)
@@ -119,16 +119,16 @@ def build_legacy(
         return {"message": payload["message"]}
 
     async def list_page(
-        ctx: Context, scope: Scope, document: str, field: str, shape: shapes.Shape
+        ctx: Context, scope: Scope, document: str, field: str, body: bodies.Body
     ) -> dict[str, Any]:
-        asked = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        state = read_time_state(asked)
-        number, size = read_page(asked)
-        # A page behind what a GraphQL Int holds is past the end of any list.
+        parameters = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        state = read_time_state(parameters)
+        number, size = read_page(parameters)
+        # GraphQL Int is limited; a larger offset is past the end of any list.
         offset = min(number * size, LARGEST_INT)
-        found = (await run(ctx, document, {"timeState": state, "first": size, "offset": offset}))[field]
-        content = [shape(node, walls) for node in found["nodes"]]
-        return shapes.page(content, found["totalCount"], number, size)
+        page = (await run(ctx, document, {"timeState": state, "first": size, "offset": offset}))[field]
+        content = [body(node, local_times) for node in page["nodes"]]
+        return bodies.page(content, page["totalCount"], number, size)
 
     async def run(ctx: Context, document: str, variables: dict[str, Any]) -> dict[str, Any]:
         result = await schema.execute(document, variables, context_value=ctx)
@@ -155,23 +155,23 @@ def build_legacy(
             methods = assignment
         else:
             methods = {}
-        reply = await answer(scope, receive, methods)
-        if farewell and methods:
-            reply = reply._replace(headers=(*reply.headers, *farewell))
+        reply = await respond(scope, receive, methods)
+        if deprecation_headers and methods:
+            reply = reply._replace(headers=(*reply.headers, *deprecation_headers))
         await send_reply(scope, send, reply, request_id)
 
     return legacy
 
 
-async def answer(scope: Scope, receive: Receive, methods: Handlers) -> Reply:
-    """What a handler says as a reply, and its refusal as the one error body."""
+async def respond(scope: Scope, receive: Receive, methods: Handlers) -> Reply:
+    """Runs the handler and maps every error to a reply."""
     try:
         handler = choose(methods, scope["method"])
-        said = await handler(scope, receive)
-        return said if isinstance(said, Reply) else Reply(orjson.dumps(said))
+        body = await handler(scope, receive)
+        return body if isinstance(body, Reply) else Reply(orjson.dumps(body))
     except LegacyError as error:
         return error_reply(scope, error)
-    except KeyInUse as error:  # the one code with two statuses
+    except KeyInUse as error:  # its code has two statuses
         return error_reply(scope, LegacyError(409, error.message))
     except CareError as error:
         return error_reply(scope, refusal(error.code, error.message))
@@ -179,7 +179,7 @@ async def answer(scope: Scope, receive: Receive, methods: Handlers) -> Reply:
         logger.error("request %s: %s (%s)", scope["state"]["request_id"], fault, fault.__cause__)
         return error_reply(scope, refusal(OVERLOADED, str(fault)))
     except ClientDisconnect:
-        return error_reply(scope, LegacyError(400, "the body did not arrive"))  # read by nobody
+        return error_reply(scope, LegacyError(400, "the body did not arrive"))  # never delivered
     except Exception:
         logger.exception("fault in request %s", scope["state"]["request_id"])
         return error_reply(scope, refusal(INTERNAL, "Internal error"))
@@ -196,31 +196,31 @@ def choose(methods: Handlers, method: str) -> Handler:
 
 
 def has_encoded_slash(scope: Scope) -> bool:
-    """`%2F` is part of a segment (RFC 3986, section 2.2). The decoded path no longer shows it."""
+    """`%2F` is part of a segment (RFC 3986, section 2.2), which the decoded path does not show."""
     return b"%2f" in scope.get("raw_path", b"").lower()
 
 
-async def enter(scope: Scope, role: Role, path: str) -> Context:
-    """Lets the request in, and counts it whether or not it may."""
+async def authenticate(scope: Scope, role: Role, path: str) -> Context:
+    """Authenticates the viewer, counts the request and checks the role."""
     state = scope["state"]
     authenticator: Authenticator = state["authenticator"]
     usage: Usage = state["usage"]
     try:
         ctx = await authenticator.open(header(scope, b"authorization"), state["request_id"], Contract.LEGACY)
     except CareError:
-        usage.note_stranger(path, authenticator.clock())
+        usage.note_anonymous(path, authenticator.clock())
         raise
     usage.note(path, ctx, scope)
     state["allowance"] = ctx.allowance
     try:
         ctx.signed_in_as(role)
     except NotAllowed as refusal:
-        raise await ctx.refused(OPERATIONS[path], refusal, named_in(scope)) from None
+        raise await ctx.refused(OPERATIONS[path], refusal, ids_in(scope)) from None
     return ctx
 
 
-def named_in(scope: Scope) -> dict[str, list[int]]:
-    """The id that the path names, if it names one."""
+def ids_in(scope: Scope) -> dict[str, list[int]]:
+    """The id in the path, if any."""
     text = last_part(scope)
     return {ASSIGNMENTS: [int(text)]} if PATH_ID.fullmatch(text) and int(text) <= NEWEST else {}
 
@@ -229,24 +229,24 @@ def last_part(scope: Scope) -> str:
     return str(scope["path"]).rpartition("/")[2]
 
 
-def read_time_state(asked: Asked) -> str:
-    given = asked.get("time-state", [])
+def read_time_state(parameters: Parameters) -> str:
+    given = parameters.get("time-state", [])
     if len(given) != 1 or given[0] not in TIME_STATES:
         raise Unreadable("time-state", "must be one of RUNNING, FUTURE, COMPLETED")
     return given[0]
 
 
-def read_page(asked: Asked) -> tuple[int, int]:
-    """Page and size, as said last; what cannot be used falls back to the documented call."""
-    number = read_count(asked.get("page", NOTHING)[-1], 0)
-    size = read_count(asked.get("size", NOTHING)[-1], PAGE_SIZE)
+def read_page(parameters: Parameters) -> tuple[int, int]:
+    """Page and size. The last of repeated values counts; invalid values mean the defaults."""
+    number = read_count(parameters.get("page", NOTHING)[-1], 0)
+    size = read_count(parameters.get("size", NOTHING)[-1], PAGE_SIZE)
     return max(number, 0), min(max(size, 1), LARGEST_PAGE)
 
 
 def read_count(text: str, default: int) -> int:
     if not COUNT.fullmatch(text):
         return default
-    return int(text[:MOST_DIGITS])  # of more digits only that they are many counts
+    return int(text[:MOST_DIGITS])  # more digits make no difference after clamping
 
 
 def read_path_id(text: str) -> str:
@@ -256,7 +256,7 @@ def read_path_id(text: str) -> str:
 
 
 async def read_json_body(request: Request, most: int) -> bytes:
-    """The body: refused when it is too long, without being read whole, or when it says it is no JSON."""
+    """Rejects a body that is too long, not declared as JSON or compressed."""
     body = await read_body(request, most)
     if body is None:
         raise LegacyError(413, f"the body may have at most {most} bytes")

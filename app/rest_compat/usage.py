@@ -1,7 +1,7 @@
-"""Counts who calls the legacy paths: in memory while they are asked, in the database every few seconds.
+"""Counts calls of the legacy paths per application: in memory, and written to the database every few seconds.
 
-An application is the software that asks: its token names it, or else the first word of its User-Agent. What
-people do with it is not counted, and text that strangers send is not kept.
+The application is named by the token, or else by the first word of the User-Agent. Text from unauthenticated
+requests is not stored.
 """
 
 import asyncio
@@ -22,9 +22,9 @@ from app.server.background import keep_running, wait_for
 
 logger = logging.getLogger("care.legacy")
 
-PAUSE_SECONDS = 5.0  # what a process that is killed forgets at most
-END_SECONDS = 2.0  # for what is left when the process is told to stop
-MOST_APPLICATIONS = 100  # that a process tells apart on one day
+PAUSE_SECONDS = 5.0  # maximum loss when a process is killed
+END_SECONDS = 2.0  # for the last write at shutdown
+MOST_APPLICATIONS = 100  # per process and day; more are counted as OTHER
 KEPT_DAYS = timedelta(days=400)
 OTHER, UNKNOWN = "other", "unknown"
 AGENT = re.compile(r"[A-Za-z0-9._-]{1,64}(?![^/ (;])")  # the first word, without its version
@@ -32,14 +32,14 @@ AGENT = re.compile(r"[A-Za-z0-9._-]{1,64}(?![^/ (;])")  # the first word, withou
 
 @dataclass(slots=True)
 class Calls:
-    """Of one application, in one role, on one path, since they were last written."""
+    """Unwritten calls of one application, in one role, on one path."""
 
     requests: int
     last: datetime
 
 
 class Usage:
-    """What a process has counted and not yet written."""
+    """The counts of this process that are not yet written."""
 
     def __init__(self) -> None:
         self.calls: dict[tuple[str, str, str], Calls] = {}
@@ -47,12 +47,12 @@ class Usage:
 
     def note(self, path: str, ctx: Context, scope: Scope) -> None:
         if ctx.viewer is None:
-            self.note_stranger(path, ctx.now)
+            self.note_anonymous(path, ctx.now)
         else:
             self.add(path, ctx.viewer.role, ctx.application or name_of(header(scope, b"user-agent")), ctx.now)
 
-    def note_stranger(self, path: str, now: datetime) -> None:
-        """Of whoever is not let in only that they asked: their words are a stranger's."""
+    def note_anonymous(self, path: str, now: datetime) -> None:
+        """Counts a request without a valid token, without its User-Agent."""
         self.add(path, NOBODY, UNKNOWN, now)
 
     def add(self, path: str, role: str, application: str, now: datetime) -> None:
@@ -78,10 +78,10 @@ class Usage:
         ]
 
     def take_back(self, counted: list[Counted]) -> None:
-        for one in counted:
-            key = (one.path, one.role, one.application)
-            calls = self.calls.setdefault(key, Calls(0, one.last_date))
-            calls.requests += one.requests
+        for each in counted:
+            key = (each.path, each.role, each.application)
+            calls = self.calls.setdefault(key, Calls(0, each.last_date))
+            calls.requests += each.requests
 
 
 def name_of(agent: str | None) -> str:
@@ -89,8 +89,8 @@ def name_of(agent: str | None) -> str:
     return word[0] if word else UNKNOWN
 
 
-class Keeper:
-    """Writes what was counted, and that somebody looked on this day."""
+class UsageWriter:
+    """Writes the counts, and a record for every day on which calls were counted."""
 
     def __init__(self, db: Database, usage: Usage, clock: Callable[[], datetime]) -> None:
         self.db = db
@@ -100,7 +100,7 @@ class Keeper:
         self.day = ""
         self.is_failing = False
 
-    async def keep(self) -> None:
+    async def write(self) -> None:
         counted = self.usage.take()
         try:
             if counted:
@@ -109,12 +109,12 @@ class Keeper:
             await self.begin_day()
             self.is_failing = False
         except Exception as fault:
-            self.tell(fault)
+            self.log(fault)
         finally:
-            self.usage.take_back(counted)  # for the next time, which may be luckier
+            self.usage.take_back(counted)  # retried with the next write
 
-    def tell(self, fault: Exception) -> None:
-        """Once, however often it fails."""
+    def log(self, fault: Exception) -> None:
+        """Logs the first of consecutive failures."""
         if self.is_failing:
             return
         self.is_failing = True
@@ -130,17 +130,17 @@ class Keeper:
         since = now if self.day else self.began
         await self.db.write(beginning_day(day_of(now), since, day_of(now - KEPT_DAYS)))
         self.day = day_of(now)
-        self.usage.applications.clear()  # what was a crowd yesterday may be few today
+        self.usage.applications.clear()  # the limit counts per day
 
 
 @asynccontextmanager
-async def keeping(
+async def write_usage(
     db: Database, usage: Usage, clock: Callable[[], datetime], pause: float = PAUSE_SECONDS
 ) -> AsyncIterator[None]:
-    """Writes beside what the block does, and what is left at its end."""
+    """Writes periodically while the block runs, and a last time at its end."""
     stop = asyncio.Event()
-    keeper = Keeper(db, usage, clock)
-    work = asyncio.create_task(keep_on(keeper, stop, pause))
+    writer = UsageWriter(db, usage, clock)
+    work = asyncio.create_task(write_until(writer, stop, pause))
     try:
         yield
     finally:
@@ -148,17 +148,17 @@ async def keeping(
         await work
 
 
-async def keep_on(keeper: Keeper, stop: asyncio.Event, pause: float) -> None:
-    async def keep_repeatedly() -> None:
+async def write_until(writer: UsageWriter, stop: asyncio.Event, pause: float) -> None:
+    async def write_repeatedly() -> None:
         while not stop.is_set():
             await wait_for(stop, pause)
             if not stop.is_set():
-                await keeper.keep()
+                await writer.write()
 
     try:
-        await keep_running("the count of legacy calls", keep_repeatedly, pause, stop)
+        await keep_running("the count of legacy calls", write_repeatedly, pause, stop)
     finally:
-        if keeper.usage.calls:
+        if writer.usage.calls:
             with suppress(TimeoutError):
                 async with asyncio.timeout(END_SECONDS):
-                    await keeper.keep()
+                    await writer.write()

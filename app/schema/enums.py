@@ -1,125 +1,125 @@
-"""What enums and their values mean: they are declared where the rules are, which know no GraphQL."""
+"""Descriptions of the enums, which are declared in `care` and `db` without GraphQL."""
 
 from graphql import GraphQLEnumType, GraphQLSchema
 
-MEANINGS: dict[str, tuple[str, dict[str, str]]] = {
+DESCRIPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     "AssignmentChangeKind": (
-        "What happened to an assignment.",
+        "A change to an assignment.",
         {
-            "ASSIGNED": "It was assigned.",
-            "EXTENDED": "It got a later end.",
-            "REMINDERS_SET": "Its reminders were changed.",
-            "WITHDRAWN": "It was taken back, and is gone.",
-            "DRAFT_SAVED": "The client saved a draft; told to the client alone.",
+            "ASSIGNED": "Assigned to the client.",
+            "EXTENDED": "The end date was moved to a later moment.",
+            "REMINDERS_SET": "The reminders were replaced.",
+            "WITHDRAWN": "Withdrawn by the caregiver; the assignment no longer exists.",
+            "DRAFT_SAVED": "The client saved a draft. Only the client receives this event.",
             "SUBMITTED": "The client submitted answers.",
-            "REOPENED": "It is to be answered once more.",
-            "FEEDBACK_GIVEN": "The caregiver responded, or mended the response.",
+            "REOPENED": "Reopened for another attempt.",
+            "FEEDBACK_GIVEN": "The caregiver gave or edited feedback.",
         },
     ),
     "AssignmentOrder": (
-        "The order of a list of assignments.",
+        "Sort order of assignments.",
         {
-            "NEWEST": "The assignment that was assigned last comes first.",
-            "DUE_SOONEST": "Pending ones by their end date, the earliest first, overdue ones included; then"
-            " pending ones without an end date; then submitted ones. Ties are in the order of assigning.",
+            "NEWEST": "Most recently assigned first.",
+            "DUE_SOONEST": "Pending assignments by end date, earliest first and overdue ones included; then"
+            " pending assignments without an end date; then submitted ones. Ties: first assigned first.",
         },
     ),
     "AssignmentStatus": (
-        "Whether the present attempt at an assignment is submitted.",
+        "Status of the current attempt.",
         {"PENDING": "Not submitted yet.", "COMPLETE": "Submitted."},
     ),
     "AuditActor": (
-        "In which role somebody acted.",
+        "Role of the person who performed an action.",
         {
-            "CAREGIVER": "As a caregiver.",
-            "CLIENT": "As a client.",
-            "OPERATOR": "By a command of whoever runs the service.",
+            "CAREGIVER": "A caregiver.",
+            "CLIENT": "A client.",
+            "OPERATOR": "An operator of the service, by command line.",
         },
     ),
     "Contract": (
-        "By which door somebody came in.",
+        "Interface through which a request was received.",
         {
-            "GRAPHQL": "By GraphQL.",
-            "LEGACY": "By one of the legacy paths.",
-            "COMMAND": "By the command line.",
+            "GRAPHQL": "The GraphQL API.",
+            "LEGACY": "A legacy path.",
+            "COMMAND": "The command line.",
         },
     ),
     "DataFormat": (
-        "In which form everything that is held of a client is written out.",
-        {"JSON": "One JSON document, with all there is.", "CSV": "A table with one row per answer."},
+        "Format of a data export.",
+        {"JSON": "One JSON document with all data.", "CSV": "CSV with one row per answer."},
     ),
     "FeedbackStatus": (
-        "Whether the caregiver responded to the present attempt at an assignment.",
-        {"WAITING": "Not yet.", "SUBMITTED": "They did."},
+        "Whether the current attempt has feedback.",
+        {"WAITING": "No feedback yet.", "SUBMITTED": "Feedback was given."},
     ),
     "LatenessState": (
-        "How an assignment stands to its end date.",
+        "State of an assignment relative to its end date.",
         {
-            "ON_TIME": "Submitted by its end date, or pending and not yet at it, or without one.",
-            "LATE": "Submitted after its end date.",
-            "OVERDUE": "Pending after its end date.",
+            "ON_TIME": "Submitted by the end date; or pending before the end date; or without an end date.",
+            "LATE": "Submitted after the end date.",
+            "OVERDUE": "Pending after the end date.",
         },
     ),
     "QuestionKind": (
-        "What an answer to a question looks like.",
+        "Type of a question, which determines the format of its answers.",
         {
             "TEXT": "Any text.",
             "YES_NO": "`true` or `false`.",
-            "NUMBER": "A number such as 7 or 7.5.",
+            "NUMBER": "A number, such as 7 or 7.5.",
             "SINGLE_CHOICE": "One of the options.",
-            "MULTIPLE_CHOICE": "Any of the options, one per line.",
+            "MULTIPLE_CHOICE": "Any number of the options, one per line.",
             "SCALE": "One of the options, which are the steps of a scale.",
         },
     ),
     "ReminderState": (
-        "What became of a reminder.",
+        "State of a reminder.",
         {
-            "SCHEDULED": "Its moment is still to come.",
-            "SENT": "Its moment came, and it was told.",
-            "SKIPPED": "Nobody is reminded: it was past when it was set, or there was nothing left to do.",
+            "SCHEDULED": "Due in the future.",
+            "SENT": "Due, and the notification was sent.",
+            "SKIPPED": "Not sent: it was in the past when set, or there was nothing left to answer.",
         },
     ),
     "Role": (
-        "As what somebody uses the service.",
+        "Role of a user.",
         {"CAREGIVER": "Gives care.", "CLIENT": "Receives care."},
     ),
     "SaveType": (
-        "How an answer set came to be.",
+        "Kind of an answer set.",
         {
-            "FINAL": "It was submitted.",
-            "DRAFT": "A draft that the client saved.",
-            "AUTO_SAVE": "A draft that the client's device saved by itself.",
+            "FINAL": "A submission.",
+            "DRAFT": "A draft saved by the client.",
+            "AUTO_SAVE": "A draft saved automatically by the client's device.",
         },
     ),
     "SessionOrder": (
-        "The order of a list of sessions.",
+        "Sort order of sessions.",
         {
-            "NEWEST": "The session that was opened last comes first.",
-            "STARTS_SOONEST": "By start date, the earliest first; ties are in the order of opening.",
+            "NEWEST": "Most recently created first.",
+            "STARTS_SOONEST": "By start date, earliest first. Ties: first created first.",
         },
     ),
     "TimeState": (
-        "Where a session stands, at the moment of the request.",
+        "State of a session at the time of the request.",
         {"FUTURE": "Not started.", "RUNNING": "Started and not closed.", "COMPLETED": "Closed."},
     ),
     "UserErrorCode": (
-        "Why a mutation changed nothing. Clients should handle values that they do not know.",
+        "Reason why a mutation was rejected. Clients should handle unknown values.",
         {
-            "INCOMPLETE": "Something required is missing, null, blank or an empty list.",
-            "UNREADABLE": "A value is of the wrong kind or out of bounds.",
-            "NOT_FOUND": "What an id names does not exist, or is not the viewer's.",
-            "NOT_RUNNING": "The session is closed, or not running where it must be.",
-            "WRONG_STATE": "The object does not allow this now, such as an assignment that is submitted.",
-            "DRAFT_CONFLICT": "The draft was saved after `revision`; the payload has the stored draft.",
+            "INCOMPLETE": "A required value is missing, null, blank or an empty list.",
+            "UNREADABLE": "A value has the wrong format or is out of range.",
+            "NOT_FOUND": "The object does not exist or the viewer cannot access it.",
+            "NOT_RUNNING": "The session is closed, or it is not running as required.",
+            "WRONG_STATE": "The object's state does not allow the change, such as a submitted assignment.",
+            "DRAFT_CONFLICT": "The draft was saved after `revision`. The payload contains the stored draft.",
         },
     ),
 }
 
 
-def say_meanings(schema: GraphQLSchema) -> None:
-    """Writes its meaning on every enum and every value; one without a meaning is a mistake of ours."""
+def describe_enums(schema: GraphQLSchema) -> None:
+    """Raises KeyError for an enum or a value without a description."""
     for kind in schema.type_map.values():
         if isinstance(kind, GraphQLEnumType) and not kind.name.startswith("__"):
-            kind.description, values = MEANINGS[kind.name]
+            kind.description, values = DESCRIPTIONS[kind.name]
             for name, value in kind.values.items():
                 value.description = values[name]

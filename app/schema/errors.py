@@ -1,4 +1,4 @@
-"""How refusals and faults are said in GraphQL: in a payload's userErrors, or at the top level with a code."""
+"""GraphQL errors: `userErrors` of payloads, and top-level errors with a code."""
 
 import re
 from typing import Any
@@ -15,7 +15,7 @@ from app.http.errors import OVERLOADED, request_error
 from app.schema.types.node import global_id
 from app.telemetry import counters
 
-# Where graphql-core 3.3 goes on to quote what it was given, and where it quotes it in between.
+# The places where messages of graphql-core 3.3 quote the input.
 QUOTES = re.compile(
     r"[,;] found: .*|(?<!invalid value)(?<= value): .*|(?<=String) ['\"].*|(?<=\?) Found: .*", re.DOTALL
 )
@@ -25,22 +25,22 @@ INTERNAL = "INTERNAL"
 TOO_COSTLY = "TOO_COSTLY"
 
 
-TO_MEND = "Why nothing was changed; empty when it was."
+USER_ERRORS = "Errors that rejected the mutation; empty on success."
 
 
 @strawberry.type(description="A correctable problem with the input.")
 class UserError:
-    code: UserErrorCode = strawberry.field(description="What kind of refusal.")
+    code: UserErrorCode = strawberry.field(description="Reason for the rejection.")
     field: list[str] | None = strawberry.field(
-        description="Path of the member of `input`; of an answer it is `answers` and the id of the question."
+        description="Path of the invalid field in `input`; for an answer, `answers` and the question id."
     )
     message: str = strawberry.field(
-        description="A fixed phrase for developers, which repeats nothing of the input. Show people your own."
+        description="A fixed message for developers, without input values. Show users your own text."
     )
 
 
 def user_errors(refusal: Refused) -> list[UserError]:
-    """One entry per member, so that a form can show each where it belongs."""
+    """One error per field, so that a form can show each next to its field."""
     if isinstance(refusal, WrongAnswers):
         return [
             UserError(code=one.code, field=path_of_answer(one), message=one.message) for one in refusal.wrong
@@ -54,14 +54,14 @@ def user_errors(refusal: Refused) -> list[UserError]:
 
 
 def path_of_answer(wrong: WrongAnswer) -> list[str]:
-    """The question, rather than the place in the list: one that is left out has none."""
+    """Names the question instead of the list index, as a missing answer has no index."""
     if wrong.question_id is None:
         return ["answers"]
     return ["answers", global_id(Question.__name__, wrong.question_id)]
 
 
 def code_of(error: GraphQLError) -> str:
-    """The code of an error: ours, GraphQL's own, or INTERNAL for what nobody expected."""
+    """The code of a rule, of GraphQL itself, or INTERNAL for unexpected exceptions."""
     if isinstance(error, TooCostly):
         return TOO_COSTLY
     original = error.original_error
@@ -75,38 +75,38 @@ def code_of(error: GraphQLError) -> str:
 
 
 def is_unreadable_literal(error: GraphQLError) -> bool:
-    """A scalar refused a value written in the document: validation found it, before there was a path."""
+    """Whether a scalar rejected a literal in the document during validation."""
     return isinstance(error.original_error, ValueError) and error.path is None and bool(error.nodes)
 
 
-def formatted(error: GraphQLError, request_id: str) -> dict[str, Any]:
-    """An error as the response says it; of a fault it tells nothing but where to look it up."""
+def format_error(error: GraphQLError, request_id: str) -> dict[str, Any]:
+    """An error for the response. An internal error has only its request id, which the log has too."""
     code = code_of(error)
     counters.codes[code] += 1
     if isinstance(error, TooCostly):
         counters.limits[error.what] += 1
-    said: dict[str, Any] = dict(error.formatted)
-    said["message"] = "Internal error" if code == INTERNAL else without_input(error.message)
-    said["extensions"] = {"code": code, "requestId": request_id}
-    return said
+    body: dict[str, Any] = dict(error.formatted)
+    body["message"] = "Internal error" if code == INTERNAL else without_input(error.message)
+    body["extensions"] = {"code": code, "requestId": request_id}
+    return body
 
 
 def without_input(message: str) -> str:
-    """Clients hand messages on, to logs of their own: what somebody wrote must not go with them."""
+    """Removes quoted input, as clients may log messages."""
     quoting = QUOTES.search(cut := QUOTE_BEFORE.sub("", message, count=1))
     if quoting is None:
         return cut
     return cut[: quoting.start()] + ("" if quoting[0].startswith(" Found") else ".")
 
 
-def as_response(result: ExecutionResult, request_id: str) -> dict[str, Any]:
+def response_body(result: ExecutionResult, request_id: str) -> dict[str, Any]:
     response: dict[str, Any] = {"data": result.data}
     if result.errors:
-        response["errors"] = [formatted(error, request_id) for error in result.errors]
+        response["errors"] = [format_error(error, request_id) for error in result.errors]
     if result.extensions:
         response["extensions"] = result.extensions
     return response
 
 
-def refusal_at_the_door(refusal: CareError, request_id: str) -> dict[str, Any]:
+def rejection_body(refusal: CareError, request_id: str) -> dict[str, Any]:
     return request_error(refusal.message, refusal.code, request_id)

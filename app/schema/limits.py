@@ -1,4 +1,4 @@
-"""How much may be asked at once: the limits of documents, and what is told of them (docs/limits.md)."""
+"""Limits of GraphQL operations (docs/limits.md)."""
 
 from app.engine.limits import Limits
 from app.engine.schema import EngineOptions
@@ -32,5 +32,5 @@ def engine_options_of(settings: Settings) -> EngineOptions:
         limits=limits,
         introspection=settings.introspects,
         suggestions=settings.in_development,
-        tells_cost=settings.in_development,
+        reports_cost=settings.in_development,
     )

@@ -1,4 +1,4 @@
-"""The changes: a table of contents, one field each."""
+"""The mutations, one field each. Each resolver reads its input and calls one function of `care`."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -45,15 +45,15 @@ from app.schema.inputs.sessions import (
     UpdateSessionInput,
     UpdateSessionPayload,
 )
-from app.schema.selection import Info, wanted_under
+from app.schema.selection import Info, selected_member
 from app.schema.types.node import read_id
 
 ASSIGNED = "The assignments were added to the session."
 Payload = TypeVar("Payload")
 
 
-async def ready(info: Info, role: Role) -> Context:
-    """Checks the role before anything else; a refusal is on record."""
+async def require_role(info: Info, role: Role) -> Context:
+    """Checks the role first; a rejection is recorded in the audit log."""
     await info.context.admit(role, info.field_name)
     return info.context
 
@@ -69,10 +69,10 @@ def refuse_missing(**given: str | list[strawberry.ID]) -> None:
         raise Incomplete(*missing)
 
 
-async def changed(
+async def run_change(
     payload: type[Payload], member: str, change: Callable[[], Awaitable[Row | None]], **required: str
 ) -> Payload:
-    """The payload of a change of one object, or of its refusal."""
+    """The payload of a mutation that changes one object."""
     try:
         refuse_missing(**required)
         return payload(**{member: await change(), "user_errors": []})
@@ -81,11 +81,11 @@ async def changed(
 
 
 async def row_under(info: Info, name: str, table: Table, number: int) -> Any:
-    """The row that the payload holds under `name`, as far as it was selected; None if it is gone by now."""
-    wanted = wanted_under(info, name, table)
-    if wanted is None:
+    """The row for the payload member `name`; None if not selected or deleted meanwhile."""
+    selection = selected_member(info, name, table)
+    if selection is None:
         return None
-    rows = await ROWS[table](info.context, [number], wanted)
+    rows = await ROWS[table](info.context, [number], selection)
     return rows[0] if rows else None
 
 
@@ -136,128 +136,138 @@ def read_answers(input: SaveAnswersInput | SubmitAnswersInput) -> drafts.Answers
 
 
 async def stored_draft(info: Info, refusal: Refused) -> Any:
-    """After a conflict the draft there is, so that no device loses what another one saved."""
+    """The stored draft after a DRAFT_CONFLICT, so that no device overwrites another's changes unseen."""
     if not isinstance(refusal, DraftConflict):
         return None
-    return await drafts.read_draft(info.context, refusal.draft_id, wanted_under(info, "draft", AnswerSet))
+    return await drafts.read_draft(info.context, refusal.draft_id, selected_member(info, "draft", AnswerSet))
 
 
-@strawberry.type(
-    description="What can be changed. Where `userErrors` of a payload says why not, nothing was changed."
-)
+@strawberry.type(description="All mutations. A mutation with `userErrors` in its payload changed nothing.")
 class Mutation:
     # --- sessions ---
 
-    @strawberry.mutation(description="For caregivers: open a session with a client, or several.")
+    @strawberry.mutation(description="Create one or more sessions with a client. Caregivers only.")
     async def create_session(self, info: Info, input: CreateSessionInput) -> CreateSessionPayload:
-        ctx = await ready(info, Role.CAREGIVER)
+        ctx = await require_role(info, Role.CAREGIVER)
         try:
-            asked = read_new_session(input)
-            rows: Any = await opening.create_session(ctx, asked, wanted_under(info, "sessions", Session))
+            new_session = read_new_session(input)
+            rows: Any = await opening.create_session(
+                ctx, new_session, selected_member(info, "sessions", Session)
+            )
         except Refused as refusal:
             return CreateSessionPayload(sessions=[], user_errors=user_errors(refusal))
         return CreateSessionPayload(sessions=rows, user_errors=[])
 
-    @strawberry.mutation(description="For caregivers: change a session that is not closed.")
+    @strawberry.mutation(description="Update a session that is not closed. Caregivers only.")
     async def update_session(self, info: Info, input: UpdateSessionInput) -> UpdateSessionPayload:
-        ctx = await ready(info, Role.CAREGIVER)
+        ctx = await require_role(info, Role.CAREGIVER)
         change = opening.SessionChange(
             read_id(input.session_id, Session), input.title, input.description, input.start_date
         )
-        wanted = wanted_under(info, "session", Session)
-        return await changed(
+        selection = selected_member(info, "session", Session)
+        return await run_change(
             UpdateSessionPayload,
             "session",
-            lambda: opening.update_session(ctx, change, wanted),
+            lambda: opening.update_session(ctx, change, selection),
             sessionId=input.session_id,
         )
 
     @strawberry.mutation(
-        description="For caregivers: close a session for good; it takes no homework and no answers any more."
+        description="Close a session permanently; it accepts no more homework or answers. Caregivers only."
     )
     async def close_session(self, info: Info, input: CloseSessionInput) -> CloseSessionPayload:
-        ctx, session_id = await ready(info, Role.CAREGIVER), read_id(input.session_id, Session)
-        wanted = wanted_under(info, "session", Session)
-        return await changed(
+        ctx, session_id = await require_role(info, Role.CAREGIVER), read_id(input.session_id, Session)
+        selection = selected_member(info, "session", Session)
+        return await run_change(
             CloseSessionPayload,
             "session",
-            lambda: opening.close_session(ctx, session_id, wanted),
+            lambda: opening.close_session(ctx, session_id, selection),
             sessionId=input.session_id,
         )
 
     # --- homework ---
 
     @strawberry.mutation(
-        description="For caregivers: assign books to the client of a running session, all of them or none."
+        description="Assign books to the client of a running session: all of them or none. Caregivers only."
     )
     async def assign_homework(self, info: Info, input: AssignHomeworkInput) -> AssignHomeworkPayload:
-        ctx = await ready(info, Role.CAREGIVER)
-        wanted = wanted_under(info, "assignments", Assignment)
+        ctx = await require_role(info, Role.CAREGIVER)
+        selection = selected_member(info, "assignments", Assignment)
         try:
             refuse_missing(bookIds=input.book_ids, sessionId=input.session_id)
-            asked = read_homework(read_id(input.session_id, Session), input)
-            rows: Any = await homework.assign_homework(ctx, asked, wanted)
+            request = read_homework(read_id(input.session_id, Session), input)
+            rows: Any = await homework.assign_homework(ctx, request, selection)
         except Refused as refusal:
             return AssignHomeworkPayload(assignments=[], message=None, user_errors=user_errors(refusal))
         return AssignHomeworkPayload(assignments=rows, message=ASSIGNED, user_errors=[])
 
-    @strawberry.mutation(description="For caregivers: give a pending assignment more time.")
+    @strawberry.mutation(description="Move the end date of a pending assignment. Caregivers only.")
     async def extend_assignment(self, info: Info, input: ExtendAssignmentInput) -> ExtendAssignmentPayload:
-        ctx, assignment_id = await ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
-        wanted = wanted_under(info, "assignment", Assignment)
-        return await changed(
+        ctx, assignment_id = (
+            await require_role(info, Role.CAREGIVER),
+            read_id(input.assignment_id, Assignment),
+        )
+        selection = selected_member(info, "assignment", Assignment)
+        return await run_change(
             ExtendAssignmentPayload,
             "assignment",
-            lambda: pending.extend_assignment(ctx, assignment_id, input.end_date, wanted),
+            lambda: pending.extend_assignment(ctx, assignment_id, input.end_date, selection),
             assignmentId=input.assignment_id,
         )
 
-    @strawberry.mutation(description="For caregivers: take a pending assignment back; it is gone for both.")
+    @strawberry.mutation(description="Withdraw a pending assignment. Caregivers only.")
     async def withdraw_assignment(
         self, info: Info, input: WithdrawAssignmentInput
     ) -> WithdrawAssignmentPayload:
-        ctx, assignment_id = await ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
-        wanted = wanted_under(info, "session", Session)
-        return await changed(
+        ctx, assignment_id = (
+            await require_role(info, Role.CAREGIVER),
+            read_id(input.assignment_id, Assignment),
+        )
+        selection = selected_member(info, "session", Session)
+        return await run_change(
             WithdrawAssignmentPayload,
             "session",
-            lambda: pending.withdraw_assignment(ctx, assignment_id, wanted),
+            lambda: pending.withdraw_assignment(ctx, assignment_id, selection),
             assignmentId=input.assignment_id,
         )
 
-    @strawberry.mutation(
-        description="For caregivers: say when the client is reminded of a pending assignment."
-    )
+    @strawberry.mutation(description="Set the reminders of a pending assignment. Caregivers only.")
     async def set_reminders(self, info: Info, input: SetRemindersInput) -> SetRemindersPayload:
-        ctx, assignment_id = await ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
-        wanted = wanted_under(info, "assignment", Assignment)
-        return await changed(
+        ctx, assignment_id = (
+            await require_role(info, Role.CAREGIVER),
+            read_id(input.assignment_id, Assignment),
+        )
+        selection = selected_member(info, "assignment", Assignment)
+        return await run_change(
             SetRemindersPayload,
             "assignment",
-            lambda: pending.set_reminders(ctx, assignment_id, tuple(input.remind_dates), wanted),
+            lambda: pending.set_reminders(ctx, assignment_id, tuple(input.remind_dates), selection),
             assignmentId=input.assignment_id,
         )
 
     @strawberry.mutation(
-        description="For caregivers: have a submitted assignment answered once more; its history stays."
+        description="Reopen a submitted assignment for another attempt; its history is kept. Caregivers only."
     )
     async def reopen_assignment(self, info: Info, input: ReopenAssignmentInput) -> ReopenAssignmentPayload:
-        ctx, assignment_id = await ready(info, Role.CAREGIVER), read_id(input.assignment_id, Assignment)
-        wanted = wanted_under(info, "assignment", Assignment)
-        return await changed(
+        ctx, assignment_id = (
+            await require_role(info, Role.CAREGIVER),
+            read_id(input.assignment_id, Assignment),
+        )
+        selection = selected_member(info, "assignment", Assignment)
+        return await run_change(
             ReopenAssignmentPayload,
             "assignment",
-            lambda: submitting.reopen_assignment(ctx, assignment_id, wanted),
+            lambda: submitting.reopen_assignment(ctx, assignment_id, selection),
             assignmentId=input.assignment_id,
         )
 
-    @strawberry.mutation(description="For caregivers: give feedback on a submission, or edit it.")
+    @strawberry.mutation(description="Give or edit feedback on a submission. Caregivers only.")
     async def give_feedback(self, info: Info, input: GiveFeedbackInput) -> GiveFeedbackPayload:
-        ctx = await ready(info, Role.CAREGIVER)
-        opinion = feedback.FeedbackInput(read_id(input.answer_set_id, AnswerSet), input.text, input.score)
+        ctx = await require_role(info, Role.CAREGIVER)
+        change = feedback.FeedbackInput(read_id(input.answer_set_id, AnswerSet), input.text, input.score)
         try:
             refuse_missing(answerSetId=input.answer_set_id, text=input.text)
-            given = await feedback.give_feedback(ctx, opinion)
+            given = await feedback.give_feedback(ctx, change)
         except Refused as refusal:
             return GiveFeedbackPayload(feedback=None, assignment=None, user_errors=user_errors(refusal))
         return GiveFeedbackPayload(
@@ -268,24 +278,26 @@ class Mutation:
 
     # --- answers ---
 
-    @strawberry.mutation(description="For clients: save the draft of an assignment; nobody else sees it.")
+    @strawberry.mutation(
+        description="Save the draft of an assignment, visible only to the client. Clients only."
+    )
     async def save_answers(self, info: Info, input: SaveAnswersInput) -> SaveAnswersPayload:
-        ctx = await ready(info, Role.CLIENT)
+        ctx = await require_role(info, Role.CLIENT)
         answers = read_answers(input)
-        wanted = wanted_under(info, "draft", AnswerSet)
+        selection = selected_member(info, "draft", AnswerSet)
         try:
             refuse_missing(assignmentId=input.assignment_id)
-            draft: Any = await drafts.save_answers(ctx, answers, bool(input.auto_save), wanted)
+            draft: Any = await drafts.save_answers(ctx, answers, bool(input.auto_save), selection)
         except Refused as refusal:
             stored = await stored_draft(info, refusal)
             return SaveAnswersPayload(assignment=None, draft=stored, user_errors=user_errors(refusal))
-        assert answers.assignment_id is not None  # or it would have been refused
+        assert answers.assignment_id is not None  # otherwise rejected
         assignment = await row_under(info, "assignment", Assignment, answers.assignment_id)
         return SaveAnswersPayload(assignment=assignment, draft=draft, user_errors=[])
 
-    @strawberry.mutation(description="For clients: submit the answers to an assignment, for good.")
+    @strawberry.mutation(description="Submit the answers to an assignment. Cannot be undone. Clients only.")
     async def submit_answers(self, info: Info, input: SubmitAnswersInput) -> SubmitAnswersPayload:
-        ctx = await ready(info, Role.CLIENT)
+        ctx = await require_role(info, Role.CLIENT)
         answers = read_answers(input)
         try:
             refuse_missing(assignmentId=input.assignment_id)

@@ -1,4 +1,4 @@
-"""The questions: a table of contents, one field each."""
+"""The queries, one field each. Each resolver reads its arguments and calls one function of `care`."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -39,20 +39,20 @@ from app.db.tables import (
     Session,
     TimeState,
 )
-from app.schema.selection import Info, wanted_page, wanted_rows, wanted_shape
+from app.schema.selection import Info, selected_page, selected_parts, selected_rows
 from app.schema.types import answers as answer_types
 from app.schema.types import assignments as assignment_types
 from app.schema.types import audit as audit_types
 from app.schema.types import books as book_types
 from app.schema.types import people as people_types
 from app.schema.types import sessions as session_types
-from app.schema.types.lists import MOST_ROWS, PAGE, After, Connection, First, Offset, read_window
+from app.schema.types.lists import MOST_ROWS, PAGE, After, Connection, First, Offset, read_page_request
 from app.schema.types.node import EitherId, Node, read_global_id, read_id
 from app.schema.types.people import Viewer
 
-# How the rows of each kind are looked up for a viewer.
-LookUp = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]
-LOOK_UPS: dict[Table, LookUp] = {
+# Lookups by id, restricted to the viewer's rows.
+Lookup = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]
+LOOKUPS: dict[Table, Lookup] = {
     Session: get_my_sessions,
     Assignment: get_my_assignments,
     AnswerSet: get_my_answer_sets,
@@ -60,8 +60,8 @@ LOOK_UPS: dict[Table, LookUp] = {
     Caregiver: people.get_my_caregivers,
     Client: people.get_my_clients,
 }
-KINDS = {table.__name__: table for table in LOOK_UPS}
-# Those whose rows belong to people, as the audit trail names them: a failed look-up of one is on record.
+KINDS = {table.__name__: table for table in LOOKUPS}
+# Tables with personal data and their names in the audit log, which records failed lookups.
 PERSONAL = {
     "Session": SESSIONS,
     "Assignment": ASSIGNMENTS,
@@ -72,11 +72,11 @@ PERSONAL = {
 
 
 async def look_up(info: Info, table: Table, text: str) -> Row:
-    """The row that an id argument names; not there and not the viewer's are the same."""
+    """The row with this id. A row that the viewer cannot access is treated as missing."""
     info.context.signed_in()
     number = read_id(text, table)
     rows = (
-        await LOOK_UPS[table](info.context, [number], wanted_rows(info, table)) if number is not None else []
+        await LOOKUPS[table](info.context, [number], selected_rows(info, table)) if number is not None else []
     )
     if not rows:
         refusal = NotFound(table.__name__.lower(), "id")
@@ -89,7 +89,7 @@ async def look_up(info: Info, table: Table, text: str) -> Row:
 
 
 async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None]:
-    """One read per kind, whatever the number of ids; null where nothing of the viewer's is named."""
+    """Reads once per kind; None for an id that the viewer cannot access."""
     info.context.signed_in()
     if len(ids) > MOST_ROWS:
         raise Unreadable("ids", f"may hold at most {MOST_ROWS} ids")
@@ -98,7 +98,7 @@ async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None
     for kind, table in KINDS.items():
         numbers = [one[1] for one in named if one is not None and one[0] == kind]
         if numbers:
-            rows = await LOOK_UPS[table](info.context, numbers, wanted_rows(info, table).with_ids())
+            rows = await LOOKUPS[table](info.context, numbers, selected_rows(info, table).with_ids())
             found |= {(kind, row.id): row for row in rows}
     missing: dict[str, list[int]] = {}
     for one in dict.fromkeys(named):
@@ -109,7 +109,7 @@ async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None
     return [None if one is None else found.get(one) for one in named]
 
 
-def asked_page(
+def read_page_arguments(
     info: Info,
     table: Table,
     first: int | None,
@@ -117,35 +117,36 @@ def asked_page(
     offset: int | None = None,
     order: Order | None = None,
 ) -> tuple[Selection, PageRequest]:
-    """What a list is asked for; who is not signed in learns nothing of how to ask."""
+    """Checks the sign-in before the arguments."""
     info.context.signed_in()
-    wanted, shape = wanted_page(info, table, order)
-    return wanted, read_window(shape, table, first, after, offset, order)
+    selection, parts = selected_page(info, table, order)
+    return selection, read_page_request(parts, table, first, after, offset, order)
 
 
 def filter_number(text: str | None, table: Table) -> int | None:
-    """An id to filter by; an id that names nothing matches nothing, as 0 does."""
+    """An id to filter by; 0, which matches nothing, for an invalid id."""
     return None if text is None else read_id(text, table) or 0
 
 
-@strawberry.type(description="What can be asked.")
+@strawberry.type(description="All queries.")
 class Query:
-    @strawberry.field(description="Who is asking.", graphql_type=Viewer | None)
+    @strawberry.field(description="The signed-in user.", graphql_type=Viewer | None)
     async def viewer(self, info: Info) -> object:
         return Viewer(role=info.context.signed_in().role, time_zone=info.context.time_zone)
 
     @strawberry.field(
-        description="An object by its global id; null when it is not the viewer's.", graphql_type=Node | None
+        description="An object by global id; null if it does not exist or the viewer cannot access it.",
+        graphql_type=Node | None,
     )
     async def node(
         self,
         info: Info,
-        id: Annotated[strawberry.ID, strawberry.argument(description="A global id, as `id` fields say it.")],
+        id: Annotated[strawberry.ID, strawberry.argument(description="A global id, as returned in `id`.")],
     ) -> object:
         return (await look_up_nodes(info, [id]))[0]
 
     @strawberry.field(
-        description="Objects by their global ids, in the order asked; null where one is not the viewer's.",
+        description="Objects by global id, in the order of `ids`; null where the viewer cannot access one.",
         graphql_type=list[Node | None],
     )
     async def nodes(
@@ -158,35 +159,35 @@ class Query:
         return await look_up_nodes(info, ids)
 
     @strawberry.field(
-        description="The viewer's own sessions, newest first unless `orderBy` says otherwise.",
+        description="The viewer's sessions, newest first by default.",
         graphql_type=Connection[session_types.Session],
     )
     async def sessions(
         self,
         info: Info,
         time_state: Annotated[
-            TimeState | None, strawberry.argument(description="Only sessions of this time state.")
+            TimeState | None, strawberry.argument(description="Filter by time state.")
         ] = None,
         order_by: Annotated[
-            SessionOrder | None, strawberry.argument(description="The order of the list; null means NEWEST.")
+            SessionOrder | None, strawberry.argument(description="Sort order; null means NEWEST.")
         ] = SessionOrder.NEWEST,
         first: First = PAGE,
         after: After = None,
         offset: Offset = None,
     ) -> object:
         order = ORDERS_OF_SESSIONS.get(order_by)
-        wanted, window = asked_page(info, Session, first, after, offset, order)
-        return await list_my_sessions(info.context, time_state, window, wanted)
+        selection, page_request = read_page_arguments(info, Session, first, after, offset, order)
+        return await list_my_sessions(info.context, time_state, page_request, selection)
 
     @strawberry.field(
-        description="One of the viewer's sessions, by either form of its id.",
+        description="A session of the viewer.",
         graphql_type=session_types.Session | None,
     )
     async def session(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Session, id)
 
     @strawberry.field(
-        description="The viewer's own assignments, newest first unless `orderBy` says otherwise.",
+        description="The viewer's assignments, newest first by default.",
         graphql_type=Connection[assignment_types.Assignment],
     )
     async def assignments(
@@ -194,26 +195,26 @@ class Query:
         info: Info,
         time_state: Annotated[
             TimeState | None,
-            strawberry.argument(description="Only those whose session is of this time state."),
+            strawberry.argument(description="Filter by time state of the session."),
         ] = None,
         status: Annotated[
-            AssignmentStatus | None, strawberry.argument(description="Only those of this status.")
+            AssignmentStatus | None, strawberry.argument(description="Filter by status.")
         ] = None,
         session_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Only those of this session.")
+            strawberry.ID | None, strawberry.argument(description="Filter by session.")
         ] = None,
         client_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Only those of this client.")
+            strawberry.ID | None, strawberry.argument(description="Filter by client.")
         ] = None,
         is_overdue: Annotated[
             bool | None,
             strawberry.argument(
-                description="True: only those pending after their end date, in sessions that still run; "
-                "false: only the others."
+                description="True: only pending assignments past their end date, in running sessions; "
+                "false: all others."
             ),
         ] = None,
         submitted_since: Annotated[
-            datetime | None, strawberry.argument(description="Only those submitted at this moment or later.")
+            datetime | None, strawberry.argument(description="Filter by submission at or after this time.")
         ] = None,
         order_by: session_types.OrderOfAssignments = AssignmentOrder.NEWEST,
         first: First = PAGE,
@@ -221,8 +222,8 @@ class Query:
         offset: Offset = None,
     ) -> object:
         order = ORDERS_OF_ASSIGNMENTS.get(order_by)
-        wanted, window = asked_page(info, Assignment, first, after, offset, order)
-        asked = AssignmentFilter(
+        selection, page_request = read_page_arguments(info, Assignment, first, after, offset, order)
+        filters = AssignmentFilter(
             time_state,
             status,
             filter_number(session_id, Session),
@@ -230,45 +231,45 @@ class Query:
             is_overdue,
             submitted_since,
         )
-        return await list_my_assignments(info.context, asked, window, wanted)
+        return await list_my_assignments(info.context, filters, page_request, selection)
 
     @strawberry.field(
-        description="One of the viewer's assignments, by either form of its id.",
+        description="An assignment of the viewer.",
         graphql_type=assignment_types.Assignment | None,
     )
     async def assignment(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Assignment, id)
 
     @strawberry.field(
-        description="What came in, newest first: the submissions of every attempt.",
+        description="Submissions of all attempts, newest first.",
         graphql_type=Connection[answer_types.AnswerSet],
     )
     async def submissions(
         self,
         info: Info,
         since: Annotated[
-            datetime | None, strawberry.argument(description="Only those of this moment or later.")
+            datetime | None, strawberry.argument(description="Filter by submission at or after this time.")
         ] = None,
         client_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Only those of this client.")
+            strawberry.ID | None, strawberry.argument(description="Filter by client.")
         ] = None,
         first: First = PAGE,
         after: After = None,
     ) -> object:
-        wanted, window = asked_page(info, AnswerSet, first, after)
-        asked = SubmissionFilter(since, filter_number(client_id, Client))
-        return await list_my_submissions(info.context, asked, window, wanted)
+        selection, page_request = read_page_arguments(info, AnswerSet, first, after)
+        filters = SubmissionFilter(since, filter_number(client_id, Client))
+        return await list_my_submissions(info.context, filters, page_request, selection)
 
     @strawberry.field(
-        description="For caregivers: the clients whom they have or had a session with, newest first.",
+        description="Clients with whom the caregiver has or had a session, newest first. Caregivers only.",
         graphql_type=Connection[people_types.Client],
     )
     async def clients(self, info: Info, first: First = PAGE, after: After = None) -> object:
-        wanted, window = asked_page(info, Client, first, after)
-        return await people.list_my_clients(info.context, window, wanted)
+        selection, page_request = read_page_arguments(info, Client, first, after)
+        return await people.list_my_clients(info.context, page_request, selection)
 
     @strawberry.field(
-        description="The books that can be assigned, newest first.",
+        description="Books that can be assigned, newest first.",
         graphql_type=Connection[book_types.Book],
     )
     async def books(
@@ -277,25 +278,26 @@ class Query:
         search: Annotated[
             str | None,
             strawberry.argument(
-                description="Up to five words; each must begin a word of the name, in any case."
+                description="Up to five words. Each must match the start of a word in the name. Ignores case."
             ),
         ] = None,
         module_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Only those of this module.")
+            strawberry.ID | None, strawberry.argument(description="Filter by module.")
         ] = None,
         is_test: Annotated[
-            bool | None, strawberry.argument(description="True: only tests; false: only the others.")
+            bool | None,
+            strawberry.argument(description="True: only tests; false: only books that are not tests."),
         ] = None,
         first: First = PAGE,
         after: After = None,
     ) -> object:
-        wanted, window = asked_page(info, Book, first, after)
-        asked = BookFilter(search, filter_number(module_id, Module), is_test)
-        return await books.list_books(info.context, asked, window, wanted)
+        selection, page_request = read_page_arguments(info, Book, first, after)
+        filters = BookFilter(search, filter_number(module_id, Module), is_test)
+        return await books.list_books(info.context, filters, page_request, selection)
 
     @strawberry.field(
-        description="For caregivers: who saw a client's answers in their sessions with this client, or"
-        " changed something in them, newest first.",
+        description="Audit log of the caregiver's sessions with a client: reads of answers, and changes."
+        " Newest first. Caregivers only.",
         graphql_type=Connection[audit_types.AuditEvent],
     )
     async def audit_events(
@@ -303,26 +305,26 @@ class Query:
         info: Info,
         client_id: Annotated[
             strawberry.ID,
-            strawberry.argument(description="Whose answers, by either form of the client's id."),
+            strawberry.argument(description="Id of the client: a global id or a legacy id."),
         ],
         first: First = PAGE,
         after: After = None,
     ) -> object:
         number = filter_number(client_id, Client) or 0
         await info.context.admit(Role.CAREGIVER, info.field_name, {CLIENTS: [number]} if number else {})
-        window = read_window(wanted_shape(info), AuditRecord, first, after)
-        return await list_audit_events(info.context, number, window)
+        page_request = read_page_request(selected_parts(info), AuditRecord, first, after)
+        return await list_audit_events(info.context, number, page_request)
 
-    @strawberry.field(description="A book, by either form of its id.", graphql_type=book_types.Book | None)
+    @strawberry.field(description="A book of the catalogue.", graphql_type=book_types.Book | None)
     async def book(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Book, id)
 
-    @strawberry.field(description="For clients: everything that is held of them, as one document.")
+    @strawberry.field(description="All data stored about the client, as one document. Clients only.")
     async def own_data(
         self,
         info: Info,
         format: Annotated[
-            DataFormat | None, strawberry.argument(description="In which form; null means JSON.")
+            DataFormat | None, strawberry.argument(description="Format of the document; null means JSON.")
         ] = DataFormat.JSON,
     ) -> str:
         return await get_own_data(info.context, format or DataFormat.JSON)

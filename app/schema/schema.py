@@ -1,4 +1,4 @@
-"""The GraphQL schema: Strawberry's, with errors logged once and rows told apart by their own word."""
+"""The GraphQL schema: Strawberry's with error logging, costs and descriptions."""
 
 import logging
 from datetime import date, datetime
@@ -18,7 +18,7 @@ from strawberry.types import ExecutionContext
 from app.care.errors import RateLimited
 from app.engine.schema import EngineOptions, PreparingSchema
 from app.http.errors import OVERLOADED
-from app.schema.enums import say_meanings
+from app.schema.enums import describe_enums
 from app.schema.errors import INTERNAL, code_of
 from app.schema.mutation import Mutation
 from app.schema.query import Query
@@ -29,13 +29,13 @@ from app.schema.types.books import Book
 from app.schema.types.people import Caregiver, Client
 from app.schema.types.scalars import DATE, DATE_TIME, write_stored
 from app.schema.types.sessions import Session
-from app.schema.weights import weigh
+from app.schema.weights import add_weights
 
 logger = logging.getLogger("care.graphql")
 
 
 class OperationContext(ExecutionContext):
-    """Strawberry runs the first of several operations when none is named; GraphQL refuses to guess."""
+    """Requires an operation name if there are several operations, where Strawberry runs the first."""
 
     @property
     def operation_name(self) -> str | None:
@@ -56,7 +56,7 @@ class Schema(PreparingSchema):
         )
 
     def charge(self, context: Any, cost: int) -> GraphQLError | None:
-        """What the viewer asks for is counted, over everything they ask."""
+        """Charges the cost to the viewer's rate limit."""
         try:
             context.spend(cost)
         except RateLimited as refusal:
@@ -66,7 +66,7 @@ class Schema(PreparingSchema):
     def process_errors(
         self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
     ) -> None:
-        """A refusal is not a fault: only what nobody expected is logged, with its traceback."""
+        """Logs only unexpected exceptions and database failures."""
         context = execution_context.context if execution_context else None
         request_id = getattr(context, "request_id", "-")
         for error in errors:
@@ -78,7 +78,7 @@ class Schema(PreparingSchema):
 
 
 def build_schema(prepares: bool = True, engine_options: EngineOptions | None = None) -> Schema:
-    """The schema; with `prepares=False` every operation takes Strawberry's own way."""
+    """With `prepares=False` Strawberry executes every operation."""
     schema = Schema(
         prepares=prepares,
         engine_options=engine_options,
@@ -88,25 +88,25 @@ def build_schema(prepares: bool = True, engine_options: EngineOptions | None = N
         types=[Session, Assignment, AnswerSet, Book, Caregiver, Client],
         config=StrawberryConfig(scalar_map={datetime: DATE_TIME, date: DATE}),
     )
-    # Strawberry asks of every object whether it is an instance of its type's class. Rows never are:
-    # Node.resolve_type tells their kind where it is open, and elsewhere the schema already says it.
+    # Strawberry checks that objects are instances of their type's class, but rows are not. Node.resolve_type
+    # returns the type of a row where the schema does not determine it.
     for graphql_type in schema._schema.type_map.values():
         if isinstance(graphql_type, GraphQLObjectType) and graphql_type.interfaces:
             graphql_type.is_type_of = None
     schema._schema.type_map["DateTime"].extensions["of_text"] = write_stored
-    weigh(schema._schema)
-    say_meanings(schema._schema)
+    add_weights(schema._schema)
+    describe_enums(schema._schema)
     describe_inputs(schema._schema)
     return schema
 
 
 def describe_inputs(schema: GraphQLSchema) -> None:
-    """The one argument of a mutation is what its type is."""
+    """Gives the `input` argument of each mutation the description of its type."""
     assert schema.mutation_type is not None
     for field in schema.mutation_type.fields.values():
         field.args["input"].description = get_named_type(field.args["input"].type).description
 
 
 def schema_text(schema: Schema) -> str:
-    """The schema in SDL, sorted, so that a change is a readable difference."""
+    """The sorted SDL, for readable diffs."""
     return print_schema(lexicographic_sort_schema(schema._schema)) + "\n"

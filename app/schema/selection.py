@@ -1,4 +1,4 @@
-"""What a GraphQL request selected, as the neutral selection that the reads take."""
+"""Converts the fields selected by a GraphQL request to a Selection for the reader."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,104 +12,101 @@ from graphql.execution.values import VariableValues, get_argument_values
 from app.care.context import Context
 from app.db.reader.entities import ENTITIES, Table
 from app.db.reader.selection import Link, Order, PageRequest, Selection
-from app.engine.executor import notes_of
-from app.schema.types.lists import page_key, read_window
+from app.engine.executor import selection_cache_of
+from app.schema.types.lists import page_key, read_page_request
 
 Info = strawberry.Info[Context, None]
 Fields = list[FieldDetails]
 Result = TypeVar("Result")
 
 
-def wanted_rows(info: Info, table: Table) -> Selection:
-    """What is wanted of the rows that this field returns."""
+def selected_rows(info: Info, table: Table) -> Selection:
+    """The selection on the rows that this field returns."""
 
-    def work(selection: "SelectedFields") -> Selection:
-        return selection.wanted(table, selection.root)
-
-    return noted(info, ("rows", table), work)
+    return cached(info, ("rows", table), lambda fields: fields.selection(table, fields.root))
 
 
-def wanted_under(info: Info, name: str, table: Table) -> Selection | None:
-    """What is wanted of the rows that this field's object holds under `name`; None when not selected."""
+def selected_member(info: Info, name: str, table: Table) -> Selection | None:
+    """The selection on the member `name` of the object that this field returns; None if not selected."""
 
-    def work(selection: "SelectedFields") -> Selection | None:
-        fields = selection.named(selection.return_type, selection.root, name)
-        return selection.wanted(table, fields) if fields else None
+    def work(fields: "SelectedFields") -> Selection | None:
+        named = fields.named(fields.return_type, fields.root, name)
+        return fields.selection(table, named) if named else None
 
-    return noted(info, ("under", name, table), work)
-
-
-def wanted_page(info: Info, table: Table, order: Order | None = None) -> tuple[Selection, PageRequest]:
-    """What is wanted of the rows of this connection, and whether rows and total are wanted at all."""
-
-    def work(selection: "SelectedFields") -> tuple[Selection, PageRequest]:
-        rows, window = selection.connection(selection.return_type, selection.root, order)
-        return selection.wanted(table, rows.fields, rows.columns), window
-
-    return noted(info, ("page", table, order), work)
+    return cached(info, ("under", name, table), work)
 
 
-def wanted_shape(info: Info) -> PageRequest:
-    """Whether rows and total of this connection are wanted at all, whatever its rows are."""
-    return noted(
-        info, ("shape",), lambda selection: selection.connection(selection.return_type, selection.root)[1]
-    )
+def selected_page(info: Info, table: Table, order: Order | None = None) -> tuple[Selection, PageRequest]:
+    """The selection on the rows of this connection, and whether rows and total are selected."""
+
+    def work(fields: "SelectedFields") -> tuple[Selection, PageRequest]:
+        rows, page_request = fields.connection(fields.return_type, fields.root, order)
+        return fields.selection(table, rows.fields, rows.columns), page_request
+
+    return cached(info, ("page", table, order), work)
 
 
-def noted(info: Info, what: tuple[object, ...], work: Callable[["SelectedFields"], Result]) -> Result:
-    """Worked out once for a prepared operation: what is selected does not depend on the request."""
+def selected_parts(info: Info) -> PageRequest:
+    """Whether rows and total of this connection are selected."""
+    return cached(info, ("parts",), lambda fields: fields.connection(fields.return_type, fields.root)[1])
+
+
+def cached(info: Info, kind: tuple[object, ...], work: Callable[["SelectedFields"], Result]) -> Result:
+    """Computes once per prepared operation, as the selection does not depend on the request."""
     raw: Any = info._raw_info
-    notes = notes_of(raw)
-    key = (*what, *[id(node) for node in raw.field_nodes])
-    if key not in notes:
-        notes[key] = work(SelectedFields(info))
-    found: Result = notes[key]
+    cache = selection_cache_of(raw)
+    key = (*kind, *[id(node) for node in raw.field_nodes])
+    if key not in cache:
+        cache[key] = work(SelectedFields(info))
+    found: Result = cache[key]
     return found
 
 
 @dataclass
-class Asked:
-    """A selection on one table while it is gathered: aliases and fragments may ask for the same row twice."""
+class SelectionBuilder:
+    """Builds the selection on one table; aliases and fragments can select the same row repeatedly."""
 
     table: Table
     columns: set[str] = field(default_factory=set)
-    links: dict[str, "Asked"] = field(default_factory=dict)
-    pages: dict[str, tuple[str, PageRequest, "Asked"]] = field(default_factory=dict)
+    links: dict[str, "SelectionBuilder"] = field(default_factory=dict)
+    pages: dict[str, tuple[str, PageRequest, "SelectionBuilder"]] = field(default_factory=dict)
 
-    def link(self, name: str) -> "Asked":
+    def link(self, name: str) -> "SelectionBuilder":
         target = ENTITIES[self.table].links[name].target
-        return self.links.setdefault(name, Asked(target))
+        return self.links.setdefault(name, SelectionBuilder(target))
 
-    def page(self, name: str, window: PageRequest) -> "Asked":
-        """Rows linked under this name as far as the window shows them; by its key they are known."""
+    def page(self, name: str, page_request: PageRequest) -> "SelectionBuilder":
+        """Linked rows under this name, restricted by the page request and identified by its key."""
         target = ENTITIES[self.table].links[name].target
-        return self.pages.setdefault(window.key, (name, window, Asked(target)))[2]
+        return self.pages.setdefault(page_request.key, (name, page_request, SelectionBuilder(target)))[2]
 
     def freeze(self) -> Selection:
-        links = [Link(name, asked.freeze()) for name, asked in self.links.items()]
-        pages = [Link(name, asked.freeze(), window) for name, window, asked in self.pages.values()]
+        links = [Link(name, builder.freeze()) for name, builder in self.links.items()]
+        pages = [
+            Link(name, builder.freeze(), page_request) for name, page_request, builder in self.pages.values()
+        ]
         return Selection(frozenset(self.columns), (*links, *pages))
 
 
 @dataclass
-class RowsAsked:
+class SelectedRows:
     fields: Fields
     columns: set[str]
 
 
 def metadata_of(definition: GraphQLField) -> dict[str, Any]:
-    """What the field says of the columns and links it needs (schema/types/node.py)."""
+    """The columns and links that the field needs (schema/types/node.py)."""
     declared: dict[str, Any] = definition.extensions["strawberry-definition"].metadata
     return declared
 
 
 class SelectedFields:
-    """The part of a document below one field. Collecting is graphql-core's own, so fragments, aliases and
-    directives mean here what they mean to the executor."""
+    """The part of a document below one field. Collects fields by graphql-core, so that fragments, aliases
+    and directives work exactly as in the executor."""
 
     def __init__(self, info: Info) -> None:
         raw = info._raw_info
-        coerced: Any = raw.variable_values  # strawberry hands over the plain dict
+        coerced: Any = raw.variable_values  # a plain dict in Strawberry
         self.schema = raw.schema
         self.operation = raw.operation
         self.fragments = {name: FragmentDetails(node) for name, node in raw.fragments.items()}
@@ -127,14 +124,14 @@ class SelectedFields:
         groups = self.below(kind, fields).values()
         return [each for group in groups if group[0].node.name.value == name for each in group]
 
-    def wanted(self, table: Table, fields: Fields, columns: set[str] | None = None) -> Selection:
-        asked = Asked(table, columns or set())
-        self.gather(asked, fields)
-        return asked.freeze()
+    def selection(self, table: Table, fields: Fields, columns: set[str] | None = None) -> Selection:
+        builder = SelectionBuilder(table, columns or set())
+        self.gather(builder, fields)
+        return builder.freeze()
 
-    def gather(self, asked: Asked, fields: Fields) -> None:
-        """Aliases of one field are gathered together: one by one, each level would double the work."""
-        kind: Any = self.schema.type_map[asked.table.__name__]
+    def gather(self, builder: SelectionBuilder, fields: Fields) -> None:
+        """Gathers aliases of one field together, as separate passes would double the work on each level."""
+        kind: Any = self.schema.type_map[builder.table.__name__]
         groups: dict[str, tuple[GraphQLField, Fields]] = {}
         for group in self.below(kind, fields).values():
             name = group[0].node.name.value
@@ -145,42 +142,46 @@ class SelectedFields:
                 name = page_key(name, self.arguments(definition, group))
             groups.setdefault(name, (definition, []))[1].extend(group)
         for definition, group in groups.values():
-            self.gather_field(asked, definition, group)
+            self.gather_field(builder, definition, group)
 
     def arguments(self, definition: GraphQLField, group: Fields) -> dict[str, Any]:
         return get_argument_values(definition, group[0].node, self.variables)
 
-    def gather_field(self, asked: Asked, definition: GraphQLField, group: Fields) -> None:
+    def gather_field(self, builder: SelectionBuilder, definition: GraphQLField, group: Fields) -> None:
         metadata = metadata_of(definition)
         name = definition.extensions["strawberry-definition"].python_name
-        if name in ENTITIES[asked.table].through:
-            link, name = ENTITIES[asked.table].through[name]
-            asked = asked.link(link)
+        if name in ENTITIES[builder.table].through:
+            link, name = ENTITIES[builder.table].through[name]
+            builder = builder.link(link)
         if "columns" in metadata:
-            asked.columns.update(metadata["columns"])
+            builder.columns.update(metadata["columns"])
         elif "gathers" in metadata:
-            metadata["gathers"](self, asked, definition, group)
+            metadata["gathers"](self, builder, definition, group)
         elif "page" in metadata:
-            self.gather_page(asked, name, definition, group)
+            self.gather_page(builder, name, definition, group)
         elif is_composite_type(get_named_type(definition.type)):
-            self.gather(asked.link(name), group)
+            self.gather(builder.link(name), group)
         else:
-            asked.columns.add(name)
+            builder.columns.add(name)
 
-    def gather_page(self, asked: Asked, name: str, definition: GraphQLField, group: Fields) -> None:
-        """A list inside a row: known by its arguments, so that equal ones are read once and others apart."""
+    def gather_page(
+        self, builder: SelectionBuilder, name: str, definition: GraphQLField, group: Fields
+    ) -> None:
+        """A list inside a row, identified by its arguments: lists with equal arguments are read once."""
         arguments = self.arguments(definition, group)
         kind: Any = get_named_type(definition.type)
         metadata = metadata_of(definition)
         order = metadata["orders"].get(arguments.get("orderBy"))
         rows, shape = self.connection(kind, group, order)
         key = page_key(name, arguments)
-        target = ENTITIES[asked.table].links[name].target
-        _, known, into = asked.pages.get(key, (name, PageRequest(with_rows=False), Asked(target)))
+        target = ENTITIES[builder.table].links[name].target
+        _, known, into = builder.pages.get(
+            key, (name, PageRequest(with_rows=False), SelectionBuilder(target))
+        )
         into.columns |= rows.columns
         self.gather(into, rows.fields)
         where, values = metadata["page"](arguments)
-        window = PageRequest(
+        page_request = PageRequest(
             key=key,
             where=where,
             values=values,
@@ -188,19 +189,19 @@ class SelectedFields:
             with_total=shape.with_total or known.with_total,
         )
         first, after = arguments.get("first"), arguments.get("after")
-        window = read_window(window, target, first, after, order=order)
-        asked.pages[key] = (name, window, into)
+        page_request = read_page_request(page_request, target, first, after, order=order)
+        builder.pages[key] = (name, page_request, into)
 
     def connection(
         self, kind: GraphQLObjectType, fields: Fields, order: Order | None = None
-    ) -> tuple[RowsAsked, PageRequest]:
-        """What a connection asks of its rows; cursors are made of ids and of what the order compares."""
+    ) -> tuple[SelectedRows, PageRequest]:
+        """The selection on the rows of a connection; cursors need the id and the order column."""
         edge: Any = get_named_type(kind.fields["edges"].type)
         edges = self.named(kind, fields, "edges")
         nodes = self.named(kind, fields, "nodes") + self.named(edge, edges, "node")
         page_info = self.named(kind, fields, "pageInfo")
         columns = set() if order is None else {order.column}
-        return RowsAsked(nodes, {"id", *columns} if edges or page_info else set()), PageRequest(
+        return SelectedRows(nodes, {"id", *columns} if edges or page_info else set()), PageRequest(
             with_rows=bool(nodes or edges or page_info),
             with_total=bool(self.named(kind, fields, "totalCount")),
         )

@@ -1,4 +1,4 @@
-"""What can be listened to: a table of contents, one field each."""
+"""The subscriptions, one field each."""
 
 from collections.abc import AsyncGenerator
 from datetime import datetime
@@ -15,8 +15,8 @@ from app.db.event_log import LoggedEvent
 from app.db.reader.plans import Row
 from app.db.reader.selection import Selection
 from app.db.tables import Assignment, Event, EventKind, Reminder, Session
-from app.schema.selection import Info, wanted_under
-from app.schema.transport.subscriptions import LiveContext, tell
+from app.schema.selection import Info, selected_member
+from app.schema.transport.subscriptions import SubscriptionContext, deliver_events
 from app.schema.types import assignments as assignment_types
 from app.schema.types import sessions as session_types
 from app.schema.types.node import global_id, read_id
@@ -35,78 +35,76 @@ class AssignmentChangeKind(StrEnum):
 
 After = Annotated[
     strawberry.ID | None,
-    strawberry.argument(
-        description="The id of an event that was told: begin with what happened since. Null begins with now."
-    ),
+    strawberry.argument(description="Resume after this event id; null starts from now."),
 ]
 
 
-@strawberry.type(description="Something that happened to an assignment.")
+@strawberry.type(description="A change to an assignment.")
 class AssignmentChange:
     id: strawberry.ID = strawberry.field(
-        description="Id of the event: keep that of the last one, and go on from it with `after`."
+        description="Id of the event. Pass the last one received as `after` to resume."
     )
-    what: AssignmentChangeKind = strawberry.field(description="What happened.")
-    moment: datetime = strawberry.field(description="When it happened.")
+    what: AssignmentChangeKind = strawberry.field(description="Kind of change.")
+    moment: datetime = strawberry.field(description="Time of the change.")
     assignment_id: strawberry.ID = strawberry.field(
-        description="Global id of the assignment, also once it is withdrawn."
+        description="Global id of the assignment, even if it was withdrawn."
     )
-    session_id: strawberry.ID = strawberry.field(description="Global id of its session.")
+    session_id: strawberry.ID = strawberry.field(description="Global id of the assignment's session.")
     assignment: assignment_types.Assignment | None = strawberry.field(
-        description="The assignment as it is by now; null once it is withdrawn."
+        description="The assignment in its current state; null if it was withdrawn."
     )
-    session: session_types.Session | None = strawberry.field(description="Its session as it is by now.")
+    session: session_types.Session | None = strawberry.field(
+        description="The assignment's session in its current state."
+    )
 
 
-@strawberry.type(description="A reminder that has fallen due.")
+@strawberry.type(description="A reminder that is due.")
 class ReminderDue:
     id: strawberry.ID = strawberry.field(
-        description="Id of the event: keep that of the last one, and go on from it with `after`."
+        description="Id of the event. Pass the last one received as `after` to resume."
     )
-    moment: datetime = strawberry.field(description="When it fell due.")
+    moment: datetime = strawberry.field(description="Time at which the reminder became due.")
     reminder: assignment_types.Reminder | None = strawberry.field(
-        description="The reminder; null once others were set in its place."
+        description="The reminder; null if it was replaced."
     )
     assignment: assignment_types.Assignment | None = strawberry.field(
-        description="The assignment as it is by now; null once it is withdrawn."
+        description="The assignment in its current state; null if it was withdrawn."
     )
 
 
-@strawberry.type(description="What can be listened to, by event stream or by websocket.")
+@strawberry.type(description="All subscriptions, over server-sent events or websockets.")
 class Subscription:
-    @strawberry.subscription(
-        description="What happens to the viewer's assignments, from now on or from an event on."
-    )
+    @strawberry.subscription(description="Changes to the viewer's assignments.")
     async def assignment_changed(
         self,
         info: Info,
         session_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Only what happens in this session.")
+            strawberry.ID | None, strawberry.argument(description="Filter by session.")
         ] = None,
         after: After = None,
     ) -> AsyncGenerator[AssignmentChange, None]:
-        ctx = live(info)
+        ctx = subscription_context(info)
         number = None if session_id is None else read_id(session_id, Session)
         watch = await subscriptions.watch_changes(ctx, number, session_id is not None)
-        place = await place_to_start(ctx, watch, after)
-        return tell(ctx, watch, place, WantedOfEvent(info).change)
+        position = await start_position(ctx, watch, after)
+        return deliver_events(ctx, watch, position, EventLoader(info).change)
 
-    @strawberry.subscription(
-        description="For clients: reminders as they fall due, from now on or from an event on."
-    )
+    @strawberry.subscription(description="Reminders as they become due. Clients only.")
     async def reminder_due(self, info: Info, after: After = None) -> AsyncGenerator[ReminderDue, None]:
-        ctx = live(info)
+        ctx = subscription_context(info)
         watch = await subscriptions.watch_reminders(ctx)
-        place = await place_to_start(ctx, watch, after)
-        return tell(ctx, watch, place, WantedOfEvent(info).reminder_due)
+        position = await start_position(ctx, watch, after)
+        return deliver_events(ctx, watch, position, EventLoader(info).reminder_due)
 
 
-def live(info: Info) -> LiveContext:
-    assert isinstance(info.context, LiveContext), "subscriptions are run by those who can keep them"
+def subscription_context(info: Info) -> SubscriptionContext:
+    assert isinstance(info.context, SubscriptionContext), (
+        "subscriptions run only over event streams and websockets"
+    )
     return info.context
 
 
-async def place_to_start(
+async def start_position(
     ctx: Context, watch: subscriptions.Watch, after: strawberry.ID | None
 ) -> subscriptions.Place:
     if after is None:
@@ -114,13 +112,13 @@ async def place_to_start(
     return await subscriptions.place_after(ctx, read_id(after, Event))
 
 
-class WantedOfEvent:
-    """What is selected of an event, worked out once, and read anew for each: rows stand for objects."""
+class EventLoader:
+    """Loads the selected objects of an event."""
 
     def __init__(self, info: Info) -> None:
-        self.assignment = wanted_under(info, "assignment", Assignment)
-        self.session = wanted_under(info, "session", Session)
-        self.reminder = wanted_under(info, "reminder", Reminder)
+        self.assignment = selected_member(info, "assignment", Assignment)
+        self.session = selected_member(info, "session", Session)
+        self.reminder = selected_member(info, "reminder", Reminder)
 
     async def change(self, ctx: Context, event: LoggedEvent) -> AssignmentChange:
         assert event.assignment_id is not None
@@ -147,8 +145,8 @@ def event_id(event: LoggedEvent) -> strawberry.ID:
     return strawberry.ID(global_id("Event", event.id))
 
 
-async def one(get: Any, ctx: Context, number: int | None, wanted: Selection | None) -> Any:
-    if wanted is None or number is None:
+async def one(get: Any, ctx: Context, number: int | None, selection: Selection | None) -> Any:
+    if selection is None or number is None:
         return None
-    rows: list[Row] = await get(ctx, [number], wanted)
+    rows: list[Row] = await get(ctx, [number], selection)
     return rows[0] if rows else None

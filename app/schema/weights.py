@@ -1,4 +1,4 @@
-"""What the fields cost: how long lists are taken to be, and which fields are dear (docs/limits.md)."""
+"""Cost weights of the fields (docs/limits.md)."""
 
 from graphql import GraphQLField, GraphQLObjectType, GraphQLSchema, get_named_type
 
@@ -7,18 +7,18 @@ from app.schema.types.lists import MOST_ROWS, PAGE
 
 CONNECTION = Weight(own=10, page=Page("first", PAGE, MOST_ROWS))
 OF_PAGE = Weight(of_page=True)
-CHANGE = Weight(own=50)
-LISTENING = Weight(own=10)
-LOOK_UP = Weight(own=5)
+MUTATION = Weight(own=50)
+SUBSCRIPTION = Weight(own=10)
+LOOKUP = Weight(own=5)
 
 WEIGHTS = {
-    "Query.session": LOOK_UP,
-    "Query.assignment": LOOK_UP,
-    "Query.book": LOOK_UP,
-    "Query.node": LOOK_UP,
+    "Query.session": LOOKUP,
+    "Query.assignment": LOOKUP,
+    "Query.book": LOOKUP,
+    "Query.node": LOOKUP,
     "Query.nodes": Weight(own=10, page=Page("ids", MOST_ROWS, MOST_ROWS)),
     "Query.ownData": Weight(own=10_000),
-    # It reads all homework of a client, which is some hundred rows after some years, and of a session.
+    # Progress reads all homework of a client or session, which can be hundreds of rows.
     "Client.progress": Weight(own=300),
     "Client.scoreHistory": Weight(own=50, objects=10),
     "Session.progress": Weight(own=100),
@@ -35,8 +35,8 @@ WEIGHTS = {
 }
 
 
-def weigh(schema: GraphQLSchema) -> None:
-    """Writes its weight on every field that has one."""
+def add_weights(schema: GraphQLSchema) -> None:
+    """Sets the weight in the extensions of every field that has one."""
     for kind in schema.type_map.values():
         if isinstance(kind, GraphQLObjectType):
             for name, definition in kind.fields.items():
@@ -49,9 +49,9 @@ def weight_of(
     schema: GraphQLSchema, kind: GraphQLObjectType, name: str, definition: GraphQLField
 ) -> Weight | None:
     if kind is schema.mutation_type:
-        return CHANGE
+        return MUTATION
     if kind is schema.subscription_type:
-        return LISTENING
+        return SUBSCRIPTION
     if kind.name.endswith("Connection"):
         return {"nodes": OF_PAGE, "edges": OF_PAGE, "totalCount": Weight(own=10)}.get(name)
     if get_named_type(definition.type).name.endswith("Connection"):

@@ -9,7 +9,7 @@ import httptools
 import orjson
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from app.http.errors import OVERLOADED, PHRASES, legacy_error, shape_of_error
+from app.http.errors import OVERLOADED, PHRASES, error_body, legacy_error
 from app.http.messages import HEADERS, JSON, NO_STORE, RETRY_AFTER, SAFE_REQUEST_ID
 from app.http.paths import ROOT
 
@@ -17,7 +17,7 @@ PLACE = b"<request id>"  # where the id will stand
 Headers = list[tuple[bytes, bytes]]
 LEGACY = re.compile(rb"%b(?![^/?])" % ROOT.encode())
 LONGEST_PATH = 2048  # that is said again
-TOO_BUSY = "the service has too much to do"
+TOO_BUSY = "server overloaded"
 TOO_LONG = "the headers are too long"
 INVALID = "the request is not valid HTTP"
 TOO_SLOW = "the request did not arrive in time"
@@ -58,7 +58,7 @@ def around_id(
         body = orjson.dumps(legacy_error(status, message, path_of(path)))
     else:
         code = OVERLOADED if status == 503 else "BAD_REQUEST"
-        body = orjson.dumps(shape_of_error(message, code, PLACE.decode()))
+        body = orjson.dumps(error_body(message, code, PLACE.decode()))
     length = len(body) + body.count(PLACE) * (length_of_id - len(PLACE))
     said = [START[status], EVERYWHERE, *(b"%b: %b\r\n" % each for each in date)]
     if status == 503:

@@ -64,7 +64,7 @@ def test_a_new_installation_does_not_say_nobody(command: Command, settings: Sett
     said = command("legacy", "report")
 
     again = day_of(now + 26 * DAY)
-    sentence = f"not known: nobody has called it, but it is counted for 4 days; ask again on {again}"
+    sentence = f"not known: no calls, but counted only for 4 days; check again on {again}"
     assert said.exit_code == 3
     assert verdicts(said.stdout) == [sentence] * 4
     last = "\nNot known: nobody called them, but not all of these days were counted.\n"
@@ -81,7 +81,7 @@ def test_days_on_which_the_service_did_not_run_are_not_known(
     said = command("legacy", "report")
 
     assert said.exit_code == 3
-    sentence = "not known: nobody has called it, but on 2 of these days the service did not run"
+    sentence = "not known: no calls, but on 2 of these days the service did not run"
     assert verdicts(said.stdout) == [sentence] * 4
     assert command("legacy", "report", "--days", "3").exit_code == 0
 
@@ -101,8 +101,8 @@ def test_paths_that_nobody_calls_may_be_switched_off(
         f"Counted since {since} UTC. From {first} to {today} the service ran on 30 of 30 days."
     )
     assert verdicts(said.stdout) == [
-        "nobody has called it for 31 days",
-        *["nobody has called it since counting began, 40 days ago"] * 3,
+        "no calls for 31 days",
+        *["no calls since counting began, 40 days ago"] * 3,
     ]
     assert said.stdout.endswith("\nThey may be switched off: in these days nobody called any of them.\n")
 
@@ -128,11 +128,10 @@ def test_who_still_calls_is_told_with_how_much_and_when(
     today, before = day_of(now), day_of(yesterday)
     assert said.exit_code == 1
     assert verdicts(said.stdout) == [
-        "nobody has called it since counting began, 100 days ago",
+        "no calls since counting began, 100 days ago",
         f"still 2 applications: mobile-app (2,001 requests, last on {today}), "
         f"cron (1 request, last on {before}) (12 refused, without a valid token or an account)",
-        "nobody has called it since counting began, 100 days ago "
-        "(3 refused, without a valid token or an account)",
+        "no calls since counting began, 100 days ago (3 refused, without a valid token or an account)",
         f"still 5 applications: app-0 (9 requests, last on {today}), app-1 (8 requests, last on {today}), "
         f"app-2 (7 requests, last on {today}) and 2 more",
     ]
@@ -175,7 +174,7 @@ def test_the_same_for_tools(command: Command, settings: Settings, now: datetime)
     assert datetime.fromisoformat(found.pop("moment")) - now < timedelta(minutes=1)
     moment = now.isoformat(timespec="microseconds").replace("+00:00", "Z")
     since = (now - 20 * DAY).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    unused = "nobody has called it since counting began, 20 days ago"
+    unused = "no calls since counting began, 20 days ago"
     assert found == {
         "days": 7,
         "firstDay": day_of(now - 6 * DAY),

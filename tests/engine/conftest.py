@@ -1,4 +1,4 @@
-"""Helpers tell their failures as tests do, and `--hypothesis-profile=thorough` is known."""
+"""Rewrites assertions in helpers, and registers `--hypothesis-profile=thorough`."""
 
 import pytest
 from hypothesis import settings

@@ -1,4 +1,4 @@
-"""A library: a small schema over whatever a test puts on its desk, asked with and without preparation."""
+"""A small library schema over data set by tests, executed with and without preparation."""
 
 import asyncio
 from collections import Counter

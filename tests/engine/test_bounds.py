@@ -1,4 +1,4 @@
-"""Promise: what is remembered of operations is bounded, whatever is asked and however often."""
+"""Promise: the caches of operations are bounded."""
 
 import asyncio
 import gc

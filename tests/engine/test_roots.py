@@ -1,4 +1,4 @@
-"""Promise: a root field is asked once, and answered the same whether it is prepared or not."""
+"""Promise: a root resolver runs once, and prepared operations return the same result."""
 
 import gc
 from collections.abc import Callable

@@ -24,9 +24,9 @@ from strawberry.types import ExecutionContext, ExecutionResult, arguments
 from strawberry.types.field import StrawberryField
 from strawberry.types.fields import resolver as resolvers
 
-EXECUTOR, OPERATIONS, SHAPES, SCHEMA, ARGUMENTS, LIMITS, READING = (
+EXECUTOR, OPERATIONS, CODEGEN, SCHEMA, ARGUMENTS, LIMITS, READING = (
     f"app/engine/{name}.py"
-    for name in ("executor", "operations", "shapes", "schema", "arguments", "limits", "reading")
+    for name in ("executor", "operations", "codegen", "schema", "arguments", "limits", "reading")
 )
 
 COMPLETE = "self return_type field_details_list info path result position_context"
@@ -114,9 +114,9 @@ CALLED: dict[str, tuple[Callable[..., Any], str, str]] = {
         "value arguments scalar_registry config info",
         OPERATIONS,
     ),
-    "StrawberryField.get_result": (StrawberryField.get_result, "self source info args kwargs", SHAPES),
-    "StrawberryResolver.__call__": (resolvers.StrawberryResolver.__call__, "self *args **kwargs", SHAPES),
-    "optimized_is_awaitable": (optimized_is_awaitable, "value", SHAPES),
+    "StrawberryField.get_result": (StrawberryField.get_result, "self source info args kwargs", CODEGEN),
+    "StrawberryResolver.__call__": (resolvers.StrawberryResolver.__call__, "self *args **kwargs", CODEGEN),
+    "optimized_is_awaitable": (optimized_is_awaitable, "value", CODEGEN),
     "Schema.execute": (
         strawberry.Schema.execute,
         "self query variable_values context_value root_value operation_name allowed_operation_types"
@@ -212,7 +212,7 @@ def test_a_field_tells_what_the_engine_asks_it() -> None:
     }
     told = names & {*dir(StrawberryField), *vars(StrawberryField())}
 
-    assert told == names, f"StrawberryField has changed: look at {SHAPES}"
+    assert told == names, f"StrawberryField has changed: look at {CODEGEN}"
 
 
 def test_a_resolver_tells_which_parameters_it_keeps_for_itself() -> None:
@@ -224,7 +224,7 @@ def test_a_resolver_tells_which_parameters_it_keeps_for_itself() -> None:
         spec: parameter.name if parameter else None for spec, parameter in found.reserved_parameters.items()
     }
 
-    told = f"StrawberryResolver has changed: look at {SHAPES}"
+    told = f"StrawberryResolver has changed: look at {CODEGEN}"
     assert found.wrapped_func is resolve, told
     assert names == {
         resolvers.SELF_PARAMSPEC: "self",
@@ -317,13 +317,13 @@ def test_a_type_leads_back_to_what_strawberry_made_it_of() -> None:
 
     field = strawberry.Schema(Query)._schema.query_type.fields["a"]  # type: ignore[union-attr]
 
-    assert type(field.extensions["strawberry-definition"]) is StrawberryField, f"look at {SHAPES}"
+    assert type(field.extensions["strawberry-definition"]) is StrawberryField, f"look at {CODEGEN}"
     assert field.resolve is not None, f"look at {OPERATIONS}"
 
 
 def test_leafs_coerce_what_they_are_given() -> None:
     """Which kinds of values the generated code may take over as they are."""
-    told = f"graphql-core's scalars have changed: look at completing_leaf in {SHAPES}"
+    told = f"graphql-core's scalars have changed: look at completing_leaf in {CODEGEN}"
     for kind, same in (
         (graphql.GraphQLString, ["", "text"]),
         (graphql.GraphQLID, ["", "7"]),

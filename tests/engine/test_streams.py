@@ -1,4 +1,4 @@
-"""Promise: a subscription may last: what it takes does not grow with what it told."""
+"""Promise: the memory of a subscription does not grow with its events."""
 
 import asyncio
 import gc

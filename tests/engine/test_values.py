@@ -387,7 +387,7 @@ def test_whatever_a_volume_holds_is_answered_the_same(what: str) -> None:
 
 
 def test_these_volumes_are_wrong_in_many_ways() -> None:
-    """The cases above are worth their time only if shapes meet surprises, and succeed, in many of them."""
+    """The cases above are useful only if generated code both succeeds and falls back in many of them."""
     query, found = PLACES["in a list of what may be null"]
     answers = [asked(query.format(selection), found(changed)) for selection, changed in VALUES.values()]
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from starlette.applications import Starlette
 
 Headers = tuple[tuple[bytes, bytes], ...]
-PATIENCE = 40  # turns of the loop that somebody who listens waits before hanging up
+PATIENCE = 40  # event loop iterations that a listener waits before it disconnects
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class Complaints(logging.Handler):
 
 @pytest.fixture
 def complaints() -> Iterator[list[str]]:
-    """Errors that were logged, whoever logged them."""
+    """All logged errors."""
     handler = Complaints()
     logging.getLogger().addHandler(handler)
     yield handler.said

@@ -118,7 +118,7 @@ Request = tuple[Asked, str]  # and who asks
 
 @st.composite
 def requests(draw: st.DrawFn) -> list[Request]:
-    """A request by who may, often for what there is; the same by somebody else; and some damaged."""
+    """Requests by an allowed caller, often for existing objects; by another caller; and damaged requests."""
     operation = draw(OPERATIONS)
     mode = draw(st.sampled_from(GenerationMode))
     case = draw(operation.as_strategy(generation_mode=mode))

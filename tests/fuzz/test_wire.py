@@ -33,18 +33,18 @@ def server(wide_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def statuses(server: Served, sent: Sequence[bytes]) -> list[list[int]]:
-    """What comes back for each, all sent at once: until the server hangs up, or nobody hears more of it."""
+    """The responses to all requests, sent at once, until the server closes the connection or stays silent."""
     where = urlsplit(server.url)
     came = [b""] * len(sent)
     with ExitStack() as stack:
         waiting = stack.enter_context(selectors.DefaultSelector())
         for number, content in enumerate(sent):
             one = stack.enter_context(socket.create_connection((where.hostname, where.port), PATIENCE))
-            with suppress(ConnectionResetError, BrokenPipeError):  # it did not want to hear the rest
+            with suppress(ConnectionResetError, BrokenPipeError):  # the server closed the connection early
                 one.sendall(content)
             waiting.register(one, selectors.EVENT_READ, number)
-        while waiting.get_map() and (heard := waiting.select(QUIET)):
-            for key, _ in heard:
+        while waiting.get_map() and (ready := waiting.select(QUIET)):
+            for key, _ in ready:
                 more = b""
                 with suppress(ConnectionResetError):
                     more = key.fileobj.recv(65536)  # type: ignore[union-attr]

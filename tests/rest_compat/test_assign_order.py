@@ -250,7 +250,7 @@ BEFORE_THE_REQUEST: dict[tuple[str, str], list[tuple[int, str]]] = {
 def test_path_method_token_and_role_are_looked_at_before_the_request(
     standing: Gateway, method_and_path: tuple[str, str], who: str
 ) -> None:
-    """Whoever asks, every request here is too long, of the wrong type and without a time state."""
+    """Every request here is too long, of the wrong type and without a time state."""
     callers: dict[str, Caller] = {
         "nobody": standing.as_nobody(),
         "a bad token": standing.with_token("nonsense"),

@@ -200,7 +200,7 @@ def test_of_a_fault_nothing_is_told_but_where_to_look_it_up(
 
 
 def test_a_fault_in_the_middle_of_assigning_leaves_nothing_behind(gateway: Gateway) -> None:
-    """Events are told last: everything else was already written when that fails."""
+    """Events are written last, so everything else was already written when this fails."""
     gateway.given(a_world())
     before = stored(gateway)
 

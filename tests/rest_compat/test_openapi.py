@@ -12,7 +12,7 @@ import schemathesis
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.admin.importing import importing
 from app.http import paths
-from app.rest_compat import shapes
+from app.rest_compat import bodies
 from app.rest_compat.errors import STATUS
 from app.rest_compat.homework import REQUIRED
 from tests import keys, openapi
@@ -103,13 +103,13 @@ class Anything(dict[str, Any]):
 
 def shape_of(name: str) -> list[str]:
     """The members that the service writes, in its order."""
-    node, walls = Anything(), shapes.WallTimes(UTC)
-    answer_set = shapes.answer_set(Anything(answers=[node]), 1, walls)
+    node, local_times = Anything(), bodies.LocalTimes(UTC)
+    answer_set = bodies.answer_set(Anything(answers=[node]), 1, local_times)
     shaped: dict[str, dict[str, Any]] = {
-        "PageOfSessions": shapes.page([], 0, 0, 20),
-        "PageOfAssignments": shapes.page([], 0, 0, 20),
-        "Session": shapes.session(node, walls),
-        "Assignment": shapes.assignment(node, walls),
+        "PageOfSessions": bodies.page([], 0, 0, 20),
+        "PageOfAssignments": bodies.page([], 0, 0, 20),
+        "Session": bodies.session(node, local_times),
+        "Assignment": bodies.assignment(node, local_times),
         "AnswerSet": answer_set,
         "Answer": answer_set["answers"][0],
         "Assigned": {"message": ""},

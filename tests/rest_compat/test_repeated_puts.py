@@ -250,7 +250,7 @@ def test_what_is_left_of_homework_is_no_homework_to_repeat(world: Gateway) -> No
 
 
 def test_a_repetition_is_answered_also_when_the_session_was_closed_meanwhile(world: Gateway) -> None:
-    """Its homework was assigned: to be told that it was not would be wrong. Other homework is refused."""
+    """Its homework was assigned, so the repetition succeeds. Other homework is rejected."""
     put(world)
     raw.run(
         world.settings.database,

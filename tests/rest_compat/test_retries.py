@@ -80,7 +80,7 @@ def test_everybody_has_keys_of_their_own(world: Gateway) -> None:
 
 
 def test_a_refusal_is_not_kept(world: Gateway) -> None:
-    """Whatever was wrong, in the request or in the world, can be mended under the same key."""
+    """A rejected request can be corrected and sent again with the same key."""
     before = stored(world)
 
     assert refusal_of(put(world, sessionId=2)) == (409, "the session is not running")

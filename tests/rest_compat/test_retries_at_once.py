@@ -56,20 +56,20 @@ def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
 
 
 def test_what_is_still_running_is_said_as_such(world: Gateway) -> None:
-    """Also to another request: nobody knows yet whether this one will be refused."""
+    """Also for another request, as the result of the first is not known yet."""
     same = Asked(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED)
     other = same._replace(body=homework(bookIds=[3]))
-    heard: list[Answered] = []
+    received: list[Answered] = []
 
     async def meanwhile() -> None:
-        heard.extend([await ask(world.client, same), await ask(world.client, other)])
+        received.extend([await ask(world.client, same), await ask(world.client, other)])
 
     with happening(world, writes=[meanwhile]):
         first = put(world)
 
     assert whole(first) == FIRST
-    assert [(each.status, orjson.loads(each.body)["message"]) for each in heard] == [STILL_RUNNING] * 2
-    assert [list(orjson.loads(each.body)) for each in heard] == [ERROR_MEMBERS] * 2
+    assert [(each.status, orjson.loads(each.body)["message"]) for each in received] == [STILL_RUNNING] * 2
+    assert [list(orjson.loads(each.body)) for each in received] == [ERROR_MEMBERS] * 2
     assert books(world) == [1, 2]
     assert whole(put(world)) == AGAIN
 
@@ -100,15 +100,15 @@ def test_a_request_that_another_process_overtakes_is_not_carried_out(
     """It had looked for a kept answer, and there was none."""
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         elsewhere = Gateway(client, world.settings)
-        heard: list[Response] = []
+        received: list[Response] = []
 
         async def meanwhile() -> None:
-            heard.append(await asyncio.to_thread(put, elsewhere, **changed))
+            received.append(await asyncio.to_thread(put, elsewhere, **changed))
 
         with happening(world, writes=[meanwhile]):
             overtaken = put(world)
 
-    assert whole(heard[0]) == FIRST
+    assert whole(received[0]) == FIRST
     if changed:
         assert refusal_of(overtaken) == OTHER_REQUEST
     else:

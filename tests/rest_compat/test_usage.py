@@ -12,7 +12,7 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.main import create_app
-from app.rest_compat.usage import MOST_APPLICATIONS, Keeper, Usage, keeping
+from app.rest_compat.usage import MOST_APPLICATIONS, Usage, UsageWriter, write_usage
 from app.settings import Settings
 from tests import keys
 from tests.callers import Gateway, opened
@@ -157,12 +157,12 @@ def test_processes_that_count_at_once_add_up(settings: Settings) -> None:
 def test_many_writers_at_once_lose_nothing(settings: Settings) -> None:
     async def write_at_once() -> None:
         db = await open_database(settings.database)
-        keepers = [Keeper(db, Usage(), lambda: NOW) for _ in range(8)]
+        writers = [UsageWriter(db, Usage(), lambda: NOW) for _ in range(8)]
         for _ in range(5):
-            for keeper in keepers:
+            for writer in writers:
                 for name in ("one", "two", "three"):
-                    keeper.usage.add(LIST, "CAREGIVER", name, NOW)
-            await asyncio.gather(*(keeper.keep() for keeper in keepers))
+                    writer.usage.add(LIST, "CAREGIVER", name, NOW)
+            await asyncio.gather(*(writer.write() for writer in writers))
         await db.close()
 
     asyncio.run(write_at_once())
@@ -176,7 +176,7 @@ def test_what_was_counted_is_written_while_the_process_runs(settings: Settings) 
     async def serve_for_a_moment() -> Rows:
         db = await open_database(settings.database)
         usage = Usage()
-        async with keeping(db, usage, lambda: NOW, pause=0.001):
+        async with write_usage(db, usage, lambda: NOW, pause=0.001):
             usage.add(LIST, "CLIENT", "one", NOW)
             async with asyncio.timeout(10):
                 while not (rows := await asyncio.to_thread(counted, settings)):
@@ -193,13 +193,13 @@ def test_what_a_database_cannot_take_now_it_is_given_later(
 ) -> None:
     async def write_often() -> None:
         db = await open_database(settings.database)
-        keeper = Keeper(db, Usage(), lambda: NOW)
+        writer = UsageWriter(db, Usage(), lambda: NOW)
         await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE legacy_usage RENAME TO away")
         for _ in range(3):
-            keeper.usage.add(LIST, "CLIENT", "one", NOW)
-            await keeper.keep()
+            writer.usage.add(LIST, "CLIENT", "one", NOW)
+            await writer.write()
         await asyncio.to_thread(raw.run, settings.database, "ALTER TABLE away RENAME TO legacy_usage")
-        await keeper.keep()
+        await writer.write()
         await db.close()
 
     asyncio.run(write_often())

@@ -1,4 +1,4 @@
-"""Lists hold the viewer's own, newest first, in the time state asked for; what is another's is not there."""
+"""Lists contain the viewer's objects in the requested time state, newest first, and no others' objects."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The changes of sessions and of pending homework as tests ask for them, and how each is refused."""
+"""Mutations on sessions and pending homework for tests, with their rejections."""
 
 from typing import Any
 

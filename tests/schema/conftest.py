@@ -1,4 +1,4 @@
-"""A gateway on a world that nobody changes: one for all tests that only read."""
+"""One gateway with constant data for all tests that only read."""
 
 from collections.abc import Iterator
 

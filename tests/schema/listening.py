@@ -1,4 +1,4 @@
-"""Somebody at a websocket, and things that happen while they listen."""
+"""A websocket listener for tests, and events that occur while it listens."""
 
 import json
 import time

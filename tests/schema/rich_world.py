@@ -1,4 +1,4 @@
-"""A year and a half of care, made by chance, and what clients and sessions tell of it, read line by line."""
+"""Random data of a year and a half of care, and the expected statistics."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""`clients`: whom a caregiver has or had a session with, newest first; nobody else's, and for nobody else."""
+"""`clients`: the clients with whom a caregiver has or had a session, newest first. Caregivers only."""
 
 from tests.callers import Gateway
 from tests.factories import a_client, a_session, a_world

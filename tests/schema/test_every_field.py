@@ -1,4 +1,4 @@
-"""Every field of every type can be asked for: documents written from the schema itself.
+"""Every field of every type can be selected: documents generated from the schema.
 
 Contract: whatever the schema offers is answered without errors, to both roles, nested two levels deep from
 every root, with and without every optional argument.

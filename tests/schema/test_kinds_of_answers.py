@@ -1,4 +1,4 @@
-"""An answer is of the media type that the caller prefers; the newer one tells by its status what failed."""
+"""Responses have the preferred media type; with the newer type, failed requests have an error status."""
 
 from typing import Any
 

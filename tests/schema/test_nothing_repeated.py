@@ -1,4 +1,4 @@
-"""Promise: a message tells what is wrong with an input, and repeats no value that somebody wrote in it."""
+"""Promise: error messages describe invalid input without quoting its values."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`ownData`: a client asks for all that is held of them, and gets what the command writes, to the byte."""
+"""`ownData`: a client exports their data and gets exactly the output of the command."""
 
 import os
 

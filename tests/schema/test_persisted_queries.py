@@ -221,7 +221,7 @@ def test_those_that_were_not_asked_for_longest_are_forgotten(monkeypatch: pytest
 
     for text in texts[:3]:
         bring(documents, text)
-    documents.admitted(named(texts[0]), "r")
+    documents.admit(named(texts[0]), "r")
     bring(documents, texts[3])
 
     assert list(documents.remembered.values()) == [texts[2], texts[0], texts[3]]
@@ -241,7 +241,7 @@ def test_no_more_text_is_remembered_than_there_is_room_for(monkeypatch: pytest.M
 
 
 def bring(documents: Documents, text: str) -> None:
-    documents.admitted(Posted(text, None, None, hashed(sha256(text))), "r")
+    documents.admit(Posted(text, None, None, hashed(sha256(text))), "r")
 
 
 def named(text: str) -> Posted:

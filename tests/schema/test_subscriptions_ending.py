@@ -97,7 +97,7 @@ def test_an_account_that_is_disabled_hears_of_nothing_more(settings: Settings) -
 def test_a_disabled_account_is_noticed_though_nothing_happens(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.transport.subscriptions, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 0.01)
 
     with a_gateway(settings) as gateway, streaming(gateway.as_client(1), CHANGES) as stream:
         wait_until_somebody_listens(gateway)
@@ -152,7 +152,7 @@ def test_while_the_database_is_gone_nobody_comes_in(settings: Settings) -> None:
 def test_a_database_that_is_gone_for_a_while_ends_nothing(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.transport.subscriptions, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 0.01)
 
     with a_gateway(settings) as gateway:
         authenticator = gateway.client.app_state["authenticator"]
@@ -221,7 +221,7 @@ def look_now(gateway: Gateway, db: Interrupted) -> None:
 def test_an_event_that_arrives_during_a_look_is_delivered_at_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.transport.subscriptions, "LOOK_SECONDS", 3600)
+    monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 3600)
 
     with a_gateway(settings) as gateway:
         bells = gateway.client.app_state["feed"].bells

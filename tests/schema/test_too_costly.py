@@ -61,7 +61,7 @@ def refusal(text: str) -> dict[str, Any]:
 def usual(standing: Gateway) -> Iterator[Gateway]:
     """With the limits that everybody has who sets none, as it is in development."""
     settings = standing.settings.model_copy(update=USUAL)
-    with opened(create_app(settings, clock=lambda: NOW), tells_cost=True) as client:
+    with opened(create_app(settings, clock=lambda: NOW), reports_cost=True) as client:
         yield Gateway(client, settings)
 
 
@@ -237,7 +237,7 @@ def test_at_a_websocket_too(caregiver: Caller) -> None:
 def test_in_production_nothing_is_told_and_the_schema_is_not_to_be_asked_for() -> None:
     found = engine_options_of(Settings())
 
-    assert found == EngineOptions(found.limits, introspection=False, suggestions=False, tells_cost=False)
+    assert found == EngineOptions(found.limits, introspection=False, suggestions=False, reports_cost=False)
     assert found.limits is not None
 
 

@@ -47,7 +47,7 @@ Place = tuple[int, Callable[[Any], Any] | None]  # an index, and the conversion 
 
 @dataclass(frozen=True)
 class Layout:
-    """The indexes of the members in a row, for fast access to many rows (engine/shapes.py)."""
+    """The indexes of the members in a row, for fast access to many rows (engine/codegen.py)."""
 
     columns: dict[str, Place] = field(default_factory=dict)
     joined: dict[str, tuple[int, "Layout"]] = field(default_factory=dict)

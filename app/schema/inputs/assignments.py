@@ -1,100 +1,118 @@
-"""Inputs and payloads of what is done to homework."""
+"""Inputs and payloads of the mutations on assignments."""
 
 from datetime import datetime
 
 import strawberry
 
-from app.schema.errors import TO_MEND, UserError
+from app.schema.errors import USER_ERRORS, UserError
 from app.schema.types.answers import Feedback
 from app.schema.types.assignments import Assignment
 from app.schema.types.sessions import Session
 
 
-@strawberry.input(description="Which books a client shall answer, from when to when.")
+@strawberry.input(description="Input for assigning homework.")
 class AssignHomeworkInput:
-    session_id: strawberry.ID = strawberry.field(description="A running session.")
+    session_id: strawberry.ID = strawberry.field(description="Id of a running session.")
     book_ids: list[strawberry.ID] = strawberry.field(
-        description="1 to 50 books of the catalogue; one that is named twice is assigned once."
+        description="Ids of 1 to 50 books of the catalogue. Duplicates are ignored."
     )
-    start_date: datetime = strawberry.field(description="From when on it can be answered.")
-    end_date: datetime = strawberry.field(description="Until when it is in time; not before startDate.")
+    start_date: datetime = strawberry.field(
+        description="Start of the period in which the homework can be answered."
+    )
+    end_date: datetime = strawberry.field(description="Due date, not before `startDate`.")
     remind_dates: list[datetime] | None = strawberry.field(
         default=None,
-        description="When the client is reminded: up to 50 moments between startDate and endDate.",
+        description="Times of reminders to the client: up to 50, between `startDate` and `endDate`.",
     )
 
 
-@strawberry.type(description="The outcome of assigning homework: new assignments, or what to mend.")
+@strawberry.type(description="Result of `assignHomework`.")
 class AssignHomeworkPayload:
     assignments: list[Assignment] = strawberry.field(
-        description="One for each book, in their order; empty when nothing was assigned."
+        description="One assignment per book, in the order of `bookIds`; empty if nothing was assigned."
     )
     message: str | None = strawberry.field(
-        description="Says that the homework was assigned; null when it was not."
+        description="A confirmation message; null if nothing was assigned."
     )
-    user_errors: list[UserError] = strawberry.field(description=TO_MEND)
+    user_errors: list[UserError] = strawberry.field(description=USER_ERRORS)
 
 
-@strawberry.input(description="Until when a pending assignment may be answered in time.")
+@strawberry.input(description="Input for extending an assignment.")
 class ExtendAssignmentInput:
-    assignment_id: strawberry.ID = strawberry.field(description="A pending assignment.")
-    end_date: datetime = strawberry.field(description="The new end, not before the present one.")
+    assignment_id: strawberry.ID = strawberry.field(description="Id of a pending assignment.")
+    end_date: datetime = strawberry.field(description="The new end date, not before the current one.")
 
 
-@strawberry.type(description="The outcome of extending an assignment.")
+@strawberry.type(description="Result of `extendAssignment`.")
 class ExtendAssignmentPayload:
-    assignment: Assignment | None = strawberry.field(description="With its new end.")
-    user_errors: list[UserError] = strawberry.field(description=TO_MEND)
+    assignment: Assignment | None = strawberry.field(
+        description="The assignment with its new end date; null if nothing was changed."
+    )
+    user_errors: list[UserError] = strawberry.field(description=USER_ERRORS)
 
 
-@strawberry.input(description="Which pending assignment is taken back.")
+@strawberry.input(description="Input for withdrawing an assignment.")
 class WithdrawAssignmentInput:
-    assignment_id: strawberry.ID = strawberry.field(description="A pending assignment.")
+    assignment_id: strawberry.ID = strawberry.field(description="Id of a pending assignment.")
 
 
-@strawberry.type(description="The outcome of withdrawing an assignment: it is gone, its session is left.")
+@strawberry.type(description="Result of `withdrawAssignment`. The assignment no longer exists.")
 class WithdrawAssignmentPayload:
-    session: Session | None = strawberry.field(description="The session that it was in, without it.")
-    user_errors: list[UserError] = strawberry.field(description=TO_MEND)
+    session: Session | None = strawberry.field(
+        description="The session that contained the assignment; null if nothing was changed."
+    )
+    user_errors: list[UserError] = strawberry.field(description=USER_ERRORS)
 
 
-@strawberry.input(description="When the client is reminded, instead of what was still to come.")
+@strawberry.input(
+    description="Input for setting the reminders of an assignment. Replaces its scheduled reminders."
+)
 class SetRemindersInput:
-    assignment_id: strawberry.ID = strawberry.field(description="A pending assignment.")
+    assignment_id: strawberry.ID = strawberry.field(description="Id of a pending assignment.")
     remind_dates: list[datetime] = strawberry.field(
-        description="Up to 50 moments of the assignment's window; none for no reminders."
+        description="Times of reminders: up to 50, within the assignment's window; empty for no reminders."
     )
 
 
-@strawberry.type(description="The outcome of setting reminders.")
+@strawberry.type(description="Result of `setReminders`.")
 class SetRemindersPayload:
-    assignment: Assignment | None = strawberry.field(description="With its new reminders.")
-    user_errors: list[UserError] = strawberry.field(description=TO_MEND)
+    assignment: Assignment | None = strawberry.field(
+        description="The assignment with its new reminders; null if nothing was changed."
+    )
+    user_errors: list[UserError] = strawberry.field(description=USER_ERRORS)
 
 
-@strawberry.input(description="Which submitted assignment is to be answered once more.")
+@strawberry.input(description="Input for reopening an assignment.")
 class ReopenAssignmentInput:
-    assignment_id: strawberry.ID = strawberry.field(description="A submitted assignment.")
+    assignment_id: strawberry.ID = strawberry.field(description="Id of a submitted assignment.")
 
 
-@strawberry.type(description="The outcome of reopening an assignment.")
+@strawberry.type(description="Result of `reopenAssignment`.")
 class ReopenAssignmentPayload:
-    assignment: Assignment | None = strawberry.field(description="Pending again, with its next attempt.")
-    user_errors: list[UserError] = strawberry.field(description=TO_MEND)
+    assignment: Assignment | None = strawberry.field(
+        description="The assignment, pending, with its next attempt; null if nothing was changed."
+    )
+    user_errors: list[UserError] = strawberry.field(description=USER_ERRORS)
 
 
-@strawberry.input(description="What the caregiver says of a submission; said again, it is mended.")
+@strawberry.input(
+    description="Input for giving or editing feedback. Each submission has at most one feedback."
+)
 class GiveFeedbackInput:
-    answer_set_id: strawberry.ID = strawberry.field(description="The submission of the present attempt.")
-    text: str = strawberry.field(description="What to say, up to 10,000 characters.")
+    answer_set_id: strawberry.ID = strawberry.field(
+        description="Id of the submission of the current attempt."
+    )
+    text: str = strawberry.field(description="Text of the feedback, up to 10,000 characters.")
     score: int | None = strawberry.field(
         default=None,
-        description="0 to 1,000,000; counts instead of the score by the book, which counts without it.",
+        description="Score from 0 to 1,000,000 that overrides the score computed from the book.",
     )
 
 
-@strawberry.type(description="The outcome of giving feedback.")
+@strawberry.type(description="Result of `giveFeedback`.")
 class GiveFeedbackPayload:
-    feedback: Feedback | None = strawberry.field(description="What was said.")
-    assignment: Assignment | None = strawberry.field(description="The assignment that it was said of.")
-    user_errors: list[UserError] = strawberry.field(description=TO_MEND)
+    feedback: Feedback | None = strawberry.field(description="The feedback; null if nothing was changed.")
+    assignment: Assignment | None = strawberry.field(
+        description="The assignment of the submission; null if nothing was changed."
+    )
+    user_errors: list[UserError] = strawberry.field(description=USER_ERRORS)

@@ -1,4 +1,4 @@
-"""The media type of a GraphQL answer, as the caller prefers it, and what each says of what failed."""
+"""Content negotiation of GraphQL responses: the media type, and the status of failed requests."""
 
 import orjson
 
@@ -10,17 +10,17 @@ NOT_EXECUTED = b'{"data":null,"errors":'
 
 
 def as_preferred(accept: str | None, reply: Reply) -> Reply:
-    """With the newer type the status tells of a request that was not executed, which then has no data either.
+    """With the newer type, a request that was not executed gets a 400 without `data`.
 
-    With `application/json` it stays a 200, because a proxy might have said anything else.
+    With `application/json` it gets a 200, because another status could come from a proxy.
     """
     if accept is None or RESPONSE_JSON not in accept.lower() or not is_preferred(accept.lower()):
         return reply
     if reply.status == 200 and reply.body.startswith(NOT_EXECUTED):
-        said = orjson.loads(reply.body)
-        if not any("path" in error for error in said["errors"]):
-            del said["data"]
-            reply = reply._replace(body=orjson.dumps(said), status=400)
+        response = orjson.loads(reply.body)
+        if not any("path" in error for error in response["errors"]):
+            del response["data"]
+            reply = reply._replace(body=orjson.dumps(response), status=400)
     return reply._replace(kind=KIND)
 
 
@@ -29,7 +29,7 @@ def is_preferred(accept: str) -> bool:
 
 
 def quality(accept: str, kind: str) -> float:
-    """How much the caller wants this very type; what cannot be read is not wanted less for it."""
+    """The quality of this media type; a malformed quality means 1."""
     for one in accept.split(","):
         name, *parameters = (part.strip() for part in one.split(";"))
         if name == kind:

@@ -1,4 +1,4 @@
-"""GraphQL over HTTP: the view at /graphql, and the page it shows to browsers."""
+"""GraphQL over HTTP: the endpoint /graphql."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ from app.care.idempotency import KeyScope
 from app.db.drivers.interface import DatabaseUnavailable
 from app.http.cors import AllowedOrigins, with_headers
 from app.http.errors import OVERLOADED, request_error
-from app.http.idempotency import HEADER, answer_once, read_key
+from app.http.idempotency import HEADER, read_key, run_once
 from app.http.messages import (
     ENCODED,
     RETRY_AFTER,
@@ -46,20 +46,20 @@ from app.http.messages import (
     request_id_of,
     send_reply,
 )
-from app.schema.errors import INTERNAL, TOO_COSTLY, as_response, refusal_at_the_door
+from app.schema.errors import INTERNAL, TOO_COSTLY, rejection_body, response_body
 from app.schema.schema import Schema
 from app.schema.transport.content_negotiation import as_preferred
 from app.schema.transport.event_stream import accepted, send_as_events, send_stream, takes_only_events
-from app.schema.transport.idempotency import changes_in, once_for_operation, refuse_several
+from app.schema.transport.idempotency import changes_in, idempotency_of_operation, refuse_several
 from app.schema.transport.request_parsing import JSON, Posted, read_at_once, read_whole
-from app.schema.transport.subscriptions import Entrance, LiveContext, is_subscription
+from app.schema.transport.subscriptions import ContextFactory, SubscriptionContext, is_subscription
 from app.schema.transport.trusted_documents import DocumentRefused, Documents
 from app.schema.transport.websockets import Sockets
 from app.telemetry import counters
 
 logger = logging.getLogger("care.graphql")
-Answer = TypeVar("Answer")
-Stream = tuple[Posted, LiveContext]
+Result = TypeVar("Result")
+Stream = tuple[Posted, SubscriptionContext]
 
 ONE_ANSWER = {
     "GET": frozenset({OperationType.QUERY}),
@@ -79,14 +79,14 @@ HEADERS_OF_STATUS = {401: BEARER, 503: (RETRY_AFTER,)}
 
 
 @dataclass
-class Asked(GraphQLRequestData):
-    """Strawberry's request, with the id of its document where it does not hold it."""
+class RequestData(GraphQLRequestData):
+    """Strawberry's request data with a document id."""
 
     document_id: str | None = None
 
 
 class Endpoint(GraphQL[Context, None]):
-    """Strawberry's view with our door in front of it and our errors behind it."""
+    """Strawberry's view with authentication, trusted documents, idempotency keys and error codes."""
 
     schema: Schema
 
@@ -100,12 +100,12 @@ class Endpoint(GraphQL[Context, None]):
         longest_body: int,
     ) -> None:
         super().__init__(schema, graphql_ide=None, subscription_protocols=())
-        self.is_open = is_open  # may introspection be asked without a token?
+        self.is_open = is_open  # whether requests without a token are executed
         self.page = page
         self.documents = documents
         self.longest_body = longest_body
         self.sockets = Sockets(schema, documents, origins, longest_body)
-        self.running: set[KeyScope] = set()  # the keys of requests that are being carried out
+        self.running: set[KeyScope] = set()  # idempotency keys of requests in progress
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -119,7 +119,7 @@ class Endpoint(GraphQL[Context, None]):
             return
         accept = header(scope, b"accept")
         kinds = accepted(accept)
-        reply = await self.answer(scope, request_id, partial(self.run_request, scope, receive, kinds))
+        reply = await self.respond(scope, request_id, partial(self.run_request, scope, receive, kinds))
         if not isinstance(reply, Reply):
             await send_stream(scope, receive, send, self.schema, *reply)
         elif reply.status == 200 and scope["method"] == "POST" and takes_only_events(kinds):
@@ -130,7 +130,7 @@ class Endpoint(GraphQL[Context, None]):
     async def run_request(
         self, scope: Scope, receive: Receive, kinds: set[str], context: Context
     ) -> Reply | Stream:
-        """The body is only read, and the document only parsed, once the token is verified."""
+        """Called after authentication, so that the body of an unauthenticated request is not read."""
         has_key = header(scope, HEADER) is not None
         read = read_whole if has_key or kinds else read_at_once
         posted, receive = await read(scope, receive, self.longest_body)
@@ -138,14 +138,16 @@ class Endpoint(GraphQL[Context, None]):
             request = Request(scope, receive)
             request.state.request_id = context.request_id
             return await self.run_any(request, context)
-        if kinds and is_subscription(self.schema, self.documents.meant(posted)):
-            stays = await Entrance.of(scope, context.request_id).stay(context)
-            return self.documents.admitted(posted, context.request_id), stays
-        return await (self.run_keyed(scope, posted, context) if has_key else self.run_posted(posted, context))
+        if kinds and is_subscription(self.schema, self.documents.resolve(posted)):
+            subscription = await ContextFactory.from_scope(scope, context.request_id).extend(context)
+            return self.documents.admit(posted, context.request_id), subscription
+        return await (
+            self.run_idempotent(scope, posted, context) if has_key else self.run_posted(posted, context)
+        )
 
-    async def answer(
-        self, scope: Scope, request_id: str, run: Callable[[Context], Awaitable[Answer]]
-    ) -> Answer | Reply:
+    async def respond(
+        self, scope: Scope, request_id: str, run: Callable[[Context], Awaitable[Result]]
+    ) -> Result | Reply:
         authenticator: Authenticator = scope["state"]["authenticator"]
         try:
             context = await authenticator.open(header(scope, b"authorization"), request_id)
@@ -154,10 +156,10 @@ class Endpoint(GraphQL[Context, None]):
                 context.signed_in()
             return await run(context)
         except CareError as refusal:
-            return refused(refusal, request_id)
+            return rejected(refusal, request_id)
         except DocumentRefused as refusal:
-            said = request_error(refusal.message, refusal.code, request_id)
-            return Reply(orjson.dumps(said), refusal.status)
+            body = orjson.dumps(request_error(refusal.message, refusal.code, request_id))
+            return Reply(body, refusal.status)
         except HTTPException as refusal:
             body = orjson.dumps(request_error(refusal.reason, "BAD_REQUEST", request_id))
             allow = ((b"allow", b"GET, POST"),) if refusal.status_code == 405 else ()
@@ -166,33 +168,33 @@ class Endpoint(GraphQL[Context, None]):
             logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
             return Reply(orjson.dumps(request_error(str(fault), OVERLOADED, request_id)), 503, (RETRY_AFTER,))
         except ClientDisconnect:
-            return Reply(b"", 400)  # read by nobody
-        except Exception:  # outside the execution, which says its faults itself
+            return Reply(b"", 400)  # never delivered
+        except Exception:  # outside of execution, which handles its own errors
             logger.exception("fault in request %s", request_id)
             return Reply(orjson.dumps(request_error("Internal error", INTERNAL, request_id)), 500)
 
     async def run_posted(self, posted: Posted, context: Context) -> Reply:
-        result = await self.execute(self.documents.admitted(posted, context.request_id), context)
+        result = await self.execute(self.documents.admit(posted, context.request_id), context)
         return reply_to(result, context)
 
-    async def run_keyed(self, scope: Scope, posted: Posted, context: Context) -> Reply:
-        """Once, if it changes something; nobody but the signed in may."""
-        posted = self.documents.admitted(posted, context.request_id)
+    async def run_idempotent(self, scope: Scope, posted: Posted, context: Context) -> Reply:
+        """Executes a mutation of a signed-in viewer only once per key."""
+        posted = self.documents.admit(posted, context.request_id)
         changes = changes_in(self.schema, posted.query, posted.operation_name) if context.viewer else set()
         if not changes:
             return reply_to(await self.execute(posted, context), context)
         refuse_several(changes)
         key = read_key(scope)
-        once = once_for_operation(context, key, posted.query, posted.operation_name, posted.variables)
+        once = idempotency_of_operation(context, key, posted.query, posted.operation_name, posted.variables)
 
         async def run(context: Context) -> tuple[Reply, bool]:
             result = await self.execute(posted, context)
             return reply_to(result, context), not result.errors
 
-        return await answer_once(self.running, context, once, run)
+        return await run_once(self.running, context, once, run)
 
     async def execute(self, posted: Posted, context: Context, method: str = "POST") -> ExecutionResult:
-        """What Strawberry's view comes to for such a request, without its steps on the way."""
+        """Like the execution of Strawberry's view, with fewer steps."""
         began = perf_counter()
         try:
             result = await self.schema.execute(
@@ -206,11 +208,11 @@ class Endpoint(GraphQL[Context, None]):
         except CannotGetOperationTypeError as error:
             raise HTTPException(400, error.as_http_error_reason()) from error
         except InvalidOperationTypeError as error:
-            is_lasting = error.operation_type is OperationType.SUBSCRIPTION
-            said = LISTEN if is_lasting else error.as_http_error_reason(method)
-            raise HTTPException(400, said) from error
+            is_subscribing = error.operation_type is OperationType.SUBSCRIPTION
+            reason = LISTEN if is_subscribing else error.as_http_error_reason(method)
+            raise HTTPException(400, reason) from error
         if self.documents.names:
-            name = self.documents.called(posted)
+            name = self.documents.name_of(posted)
             counters.operations[name].add(perf_counter() - began)
             if result.errors:
                 counters.operation_faults[name] += 1
@@ -223,11 +225,11 @@ class Endpoint(GraphQL[Context, None]):
         )
 
     async def execute_single(  # type: ignore[override]
-        self, request_adapter: AsyncHTTPRequestAdapter, request_data: Asked, **given: Any
+        self, request_adapter: AsyncHTTPRequestAdapter, request_data: RequestData, **given: Any
     ) -> ExecutionResult:
-        """The same for what came another way. The stock view would run a subscription like a query."""
+        """Called by Strawberry's view, which would run a subscription like a query."""
         context: Context = given["context"]
-        posted = self.documents.admitted(
+        posted = self.documents.admit(
             Posted(
                 request_data.query or "",
                 request_data.variables,
@@ -242,10 +244,10 @@ class Endpoint(GraphQL[Context, None]):
         return await self.execute(posted, context, request_adapter.method)
 
     def should_render_graphql_ide(self, request: BaseRequestProtocol) -> bool:
-        return False  # the page is ours; the stock view would answer a GET without a query by a 404
+        return False  # Strawberry would respond to a GET without a query with 404
 
     async def parse_http_body(self, request: AsyncHTTPRequestAdapter) -> GraphQLRequestData:
-        """The request as Strawberry wants it. The stock view takes bodies such as `null` for objects."""
+        """Stricter than Strawberry, which accepts bodies such as `null`."""
         if request.method == "GET":
             data = self.parse_query_params(request.query_params)
         elif (request.content_type or "").partition(";")[0].strip().lower() == JSON:
@@ -254,7 +256,7 @@ class Endpoint(GraphQL[Context, None]):
             raise HTTPException(415, "The content type must be application/json.")
         if not isinstance(data, dict):
             raise HTTPException(400, "The request must be a JSON object.")
-        return Asked(
+        return RequestData(
             query=member(data, "query", str),
             variables=member(data, "variables", dict),
             operation_name=member(data, "operationName", str),
@@ -263,7 +265,7 @@ class Endpoint(GraphQL[Context, None]):
         )
 
     async def body_of(self, request: AsyncHTTPRequestAdapter) -> bytes:
-        """Refused when it is compressed or too long."""
+        """Rejects a compressed body and one that is too long."""
         assert isinstance(request, StarletteRequestAdapter)
         if is_encoded(request._request.scope):
             raise HTTPException(415, ENCODED)
@@ -276,23 +278,23 @@ class Endpoint(GraphQL[Context, None]):
         return orjson.loads(data)
 
     async def process_result(self, request: Request, result: ExecutionResult) -> GraphQLHTTPResponse:
-        return as_response(result, request.state.request_id)  # type: ignore[return-value]
+        return response_body(result, request.state.request_id)  # type: ignore[return-value]
 
     def create_response(self, response_data: Any, sub_response: Response) -> Response:
         reply = as_reply(response_data)
         return Response(reply.body, reply.status)
 
 
-def refused(refusal: CareError, request_id: str) -> Reply:
-    """Nothing was executed."""
-    body = orjson.dumps(refusal_at_the_door(refusal, request_id))
+def rejected(refusal: CareError, request_id: str) -> Reply:
+    """The reply to a request that was not executed."""
+    body = orjson.dumps(rejection_body(refusal, request_id))
     status = STATUS.get(type(refusal), 400)
     return Reply(body, status, HEADERS_OF_STATUS.get(status, ()))
 
 
 def reply_to(result: ExecutionResult, context: Context) -> Reply:
     """Adds the `Retry-After` of the refusal to a 429."""
-    reply = as_reply(as_response(result, context.request_id))
+    reply = as_reply(response_body(result, context.request_id))
     if reply.status != 429:
         return reply
     refusals = (error.original_error for error in result.errors or ())
@@ -301,14 +303,14 @@ def reply_to(result: ExecutionResult, context: Context) -> Reply:
 
 
 def as_reply(response: dict[str, Any]) -> Reply:
-    """The status tells who is not signed in, and when to come again; what else was executed is a 200."""
+    """Maps certain error codes to a status; other executed requests get a 200."""
     body = orjson.dumps(response)
     if "errors" not in response:
         return Reply(body)
     codes = {error["extensions"]["code"] for error in response["errors"]}
     if NotSignedIn.code in codes:
         return Reply(body, 401, BEARER)
-    if KeyTaken.code in codes:  # another process was quicker
+    if KeyTaken.code in codes:  # another process used the key first
         return Reply(body, STATUS[KeyTaken])
     if OVERLOADED in codes:
         return Reply(body, 503, (RETRY_AFTER,))
@@ -321,13 +323,13 @@ def as_reply(response: dict[str, Any]) -> Reply:
 def member(data: dict[str, Any], name: str, kind: type) -> Any:
     value = data.get(name)
     if value is not None and not isinstance(value, kind):
-        said = "a string" if kind is str else "an object"
-        raise HTTPException(400, f"The member `{name}` must be {said} or null.")
+        expected = "a string" if kind is str else "an object"
+        raise HTTPException(400, f"The member `{name}` must be {expected} or null.")
     return value
 
 
 def wants_page(scope: Scope) -> bool:
-    """A browser asking for a page, not a client sending a query by GET."""
+    """Whether a browser requests the page, rather than a client a query by GET."""
     return (
         scope["method"] == "GET"
         and "text/html" in (header(scope, b"accept") or "")

@@ -1,4 +1,4 @@
-"""GraphQL over server-sent events: a subscription is answered by a stream of events, on its own request."""
+"""GraphQL over server-sent events: one response per operation, in distinct connections mode."""
 
 import asyncio
 from asyncio import FIRST_COMPLETED
@@ -9,9 +9,9 @@ from starlette.types import Receive, Scope, Send
 
 from app.engine.schema import PreparingSchema
 from app.http.messages import HEADERS, Reply
-from app.schema.errors import as_response
+from app.schema.errors import response_body
 from app.schema.transport.request_parsing import Posted
-from app.schema.transport.subscriptions import LiveContext, results_of
+from app.schema.transport.subscriptions import SubscriptionContext, results_of
 from app.server.admission import AdmissionControl
 from app.telemetry import counters
 
@@ -23,14 +23,14 @@ COMPLETE = b"event: complete\ndata: \n\n"  # browsers drop an event without data
 
 
 def accepted(accept: str | None) -> set[str]:
-    """The media types that the caller takes, where an event stream is among them; else none."""
+    """The accepted media types if they include event streams; else empty."""
     if accept is None or EVENT_STREAM not in accept.lower():
         return set()
     return {each.partition(";")[0].strip() for each in accept.lower().split(",")}
 
 
 def takes_only_events(accept: set[str]) -> bool:
-    """Many clients list event streams with every request: one answer is JSON for them, as for all."""
+    """Many clients accept event streams with every request; they get a single result as JSON."""
     return EVENT_STREAM in accept and accept.isdisjoint(KINDS_OF_JSON)
 
 
@@ -42,7 +42,7 @@ async def send_start(scope: Scope, send: Send, request_id: str) -> None:
     headers = [
         (b"content-type", b"text/event-stream"),
         (b"cache-control", b"no-store, no-transform"),
-        (b"x-accel-buffering", b"no"),  # or a proxy would wait until there is more
+        (b"x-accel-buffering", b"no"),  # no buffering by proxies
         (b"x-request-id", request_id.encode()),
         *scope["state"].get("headers", HEADERS),
     ]
@@ -50,7 +50,7 @@ async def send_start(scope: Scope, send: Send, request_id: str) -> None:
 
 
 async def send_as_events(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
-    """The one answer to a query or a mutation, for who takes nothing but events."""
+    """Sends the result of a query or mutation to a client that accepts only event streams."""
     scope["state"]["status"] = 200
     await send_start(scope, send, request_id)
     await send({"type": "http.response.body", "body": next_event(reply.body) + COMPLETE})
@@ -62,16 +62,16 @@ async def send_stream(
     send: Send,
     schema: PreparingSchema,
     posted: Posted,
-    context: LiveContext,
+    context: SubscriptionContext,
 ) -> None:
-    """Until it ends, or nobody reads it any more."""
+    """Sends events until the subscription ends or the client disconnects."""
     load: AdmissionControl = scope["state"]["load"]
     load.lasts()
     scope["state"]["status"] = 0
     counters.streams["begun"] += 1
     await send_start(scope, send, context.request_id)
     sending = asyncio.create_task(send_events(send, schema, posted, context))
-    gone = asyncio.create_task(until_gone(receive))
+    gone = asyncio.create_task(wait_for_disconnect(receive))
     both = {sending, gone}
     try:
         while not (await asyncio.wait(both, timeout=HEARTBEAT_SECONDS, return_when=FIRST_COMPLETED))[0]:
@@ -86,15 +86,17 @@ async def send_stream(
         await send({"type": "http.response.body", "body": b""})
 
 
-async def send_events(send: Send, schema: PreparingSchema, posted: Posted, context: LiveContext) -> None:
+async def send_events(
+    send: Send, schema: PreparingSchema, posted: Posted, context: SubscriptionContext
+) -> None:
     async with aclosing(results_of(schema, posted, context)) as results:
         async for result in results:
-            event = next_event(orjson.dumps(as_response(result, context.request_id)))
+            event = next_event(orjson.dumps(response_body(result, context.request_id)))
             await send({"type": "http.response.body", "body": event, "more_body": True})
-    if not context.feed.is_stopping:  # else it is not complete: whoever listens comes again
+    if not context.feed.is_stopping:  # otherwise the client reconnects
         await send({"type": "http.response.body", "body": COMPLETE, "more_body": True})
 
 
-async def until_gone(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""GraphQL requests with an Idempotency-Key: which of them change something, and what makes two the same."""
+"""GraphQL requests with an Idempotency-Key: finds their mutations and computes their fingerprint."""
 
 from typing import Any
 
@@ -16,16 +16,13 @@ from app.care.context import Context
 from app.care.errors import Unreadable
 from app.care.idempotency import Once
 from app.engine.schema import PreparingSchema
-from app.http.idempotency import once_for
+from app.http.idempotency import idempotency_for
 
 CONTRACT = "graphql"
 
 
 def changes_in(schema: PreparingSchema, query: str, operation_name: str | None) -> set[str]:
-    """The names under which the operation answers its mutations; none where it has none, or is none.
-
-    Directives are left aside: what may be skipped counts too.
-    """
+    """The response keys of the mutations of the operation, including mutations that a directive may skip."""
     try:
         document = schema.read(query)
     except GraphQLError:
@@ -38,7 +35,7 @@ def changes_in(schema: PreparingSchema, query: str, operation_name: str | None) 
 
 
 def names_in(root: SelectionSetNode, fragments: dict[str, SelectionSetNode]) -> set[str]:
-    """Each fragment is walked once: they may go round in circles, or fan out beyond all measure."""
+    """Walks each fragment once, as fragments can be circular or fan out exponentially."""
     names, left, waiting = set(), dict(fragments), [root]
     while waiting:
         for selection in waiting.pop().selections:
@@ -57,13 +54,13 @@ def refuse_several(changes: set[str]) -> None:
         raise Unreadable("Idempotency-Key", "is for a request with one mutation, and this has several")
 
 
-def once_for_operation(
+def idempotency_of_operation(
     ctx: Context, key: str, query: str, operation_name: str | None, variables: dict[str, Any] | None
 ) -> Once:
-    """In which order the members stand makes no difference, nor does leaving out what is empty."""
-    asked = [query, operation_name, variables or {}]
+    """Ignores the order of members and the difference between missing and empty variables."""
+    request = [query, operation_name, variables or {}]
     try:
-        said = orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+        content = orjson.dumps(request, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:
         raise Unreadable("variables", "are nested too deeply for an Idempotency-Key") from None
-    return once_for(ctx, CONTRACT, key, said)
+    return idempotency_for(ctx, CONTRACT, key, content)

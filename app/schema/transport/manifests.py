@@ -1,4 +1,4 @@
-"""Reads the manifest of trusted documents, in the forms in which the tools of clients write it."""
+"""Reads the manifest of trusted documents in the formats written by client tools."""
 
 from typing import Any
 
@@ -31,14 +31,14 @@ def open_documents(settings: Settings, schema: Schema) -> Documents:
 
 
 def read_manifest(content: bytes) -> dict[str, str]:
-    """Documents by their ids."""
+    """Id -> document."""
     try:
-        said = orjson.loads(content)
+        parsed = orjson.loads(content)
     except orjson.JSONDecodeError:
         raise SettingsError(f"{NAME} is not JSON") from None
-    if not isinstance(said, dict):
+    if not isinstance(parsed, dict):
         raise SettingsError(FORMS)
-    entries = apollo_entries(said) if isinstance(said.get("operations"), list) else list(said.items())
+    entries = apollo_entries(parsed) if isinstance(parsed.get("operations"), list) else list(parsed.items())
     if not entries:
         raise SettingsError(f"{NAME} holds no document")
     manifest: dict[str, str] = {}
@@ -50,10 +50,10 @@ def read_manifest(content: bytes) -> dict[str, str]:
     return manifest
 
 
-def apollo_entries(said: dict[str, Any]) -> list[tuple[Any, Any]]:
-    if said.get("format") != APOLLO or said.get("version", 1) != 1:
+def apollo_entries(manifest: dict[str, Any]) -> list[tuple[Any, Any]]:
+    if manifest.get("format") != APOLLO or manifest.get("version", 1) != 1:
         raise SettingsError(FORMS)
-    each: list[Any] = said["operations"]
+    each: list[Any] = manifest["operations"]
     return [(one.get("id"), one.get("body")) if isinstance(one, dict) else (None, None) for one in each]
 
 

@@ -1,4 +1,4 @@
-"""GraphQL requests like nearly all: a JSON object with a query, or the id of one, posted."""
+"""Parses common GraphQL requests: a POST of a JSON object with a query or a document id."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ class Posted:
 
 
 async def read_at_once(scope: Scope, receive: Receive, most: int) -> tuple[Posted | None, Receive]:
-    """The request if it came in one piece; whatever else it is, its body is handed on to be read again."""
+    """The request if it arrived in one message; otherwise None and a `receive` that replays the message."""
     if scope["method"] != "POST" or header(scope, b"content-type") != JSON or is_encoded(scope):
         return None, receive
     message = await receive()
@@ -37,7 +37,7 @@ async def read_at_once(scope: Scope, receive: Receive, most: int) -> tuple[Poste
 
 
 async def read_whole(scope: Scope, receive: Receive, most: int) -> tuple[Posted | None, Receive]:
-    """The same in any number of pieces, and however the content type is written."""
+    """Like read_at_once, for a body in several messages and with any form of the content type."""
     kind = (header(scope, b"content-type") or "").partition(";")[0].strip().lower()
     if scope["method"] != "POST" or kind != JSON or is_encoded(scope):
         return None, receive
@@ -46,7 +46,7 @@ async def read_whole(scope: Scope, receive: Receive, most: int) -> tuple[Posted 
     while message.get("more_body") and len(body) <= most:
         message = await receive()
         body += message.get("body", b"")
-    waiting = [{**message, "body": bytes(body)}]  # in one piece: many small ones would take up far more room
+    waiting = [{**message, "body": bytes(body)}]  # joined, as many small messages use more memory
 
     async def receive_again() -> Message:
         return waiting.pop() if waiting else await receive()
@@ -55,7 +55,7 @@ async def read_whole(scope: Scope, receive: Receive, most: int) -> tuple[Posted 
 
 
 def as_posted(body: bytes) -> Posted | None:
-    """None for what is no GraphQL request: why not, the long way says."""
+    """None for an invalid request; Strawberry's view then reports the error."""
     try:
         data = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -77,7 +77,7 @@ def as_posted(body: bytes) -> Posted | None:
 
 
 def is_named(document_id: object, extensions: object) -> bool:
-    """Whether a document is named that is not there: app/schema/transport/trusted_documents.py finds it."""
+    """Whether the request refers to a stored document (app/schema/transport/trusted_documents.py)."""
     if document_id is not None:
         return True
     return isinstance(extensions, dict) and extensions.get("persistedQuery") is not None

@@ -1,4 +1,4 @@
-"""Operations that last: their contexts, their results, and how a subscription is told what happens."""
+"""Subscriptions: their contexts, their results, and delivery of events."""
 
 import asyncio
 import logging
@@ -30,26 +30,26 @@ from app.server.admission import AdmissionControl
 
 logger = logging.getLogger("care.graphql")
 
-EARLY_SECONDS = 0.05  # so that a token is not found to have ended in the middle of a look
-LOOK_SECONDS = 5  # between two looks where nothing was heard; also at the account
+EARLY_SECONDS = 0.05  # margin, so that a token does not expire during a query
+POLL_SECONDS = 5  # maximum time between two checks for events and of the account
 ONE_ANSWER = frozenset({OperationType.QUERY, OperationType.MUTATION})
 MANY_ANSWERS = frozenset({OperationType.SUBSCRIPTION})
 
-Told = TypeVar("Told")
+Item = TypeVar("Item")
 
 
 # --- contexts -------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False, kw_only=True)
-class LiveContext(Context):
-    """That of an operation which may last: `again` asks anew who is asking, and at which moment."""
+class SubscriptionContext(Context):
+    """The context of an operation over an event stream or a websocket, which outlives a request."""
 
-    again: Callable[[], Awaitable[Context]]
-    account: Callable[[], Operation[Viewer]]  # refuses if the account is disabled by now
-    ends_at: float  # the token, by the event loop's clock
+    reauthenticate: Callable[[], Awaitable[Context]]  # a context with the current time
+    account: Callable[[], Operation[Viewer]]  # raises if the account is disabled
+    ends_at: float  # expiry of the token, by the event loop's clock
     feed: Feed
-    cost: int = 0  # what the operation was charged when it began
+    cost: int = 0  # charged at the start and for every event
 
     def spend(self, cost: int) -> None:
         super().spend(cost)
@@ -57,8 +57,8 @@ class LiveContext(Context):
 
 
 @dataclass(frozen=True)
-class Entrance:
-    """Where somebody came in who may stay for long."""
+class ContextFactory:
+    """Creates contexts for one connection."""
 
     authenticator: Authenticator
     feed: Feed
@@ -67,24 +67,24 @@ class Entrance:
     request_id: str
 
     @classmethod
-    def of(cls, scope: Scope, request_id: str) -> "Entrance":
+    def from_scope(cls, scope: Scope, request_id: str) -> "ContextFactory":
         state = scope["state"]
         return cls(
             state["authenticator"], state["feed"], state["load"], header(scope, b"authorization"), request_id
         )
 
-    async def enter(self) -> LiveContext:
-        return await self.stay(await self.authenticator.open(self.authorization, self.request_id))
+    async def open(self) -> SubscriptionContext:
+        return await self.extend(await self.authenticator.open(self.authorization, self.request_id))
 
-    async def stay(self, context: Context) -> LiveContext:
-        """Only those who are signed in: there is nothing to listen to for anybody else."""
+    async def extend(self, context: Context) -> SubscriptionContext:
+        """Requires a signed-in viewer."""
         context.signed_in()
         assert self.authorization is not None
         identity = await self.authenticator.identity_of(self.authorization, context.now)
         end = identity.expiry + self.authenticator.verifier.settings.token_leeway
-        return LiveContext(
+        return SubscriptionContext(
             **vars(context),
-            again=partial(self.authenticator.open, self.authorization, self.request_id),
+            reauthenticate=partial(self.authenticator.open, self.authorization, self.request_id),
             account=partial(viewer_for, identity),
             ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp() - EARLY_SECONDS,
             feed=self.feed,
@@ -95,7 +95,7 @@ class Entrance:
 
 
 def is_subscription(schema: PreparingSchema, posted: Posted) -> bool:
-    """Whether the operation is one. What cannot be read is none: it is answered once, by what is wrong."""
+    """Whether the operation is a subscription; False for an invalid document, which gets one error."""
     if "subscription" not in posted.query:
         return False
     try:
@@ -105,53 +105,56 @@ def is_subscription(schema: PreparingSchema, posted: Posted) -> bool:
 
 
 async def results_of(
-    schema: PreparingSchema, posted: Posted, context: LiveContext
+    schema: PreparingSchema, posted: Posted, context: SubscriptionContext
 ) -> AsyncGenerator[ExecutionResult, None]:
-    """One of a query or a mutation, any number of a subscription."""
-    asked = (posted.query, posted.variables, context, None, posted.operation_name)
+    """One result of a query or mutation, any number of a subscription."""
+    request = (posted.query, posted.variables, context, None, posted.operation_name)
     if not is_subscription(schema, posted):
-        yield await schema.execute(*asked, ONE_ANSWER, posted.extensions)
+        yield await schema.execute(*request, ONE_ANSWER, posted.extensions)
         return
-    async with aclosing(await schema.stream(*asked, posted.extensions, MANY_ANSWERS)) as results:
+    async with aclosing(await schema.stream(*request, posted.extensions, MANY_ANSWERS)) as results:
         async for result in results:
             assert isinstance(result, ExecutionResult)
             yield result
 
 
-# --- telling --------------------------------------------------------------------------------------
+# --- events ---------------------------------------------------------------------------------------
 
 
-async def tell(
-    ctx: LiveContext, watch: Watch, place: Place, load: Callable[[Context, LoggedEvent], Awaitable[Told]]
-) -> AsyncGenerator[Told, None]:
-    """The events after the place. The account is checked by the statement that looks for events, so that an
-    event is delivered only if the account was enabled when it happened. Every event is charged."""
+async def deliver_events(
+    ctx: SubscriptionContext,
+    watch: Watch,
+    position: Place,
+    load: Callable[[Context, LoggedEvent], Awaitable[Item]],
+) -> AsyncGenerator[Item, None]:
+    """Yields the events after `position` and charges each. The statement that reads events also checks the
+    account, so an event is delivered only if the account was enabled when it happened."""
     loop = asyncio.get_running_loop()
     waiting: deque[LoggedEvent] = deque()
-    is_paid = False  # the first of them: if the database is gone it is read again
+    is_charged = False  # the first waiting event, which is loaded again after a database failure
     with ctx.feed.bell(ctx.signed_in()) as bell:
         while not ctx.feed.is_stopping:
             if loop.time() >= ctx.ends_at:
                 raise NotSignedIn("the bearer token has expired")
             bell.clear()
             try:
-                context = await ctx.again()
+                context = await ctx.reauthenticate()
                 if not waiting:
-                    found, place = await look(context, watch, place, ctx.account())
+                    found, position = await look(context, watch, position, ctx.account())
                     waiting.extend(found)
-                if waiting and not is_paid:
+                if waiting and not is_charged:
                     context.spend(ctx.cost)
-                    is_paid = True
-                told = await load(context, waiting[0]) if waiting else None
-            except DatabaseUnavailable as fault:  # it may come back; the place is still the same
+                    is_charged = True
+                item = await load(context, waiting[0]) if waiting else None
+            except DatabaseUnavailable as fault:  # retry from the same position
                 logger.warning("request %s: %s (%s)", ctx.request_id, fault, fault.__cause__)
-                told = None
-            if told is not None:
+                item = None
+            if item is not None:
                 waiting.popleft()
-                is_paid = False
-                yield told
-                await asyncio.sleep(0)  # nothing else may have waited: others have their turn
+                is_charged = False
+                yield item
+                await asyncio.sleep(0)  # let other tasks run
                 continue
             with suppress(TimeoutError):
-                until = min(LOOK_SECONDS, max(0, ctx.ends_at - loop.time()))
+                until = min(POLL_SECONDS, max(0, ctx.ends_at - loop.time()))
                 await asyncio.wait_for(bell.wait(), until)

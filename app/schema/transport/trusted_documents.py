@@ -1,4 +1,4 @@
-"""Documents that are known by an id: those of a manifest, and those that came before with their hash."""
+"""Trusted documents from the manifest, and automatic persisted queries."""
 
 import hashlib
 import logging
@@ -15,10 +15,10 @@ from app.settings import Trust
 from app.telemetry.counters import OTHER
 
 MOST_REMEMBERED = 1024
-MOST_TEXT = 2 * 1024 * 1024  # characters, of all that are remembered
-MOST_LOGGED = 4096  # in the life of a process: whoever sends ever new ones must not fill the log
+MOST_TEXT = 2 * 1024 * 1024  # characters in all persisted queries
+MOST_LOGGED = 4096  # per process, so that clients cannot fill the log
 
-MOST_NAMES = 100  # of trusted operations, by which they are counted
+MOST_NAMES = 100  # of trusted operations with their own metrics
 
 PREFIX = "sha256:"
 BEGINNING = re.compile(r"\s*(?:query|mutation|subscription)\s+([A-Za-z_][A-Za-z0-9_]{0,63})\b")
@@ -36,38 +36,38 @@ class DocumentRefused(Exception):
 
 
 class Documents:
-    """Which document a request means, and whether it may run."""
+    """Finds the document of a request and checks whether it is trusted."""
 
     def __init__(self, trust: Trust, manifest: Mapping[str, str]) -> None:
         self.trust = trust
         self.trusted = frozenset(manifest.values())
         self.by_id = {hash_of(text): text for text in self.trusted} | dict(manifest)
-        self.remembered: OrderedDict[str, str] = OrderedDict()  # by hash, the last used last
+        self.remembered: OrderedDict[str, str] = OrderedDict()  # hash -> text, least recently used first
         self.length = 0
         self.logged: set[str] = set()
         self.names = dict(list(names_in(manifest.values()))[:MOST_NAMES])
 
-    def called(self, posted: Posted) -> str:
-        """The operation's name, if it is of the manifest: nothing is counted by what callers think of."""
+    def name_of(self, posted: Posted) -> str:
+        """The operation's name for metrics; OTHER if it is not in the manifest."""
         return self.names.get((posted.query, posted.operation_name), OTHER)
 
-    def meant(self, posted: Posted) -> Posted:
-        """The request with its document, as far as that is known. It is not said yet whether it may run."""
+    def resolve(self, posted: Posted) -> Posted:
+        """The request with its document if known, without a trust check."""
         if posted.query:
             return posted
         persisted = hashed(posted)
-        said = posted.document_id or (persisted.get("sha256Hash") if isinstance(persisted, dict) else None)
-        return replace(posted, query=(self.find(said) if isinstance(said, str) else None) or "")
+        id = posted.document_id or (persisted.get("sha256Hash") if isinstance(persisted, dict) else None)
+        return replace(posted, query=(self.find(id) if isinstance(id, str) else None) or "")
 
-    def admitted(self, posted: Posted, request_id: str) -> Posted:
-        """The request with its document, which may run; a request without any stays as it is."""
+    def admit(self, posted: Posted, request_id: str) -> Posted:
+        """The request with its document. Raises DocumentRefused if it is unknown or not trusted."""
         persisted = hashed(posted) if posted.extensions else None
         if posted.document_id is not None:
             posted = self.named(posted, posted.document_id)
         elif persisted is not None and not posted.query:
             posted = self.persisted(posted, read_hash(persisted))
         if self.trust is not Trust.OFF and posted.query and posted.query not in self.trusted:
-            self.doubt(posted, request_id)
+            self.check_trust(posted, request_id)
         if persisted is not None:
             self.remember(read_hash(persisted), posted.query)
         return posted
@@ -84,22 +84,22 @@ class Documents:
         text = self.find(sha256)
         if text is not None:
             return replace(posted, query=text)
-        # Clients look for these very words, and at the status of an answer.
+        # Clients check for exactly these messages and this status.
         if self.trust is Trust.ENFORCE:
             raise DocumentRefused("PersistedQueryNotSupported", "PERSISTED_QUERY_NOT_SUPPORTED", 200)
         raise DocumentRefused("PersistedQueryNotFound", "PERSISTED_QUERY_NOT_FOUND", 200)
 
-    def find(self, said: str) -> str | None:
-        text = self.by_id.get(said)
+    def find(self, id: str) -> str | None:
+        text = self.by_id.get(id)
         if text is not None:
             return text
-        sha256 = said.removeprefix(PREFIX)
+        sha256 = id.removeprefix(PREFIX)
         if text := self.remembered.get(sha256):
             self.remembered.move_to_end(sha256)
         return text or self.by_id.get(sha256)
 
     def remember(self, sha256: str, text: str) -> None:
-        """A text that came with its hash. What the manifest holds need not be kept twice."""
+        """Stores a persisted query, unless the manifest contains it."""
         if self.find(sha256) == text:
             return
         if hash_of(text) != sha256:
@@ -109,8 +109,8 @@ class Documents:
         while len(self.remembered) > MOST_REMEMBERED or self.length > MOST_TEXT:
             self.length -= len(self.remembered.popitem(last=False)[1])
 
-    def doubt(self, posted: Posted, request_id: str) -> None:
-        """A document that is not in the manifest: refused, or noted once for the operator."""
+    def check_trust(self, posted: Posted, request_id: str) -> None:
+        """Rejects a document that is not in the manifest, or logs it once."""
         if self.trust is Trust.ENFORCE:
             raise DocumentRefused("This document is not one of the trusted.", "DOCUMENT_NOT_TRUSTED")
         sha256 = hash_of(posted.query)
@@ -125,7 +125,7 @@ class Documents:
 
 
 def names_in(documents: Iterable[str]) -> Iterator[tuple[tuple[str, str | None], str]]:
-    """The operations of documents, as requests ask for them, with their names."""
+    """Maps document and requested operation name to the operation's name."""
     for text in documents:
         every = [each for each in parse(text).definitions if isinstance(each, OperationDefinitionNode)]
         for name in (each.name.value for each in every if each.name):
@@ -139,7 +139,7 @@ def hash_of(text: str) -> str:
 
 
 def hashed(posted: Posted) -> Any:
-    """What Apollo's clients send for persisted queries."""
+    """The extension of automatic persisted queries, as sent by Apollo clients."""
     return (posted.extensions or {}).get("persistedQuery")
 
 
@@ -152,7 +152,7 @@ def read_hash(persisted: Any) -> str:
 
 
 def operation_of(posted: Posted) -> str:
-    """The operation's name for the log, where it is one."""
+    """The operation's name for the log; `-` if missing or invalid."""
     if posted.operation_name is not None:
         return posted.operation_name if NAME.fullmatch(posted.operation_name) else "-"
     found = BEGINNING.match(posted.query)

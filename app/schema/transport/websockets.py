@@ -1,7 +1,6 @@
 """GraphQL over websockets, by the protocol graphql-transport-ws.
 
-It is Strawberry's own handling, with our door in front of every operation and our errors behind it, and with
-a closing code where it would break off.
+Extends Strawberry's handler with authentication of every operation, error codes and close codes.
 """
 
 import logging
@@ -39,47 +38,47 @@ from app.engine.schema import PreparingSchema
 from app.http.cors import AllowedOrigins
 from app.http.errors import OVERLOADED, request_error
 from app.http.messages import request_id_of
-from app.schema.errors import INTERNAL, as_response, refusal_at_the_door
+from app.schema.errors import INTERNAL, rejection_body, response_body
 from app.schema.transport.request_parsing import Posted, is_named
-from app.schema.transport.subscriptions import Entrance, is_subscription, results_of
+from app.schema.transport.subscriptions import ContextFactory, is_subscription, results_of
 from app.schema.transport.trusted_documents import DocumentRefused, Documents
+from app.server.answers import TOO_BUSY
 
 logger = logging.getLogger("care.graphql")
 
 INIT_SECONDS = 10
 BAD_REQUEST = "BAD_REQUEST"
-FORBIDDEN = 4403  # clients take it for a token to be renewed, and come again; 4401 they take for final
+FORBIDDEN = 4403  # clients renew the token and reconnect; 4401 is final for them
 TRY_AGAIN_LATER = 1013
-TOO_BUSY = "server overloaded"
-LONGEST_REASON = 123  # bytes, in a frame that closes
+LONGEST_REASON = 123  # bytes, in a close frame
 
 
 @dataclass
 class Connection:
-    """What Strawberry calls the context: who connected, before anything is asked."""
+    """The context of a connection before any operation."""
 
-    entrance: Entrance
+    contexts: ContextFactory
     on_sign_in: Callable[[], None]
     connection_params: dict[str, Any] = field(default_factory=dict)
 
     async def open(self) -> None:
-        """The token is that of the first message, or else that of the request."""
+        """Authenticates with the token of the first message, or else of the HTTP request."""
         for name, value in self.connection_params.items():
             if name.lower() == "authorization":
-                said = value if isinstance(value, str) else ""
-                self.entrance = replace(self.entrance, authorization=said)
-        self.connection_params.clear()  # the connection may last, and nothing else in it is used
-        await self.entrance.enter()
+                token = value if isinstance(value, str) else ""
+                self.contexts = replace(self.contexts, authorization=token)
+        self.connection_params.clear()  # frees memory; nothing else is used
+        await self.contexts.open()
         self.on_sign_in()
 
 
 class Socket(ASGIWebSocketAdapter):
-    """Closing and sending, however the other side has gone meanwhile."""
+    """Raises WebSocketDisconnected if the client has disconnected."""
 
     ws: WebSocket
 
     async def iter_json(self, *, ignore_parsing_errors: bool = False) -> AsyncGenerator[object, None]:
-        """As Strawberry's, but a connection that waits for its next message does not keep the last one."""
+        """Like Strawberry's, but does not keep the last message in memory while waiting for the next."""
         try:
             while self.ws.application_state is not WebSocketState.DISCONNECTED:
                 yield self.view.decode_json(await self.ws.receive_text())
@@ -124,10 +123,10 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
             logger.error("request %s: %s (%s)", self.request_id, fault, fault.__cause__)
             await self.websocket.close(TRY_AGAIN_LATER, str(fault))
         finally:
-            message.clear()  # Strawberry holds it until the next one comes
+            message.clear()  # frees memory; Strawberry keeps it until the next message
 
     async def handle_subscribe(self, message: Any) -> None:
-        """Only the document of those who came in is looked for; the others are shown out."""
+        """Checks the number of operations, and finds the document of an authenticated client."""
         payload = message["payload"]
         most = self.max_subscriptions_per_connection or 0
         if (
@@ -136,47 +135,47 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
             and len(self.operations) >= most
         ):
             text = f"there are {most} operations already on this connection, and no more are allowed"
-            said = request_error(text, RateLimited.code, self.request_id)
-            await self.send_message({"id": message["id"], "type": "error", "payload": said["errors"]})
+            body = request_error(text, RateLimited.code, self.request_id)
+            await self.send_message({"id": message["id"], "type": "error", "payload": body["errors"]})
             return
         if self.connection_acknowledged and ("query" in payload or is_named_in(payload)):
             try:
-                payload["query"] = self.view.documents.admitted(as_asked(payload), self.request_id).query
+                payload["query"] = self.view.documents.admit(posted_of(payload), self.request_id).query
             except DocumentRefused as refusal:
-                said = request_error(refusal.message, refusal.code, self.request_id)
-                await self.send_message({"id": message["id"], "type": "error", "payload": said["errors"]})
+                body = request_error(refusal.message, refusal.code, self.request_id)
+                await self.send_message({"id": message["id"], "type": "error", "payload": body["errors"]})
                 return
         await super().handle_subscribe(message)
 
     async def run_operation(self, operation: Operation[Connection, None]) -> None:
-        """Every operation comes in by the door: at a moment of its own, and while the token is good."""
+        """Authenticates every operation separately."""
         posted = Posted(operation.query, operation.variables, operation.operation_name, None)
-        load = self.context.entrance.load
+        load = self.context.contexts.load
         try:
             if not load.admit_operation():
                 await self.send_errors(operation, request_error(TOO_BUSY, OVERLOADED, self.request_id))
                 return
             if is_subscription(self.schema, posted):
                 load.lasts()
-            context = await self.context.entrance.enter()
+            context = await self.context.contexts.open()
             async with aclosing(results_of(self.schema, posted, context)) as results:
                 async for result in results:
-                    load.lasts()  # to send it may take long
+                    load.lasts()  # sending may take long
                     if refusal := refusal_of(result):
                         raise refusal
                     await self.send_result(operation, result)
-            if not context.feed.is_stopping:  # else it is not complete: the server closes the connection
+            if not context.feed.is_stopping:  # otherwise the server closes the connection
                 await operation.send_operation_message({"id": operation.id, "type": "complete"})
         except (NotSignedIn, NotAllowed) as refusal:
             await self.websocket.close(FORBIDDEN, refusal.message)
         except CareError as refusal:
-            await self.send_errors(operation, refusal_at_the_door(refusal, self.request_id))
+            await self.send_errors(operation, rejection_body(refusal, self.request_id))
         except MissingQueryError:
-            said = "No GraphQL query found in the message"
-            await self.send_errors(operation, request_error(said, BAD_REQUEST, self.request_id))
+            text = "No GraphQL query found in the message"
+            await self.send_errors(operation, request_error(text, BAD_REQUEST, self.request_id))
         except CannotGetOperationTypeError as fault:
-            said = fault.as_http_error_reason()
-            await self.send_errors(operation, request_error(said, BAD_REQUEST, self.request_id))
+            text = fault.as_http_error_reason()
+            await self.send_errors(operation, request_error(text, BAD_REQUEST, self.request_id))
         except DatabaseUnavailable as fault:
             logger.error("request %s: %s (%s)", self.request_id, fault, fault.__cause__)
             await self.send_errors(operation, request_error(str(fault), OVERLOADED, self.request_id))
@@ -191,10 +190,10 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
 
     @property
     def request_id(self) -> str:
-        return self.context.entrance.request_id
+        return self.context.contexts.request_id
 
     async def send_result(self, operation: Operation[Connection, None], result: ExecutionResult) -> None:
-        response = as_response(result, self.request_id)
+        response = response_body(result, self.request_id)
         if isinstance(result, PreExecutionError):
             await self.send_errors(operation, response)
             return
@@ -210,7 +209,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
 
 
 def is_message(message: object) -> bool:
-    """Whether the parts that are there are of their kinds. Strawberry looks whether they are there."""
+    """Whether the present members have the right types. Strawberry checks for missing members."""
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
         return False
     if not isinstance(message.get("id", ""), str):
@@ -236,15 +235,14 @@ def is_named_in(payload: dict[str, Any]) -> bool:
     return is_named(payload.get("documentId"), payload.get("extensions"))
 
 
-def as_asked(payload: dict[str, Any]) -> Posted:
+def posted_of(payload: dict[str, Any]) -> Posted:
     query, name = payload.get("query", ""), payload.get("operationName")
     variables, extensions = payload.get("variables"), payload.get("extensions")
     return Posted(query, variables, name, extensions, payload.get("documentId"))
 
 
 def refusal_of(result: ExecutionResult) -> CareError | None:
-    """Why a subscription was ended from within: nobody is told at a field that they may stay no longer, or
-    that they were not let in."""
+    """The error that ended a subscription as a whole, such as an expired token."""
     for error in result.errors or ():
         if error.path is None and isinstance(
             error.original_error, NotSignedIn | NotAllowed | RateLimited | TooManyListening
@@ -254,8 +252,7 @@ def refusal_of(result: ExecutionResult) -> CareError | None:
 
 
 class Sockets(GraphQL[Connection, None]):
-    """Strawberry's view, for websockets alone. It refuses browsers that come from another site's page, unless
-    that is an allowed origin."""
+    """Strawberry's view for websockets. Rejects browsers from other origins that are not allowed."""
 
     websocket_adapter_class = Socket
     graphql_transport_ws_handler_class = Handler
@@ -281,7 +278,7 @@ class Sockets(GraphQL[Connection, None]):
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Connection:
         on_sign_in = request.scope["state"].get("on_sign_in", do_nothing)  # given by `serve` only
-        return Connection(Entrance.of(request.scope, request_id_of(request.scope)), on_sign_in)
+        return Connection(ContextFactory.from_scope(request.scope, request_id_of(request.scope)), on_sign_in)
 
     async def on_ws_connect(self, context: Connection) -> Any:
         try:
@@ -291,5 +288,5 @@ class Sockets(GraphQL[Connection, None]):
         return UNSET
 
     def decode_json(self, data: str | bytes) -> object:
-        """What is longer than a body by HTTP may be is no message, and is not taken apart."""
+        """Rejects a message longer than the limit of HTTP bodies without parsing it."""
         return orjson.loads(data) if len(data) <= self.longest_body else None

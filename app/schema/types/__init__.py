@@ -1,1 +1,1 @@
-"""What can be read: the types, and how ids, lists and moments are said."""
+"""The output types, ids, connections and scalars."""

@@ -19,47 +19,49 @@ def question_id_of(answer: strawberry.Parent[Row]) -> strawberry.ID | None:
     return None if number is None else strawberry.ID(global_id(Question.__name__, number))
 
 
-@strawberry.type(description="What was answered to one question.")
+@strawberry.type(description="The answer to one question.")
 class Answer:
     question_id: strawberry.ID | None = strawberry.field(
         resolver=question_id_of,
         metadata=needing("question_id"),
-        description="Global id of the question; null where only the old service knew it.",
+        description="Global id of the question; null for some answers imported from the old service.",
     )
-    question_text: str = strawberry.field(description="The question as it was asked.")
-    answer: str = strawberry.field(
-        description="As text, whatever the kind of the question: AnswerInput says how."
-    )
+    question_text: str = strawberry.field(description="Text of the question at the time of the answer.")
+    answer: str = strawberry.field(description="The answer as text, in the format described in AnswerInput.")
 
 
-@strawberry.type(description="The answers to one assignment: a submission, or the client's draft.")
+@strawberry.type(description="The answers to one assignment: a submission or the client's draft.")
 class AnswerSet(Node):
-    save_type: SaveType = strawberry.field(description="Whether it is a submission or a draft.")
+    save_type: SaveType = strawberry.field(description="Whether this is a submission or a draft.")
     attempt: int = strawberry.field(
-        description="Which attempt at the assignment, from 1; reopening begins another."
+        description="Number of the attempt, from 1. Reopening the assignment starts the next attempt."
     )
-    revision: int = strawberry.field(description="Grows with every save of a draft; the next save names it.")
-    submit_date: datetime | None = strawberry.field(description="When it was submitted; null for a draft.")
+    revision: int = strawberry.field(
+        description="Increases with every save of a draft. The next save must pass it."
+    )
+    submit_date: datetime | None = strawberry.field(description="Time of submission; null for a draft.")
     assignment: Annotated["Assignment", strawberry.lazy("app.schema.types.assignments")] = strawberry.field(
-        description="What was answered."
+        description="The answered assignment."
     )
     score: int | None = strawberry.field(
-        description="The score that counts: that of the feedback where it gives one, else that of the book. "
-        "Null where there is neither."
+        description="The effective score: the score of the feedback if it has one, otherwise the score "
+        "computed from the book. Null if there is neither."
     )
-    answers: list[Answer] = strawberry.field(description="One per question, in the order of the book.")
+    answers: list[Answer] = strawberry.field(description="One answer per question, in the order of the book.")
     feedback: Optional["Feedback"] = strawberry.field(
-        description="What the caregiver said of it; null until then."
+        description="Feedback of the caregiver; null if there is none."
     )
 
 
-@strawberry.type(description="What the caregiver says of a submission.")
+@strawberry.type(description="Feedback of a caregiver on a submission.")
 class Feedback:
     id: strawberry.ID = id_field()
-    text: str = strawberry.field(description="What was said.")
+    text: str = strawberry.field(description="Text of the feedback.")
     score: int | None = strawberry.field(
-        description="Counts instead of the score by the book; null where none was given."
+        description="Score that overrides the score computed from the book; null if there is none."
     )
-    author: Caregiver = strawberry.field(description="Who said it.")
-    submit_date: datetime = strawberry.field(description="When it was said, or last mended.")
-    answer_set: AnswerSet = strawberry.field(description="The submission that it is about.")
+    author: Caregiver = strawberry.field(description="Author of the feedback.")
+    submit_date: datetime = strawberry.field(
+        description="Time at which the feedback was given or last edited."
+    )
+    answer_set: AnswerSet = strawberry.field(description="The submission.")

@@ -16,19 +16,17 @@ from app.schema.types.people import Caregiver, Client
 from app.schema.types.sessions import Session
 
 
-@strawberry.type(description="How an assignment stands to its end date, at the moment of the request.")
+@strawberry.type(description="State of an assignment relative to its end date, at the time of the request.")
 class Lateness:
-    state: LatenessState = strawberry.field(description="In time, late or overdue.")
-    seconds: int = strawberry.field(
-        description="By how much it is late or overdue, in seconds; 0 when on time."
-    )
+    state: LatenessState = strawberry.field(description="On time, late or overdue.")
+    seconds: int = strawberry.field(description="Seconds by which it is late or overdue; 0 if on time.")
 
 
-@strawberry.type(description="A moment at which the client is reminded.")
+@strawberry.type(description="A reminder to the client.")
 class Reminder:
     id: strawberry.ID = id_field()
-    remind_date: datetime = strawberry.field(description="When the client is to be reminded.")
-    state: ReminderState = strawberry.field(description="What became of it.")
+    remind_date: datetime = strawberry.field(description="Time at which the reminder is due.")
+    state: ReminderState = strawberry.field(description="State of the reminder.")
 
 
 def lateness_of(assignment: strawberry.Parent[Row]) -> Any:
@@ -38,45 +36,43 @@ def lateness_of(assignment: strawberry.Parent[Row]) -> Any:
 
 @strawberry.type(description="The homework of one book, assigned to the client of a session.")
 class Assignment(Node):
-    name: str = strawberry.field(description="The name of its book.")
-    book: Book = strawberry.field(description="What is to be answered.")
-    module: Module = strawberry.field(description="The module of its book.")
-    is_test: bool = strawberry.field(description="Whether its book is a test.")
-    session: Session = strawberry.field(description="In which it was assigned.")
-    caregiver: Caregiver = strawberry.field(description="Who assigned it.")
-    client: Client = strawberry.field(description="Who answers it.")
-    assign_date: datetime = strawberry.field(description="When it was assigned.")
-    start_date: datetime = strawberry.field(description="From when on it can be answered.")
+    name: str = strawberry.field(description="Name of the book.")
+    book: Book = strawberry.field(description="The book to answer.")
+    module: Module = strawberry.field(description="Module of the book.")
+    is_test: bool = strawberry.field(description="Whether the book is a test.")
+    session: Session = strawberry.field(description="The session in which it was assigned.")
+    caregiver: Caregiver = strawberry.field(description="The caregiver who assigned it.")
+    client: Client = strawberry.field(description="The client who answers it.")
+    assign_date: datetime = strawberry.field(description="Time of assignment.")
+    start_date: datetime = strawberry.field(description="Start of the period in which it can be answered.")
     end_date: datetime | None = strawberry.field(
-        description="Until when answers are in time; late ones are taken too. Null only for homework "
-        "recorded from the legacy paths, which do not carry it."
+        description="Due date; late answers are accepted. Null only for homework imported from the legacy "
+        "paths, which do not return it."
     )
     submit_date: datetime | None = strawberry.field(
-        description="When the present attempt was submitted; null while pending."
+        description="Time at which the current attempt was submitted; null while pending."
     )
-    status: AssignmentStatus = strawberry.field(description="Whether the present attempt is submitted.")
-    attempt: int = strawberry.field(description="The present attempt, from 1; reopening begins another.")
+    status: AssignmentStatus = strawberry.field(description="Whether the current attempt is submitted.")
+    attempt: int = strawberry.field(
+        description="Number of the current attempt, from 1. Reopening starts the next attempt."
+    )
     lateness: Lateness = strawberry.field(
         resolver=lateness_of,
         metadata=needing("end_date", "submit_date", "now"),
-        description="How it stands to its end date.",
+        description="State relative to the end date.",
     )
     score: int = strawberry.field(
-        description="Of the present attempt, as it counts; 0 while pending, and where there is none."
+        description="Effective score of the current attempt; 0 while pending or if there is no score."
     )
     feedback_status: FeedbackStatus = strawberry.field(
-        description="Whether the caregiver responded to the present attempt."
+        description="Whether the current attempt has feedback."
     )
     feedback_submit_date: datetime | None = strawberry.field(
-        description="When the caregiver responded to the present attempt; null until then."
+        description="Time of the feedback on the current attempt; null if there is none."
     )
-    answer_sets: list[AnswerSet] = strawberry.field(
-        description="The submissions of every attempt, newest first."
-    )
+    answer_sets: list[AnswerSet] = strawberry.field(description="Submissions of all attempts, newest first.")
     draft: AnswerSet | None = strawberry.field(
-        description="The client's own unfinished answers, null without any; always null for the caregiver."
+        description="The client's draft; null if there is none, and always null for the caregiver."
     )
-    feedbacks: list[Feedback] = strawberry.field(
-        description="What the caregiver said of each attempt, oldest first."
-    )
-    reminders: list[Reminder] = strawberry.field(description="When the client is reminded, in order.")
+    feedbacks: list[Feedback] = strawberry.field(description="Feedback on all attempts, oldest first.")
+    reminders: list[Reminder] = strawberry.field(description="Reminders, in order of time.")

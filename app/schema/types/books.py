@@ -10,24 +10,20 @@ from app.schema.types.node import Node, id_field, legacy_id_field, needing
 class Module:
     id: strawberry.ID = id_field()
     legacy_id: strawberry.ID = legacy_id_field()
-    name: str = strawberry.field(description="What the group is called.")
+    name: str = strawberry.field(description="Name of the module.")
 
 
 @strawberry.type(description="A question of a book.")
 class Question:
     id: strawberry.ID = id_field()
-    position: int = strawberry.field(description="Its place in the book, from 1.")
-    text: str = strawberry.field(description="What is asked.")
-    kind: QuestionKind = strawberry.field(description="What an answer to it looks like.")
-    options: list[str] = strawberry.field(
-        description="What can be chosen, in order; empty for kinds without a choice."
+    position: int = strawberry.field(description="Position in the book, from 1.")
+    text: str = strawberry.field(description="Text of the question.")
+    kind: QuestionKind = strawberry.field(
+        description="Type of the question, which determines the format of its answers."
     )
-    minimum: float | None = strawberry.field(
-        description="The least number that is taken; null where there is no bound."
-    )
-    maximum: float | None = strawberry.field(
-        description="The greatest number that is taken; null where there is no bound."
-    )
+    options: list[str] = strawberry.field(description="Options in order; empty for kinds without options.")
+    minimum: float | None = strawberry.field(description="Smallest accepted number; null for no limit.")
+    maximum: float | None = strawberry.field(description="Largest accepted number; null for no limit.")
     required: bool = strawberry.field(
         resolver=lambda self: self.is_required,
         metadata=needing("is_required"),
@@ -35,9 +31,9 @@ class Question:
     )
 
 
-@strawberry.type(description="What homework is made of: a set of questions.")
+@strawberry.type(description="A set of questions that can be assigned as homework.")
 class Book(Node):
-    name: str = strawberry.field(description="What it is called, and homework made of it.")
-    module: Module = strawberry.field(description="The group that it belongs to.")
-    is_test: bool = strawberry.field(description="Whether submissions get a score.")
-    questions: list[Question] = strawberry.field(description="What it asks, in its order.")
+    name: str = strawberry.field(description="Name of the book and of its assignments.")
+    module: Module = strawberry.field(description="Module of the book.")
+    is_test: bool = strawberry.field(description="Whether submissions are scored.")
+    questions: list[Question] = strawberry.field(description="Questions in order.")

@@ -1,4 +1,4 @@
-"""Relay connections with keyset cursors, and how their arguments become a window."""
+"""Relay connections with keyset cursors, and how their arguments become a page request."""
 
 import base64
 import binascii
@@ -14,7 +14,7 @@ from app.care.errors import Unreadable
 from app.db.reader.entities import Table
 from app.db.reader.plans import Row
 from app.db.reader.reads import Page
-from app.db.reader.selection import After as Place
+from app.db.reader.selection import After as Position
 from app.db.reader.selection import Order, PageRequest
 from app.db.tables import moment_as_text
 from app.schema.types.node import COMPUTES, read_number
@@ -23,44 +23,47 @@ PAGE = 20
 MOST_ROWS = 100
 LARGEST_INT = 2**31 - 1
 
-# A cursor inside: `before` is the order newest first, which names no moment.
+# A decoded cursor. `before` means newest first, which needs no time.
 CURSOR = re.compile(
     r"(?P<kind>[A-Za-z]+):(?P<order>[A-Z_]+|before):(?P<number>[0-9]+)(:(?P<moment>[0-9T:.-]{26}Z))?"
 )
 
 NodeType = TypeVar("NodeType")
 
-# The arguments that all lists share.
+# Arguments of all lists.
 First = Annotated[
-    int | None, strawberry.argument(description=f"How many items at most, 1 to {MOST_ROWS}; {PAGE} if null.")
+    int | None,
+    strawberry.argument(description=f"Maximum number of items, 1 to {MOST_ROWS}; null means {PAGE}."),
 ]
 After = Annotated[
     str | None,
     strawberry.argument(
-        description="A cursor of a list in the same order: the page begins after its item; null starts at the"
-        " first item."
+        description="Return items after this cursor, from a list in the same order; null starts at the first"
+        " item."
     ),
 ]
 Offset = Annotated[
     int | None,
-    strawberry.argument(description="How many items to skip from the first; not together with `after`."),
+    strawberry.argument(description="Number of items to skip; cannot be combined with `after`."),
 ]
 
 
-@strawberry.type(description="Where a page stands in its list.")
+@strawberry.type(description="Position of a page in its list.")
 class PageInfo:
     has_next_page: bool = strawberry.field(description="Whether more items follow.")
-    has_previous_page: bool = strawberry.field(description="Whether items come before.")
-    start_cursor: str | None = strawberry.field(description="That of the first item; null on an empty page.")
+    has_previous_page: bool = strawberry.field(description="Whether items precede.")
+    start_cursor: str | None = strawberry.field(
+        description="Cursor of the first item; null for an empty page."
+    )
     end_cursor: str | None = strawberry.field(
-        description="That of the last item; as `after` it asks for the next page. Null on an empty page."
+        description="Cursor of the last item, to pass as `after` for the next page; null for an empty page."
     )
 
 
-@strawberry.type(description="An item of a list, with its cursor.")
+@strawberry.type(description="A list item with its cursor.")
 class Edge(Generic[NodeType]):
-    cursor: str = strawberry.field(description="As `after` it asks for what comes behind this item.")
-    node: NodeType = strawberry.field(description="The item itself.")
+    cursor: str = strawberry.field(description="Cursor to pass as `after` for the items that follow.")
+    node: NodeType = strawberry.field(description="The item.")
 
 
 def nodes_of(page: strawberry.Parent[Page]) -> Any:
@@ -89,35 +92,35 @@ def total_of(page: strawberry.Parent[Page]) -> int:
 class Connection(Generic[NodeType]):
     nodes: list[NodeType] = strawberry.field(resolver=nodes_of, metadata=COMPUTES, description="The items.")
     edges: list[Edge[NodeType]] = strawberry.field(
-        resolver=edges_of, metadata=COMPUTES, description="The items, each with its cursor."
+        resolver=edges_of, metadata=COMPUTES, description="The items with their cursors."
     )
     page_info: PageInfo = strawberry.field(
-        resolver=page_info_of, metadata=COMPUTES, description="Where this page stands in its list."
+        resolver=page_info_of, metadata=COMPUTES, description="Position of this page in its list."
     )
     total_count: int = strawberry.field(
         resolver=total_of,
         metadata=COMPUTES,
-        description="How many items all pages have together; counted only when selected.",
+        description="Total number of items on all pages; computed only if selected.",
     )
 
 
 def cursor_of(row: Row, order: Order | None) -> str:
-    """Names the order, and by which values the row has its place in it."""
-    said = f"{row.table.__name__}:before:{row.id}"
+    """Contains the order and the row's sort values."""
+    text = f"{row.table.__name__}:before:{row.id}"
     if order is not None:
         stored = getattr(row, order.column)
         moment = stored if isinstance(stored, str) else moment_as_text(stored)
-        said = f"{row.table.__name__}:{order.name}:{row.id}:{moment}"
-    return base64.b64encode(said.encode()).decode()
+        text = f"{row.table.__name__}:{order.name}:{row.id}:{moment}"
+    return base64.b64encode(text.encode()).decode()
 
 
-def read_cursor(text: str, table: Table, order: Order | None) -> int | Place:
-    """The place that a cursor of a list of this kind and order stands for."""
+def read_cursor(text: str, table: Table, order: Order | None) -> int | Position:
+    """The position in a list of this table and order; raises Unreadable for other cursors."""
     try:
-        said = base64.b64decode(text, validate=True).decode("ascii")
+        decoded = base64.b64decode(text, validate=True).decode("ascii")
     except (binascii.Error, ValueError):
-        said = ""
-    match = CURSOR.fullmatch(said)
+        decoded = ""
+    match = CURSOR.fullmatch(decoded)
     if match is None or match["kind"] != table.__name__:
         raise Unreadable("after", "is not a cursor of this list")
     if match["order"] != ("before" if order is None else order.name):
@@ -135,15 +138,15 @@ def read_stored(text: str | None) -> datetime | None:
         return None
 
 
-def read_window(
-    shape: PageRequest,
+def read_page_request(
+    parts: PageRequest,
     table: Table,
     first: int | None,
     after: str | None,
     offset: int | None = None,
     order: Order | None = None,
 ) -> PageRequest:
-    """The part of the list that the arguments ask for; `shape` says whether rows and total were selected."""
+    """The requested page; `parts` contains whether rows and total are selected."""
     first = PAGE if first is None else first
     if not 1 <= first <= MOST_ROWS:
         raise Unreadable("first", f"must lie between 1 and {MOST_ROWS}")
@@ -151,14 +154,18 @@ def read_window(
         raise Unreadable("offset", "cannot be combined with after")
     if offset is not None and not 0 <= offset <= LARGEST_INT:
         raise Unreadable("offset", "must not be negative")
-    window = replace(shape, first=first, offset=offset or 0, order=order)
+    page_request = replace(parts, first=first, offset=offset or 0, order=order)
     if after is None:
-        return window
-    place = read_cursor(after, table, order)
-    return replace(window, before=place) if isinstance(place, int) else replace(window, after=place)
+        return page_request
+    position = read_cursor(after, table, order)
+    return (
+        replace(page_request, before=position)
+        if isinstance(position, int)
+        else replace(page_request, after=position)
+    )
 
 
 def page_key(name: str, arguments: Mapping[str, object]) -> str:
-    """By which a row finds, among its pages, the one that these arguments ask for."""
+    """Identifies the page of a row that has these arguments."""
     given = [f"{key}={value}" for key, value in sorted(arguments.items()) if value is not None]
     return f"{name}({', '.join(given)})"

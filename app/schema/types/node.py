@@ -1,4 +1,4 @@
-"""Identity: the opaque global id, the number the legacy paths show, and how an id argument is read."""
+"""Ids: opaque global ids, legacy ids, and parsing of id arguments."""
 
 import base64
 import binascii
@@ -14,22 +14,22 @@ from app.db.reader.plans import Row
 from app.db.reader.selection import NEWEST
 
 NUMBER = re.compile(r"[0-9]{1,19}")
-GLOBAL_ID = "Global id: opaque, and never that of anything else."
-COMPUTES = {"computes": True}  # tells the engine that a resolver does nothing else (engine/shapes.py)
+GLOBAL_ID = "Global id: opaque and unique across all types."
+COMPUTES = {"computes": True}  # marks resolvers without side effects (engine/codegen.py)
 
 
 def needing(*columns: str) -> dict[str, Any]:
-    """Tells the selection which columns a resolver reads, where they are not the field's own name."""
+    """Metadata of a resolver that reads other columns than the field's own."""
     return {**COMPUTES, "columns": columns}
 
 
 def gathering(gather: Callable[..., None]) -> dict[str, Any]:
-    """Tells the selection how to gather what a resolver reads of linked rows (schema/selection.py)."""
+    """Metadata of a resolver that reads linked rows (schema/selection.py)."""
     return {**COMPUTES, "gathers": gather}
 
 
 def of_id(make: Callable[[str], Callable[[int], str]]) -> dict[str, Any]:
-    """Tells the engine, too, that there is nothing to it but the number: ids are asked for very often."""
+    """Metadata of an id field, which generated code computes directly from the number."""
     return {**needing("id"), "of": ("id", make)}
 
 
@@ -58,17 +58,14 @@ def legacy_id_field() -> Any:
     return strawberry.field(
         resolver=own_number,
         metadata=of_id(lambda kind: str),
-        description="The number that the legacy paths show. Ids may be given so, but for `node` and `nodes`.",
+        description="Numeric id of the legacy paths. Accepted as an id, except by `node` and `nodes`.",
     )
 
 
-# The argument by which one object is asked for.
-EitherId = Annotated[
-    strawberry.ID, strawberry.argument(description="A global id, or the number that the legacy paths show.")
-]
+EitherId = Annotated[strawberry.ID, strawberry.argument(description="A global id or a legacy id.")]
 
 
-@strawberry.interface(description="Anything that can be looked up by its global id.")
+@strawberry.interface(description="An object with a global id.")
 class Node:
     id: strawberry.ID = id_field()
     legacy_id: strawberry.ID = legacy_id_field()
@@ -79,27 +76,27 @@ class Node:
 
 
 def read_number(text: str) -> int | None:
-    """An id as a number, or None where no row can have it."""
+    """An id as a number; None if no row can have it."""
     if NUMBER.fullmatch(text) and (number := int(text)) <= NEWEST:
         return number
     return None
 
 
 def read_global_id(text: str) -> tuple[str, int] | None:
-    """Kind and number of a global id, or None where it is none."""
+    """Kind and number of a global id; None if invalid."""
     try:
         kind, _, number_text = base64.b64decode(text, validate=True).decode("ascii").partition(":")
     except (binascii.Error, ValueError):
         return None
     number = read_number(number_text)
-    # Compared as written: an object has one id, without leading zeros or other paddings.
+    # An object has exactly one global id: reject leading zeros and other padding.
     if number is None or global_id(kind, number) != text:
         return None
     return kind, number
 
 
 def read_id(text: str, table: Table) -> int | None:
-    """An id argument in either form; an id of another kind names nothing here."""
+    """Reads a global id or a legacy id; None for a global id of another kind."""
     if text.isascii() and text.isdigit():
         return read_number(text)
     found = read_global_id(text)

@@ -1,4 +1,4 @@
-"""Progress and ScorePoint: what clients and sessions tell of their homework."""
+"""Progress and ScorePoint: statistics on the homework of clients and sessions."""
 
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from app.care.assignments.reading import is_of_book
 from app.db.reader.plans import Row
 from app.db.reader.selection import PageRequest, Where
 from app.db.tables import Book
-from app.schema.selection import Asked, Fields, SelectedFields
+from app.schema.selection import Fields, SelectedFields, SelectionBuilder
 from app.schema.types.node import COMPUTES, gathering, read_id
 
 if TYPE_CHECKING:
@@ -20,35 +20,37 @@ if TYPE_CHECKING:
 MOST_ASSIGNMENTS_OF_A_BOOK = 500
 
 
-# --- what is read of the assignments of a client or session ---------------------------------------
+# --- columns to read from the assignments of a client or session ---------------------------------------
 
 
-def gather_progress(selection: SelectedFields, asked: Asked, definition: GraphQLField, group: Fields) -> None:
-    asked.columns.update({"now", "time_zone"})
-    assignments = asked.link("assignments")
+def gather_progress(
+    selection: SelectedFields, builder: SelectionBuilder, definition: GraphQLField, group: Fields
+) -> None:
+    builder.columns.update({"now", "time_zone"})
+    assignments = builder.link("assignments")
     assignments.columns.update({"status", "assign_date", "end_date", "submit_date"})
     assignments.link("session").columns.update({"is_closed", "start_date"})
 
 
 def gather_score_history(
-    selection: SelectedFields, asked: Asked, definition: GraphQLField, group: Fields
+    selection: SelectedFields, builder: SelectionBuilder, definition: GraphQLField, group: Fields
 ) -> None:
-    """The assignments of one book, with what the points tell of theirs; two books are read apart."""
+    """Selects the assignments of one book and the columns of its points."""
     book = book_number(selection.arguments(definition, group)["bookId"])
-    window = PageRequest(
+    page_request = PageRequest(
         key=score_key(book),
         first=MOST_ASSIGNMENTS_OF_A_BOOK,
         where=(Where(is_of_book),),
         values={"of_book": book},
     )
-    assignments = asked.page("assignments", window)
+    assignments = builder.page("assignments", page_request)
     assignments.link("answer_sets").columns.update({"id", "submit_date", "score", "attempt"})
     point: Any = get_named_type(definition.type)
     selection.gather(assignments, selection.named(point, group, "assignment"))
 
 
 def book_number(book_id: str) -> int:
-    """An id that names nothing has no assignments, as 0 has none."""
+    """0, which has no assignments, for an invalid id."""
     return read_id(book_id, Book) or 0
 
 
@@ -63,37 +65,43 @@ def completion_of(of: strawberry.Parent[progress.Progress]) -> Any:
     return progress.completion(of)
 
 
-@strawberry.type(description="How much was assigned and completed until the end of a week.")
+@strawberry.type(description="Cumulative number of assignments at the end of a week.")
 class CompletionPoint:
-    week: date = strawberry.field(description="The Monday it began on, in the time zone of the service.")
-    assigned: int = strawberry.field(description="How many were assigned until its end, since the first.")
-    completed: int = strawberry.field(description="How many of these are completed.")
+    week: date = strawberry.field(description="Monday of the week, in the time zone of the service.")
+    assigned: int = strawberry.field(description="Number of assignments assigned by the end of the week.")
+    completed: int = strawberry.field(description="Number of these assignments that were completed.")
 
 
-@strawberry.type(description="How far homework is, at the moment of the request.")
+@strawberry.type(description="Progress of homework at the time of the request.")
 class Progress:
-    assignment_count: int = strawberry.field(description="Completed and pending together.")
-    completed_assignment_count: int = strawberry.field(description="Submitted, in time or late.")
-    pending_assignment_count: int = strawberry.field(description="Not submitted, overdue or not.")
-    overdue_assignment_count: int = strawberry.field(
-        description="Pending after their end date, in sessions that still run."
+    assignment_count: int = strawberry.field(description="Total number of assignments.")
+    completed_assignment_count: int = strawberry.field(
+        description="Number of submitted assignments, on time or late."
     )
-    late_assignment_count: int = strawberry.field(description="Submitted after their end date.")
+    pending_assignment_count: int = strawberry.field(
+        description="Number of pending assignments, overdue or not."
+    )
+    overdue_assignment_count: int = strawberry.field(
+        description="Number of pending assignments past their end date, in running sessions."
+    )
+    late_assignment_count: int = strawberry.field(
+        description="Number of assignments submitted after their end date."
+    )
     completion: list[CompletionPoint] = strawberry.field(
         resolver=completion_of,
         metadata=COMPUTES,
-        description="Week by week, from the first assignment until now, at most the newest 520;"
-        " empty when nothing was assigned.",
+        description="One point per week from the first assignment until now, at most the last 520 weeks;"
+        " empty if nothing was assigned.",
     )
 
 
-@strawberry.type(description="The score of one submission.")
+@strawberry.type(description="Score of one submission.")
 class ScorePoint:
-    submit_date: datetime = strawberry.field(description="When it was submitted.")
-    score: int = strawberry.field(description="The score that counts.")
-    attempt: int = strawberry.field(description="Which attempt at the assignment, from 1.")
+    submit_date: datetime = strawberry.field(description="Time of submission.")
+    score: int = strawberry.field(description="Effective score.")
+    attempt: int = strawberry.field(description="Number of the attempt, from 1.")
     assignment: Annotated["Assignment", strawberry.lazy("app.schema.types.assignments")] = strawberry.field(
-        description="What was submitted."
+        description="The submitted assignment."
     )
 
 
@@ -103,7 +111,9 @@ def progress_of(row: strawberry.Parent[Row]) -> Any:
 
 def score_history_of(
     row: strawberry.Parent[Row],
-    book_id: Annotated[strawberry.ID, strawberry.argument(description="The book, by either form of its id.")],
+    book_id: Annotated[
+        strawberry.ID, strawberry.argument(description="Id of the book: a global id or a legacy id.")
+    ],
 ) -> Any:
     key = score_key(book_number(book_id))
     return progress.score_history(next(page for page in row.pages if page.key == key).rows)

@@ -1,4 +1,4 @@
-"""DateTime: RFC 3339 with an offset; aware UTC inside, `Z` outside. Date: a day, only told."""
+"""DateTime: RFC 3339 with an offset, converted to UTC and written with `Z`. Date: a day, output only."""
 
 import re
 from datetime import UTC, date, datetime
@@ -6,7 +6,7 @@ from operator import methodcaller
 
 import strawberry
 
-# A text that SQLite stores, as it is told: the same, but for a fraction that is mostly zero.
+# Converts a text stored by SQLite, which always has a fraction, to output.
 write_stored = methodcaller("replace", ".000000Z", "Z")
 
 RFC_3339 = re.compile(
@@ -21,7 +21,7 @@ def write_moment(moment: datetime | str) -> str:
 
 
 def read_moment(text: object) -> datetime:
-    """No JSON brings a moment as such: the legacy paths have read it, and hand it over to their document."""
+    """Accepts a datetime too: the legacy paths parse times before they run their documents."""
     if isinstance(text, datetime) and text.tzinfo is UTC:
         return text
     match = RFC_3339.fullmatch(text) if isinstance(text, str) else None
@@ -37,7 +37,7 @@ def read_moment(text: object) -> datetime:
 
 DATE_TIME = strawberry.scalar(
     name="DateTime",
-    description="A moment in RFC 3339: an offset is required on input, and always `Z` on output.",
+    description="A point in time in RFC 3339. Input requires an offset; output is in UTC with `Z`.",
     specified_by_url="https://www.rfc-editor.org/rfc/rfc3339",
     serialize=write_moment,
     parse_value=read_moment,
@@ -45,7 +45,7 @@ DATE_TIME = strawberry.scalar(
 
 DATE = strawberry.scalar(
     name="Date",
-    description="A day, like 2026-11-21, in the time zone of the service.",
+    description="A day in the time zone of the service, such as 2026-11-21.",
     specified_by_url="https://www.rfc-editor.org/rfc/rfc3339#section-5.6",
     serialize=date.isoformat,
     parse_value=date.fromisoformat,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.schema.types.assignments import Assignment
 
 OrderOfAssignments = Annotated[
-    AssignmentOrder | None, strawberry.argument(description="The order of the list; null means NEWEST.")
+    AssignmentOrder | None, strawberry.argument(description="Sort order; null means NEWEST.")
 ]
 LazyAssignment = Annotated["Assignment", strawberry.lazy("app.schema.types.assignments")]
 
@@ -39,56 +39,56 @@ def assignments_where(arguments: Mapping[str, Any]) -> Any:
 
 def assignments_of(
     session: strawberry.Parent[Row],
-    status: Annotated[
-        AssignmentStatus | None, strawberry.argument(description="Only those of this status.")
-    ] = None,
+    status: Annotated[AssignmentStatus | None, strawberry.argument(description="Filter by status.")] = None,
     order_by: OrderOfAssignments = AssignmentOrder.NEWEST,
     first: First = PAGE,
     after: After = None,
 ) -> Connection[LazyAssignment]:
-    asked = {"status": status, "orderBy": order_by, "first": first, "after": after}
-    key = page_key("assignments", asked)
+    arguments = {"status": status, "orderBy": order_by, "first": first, "after": after}
+    key = page_key("assignments", arguments)
     page: Connection[LazyAssignment] = next(page for page in session.pages if page.key == key)
     return page
 
 
 @strawberry.type(description="A period of care between one caregiver and one client.")
 class Session(Node):
-    title: str = strawberry.field(description="What it is called.")
-    description: str = strawberry.field(description="What it is about; may be empty.")
-    caregiver: Caregiver = strawberry.field(description="Who gives care in it.")
-    client: Client = strawberry.field(description="Who receives care in it.")
-    create_date: datetime = strawberry.field(description="When it was opened.")
-    start_date: datetime = strawberry.field(description="From when on it runs.")
+    title: str = strawberry.field(description="Title of the session.")
+    description: str = strawberry.field(description="Description of the session; may be empty.")
+    caregiver: Caregiver = strawberry.field(description="Caregiver of the session.")
+    client: Client = strawberry.field(description="Client of the session.")
+    create_date: datetime = strawberry.field(description="Time of creation.")
+    start_date: datetime = strawberry.field(description="Start date.")
     close_date: datetime | None = strawberry.field(
-        description="When it was closed; null while open, and where only the old service knew it."
+        description="Time of closing; null while open and for some sessions imported from the old service."
     )
-    chat_id: str = strawberry.field(description="Identifies its chat, which is kept elsewhere.")
-    is_closed: bool = strawberry.field(description="Whether it was closed, which is for good.")
+    chat_id: str = strawberry.field(
+        description="Id of the session's chat, which is stored in another service."
+    )
+    is_closed: bool = strawberry.field(
+        description="Whether the session is closed. A closed session cannot be opened again."
+    )
     running_status: TimeState = strawberry.field(
         resolver=running_status_of,
         metadata=needing("is_closed", "start_date", "now"),
-        description="Where it stands at the moment of the request.",
+        description="State at the time of the request.",
     )
-    assignment_count: int = strawberry.field(description="Completed and pending together.")
-    completed_assignment_count: int = strawberry.field(description="How many are submitted.")
+    assignment_count: int = strawberry.field(description="Total number of assignments.")
+    completed_assignment_count: int = strawberry.field(description="Number of submitted assignments.")
     pending_assignment_count: int = strawberry.field(
         resolver=pending_count_of,
         metadata=needing("assignment_count", "completed_assignment_count"),
-        description="How many are still to be submitted.",
+        description="Number of pending assignments.",
     )
     last_assignment_score: int | None = strawberry.field(
-        description="Score of the newest completed assignment; null without one."
+        description="Score of the newest completed assignment; null if there is none."
     )
     latest_assignment: LazyAssignment | None = strawberry.field(
-        description="The newest assignment; null without any."
+        description="The newest assignment; null if there is none."
     )
     assignments: Connection[LazyAssignment] = strawberry.field(
         resolver=assignments_of,
         metadata={**COMPUTES, "page": assignments_where, "orders": ORDERS},
-        description="Its assignments, newest first unless `orderBy` says otherwise.",
+        description="Assignments of the session, newest first by default.",
     )
-    progress: Progress = progress_field("Of all homework in this session.")
-    score_history: list[ScorePoint] = score_history_field(
-        "The scores of one book in this session, oldest first."
-    )
+    progress: Progress = progress_field("Progress of all homework in this session.")
+    score_history: list[ScorePoint] = score_history_field("Scores of one book in this session, oldest first.")

@@ -1,4 +1,4 @@
-"""What the legacy paths say of their own end: Deprecation (RFC 9745), Sunset (RFC 8594), and where to go."""
+"""Headers and notice about the end of the legacy paths: Deprecation (RFC 9745), Sunset (RFC 8594), Link."""
 
 from email.utils import format_datetime
 
@@ -9,8 +9,8 @@ Headers = tuple[tuple[bytes, bytes], ...]
 SUCCESSOR = '</graphql>; rel="successor-version"'
 
 
-def farewell(settings: Settings) -> Headers:
-    """Headers for every answer of the four paths; none where no date is set."""
+def deprecation_headers(settings: Settings) -> Headers:
+    """Empty if no date is set."""
     deprecated, sunset = settings.legacy_deprecated, settings.legacy_sunset
     headers, links = [], [SUCCESSOR]
     if deprecated is not None:
@@ -30,11 +30,11 @@ def link(settings: Settings, relation: str) -> str:
     return f'<{settings.legacy_notice}>; rel="{relation}"; type="text/html"'
 
 
-def end_in_words(settings: Settings) -> str:
-    """For people, in a sentence; empty where no date is set."""
-    said = []
+def deprecation_notice(settings: Settings) -> str:
+    """One sentence for the front page; empty if no date is set."""
+    parts = []
     if settings.legacy_deprecated is not None:
-        said.append(f"are deprecated from {settings.legacy_deprecated:%Y-%m-%d %H:%M} UTC on")
+        parts.append(f"are deprecated from {settings.legacy_deprecated:%Y-%m-%d %H:%M} UTC on")
     if settings.legacy_sunset is not None:
-        said.append(f"may no longer answer from {settings.legacy_sunset:%Y-%m-%d %H:%M} UTC on")
-    return f"The legacy paths {' and '.join(said)}." if said else ""
+        parts.append(f"may no longer answer from {settings.legacy_sunset:%Y-%m-%d %H:%M} UTC on")
+    return f"The legacy paths {' and '.join(parts)}." if parts else ""

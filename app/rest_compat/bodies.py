@@ -1,4 +1,4 @@
-"""The legacy answers, member by member in the documented order (docs/legacy-contract.md)."""
+"""The legacy response bodies, member by member in the documented order (docs/legacy-contract.md)."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -10,11 +10,9 @@ MOST_REMEMBERED = 8192
 Node = dict[str, Any]
 
 
-class WallTimes(dict[str | None, str | None]):
-    """Moments of the schema as the legacy contract writes them, in its zone and truncated to the minute.
-
-    A dictionary that works out what it does not hold: a page names up to a hundred moments.
-    """
+class LocalTimes(dict[str | None, str | None]):
+    """Maps a DateTime of the schema to local time in the service zone, truncated to the minute. A cache, as
+    a page has up to some hundred of them."""
 
     def __init__(self, zone: ZoneInfo) -> None:
         super().__init__({None: None})
@@ -30,7 +28,7 @@ class WallTimes(dict[str | None, str | None]):
         return text
 
 
-Shape = Callable[[Node, WallTimes], dict[str, Any]]
+Body = Callable[[Node, LocalTimes], dict[str, Any]]
 
 
 def page(content: list[dict[str, Any]], total: int, number: int, size: int) -> dict[str, Any]:
@@ -48,7 +46,7 @@ def page(content: list[dict[str, Any]], total: int, number: int, size: int) -> d
     }
 
 
-def session(node: Node, walls: WallTimes) -> dict[str, Any]:
+def session(node: Node, local_times: LocalTimes) -> dict[str, Any]:
     caregiver, client, latest = node["caregiver"], node["client"], node["latestAssignment"]
     return {
         "id": int(node["legacyId"]),
@@ -60,8 +58,8 @@ def session(node: Node, walls: WallTimes) -> dict[str, Any]:
         "clientId": int(client["legacyId"]),
         "clientOpptId": client["opptId"],
         "clientName": client["name"],
-        "createDate": walls[node["createDate"]],
-        "startDate": walls[node["startDate"]],
+        "createDate": local_times[node["createDate"]],
+        "startDate": local_times[node["startDate"]],
         "chatId": node["chatId"],
         "assignmentId": int(latest["legacyId"]) if latest else None,
         "assignmentName": latest["name"] if latest else None,
@@ -78,7 +76,7 @@ def session(node: Node, walls: WallTimes) -> dict[str, Any]:
     }
 
 
-def assignment(node: Node, walls: WallTimes) -> dict[str, Any]:
+def assignment(node: Node, local_times: LocalTimes) -> dict[str, Any]:
     session, module = node["session"], node["module"]
     caregiver, client = node["caregiver"], node["client"]
     number = int(node["legacyId"])
@@ -94,35 +92,35 @@ def assignment(node: Node, walls: WallTimes) -> dict[str, Any]:
         "caregiverName": caregiver["name"],
         "clientId": int(client["legacyId"]),
         "clientName": client["name"],
-        "assignDate": walls[node["assignDate"]],
-        "submitDate": walls[node["submitDate"]],
+        "assignDate": local_times[node["assignDate"]],
+        "submitDate": local_times[node["submitDate"]],
         "feedbackStatus": node["feedbackStatus"],
-        "feedbackSubmitDate": walls[node["feedbackSubmitDate"]],
-        "startDate": walls[node["startDate"]],
+        "feedbackSubmitDate": local_times[node["feedbackSubmitDate"]],
+        "startDate": local_times[node["startDate"]],
         "status": node["status"],
         "isTest": node["isTest"],
         "score": node["score"],
         "drafts": [],
-        "answers": [answer_set(each, number, walls) for each in submitted(node)],
+        "answers": [answer_set(each, number, local_times) for each in submitted(node)],
         "autoSaveAnswers": [],
         "feedbacks": [],
     }
 
 
 def submitted(node: Node) -> list[Node]:
-    """The submission of the current attempt: none while pending, whatever earlier attempts hold."""
+    """The submission of the current attempt; earlier attempts are not shown while pending."""
     if node["status"] != "COMPLETE":
         return []
     return [each for each in node["answerSets"] if each["attempt"] == node["attempt"]][:1]
 
 
-def answer_set(node: Node, assignment_id: int, walls: WallTimes) -> dict[str, Any]:
+def answer_set(node: Node, assignment_id: int, local_times: LocalTimes) -> dict[str, Any]:
     return {
         "id": int(node["legacyId"]),
         "saveType": node["saveType"],
         "metadata": None,
         "assignmentId": assignment_id,
-        "submitDate": walls[node["submitDate"]],
+        "submitDate": local_times[node["submitDate"]],
         "answers": [
             {
                 "questionText": each["questionText"],

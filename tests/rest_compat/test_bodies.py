@@ -10,7 +10,7 @@ import pytest
 from graphql import parse, validate
 
 from app.main import schema_of_service
-from app.rest_compat import routes, shapes
+from app.rest_compat import bodies, routes
 from tests.callers import Gateway
 from tests.factories import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
@@ -107,15 +107,19 @@ def test_assigning_answers_with_one_member(gateway: Gateway) -> None:
 
 
 def test_null_dates_stay_null_when_the_cache_of_moments_is_full() -> None:
-    walls = shapes.WallTimes(ZoneInfo("Europe/Berlin"))
+    local_times = bodies.LocalTimes(ZoneInfo("Europe/Berlin"))
     first = datetime(2026, 1, 1, tzinfo=UTC)
-    moments = [first + timedelta(minutes=n) for n in range(2 * shapes.MOST_REMEMBERED)]
+    moments = [first + timedelta(minutes=n) for n in range(2 * bodies.MOST_REMEMBERED)]
 
-    texts = [walls[moment.isoformat().replace("+00:00", "Z")] for moment in moments]
+    texts = [local_times[moment.isoformat().replace("+00:00", "Z")] for moment in moments]
 
     assert (texts[0], texts[-1]) == ("2026/01/01 01:00", "2026/01/12 10:03")
-    assert len(walls) <= shapes.MOST_REMEMBERED + 1
-    assert [walls[None], walls["2026-01-01T00:00:00Z"], walls[None]] == [None, "2026/01/01 01:00", None]
+    assert len(local_times) <= bodies.MOST_REMEMBERED + 1
+    assert [local_times[None], local_times["2026-01-01T00:00:00Z"], local_times[None]] == [
+        None,
+        "2026/01/01 01:00",
+        None,
+    ]
 
 
 # --- the documents behind the paths ----------------------------------------------------------------

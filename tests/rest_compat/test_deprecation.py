@@ -1,5 +1,5 @@
-"""Promise: the legacy paths say nothing of their end until an operator sets a date, and then every answer of
-theirs says it as RFC 9745 and RFC 8594 want it; dates that make no sense end the start in a sentence."""
+"""Promise: without configured dates the legacy paths send no deprecation headers. With dates, every response
+has the headers of RFC 9745 and RFC 8594. Contradictory dates stop the start with an error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ LISTED = f"{ASSIGNMENTS}?time-state=RUNNING"
 
 
 @contextmanager
-def leaving(settings: Settings, **changed: object) -> Iterator[Gateway]:
+def gateway_with(settings: Settings, **changed: object) -> Iterator[Gateway]:
     own = settings.model_copy(update=changed)
     with opened(create_app(own, clock=lambda: NOW)) as client:
         gateway = Gateway(client, own)
@@ -32,14 +32,14 @@ def leaving(settings: Settings, **changed: object) -> Iterator[Gateway]:
         yield gateway
 
 
-def said(response: Response) -> dict[str, str]:
+def sent(response: Response) -> dict[str, str]:
     return {name: response.headers[name] for name in NAMES if name in response.headers}
 
 
-def test_both_dates_and_where_to_read_of_them(settings: Settings) -> None:
+def test_both_dates_and_a_notice_page(settings: Settings) -> None:
     page = "https://example.test/leaving?why=1"
     dated = {"legacy_deprecated": DEPRECATED, "legacy_sunset": SUNSET, "legacy_notice": page}
-    with leaving(settings, **dated) as gateway:
+    with gateway_with(settings, **dated) as gateway:
         answers = [
             gateway.as_caregiver(1).get(LISTED),
             gateway.as_caregiver(1).request("HEAD", LISTED),
@@ -58,24 +58,26 @@ def test_both_dates_and_where_to_read_of_them(settings: Settings) -> None:
     assert [answer.status_code for answer in answers] == [200, 200, 200, 404, 200, 401, 405]
     links = [f'<{page}>; rel="{relation}"; type="text/html"' for relation in ("deprecation", "sunset")]
     for answer in answers:
-        assert said(answer) == {
+        assert sent(answer) == {
             "deprecation": "@1801353600",
             "sunset": "Sat, 31 Jul 2027 12:00:00 GMT",
             "link": ", ".join([SUCCESSOR, *links]),
         }
-    assert [said(answer) for answer in others] == [{}, {}, {}]
+    assert [sent(answer) for answer in others] == [{}, {}, {}]
     path, answer = LISTED.partition("?")[0], answers[0]
     openapi.assert_documented("GET", path, 200, answer.headers, answer.json())
 
 
-def test_without_a_date_nothing_is_said_and_the_rest_of_an_answer_is_the_same(settings: Settings) -> None:
-    with leaving(settings) as gateway:
+def test_without_a_date_there_are_no_headers_and_the_response_is_otherwise_the_same(
+    settings: Settings,
+) -> None:
+    with gateway_with(settings) as gateway:
         before = gateway.as_caregiver(1).get(LISTED, headers={"x-request-id": "r"})
     own = settings.model_copy(update={"legacy_sunset": SUNSET})
     with opened(create_app(own, clock=lambda: NOW)) as client:
         after = Gateway(client, own).as_caregiver(1).get(LISTED, headers={"x-request-id": "r"})
 
-    assert said(before) == {}
+    assert sent(before) == {}
     assert after.content == before.content
     others = [each for each in after.headers.multi_items() if each[0] not in NAMES]
     assert others == before.headers.multi_items()
@@ -90,8 +92,8 @@ def test_without_a_date_nothing_is_said_and_the_rest_of_an_answer_is_the_same(se
     ids=["deprecated", "sunset"],
 )
 def test_one_date_alone(settings: Settings, dated: dict[str, object], expected: dict[str, str]) -> None:
-    with leaving(settings, **dated) as gateway:
-        assert said(gateway.as_caregiver(1).get(LISTED)) == {**expected, "link": SUCCESSOR}
+    with gateway_with(settings, **dated) as gateway:
+        assert sent(gateway.as_caregiver(1).get(LISTED)) == {**expected, "link": SUCCESSOR}
 
 
 def test_an_end_before_the_announcement_ends_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

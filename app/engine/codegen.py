@@ -1,0 +1,324 @@
+"""Generates Python code that completes a selection: it turns a resolved value into its part of the response.
+
+Generated code handles only values without errors. It raises on any other value, and the caller lets
+graphql-core complete the same value, so that errors, paths and nulls are decided only there.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+from types import CodeType
+from typing import Any
+
+from graphql import (
+    GraphQLBoolean,
+    GraphQLEnumType,
+    GraphQLField,
+    GraphQLID,
+    GraphQLInt,
+    GraphQLObjectType,
+    GraphQLOutputType,
+    GraphQLString,
+    Undefined,
+    get_nullable_type,
+    is_leaf_type,
+    is_list_type,
+    is_non_null_type,
+    is_object_type,
+)
+from graphql.execution.collect_fields import FieldDetails
+from strawberry.execution import optimized_is_awaitable
+from strawberry.types.field import StrawberryField
+from strawberry.types.fields.resolver import (
+    INFO_PARAMSPEC,
+    PARENT_PARAMSPEC,
+    ROOT_PARAMSPEC,
+    SELF_PARAMSPEC,
+)
+
+from app.engine.arguments import is_constant, plain_field
+
+Fields = list[FieldDetails]
+Collect = Callable[[GraphQLObjectType, Fields], dict[str, Fields]]
+Arguments = Callable[[StrawberryField, GraphQLField, FieldDetails], dict[str, Any]]
+Completer = Callable[[Any], Any]
+
+MOST_CLASSES = 64  # cached per field; values of further classes are checked each time
+
+
+class Unsupported(Exception):
+    """The selection contains something that only graphql-core can execute."""
+
+
+class UnexpectedValue(Exception):
+    """A value that only graphql-core can complete."""
+
+
+@dataclass
+class CodeGenerator:
+    """The generated functions of one operation, and the global names that they use."""
+
+    collect: Collect
+    arguments: Arguments
+    names: dict[str, Any] = field(default_factory=lambda: {"many": many, "many_objects": many_objects})
+    objects: dict[tuple[object, ...], "ObjectCompleter"] = field(default_factory=dict)
+    numbers: "count[int]" = field(default_factory=count)
+
+    def name(self, kind: str, value: Any) -> str:
+        name = f"{kind}{next(self.numbers)}"
+        self.names[name] = value
+        return name
+
+    def function(self, code: str) -> Completer:
+        """Compiles an expression in `v`."""
+        exec(compiled(f"def completer(v):\n return {code}"), self.names)
+        function: Completer = self.names.pop("completer")
+        return function
+
+    def complete(self, kind: GraphQLOutputType, fields: Fields) -> Completer:
+        return self.function(completing(self, kind, fields, "v"))
+
+    def object_completer(self, kind: GraphQLObjectType, fields: Fields) -> "ObjectCompleter":
+        if kind.is_type_of is not None:
+            raise Unsupported(f"{kind} checks the type of each value")
+        key = (kind, *(id(each.node) for each in fields))
+        if key not in self.objects:
+            self.objects[key] = ObjectCompleter(self, kind, fields)
+        return self.objects[key]
+
+
+@lru_cache(maxsize=512)
+def compiled(source: str) -> CodeType:
+    """Cached, as the same selection with other arguments has the same source."""
+    return compile(source, "<completer>", "exec")
+
+
+class ObjectCompleter:
+    """Completes a selection of an object, with one function per class of values, generated on first use."""
+
+    def __init__(self, generator: CodeGenerator, kind: GraphQLObjectType, fields: Fields) -> None:
+        self.generator = generator
+        self.kind = kind
+        self.fields = fields
+        self.known: dict[type, Completer] = {}
+        # Raises Unsupported early.
+        self.by_attribute = generator.function(completing_members(generator, kind, fields, "v", None))
+
+    def __call__(self, value: Any) -> Any:
+        return (self.known.get(value.__class__) or self.add_class(value))(value)
+
+    def add_class(self, value: Any) -> Completer:
+        """Checks only the first value of a class: its other values cannot be suspect either."""
+        if is_suspect(value):
+            raise UnexpectedValue
+        layout = getattr(value.__class__, "__layout__", None)
+        complete = self.by_attribute
+        if len(self.known) >= MOST_CLASSES:
+            return complete
+        if layout is not None:
+            code = completing_members(self.generator, self.kind, self.fields, "v", layout)
+            complete = self.generator.function(code)
+        self.known[value.__class__] = complete
+        return complete
+
+
+# --- writing code ---------------------------------------------------------------------------------
+#
+# A tuple class may have a `__layout__`, which maps member names to tuple indexes:
+# - `columns`: name -> index, and a function that converts the value, or None.
+# - `joined`: name of an object stored in the same tuple -> an index that is None if there is no such object,
+#   and the object's layout.
+# - `lists`: name of a list of tuples -> index, and the layout of the items.
+#
+# Field metadata: `computes` marks a resolver without side effects, which can run here and again in
+# graphql-core. `of` is a column name and a factory that returns, for a type, the function that converts the
+# column. Scalar extensions: `of_text` is the function that converts a stored text to its output.
+
+
+def completing(generator: CodeGenerator, kind: GraphQLOutputType, fields: Fields, value: str) -> str:
+    """Code that completes the result of the expression `value`."""
+    if not is_non_null_type(kind):
+        if is_leaf_type(kind):
+            return completing_leaf(generator, kind, value, is_required=False)
+        return f"(None if (x := {value}) is None else {completing_present(generator, kind, fields, 'x')})"
+    return completing_present(generator, kind.of_type, fields, value)
+
+
+def completing_present(generator: CodeGenerator, kind: Any, fields: Fields, value: str) -> str:
+    if is_leaf_type(kind):
+        return completing_leaf(generator, kind, value, is_required=True)
+    if is_list_type(kind):
+        item = kind.of_type
+        if is_non_null_type(item) and is_object_type(item.of_type):
+            completer = generator.object_completer(item.of_type, fields)
+            return f"many_objects({value}, {generator.name('s', completer)})"
+        return f"many({value}, {generator.name('s', generator.complete(item, fields))})"
+    if is_object_type(kind):
+        return f"{generator.name('s', generator.object_completer(kind, fields))}({value})"
+    raise Unsupported(f"the type of {kind} is known only from the value")
+
+
+def completing_members(
+    generator: CodeGenerator, kind: GraphQLObjectType, fields: Fields, value: str, layout: Any
+) -> str:
+    members = [
+        f"{response_key!r}: {completing_field(generator, kind, group, value, layout)}"
+        for response_key, group in generator.collect(kind, fields).items()
+    ]
+    return f"{{{', '.join(members)}}}"
+
+
+def completing_field(
+    generator: CodeGenerator, kind: GraphQLObjectType, group: Fields, value: str, layout: Any
+) -> str:
+    name = group[0].node.name.value
+    if name == "__typename":
+        return repr(kind.name)
+    definition = kind.fields[name]
+    own = plain_field(definition)
+    if own is None or own.is_async:
+        raise Unsupported(f"{kind}.{name} has more than a plain resolver")
+    of, make = own.metadata.get("of", (None, None))
+    if layout is not None and of in layout.columns:
+        return f"{generator.name('of', make(kind.name))}({column(generator, *layout.columns[of])})"
+    if own.base_resolver is not None:
+        called = calling(generator, own, definition, group[0], value, layout)
+        return completing(generator, definition.type, group, called)
+    member = own.python_name
+    if layout is not None and member in layout.joined:
+        return completing_joined(
+            generator, definition.type, group, f"{value}.{member}", *layout.joined[member]
+        )
+    if layout is not None and member in layout.lists:
+        return completing_list(generator, definition.type, group, f"{value}.{member}", *layout.lists[member])
+    if layout is not None and member in layout.columns:
+        return completing(generator, definition.type, group, column(generator, *layout.columns[member]))
+    return completing(generator, definition.type, group, f"{value}.{member}")
+
+
+def completing_joined(
+    generator: CodeGenerator, kind: GraphQLOutputType, fields: Fields, value: str, marker: int, layout: Any
+) -> str:
+    named = get_nullable_type(kind)
+    if not is_object_type(named) or named.is_type_of is not None:
+        return completing(generator, kind, fields, value)
+    members = completing_members(generator, named, fields, value, layout)
+    missing = f"{generator.name('missing', raise_unexpected)}()" if is_non_null_type(kind) else "None"
+    return f"({members} if v[{marker}] is not None else {missing})"
+
+
+def completing_list(
+    generator: CodeGenerator, kind: GraphQLOutputType, fields: Fields, value: str, index: int, layout: Any
+) -> str:
+    listed = get_nullable_type(kind)
+    named = get_nullable_type(listed.of_type) if is_list_type(listed) else None
+    if not is_object_type(named) or named.is_type_of is not None:
+        return completing(generator, kind, fields, value)
+    each = generator.function(completing_members(generator, named, fields, "v", layout))
+    return f"[{generator.name('each', each)}(one) for one in v[{index}]]"
+
+
+def column(generator: CodeGenerator, index: int, read: Completer | None) -> str:
+    return f"v[{index}]" if read is None else f"{generator.name('read', read)}(v[{index}])"
+
+
+def calling(
+    generator: CodeGenerator,
+    own: StrawberryField,
+    definition: GraphQLField,
+    details: FieldDetails,
+    value: str,
+    layout: Any,
+) -> str:
+    resolver = own.base_resolver
+    assert resolver is not None
+    reserved = resolver.reserved_parameters
+    if reserved[INFO_PARAMSPEC] or not own.metadata.get("computes"):
+        raise Unsupported(f"{own.name} may have side effects")
+    given = [value] if reserved[SELF_PARAMSPEC] else []
+    for parameter in filter(None, (reserved[PARENT_PARAMSPEC], reserved[ROOT_PARAMSPEC])):
+        given.append(f"{parameter.name}={value}")
+    if definition.args:
+        arguments = generator.arguments(own, definition, details)
+        if not all(map(is_constant, arguments.values())):
+            raise Unsupported(f"{own.name} has mutable arguments")
+        given.append(f"**{generator.name('a', arguments)}")
+    return f"{generator.name('call', resolver.wrapped_func)}({', '.join(given)})"
+
+
+def completing_leaf(generator: CodeGenerator, kind: Any, value: str, is_required: bool) -> str:
+    """Checks for the common class first; the type converts all other values."""
+    leaf = generator.name("leaf", leaf_function(kind, is_required))
+    if kind in (GraphQLString, GraphQLID):
+        return f"(x if (x := {value}).__class__ is str else {leaf}(x))"
+    if kind is GraphQLInt:
+        return f"(x if (x := {value}).__class__ is int and -2147483648 <= x <= 2147483647 else {leaf}(x))"
+    if kind is GraphQLBoolean:
+        return f"(x if (x := {value}) is True or x is False else {leaf}(x))"
+    if isinstance(kind, GraphQLEnumType):
+        known: dict[Any, str] = {}
+        leaf = generator.name("leaf", enum_function(kind, is_required, known))
+        return f"({generator.name('known', known)}.get(x := {value}) or {leaf}(x))"
+    if of_text := kind.extensions.get("of_text"):
+        other = f"{leaf}(x)" if is_required else f"None if x is None else {leaf}(x)"
+        return f"({generator.name('of', of_text)}(x) if (x := {value}).__class__ is str else {other})"
+    return f"{leaf}({value})"
+
+
+# --- called by generated code --------------------------------------------------------------------
+
+
+def many(values: Any, item: Completer) -> list[Any]:
+    if values.__class__ is not list and values.__class__ is not tuple:
+        raise UnexpectedValue
+    return [item(value) for value in values]  # map() would swallow a StopIteration
+
+
+def many_objects(values: Any, item: ObjectCompleter) -> list[Any]:
+    """Looks up the function once if all values have the same class."""
+    classes = set(map(type, values)) if values.__class__ is list else ()
+    complete = item.known.get(*classes) if len(classes) == 1 else None
+    return many(values, complete or item)
+
+
+def raise_unexpected() -> None:
+    raise UnexpectedValue
+
+
+def is_suspect(value: Any) -> bool:
+    return (
+        value is None or value is Undefined or isinstance(value, Exception) or optimized_is_awaitable(value)
+    )
+
+
+def leaf_function(kind: Any, is_required: bool) -> Completer:
+    coerce = kind.coerce_output_value
+    safe_classes: set[type] = set()
+
+    def leaf(value: Any) -> Any:
+        if value.__class__ not in safe_classes:
+            if value is None and not is_required:
+                return None
+            if is_suspect(value):
+                raise UnexpectedValue
+            if len(safe_classes) < MOST_CLASSES:
+                safe_classes.add(value.__class__)
+        coerced = coerce(value)
+        if coerced is None or coerced is Undefined:
+            raise UnexpectedValue
+        return coerced
+
+    return leaf
+
+
+def enum_function(kind: GraphQLEnumType, is_required: bool, known: dict[Any, str]) -> Completer:
+    leaf = leaf_function(kind, is_required)
+
+    def member(value: Any) -> Any:
+        name = leaf(value)
+        if name is not None and len(known) < 2 * len(kind.values):  # a member and its value
+            known[value] = name
+        return name
+
+    return member
