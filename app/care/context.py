@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from app.care.allowance import Allowance
 from app.care.errors import CareError, NotAllowed, NotSignedIn
-from app.care.idempotency import Once, making_once
+from app.care.idempotency import IdempotentRequest, performing_once
 from app.care.sessions.identifiers import IdentifierTries
 from app.db.audit.records import DONE, About, Record, Recorder, about_answers, as_text, recorded
 from app.db.drivers.interface import Database
@@ -45,7 +45,7 @@ class Context:
     now: datetime
     request_id: str
     time_zone: str  # of the legacy wall times, and of the days and weeks that are counted by
-    once: Once | None = None  # the key under which the change is asked for
+    idempotent_request: IdempotentRequest | None = None  # of a change with an Idempotency-Key
     repeats_within: timedelta | None = None  # how soon the same homework is taken for a repetition
     contract: Contract = Contract.GRAPHQL
     recorder: Recorder | None = None  # of the audit trail; none where nothing is recorded
@@ -58,8 +58,8 @@ class Context:
         """What may show a person's answers. If it did, that is on record before anybody hears of them."""
         result = await self.db.read(operation)
         if access.shown:
-            if self.once is not None:
-                self.once.shows_answers = True
+            if self.idempotent_request is not None:
+                self.idempotent_request.shows_answers = True
             if self.recorder is not None:
                 await self.record(what, about_answers(access.shown))
         return result
@@ -75,11 +75,12 @@ class Context:
             raise
 
     async def write_once(self, operation: Operation[Result]) -> Result:
-        """Under a key a request has one change, which is not made a second time."""
-        if self.once is None:
+        """A request with an Idempotency-Key has one change; a repetition gets the stored result."""
+        request = self.idempotent_request
+        if request is None:
             return await self.db.write(operation)
-        assert self.once.outcome is None
-        result, self.once.outcome = await self.db.write(making_once(self.once, self.now, operation))
+        assert request.outcome is None
+        result, request.outcome = await self.db.write(performing_once(request, self.now, operation))
         return result
 
     async def record(self, what: str, about: About, outcome: str = DONE) -> None:

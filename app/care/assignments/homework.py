@@ -50,7 +50,7 @@ async def assign_homework(ctx: Context, homework: Homework, wanted: Selection | 
     added = await ctx.write("assignHomework", assigning(access, homework, ctx.repeats_within))
     if wanted is None:
         return []
-    is_new = ctx.once is None and ctx.repeats_within is None  # or some may be gone again
+    is_new = ctx.idempotent_request is None and ctx.repeats_within is None  # or some may be gone again
     if is_new and wanted.is_only_ids:
         return rows_of_ids(Assignment, access, added, wanted)
     return await get_my_assignments(ctx, added, wanted)

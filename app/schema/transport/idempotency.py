@@ -14,7 +14,7 @@ from graphql import (
 
 from app.care.context import Context
 from app.care.errors import Unreadable
-from app.care.idempotency import Once
+from app.care.idempotency import IdempotentRequest
 from app.engine.schema import PreparingSchema
 from app.http.idempotency import once_for
 
@@ -59,7 +59,7 @@ def refuse_several(changes: set[str]) -> None:
 
 def once_for_operation(
     ctx: Context, key: str, query: str, operation_name: str | None, variables: dict[str, Any] | None
-) -> Once:
+) -> IdempotentRequest:
     """In which order the members stand makes no difference, nor does leaving out what is empty."""
     asked = [query, operation_name, variables or {}]
     try:
