@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+CLOSED = "the session is closed"
+
 
 class UserErrorCode(StrEnum):
     """The codes of refusals that a mutation returns as `userErrors`; GraphQL shows this enum as it is."""

@@ -5,13 +5,14 @@ from typing import Any, TypeVar
 
 import strawberry
 
+from app.care import opening
 from app.care.answers import drafts, feedback, questions, submitting
 from app.care.answers.reading import get_my_answer_sets
 from app.care.assignments import homework, pending
 from app.care.assignments.reading import get_my_assignments
 from app.care.context import Context, Role
 from app.care.errors import DraftConflict, Incomplete, Refused
-from app.care.sessions import opening
+from app.care.sessions import changing
 from app.db.reader.entities import Table
 from app.db.reader.reads import Row
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session
@@ -161,14 +162,14 @@ class Mutation:
     @strawberry.mutation(description="For caregivers: change a session that is not closed.")
     async def update_session(self, info: Info, input: UpdateSessionInput) -> UpdateSessionPayload:
         ctx = await ready(info, Role.CAREGIVER)
-        change = opening.SessionChange(
+        change = changing.SessionChange(
             read_id(input.session_id, Session), input.title, input.description, input.start_date
         )
         wanted = wanted_under(info, "session", Session)
         return await changed(
             UpdateSessionPayload,
             "session",
-            lambda: opening.update_session(ctx, change, wanted),
+            lambda: changing.update_session(ctx, change, wanted),
             sessionId=input.session_id,
         )
 
@@ -181,7 +182,7 @@ class Mutation:
         return await changed(
             CloseSessionPayload,
             "session",
-            lambda: opening.close_session(ctx, session_id, wanted),
+            lambda: changing.close_session(ctx, session_id, wanted),
             sessionId=input.session_id,
         )
 

@@ -13,7 +13,7 @@ from app.care.assignments.homework import Homework, assign_homework
 from app.care.assignments.pending import extend_assignment, set_reminders, withdraw_assignment
 from app.care.context import Context, Role, Viewer
 from app.care.errors import CareError
-from app.care.sessions.opening import close_session
+from app.care.sessions.changing import close_session
 from app.db.drivers.interface import Database
 from app.db.reader.selection import Selection
 from app.db.session_counters import differences

@@ -11,7 +11,8 @@ from app.care.answers.questions import Said, finding_questions
 from app.care.answers.submitting import reopening, submitting
 from app.care.assignments.homework import Homework, assigning
 from app.care.assignments.pending import extending, setting_reminders, withdrawing
-from app.care.sessions.opening import NewSession, SessionChange, closing, opening, updating
+from app.care.opening import NewSession, opening
+from app.care.sessions.changing import SessionChange, closing, updating
 from app.db.reader.selection import AccessScope
 from app.db.sql import Bulk, Operation, Step
 from app.db.statements.books import ADD

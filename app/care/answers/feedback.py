@@ -3,8 +3,12 @@
 from dataclasses import dataclass
 
 from app.care.answers.reading import is_joined
-from app.care.assignments.locking import holding, refuse_unless_complete, refuse_unless_running
-from app.care.assignments.pending import telling
+from app.care.assignments.locking import (
+    emitting_event,
+    locking_assignment,
+    refuse_unless_complete,
+    refuse_unless_running,
+)
 from app.care.bounds import LONGEST_TEXT, check_text
 from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable, WrongState
@@ -61,14 +65,14 @@ def giving(access: AccessScope, opinion: FeedbackInput) -> Operation[list[int]]:
     if not found:
         raise NotFound("answer set", "answerSetId")
     assignment_id, attempt, own_score = found[0]
-    held = yield from holding(access, assignment_id, "answer set", "answerSetId")
-    refuse_unless_running(held, "answerSetId")
-    refuse_unless_complete(held, "answerSetId")
-    if attempt != held.attempt:
+    locked = yield from locking_assignment(access, assignment_id, "answer set", "answerSetId")
+    refuse_unless_running(locked, "answerSetId")
+    refuse_unless_complete(locked, "answerSetId")
+    if attempt != locked.attempt:
         raise WrongState("the answers are those of an earlier attempt", "answerSetId")
     score = opinion.score if opinion.score is not None else own_score
     values = {
-        **held.values,
+        **locked.values,
         "answer_set": opinion.answer_set_id,
         "text": opinion.text,
         "given_score": opinion.score,
@@ -85,4 +89,4 @@ def giving(access: AccessScope, opinion: FeedbackInput) -> Operation[list[int]]:
     yield SCORE_SET, values
     yield NOTE_FEEDBACK, {**values, "score": score or 0}
     yield RECOUNT, values
-    return [feedback_id, (yield from telling(held, EventKind.FEEDBACK_GIVEN, Actor.CAREGIVER))]
+    return [feedback_id, (yield from emitting_event(locked, EventKind.FEEDBACK_GIVEN, Actor.CAREGIVER))]
