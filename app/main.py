@@ -18,9 +18,8 @@ from starlette.routing import BaseRoute, Route
 from app.auth.authenticator import Authenticator
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
-from app.care.allowance import Allowances
 from app.care.context import utc_now
-from app.care.sessions.identifiers import IdentifierTries
+from app.care.rate_limits import Allowances, IdentifierLimiter
 from app.db.audit.records import Recorder
 from app.db.drivers.event_feed import following
 from app.db.drivers.factory import open_database
@@ -105,7 +104,7 @@ def create_app(
                             settings.time_zone,
                             clock,
                             Allowances(points) if points else None,
-                            IdentifierTries(identifiers) if identifiers else None,
+                            IdentifierLimiter(identifiers) if identifiers else None,
                         ),
                         "feed": feed,
                         "load": load,

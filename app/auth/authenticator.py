@@ -10,10 +10,9 @@ from sqlalchemy import select
 from app.auth.keys import Key
 from app.auth.refusals import Reason, refusal_for
 from app.auth.tokens import LONGEST_TOKEN, Identity, Verifier
-from app.care.allowance import Allowances
 from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
-from app.care.sessions.identifiers import IdentifierTries
+from app.care.rate_limits import Allowances, IdentifierLimiter
 from app.db.audit.records import Recorder
 from app.db.drivers.interface import Database
 from app.db.reader.entities import Table, table_of
@@ -78,7 +77,7 @@ class Authenticator:
     time_zone: str
     clock: Callable[[], datetime] = utc_now
     allowances: Allowances | None = None
-    tries: IdentifierTries | None = None
+    identifier_limiter: IdentifierLimiter | None = None
     ticks: Callable[[], float] = time.monotonic
     entered: dict[str, AcceptedToken] = field(default_factory=dict, compare=False)  # by token
 
@@ -103,7 +102,7 @@ class Authenticator:
             contract=contract,
             recorder=self.recorder,
             allowance=self.allowances.of(viewer) if self.allowances and viewer else None,
-            tries=self.tries,
+            identifier_limiter=self.identifier_limiter,
             application=application,
         )
 

@@ -1,4 +1,4 @@
-"""The book catalogue: open to everybody who is signed in."""
+"""The book catalogue, which every signed-in viewer may read."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -59,21 +59,21 @@ class HasWord:
         return book.c.id.in_(select(words.c.book_id).where(begins, ends))
 
 
-async def list_books(ctx: Context, asked: BookFilter, window: PageRequest, wanted: Selection) -> Page:
+async def list_books(ctx: Context, filter: BookFilter, window: PageRequest, wanted: Selection) -> Page:
     ctx.signed_in()
-    return await ctx.db.read(finding_books(ctx.now, asked, window, wanted))
+    return await ctx.db.read(finding_books(ctx.now, filter, window, wanted))
 
 
 def finding_books(
-    now: datetime, asked: BookFilter, window: PageRequest, wanted: Selection
+    now: datetime, filter: BookFilter, window: PageRequest, wanted: Selection
 ) -> Operation[Page]:
-    where = [Where(is_retired if asked.is_retired else is_current)]
-    values: dict[str, object] = {"module": asked.module_id, "is_test": asked.is_test}
-    if asked.module_id is not None:
+    where = [Where(is_retired if filter.is_retired else is_current)]
+    values: dict[str, object] = {"module": filter.module_id, "is_test": filter.is_test}
+    if filter.module_id is not None:
         where.append(Where(is_of_module))
-    if asked.is_test is not None:
+    if filter.is_test is not None:
         where.append(Where(is_test_or_not))
-    search = (asked.search or "").strip()
+    search = (filter.search or "").strip()
     words = words_of(search)
     if search and not words:
         where.append(Where(is_nothing))  # no name has a word that begins like no word

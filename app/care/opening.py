@@ -15,7 +15,7 @@ from app.care.assignments.homework import (
 from app.care.bounds import LONGEST_TEXT, LONGEST_TITLE, check_moment, check_text
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, Unreadable
-from app.care.sessions.identifiers import IdentifierTries
+from app.care.rate_limits import IdentifierLimiter
 from app.care.sessions.reading import get_my_sessions
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
@@ -56,7 +56,7 @@ async def create_session(ctx: Context, new: NewSession, wanted: Selection | None
     planned = repeated(new, ZoneInfo(ctx.time_zone))
     for one in planned[1:]:
         check_window(one)
-    opened = await ctx.write("createSession", opening(access, planned, ctx.tries))
+    opened = await ctx.write("createSession", opening(access, planned, ctx.identifier_limiter))
     return [] if wanted is None else await get_my_sessions(ctx, opened, wanted)
 
 
@@ -123,13 +123,13 @@ def later(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
 
 
 def opening(
-    access: AccessScope, planned: list[NewSession], tries: IdentifierTries | None = None
+    access: AccessScope, planned: list[NewSession], identifier_limiter: IdentifierLimiter | None = None
 ) -> Operation[list[int]]:
     """Adds sessions, their homework, counters and events in one transaction. Returns the new ids."""
     first = planned[0]
     values: Values = {"caregiver": access.caregiver, "now": access.now}
     if first.oppt_id is not None:
-        values["client"] = yield from finding_by_identifier(first.oppt_id, values, tries)
+        values["client"] = yield from finding_by_identifier(first.oppt_id, values, identifier_limiter)
     else:
         values["client"] = yield from finding_my_client(first.client_id, values)
     if first.homework is not None:
@@ -155,13 +155,15 @@ def opening(
     return opened
 
 
-def finding_by_identifier(oppt_id: str, values: Values, tries: IdentifierTries | None) -> Operation[int]:
+def finding_by_identifier(
+    oppt_id: str, values: Values, identifier_limiter: IdentifierLimiter | None
+) -> Operation[int]:
     """Any caregiver with the identifier may open a session, so the number of tries is limited."""
     # PostgreSQL rejects text with a zero character, also in a condition.
     found = [] if "\0" in oppt_id else (yield FIND_CLIENT, {**values, "oppt_id": oppt_id})
     is_known = bool(found and found[0][1])
-    if tries is not None and not is_known:
-        tries.count(values["caregiver"])
+    if identifier_limiter is not None and not is_known:
+        identifier_limiter.count(values["caregiver"])
     if not found:
         raise NotFound("client", "clientOpptId")
     return int(found[0][0])

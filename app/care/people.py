@@ -1,4 +1,4 @@
-"""Caregivers and clients: oneself, and those one has a session with."""
+"""Reading caregivers and clients: the viewer, and the people with whom the viewer has a session."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ CLIENTS_OF_CAREGIVER = Statement(
 
 
 async def get_myself(ctx: Context, role: Role, wanted: Selection) -> Row | None:
-    """The viewer as a caregiver or as a client; None in the other role."""
+    """Returns the viewer as a caregiver or client, or None if the viewer has the other role."""
     viewer = ctx.signed_in()
     if viewer.role is not role:
         return None
@@ -36,8 +36,8 @@ def is_my_client(client: FromClause) -> ColumnElement[bool]:
 
 
 async def list_my_clients(ctx: Context, window: PageRequest, wanted: Selection) -> Page:
-    """Those a caregiver has or had a session with."""
-    await ctx.admit(Role.CAREGIVER, "clients")
+    """Lists the clients with whom the caregiver has or had a session."""
+    await ctx.require_role(Role.CAREGIVER, "clients")
     window = replace(window, where=(Where(is_my_client),))
     access = ctx.access()
     return await ctx.read("clients", access, list_rows(Client, access, window, wanted))
@@ -70,5 +70,6 @@ def clients_seen(access: AccessScope, ids: list[int], wanted: Selection) -> Oper
 
 
 def as_far_as(wanted: Selection, access: AccessScope) -> AccessScope:
-    """For people alone no key is looked up: their rows are nobody's. What hangs below them is."""
+    """Looks up no relationships if only columns of people are selected, since those need no access
+    condition."""
     return access if wanted.links else AccessScope(access.now)

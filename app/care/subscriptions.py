@@ -74,7 +74,7 @@ async def watch_changes(ctx: Context, session_id: int | None, is_in_session: boo
 
 
 async def watch_reminders(ctx: Context) -> Watch:
-    await ctx.admit(Role.CLIENT, "reminderDue")
+    await ctx.require_role(Role.CLIENT, "reminderDue")
     return Watch(DUE)
 
 

@@ -55,7 +55,7 @@ Payload = TypeVar("Payload")
 
 async def ready(info: Info, role: Role) -> Context:
     """Checks the role before anything else; a refusal is on record."""
-    await info.context.admit(role, info.field_name)
+    await info.context.require_role(role, info.field_name)
     return info.context
 
 
@@ -131,7 +131,7 @@ def read_new_session(input: CreateSessionInput) -> opening.NewSession:
 def read_answers(input: SaveAnswersInput | SubmitAnswersInput) -> drafts.Answers:
     return drafts.Answers(
         read_id(input.assignment_id, Assignment),
-        tuple(questions.Said(read_id(one.question_id, Question), one.answer) for one in input.answers),
+        tuple(questions.GivenAnswer(read_id(one.question_id, Question), one.answer) for one in input.answers),
         input.revision or 0,
     )
 

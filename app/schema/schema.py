@@ -58,7 +58,7 @@ class Schema(PreparingSchema):
     def charge(self, context: Any, cost: int) -> GraphQLError | None:
         """What the viewer asks for is counted, over everything they ask."""
         try:
-            context.spend(cost)
+            context.charge(cost)
         except RateLimited as refusal:
             return GraphQLError(refusal.message, original_error=refusal)
         return None

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.care.answers.drafts import Answers, saving
 from app.care.answers.feedback import FeedbackInput, giving
-from app.care.answers.questions import Said, finding_questions
+from app.care.answers.questions import GivenAnswer, finding_questions
 from app.care.answers.submitting import reopening, submitting
 from app.care.assignments.homework import Homework, assigning
 from app.care.assignments.pending import extending, setting_reminders, withdrawing
@@ -102,6 +102,6 @@ def replace_window(homework: Homework, by: timedelta) -> Homework:
     )
 
 
-def what_is_said() -> Operation[tuple[Said, ...]]:
+def what_is_said() -> Operation[tuple[GivenAnswer, ...]]:
     questions = yield from finding_questions({"book": BOOK})
-    return tuple(Said(question.id, question.options[0]) for question in questions)
+    return tuple(GivenAnswer(question.id, question.options[0]) for question in questions)

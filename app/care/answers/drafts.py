@@ -1,9 +1,9 @@
-"""Drafts: what a client has answered so far, for the client alone; one per assignment."""
+"""Drafts: unsubmitted answers that only the client sees, one draft per assignment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.care.answers.questions import Question, Said, by_question, check_many, finding_questions
+from app.care.answers.questions import GivenAnswer, Question, check_count, finding_questions, match_answers
 from app.care.answers.reading import get_my_answer_sets
 from app.care.assignments.locking import (
     LockedAssignment,
@@ -33,10 +33,10 @@ from app.db.tables import Actor, EventKind, SaveType
 
 @dataclass(frozen=True)
 class Answers:
-    """What a client has said to an assignment, and the revision of the draft that they saw last."""
+    """A client's answers to an assignment, and the revision of the draft that the client saw last."""
 
     assignment_id: int | None
-    said: tuple[Said, ...]
+    given: tuple[GivenAnswer, ...]
     revision: int = 0
 
 
@@ -47,9 +47,9 @@ class Draft:
 
 
 async def save_answers(ctx: Context, answers: Answers, is_auto: bool, wanted: Selection | None) -> Row | None:
-    """The draft with its new revision. Raises DraftConflict where it was saved elsewhere meanwhile."""
+    """Returns the draft with its new revision. Raises DraftConflict if the stored revision is another one."""
     access = ctx.access_as(Role.CLIENT)
-    check_many(answers.said)
+    check_count(answers.given)
     save_type = SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT
     saved = await ctx.write("saveAnswers", saving(access, answers, save_type))
     return await read_draft(ctx, saved, wanted)
@@ -67,12 +67,12 @@ def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Operat
     refuse_unless_answerable(locked)
     questions = yield from finding_questions({"book": locked.book_id})
     refuse_without_questions(questions)
-    given = by_question(questions, answers.said)
+    given = match_answers(questions, answers.given)
     draft = yield from finding_draft(locked)
     revision = (answers.revision or (yield from last_revision(locked))) + 1
     was_next = draft is not None and draft.revision == revision
-    if draft is not None and was_next and (yield from is_said(locked, draft.id, given)):
-        return draft.id  # this very save has come already, and its answer was lost on the way
+    if draft is not None and was_next and (yield from is_stored(locked, draft.id, given)):
+        return draft.id  # a retry of the last save
     refuse_stale(draft, answers.revision)
     values = {**locked.values, "save_type": save_type, "attempt": locked.attempt, "revision": revision}
     if draft is None:
@@ -82,8 +82,8 @@ def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Operat
         yield SAVE_DRAFT, {**values, "answer_set": draft_id}
         yield DROP_ANSWERS, {**values, "sets": [draft_id]}
     yield from adding_answers(locked, draft_id, questions, given)
-    told = {"event": EventKind.DRAFT_SAVED, "actor": Actor.CLIENT, DRAFTS: [draft_id]}
-    yield INSERT_ASSIGNMENT_EVENTS, {**locked.values, **told}
+    event = {"event": EventKind.DRAFT_SAVED, "actor": Actor.CLIENT, DRAFTS: [draft_id]}
+    yield INSERT_ASSIGNMENT_EVENTS, {**locked.values, **event}
     return int(draft_id)
 
 
@@ -95,8 +95,9 @@ def refuse_unless_answerable(locked: LockedAssignment) -> None:
 
 
 def refuse_without_questions(questions: Sequence[Question]) -> None:
-    """A book that came from the old service has none until the operator imports them; an empty submission
-    would be final all the same."""
+    """A book from the old service has no questions until the operator imports them. Without this check a
+    client
+    could submit no answers, and that is final."""
     if not questions:
         raise WrongState("the book has no questions yet", "assignmentId")
 
@@ -107,7 +108,7 @@ def finding_draft(locked: LockedAssignment) -> Operation[Draft | None]:
 
 
 def last_revision(locked: LockedAssignment) -> Operation[int]:
-    """Of earlier attempts: a device that still shows a draft of one must not meet its number again."""
+    """Revisions continue after those of earlier attempts, whose drafts a device may still show."""
     return int((yield FIND_LAST_REVISION, locked.values)[0][0] or 0)
 
 
@@ -116,7 +117,7 @@ def refuse_stale(draft: Draft | None, revision: int) -> None:
         raise DraftConflict(draft.id if draft else None, "revision")
 
 
-def is_said(locked: LockedAssignment, answer_set_id: int, given: dict[int, str]) -> Operation[bool]:
+def is_stored(locked: LockedAssignment, answer_set_id: int, given: dict[int, str]) -> Operation[bool]:
     stored = yield FIND_ANSWERS, {**locked.values, "answer_set": answer_set_id}
     return [tuple(row) for row in stored] == list(given.items())
 
@@ -124,7 +125,7 @@ def is_said(locked: LockedAssignment, answer_set_id: int, given: dict[int, str])
 def adding_answers(
     locked: LockedAssignment, answer_set_id: int, questions: Sequence[Question], given: dict[int, str]
 ) -> Operation[None]:
-    """In the order of the book; the text of a question is kept as it was asked."""
+    """Adds answers in the order of the book, each with the text of its question at that time."""
     caregiver, client = locked.values["caregiver"], locked.values["client"]
     rows = [
         (answer_set_id, one.position, caregiver, client, one.text, given[one.id], one.id)

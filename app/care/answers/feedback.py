@@ -1,4 +1,4 @@
-"""What a caregiver says of a submission: one feedback per answer set, which may be mended."""
+"""Feedback of a caregiver on a submission: one per answer set, and it can be edited."""
 
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ LARGEST_SCORE = 1_000_000
 
 @dataclass(frozen=True)
 class FeedbackInput:
-    """What is said; without a score, that of the book stays."""
+    """Without `score`, the submission keeps the score that its answers have."""
 
     answer_set_id: int | None
     text: str
@@ -39,17 +39,17 @@ class FeedbackInput:
 
 
 @dataclass(frozen=True)
-class Given:
+class SavedFeedback:
     feedback_id: int
     assignment_id: int
 
 
-async def give_feedback(ctx: Context, opinion: FeedbackInput) -> Given:
+async def give_feedback(ctx: Context, feedback: FeedbackInput) -> SavedFeedback:
     access = ctx.access_as(Role.CAREGIVER)
-    check_text("text", opinion.text, LONGEST_TEXT)
-    if opinion.score is not None and not 0 <= opinion.score <= LARGEST_SCORE:
+    check_text("text", feedback.text, LONGEST_TEXT)
+    if feedback.score is not None and not 0 <= feedback.score <= LARGEST_SCORE:
         raise Unreadable("score", f"must lie between 0 and {LARGEST_SCORE}")
-    return Given(*(await ctx.write("giveFeedback", giving(access, opinion))))
+    return SavedFeedback(*(await ctx.write("giveFeedback", giving_feedback(access, feedback))))
 
 
 async def get_my_feedbacks(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
@@ -58,9 +58,9 @@ async def get_my_feedbacks(ctx: Context, ids: list[int], wanted: Selection) -> l
     return await ctx.read("feedback", access, get_rows(Feedback, access, ids, wanted, where))
 
 
-def giving(access: AccessScope, opinion: FeedbackInput) -> Operation[list[int]]:
+def giving_feedback(access: AccessScope, feedback: FeedbackInput) -> Operation[list[int]]:
     """Returns the ids of the feedback and of the assignment."""
-    values: Values = {"caregiver": access.caregiver, "answer_set": opinion.answer_set_id}
+    values: Values = {"caregiver": access.caregiver, "answer_set": feedback.answer_set_id}
     found = yield FIND_SET, values
     if not found:
         raise NotFound("answer set", "answerSetId")
@@ -70,19 +70,19 @@ def giving(access: AccessScope, opinion: FeedbackInput) -> Operation[list[int]]:
     refuse_unless_complete(locked, "answerSetId")
     if attempt != locked.attempt:
         raise WrongState("the answers are those of an earlier attempt", "answerSetId")
-    score = opinion.score if opinion.score is not None else own_score
+    score = feedback.score if feedback.score is not None else own_score
     values = {
         **locked.values,
-        "answer_set": opinion.answer_set_id,
-        "text": opinion.text,
-        "given_score": opinion.score,
+        "answer_set": feedback.answer_set_id,
+        "text": feedback.text,
+        "given_score": feedback.score,
         "score": score,
     }
-    there = yield FIND_FEEDBACK, values
-    if there and tuple(there[0][1:]) == (opinion.text, opinion.score):
-        return [there[0][0], assignment_id]
-    if there:
-        feedback_id: int = there[0][0]
+    existing = yield FIND_FEEDBACK, values
+    if existing and tuple(existing[0][1:]) == (feedback.text, feedback.score):
+        return [existing[0][0], assignment_id]
+    if existing:
+        feedback_id: int = existing[0][0]
         yield CHANGE_FEEDBACK, values
     else:
         feedback_id = (yield ADD_FEEDBACK, values)[0][0]

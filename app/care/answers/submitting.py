@@ -1,4 +1,4 @@
-"""Submitting answers, once per attempt; and beginning another attempt."""
+"""Submitting answers, once per attempt, and reopening an assignment for another attempt."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from app.care.answers.drafts import (
     adding_answers,
     dropping_draft,
     finding_draft,
-    is_said,
+    is_stored,
     last_revision,
     refuse_stale,
     refuse_unless_answerable,
@@ -15,12 +15,12 @@ from app.care.answers.drafts import (
 )
 from app.care.answers.questions import (
     Question,
-    by_question,
+    check_count,
     check_fit,
-    check_many,
     finding_questions,
+    match_answers,
+    match_valid_answers,
     score_of,
-    sorted_out,
 )
 from app.care.assignments.locking import (
     LockedAssignment,
@@ -48,9 +48,10 @@ class Submitted:
 
 
 async def submit_answers(ctx: Context, answers: Answers) -> Submitted:
-    """Late is accepted; the same once more is the same; something else after that is refused."""
+    """Accepts late answers. Repeating the same answers returns the first submission; other answers are
+    rejected."""
     access = ctx.access_as(Role.CLIENT)
-    check_many(answers.said)
+    check_count(answers.given)
     return Submitted(*(await ctx.write("submitAnswers", submitting(access, answers))))
 
 
@@ -65,8 +66,8 @@ def submitting(access: AccessScope, answers: Answers) -> Operation[list[int]]:
     draft = yield from finding_draft(locked)
     refuse_stale(draft, answers.revision)
     revision = answers.revision or (yield from last_revision(locked)) + 1
-    said, wrong = sorted_out(questions, answers.said)
-    given = whole(questions, said)
+    valid, wrong = match_valid_answers(questions, answers.given)
+    given = with_blanks(questions, valid)
     check_fit(questions, given, wrong)
     score = score_of(questions, given)
     values = {
@@ -87,8 +88,8 @@ def submitting(access: AccessScope, answers: Answers) -> Operation[list[int]]:
     return [(yield from emitting_event(locked, EventKind.SUBMITTED, Actor.CLIENT)), answer_set_id]
 
 
-def whole(questions: list[Question], given: dict[int, str]) -> dict[int, str]:
-    """One answer per question: what was left out is an empty one."""
+def with_blanks(questions: list[Question], given: dict[int, str]) -> dict[int, str]:
+    """Adds an empty answer for every question without one."""
     return {question.id: given.get(question.id, "") for question in questions}
 
 
@@ -97,10 +98,10 @@ def submitted_before(
 ) -> Operation[list[int]]:
     found = yield FIND_SUBMISSION, {**locked.values, "attempt": locked.attempt}
     try:
-        given = whole(questions, by_question(questions, answers.said))
+        given = with_blanks(questions, match_answers(questions, answers.given))
     except WrongAnswers:
         given = None
-    if found and given is not None and (yield from is_said(locked, found[0][0], given)):
+    if found and given is not None and (yield from is_stored(locked, found[0][0], given)):
         return [int(locked.values["assignment"]), found[0][0]]
     raise WrongState("the assignment is submitted", "assignmentId")
 
@@ -109,7 +110,7 @@ def submitted_before(
 
 
 async def reopen_assignment(ctx: Context, assignment_id: int | None, wanted: Selection | None) -> Row | None:
-    """Pending again; what was submitted before stays readable."""
+    """Makes the assignment pending again. Earlier submissions stay readable."""
     access = ctx.access_as(Role.CAREGIVER)
     reopened = await ctx.write("reopenAssignment", reopening(access, assignment_id))
     return await changed_assignment(ctx, reopened, wanted)

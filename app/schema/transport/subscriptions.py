@@ -51,8 +51,8 @@ class LiveContext(Context):
     feed: Feed
     cost: int = 0  # what the operation was charged when it began
 
-    def spend(self, cost: int) -> None:
-        super().spend(cost)
+    def charge(self, cost: int) -> None:
+        super().charge(cost)
         self.cost = cost
 
 
@@ -140,7 +140,7 @@ async def tell(
                     found, place = await look(context, watch, place, ctx.account())
                     waiting.extend(found)
                 if waiting and not is_paid:
-                    context.spend(ctx.cost)
+                    context.charge(ctx.cost)
                     is_paid = True
                 told = await load(context, waiting[0]) if waiting else None
             except DatabaseUnavailable as fault:  # it may come back; the place is still the same
