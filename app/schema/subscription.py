@@ -87,18 +87,18 @@ class Subscription:
     ) -> AsyncGenerator[AssignmentChange, None]:
         ctx = live(info)
         number = None if session_id is None else read_id(session_id, Session)
-        watch = await subscriptions.watch_changes(ctx, number, session_id is not None)
-        place = await place_to_start(ctx, watch, after)
-        return tell(ctx, watch, place, WantedOfEvent(info).change)
+        event_filter = await subscriptions.filter_changes(ctx, number, session_id is not None)
+        position = await start_position(ctx, event_filter, after)
+        return tell(ctx, event_filter, position, WantedOfEvent(info).change)
 
     @strawberry.subscription(
         description="For clients: reminders as they fall due, from now on or from an event on."
     )
     async def reminder_due(self, info: Info, after: After = None) -> AsyncGenerator[ReminderDue, None]:
         ctx = live(info)
-        watch = await subscriptions.watch_reminders(ctx)
-        place = await place_to_start(ctx, watch, after)
-        return tell(ctx, watch, place, WantedOfEvent(info).reminder_due)
+        event_filter = await subscriptions.filter_reminders(ctx)
+        position = await start_position(ctx, event_filter, after)
+        return tell(ctx, event_filter, position, WantedOfEvent(info).reminder_due)
 
 
 def live(info: Info) -> LiveContext:
@@ -106,12 +106,12 @@ def live(info: Info) -> LiveContext:
     return info.context
 
 
-async def place_to_start(
-    ctx: Context, watch: subscriptions.Watch, after: strawberry.ID | None
-) -> subscriptions.Place:
+async def start_position(
+    ctx: Context, event_filter: subscriptions.EventFilter, after: strawberry.ID | None
+) -> subscriptions.EventPosition:
     if after is None:
-        return await subscriptions.place_now(ctx, watch)
-    return await subscriptions.place_after(ctx, read_id(after, Event))
+        return await subscriptions.current_position(ctx, event_filter)
+    return await subscriptions.position_after(ctx, read_id(after, Event))
 
 
 class WantedOfEvent:

@@ -18,7 +18,7 @@ from strawberry.types.graphql import OperationType
 from app.auth.authenticator import Authenticator, viewer_for
 from app.care.context import Context, Viewer, utc_now
 from app.care.errors import NotSignedIn
-from app.care.subscriptions import Place, Watch, look
+from app.care.subscriptions import EventFilter, EventPosition, read_events
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.event_log import LoggedEvent
 from app.db.sql import Operation
@@ -70,7 +70,11 @@ class Entrance:
     def of(cls, scope: Scope, request_id: str) -> "Entrance":
         state = scope["state"]
         return cls(
-            state["authenticator"], state["feed"], state["load"], header(scope, b"authorization"), request_id
+            state["authenticator"],
+            state["feed"],
+            state["load"],
+            header(scope, b"authorization"),
+            request_id,
         )
 
     async def enter(self) -> LiveContext:
@@ -122,9 +126,13 @@ async def results_of(
 
 
 async def tell(
-    ctx: LiveContext, watch: Watch, place: Place, load: Callable[[Context, LoggedEvent], Awaitable[Told]]
+    ctx: LiveContext,
+    event_filter: EventFilter,
+    position: EventPosition,
+    load: Callable[[Context, LoggedEvent], Awaitable[Told]],
 ) -> AsyncGenerator[Told, None]:
-    """The events after the place. The account is checked by the statement that looks for events, so that an
+    """The events after the position. The account is checked by the statement that looks for events, so that
+    an
     event is delivered only if the account was enabled when it happened. Every event is charged."""
     loop = asyncio.get_running_loop()
     waiting: deque[LoggedEvent] = deque()
@@ -137,13 +145,13 @@ async def tell(
             try:
                 context = await ctx.again()
                 if not waiting:
-                    found, place = await look(context, watch, place, ctx.account())
+                    found, position = await read_events(context, event_filter, position, ctx.account())
                     waiting.extend(found)
                 if waiting and not is_paid:
                     context.charge(ctx.cost)
                     is_paid = True
                 told = await load(context, waiting[0]) if waiting else None
-            except DatabaseUnavailable as fault:  # it may come back; the place is still the same
+            except DatabaseUnavailable as fault:  # it may come back; the position is still the same
                 logger.warning("request %s: %s (%s)", ctx.request_id, fault, fault.__cause__)
                 told = None
             if told is not None:
