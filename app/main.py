@@ -85,15 +85,15 @@ def create_app(
         )
         recorder = Recorder(db) if settings.audit else None
         feed = Feed(following(settings.database, db))
-        load = AdmissionControl(settings)
+        admission = AdmissionControl(settings)
         usage = Usage()
         dispatches = (
             dispatching(db, webhook, clock, settings.retention) if settings.dispatcher else nullcontext()
         )
         try:
             async with dispatches, keeping(db, usage, clock), AsyncExitStack() as stack:
-                with stop_on_signals(load.leave, feed.stop, settings.drain_seconds, vitals):
-                    await stack.enter_async_context(telling(settings, db, load, feed, keys))
+                with stop_on_signals(admission.leave, feed.stop, settings.drain_seconds, vitals):
+                    await stack.enter_async_context(telling(settings, db, admission, feed, keys))
                     if tracing:
                         stack.enter_context(tracing.opened())
                     yield {
@@ -107,7 +107,7 @@ def create_app(
                             IdentifierLimiter(identifiers) if identifiers else None,
                         ),
                         "feed": feed,
-                        "load": load,
+                        "admission": admission,
                         "usage": usage,
                         "vitals": vitals,
                     }
@@ -194,7 +194,7 @@ def refuse_unaudited(settings: Settings) -> None:
 
 
 def telling(
-    settings: Settings, db: Database, load: AdmissionControl, feed: Feed, keys: KeySet
+    settings: Settings, db: Database, admission: AdmissionControl, feed: Feed, keys: KeySet
 ) -> AbstractAsyncContextManager[None]:
     """The metrics of this process, where they are wanted; what is not wanted is not loaded."""
     if not settings.metrics_port:
@@ -202,7 +202,9 @@ def telling(
     from app.telemetry.metrics import families, workers
 
     has_webhook = bool(settings.webhook_url)
-    return workers.telling(settings, families.Parts(settings.database, db, load, feed, keys, has_webhook))
+    return workers.telling(
+        settings, families.Parts(settings.database, db, admission, feed, keys, has_webhook)
+    )
 
 
 def keys_for(settings: Settings) -> KeySet:

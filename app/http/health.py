@@ -21,7 +21,7 @@ async def ready(request: Request) -> Response:
     """The database answers and has the tables that this version needs, and the process stays."""
     if part := request.state.vitals.failed_part:
         return JSONResponse({"status": f"{part} has ended"}, 503)
-    if request.state.load.is_leaving:
+    if request.state.admission.is_leaving:
         return JSONResponse({"status": "leaving"}, 503)
     authenticator: Authenticator = request.state.authenticator
     try:

@@ -32,7 +32,7 @@ READY = request("GET", "/readyz")
 BODY = json.dumps(HOMEWORK).encode()
 NAME = '{ __type(name: "Query") { name } }'
 LATE = "the request did not arrive in time"
-BUSY = "the service has too much to do"
+BUSY = "server overloaded"
 MIB = 1024 * 1024
 
 

@@ -65,8 +65,8 @@ async def send_stream(
     context: LiveContext,
 ) -> None:
     """Until it ends, or nobody reads it any more."""
-    load: AdmissionControl = scope["state"]["load"]
-    load.lasts()
+    admission: AdmissionControl = scope["state"]["admission"]
+    admission.free_slot()
     scope["state"]["status"] = 0
     counters.streams["begun"] += 1
     await send_start(scope, send, context.request_id)

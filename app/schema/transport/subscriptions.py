@@ -62,7 +62,7 @@ class Entrance:
 
     authenticator: Authenticator
     feed: Feed
-    load: AdmissionControl
+    admission: AdmissionControl
     authorization: str | None
     request_id: str
 
@@ -72,7 +72,7 @@ class Entrance:
         return cls(
             state["authenticator"],
             state["feed"],
-            state["load"],
+            state["admission"],
             header(scope, b"authorization"),
             request_id,
         )

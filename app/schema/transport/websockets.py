@@ -151,17 +151,17 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
     async def run_operation(self, operation: Operation[Connection, None]) -> None:
         """Every operation comes in by the door: at a moment of its own, and while the token is good."""
         posted = Posted(operation.query, operation.variables, operation.operation_name, None)
-        load = self.context.entrance.load
+        admission = self.context.entrance.admission
         try:
-            if not load.admit_operation():
+            if not admission.admit_operation():
                 await self.send_errors(operation, request_error(TOO_BUSY, OVERLOADED, self.request_id))
                 return
             if is_subscription(self.schema, posted):
-                load.lasts()
+                admission.free_slot()
             context = await self.context.entrance.enter()
             async with aclosing(results_of(self.schema, posted, context)) as results:
                 async for result in results:
-                    load.lasts()  # to send it may take long
+                    admission.free_slot()  # to send it may take long
                     if refusal := refusal_of(result):
                         raise refusal
                     await self.send_result(operation, result)

@@ -26,7 +26,7 @@ from app.db.admin.backlog import Backlog, looking_at_backlog
 from app.db.drivers.interface import Database, sqlite_path
 from app.events.notifications import Feed
 from app.server.admission import AdmissionControl
-from app.server.answers import TOO_BUSY, TOO_LONG, TOO_SLOW
+from app.server.refusals import TOO_BUSY, TOO_LONG, TOO_SLOW
 from app.telemetry import counters
 from app.telemetry.counters import Histogram
 from app.version import own_version
@@ -40,7 +40,7 @@ class Parts:
 
     url: str
     db: Database
-    load: AdmissionControl | None = None
+    admission: AdmissionControl | None = None
     feed: Feed | None = None
     keys: KeySet | None = None
     has_webhook: bool = False
@@ -167,11 +167,13 @@ def of_the_database(parts: Parts) -> Iterator[Metric]:
 
 
 def of_the_moment(parts: Parts) -> Iterator[Metric]:
-    if parts.load is not None:
-        yield gauge("care_http_requests_in_flight", "Requests that are carried out.", len(parts.load.running))
-        yield gauge("care_http_requests_limit", "How many there may be.", parts.load.most)
-        yield gauge("care_http_held_bytes", "Bodies that are still coming in.", parts.load.held)
-        yield gauge("care_process_leaving", "1 from SIGTERM on.", parts.load.is_leaving)
+    if parts.admission is not None:
+        yield gauge(
+            "care_http_requests_in_flight", "Requests that are carried out.", len(parts.admission.running)
+        )
+        yield gauge("care_http_requests_limit", "How many there may be.", parts.admission.max_requests)
+        yield gauge("care_http_held_bytes", "Bodies that are still coming in.", parts.admission.buffered)
+        yield gauge("care_process_leaving", "1 from SIGTERM on.", parts.admission.is_leaving)
     if parts.feed is not None:
         listening = sum(map(len, parts.feed.bells.values()))
         yield gauge("care_subscriptions_open", "Subscriptions that wait for events.", listening)
