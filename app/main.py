@@ -31,7 +31,7 @@ from app.dev.ide.serving import asset_maker
 from app.dev.tokens import has_own_keys, public_key, refuse_own_key
 from app.engine.schema import EngineOptions
 from app.events.dispatcher import dispatching
-from app.events.notifications import Feed
+from app.events.notifications import Notifier
 from app.events.webhook import open_webhook
 from app.http.cors import AllowedOrigins
 from app.http.health import HEALTH_ROUTES
@@ -84,7 +84,7 @@ def create_app(
             failed=vitals.fail,
         )
         recorder = Recorder(db) if settings.audit else None
-        feed = Feed(following(settings.database, db))
+        notifier = Notifier(following(settings.database, db))
         admission = AdmissionControl(settings)
         usage = Usage()
         dispatches = (
@@ -92,8 +92,8 @@ def create_app(
         )
         try:
             async with dispatches, keeping(db, usage, clock), AsyncExitStack() as stack:
-                with stop_on_signals(admission.leave, feed.stop, settings.drain_seconds, vitals):
-                    await stack.enter_async_context(telling(settings, db, admission, feed, keys))
+                with stop_on_signals(admission.leave, notifier.stop, settings.drain_seconds, vitals):
+                    await stack.enter_async_context(telling(settings, db, admission, notifier, keys))
                     if tracing:
                         stack.enter_context(tracing.opened())
                     yield {
@@ -106,13 +106,13 @@ def create_app(
                             Allowances(points) if points else None,
                             IdentifierLimiter(identifiers) if identifiers else None,
                         ),
-                        "feed": feed,
+                        "notifier": notifier,
                         "admission": admission,
                         "usage": usage,
                         "vitals": vitals,
                     }
         finally:
-            await feed.close()
+            await notifier.close()
             if recorder:
                 await recorder.refusals.close()
             await db.close()
@@ -194,7 +194,7 @@ def refuse_unaudited(settings: Settings) -> None:
 
 
 def telling(
-    settings: Settings, db: Database, admission: AdmissionControl, feed: Feed, keys: KeySet
+    settings: Settings, db: Database, admission: AdmissionControl, notifier: Notifier, keys: KeySet
 ) -> AbstractAsyncContextManager[None]:
     """The metrics of this process, where they are wanted; what is not wanted is not loaded."""
     if not settings.metrics_port:
@@ -203,7 +203,7 @@ def telling(
 
     has_webhook = bool(settings.webhook_url)
     return workers.telling(
-        settings, families.Parts(settings.database, db, admission, feed, keys, has_webhook)
+        settings, families.Parts(settings.database, db, admission, notifier, keys, has_webhook)
     )
 
 

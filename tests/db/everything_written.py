@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from app.care.answers.drafts import Answers, saving
-from app.care.answers.feedback import FeedbackInput, giving
+from app.care.answers.feedback import FeedbackInput, giving_feedback
 from app.care.answers.questions import GivenAnswer, finding_questions
 from app.care.answers.submitting import reopening, submitting
 from app.care.assignments.homework import Homework, assigning
@@ -87,7 +87,8 @@ def a_whole_life(written: Written) -> Operation[None]:
     yield from by("client: submitting again", submitting(CLIENT, answers))
     for score in (None, 7):
         yield from by(
-            "caregiver: giving feedback", giving(CAREGIVER, FeedbackInput(answer_set, "Good", score))
+            "caregiver: giving_feedback feedback",
+            giving_feedback(CAREGIVER, FeedbackInput(answer_set, "Good", score)),
         )
     yield from by("caregiver: reopening", reopening(CAREGIVER, first))
     yield from by("caregiver: closing", closing(CAREGIVER, session))

@@ -91,7 +91,7 @@ async def send_events(send: Send, schema: PreparingSchema, posted: Posted, conte
         async for result in results:
             event = next_event(orjson.dumps(as_response(result, context.request_id)))
             await send({"type": "http.response.body", "body": event, "more_body": True})
-    if not context.feed.is_stopping:  # else it is not complete: whoever listens comes again
+    if not context.notifier.is_stopping:  # else it is not complete: whoever listens comes again
         await send({"type": "http.response.body", "body": COMPLETE, "more_body": True})
 
 

@@ -23,7 +23,7 @@ from app.db.drivers.interface import DatabaseUnavailable
 from app.db.event_log import LoggedEvent
 from app.db.sql import Operation
 from app.engine.schema import PreparingSchema
-from app.events.notifications import Feed
+from app.events.notifications import Notifier
 from app.http.messages import header
 from app.schema.transport.request_parsing import Posted
 from app.server.admission import AdmissionControl
@@ -48,7 +48,7 @@ class LiveContext(Context):
     again: Callable[[], Awaitable[Context]]
     account: Callable[[], Operation[Viewer]]  # refuses if the account is disabled by now
     ends_at: float  # the token, by the event loop's clock
-    feed: Feed
+    notifier: Notifier
     cost: int = 0  # what the operation was charged when it began
 
     def charge(self, cost: int) -> None:
@@ -61,7 +61,7 @@ class Entrance:
     """Where somebody came in who may stay for long."""
 
     authenticator: Authenticator
-    feed: Feed
+    notifier: Notifier
     admission: AdmissionControl
     authorization: str | None
     request_id: str
@@ -71,7 +71,7 @@ class Entrance:
         state = scope["state"]
         return cls(
             state["authenticator"],
-            state["feed"],
+            state["notifier"],
             state["admission"],
             header(scope, b"authorization"),
             request_id,
@@ -91,7 +91,7 @@ class Entrance:
             again=partial(self.authenticator.open, self.authorization, self.request_id),
             account=partial(viewer_for, identity),
             ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp() - EARLY_SECONDS,
-            feed=self.feed,
+            notifier=self.notifier,
         )
 
 
@@ -137,11 +137,11 @@ async def tell(
     loop = asyncio.get_running_loop()
     waiting: deque[LoggedEvent] = deque()
     is_paid = False  # the first of them: if the database is gone it is read again
-    with ctx.feed.bell(ctx.signed_in()) as bell:
-        while not ctx.feed.is_stopping:
+    with ctx.notifier.listener(ctx.signed_in()) as wakeup:
+        while not ctx.notifier.is_stopping:
             if loop.time() >= ctx.ends_at:
                 raise NotSignedIn("the bearer token has expired")
-            bell.clear()
+            wakeup.clear()
             try:
                 context = await ctx.again()
                 if not waiting:
@@ -162,4 +162,4 @@ async def tell(
                 continue
             with suppress(TimeoutError):
                 until = min(LOOK_SECONDS, max(0, ctx.ends_at - loop.time()))
-                await asyncio.wait_for(bell.wait(), until)
+                await asyncio.wait_for(wakeup.wait(), until)

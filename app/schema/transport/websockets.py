@@ -165,7 +165,7 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
                     if refusal := refusal_of(result):
                         raise refusal
                     await self.send_result(operation, result)
-            if not context.feed.is_stopping:  # else it is not complete: the server closes the connection
+            if not context.notifier.is_stopping:  # else it is not complete: the server closes the connection
                 await operation.send_operation_message({"id": operation.id, "type": "complete"})
         except (NotSignedIn, NotAllowed) as refusal:
             await self.websocket.close(FORBIDDEN, refusal.message)

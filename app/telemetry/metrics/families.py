@@ -24,7 +24,7 @@ from app.auth.keys import KeySet
 from app.auth.refusals import Reason
 from app.db.admin.backlog import Backlog, looking_at_backlog
 from app.db.drivers.interface import Database, sqlite_path
-from app.events.notifications import Feed
+from app.events.notifications import Notifier
 from app.server.admission import AdmissionControl
 from app.server.refusals import TOO_BUSY, TOO_LONG, TOO_SLOW
 from app.telemetry import counters
@@ -41,7 +41,7 @@ class Parts:
     url: str
     db: Database
     admission: AdmissionControl | None = None
-    feed: Feed | None = None
+    notifier: Notifier | None = None
     keys: KeySet | None = None
     has_webhook: bool = False
 
@@ -174,8 +174,8 @@ def of_the_moment(parts: Parts) -> Iterator[Metric]:
         yield gauge("care_http_requests_limit", "How many there may be.", parts.admission.max_requests)
         yield gauge("care_http_held_bytes", "Bodies that are still coming in.", parts.admission.buffered)
         yield gauge("care_process_leaving", "1 from SIGTERM on.", parts.admission.is_leaving)
-    if parts.feed is not None:
-        listening = sum(map(len, parts.feed.bells.values()))
+    if parts.notifier is not None:
+        listening = sum(map(len, parts.notifier.wakeups.values()))
         yield gauge("care_subscriptions_open", "Subscriptions that wait for events.", listening)
     if parts.keys is not None:
         yield gauge("care_token_keys", "Keys that verify tokens.", len(parts.keys.keys))
