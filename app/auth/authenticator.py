@@ -1,4 +1,4 @@
-"""Where requests come in: from an Authorization header to a context with its viewer."""
+"""Authentication: from an Authorization header to a context with its viewer."""
 
 import time
 from collections.abc import Callable
@@ -52,13 +52,13 @@ def token_in(authorization: str) -> str:
     return token
 
 
-# An account that is disabled is shut this much later at most (docs/decisions/0009).
+# A disabled account is rejected after this time at most (docs/decisions/0009).
 ACCOUNT_SECONDS = 5
 
 
 @dataclass(frozen=True)
 class AcceptedToken:
-    """The viewer of an accepted token, and until when its account is not read again."""
+    """The viewer of an accepted token, and the time until which its account is not read again."""
 
     viewer: Viewer
     application: str
@@ -69,27 +69,28 @@ class AcceptedToken:
 
 @dataclass(frozen=True)
 class Authenticator:
-    """Where requests of both contracts come in."""
+    """Authenticates the requests of both contracts."""
 
     db: Database
-    recorder: Recorder | None  # of the audit trail
+    recorder: Recorder | None  # of the audit log
     verifier: Verifier
     time_zone: str
     clock: Callable[[], datetime] = utc_now
     allowances: Allowances | None = None
     identifier_limiter: IdentifierLimiter | None = None
     ticks: Callable[[], float] = time.monotonic
-    entered: dict[str, AcceptedToken] = field(default_factory=dict, compare=False)  # by token
+    accepted: dict[str, AcceptedToken] = field(default_factory=dict, compare=False)  # by token
 
     async def open(
         self, authorization: str | None, request_id: str, contract: Contract = Contract.GRAPHQL
     ) -> Context:
-        """The context of a request. Without a token there is no viewer; a bad token is refused."""
+        """Returns the context of a request. Without a token it has no viewer; an invalid token is
+        rejected."""
         now = self.clock()
         viewer, application = None, ""
         if authorization is not None:
             try:
-                viewer, application = await self.enter(token_in(authorization), now)
+                viewer, application = await self.authenticate(token_in(authorization), now)
             except CareError as refusal:
                 self.verifier.refusals.note(refusal, request_id)
                 raise
@@ -106,9 +107,9 @@ class Authenticator:
             application=application,
         )
 
-    async def enter(self, token: str, now: datetime) -> tuple[Viewer, str]:
-        """Who asks, and by which application."""
-        known = self.entered.get(token)
+    async def authenticate(self, token: str, now: datetime) -> tuple[Viewer, str]:
+        """Returns the viewer and the application."""
+        known = self.accepted.get(token)
         if (
             known
             and self.ticks() < known.until
@@ -126,14 +127,14 @@ class Authenticator:
         return await self.verifier.identity(token_in(authorization), now)
 
     def remember(self, token: str, viewer: Viewer, since: float) -> None:
-        """For a moment, and no longer than the token itself is remembered."""
+        """Caches the viewer for ACCOUNT_SECONDS, but no longer than the verified token."""
         verified = self.verifier.remembered.get(token)
         keys = self.verifier.keys.keys
         if verified is None or keys is not self.verifier.remembered_keys:  # they changed just now
             return
-        self.entered.pop(token, None)
-        while len(self.entered) >= self.verifier.settings.token_cache:
-            del self.entered[next(iter(self.entered))]  # the oldest
+        self.accepted.pop(token, None)
+        while len(self.accepted) >= self.verifier.settings.token_cache:
+            del self.accepted[next(iter(self.accepted))]  # the oldest
         identity, until = verified
         until = min(until, since + ACCOUNT_SECONDS)
-        self.entered[token] = AcceptedToken(viewer, identity.application, identity.expiry, until, keys)
+        self.accepted[token] = AcceptedToken(viewer, identity.application, identity.expiry, until, keys)
