@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import select
-
 from app.auth.keys import Key
 from app.auth.refusals import Reason, refusal_for
 from app.auth.tokens import LONGEST_TOKEN, Identity, Verifier
@@ -15,25 +13,15 @@ from app.care.errors import CareError
 from app.care.rate_limits import Allowances, IdentifierLimiter
 from app.db.audit.records import Recorder
 from app.db.drivers.interface import Database
-from app.db.reader.entities import Table, table_of
-from app.db.sql import Operation, Statement, text_parameter
-from app.db.tables import Caregiver, Client, Contract
+from app.db.sql import Operation
+from app.db.statements.accounts import FIND_CAREGIVER, FIND_CLIENT
+from app.db.tables import Contract
 
-
-def find_account(table: Table) -> Statement:
-    account = table_of(table).c
-    return Statement(
-        lambda kind: select(account.id, account.is_disabled).where(
-            account.user_name == text_parameter("user")
-        )
-    )
-
-
-ACCOUNT = {Role.CAREGIVER: find_account(Caregiver), Role.CLIENT: find_account(Client)}
+FIND_ACCOUNT = {Role.CAREGIVER: FIND_CAREGIVER, Role.CLIENT: FIND_CLIENT}
 
 
 def viewer_for(identity: Identity) -> Operation[Viewer]:
-    found = yield ACCOUNT[identity.role], {"user": identity.user}
+    found = yield FIND_ACCOUNT[identity.role], {"user": identity.user}
     if not found:
         raise refusal_for(Reason.UNKNOWN_ACCOUNT)
     if found[0][1]:

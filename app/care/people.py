@@ -2,21 +2,13 @@
 
 from dataclasses import replace
 
-from sqlalchemy import ColumnElement, FromClause, select
-
 from app.care.context import Context, Role
-from app.db.reader.entities import table_of
 from app.db.reader.reads import Page, Row, get_rows, list_rows, seen_from
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
-from app.db.sql import Operation, Statement, among, id_parameter
-from app.db.tables import Caregiver, Client, Relationship
-
-RELATIONSHIP = table_of(Relationship).c
-CLIENTS_OF_CAREGIVER = Statement(
-    lambda kind: select(RELATIONSHIP.client_id).where(
-        among(RELATIONSHIP.client_id, "ids", kind), RELATIONSHIP.caregiver_id == id_parameter("caregiver")
-    )
-)
+from app.db.sql import Operation
+from app.db.statements.accounts import FIND_CLIENTS_OF_CAREGIVER
+from app.db.statements.conditions import is_my_client
+from app.db.tables import Caregiver, Client
 
 
 async def get_myself(ctx: Context, role: Role, wanted: Selection) -> Row | None:
@@ -28,11 +20,6 @@ async def get_myself(ctx: Context, role: Role, wanted: Selection) -> Row | None:
     access = as_far_as(wanted, ctx.access())
     rows = await ctx.read("viewer", access, get_rows(table, access, [viewer.id], wanted))
     return rows[0] if rows else None
-
-
-def is_my_client(client: FromClause) -> ColumnElement[bool]:
-    mine = RELATIONSHIP.caregiver_id == id_parameter("caregiver")
-    return client.c.id.in_(select(RELATIONSHIP.client_id).where(mine))
 
 
 async def list_my_clients(ctx: Context, window: PageRequest, wanted: Selection) -> Page:
@@ -65,7 +52,7 @@ def clients_seen(access: AccessScope, ids: list[int], wanted: Selection) -> Oper
         known = [person for person in ids if person == access.client]
     else:
         values = {"ids": ids, "caregiver": access.caregiver}
-        known = [row[0] for row in (yield CLIENTS_OF_CAREGIVER, values)]
+        known = [row[0] for row in (yield FIND_CLIENTS_OF_CAREGIVER, values)]
     return (yield from get_rows(Client, as_far_as(wanted, access), known, wanted))
 
 

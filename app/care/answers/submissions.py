@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.care.answers.reading import is_joined
-from app.care.assignments.reading import is_of_client, is_submitted_since
 from app.care.context import Context
 from app.db.reader.entities import is_final
 from app.db.reader.reads import Page, list_rows
 from app.db.reader.selection import PageRequest, Selection, Where
+from app.db.statements.conditions import is_of_client, is_submitted_since
 from app.db.tables import AnswerSet
 
 

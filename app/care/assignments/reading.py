@@ -4,14 +4,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, FromClause, and_, literal_column
+from sqlalchemy import ColumnElement, FromClause, and_
 
 from app.care.context import Context
 from app.care.sessions.reading import IN_TIME_STATE, NOW, Moments, is_running
 from app.db.reader.entities import due_of, is_due
 from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows
 from app.db.reader.selection import Order, PageRequest, Selection, Where
-from app.db.sql import id_parameter, moment_parameter, text_parameter
+from app.db.statements.conditions import (
+    all_of_session,
+    completed_of_session,
+    has_status,
+    is_in_session,
+    is_of_client,
+    is_session,
+    is_submitted_since,
+    pending_of_session,
+)
 from app.db.tables import Assignment, AssignmentStatus, Session, TimeState
 
 # --- how late -------------------------------------------------------------------------------------
@@ -86,44 +95,6 @@ class AssignmentFilter:
     client_id: int | None = None
     is_overdue: bool | None = None
     submitted_since: datetime | None = None
-
-
-def has_status(assignment: FromClause) -> ColumnElement[bool]:
-    return assignment.c.status == text_parameter("status")
-
-
-def is_in_session(assignment: FromClause) -> ColumnElement[bool]:
-    return assignment.c.session_id == id_parameter("in_session")
-
-
-def is_of_client(row: FromClause) -> ColumnElement[bool]:
-    return row.c.client_id == id_parameter("of_client")
-
-
-def is_of_book(assignment: FromClause) -> ColumnElement[bool]:
-    # The addition prevents use of the index by book: the index by session or client is faster for
-    # popular books.
-    return assignment.c.book_id + literal_column("0") == id_parameter("of_book")
-
-
-def is_submitted_since(row: FromClause) -> ColumnElement[bool]:
-    return row.c.submit_date >= moment_parameter("since")
-
-
-def is_session(session: FromClause) -> ColumnElement[bool]:
-    return session.c.id == id_parameter("in_session")
-
-
-def all_of_session(session: FromClause) -> ColumnElement[int]:
-    return session.c.assignment_count
-
-
-def completed_of_session(session: FromClause) -> ColumnElement[int]:
-    return session.c.completed_assignment_count
-
-
-def pending_of_session(session: FromClause) -> ColumnElement[int]:
-    return session.c.assignment_count - session.c.completed_assignment_count
 
 
 def of_status(status: AssignmentStatus | None) -> tuple[tuple[Where, ...], dict[str, object]]:
