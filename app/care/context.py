@@ -88,8 +88,7 @@ class Context:
 
     async def refused(self, what: str, refusal: CareError, ids: RowIds = NO_ROWS) -> CareError:
         """Records a rejected read with the requested ids, and returns the error for the caller to raise. Of
-        many
-        rejections in a minute only the number is recorded."""
+        many rejections in a minute only the number is recorded."""
         if self.recorder is not None:
             about: About = [(None, None, dict(ids))] if ids else []
             await self.recorder.refusals.keep(self.record_of(what, refusal.code, about))

@@ -79,8 +79,7 @@ def check_session(new: NewSession) -> None:
 
 def check_window(new: NewSession) -> None:
     """Each repetition is checked too: a window within the hour that a clock change repeats can be out of
-    order
-    on other days."""
+    order on other days."""
     if new.homework is None:
         return
     check_homework(new.homework, "homework.")

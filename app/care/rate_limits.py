@@ -20,8 +20,7 @@ Ticks = Callable[[], float]  # seconds of the monotonic clock
 
 class Allowance:
     """The points that one viewer may still spend. It grows steadily up to the points of a minute. An
-    operation that
-    costs more than that waits until the allowance is full, and leaves a debt."""
+    operation that costs more than that waits until the allowance is full, and leaves a debt."""
 
     __slots__ = ("left", "moment", "points", "ticks", "wait")
 

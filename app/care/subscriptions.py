@@ -40,8 +40,7 @@ VISIBLE_EVENTS: dict[Role, Kinds] = {
 }
 
 # PostgreSQL assigns ids before it commits, so an event can become visible after others with a higher id. A
-# position
-# therefore remembers the ids of recent events one by one.
+# position therefore remembers the ids of recent events one by one.
 SETTLES_WITHIN = timedelta(seconds=60)
 MOST_AT_ONCE = 100
 NO_LIMIT = 2**31 - 1
@@ -97,8 +96,7 @@ async def read_events(
     ctx: Context, event_filter: EventFilter, position: EventPosition, account: Operation[Viewer]
 ) -> tuple[list[LoggedEvent], EventPosition]:
     """Returns the next events, MOST_AT_ONCE at most, and the position after them. `account` checks in the
-    same
-    snapshot that the viewer's account is still enabled."""
+    same snapshot that the viewer's account is still enabled."""
     return await ctx.db.read(reading_events_as(account, ctx.access(), event_filter, position, MOST_AT_ONCE))
 
 

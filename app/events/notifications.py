@@ -1,8 +1,7 @@
 """Wakes the subscriptions of this process when new events may exist.
 
 A notification has no content: each subscription reads the event log from its own position. So slow
-subscriptions
-need no queue, and a lost notification loses no event.
+subscriptions need no queue, and a lost notification loses no event.
 """
 
 import asyncio

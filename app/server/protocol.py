@@ -124,8 +124,7 @@ class EdgeProtocol(HttpToolsProtocol):
         """Limits the bytes of a request that is incomplete after a read.
 
         The parser does not report which bytes of a read belong to which request, so bytes that share a read
-        with
-        an earlier request are not counted. One read is at most 256 KiB."""
+        with an earlier request are not counted. One read is at most 256 KiB."""
         if self.phase is HEADERS:
             self.header_bytes += received
             if self.has_ended:
@@ -232,8 +231,8 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def _unsupported_upgrade_warning(self) -> None:
         """A server may ignore the Upgrade header. The parser does not read the body of such a request, and
-        uvicorn
-        would parse the body as the next request, so the request is parsed again without that header."""
+        uvicorn would parse the body as the next request, so the request is parsed again without that
+        header."""
         fault = sys.exception()
         method = self.parser.get_method()
         if not isinstance(fault, httptools.HttpParserUpgrade) or method == b"CONNECT":
@@ -371,8 +370,7 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def refuse(self, status: int, message: str) -> None:
         """Rejects a request and closes the connection. If earlier requests still wait for their responses,
-        sends
-        those and closes the connection without this rejection."""
+        sends those and closes the connection without this rejection."""
         if not self.is_ready():
             self.close_after_last()
             return
@@ -441,8 +439,7 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def cut_if_due(self) -> None:
         """Checks again after a read: if the process was paused for longer than the timeout, a request may
-        have
-        waited in the socket."""
+        have waited in the socket."""
         now = self.now()
         if self.deadline(now) <= now + TIMER_TOLERANCE:
             self.cut()

@@ -53,8 +53,7 @@ def around_id(
     length_of_id: int,
 ) -> list[bytes]:
     """The response, split where the request id goes. It is cached because an overloaded process sends the
-    same
-    response many times in the second in which its date is valid."""
+    same response many times in the second in which its date is valid."""
     if is_legacy(path):
         body = orjson.dumps(legacy_error(status, message, path_of(path)))
     else:

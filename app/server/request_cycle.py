@@ -1,8 +1,7 @@
 """The ASGI cycle of one complete request: the messages to the application, and its response.
 
 uvicorn's own cycle supports bodies that are still being received and checks each header separately, which
-takes
-seven of the 150 microseconds of a small request.
+takes seven of the 150 microseconds of a small request.
 """
 
 import asyncio

@@ -28,8 +28,7 @@ def stop_on_signals(
     server waits for its responses before it ends the application, and a stream would never be complete.
 
     The end of the parent process counts as SIGTERM: otherwise a worker would keep the port open. The failure
-    of a
-    background task counts as SIGTERM without the pause."""
+    of a background task counts as SIGTERM without the pause."""
     if threading.current_thread() is not threading.main_thread():
         vitals.on_failure(leave)
         yield

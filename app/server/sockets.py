@@ -117,8 +117,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
 
     def give_way(self) -> None:
         """Closes the oldest websocket that has not signed in. Clients that sign in at once are not affected,
-        and
-        clients connect again after a 1013."""
+        and clients connect again after a 1013."""
         counters.limits["websockets that are not signed in"] += 1
         del self.pending[self.conn]
         self.conn.fail(CloseCode.TRY_AGAIN_LATER, "too many websockets that are not signed in")
@@ -199,8 +198,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
 
     def handle_parser_exception(self) -> None:
         """Delays closing. uvicorn closes at once, which resets the connection if the client still sends, and
-        the
-        client may not receive the close code."""
+        the client may not receive the close code."""
         self.is_failed = True
         close = self.conn.close_sent
         if close is None or self.close_sent:  # not accepted yet, or the client has seen a code already

@@ -96,8 +96,7 @@ def refuse_unless_answerable(locked: LockedAssignment) -> None:
 
 def refuse_without_questions(questions: Sequence[Question]) -> None:
     """A book from the old service has no questions until the operator imports them. Without this check a
-    client
-    could submit no answers, and that is final."""
+    client could submit no answers, and that is final."""
     if not questions:
         raise WrongState("the book has no questions yet", "assignmentId")
 

@@ -86,8 +86,7 @@ def assigning(
     access: AccessScope, homework: Homework, repeats_within: timedelta | None = None
 ) -> Operation[list[int]]:
     """Adds rows, reminders, counters and the event in one transaction. Returns the new ids. A repetition
-    within
-    `repeats_within` writes nothing and returns the ids of the first request."""
+    within `repeats_within` writes nothing and returns the ids of the first request."""
     values = values_of(homework)
     values |= {"caregiver": access.caregiver, "session": homework.session_id, "now": access.now}
     found = yield LOCK_SESSION, values

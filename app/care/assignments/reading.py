@@ -113,8 +113,7 @@ async def list_my_assignments(
     ctx: Context, filter: AssignmentFilter, window: PageRequest, wanted: Selection
 ) -> Page:
     """An assignment has the time state of its session. The total is the sum of the sessions' counters, unless
-    a
-    filter needs the assignments themselves."""
+    a filter needs the assignments themselves."""
     of_rows: list[Where] = []
     of_sessions: list[Where] = []
     if filter.time_state is not None:

@@ -132,8 +132,7 @@ async def tell(
     load: Callable[[Context, LoggedEvent], Awaitable[Told]],
 ) -> AsyncGenerator[Told, None]:
     """The events after the position. The account is checked by the statement that looks for events, so that
-    an
-    event is delivered only if the account was enabled when it happened. Every event is charged."""
+    an event is delivered only if the account was enabled when it happened. Every event is charged."""
     loop = asyncio.get_running_loop()
     waiting: deque[LoggedEvent] = deque()
     is_paid = False  # the first of them: if the database is gone it is read again

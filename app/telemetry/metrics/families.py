@@ -158,7 +158,7 @@ def of_the_database(parts: Parts) -> Iterator[Metric]:
     rounds = labelled_gauge(
         "care_dispatcher_last_round_timestamp_seconds", "When the dispatcher last came round.", "work"
     )
-    for work, moment in dict(counters.rounds).items():
+    for work, moment in dict(counters.last_runs).items():
         rounds.add_metric([work], moment)
     yield rounds
 
