@@ -1,4 +1,4 @@
-"""Puts the parts together: settings, database, both contracts, health."""
+"""Creates the application from its parts: settings, database, both contracts, health."""
 
 import gc
 import os
@@ -18,9 +18,8 @@ from starlette.routing import BaseRoute, Route
 from app.auth.authenticator import Authenticator
 from app.auth.keys import KeySet, open_keys
 from app.auth.tokens import Verifier
-from app.care.allowance import Allowances
 from app.care.context import utc_now
-from app.care.sessions.identifiers import IdentifierTries
+from app.care.rate_limits import Allowances, IdentifierLimiter
 from app.db.audit.records import Recorder
 from app.db.drivers.event_feed import event_feed_of
 from app.db.drivers.factory import open_database
@@ -32,7 +31,7 @@ from app.dev.ide.serving import asset_maker
 from app.dev.tokens import has_own_keys, public_key, refuse_own_key
 from app.engine.schema import EngineOptions
 from app.events.dispatcher import dispatching
-from app.events.notifications import Feed
+from app.events.notifications import Notifier
 from app.events.webhook import open_webhook
 from app.http.cors import AllowedOrigins
 from app.http.health import HEALTH_ROUTES
@@ -85,16 +84,16 @@ def create_app(
             failed=vitals.fail,
         )
         recorder = Recorder(db) if settings.audit else None
-        feed = Feed(event_feed_of(settings.database, db))
-        load = AdmissionControl(settings)
+        notifier = Notifier(event_feed_of(settings.database, db))
+        admission = AdmissionControl(settings)
         usage = Usage()
         dispatches = (
             dispatching(db, webhook, clock, settings.retention) if settings.dispatcher else nullcontext()
         )
         try:
             async with dispatches, write_usage(db, usage, clock), AsyncExitStack() as stack:
-                with stop_on_signals(load.leave, feed.stop, settings.drain_seconds, vitals):
-                    await stack.enter_async_context(telling(settings, db, load, feed, keys))
+                with stop_on_signals(admission.leave, notifier.stop, settings.drain_seconds, vitals):
+                    await stack.enter_async_context(metrics_export(settings, db, admission, notifier, keys))
                     if tracing:
                         stack.enter_context(tracing.opened())
                     yield {
@@ -105,15 +104,15 @@ def create_app(
                             settings.time_zone,
                             clock,
                             Allowances(points) if points else None,
-                            IdentifierTries(identifiers) if identifiers else None,
+                            IdentifierLimiter(identifiers) if identifiers else None,
                         ),
-                        "feed": feed,
-                        "load": load,
+                        "notifier": notifier,
+                        "admission": admission,
                         "usage": usage,
                         "vitals": vitals,
                     }
         finally:
-            await feed.close()
+            await notifier.close()
             if recorder:
                 await recorder.refusals.close()
             await db.close()
@@ -121,7 +120,7 @@ def create_app(
     house = House(
         settings.in_development,
         has_own_keys(settings),
-        schema if settings.tells_schema_to_anybody else None,
+        schema if settings.shows_schema_to_anyone else None,
         deprecation_notice(settings),
         settings.legacy_notice,
         lambda scope: demo_tokens(settings, scope),
@@ -162,15 +161,15 @@ def create_app(
         routes=routes,
         middleware=[contracts],
         lifespan=lifespan,
-        exception_handlers={Exception: say_fault},
+        exception_handlers={Exception: respond_500},
     )
     app.state.vitals = vitals
-    app.router.redirect_slashes = False  # a POST that is redirected loses its body in many clients
+    app.router.redirect_slashes = False  # many clients drop the body of a redirected POST
     return app
 
 
-def settle() -> None:
-    """What is loaded by now stays: the collector need not walk it again while requests wait."""
+def freeze_loaded_objects() -> None:
+    """Excludes loaded objects from garbage collection, so that collections during requests are shorter."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
@@ -189,25 +188,27 @@ def tracing_of_environment() -> "Tracing | None":
 def schema_of_service(
     prepares: bool, engine_options: EngineOptions | None = None, tracing: object = None
 ) -> Schema:
-    """Some work to make, and the same for every application of a process that is set alike."""
+    """Cached because it takes long to build, and tests create many applications with the same settings."""
     return build_schema(prepares, engine_options)
 
 
 def refuse_unaudited(settings: Settings) -> None:
     if not (settings.audit or settings.in_development):
-        raise SettingsError("CARE_AUDIT=off is for development only: every access to answers is on record")
+        raise SettingsError("CARE_AUDIT=off is for development only: every access to answers is recorded")
 
 
-def telling(
-    settings: Settings, db: Database, load: AdmissionControl, feed: Feed, keys: KeySet
+def metrics_export(
+    settings: Settings, db: Database, admission: AdmissionControl, notifier: Notifier, keys: KeySet
 ) -> AbstractAsyncContextManager[None]:
-    """The metrics of this process, where they are wanted; what is not wanted is not loaded."""
+    """Serves metrics if CARE_METRICS_PORT is set. Imports their modules only then."""
     if not settings.metrics_port:
         return nullcontext()
     from app.telemetry.metrics import families, workers
 
     has_webhook = bool(settings.webhook_url)
-    return workers.telling(settings, families.Parts(settings.database, db, load, feed, keys, has_webhook))
+    return workers.telling(
+        settings, families.Parts(settings.database, db, admission, notifier, keys, has_webhook)
+    )
 
 
 def keys_for(settings: Settings) -> KeySet:
@@ -218,8 +219,8 @@ def keys_for(settings: Settings) -> KeySet:
     return keys
 
 
-async def say_fault(request: Request, fault: Exception) -> Response:
-    """Whatever nobody caught. The server logs it."""
+async def respond_500(request: Request, fault: Exception) -> Response:
+    """Handles an unexpected error. The server logs it."""
     headers = [NO_STORE, *request.scope.get("state", {}).get("headers", HEADERS)]
     response = PlainTextResponse("Internal error", 500)
     response.raw_headers.extend(headers)
@@ -230,15 +231,15 @@ async def say_fault(request: Request, fault: Exception) -> Response:
 
 
 def __getattr__(name: str) -> Starlette:
-    """`app` is made when it is asked for, so that importing this module needs no configuration."""
+    """Creates `app` on first access, so that importing this module needs no configuration."""
     if name != "app":
         raise AttributeError(name)
     try:
         settings = read_settings()
         made = create_app(settings)
         if settings.database.startswith("sqlite:///"):
-            check_sqlite(sqlite_path(settings.database))  # said here in a sentence; later it is a traceback
-        settle()
+            check_sqlite(sqlite_path(settings.database))  # reports one sentence instead of a traceback
+        freeze_loaded_objects()
         return made
     except (SettingsError, DatabaseError) as error:
         print(f"care-gateway: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Every knob of the service: CARE_* environment variables, read once."""
+"""Every setting of the service: CARE_* environment variables, read once."""
 
 import difflib
 import os
@@ -34,14 +34,14 @@ class LogFormat(StrEnum):
 
 
 class Trust(StrEnum):
-    """Of GraphQL documents: whether those that are not in the manifest run."""
+    """Whether GraphQL documents that are not in the manifest may run."""
 
     OFF = "off"
     AUDIT = "audit"
     ENFORCE = "enforce"
 
 
-# As browsers send it: lower case, no path, and no port where it is the scheme's own.
+# As browsers send it: lower case, no path, no default port.
 ORIGIN = re.compile(
     r"(?!https://.*:443$|http://.*:80$)[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?"
 )
@@ -53,12 +53,12 @@ def separated(value: str) -> list[str]:
 
 PAGE = re.compile(
     r"https?://[A-Za-z0-9](?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+=%-]*)"
-)  # nothing that ends a Link header
+)  # without characters that end a Link header
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:Z|[+-][0-9]{2}:[0-9]{2}))?")
 
 
 def read_moment(value: object) -> object:
-    """A day is its midnight in UTC. Numbers and local times, which others would read, are none."""
+    """A day means its midnight in UTC. Numbers and local times, which pydantic accepts, are rejected."""
     if value is None or isinstance(value, datetime):
         return value
     try:
@@ -74,7 +74,7 @@ Moment = Annotated[datetime, BeforeValidator(read_moment)]
 
 
 class Retention(NamedTuple):
-    """Days for which each kind is kept; 0: for ever."""
+    """Days for which each kind of rows is kept; 0: for ever."""
 
     events: int
     deliveries: int
@@ -82,7 +82,7 @@ class Retention(NamedTuple):
     audit: int
 
     def before(self, kind: str, now: datetime) -> datetime | None:
-        """Older than this is removed, by whole days in UTC."""
+        """Rows older than this are removed, in whole days in UTC."""
         days: int = getattr(self, kind)
         midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         return midnight - timedelta(days=days) if days else None
@@ -92,7 +92,7 @@ KEEP_ALL = Retention(0, 0, 0, 0)
 
 
 def days_or_for_ever(least: int) -> BeforeValidator:
-    """A number of days that is no typing error, or 0."""
+    """A plausible number of days, or 0."""
 
     def read(value: object) -> object:
         text = str(value)
@@ -122,89 +122,90 @@ class Settings(BaseSettings):
     var: str = Field("var", description="folder of the embedded database and of development keys")
     host: str = Field("127.0.0.1", description="address that `serve` listens on")
     port: Annotated[int, Field(ge=1, le=65535)] = Field(8000, description="port that `serve` listens on")
-    time_zone: str = Field("UTC", description="zone of the wall times on the legacy paths")
+    time_zone: str = Field("UTC", description="time zone of local times on the legacy paths")
     log_level: str = Field("info", description="debug, info, warning or error")
     log_format: LogFormat = Field(
         LogFormat.AUTO, description="text, json: one object a line, or auto: text on a terminal, else json"
     )
-    log_requests: bool = Field(False, description="on or off: whether every request is a line in the log")
+    log_requests: bool = Field(False, description="on or off: log every request")
     metrics_port: Annotated[int, Field(ge=0, le=65535)] = Field(
-        0, description="port that tells /metrics, and nothing else does; 0: none"
+        0, description="port that serves /metrics and nothing else; 0: none"
     )
     metrics_host: str = Field("127.0.0.1", description="address of that port")
     token_key: str = Field(
         "",
-        description="public keys that verify tokens: PEM text, or the path of a PEM file, read again when it "
-        "changes (RS256, ES256)",
+        description="public keys that verify tokens (RS256, ES256): PEM text, or the path of a file that is "
+        "read again when it changes",
     )
     token_jwks: str = Field(
         "",
-        description="key set that verifies tokens: path or https:// URL of a JWKS document, read again",
+        description="key set that verifies tokens: path or https:// URL of a JWKS document; read again",
         repr=False,
     )
     token_secret: str = Field(
         "", description="shared secret that verifies tokens (HS256); development only", repr=False
     )
-    token_issuer: str = Field("", description="required `iss` of a token; empty means any")
-    token_audience: str = Field("", description="required `aud` of a token; empty means any")
+    token_issuer: str = Field("", description="required `iss` of a token; empty: any")
+    token_audience: str = Field("", description="required `aud` of a token; empty: any")
     token_leeway: Annotated[int, Field(ge=0, le=300)] = Field(
-        10, description="seconds by which clocks may differ when a token's times are checked"
+        10, description="clock difference in seconds that is allowed for the times of a token"
     )
     token_cache: Annotated[int, Field(ge=0, le=100_000)] = Field(
-        4096, description="verified tokens remembered for up to 60 s, their accounts for 5 s; 0 for none"
+        4096,
+        description="verified tokens to cache for up to 60 s, and their accounts for 5 s; 0: none",
     )
-    claim_user: str = Field(
-        "user_name", description="claim that names the person; `sub` is taken where it is absent"
-    )
+    claim_user: str = Field("user_name", description="claim with the user name; `sub` if it is absent")
     claim_role: str = Field(
         "authorities",
-        description="claim that names the role; `role` and `roles` are taken where it is absent",
+        description="claim with the role; `role` or `roles` if it is absent",
     )
     cors_origins: str = Field(
         "",
-        description="other origins whose pages may call from a browser, such as https://app.example.test; "
-        "several by spaces or commas; in development every origin of this machine as well",
+        description="other origins whose pages may send requests, such as https://app.example.test, "
+        "separated by spaces or commas; in development also every origin of this machine",
     )
     trusted_documents: Trust = Field(
         Trust.OFF,
-        description="off, audit: log GraphQL documents that are not in the manifest, or enforce: refuse them",
+        description="off; audit: log GraphQL documents that are not in the manifest; enforce: reject them",
     )
     trusted_manifest: str = Field("", description="path of the manifest of trusted documents, a JSON file")
     engine: bool = Field(
-        True, description="on, or off: every GraphQL operation then takes Strawberry's own, slower way"
+        True, description="on or off; off: Strawberry executes GraphQL operations, which is slower"
     )
     dispatcher: bool = Field(
-        True, description="on, or off: `serve` then leaves reminders and events to `care-gateway worker`"
+        True,
+        description="on or off; off: `care-gateway worker` processes reminders and events instead of `serve`",
     )
     audit: bool = Field(
-        True, description="on, or in development off: accesses to answers and changes are then not recorded"
+        True,
+        description="on, or off in development only: reads of answers and changes are then not recorded",
     )
     webhook_url: str = Field(
         "",
-        description="where events are posted to: https://, or http:// to this machine itself; empty: nowhere",
+        description="address that receives events: https://, or http:// on this machine; empty: none",
         repr=False,
     )
     webhook_secret: str = Field(
         "",
-        description="signs what is posted: whsec_ and base64 (Standard Webhooks); several by spaces",
+        description="signing secrets, separated by spaces: whsec_ and base64 (Standard Webhooks)",
         repr=False,
     )
     read_threads: Annotated[int, Field(ge=1, le=64)] = Field(
-        4, description="threads for long reads of the embedded database; on PostgreSQL the size of the pool"
+        4,
+        description="threads for long reads of the embedded database; connections of the pool on PostgreSQL",
     )
     loop_read_ms: Annotated[int, Field(ge=0, le=1000)] = Field(
         5,
-        description="milliseconds that a read of the embedded database may take on the event loop before it "
-        "goes on in a thread; 0 reads in threads only",
+        description="milliseconds after which a read of the embedded database moves from the event loop to a "
+        "thread; 0: threads only",
     )
 
     retention_events: Annotated[int, days_or_for_ever(7)] = Field(
         365,
-        description="days for which events are kept: a subscription resumes from an event that is kept; "
-        "0: for ever",
+        description="days for which events are kept, so that subscriptions can resume from them; 0: for ever",
     )
     retention_deliveries: Annotated[int, days_or_for_ever(1)] = Field(
-        90, description="days for which a delivery is kept after it was given up; 0: for ever"
+        90, description="days for which a dead delivery is kept; 0: for ever"
     )
     retention_drafts: Annotated[int, days_or_for_ever(1)] = Field(
         365,
@@ -217,58 +218,58 @@ class Settings(BaseSettings):
 
     legacy_retry_window: Annotated[int, Field(ge=0, le=86_400)] = Field(
         60,
-        description="seconds for which a legacy PUT that assigns the same homework again is a repetition; "
+        description="seconds within which a legacy PUT that assigns the same homework again is a retry; "
         "0: never",
     )
     legacy_deprecated: Moment | None = Field(
         None,
-        description="since or from when the legacy paths are deprecated: 2027-01-31 (midnight UTC) or "
-        "2027-01-31T09:00:00Z; unset: their answers say nothing of it",
+        description="moment of deprecation of the legacy paths: 2027-01-31 (midnight UTC) or "
+        "2027-01-31T09:00:00Z; unset: not deprecated",
     )
     legacy_sunset: Moment | None = Field(
         None,
-        description="from when they may no longer answer, written likewise",
+        description="moment after which the legacy paths may be removed, in the same format",
     )
     legacy_notice: str = Field(
-        "", description="https:// address of the page that tells people about it, where one of them is set"
+        "", description="https:// address of a page about the deprecation; needs one of these two moments"
     )
     legacy_body_limit: Annotated[int, Field(ge=1024, le=16_777_216)] = Field(
-        65_536, description="bytes that the body of a legacy request may have"
+        65_536, description="maximum bytes of the body of a legacy request"
     )
     graphql_body_limit: Annotated[int, Field(ge=1024, le=16_777_216)] = Field(
-        262_144, description="bytes that a GraphQL request, or a message at a websocket, may have"
+        262_144, description="maximum bytes of a GraphQL request or of a websocket message"
     )
     most_requests: Annotated[int, Field(ge=1, le=100_000)] = Field(
         256,
-        description="requests that a process of `serve` carries out at once; the others get a 503 at once",
+        description="maximum concurrent requests of a process of `serve`; others get a 503 at once",
     )
     drain_seconds: Annotated[int, Field(ge=0, le=300)] = Field(
         2,
-        description="seconds between being told to end (SIGTERM) and taking no more connections; "
-        "meanwhile /readyz says 503",
+        description="seconds between SIGTERM and the end of accepting connections; "
+        "/readyz responds with 503 meanwhile",
     )
 
     token_limit: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        2000, description="tokens that a GraphQL document may have"
+        2000, description="maximum tokens of a GraphQL document"
     )
     depth_limit: Annotated[int, Field(ge=1, le=64)] = Field(
-        15, description="fields within fields that a GraphQL document may have"
+        15, description="maximum depth of the fields of a GraphQL document"
     )
     cost_limit: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
-        15_000, description="points that a GraphQL operation may cost (docs/limits.md)"
+        15_000, description="maximum points that a GraphQL operation may cost (docs/limits.md)"
     )
     rate_limit: Annotated[int, Field(ge=0, le=1_000_000_000)] | None = Field(
         None,
-        description="points that a viewer may spend in a minute, in one process; 0: any number; unset: "
-        "300,000 in production, any number in development",
+        description="maximum points of a viewer in a minute, in one process; 0: no limit; unset: "
+        "300,000 in production, no limit in development",
     )
     identifier_limit: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
         None,
-        description="client identifiers that a caregiver may try in an hour, in one process: unknown ones "
-        "and those of new clients; 0: any number; unset: 30 in production, any number in development",
+        description="maximum client identifiers that a caregiver may try in an hour, in one process: unknown "
+        "ones and those of new clients; 0: no limit; unset: 30 in production, else no limit",
     )
     introspection: bool | None = Field(
-        None, description="on or off: whether the schema may be asked for; unset: in development only"
+        None, description="on or off: allow introspection of the schema; unset: in development only"
     )
 
     @field_validator("time_zone")
@@ -319,7 +320,7 @@ class Settings(BaseSettings):
 
     @field_validator("legacy_notice")
     @classmethod
-    def _page_that_tells(cls, value: str, info: ValidationInfo) -> str:
+    def _known_page(cls, value: str, info: ValidationInfo) -> str:
         if value and PAGE.fullmatch(value) is None:
             raise ValueError("must be an address such as https://example.test/leaving")
         if value and not (info.data.get("legacy_deprecated") or info.data.get("legacy_sunset")):
@@ -347,8 +348,8 @@ class Settings(BaseSettings):
         return self.in_development if self.introspection is None else self.introspection
 
     @property
-    def tells_schema_to_anybody(self) -> bool:
-        """In production it is asked for with a token, which a browser that follows a link does not have."""
+    def shows_schema_to_anyone(self) -> bool:
+        """In production introspection needs a token, which a browser that follows a link does not have."""
         return self.in_development and self.introspects
 
     @property
@@ -382,8 +383,8 @@ KNOWN = [variable(field) for field in Settings.model_fields]
 
 
 def read_settings() -> Settings:
-    """The settings of this process, or a SettingsError that says in one sentence what to mend."""
-    refuse_misspelt(os.environ)
+    """The settings of this process, or a SettingsError with one sentence for the operator."""
+    reject_misspelt(os.environ)
     try:
         return Settings()
     except ValidationError as error:
@@ -393,8 +394,8 @@ def read_settings() -> Settings:
         raise SettingsError(f"{name} cannot be used: {reason}") from None
 
 
-def refuse_misspelt(environment: Mapping[str, str]) -> None:
-    """A variable that is nearly a known one is a mistake that somebody relies on."""
+def reject_misspelt(environment: Mapping[str, str]) -> None:
+    """Rejects a variable that resembles a setting: the operator expects it to have an effect."""
     for name in unknown_variables(environment):
         if near := difflib.get_close_matches(name.upper(), KNOWN, n=1, cutoff=0.88):
             raise SettingsError(f"{name} is not a setting; did you mean {near[0]}?")

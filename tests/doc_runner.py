@@ -23,7 +23,7 @@ from app.db.drivers.factory import open_database
 from app.settings import Settings
 from tests import keys, pages
 from tests.callers import WIDE, Caller, Gateway
-from tests.events.rounds import dispatch_once
+from tests.events.dispatch_once import dispatch_once
 from tests.factories import NOW
 from tests.schema.listening import Listener, listening, wait_until_somebody_listens
 

@@ -18,7 +18,7 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.drivers.sqlite import SqliteDatabase
 from app.events.dispatcher import dispatch
-from app.events.notifications import Feed
+from app.events.notifications import Notifier
 from app.main import create_app
 from app.rest_compat.usage import Usage, write_usage
 from app.server.background import keep_running
@@ -199,8 +199,8 @@ def test_events_are_followed_after_a_fault(
         await asyncio.Event().wait()
 
     async def listen() -> None:
-        with Feed(follow).bell(Viewer(Role.CLIENT, 1)) as bell:
-            await bell.wait()
+        with Notifier(follow).listener(Viewer(Role.CLIENT, 1)) as wakeup:
+            await wakeup.wait()
 
     run(listen())
 

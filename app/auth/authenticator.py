@@ -1,40 +1,27 @@
-"""Where requests come in: from an Authorization header to a context with its viewer."""
+"""Authentication: from an Authorization header to a context with its viewer."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import select
-
 from app.auth.keys import Key
 from app.auth.refusals import Reason, refusal_for
 from app.auth.tokens import LONGEST_TOKEN, Identity, Verifier
-from app.care.allowance import Allowances
 from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
-from app.care.sessions.identifiers import IdentifierTries
+from app.care.rate_limits import Allowances, IdentifierLimiter
 from app.db.audit.records import Recorder
 from app.db.drivers.interface import Database
-from app.db.reader.entities import Table, table_of
-from app.db.sql import Operation, Statement, text_parameter
-from app.db.tables import Caregiver, Client, Contract
+from app.db.sql import Operation
+from app.db.statements.accounts import FIND_CAREGIVER, FIND_CLIENT
+from app.db.tables import Contract
 
-
-def find_account(table: Table) -> Statement:
-    account = table_of(table).c
-    return Statement(
-        lambda kind: select(account.id, account.is_disabled).where(
-            account.user_name == text_parameter("user")
-        )
-    )
-
-
-ACCOUNT = {Role.CAREGIVER: find_account(Caregiver), Role.CLIENT: find_account(Client)}
+FIND_ACCOUNT = {Role.CAREGIVER: FIND_CAREGIVER, Role.CLIENT: FIND_CLIENT}
 
 
 def viewer_for(identity: Identity) -> Operation[Viewer]:
-    found = yield ACCOUNT[identity.role], {"user": identity.user}
+    found = yield FIND_ACCOUNT[identity.role], {"user": identity.user}
     if not found:
         raise refusal_for(Reason.UNKNOWN_ACCOUNT)
     if found[0][1]:
@@ -53,13 +40,13 @@ def token_in(authorization: str) -> str:
     return token
 
 
-# An account that is disabled is shut this much later at most (docs/decisions/0009).
+# A disabled account is rejected after this time at most (docs/decisions/0009).
 ACCOUNT_SECONDS = 5
 
 
 @dataclass(frozen=True)
 class AcceptedToken:
-    """The viewer of an accepted token, and until when its account is not read again."""
+    """The viewer of an accepted token, and the time until which its account is not read again."""
 
     viewer: Viewer
     application: str
@@ -70,27 +57,28 @@ class AcceptedToken:
 
 @dataclass(frozen=True)
 class Authenticator:
-    """Where requests of both contracts come in."""
+    """Authenticates the requests of both contracts."""
 
     db: Database
-    recorder: Recorder | None  # of the audit trail
+    recorder: Recorder | None  # of the audit log
     verifier: Verifier
     time_zone: str
     clock: Callable[[], datetime] = utc_now
     allowances: Allowances | None = None
-    tries: IdentifierTries | None = None
+    identifier_limiter: IdentifierLimiter | None = None
     ticks: Callable[[], float] = time.monotonic
-    entered: dict[str, AcceptedToken] = field(default_factory=dict, compare=False)  # by token
+    accepted: dict[str, AcceptedToken] = field(default_factory=dict, compare=False)  # by token
 
     async def open(
         self, authorization: str | None, request_id: str, contract: Contract = Contract.GRAPHQL
     ) -> Context:
-        """The context of a request. Without a token there is no viewer; a bad token is refused."""
+        """Returns the context of a request. Without a token it has no viewer; an invalid token is
+        rejected."""
         now = self.clock()
         viewer, application = None, ""
         if authorization is not None:
             try:
-                viewer, application = await self.enter(token_in(authorization), now)
+                viewer, application = await self.authenticate(token_in(authorization), now)
             except CareError as refusal:
                 self.verifier.refusals.note(refusal, request_id)
                 raise
@@ -103,13 +91,13 @@ class Authenticator:
             contract=contract,
             recorder=self.recorder,
             allowance=self.allowances.of(viewer) if self.allowances and viewer else None,
-            tries=self.tries,
+            identifier_limiter=self.identifier_limiter,
             application=application,
         )
 
-    async def enter(self, token: str, now: datetime) -> tuple[Viewer, str]:
-        """Who asks, and by which application."""
-        known = self.entered.get(token)
+    async def authenticate(self, token: str, now: datetime) -> tuple[Viewer, str]:
+        """Returns the viewer and the application."""
+        known = self.accepted.get(token)
         if (
             known
             and self.ticks() < known.until
@@ -127,14 +115,14 @@ class Authenticator:
         return await self.verifier.identity(token_in(authorization), now)
 
     def remember(self, token: str, viewer: Viewer, since: float) -> None:
-        """For a moment, and no longer than the token itself is remembered."""
+        """Caches the viewer for ACCOUNT_SECONDS, but no longer than the verified token."""
         verified = self.verifier.remembered.get(token)
         keys = self.verifier.keys.keys
         if verified is None or keys is not self.verifier.remembered_keys:  # they changed just now
             return
-        self.entered.pop(token, None)
-        while len(self.entered) >= self.verifier.settings.token_cache:
-            del self.entered[next(iter(self.entered))]  # the oldest
+        self.accepted.pop(token, None)
+        while len(self.accepted) >= self.verifier.settings.token_cache:
+            del self.accepted[next(iter(self.accepted))]  # the oldest
         identity, until = verified
         until = min(until, since + ACCOUNT_SECONDS)
-        self.entered[token] = AcceptedToken(viewer, identity.application, identity.expiry, until, keys)
+        self.accepted[token] = AcceptedToken(viewer, identity.application, identity.expiry, until, keys)

@@ -1,4 +1,4 @@
-"""Where keys are read: from a file, or from where an issuer serves them; and what is said if that fails."""
+"""Reading keys from a file or from an issuer, with errors for the operator."""
 
 import errno
 import socket
@@ -18,7 +18,7 @@ from app.settings import SettingsError
 LONGEST_DOCUMENT = 1_000_000
 SECONDS = 5  # for one fetch in all; a byte that arrives does not extend it
 
-# By what the system says of a file. The setting is not repeated: it may be no path at all.
+# Advice by errno. It does not repeat the setting, which may be a key instead of a path.
 TO_DO = {
     errno.ENOENT: "give its path, from the root, as the service sees it",
     errno.EISDIR: "give the path of the file in that folder",
@@ -28,7 +28,7 @@ NOT_REACHED = "is the address right, and may this machine reach it?"
 
 
 class NotRead(SettingsError):
-    """Keys are not there, or not for us; it also says what may be done about that."""
+    """The keys cannot be read; `do` is advice for the operator."""
 
     def __init__(self, message: str, do: str) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ def read_file(path: str, setting: str, kind: str) -> bytes:
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Keys come from where the setting says, not from where somebody points to on the way."""
+    """Follows no redirects: keys come only from the configured address."""
 
     def redirect_request(self, *_: object) -> None:
         return None
@@ -93,7 +93,7 @@ class LimitedTlsHandler(urllib.request.HTTPSHandler):
 
 
 def opener_for(url: str) -> urllib.request.OpenerDirector:
-    """What is not encrypted stays on this machine: no proxy gets to see it, or to answer."""
+    """Uses no proxy for http://, which is for this machine only."""
     handlers = (NoRedirects, LimitedHandler, LimitedTlsHandler)
     if url.startswith("http://"):
         return urllib.request.build_opener(*handlers, urllib.request.ProxyHandler({}))
@@ -119,7 +119,7 @@ def fetch(url: str, setting: str) -> bytes:
 
 
 def reason_of(fault: Exception) -> str:
-    """In our words or the system's: what libraries say quotes the address, which may hold a secret."""
+    """Avoids messages of libraries, which quote the address and with it perhaps a secret."""
     if isinstance(fault, URLError) and isinstance(fault.reason, Exception):
         fault = fault.reason
     if isinstance(fault, TimeoutError):
@@ -136,8 +136,8 @@ def reason_of(fault: Exception) -> str:
     return (fault.strerror or type(fault).__name__).lower()
 
 
-def is_open_road(url: str) -> bool:
-    """Whoever stands on it could hand us a key of their own, and then sign for anybody."""
+def is_insecure(url: str) -> bool:
+    """Whether the address is unencrypted and remote: an attacker on the network could replace the keys."""
     try:
         address = urlsplit(url)
         host = address.hostname or ""

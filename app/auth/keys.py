@@ -1,4 +1,4 @@
-"""The keys that verify tokens: PEM, a key set, or a secret in development; read again while they rotate."""
+"""The keys that verify tokens: PEM, a key set, or a secret in development. They are reloaded for rotation."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from app.auth.key_sources import SECONDS, fetch, is_open_road, read_file
+from app.auth.key_sources import SECONDS, fetch, is_insecure, read_file
 from app.care.errors import CannotVerify
 from app.settings import Settings, SettingsError
 
@@ -23,11 +23,11 @@ USABLE = "an RSA key of at least 2048 bits or an EC key on P-256"
 NO_PEM = "CARE_TOKEN_KEY holds no public key in PEM, or one that is broken, cut off or of another kind"
 PRIVATE = "CARE_TOKEN_KEY holds a private key: that is the issuer's alone; give its public half"
 NO_KEY_SET = "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set"
-OPEN_ROAD = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
+INSECURE = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
 PEM_BLOCK = re.compile(r"-----BEGIN ((?:RSA )?PUBLIC KEY)-----[^-]*-----END \1-----")
 SHORTEST_SECRET = 32
-KEY_FILE_SECONDS = 5  # how long the keys of a file are used before it is looked at again
-KEY_SET_SECONDS = 300  # the same of a key set that an issuer serves
+KEY_FILE_SECONDS = 5  # after which a key file is read again
+KEY_SET_SECONDS = 300  # after which the key set of an issuer is fetched again
 KEY_SET_GRACE = 60  # an old key set is used this much longer while it is fetched
 KEY_SET_PAUSE = 10  # between two fetches for unknown `kid`s
 WAIT_SECONDS = SECONDS + 1  # how long a request waits for a fetch
@@ -99,7 +99,7 @@ class KeySet:
         """Whether reading the keys again can bring a key for this algorithm."""
         return self.source.seconds < math.inf and algorithm in SIGNED_BY_SET
 
-    async def look_again(self) -> None:
+    async def fetch_unknown(self) -> None:
         """Reads the keys again for a token with an unknown `kid`, at most once in KEY_SET_PAUSE seconds."""
         reading = self.reading
         if reading is None or reading.done():
@@ -156,16 +156,16 @@ def open_keys(settings: Settings) -> KeySet:
 
 
 def source_of(settings: Settings) -> Source:
-    if place := settings.token_jwks:
-        if not place.startswith(("http://", "https://")):
+    if address := settings.token_jwks:
+        if not address.startswith(("http://", "https://")):
             return Source(
-                lambda: read_file(place, "CARE_TOKEN_JWKS", "a JSON Web Key Set"),
+                lambda: read_file(address, "CARE_TOKEN_JWKS", "a JSON Web Key Set"),
                 keys_of_set,
                 KEY_FILE_SECONDS,
             )
-        if not settings.in_development and is_open_road(place):
-            raise SettingsError(OPEN_ROAD)
-        return Source(lambda: fetch(place, "CARE_TOKEN_JWKS"), keys_of_set, KEY_SET_SECONDS, KEY_SET_GRACE)
+        if not settings.in_development and is_insecure(address):
+            raise SettingsError(INSECURE)
+        return Source(lambda: fetch(address, "CARE_TOKEN_JWKS"), keys_of_set, KEY_SET_SECONDS, KEY_SET_GRACE)
     if settings.token_secret:
         key = secret_key(settings)
         return Source(lambda: b"", lambda _: [key])
@@ -186,7 +186,7 @@ def secret_key(settings: Settings) -> Key:
 
 
 def pem_keys(pem: bytes) -> list[Key]:
-    """Several while they rotate: old and new ones side by side. What is said around them is passed over."""
+    """Reads one or more keys: during a rotation, old and new keys are valid. Other text is ignored."""
     text = pem.decode(errors="replace")
     if "PRIVATE KEY-----" in text:
         raise SettingsError(PRIVATE)
@@ -230,7 +230,7 @@ def keys_of_set(text: bytes) -> list[Key]:
 
 
 def key_of(entry: Mapping[str, Any]) -> Key | None:
-    """An issuer may add keys that we cannot use; they are passed over, as RFC 7517 wants it."""
+    """Ignores keys of other kinds, as RFC 7517 requires."""
     try:
         key = jwt.PyJWK(dict(entry))
     except (ValueError, TypeError, jwt.PyJWTError):

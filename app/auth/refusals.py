@@ -1,4 +1,4 @@
-"""Why a token is refused: for the log, the metric and `token check`, never for the answer."""
+"""Reasons for rejecting a token: for the log, the metric and `token check`, never for the response."""
 
 import logging
 import time
@@ -39,7 +39,7 @@ NO_ACCOUNT = "there is no enabled account for this token"
 
 
 def refusal_for(reason: Reason) -> CareError:
-    """The error that the caller gets. Its message does not depend on what exactly is wrong with the token."""
+    """Returns the error for the client. Its message does not reveal the exact reason."""
     refusal: CareError
     if reason in (Reason.UNKNOWN_ACCOUNT, Reason.DISABLED_ACCOUNT):
         refusal = NotAllowed(NO_ACCOUNT)
@@ -52,7 +52,8 @@ def refusal_for(reason: Reason) -> CareError:
 
 
 class RefusalLog:
-    """Counts refused tokens by reason. Logs all of them with CARE_LOG_REQUESTS, else a number in a minute."""
+    """Counts rejected tokens by reason. Logs all of them with CARE_LOG_REQUESTS, else MOST_LOGGED a
+    minute."""
 
     def __init__(self, logs_all: bool) -> None:
         self.logs_all = logs_all
@@ -62,7 +63,7 @@ class RefusalLog:
 
     def note(self, refusal: CareError, request_id: str) -> None:
         reason = refusal.reason
-        if reason is None:  # it is not about the token
+        if reason is None:  # the error is not about the token
             return
         counters.refused_tokens[reason] += 1
         if self.ticks() - self.began >= MINUTE:

@@ -1,4 +1,4 @@
-"""Who a token speaks for: verification, and a memory of what was verified."""
+"""Verification of tokens, and a cache of verified tokens."""
 
 import json
 import re
@@ -18,10 +18,10 @@ from app.settings import Settings
 
 LONGEST_TOKEN = 8192
 REMEMBERED_SECONDS = 60
-# As it is signed and nothing around it: the library passes over characters that are none of base64url.
+# The library ignores characters outside base64url, so the whole text is checked first.
 THREE_PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
-APPLICATION = re.compile(r"[A-Za-z0-9._:/-]{1,64}")  # nobody's address, for one
-NAME = re.compile("[^\0\ud800-\udfff]+")  # what every database can be asked for
+APPLICATION = re.compile(r"[A-Za-z0-9._:/-]{1,64}")  # without characters of an email address
+NAME = re.compile("[^\0\ud800-\udfff]+")  # characters that every database accepts
 
 # The library's exceptions; a subclass comes before its base class.
 REASONS: tuple[tuple[type[Exception], Reason], ...] = (
@@ -42,18 +42,18 @@ WITHOUT_KEY = {
 
 @dataclass(frozen=True)
 class Identity:
-    """What a verified token says."""
+    """The user and role of a verified token."""
 
     user: str
     role: Role
-    expiry: float = field(default=0, compare=False)  # of the token that said it
-    application: str = field(default="", compare=False)  # to which it was issued; empty where it does not say
+    expiry: float = field(default=0, compare=False)  # of the token
+    application: str = field(default="", compare=False)  # the client to which it was issued; may be empty
 
 
 class Verifier:
-    """Maps a token to its account and role. Caches verified tokens, never failures.
+    """Maps a token to its user and role. Caches verified tokens, never failures.
 
-    How long is measured by the monotonic clock; only the token's own times are compared with the wall clock.
+    The cache uses the monotonic clock; only the times in a token are compared with the wall clock.
     """
 
     def __init__(self, settings: Settings, keys: KeySet) -> None:
@@ -90,13 +90,13 @@ class Verifier:
         self.remembered[token] = (identity, until)
 
     async def claims(self, token: str) -> Mapping[str, Any]:
-        """Keys are only fetched for a token that is good in all that can be checked without its key."""
+        """Keys are fetched only for a token that passes every check that needs no key."""
         header = header_of(token)
         kid, algorithm = header.get("kid"), header["alg"]
         keys = self.keys.matching(kid, algorithm)
         if not keys and self.keys.may_add(algorithm):
             self.user_of(self.claims_by(None, token))
-            await self.keys.look_again()
+            await self.keys.fetch_unknown()
             keys = self.keys.matching(kid, algorithm)
         if not keys:
             is_known = any(key.algorithm == algorithm for key in self.keys.keys)
@@ -110,7 +110,7 @@ class Verifier:
         return self.claims_by(keys[-1], token)
 
     def claims_by(self, key: Key | None, token: str) -> Mapping[str, Any]:
-        """The claims of a token that is good by this key; without a key its signature is not verified."""
+        """Returns the claims of a valid token. Without a key, its signature is not verified."""
         settings = self.settings
         options: Any = {"require": ["exp"], "verify_aud": bool(settings.token_audience)}
         try:
@@ -126,7 +126,7 @@ class Verifier:
             expiry_of(claims)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as fault:
             raise refusal_for(reason_of(fault)) from None
-        # A refresh token carries the claims of an access token and `ati`; it must open nothing.
+        # A refresh token has the claims of an access token and `ati`. It must not give access.
         if "ati" in claims:
             raise refusal_for(Reason.REFRESH_TOKEN)
         return claims
@@ -141,8 +141,8 @@ class Verifier:
     def role_of(self, claims: Mapping[str, Any]) -> Role:
         for name in (self.settings.claim_role, "role", "roles"):
             if name in claims:
-                said = claims[name]
-                names = said if isinstance(said, list) else [said]
+                value = claims[name]
+                names = value if isinstance(value, list) else [value]
                 known = {Role(name) for name in names if isinstance(name, str) and name in list(Role)}
                 if len(known) == 1:
                     return known.pop()
@@ -162,7 +162,7 @@ def header_of(token: str) -> dict[str, Any]:
         raise refusal_for(Reason.MALFORMED)
     try:
         header = jwt.get_unverified_header(token)
-        refuse_repetitions(token)
+        reject_duplicates(token)
     except (jwt.PyJWTError, ValueError, RecursionError):
         raise refusal_for(Reason.MALFORMED) from None
     if not isinstance(header.get("alg"), str):
@@ -176,21 +176,21 @@ def application_of(claims: Mapping[str, Any]) -> str:
     return named if isinstance(named, str) and APPLICATION.fullmatch(named) else ""
 
 
-def refuse_repetitions(token: str) -> None:
-    """A name said twice: which of the two counts, every library decides for itself (RFC 7519, section 4)."""
+def reject_duplicates(token: str) -> None:
+    """Rejects duplicate names, which libraries read differently (RFC 7519, section 4)."""
     for part in token.split(".")[:2]:
-        json.loads(jwt.utils.base64url_decode(part), object_pairs_hook=said_once)
+        json.loads(jwt.utils.base64url_decode(part), object_pairs_hook=unique_names)
 
 
-def said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    said = dict(pairs)
-    if len(said) != len(pairs):
-        raise ValueError("a name is said twice")
-    return said
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = dict(pairs)
+    if len(names) != len(pairs):
+        raise ValueError("duplicate name")
+    return names
 
 
 def expiry_of(claims: Mapping[str, Any]) -> float:
-    """The library also takes text and numbers beyond what a float holds."""
+    """The library also accepts text, and numbers that a float cannot hold."""
     if not isinstance(claims["exp"], int | float):
         raise TypeError("exp is not a number")
     return float(claims["exp"])

@@ -1,4 +1,4 @@
-"""Audit: what a caregiver may know of who saw and changed the data of a client."""
+"""The audit log for caregivers: who read and changed the data of a client."""
 
 import asyncio
 import logging
@@ -15,13 +15,13 @@ logger = logging.getLogger("care.audit")
 
 
 async def list_audit_events(ctx: Context, client_id: int, window: PageRequest) -> Page:
-    """Of what the caregiver and this client have to do with each other, whoever it was that looked."""
+    """Lists events of the relationship between the caregiver and this client, by any actor."""
     caregiver = ctx.signed_in_as(Role.CAREGIVER)
-    if ctx.sealing is None:  # one sealing per request: its lists share it
+    if ctx.sealing is None:  # once per request: its lists share the result
         ctx.sealing = asyncio.ensure_future(seal_some(ctx.db, ctx.now))
     try:
         has_more = await ctx.sealing
-    except DatabaseUnavailable as fault:  # what happened a moment ago is then told a moment later
+    except DatabaseUnavailable as fault:  # the latest events are listed once they are sealed
         logger.warning("request %s: records wait to be sealed (%s)", ctx.request_id, fault.__cause__)
     else:
         if has_more:
@@ -30,11 +30,11 @@ async def list_audit_events(ctx: Context, client_id: int, window: PageRequest) -
 
 
 async def seal_some(db: Database, now: datetime) -> bool:
-    """Seals the oldest records without a seal, MOST_SEALED at most. Are there more?"""
+    """Seals up to MOST_SEALED of the oldest unsealed records. Returns whether more wait."""
     return await db.read(is_unsealed()) and await db.write(sealing(now))
 
 
 async def seal(db: Database, now: datetime) -> None:
-    """Seals all that is recorded by now; only then records are found by whom they are about."""
+    """Seals all records. Records are found by the people they are about only once they are sealed."""
     while await seal_some(db, now):
         pass

@@ -1,17 +1,22 @@
-"""The book catalogue: open to everybody who is signed in."""
+"""The book catalogue, which every signed-in viewer may read."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, false, select
-
 from app.care.context import Context
 from app.care.errors import Unreadable
-from app.db.reader.entities import table_of
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
-from app.db.sql import Operation, id_parameter, text_parameter
-from app.db.tables import Book, BookWord
+from app.db.sql import Operation
+from app.db.statements.conditions import (
+    HasWord,
+    is_current,
+    is_nothing,
+    is_of_module,
+    is_retired,
+    is_test_or_not,
+)
+from app.db.tables import Book
 from app.db.words import end_of, words_of
 
 MOST_WORDS = 5
@@ -25,55 +30,21 @@ class BookFilter:
     is_retired: bool = False
 
 
-def is_of_module(book: FromClause) -> ColumnElement[bool]:
-    return book.c.module_id == id_parameter("module")
-
-
-def is_test_or_not(book: FromClause) -> ColumnElement[bool]:
-    return book.c.is_test == bindparam("is_test", type_=Boolean)
-
-
-def is_retired(book: FromClause) -> ColumnElement[bool]:
-    return book.c.retire_date.is_not(None)
-
-
-def is_current(book: FromClause) -> ColumnElement[bool]:
-    """A retired book is still looked up, and shown by what was assigned; it is only not found any more."""
-    return book.c.retire_date.is_(None)
-
-
-def is_nothing(book: FromClause) -> ColumnElement[bool]:
-    return false()
-
-
-@dataclass(frozen=True)
-class HasWord:
-    """The name has a word that begins like the n-th word searched for: a range of the word index."""
-
-    n: int
-
-    def __call__(self, book: FromClause) -> ColumnElement[bool]:
-        words = table_of(BookWord)
-        begins = words.c.word >= text_parameter(f"word_{self.n}")
-        ends = words.c.word < text_parameter(f"word_{self.n}_end")
-        return book.c.id.in_(select(words.c.book_id).where(begins, ends))
-
-
-async def list_books(ctx: Context, asked: BookFilter, window: PageRequest, wanted: Selection) -> Page:
+async def list_books(ctx: Context, filter: BookFilter, window: PageRequest, wanted: Selection) -> Page:
     ctx.signed_in()
-    return await ctx.db.read(finding_books(ctx.now, asked, window, wanted))
+    return await ctx.db.read(finding_books(ctx.now, filter, window, wanted))
 
 
 def finding_books(
-    now: datetime, asked: BookFilter, window: PageRequest, wanted: Selection
+    now: datetime, filter: BookFilter, window: PageRequest, wanted: Selection
 ) -> Operation[Page]:
-    where = [Where(is_retired if asked.is_retired else is_current)]
-    values: dict[str, object] = {"module": asked.module_id, "is_test": asked.is_test}
-    if asked.module_id is not None:
+    where = [Where(is_retired if filter.is_retired else is_current)]
+    values: dict[str, object] = {"module": filter.module_id, "is_test": filter.is_test}
+    if filter.module_id is not None:
         where.append(Where(is_of_module))
-    if asked.is_test is not None:
+    if filter.is_test is not None:
         where.append(Where(is_test_or_not))
-    search = (asked.search or "").strip()
+    search = (filter.search or "").strip()
     words = words_of(search)
     if search and not words:
         where.append(Where(is_nothing))  # no name has a word that begins like no word

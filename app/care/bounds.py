@@ -1,4 +1,4 @@
-"""How long texts may be, and when moments may lie."""
+"""Limits of texts and moments in inputs."""
 
 from datetime import datetime
 
@@ -14,7 +14,7 @@ def check_text(member: str, text: str, longest: int, is_required: bool = True) -
         raise Incomplete(member)
     if len(text) > longest:
         raise Unreadable(member, f"may have at most {longest} characters")
-    if "\0" in text:  # PostgreSQL stores none
+    if "\0" in text:  # PostgreSQL cannot store it
         raise Unreadable(member, "holds a character that cannot be stored")
 
 

@@ -1,22 +1,22 @@
-"""Every way to be refused.
+"""The errors of the rules.
 
 CareError
 ├── NotSignedIn     no valid token where one is needed
-├── NotAllowed      signed in, but not in the role or with the account that this needs
+├── NotAllowed      the viewer has another role, or there is no enabled account
 ├── CannotVerify    the key of the token is being fetched, and too many requests wait for it
-├── KeyTaken        an Idempotency-Key that was given to another request
-├── KeyInUse        ... or to this one, which is still being carried out
+├── KeyTaken        the Idempotency-Key belongs to another request
+├── KeyInUse        the request with this Idempotency-Key is still in progress
 ├── RateLimited     the viewer exceeded the cost limit of a minute, or the number of client identifiers of
 │                   an hour; carries the seconds until a retry can succeed
-├── TooManyListening  ... or listens to as much as one may already
-├── EventsExpired   the events since the one to resume from are no longer all kept
-└── Refused         something a person can mend; names the members it is about
+├── TooManyListening  the viewer has the maximum number of subscriptions
+├── EventsExpired   some events after the one to resume from were removed
+└── Refused         a correctable problem with the input; names its members
     ├── Incomplete  a required member is missing
     ├── Unreadable  a value that cannot be read or is out of bounds
-    ├── NotFound    not there, or not the viewer's: nobody learns which
-    ├── NotRunning  the session does not accept this now
-    ├── WrongState  nor does what it is about: an assignment that is submitted already, say
-    ├── DraftConflict  the draft was saved elsewhere meanwhile; names the stored one
+    ├── NotFound    missing, or another viewer's: the error does not show which
+    ├── NotRunning  the session is not running
+    ├── WrongState  the object does not accept the change: an assignment that is submitted, for example
+    ├── DraftConflict  another client saved the draft meanwhile; names the stored draft
     └── WrongAnswers   answers that do not fit the questions; names each
 
 Messages are fixed phrases: no names, no answers, no tokens.
@@ -27,9 +27,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+CLOSED = "the session is closed"
+
 
 class UserErrorCode(StrEnum):
-    """The codes of refusals that a mutation returns as `userErrors`; GraphQL shows this enum as it is."""
+    """The codes of `userErrors`, an enum of the GraphQL schema."""
 
     INCOMPLETE = "INCOMPLETE"
     UNREADABLE = "UNREADABLE"
@@ -41,7 +43,7 @@ class UserErrorCode(StrEnum):
 
 class CareError(Exception):
     code: ClassVar[str]
-    reason: str | None = None  # why exactly, where a token is refused; for the log, never for the answer
+    reason: str | None = None  # of a rejected token; for the log, never for the response
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -57,7 +59,7 @@ class NotAllowed(CareError):
 
 
 class CannotVerify(CareError):
-    """Not a NotSignedIn: the token may be good, and a client must not discard it."""
+    """Not a NotSignedIn: the token may be valid, so a client must not discard it."""
 
     code = "OVERLOADED"
 
@@ -154,7 +156,7 @@ class DraftConflict(Refused):
 
 @dataclass(frozen=True)
 class WrongAnswer:
-    """What is wrong with the answer to one question; None where no question is named at all."""
+    """The error of one answer. `question_id` is None if the answer names no valid id."""
 
     code: UserErrorCode
     question_id: int | None

@@ -1,4 +1,4 @@
-"""Changes asked for under an Idempotency-Key: made once, and remembered with what they led to."""
+"""Changes with an Idempotency-Key: performed once, and stored with their result."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,12 +15,12 @@ Result = TypeVar("Result")
 
 
 class Outcome(StrEnum):
-    MADE = "MADE"  # by this request
-    RECALLED = "RECALLED"  # it was made before; what it led to was read again
+    PERFORMED = "PERFORMED"  # by this request
+    REPLAYED = "REPLAYED"  # by an earlier request; its stored result was read
 
 
 class KeyScope(NamedTuple):
-    """Where a key means the same: everywhere else it is another one."""
+    """A key identifies a request only within this viewer and contract."""
 
     role: str
     viewer: int
@@ -29,51 +29,51 @@ class KeyScope(NamedTuple):
 
 
 @dataclass
-class Once:
-    """A request under a key, and what became of its one change: nothing as long as it was not made."""
+class IdempotentRequest:
+    """A request with a key. `outcome` is None until its change is performed or replayed."""
 
     scope: KeyScope
     fingerprint: str
     outcome: Outcome | None = None
-    shows_answers: bool = False  # the reply to it does, and must not be given again without a read
+    shows_answers: bool = False  # then the response must not be replayed without a new, audited read
 
     def values(self) -> Values:
         return {**self.scope._asdict(), "fingerprint": self.fingerprint}
 
 
-class Kept(NamedTuple):
-    """What is there of a request that came before."""
+class StoredResult(NamedTuple):
+    """The result of an earlier request, and its response if that was stored."""
 
     result: str
     status: int | None
     body: str | None
 
 
-def making_once(once: Once, now: datetime, operation: Operation[Result]) -> Operation[tuple[Result, Outcome]]:
-    """The change and its result in one transaction: a refused or failed change leaves its key free.
-
-    Results go through JSON the first time too, so that what JSON would lose is not found out years later.
-    """
-    values = once.values()
+def performing_once(
+    request: IdempotentRequest, now: datetime, operation: Operation[Result]
+) -> Operation[tuple[Result, Outcome]]:
+    """Performs the change and stores its result in one transaction. A rejected change leaves its key free.
+    The first result also goes through JSON, so that a value which JSON cannot keep fails in tests."""
+    values = request.values()
     if not (yield CLAIM_KEY, {**values, "now": now}):
         operation.close()
-        kept = yield from finding_kept(once)
-        assert kept is not None
-        return orjson.loads(kept.result), Outcome.RECALLED
+        stored = yield from finding_result(request)
+        assert stored is not None
+        return orjson.loads(stored.result), Outcome.REPLAYED
     made = orjson.dumps((yield from operation)).decode()
     yield STORE_RESULT, {**values, "new_result": made}
-    return orjson.loads(made), Outcome.MADE
+    return orjson.loads(made), Outcome.PERFORMED
 
 
-def finding_kept(once: Once) -> Operation[Kept | None]:
-    found: list[Any] = yield FIND_KEY, once.values()
+def finding_result(request: IdempotentRequest) -> Operation[StoredResult | None]:
+    found: list[Any] = yield FIND_KEY, request.values()
     if not found:
         return None
-    fingerprint, *kept = found[0]
-    if fingerprint != once.fingerprint:
+    fingerprint, *stored = found[0]
+    if fingerprint != request.fingerprint:
         raise KeyTaken
-    return Kept(*kept)
+    return StoredResult(*stored)
 
 
-def keeping_answer(once: Once, status: int, body: bytes) -> Operation[None]:
-    yield STORE_RESPONSE, {**once.values(), "new_status": status, "new_body": body.decode()}
+def storing_response(request: IdempotentRequest, status: int, body: bytes) -> Operation[None]:
+    yield STORE_RESPONSE, {**request.values(), "new_status": status, "new_body": body.decode()}

@@ -1,26 +1,18 @@
-"""Caregivers and clients: oneself, and those one has a session with."""
+"""Reading caregivers and clients: the viewer, and the people with whom the viewer has a session."""
 
 from dataclasses import replace
 
-from sqlalchemy import ColumnElement, FromClause, select
-
 from app.care.context import Context, Role
-from app.db.reader.entities import table_of
 from app.db.reader.reads import Page, Row, get_rows, list_rows, seen_from
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
-from app.db.sql import Operation, Statement, among, id_parameter
-from app.db.tables import Caregiver, Client, Relationship
-
-RELATIONSHIP = table_of(Relationship).c
-CLIENTS_OF_CAREGIVER = Statement(
-    lambda kind: select(RELATIONSHIP.client_id).where(
-        among(RELATIONSHIP.client_id, "ids", kind), RELATIONSHIP.caregiver_id == id_parameter("caregiver")
-    )
-)
+from app.db.sql import Operation
+from app.db.statements.accounts import FIND_CLIENTS_OF_CAREGIVER
+from app.db.statements.conditions import is_my_client
+from app.db.tables import Caregiver, Client
 
 
 async def get_myself(ctx: Context, role: Role, wanted: Selection) -> Row | None:
-    """The viewer as a caregiver or as a client; None in the other role."""
+    """Returns the viewer as a caregiver or client, or None if the viewer has the other role."""
     viewer = ctx.signed_in()
     if viewer.role is not role:
         return None
@@ -30,14 +22,9 @@ async def get_myself(ctx: Context, role: Role, wanted: Selection) -> Row | None:
     return rows[0] if rows else None
 
 
-def is_my_client(client: FromClause) -> ColumnElement[bool]:
-    mine = RELATIONSHIP.caregiver_id == id_parameter("caregiver")
-    return client.c.id.in_(select(RELATIONSHIP.client_id).where(mine))
-
-
 async def list_my_clients(ctx: Context, window: PageRequest, wanted: Selection) -> Page:
-    """Those a caregiver has or had a session with."""
-    await ctx.admit(Role.CAREGIVER, "clients")
+    """Lists the clients with whom the caregiver has or had a session."""
+    await ctx.require_role(Role.CAREGIVER, "clients")
     window = replace(window, where=(Where(is_my_client),))
     access = ctx.access()
     return await ctx.read("clients", access, list_rows(Client, access, window, wanted))
@@ -65,10 +52,11 @@ def clients_seen(access: AccessScope, ids: list[int], wanted: Selection) -> Oper
         known = [person for person in ids if person == access.client]
     else:
         values = {"ids": ids, "caregiver": access.caregiver}
-        known = [row[0] for row in (yield CLIENTS_OF_CAREGIVER, values)]
+        known = [row[0] for row in (yield FIND_CLIENTS_OF_CAREGIVER, values)]
     return (yield from get_rows(Client, as_far_as(wanted, access), known, wanted))
 
 
 def as_far_as(wanted: Selection, access: AccessScope) -> AccessScope:
-    """For people alone no key is looked up: their rows are nobody's. What hangs below them is."""
+    """Looks up no relationships if only columns of people are selected, since those need no access
+    condition."""
     return access if wanted.links else AccessScope(access.now)

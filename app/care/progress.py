@@ -1,6 +1,6 @@
-"""How far homework is: numbers, weeks and scores, worked out of assignments that were read.
+"""Progress of homework: counts, weeks and scores, computed from loaded assignments.
 
-Moments are compared as the database keeps them: thousands of them need not be read for that.
+Moments are compared in the form that the database stores, since parsing thousands of them takes long.
 """
 
 from bisect import bisect_left
@@ -16,15 +16,15 @@ from app.care.sessions.reading import time_state
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, moment_as_text
 
-MOST_WEEKS = 520  # ten years: one row with a date of long ago must not make an endless answer
+MOST_WEEKS = 520  # ten years: one row with an old date must not make a huge response
 WEEK = timedelta(weeks=1)
 
-Stored = Any  # a moment: a datetime, or the text that SQLite keeps; of one kind in all rows of a read
+Stored = Any  # a datetime, or the text that SQLite stores; the same type in all rows of a read
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Of assignments as they are at `now`; their weeks are worked out when asked for."""
+    """Progress of the assignments at `now`. Weeks are computed only when a query selects them."""
 
     assignments: Sequence[Row]
     now: Stored
@@ -79,7 +79,7 @@ def is_late(assignment: Row) -> bool:
 
 
 def completion(of: Progress) -> list[CompletionPoint]:
-    """How many were assigned and completed by the end of each week, from the first assignment until now."""
+    """Counts the assigned and completed assignments by the end of each week since the first assignment."""
     assigned = sorted(each.assign_date for each in of.assignments)
     completed = sorted(each.submit_date for each in of.assignments if each.submit_date is not None)
     if not assigned:
@@ -95,7 +95,7 @@ def completion(of: Progress) -> list[CompletionPoint]:
 
 
 def week_of(stored: Stored, zone: ZoneInfo) -> date:
-    """The Monday with which the week begins, by the calendar on the wall there."""
+    """The Monday of the week in this time zone."""
     moment = datetime.fromisoformat(stored) if isinstance(stored, str) else stored
     day: date = moment.astimezone(zone).date()
     return day - timedelta(days=day.weekday())
@@ -103,7 +103,7 @@ def week_of(stored: Stored, zone: ZoneInfo) -> date:
 
 @lru_cache(maxsize=4 * MOST_WEEKS)
 def end_of(week: date, zone: ZoneInfo, as_text: bool) -> Stored:
-    """The midnight there with which the next one begins: some weeks are an hour longer or shorter."""
+    """The local midnight at the end of the week. A clock change makes a week an hour longer or shorter."""
     moment = datetime.combine(week + WEEK, time(), zone).astimezone(UTC)
     return moment_as_text(moment) if as_text else moment
 

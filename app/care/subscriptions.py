@@ -1,4 +1,4 @@
-"""Watching: what happens to the viewer's assignments, told from a place in the trail on."""
+"""Subscriptions: events of the viewer's assignments after a position in the event log."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -28,126 +28,130 @@ CHANGES: Kinds = (
     EventKind.REOPENED,
     EventKind.FEEDBACK_GIVEN,
 )
-# Drafts are the client's alone, and so is that one was saved.
-CHANGES_TOLD: dict[Role, Kinds] = {
+# Only the client sees drafts and their events.
+VISIBLE_CHANGES: dict[Role, Kinds] = {
     Role.CAREGIVER: CHANGES,
     Role.CLIENT: (*CHANGES, EventKind.DRAFT_SAVED),
 }
 DUE: Kinds = (EventKind.REMINDER_DUE,)
-ALL_TOLD: dict[Role, Kinds] = {
+VISIBLE_EVENTS: dict[Role, Kinds] = {
     Role.CAREGIVER: CHANGES,
-    Role.CLIENT: (*CHANGES_TOLD[Role.CLIENT], *DUE),
+    Role.CLIENT: (*VISIBLE_CHANGES[Role.CLIENT], *DUE),
 }
 
-# PostgreSQL gives ids before it commits: an event may turn up after others with a higher id, so those of the
-# last moments are remembered one by one.
+# PostgreSQL assigns ids before it commits, so an event can become visible after others with a higher id. A
+# position therefore remembers the ids of recent events one by one.
 SETTLES_WITHIN = timedelta(seconds=60)
 MOST_AT_ONCE = 100
-ALL_THERE_ARE = 2**31 - 1
+NO_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Watch:
-    """What is watched for, in one session or in all."""
+class EventFilter:
+    """The kinds of events of a subscription, in one session or in all."""
 
     kinds: Kinds
     session_id: int | None = None
 
 
 @dataclass(frozen=True)
-class Place:
-    """How far somebody has come in the trail: everything to `floor` is behind them, and those `seen`."""
+class EventPosition:
+    """A position in the event log: after every event up to the id `floor`, and after the events `seen`."""
 
     floor: int
     seen: Collection[int] = ()
 
 
-async def watch_changes(ctx: Context, session_id: int | None, is_in_session: bool) -> Watch:
-    kinds = CHANGES_TOLD[ctx.signed_in().role]
+async def filter_changes(ctx: Context, session_id: int | None, is_in_session: bool) -> EventFilter:
+    kinds = VISIBLE_CHANGES[ctx.signed_in().role]
     if not is_in_session:
-        return Watch(kinds)
-    asked = [] if session_id is None else [session_id]
-    if not await get_my_sessions(ctx, asked, Selection(frozenset({"id"}))):
+        return EventFilter(kinds)
+    ids = [] if session_id is None else [session_id]
+    if not await get_my_sessions(ctx, ids, Selection(frozenset({"id"}))):
         refusal = NotFound("session", "sessionId")
-        raise await ctx.refused("assignmentChanged", refusal, {SESSIONS: asked} if asked else {})
-    return Watch(kinds, session_id)
+        raise await ctx.refused("assignmentChanged", refusal, {SESSIONS: ids} if ids else {})
+    return EventFilter(kinds, session_id)
 
 
-async def watch_reminders(ctx: Context) -> Watch:
-    await ctx.admit(Role.CLIENT, "reminderDue")
-    return Watch(DUE)
+async def filter_reminders(ctx: Context) -> EventFilter:
+    await ctx.require_role(Role.CLIENT, "reminderDue")
+    return EventFilter(DUE)
 
 
-async def place_after(ctx: Context, event_id: int | None) -> Place:
-    """Behind an event that the viewer was told of."""
-    kinds = ALL_TOLD[ctx.signed_in().role]
-    if event_id is None or not await ctx.db.read(finding(ctx.access(), kinds, event_id)):
-        named = {} if event_id is None else {EVENTS: [event_id]}
-        raise await ctx.refused("event", NotFound("event", "after"), named)
-    return Place(event_id)
+async def position_after(ctx: Context, event_id: int | None) -> EventPosition:
+    """Returns the position after an event that the viewer may see."""
+    kinds = VISIBLE_EVENTS[ctx.signed_in().role]
+    if event_id is None or not await ctx.db.read(finding_event(ctx.access(), kinds, event_id)):
+        ids = {} if event_id is None else {EVENTS: [event_id]}
+        raise await ctx.refused("event", NotFound("event", "after"), ids)
+    return EventPosition(event_id)
 
 
-async def place_now(ctx: Context, watch: Watch) -> Place:
-    """Behind all that can be seen by now."""
-    return await ctx.db.read(arriving(ctx.access(), watch))
+async def current_position(ctx: Context, event_filter: EventFilter) -> EventPosition:
+    """Returns the position after all visible events."""
+    return await ctx.db.read(reading_current_position(ctx.access(), event_filter))
 
 
-async def look(
-    ctx: Context, watch: Watch, place: Place, account: Operation[Viewer]
-) -> tuple[list[LoggedEvent], Place]:
-    """What happened since, or the first of it; and the place behind it. `account` checks in the same snapshot
-    that the viewer's account is still enabled."""
-    return await ctx.db.read(looking_as(account, ctx.access(), watch, place, MOST_AT_ONCE))
+async def read_events(
+    ctx: Context, event_filter: EventFilter, position: EventPosition, account: Operation[Viewer]
+) -> tuple[list[LoggedEvent], EventPosition]:
+    """Returns the next events, MOST_AT_ONCE at most, and the position after them. `account` checks in the
+    same snapshot that the viewer's account is still enabled."""
+    return await ctx.db.read(reading_events_as(account, ctx.access(), event_filter, position, MOST_AT_ONCE))
 
 
 async def get_my_reminders(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
-    """Those of the reminders that are the viewer's."""
+    """Returns those reminders of `ids` that the viewer may see."""
     where = (Where(is_joined, via="assignment"),)
     access = ctx.access()
     return await ctx.read("reminder", access, get_rows(Reminder, access, ids, wanted, where))
 
 
-def finding(access: AccessScope, kinds: Kinds, event_id: int) -> Operation[bool]:
-    """Raises EventsExpired for every id up to the last removed event, own and foreign alike."""
+def finding_event(access: AccessScope, kinds: Kinds, event_id: int) -> Operation[bool]:
+    """Raises EventsExpired for every id up to the last removed event, visible to the viewer or not."""
     if event_id <= (yield FIND_NEWEST_MARK, {})[0][0]:
         raise EventsExpired
     values = {**(yield from seen_from(access)), "event": event_id}
     return bool((yield find_event(access.role, kinds), values))
 
 
-def arriving(access: AccessScope, watch: Watch) -> Operation[Place]:
+def reading_current_position(access: AccessScope, event_filter: EventFilter) -> Operation[EventPosition]:
     values = {**(yield from seen_from(access)), **settling(access), "floor": 0, "top": NEWEST}
     settled = yield newest_stable_event(access.role), values
     floor = settled[0][0] if settled else 0
-    _, place = yield from looking(access, watch, Place(floor), ALL_THERE_ARE)
-    return place
+    _, position = yield from reading_events(access, event_filter, EventPosition(floor), NO_LIMIT)
+    return position
 
 
-def looking_as(
-    account: Operation[Viewer], access: AccessScope, watch: Watch, place: Place, most: int
-) -> Operation[tuple[list[LoggedEvent], Place]]:
+def reading_events_as(
+    account: Operation[Viewer],
+    access: AccessScope,
+    event_filter: EventFilter,
+    position: EventPosition,
+    most: int,
+) -> Operation[tuple[list[LoggedEvent], EventPosition]]:
     yield from account
-    return (yield from looking(access, watch, place, most))
+    return (yield from reading_events(access, event_filter, position, most))
 
 
-def looking(
-    access: AccessScope, watch: Watch, place: Place, most: int
-) -> Operation[tuple[list[LoggedEvent], Place]]:
-    limit = min(len(place.seen) + most, ALL_THERE_ARE)
+def reading_events(
+    access: AccessScope, event_filter: EventFilter, position: EventPosition, most: int
+) -> Operation[tuple[list[LoggedEvent], EventPosition]]:
+    limit = min(len(position.seen) + most, NO_LIMIT)
     values = {
         **(yield from seen_from(access)),
         **settling(access),
-        "floor": place.floor,
+        "floor": position.floor,
         "limit": limit,
-        "watched": watch.session_id,
+        "watched": event_filter.session_id,
     }
-    find = events_from(access.role, watch.kinds, watch.session_id is not None)
+    find = events_from(access.role, event_filter.kinds, event_filter.session_id is not None)
     found = [LoggedEvent(*row) for row in (yield find, values)]
     values["top"] = found[-1].id if len(found) == limit else NEWEST
     settled = yield newest_stable_event(access.role), values
-    floor = settled[0][0] if settled else place.floor
-    new = [one for one in found if one.id not in place.seen]
-    return new, Place(floor, frozenset(one.id for one in found if one.id > floor))
+    floor = settled[0][0] if settled else position.floor
+    new = [one for one in found if one.id not in position.seen]
+    return new, EventPosition(floor, frozenset(one.id for one in found if one.id > floor))
 
 
 def settling(access: AccessScope) -> dict[str, Any]:

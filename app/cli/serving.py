@@ -45,10 +45,10 @@ def serve_with(
     gc.disable()  # until all is settled: there is nothing to collect in what is loaded
     import uvicorn  # here: what takes long to load is loaded by the commands that need it
 
-    from app.main import create_app, settle
+    from app.main import create_app, freeze_loaded_objects
 
     app = create_app(settings)  # also with workers, which make their own: what is wrong is said here
-    settle()
+    freeze_loaded_objects()
     host, port = host or settings.host, port or settings.port
     refuse_taken_port(host, port)
     if settings.metrics_port:

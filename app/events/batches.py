@@ -1,4 +1,4 @@
-"""Rounds: what waits is found among all caregivers, and taken caregiver by caregiver."""
+"""Batches: finds waiting rows of all caregivers, and processes them in one transaction per caregiver."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -12,9 +12,9 @@ from app.db.sql import Operation, Statement, Values
 logger = logging.getLogger("care.dispatch")
 
 Result = TypeVar("Result")
-Keys = list[tuple[int, int]]  # of rows that wait: whose they are, and which
+Keys = list[tuple[int, int]]  # of waiting rows: caregiver id and row id
 
-Take = Callable[[datetime, int, list[int]], Operation[list[int]]]  # at a moment, of a caregiver
+Take = Callable[[datetime, int, list[int]], Operation[list[int]]]  # moment, caregiver id, row ids
 
 MOST_TAKEN = 100  # in one transaction
 
@@ -30,16 +30,17 @@ async def take_each(
     take: Callable[[int, list[int]], Operation[list[Result]]],
     taken: list[Result] | None = None,
 ) -> list[Result]:
-    """All that was taken. A fault with one caregiver's rows does not hold up the others.
+    """Returns the results of `take` for each caregiver. An error with one caregiver's rows does not delay
+    others.
 
-    Raises DatabaseUnavailable. A caller that has to finish what was taken before hands in the list for it.
+    Raises DatabaseUnavailable. A caller that needs the results before such an error passes the list `taken`.
     """
     taken = [] if taken is None else taken
     for caregiver, ids in portions(found):
         try:
             taken += await db.write(take(caregiver, ids))
         except DatabaseUnavailable:
-            raise  # to them all
+            raise  # it concerns all caregivers
         except Exception:
             logger.exception("what waits of caregiver %s cannot be taken", caregiver)
     return taken

@@ -1,4 +1,4 @@
-"""What is kept of deliveries: listed, tried again, and removed in its time."""
+"""Stored deliveries: listing, retrying and removing them."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,11 +21,13 @@ from app.db.statements.dispatch import MOST_FOUND
 from app.db.tables import DeliveryState
 from app.events.batches import finding, take_each
 
-KEPT_ANSWERS = timedelta(hours=48)  # twice as long as repetitions are promised the first answer
+KEPT_RESPONSES = timedelta(
+    hours=48
+)  # twice the time for which retries are documented to get the first response
 
 
 class NoSuchDelivery(Exception):
-    """There is no such delivery; the message is one sentence for the operator."""
+    """The message is one sentence for the operator."""
 
 
 @dataclass(frozen=True)
@@ -39,47 +41,47 @@ class Listed:
 
 
 def listing(state: DeliveryState | None, after: int) -> Operation[list[Listed]]:
-    """The deliveries that follow upon an event; at most MOST_FOUND."""
+    """Lists the deliveries of events after `after`, MOST_FOUND at most."""
     rows = yield LIST_DELIVERIES[state], {"after": after}
     return [listed_of(*row) for row in rows]
 
 
-def listed_of(event: int, kind: str, state: str, attempts: int, next_date: Any, said: str | None) -> Listed:
-    return Listed(event, kind, state, attempts, known_moment(next_date), said)
+def listed_of(event: int, kind: str, state: str, attempts: int, next_date: Any, answer: str | None) -> Listed:
+    return Listed(event, kind, state, attempts, known_moment(next_date), answer)
 
 
 async def retry_event(db: Database, event: int, now: datetime) -> None:
-    """At once and from the first pause on, whether it was given up or waits."""
+    """Retries a waiting or dead delivery at once, and restarts its sequence of pauses."""
     found = await db.read(finding(FIND_DELIVERY, {"event": event}))
     if not found:
         raise NoSuchDelivery(f"no delivery of event {event} waits or was given up")
-    await take_each(db, found, partial(doing, RETRY_DELIVERIES, now))
+    await take_each(db, found, partial(updating, RETRY_DELIVERIES, now))
 
 
 async def retry_dead(db: Database, now: datetime) -> int:
-    """How many there were."""
-    return await until_none(db, FIND_DEAD_DELIVERIES, RETRY_DELIVERIES, now)
+    """Returns the number of dead deliveries."""
+    return await update_all(db, FIND_DEAD_DELIVERIES, RETRY_DELIVERIES, now)
 
 
-async def tidy(db: Database, now: datetime) -> bool:
-    """Removes some of what nobody needs any more. Is there more to do?"""
+async def clean_up(db: Database, now: datetime) -> bool:
+    """Removes one batch of old deliveries and idempotency keys. Returns whether more remain."""
     found = await db.read(finding(FIND_OLD_DELIVERIES, {"now": now}))
-    removed = await take_each(db, found, partial(doing, REMOVE_DELIVERIES, now))
-    answers = await db.write(removing_answers(now - KEPT_ANSWERS))
-    return len(removed) == MOST_FOUND or answers == MOST_FOUND
+    removed = await take_each(db, found, partial(updating, REMOVE_DELIVERIES, now))
+    responses = await db.write(removing_responses(now - KEPT_RESPONSES))
+    return len(removed) == MOST_FOUND or responses == MOST_FOUND
 
 
-def removing_answers(before: datetime) -> Operation[int]:
+def removing_responses(before: datetime) -> Operation[int]:
     return len((yield REMOVE_IDEMPOTENCY_KEYS, {"before": before}))
 
 
-async def until_none(db: Database, find: Statement, do: Statement, now: datetime) -> int:
+async def update_all(db: Database, find: Statement, statement: Statement, now: datetime) -> int:
     done = 0
     while found := await db.read(finding(find, {"now": now})):
-        done += len(await take_each(db, found, partial(doing, do, now)))
+        done += len(await take_each(db, found, partial(updating, statement, now)))
     return done
 
 
-def doing(do: Statement, now: datetime, caregiver: int, events: list[int]) -> Operation[list[int]]:
-    yield do, {"caregiver": caregiver, "events": events, "now": now}
+def updating(statement: Statement, now: datetime, caregiver: int, events: list[int]) -> Operation[list[int]]:
+    yield statement, {"caregiver": caregiver, "events": events, "now": now}
     return events

@@ -1,4 +1,5 @@
-"""Delivering: each event at least once, with growing pauses until the webhook takes it or it is given up."""
+"""Delivers each event at least once, with growing pauses, until the webhook accepts it or attempts run
+out."""
 
 import asyncio
 import logging
@@ -19,15 +20,17 @@ from app.db.statements.deliveries import (
 )
 from app.db.tables import DeliveryState
 from app.events.batches import finding, take_each
-from app.events.posting import Answer, post
+from app.events.posting import PostResult, post
 from app.events.webhook import TYPES, Happened, Webhook, body_of, headers_of
 from app.telemetry import counters
 
 logger = logging.getLogger("care.dispatch")
 
 MOST_AT_ONCE = 8
-LEASE = timedelta(seconds=60)  # far longer than an attempt; who died meanwhile is then taken to have failed
-KEPT = timedelta(days=7)  # once delivered
+LEASE = timedelta(
+    seconds=60
+)  # much longer than an attempt; after it, the attempt of a process that died counts as failed
+KEPT = timedelta(days=7)  # after delivery
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 PAUSES = (
     5 * SECOND,
@@ -45,7 +48,7 @@ PAUSES = (
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt to deliver an event, which nobody else makes until the lease ends."""
+    """One attempt to deliver an event. No other process makes it until the lease ends."""
 
     caregiver: int
     number: int
@@ -53,24 +56,24 @@ class Attempt:
 
 
 async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime]) -> bool:
-    """Delivers some of what is due. Is there more to do?"""
+    """Delivers a batch of due events. Returns whether more remain."""
     now = clock()
     found = await db.read(finding(FIND_DUE_DELIVERIES, {"now": now, "most": MOST_AT_ONCE}))
     attempts: list[Attempt] = []
     faults: list[BaseException | None] = []
     try:
         await take_each(db, found, partial(attempting, now), attempts)
-    except DatabaseUnavailable as fault:  # what was taken before is counted already, so it is posted
+    except DatabaseUnavailable as fault:  # attempts that were counted before it are still posted
         faults.append(fault)
     made = [deliver_one(db, webhook, clock, attempt) for attempt in attempts]
     faults += await asyncio.gather(*made, return_exceptions=True)
     for failure in filter(None, faults):
-        raise failure  # when all are done: one that cannot be noted calls off no other
+        raise failure  # after all attempts, so that a failure to store one result cancels no other
     return len(found) == MOST_AT_ONCE and bool(attempts)
 
 
 def attempting(now: datetime, caregiver: int, events: list[int]) -> Operation[list[Attempt]]:
-    """The attempt is counted before it is made: who dies in between has made it."""
+    """Counts attempts before they are made. If the process dies in between, the attempt counts as failed."""
     values: dict[str, Any] = {"caregiver": caregiver, "events": events, "now": now}
     attempts = []
     for event, before, kind, stored, client, session, assignment, reminder in (yield TAKE_DELIVERIES, values):
@@ -91,28 +94,28 @@ def attempting(now: datetime, caregiver: int, events: list[int]) -> Operation[li
 async def deliver_one(
     db: Database, webhook: Webhook, clock: Callable[[], datetime], attempt: Attempt
 ) -> None:
-    answer = await post_attempt(webhook, attempt.happened, clock())
-    counters.deliveries["taken" if answer.is_taken else "failed"] += 1
-    await db.write(settling(attempt, answer, clock()))
+    result = await post_attempt(webhook, attempt.happened, clock())
+    counters.deliveries["taken" if result.is_accepted else "failed"] += 1
+    await db.write(settling(attempt, result, clock()))
 
 
-async def post_attempt(webhook: Webhook, happened: Happened, now: datetime) -> Answer:
-    """What cannot be posted counts as a failed attempt: so the pauses grow, and it is given up in the end."""
-    if happened.kind not in TYPES:  # written by a newer version, which may be back before it is given up
+async def post_attempt(webhook: Webhook, happened: Happened, now: datetime) -> PostResult:
+    """An event that cannot be posted counts as a failed attempt, so that its attempts run out."""
+    if happened.kind not in TYPES:  # a newer version wrote it, and may run again before attempts run out
         logger.error("event %s has a kind that this version does not know: %s", happened.event, happened.kind)
-        return Answer("unknown kind")
+        return PostResult("unknown kind")
     try:
         body = body_of(happened)
         return await post(webhook, headers_of(webhook, happened.event, body, now), body)
     except Exception:
         logger.exception("event %s cannot be posted", happened.event)
-        return Answer("not posted")
+        return PostResult("not posted")
 
 
-def settling(attempt: Attempt, answer: Answer, now: datetime) -> Operation[None]:
-    state, pause = what_next(attempt.number, answer.is_taken)
+def settling(attempt: Attempt, result: PostResult, now: datetime) -> Operation[None]:
+    state, pause = next_state(attempt.number, result.is_accepted)
     if state is DeliveryState.DEAD:
-        logger.error("event %s was not delivered: %s; given up", attempt.happened.event, answer.said)
+        logger.error("event %s was not delivered: %s; given up", attempt.happened.event, result.status)
     yield (
         STORE_OUTCOME,
         {
@@ -121,14 +124,14 @@ def settling(attempt: Attempt, answer: Answer, now: datetime) -> Operation[None]
             "attempt": attempt.number,
             "to": state,
             "next": now + pause,
-            "outcome": answer.said,
+            "outcome": result.status,
         },
     )
 
 
-def what_next(attempts: int, is_taken: bool) -> tuple[DeliveryState, timedelta]:
-    """The state after so many attempts, and when something is to be done again: delivering, or removing."""
-    if is_taken:
+def next_state(attempts: int, is_accepted: bool) -> tuple[DeliveryState, timedelta]:
+    """Returns the state after an attempt, and the time until the next attempt or the removal."""
+    if is_accepted:
         return DeliveryState.DELIVERED, KEPT
     if attempts > len(PAUSES):
         return DeliveryState.DEAD, timedelta(0)

@@ -1,4 +1,4 @@
-"""The dispatcher at work: it looks every second, outlives every fault, and stops when it is told to."""
+"""The dispatcher: checks for work every second, continues after errors, and stops on request."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -7,9 +7,9 @@ from datetime import datetime
 
 from app.care import audit
 from app.db.drivers.interface import Database
-from app.events.cleanup import tidy
+from app.events.cleanup import clean_up
 from app.events.deliveries import deliver
-from app.events.outbox import hand_over, remind
+from app.events.outbox import queue_deliveries, remind
 from app.events.retention import expire
 from app.events.webhook import Webhook
 from app.server.background import keep_running, wait_for
@@ -19,23 +19,23 @@ from app.telemetry import counters
 Clock = Callable[[], datetime]
 
 PAUSE_SECONDS = 1.0
-TIDY_PAUSES = 3600  # between two tidyings
-FAULT_PAUSES = 5  # after a fault
-FINISH_SECONDS = 2.0  # for what is under way when the process ends; a post that is cut off comes again
+CLEANUP_PAUSES = 3600  # between two runs of the cleanup
+ERROR_PAUSES = 5  # after an error
+FINISH_SECONDS = 2.0  # for work in progress at shutdown; an interrupted POST is repeated later
 
 
-async def take(db: Database, has_webhook: bool, now: datetime) -> bool:
-    """Some of the reminders that are due, and of the events that wait. Is there more to do?"""
+async def process_outbox(db: Database, has_webhook: bool, now: datetime) -> bool:
+    """Processes a batch of due reminders and of new events. Returns whether more remain."""
     more_reminders = await remind(db, now)
-    more_events = await hand_over(db, has_webhook, now)
-    counters.came_round("outbox")
+    more_events = await queue_deliveries(db, has_webhook, now)
+    counters.finished_run("outbox")
     return more_reminders or more_events
 
 
 async def seal_some(db: Database, now: datetime) -> bool:
-    """Seals some of the audit trail. Is there more to do?"""
+    """Seals a batch of audit records. Returns whether more remain."""
     more = await audit.seal_some(db, now)
-    counters.came_round("audit trail")
+    counters.finished_run("audit trail")
     return more
 
 
@@ -47,22 +47,24 @@ async def dispatch(
     pause: float = PAUSE_SECONDS,
     periods: Retention = KEEP_ALL,
 ) -> None:
-    """Until `stop`. What has begun by then is finished if that takes no longer than FINISH_SECONDS.
+    """Runs until `stop`, and then finishes work in progress for up to FINISH_SECONDS.
 
-    A webhook that is slow stops neither reminders nor anything else: each work goes its own way.
+    Each kind of work has its own task, so a slow webhook does not delay reminders.
     """
     works = {
-        "the dispatcher (outbox)": repeat(lambda: take(db, webhook is not None, clock()), stop, pause),
+        "the dispatcher (outbox)": repeat(
+            lambda: process_outbox(db, webhook is not None, clock()), stop, pause
+        ),
         "the dispatcher (audit trail)": repeat(lambda: seal_some(db, clock()), stop, pause),
-        "the dispatcher (removal)": repeat(lambda: tidy(db, clock()), stop, pause * TIDY_PAUSES),
+        "the dispatcher (removal)": repeat(lambda: clean_up(db, clock()), stop, pause * CLEANUP_PAUSES),
         "the dispatcher (retention)": repeat(
-            lambda: expire(db, periods, clock(), stop), stop, pause * TIDY_PAUSES
+            lambda: expire(db, periods, clock(), stop), stop, pause * CLEANUP_PAUSES
         ),
     }
     if webhook is not None:
         works["the dispatcher (webhook)"] = repeat(lambda: deliver(db, webhook, clock), stop, pause)
     tasks = [
-        asyncio.create_task(keep_running(part, work, pause * FAULT_PAUSES, stop))
+        asyncio.create_task(keep_running(part, work, pause * ERROR_PAUSES, stop))
         for part, work in works.items()
     ]
     try:
@@ -77,7 +79,7 @@ async def dispatch(
 def repeat(
     work: Callable[[], Awaitable[bool]], stop: asyncio.Event, pause: float
 ) -> Callable[[], Awaitable[None]]:
-    """Works until `stop`, and pauses whenever there is nothing more to do."""
+    """Repeats `work` until `stop`, with a pause whenever nothing remains."""
 
     async def repeated() -> None:
         while not stop.is_set():
@@ -91,7 +93,7 @@ def repeat(
 async def dispatching(
     db: Database, webhook: Webhook | None, clock: Clock, periods: Retention = KEEP_ALL
 ) -> AsyncIterator[None]:
-    """Dispatches beside what the block does."""
+    """Runs the dispatcher while the block runs."""
     stop = asyncio.Event()
     work = asyncio.create_task(dispatch(db, webhook, clock, stop, periods=periods))
     try:

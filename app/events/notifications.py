@@ -1,7 +1,7 @@
-"""Wakes those of a process who wait for events.
+"""Wakes the subscriptions of this process when new events may exist.
 
-It only says when to look: everybody looks for themselves, from a place of their own. So nothing piles up for
-those who are slow, and a word that is lost loses no event.
+A notification has no content: each subscription reads the event log from its own position. So slow
+subscriptions need no queue, and a lost notification loses no event.
 """
 
 import asyncio
@@ -16,64 +16,64 @@ from app.db.drivers.event_feed import EventFeed, Parties
 from app.server.background import keep_running
 from app.telemetry import counters
 
-PAUSE_SECONDS = 5  # until what could not be followed is tried again
-MOST_LISTENING = 100  # subscriptions of one viewer, in one process
+PAUSE_SECONDS = 5  # between two attempts to follow the event log
+MAX_LISTENERS = 100  # subscriptions of one viewer, in one process
 
 
-class Feed:
-    """Nothing is done while nobody waits."""
+class Notifier:
+    """Follows the event log while at least one subscription waits."""
 
     def __init__(self, follow: EventFeed) -> None:
         self.follow = follow
-        self.bells: dict[Viewer, set[asyncio.Event]] = {}
-        self.following: asyncio.Task[None] | None = None
+        self.wakeups: dict[Viewer, set[asyncio.Event]] = {}
+        self.follower: asyncio.Task[None] | None = None
         self.is_stopping = False
 
     @contextmanager
-    def bell(self, viewer: Viewer) -> Iterator[asyncio.Event]:
-        """Rings when there may be something new for the viewer, and when the process is told to stop."""
-        if len(self.bells.get(viewer, ())) >= MOST_LISTENING:
+    def listener(self, viewer: Viewer) -> Iterator[asyncio.Event]:
+        """Yields an event that is set when the viewer may have new events, and when the process stops."""
+        if len(self.wakeups.get(viewer, ())) >= MAX_LISTENERS:
             counters.limits["subscriptions of a viewer"] += 1
-            raise TooManyListening(MOST_LISTENING)
-        bell = asyncio.Event()
-        self.bells.setdefault(viewer, set()).add(bell)
-        if self.following is None:
-            own = contextvars.Context()  # it follows for all, not in the course of this request
-            self.following = asyncio.create_task(self.keep_following(), context=own)
+            raise TooManyListening(MAX_LISTENERS)
+        wakeup = asyncio.Event()
+        self.wakeups.setdefault(viewer, set()).add(wakeup)
+        if self.follower is None:
+            own = contextvars.Context()  # it serves all subscriptions, not this request only
+            self.follower = asyncio.create_task(self.keep_following(), context=own)
         try:
-            yield bell
+            yield wakeup
         finally:
-            self.bells[viewer].discard(bell)
-            if not self.bells[viewer]:
-                del self.bells[viewer]
-            if not self.bells and self.following is not None:
-                self.following.cancel()
-                self.following = None
+            self.wakeups[viewer].discard(wakeup)
+            if not self.wakeups[viewer]:
+                del self.wakeups[viewer]
+            if not self.wakeups and self.follower is not None:
+                self.follower.cancel()
+                self.follower = None
 
     async def keep_following(self) -> None:
         while True:
-            await keep_running("the event feed", partial(self.follow, self.ring), PAUSE_SECONDS)
+            await keep_running("the event feed", partial(self.follow, self.notify), PAUSE_SECONDS)
             await asyncio.sleep(PAUSE_SECONDS)
 
-    def ring(self, parties: Parties) -> None:
+    def notify(self, parties: Parties) -> None:
         if parties is None:
-            concerned = set(self.bells)
+            viewers = set(self.wakeups)
         else:
-            concerned = set()
+            viewers = set()
             for caregiver_id, client_id in parties:
-                concerned |= {Viewer(Role.CAREGIVER, caregiver_id), Viewer(Role.CLIENT, client_id)}
-        for viewer in concerned:
-            for bell in self.bells.get(viewer, ()):
-                bell.set()
+                viewers |= {Viewer(Role.CAREGIVER, caregiver_id), Viewer(Role.CLIENT, client_id)}
+        for viewer in viewers:
+            for wakeup in self.wakeups.get(viewer, ()):
+                wakeup.set()
 
     def stop(self) -> None:
-        """Everybody who waits is woken, and finds that there is nothing to wait for any more."""
+        """Wakes every subscription, which then ends."""
         self.is_stopping = True
-        self.ring(None)
+        self.notify(None)
 
     async def close(self) -> None:
-        following, self.following = self.following, None
-        if following is not None:
-            following.cancel()
+        follower, self.follower = self.follower, None
+        if follower is not None:
+            follower.cancel()
             with suppress(asyncio.CancelledError):
-                await following
+                await follower

@@ -1,4 +1,4 @@
-"""The outbox: reminders that are due become events, and events are handed over to their delivery."""
+"""The outbox: turns due reminders into events, and adds a delivery for each event."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,43 +23,45 @@ WAIT_FOR_WEBHOOK = timedelta(days=1)
 
 
 async def remind(db: Database, now: datetime) -> bool:
-    """Fires some of the reminders that are due. Is there more to do?"""
+    """Processes a batch of due reminders. Returns whether more remain."""
     found = await db.read(finding(FIND_DUE_REMINDERS, {"now": now}))
     taken = await take_each(db, found, partial(reminding, now))
     return len(found) == MOST_FOUND and bool(taken)
 
 
 def reminding(now: datetime, caregiver: int, reminders: list[int]) -> Operation[list[int]]:
-    """The event is written with the state, so a reminder fires once, whoever dies when."""
+    """Writes the event and the state in one transaction, so that a reminder fires exactly once."""
     values = {"caregiver": caregiver, "reminders": reminders, "now": now}
-    held = yield TAKE_REMINDERS, values
-    due = [id for id, is_to_do in held if is_to_do]
-    over = [id for id, is_to_do in held if not is_to_do]
-    if over:
-        yield MARK_REMINDERS, {**values, "reminders": over, "to": ReminderState.SKIPPED}
+    locked = yield TAKE_REMINDERS, values
+    due = [id for id, is_to_do in locked if is_to_do]
+    obsolete = [id for id, is_to_do in locked if not is_to_do]
+    if obsolete:
+        yield MARK_REMINDERS, {**values, "reminders": obsolete, "to": ReminderState.SKIPPED}
     if due:
         yield MARK_REMINDERS, {**values, "reminders": due, "to": ReminderState.SENT}
         yield INSERT_REMINDER_EVENTS, {**values, "reminders": due}
-    return [id for id, _ in held]
+    return [id for id, _ in locked]
 
 
-async def hand_over(db: Database, has_webhook: bool, now: datetime) -> bool:
-    """Hands over some of the events that wait. Is there more to do?
+async def queue_deliveries(db: Database, has_webhook: bool, now: datetime) -> bool:
+    """Adds deliveries for a batch of new events. Returns whether more remain.
 
-    Without a webhook nobody is to be told. But another process may know of one, or will soon: so long they
-    wait for it.
+    Without a webhook an event waits for WAIT_FOR_WEBHOOK, since another process may have one, or get one
+    soon.
     """
     until = now if has_webhook else now - WAIT_FOR_WEBHOOK
     found = await db.read(finding(FIND_WAITING_EVENTS, {"until": until}))
-    taken = await take_each(db, found, partial(handing_over, has_webhook, now))
+    taken = await take_each(db, found, partial(queueing_deliveries, has_webhook, now))
     return len(found) == MOST_FOUND and bool(taken)
 
 
-def handing_over(has_webhook: bool, now: datetime, caregiver: int, events: list[int]) -> Operation[list[int]]:
+def queueing_deliveries(
+    has_webhook: bool, now: datetime, caregiver: int, events: list[int]
+) -> Operation[list[int]]:
     values = {"caregiver": caregiver, "events": events, "now": now}
-    held = [row[0] for row in (yield TAKE_EVENTS, values)]
-    if held:
-        yield HAND_OVER_EVENTS, {**values, "events": held}
+    locked = [row[0] for row in (yield TAKE_EVENTS, values)]
+    if locked:
+        yield HAND_OVER_EVENTS, {**values, "events": locked}
         if has_webhook:
-            yield ADD_DELIVERIES, {**values, "events": held}
-    return held
+            yield ADD_DELIVERIES, {**values, "events": locked}
+    return locked

@@ -1,4 +1,4 @@
-"""One POST over asyncio: it can be called off at any moment, follows nothing, and reads no body."""
+"""Sends one POST over asyncio. It can be cancelled at any time, follows no redirects and reads no body."""
 
 import asyncio
 import re
@@ -8,58 +8,58 @@ from dataclasses import dataclass
 
 from app.events.webhook import Webhook
 
-ANSWER_SECONDS = 10  # from looking up the host to the head of the answer
+RESPONSE_SECONDS = 10  # from the lookup of the host to the headers of the response
 MOST_HEAD = 65_536
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r]")
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The receiver's status, or why there is none; nothing else of what it said."""
+class PostResult:
+    """The status of the response, or the reason why there is none."""
 
-    said: str
-    is_taken: bool = False
+    status: str
+    is_accepted: bool = False
 
 
 async def post(
-    webhook: Webhook, headers: dict[str, str], body: bytes, seconds: float = ANSWER_SECONDS
-) -> Answer:
+    webhook: Webhook, headers: dict[str, str], body: bytes, seconds: float = RESPONSE_SECONDS
+) -> PostResult:
     try:
         async with asyncio.timeout(seconds):
-            status = await exchange(webhook, headers, body)
+            status = await send_request(webhook, headers, body)
     except TimeoutError:
-        return Answer("no answer in time")
+        return PostResult("no answer in time")
     except ConnectionRefusedError:
-        return Answer("connection refused")
+        return PostResult("connection refused")
     except socket.gaierror:
-        return Answer("no such host")
+        return PostResult("no such host")
     except ssl.SSLCertVerificationError:
-        return Answer("certificate not trusted")
+        return PostResult("certificate not trusted")
     except ssl.SSLError:
-        return Answer("no TLS")
+        return PostResult("no TLS")
     except (asyncio.IncompleteReadError, ConnectionError):
-        return Answer("connection closed")
+        return PostResult("connection closed")
     except OSError:
-        return Answer("no connection")
+        return PostResult("no connection")
     except asyncio.LimitOverrunError:
-        return Answer("no HTTP")
-    return Answer(str(status), is_taken=200 <= status < 300) if status else Answer("no HTTP")
+        return PostResult("no HTTP")
+    return PostResult(str(status), is_accepted=200 <= status < 300) if status else PostResult("no HTTP")
 
 
-async def exchange(webhook: Webhook, headers: dict[str, str], body: bytes) -> int:
-    """The status; 0 where what comes back is no HTTP."""
+async def send_request(webhook: Webhook, headers: dict[str, str], body: bytes) -> int:
+    """Returns the status, or 0 if the response is not HTTP."""
     reader, writer = await asyncio.open_connection(
         webhook.host, webhook.port, ssl=webhook.tls, limit=MOST_HEAD
     )
     try:
         writer.write(request(webhook, headers, body))
         status = 100
-        while 100 <= status < 200:  # what is said before the answer
+        while 100 <= status < 200:  # interim responses
             match = STATUS.match(await reader.readuntil(b"\r\n\r\n"))
             status = int(match[1]) if match else 0
         return status
     finally:
-        writer.transport.abort()  # nothing is left to say, and nothing else is read
+        writer.transport.abort()  # the rest of the response is not needed
 
 
 def request(webhook: Webhook, headers: dict[str, str], body: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Retention: removes what is older than its period, in batches so small that other writers hardly wait."""
+"""Retention: removes rows older than their period, in batches so small that other writers hardly wait."""
 
 import asyncio
 import logging
@@ -42,14 +42,14 @@ class RetentionRefused(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """What is removed; `name` is that of its period too."""
+    """A kind of rows to remove. `name` is also the name of its period."""
 
     name: str
     find: Find
     remove: Take
 
 
-# Deliveries before events: an event stays as long as it has one.
+# Deliveries before events, since an event with a delivery is kept.
 KINDS = (
     Kind("deliveries", finding_dead, removing_dead),
     Kind("events", finding_events, removing_events),
@@ -63,7 +63,7 @@ Step = tuple[str, int]  # the kind of rows, and their number
 async def removing_expired(
     db: Database, periods: Retention, now: datetime, is_dry_run: bool = False
 ) -> AsyncGenerator[Step, None]:
-    """Yields the kind and number of removed rows after each batch; with `is_dry_run` removes nothing."""
+    """Yields the kind and number of removed rows after each batch. With `is_dry_run`, removes nothing."""
     for kind in KINDS:
         before = periods.before(kind.name, now)
         after: int | None = None if before is None else 0
@@ -100,7 +100,7 @@ async def removing_audit(
     if due is not None and await db.write(adding_checkpoint(due, now)):
         await seal(db, now)
         logger.info("audit records up to seal %s:%s are removed", due.seal_id, due.hash)
-    while await db.read(finding_leftovers()):  # also what a run that was broken off has left
+    while await db.read(finding_leftovers()):  # also after an interrupted run
         yield AUDIT, await db.write(removing_records())
 
 
@@ -112,7 +112,7 @@ def joined(first: Checkpoint, second: Checkpoint) -> Checkpoint:
 
 
 async def expire(db: Database, periods: Retention, now: datetime, stop: asyncio.Event) -> bool:
-    """As the dispatcher does it: ends between two batches when the process stops."""
+    """Runs retention for the dispatcher, and ends between two batches when the process stops."""
     try:
         async with aclosing(removing_expired(db, periods, now)) as steps:
             async for _ in steps:

@@ -1,4 +1,4 @@
-"""The webhook: where it is, what it is told, and how that is signed (Standard Webhooks)."""
+"""The webhook: its address, the requests to it, and their signature (Standard Webhooks)."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ import orjson
 from app.db.tables import EventKind, moment_as_text
 from app.settings import Settings, SettingsError
 
-# What there is to tell. Drafts are not: they are the client's alone.
+# Saved drafts are missing, because only the client sees drafts.
 TYPES: dict[str, str] = {
     EventKind.SESSION_CREATED: "session.created",
     EventKind.SESSION_UPDATED: "session.updated",
@@ -44,11 +44,11 @@ BAD_SECRET = (
 
 @dataclass(frozen=True)
 class Webhook:
-    """The address may hold a secret as well: it is never shown."""
+    """The address may contain a secret, so it is never shown."""
 
     host: str
     port: int
-    authority: str  # as the Host header says it
+    authority: str  # the Host header
     target: str
     tls: ssl.SSLContext | None
     secrets: tuple[bytes, ...]
@@ -59,7 +59,7 @@ class Webhook:
 
 @dataclass(frozen=True)
 class Happened:
-    """What the webhook is told: ids only, never a name, a text or an answer."""
+    """An event for the webhook: ids only, never a name, a text or an answer."""
 
     event: int
     kind: str
@@ -67,11 +67,11 @@ class Happened:
     data: Mapping[str, int | None] = field(default_factory=dict)
 
 
-# --- where it is ----------------------------------------------------------------------------------
+# --- settings -------------------------------------------------------------------------------------
 
 
 def open_webhook(settings: Settings) -> Webhook | None:
-    """None where there is none; a SettingsError where it cannot be."""
+    """Returns None without a webhook. Raises SettingsError for invalid settings."""
     if not settings.webhook_url:
         return None
     url, port = read_url(settings.webhook_url)
@@ -114,21 +114,21 @@ def read_secret(text: str) -> bytes:
     return secret
 
 
-# --- what it is told ------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
 
 
 def body_of(happened: Happened) -> bytes:
-    """The same bytes at every attempt."""
-    said: dict[str, Any] = {
+    """Returns the same bytes in every attempt."""
+    body: dict[str, Any] = {
         "type": TYPES[happened.kind],
         "timestamp": moment_as_text(happened.moment),
         "data": happened.data,
     }
-    return orjson.dumps(said)
+    return orjson.dumps(body)
 
 
 def headers_of(webhook: Webhook, event: int, body: bytes, now: datetime) -> dict[str, str]:
-    """The id stays, so that who receives can tell a repetition; the moment is that of the attempt."""
+    """The id is the same in every attempt, so that receivers recognize repetitions. The timestamp is new."""
     name, moment = f"evt_{event}", str(int(now.timestamp()))
     signed = f"{name}.{moment}.".encode() + body
     return {

@@ -21,7 +21,7 @@ async def ready(request: Request) -> Response:
     """The database responds and is migrated, and the process is not shutting down."""
     if part := request.state.vitals.failed_part:
         return JSONResponse({"status": f"{part} has ended"}, 503)
-    if request.state.load.is_leaving:
+    if request.state.admission.is_leaving:
         return JSONResponse({"status": "leaving"}, 503)
     authenticator: Authenticator = request.state.authenticator
     try:

@@ -10,7 +10,7 @@ from starlette.types import Scope
 
 from app.care.context import Context
 from app.care.errors import KeyInUse, Unreadable
-from app.care.idempotency import KeyScope, Once, Outcome, finding_kept, keeping_answer
+from app.care.idempotency import IdempotentRequest, KeyScope, Outcome, finding_result, storing_response
 from app.db.drivers.interface import DatabaseUnavailable
 from app.http.messages import Reply
 
@@ -32,35 +32,35 @@ def read_key(scope: Scope) -> str:
     return keys[0].decode("ascii")
 
 
-def idempotency_for(ctx: Context, contract: str, key: str, *request: bytes) -> Once:
+def idempotency_for(ctx: Context, contract: str, key: str, *request: bytes) -> IdempotentRequest:
     """The fingerprint covers the parts of the request, each prefixed by its length."""
     viewer = ctx.signed_in()
     pieces = (contract.encode(), *request)
     fingerprint = hashlib.sha256(b"".join(b"%d:%b" % (len(piece), piece) for piece in pieces)).hexdigest()
-    return Once(KeyScope(viewer.role, viewer.id, contract, key), fingerprint)
+    return IdempotentRequest(KeyScope(viewer.role, viewer.id, contract, key), fingerprint)
 
 
-async def run_once(running: set[KeyScope], ctx: Context, once: Once, run: Run) -> Reply:
+async def run_once(running: set[KeyScope], ctx: Context, once: IdempotentRequest, run: Run) -> Reply:
     """`running` are the keys of requests in progress in this process."""
     if once.scope in running:
         raise KeyInUse
     running.add(once.scope)
     try:
-        kept = await ctx.db.read(finding_kept(once))
+        kept = await ctx.db.read(finding_result(once))
         if kept is not None and kept.body is not None and kept.status is not None:
             return Reply(kept.body.encode(), kept.status, (REPLAYED,))
-        reply, is_final = await run(replace(ctx, once=once))
+        reply, is_final = await run(replace(ctx, idempotent_request=once))
         if once.outcome is not None and is_final and not once.shows_answers:
             await store_reply(ctx, once, reply)
-        return reply if once.outcome is not Outcome.RECALLED else as_replayed(reply)
+        return reply if once.outcome is not Outcome.REPLAYED else as_replayed(reply)
     finally:
         running.discard(once.scope)
 
 
-async def store_reply(ctx: Context, once: Once, reply: Reply) -> None:
+async def store_reply(ctx: Context, once: IdempotentRequest, reply: Reply) -> None:
     """Ignores database failures: a missing reply is rebuilt from the stored result of the change."""
     try:
-        await ctx.db.write(keeping_answer(once, reply.status, reply.body))
+        await ctx.db.write(storing_response(once, reply.status, reply.body))
     except DatabaseUnavailable as fault:
         logger.warning("request %s: its response was not stored (%s)", ctx.request_id, fault.__cause__)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.types import Scope, Send
 
-from app.care.allowance import MINUTE, Allowance
+from app.care.rate_limits import MINUTE, Allowance
 from app.telemetry.logs import REQUEST_ID
 
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")

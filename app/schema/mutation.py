@@ -5,13 +5,14 @@ from typing import Any, TypeVar
 
 import strawberry
 
+from app.care import opening
 from app.care.answers import drafts, feedback, questions, submitting
 from app.care.answers.reading import get_my_answer_sets
 from app.care.assignments import homework, pending
 from app.care.assignments.reading import get_my_assignments
 from app.care.context import Context, Role
 from app.care.errors import DraftConflict, Incomplete, Refused
-from app.care.sessions import opening
+from app.care.sessions import changing
 from app.db.reader.entities import Table
 from app.db.reader.reads import Row
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session
@@ -54,7 +55,7 @@ Payload = TypeVar("Payload")
 
 async def require_role(info: Info, role: Role) -> Context:
     """Checks the role first; a rejection is recorded in the audit log."""
-    await info.context.admit(role, info.field_name)
+    await info.context.require_role(role, info.field_name)
     return info.context
 
 
@@ -130,7 +131,7 @@ def read_new_session(input: CreateSessionInput) -> opening.NewSession:
 def read_answers(input: SaveAnswersInput | SubmitAnswersInput) -> drafts.Answers:
     return drafts.Answers(
         read_id(input.assignment_id, Assignment),
-        tuple(questions.Said(read_id(one.question_id, Question), one.answer) for one in input.answers),
+        tuple(questions.GivenAnswer(read_id(one.question_id, Question), one.answer) for one in input.answers),
         input.revision or 0,
     )
 
@@ -161,14 +162,14 @@ class Mutation:
     @strawberry.mutation(description="Update a session that is not closed. Caregivers only.")
     async def update_session(self, info: Info, input: UpdateSessionInput) -> UpdateSessionPayload:
         ctx = await require_role(info, Role.CAREGIVER)
-        change = opening.SessionChange(
+        change = changing.SessionChange(
             read_id(input.session_id, Session), input.title, input.description, input.start_date
         )
         selection = selected_member(info, "session", Session)
         return await run_change(
             UpdateSessionPayload,
             "session",
-            lambda: opening.update_session(ctx, change, selection),
+            lambda: changing.update_session(ctx, change, selection),
             sessionId=input.session_id,
         )
 
@@ -181,7 +182,7 @@ class Mutation:
         return await run_change(
             CloseSessionPayload,
             "session",
-            lambda: opening.close_session(ctx, session_id, selection),
+            lambda: changing.close_session(ctx, session_id, selection),
             sessionId=input.session_id,
         )
 

@@ -311,7 +311,9 @@ class Query:
         after: After = None,
     ) -> object:
         number = filter_number(client_id, Client) or 0
-        await info.context.admit(Role.CAREGIVER, info.field_name, {CLIENTS: [number]} if number else {})
+        await info.context.require_role(
+            Role.CAREGIVER, info.field_name, {CLIENTS: [number]} if number else {}
+        )
         page_request = read_page_request(selected_parts(info), AuditRecord, first, after)
         return await list_audit_events(info.context, number, page_request)
 

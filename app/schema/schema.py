@@ -58,7 +58,7 @@ class Schema(PreparingSchema):
     def charge(self, context: Any, cost: int) -> GraphQLError | None:
         """Charges the cost to the viewer's rate limit."""
         try:
-            context.spend(cost)
+            context.charge(cost)
         except RateLimited as refusal:
             return GraphQLError(refusal.message, original_error=refusal)
         return None

@@ -85,16 +85,16 @@ class Subscription:
     ) -> AsyncGenerator[AssignmentChange, None]:
         ctx = subscription_context(info)
         number = None if session_id is None else read_id(session_id, Session)
-        watch = await subscriptions.watch_changes(ctx, number, session_id is not None)
-        position = await start_position(ctx, watch, after)
-        return deliver_events(ctx, watch, position, EventLoader(info).change)
+        event_filter = await subscriptions.filter_changes(ctx, number, session_id is not None)
+        position = await start_position(ctx, event_filter, after)
+        return deliver_events(ctx, event_filter, position, EventLoader(info).change)
 
     @strawberry.subscription(description="Reminders as they become due. Clients only.")
     async def reminder_due(self, info: Info, after: After = None) -> AsyncGenerator[ReminderDue, None]:
         ctx = subscription_context(info)
-        watch = await subscriptions.watch_reminders(ctx)
-        position = await start_position(ctx, watch, after)
-        return deliver_events(ctx, watch, position, EventLoader(info).reminder_due)
+        event_filter = await subscriptions.filter_reminders(ctx)
+        position = await start_position(ctx, event_filter, after)
+        return deliver_events(ctx, event_filter, position, EventLoader(info).reminder_due)
 
 
 def subscription_context(info: Info) -> SubscriptionContext:
@@ -105,11 +105,11 @@ def subscription_context(info: Info) -> SubscriptionContext:
 
 
 async def start_position(
-    ctx: Context, watch: subscriptions.Watch, after: strawberry.ID | None
-) -> subscriptions.Place:
+    ctx: Context, event_filter: subscriptions.EventFilter, after: strawberry.ID | None
+) -> subscriptions.EventPosition:
     if after is None:
-        return await subscriptions.place_now(ctx, watch)
-    return await subscriptions.place_after(ctx, read_id(after, Event))
+        return await subscriptions.current_position(ctx, event_filter)
+    return await subscriptions.position_after(ctx, read_id(after, Event))
 
 
 class EventLoader:

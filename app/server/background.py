@@ -1,4 +1,4 @@
-"""Threads and tasks that run beside the requests: a fault in one of them has a log line and a consequence."""
+"""Background threads and tasks: their errors are logged, and they are restarted or end the process."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ RESTART_SECONDS = 5.0
 
 
 class Vitals:
-    """Records that a part ended which the process cannot work without, and ends the process."""
+    """Ends the process when a part fails that it cannot work without."""
 
     def __init__(self) -> None:
         self.failed_part = ""
@@ -28,7 +28,7 @@ class Vitals:
             self.end_process()
 
     def on_failure(self, end_process: Callable[[], object]) -> None:
-        """Also for a failure that came first."""
+        """Calls `end_process` on a failure, also on an earlier one."""
         self.end_process = end_process
         if self.failed_part:
             end_process()
@@ -40,7 +40,7 @@ async def keep_running(
     pause: float = RESTART_SECONDS,
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Runs `work` until it returns. After a fault, logs it, pauses, and starts `work` again unless `stop`."""
+    """Runs `work` until it returns. Logs an error, pauses, and starts `work` again unless `stop` is set."""
     stop = stop or asyncio.Event()
     while not stop.is_set():
         try:
@@ -53,7 +53,7 @@ async def keep_running(
 
 
 def is_end_of_task(fault: BaseException) -> bool:
-    """Whether this task was cancelled. A CancelledError from what it awaited is a fault like others."""
+    """Whether this task was cancelled. A CancelledError of an awaited task is an error like any other."""
     if isinstance(fault, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is None or task.cancelling() > 0
@@ -70,7 +70,7 @@ def log_fault(part: str, fault: BaseException) -> None:
 
 
 async def wait_for(stop: asyncio.Event, seconds: float) -> None:
-    """Returns after so many seconds, or when `stop` is set."""
+    """Returns after `seconds`, or when `stop` is set."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await stop.wait()

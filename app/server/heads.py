@@ -1,14 +1,14 @@
-"""What the server checks in the head of a request itself, beside the parser and before the application."""
+"""Checks of the request line and headers that the parser does not make."""
 
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from app.server.answers import Headers
+from app.server.refusals import Headers
 
 # RFC 3986, section 3.2.2: a name, an address in brackets; then a port (RFC 9110, section 7.2).
 HOST = re.compile(rb"(?:(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?")
-# A header that does not change how the request is read, and how it is answered when it is refused.
+# Headers that change neither how the request is parsed nor how it is rejected.
 HEADER = (
     rb"(?:(?!content-length|transfer-encoding|connection:(?! keep-alive\r)|expect|upgrade|x-request-id)"
     rb"[a-z0-9-]+: ?[^\r\n\0]*\r\n)*+"
@@ -23,7 +23,8 @@ SIMPLE = re.compile(
 def fault_of_head(
     version: str, target: bytes, headers: Headers, named: Mapping[bytes, bytes]
 ) -> tuple[int, str] | None:
-    """The status and message of a fault that RFC 9112 names and the parser accepts. `named` are `headers`."""
+    """Returns the status and message of an error by RFC 9112 that the parser accepts. `named` are
+    `headers`."""
     host, coding = named.get(b"host"), named.get(b"transfer-encoding")
     if not version.startswith("1."):
         return 505, "the version of HTTP must be 1.0 or 1.1"
@@ -51,7 +52,7 @@ def is_host(value: bytes) -> bool:
 
 
 def simple_target(data: bytes) -> bytes | None:
-    """The target of a request that `data` holds whole and that can be refused without the parser."""
+    """Returns the target of a complete request that can be rejected without the parser, or None."""
     found = SIMPLE.match(data)
     if found is None or len(data) - found.end() != int(found[2] or 0):
         return None

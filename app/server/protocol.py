@@ -16,112 +16,115 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.http.messages import BLANKS, NAMED
 from app.server.admission import AdmissionControl
-from app.server.answers import INVALID, TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
-from app.server.exchange import Exchange
 from app.server.heads import fault_of_head, simple_target
+from app.server.refusals import INVALID, TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
+from app.server.request_cycle import RequestCycle
 from app.telemetry import counters
 
 LONGEST_HEADERS = 64 * 1024  # bytes; also of chunk extensions and trailers without body bytes in between
 MOST_HEADERS = 100
-MOST_HELD = 32 * 1024 * 1024  # bytes of incomplete bodies, over all connections
+MOST_BUFFERED = 32 * 1024 * 1024  # bytes of incomplete bodies of all connections
 MOST_PIPELINED = 100
-GRACE_SECONDS = 0.5  # when the process ends: for a request that is on its way on a connection that was idle
-LINGER_SECONDS = 2  # for a client that still sends what nobody reads, to see the answer
-ENOUGH = 64 * 1024  # bytes that a slow client takes meanwhile
-MOMENT = 0.002  # by which the event loop's timers come early
-LAST_READ_SECONDS = 0.01  # before a cut: a process that was stopped runs its timers before it reads
+GRACE_SECONDS = 0.5  # at shutdown, for a request that is in transit on an idle connection
+LINGER_SECONDS = 2  # for a client that still sends to receive the response
+ENOUGH = 64 * 1024  # bytes that a slow client must read within the timeout
+TIMER_TOLERANCE = 0.002  # seconds by which timers of the event loop may fire early
+LAST_READ_SECONDS = 0.01  # before a timeout: a process that was paused runs timers before reads
 HEALTH = (b"/livez", b"/readyz")
-IDLE, HEADERS, BODY, ANSWER = "idle", "headers", "body", "answer"
+IDLE, HEADERS, BODY, RESPONSE = "idle", "headers", "body", "response"
 
 
 class EdgeProtocol(HttpToolsProtocol):
-    seconds = 15.0  # for the headers to come, for the body to come, for the client to take what it is sent
+    seconds = 15.0  # timeout for the headers, for the body, and for a client that does not read the response
 
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.parser = new_parser(self)
-        self.load: AdmissionControl = app_state["load"]
+        self.admission: AdmissionControl = app_state["admission"]
         self.now = self.loop.time
-        self.phase = HEADERS  # what is waited for; a new connection has as long as a new request
-        self.since = self.now()
-        self.unsent, self.unsent_since = 0, self.since  # bytes that the client had not taken then
-        self.watch: asyncio.TimerHandle | None = None
-        self.exchange: Exchange | None = None  # of the request that is coming in
-        self.waiting: deque[Exchange] = deque()  # those that have come in, for their turn
-        self.answering: Exchange | None = None  # or the last that was answered
-        self.task: asyncio.Task[None]  # of it
-        self.coming = b""  # the bytes that the parser reads at the moment
+        self.phase = (
+            HEADERS  # what the connection waits for, with the timeout of a request also before the first one
+        )
+        self.phase_since = self.now()
+        self.unsent, self.unsent_since = 0, self.phase_since  # bytes in the write buffer at that time
+        self.timer: asyncio.TimerHandle | None = None
+        self.incoming: RequestCycle | None = None  # the request that is being received
+        self.queued: deque[RequestCycle] = deque()  # complete requests that wait for earlier responses
+        self.current: RequestCycle | None = None  # the request that the application handles, or the last one
+        self.task: asyncio.Task[None]  # of `current`
+        self.chunk = b""  # the bytes that the parser is reading
         self.header_bytes = 0  # received since the request began, up to the last read
-        self.shared_bytes = 0  # of these, in a read that also held the end of the request before
+        self.shared_bytes = 0  # of these, in a read that also had the end of the previous request
         self.framing_bytes = 0  # received since the last byte of a body
         self.has_body_bytes = self.has_ended = False  # in this read: part of a body, the end of a request
-        self.named: dict[bytes, bytes] = {}  # headers by name
-        self.held = 0  # bytes of a body that is not complete
-        self.is_announced = False  # whether it was looked at what the headers say of the body
-        self.is_shed = False  # the request that is coming in is refused when it is there
-        self.rest = b""  # of what came in, to be read once more
-        self.discards_input = False  # whatever still comes is thrown away
+        self.headers_by_name: dict[bytes, bytes] = {}
+        self.buffered = 0  # bytes of an incomplete body
+        self.is_body_checked = False  # whether the headers about the body were checked
+        self.is_rejected = False  # reject the incoming request once it is complete
+        self.unparsed = b""  # received bytes for the parser to read again
+        self.discards_input = False  # received bytes are discarded
         self.is_ending = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.look()
+        self.check_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connections.discard(self)
         self.discards_input = True
-        self.let_go()
-        self.stop_watching()
+        self.release_body()
+        self.cancel_timer()
         self.disconnect()
-        self.exchange = self.answering = None  # they hold this object
+        self.incoming = self.current = None  # a reference cycle
         if exc is None:
             self.transport.close()
-        self.parser = None  # type: ignore[assignment]  # it holds this object
+        self.parser = None  # type: ignore[assignment]  # a reference cycle
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that closes only its sending side still reads, so complete requests are answered first.
         A stream ends, because a client that has left altogether looks the same."""
-        answering = self.answering
-        if answering is None or self.is_free() or answering.is_chunked or self.scheme == "https":
+        answering = self.current
+        if answering is None or self.is_ready() or answering.is_chunked or self.scheme == "https":
             return False
         self.close_after_last()
         return True
 
-    # --- what comes in --------------------------------------------------------------------------------
+    # --- receiving ------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self.load.is_full() and self.phase is IDLE and (refusal := self.quick_refusal(data)):
-            self.since = self.now()
+        if self.admission.is_full() and self.phase is IDLE and (refusal := self.quick_refusal(data)):
+            self.phase_since = self.now()
             self.transport.write(refusal)
             return
         while data and not self.discards_input:
-            self.coming, self.rest = data, b""
+            self.chunk, self.unparsed = data, b""
             self.has_body_bytes = self.has_ended = False
             super().data_received(data)
             if not self.discards_input:
                 self.limit_partial(len(data))
-            self.coming, data = b"", self.rest
+            self.chunk, data = b"", self.unparsed
 
     def quick_refusal(self, data: bytes) -> bytes | None:
-        """Refuses a simple request without parsing it, which is most of what a refusal costs. For any other
-        request None, and the parser reads it."""
+        """Returns the rejection of a simple request without parsing it, since parsing is most of the cost.
+        Returns
+        None for any other request."""
         target = simple_target(data)
         if (
             target is None
             or target in HEALTH
             or self.flow.write_paused
             or self.is_ending
-            or self.load.is_leaving
+            or self.admission.is_leaving
         ):
             return None
         counters.limits[TOO_BUSY] += 1
         return refused(503, TOO_BUSY, target, [], False, self.server_state.default_headers, closes=False)
 
     def limit_partial(self, received: int) -> None:
-        """Limits what is kept of a request that is not complete after a read.
+        """Limits the bytes of a request that is incomplete after a read.
 
-        The parser does not tell how much of a read belongs to which request, so what shares a read with an
-        earlier request is not counted. One read is at most 256 KiB."""
+        The parser does not report which bytes of a read belong to which request, so bytes that share a read
+        with an earlier request are not counted. One read is at most 256 KiB."""
         if self.phase is HEADERS:
             self.header_bytes += received
             if self.has_ended:
@@ -133,50 +136,50 @@ class EdgeProtocol(HttpToolsProtocol):
             if self.framing_bytes > LONGEST_HEADERS:
                 self.refuse(431, TOO_LONG)
             else:
-                self.await_body()
+                self.limit_body()
 
     def on_message_begin(self) -> None:
         if self.discards_input:
             return
-        self.url, self.headers, self.exchange = b"", [], None
-        self.phase, self.since = HEADERS, self.now()
+        self.url, self.headers, self.incoming = b"", [], None
+        self.phase, self.phase_since = HEADERS, self.now()
         self.header_bytes = self.shared_bytes = self.framing_bytes = 0
-        self.is_shed = self.is_announced = False
+        self.is_rejected = self.is_body_checked = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self.phase is HEADERS:  # or it is a trailer, which no part of the service reads
+        if self.phase is HEADERS:  # trailers are ignored
             self.headers.append((name.lower(), value.strip(BLANKS)))
 
     def on_headers_complete(self) -> None:
         if self.discards_input:
             return
-        may_be_long = self.header_bytes + len(self.coming) > LONGEST_HEADERS
+        may_be_long = self.header_bytes + len(self.chunk) > LONGEST_HEADERS
         if len(self.headers) > MOST_HEADERS or (may_be_long and self.length_of_headers() > LONGEST_HEADERS):
             self.refuse(431, TOO_LONG)
             return
-        if self.is_passed_over():
+        if self.is_unsupported_upgrade():
             return
-        self.named = dict(self.headers)
+        self.headers_by_name = dict(self.headers)
         version = self.parser.get_http_version()
-        if fault := fault_of_head(version, self.url, self.headers, self.named):
+        if fault := fault_of_head(version, self.url, self.headers, self.headers_by_name):
             self.refuse(*fault)
             return
-        self.phase, self.since = BODY, self.now()
-        if self.is_too_much() and self.is_free():
-            self.is_shed = True
-        elif len(self.waiting) >= MOST_PIPELINED:
+        self.phase, self.phase_since = BODY, self.now()
+        if self.is_overloaded() and self.is_ready():
+            self.is_rejected = True
+        elif len(self.queued) >= MOST_PIPELINED:
             self.close_after_last()
         else:
-            self.begin_exchange("1.0" if version == "1.0" else "1.1")
+            self.begin_cycle("1.0" if version == "1.0" else "1.1")
 
-    def begin_exchange(self, version: str) -> None:
+    def begin_cycle(self, version: str) -> None:
         self.scope = scope = self.new_scope(version)
         if self.parser.should_upgrade():
             return  # a websocket begins
         keeps = version == "1.1" and self.parser.should_keep_alive()
-        standing, done = self.server_state.default_headers, self.on_response_complete
-        self.exchange = Exchange(scope, self.transport, self.flow, standing, keeps, done)
-        if not self.is_free():
+        default_headers, done = self.server_state.default_headers, self.on_response_complete
+        self.incoming = RequestCycle(scope, self.transport, self.flow, default_headers, keeps, done)
+        if not self.is_ready():
             self.flow.pause_reading()
 
     def new_scope(self, version: str) -> Any:
@@ -202,33 +205,34 @@ class EdgeProtocol(HttpToolsProtocol):
             "headers": self.headers,
             "state": self.app_state.copy(),
         }
-        if len(self.named) == len(self.headers):
-            scope[NAMED] = self.named
+        if len(self.headers_by_name) == len(self.headers):
+            scope[NAMED] = self.headers_by_name
         return scope
 
     def on_body(self, body: bytes) -> None:
         self.has_body_bytes = True
-        exchange = self.exchange
-        if self.discards_input or self.is_shed or exchange is None:
+        cycle = self.incoming
+        if self.discards_input or self.is_rejected or cycle is None:
             return
-        exchange.body += body
-        if len(exchange.body) > self.longest_body():
-            self.hand_over_unread(exchange)
+        cycle.body += body
+        if len(cycle.body) > self.longest_body():
+            self.start_without_body(cycle)
 
     def on_message_complete(self) -> None:
         self.has_ended = True
-        if self.discards_input or self.is_passed_over():
+        if self.discards_input or self.is_unsupported_upgrade():
             return
-        self.phase = ANSWER
-        self.let_go()
-        if self.is_shed:
-            self.shed()
-        elif self.exchange is not None:
-            self.hand_over(self.exchange)
+        self.phase = RESPONSE
+        self.release_body()
+        if self.is_rejected:
+            self.reject()
+        elif self.incoming is not None:
+            self.start_or_queue(self.incoming)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Nobody need heed a wish for another protocol. The parser then leaves the body alone, and uvicorn
-        would take it for the next request: it is read once more, without the wish."""
+        """A server may ignore the Upgrade header. The parser does not read the body of such a request, and
+        uvicorn would parse the body as the next request, so the request is parsed again without that
+        header."""
         fault = sys.exception()
         method = self.parser.get_method()
         if not isinstance(fault, httptools.HttpParserUpgrade) or method == b"CONNECT":
@@ -238,146 +242,152 @@ class EdgeProtocol(HttpToolsProtocol):
         lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
         lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         self.parser = new_parser(self)
-        self.rest = b"\r\n".join([*lines, b"", self.coming[fault.args[0] :]])
+        self.unparsed = b"\r\n".join([*lines, b"", self.chunk[fault.args[0] :]])
 
     def handle_websocket_upgrade(self) -> None:
-        if self.discards_input or self.is_shed:
+        if self.discards_input or self.is_rejected:
             return
-        if not self.is_free():
+        if not self.is_ready():
             self.give_up()
             return
-        self.stop_watching()
+        self.cancel_timer()
         super().handle_websocket_upgrade()
         self.discards_input = True
-        self.parser = None  # type: ignore[assignment]  # it holds this object
+        self.parser = None  # type: ignore[assignment]  # a reference cycle
 
-    def await_body(self) -> None:
-        """What has not come in one go: is it awaited at all, and how much is held by now of all that come?"""
-        exchange = self.exchange  # none of a request that is refused
-        if not self.is_announced:
-            self.is_announced = True
-            is_asked_for = self.named.get(b"expect", b"").lower() == b"100-continue"
-            if self.is_shed and is_asked_for:
+    def limit_body(self) -> None:
+        """Checks the announced length of an incomplete body, and limits the bytes of all incomplete
+        bodies."""
+        cycle = self.incoming  # None for a rejected request
+        if not self.is_body_checked:
+            self.is_body_checked = True
+            expects_continue = self.headers_by_name.get(b"expect", b"").lower() == b"100-continue"
+            if self.is_rejected and expects_continue:
                 self.refuse(503, TOO_BUSY)
-            elif exchange is not None and int(self.named.get(b"content-length", 0)) > self.longest_body():
-                exchange.body.clear()  # a part of it might be readable
-                self.hand_over_unread(exchange)
-            elif is_asked_for and self.is_free():
+            elif (
+                cycle is not None
+                and int(self.headers_by_name.get(b"content-length", 0)) > self.longest_body()
+            ):
+                cycle.body.clear()  # a part of it could be valid JSON
+                self.start_without_body(cycle)
+            elif expects_continue and self.is_ready():
                 self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if self.discards_input or exchange is None:
+        if self.discards_input or cycle is None:
             return
-        held = len(exchange.body)
-        self.load.held += held - self.held
-        self.held = held
-        if self.load.held > MOST_HELD:
+        held = len(cycle.body)
+        self.admission.buffered += held - self.buffered
+        self.buffered = held
+        if self.admission.buffered > MOST_BUFFERED:
             self.refuse(503, TOO_BUSY)
 
-    # --- what is asked about it -----------------------------------------------------------------------
+    # --- conditions -----------------------------------------------------------------------------------
 
-    def is_free(self) -> bool:
-        """Whether no earlier request on this connection is still to be answered."""
-        return self.answering is None or self.answering.is_complete
+    def is_ready(self) -> bool:
+        """Whether all earlier requests on this connection have their response."""
+        return self.current is None or self.current.is_complete
 
-    def is_passed_over(self) -> bool:
-        """Whether the request wishes for a protocol that is not spoken here: it comes once more."""
+    def is_unsupported_upgrade(self) -> bool:
+        """Whether the request has an Upgrade header that is ignored: it is parsed a second time."""
         return self.parser.should_upgrade() and not self._should_upgrade()
 
-    def is_too_much(self) -> bool:
-        return self.load.is_full() and self.url not in HEALTH
+    def is_overloaded(self) -> bool:
+        return self.admission.is_full() and self.url not in HEALTH
 
     def longest_body(self) -> int:
-        return self.load.legacy_body if is_legacy(self.url) else self.load.graphql_body
+        return self.admission.legacy_body_limit if is_legacy(self.url) else self.admission.graphql_body_limit
 
     def length_of_headers(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
-    # --- what is done with it -------------------------------------------------------------------------
+    # --- handling -------------------------------------------------------------------------------------
 
-    def hand_over(self, exchange: Exchange) -> None:
-        if not self.is_free():
-            self.waiting.append(exchange)
-        elif self.is_too_much():  # meanwhile
-            self.shed()
+    def start_or_queue(self, cycle: RequestCycle) -> None:
+        if not self.is_ready():
+            self.queued.append(cycle)
+        elif self.is_overloaded():  # the load may have changed since the headers
+            self.reject()
         else:
-            self.start(exchange)
+            self.start(cycle)
 
-    def hand_over_unread(self, exchange: Exchange) -> None:
-        """The application says that the body is too long, in its own words and after its own checks."""
+    def start_without_body(self, cycle: RequestCycle) -> None:
+        """Lets the application reject a body that is too long, after its other checks and in its own
+        format."""
         self.discards_input = True
-        self.phase = ANSWER
-        self.let_go()
-        exchange.transport = LastAnswer(self)  # type: ignore[assignment]
-        exchange.keep_alive = False
-        self.hand_over(exchange)
+        self.phase = RESPONSE
+        self.release_body()
+        cycle.transport = LingeringTransport(self)  # type: ignore[assignment]
+        cycle.keep_alive = False
+        self.start_or_queue(cycle)
         self.flow.resume_reading()
 
-    def start(self, exchange: Exchange) -> None:
-        if self.is_ending or self.load.is_leaving:
-            exchange.keep_alive = False
-        self.answering = exchange
-        run = exchange.run(self.app, self.load.dequeue)
+    def start(self, cycle: RequestCycle) -> None:
+        if self.is_ending or self.admission.is_leaving:
+            cycle.keep_alive = False
+        self.current = cycle
+        run = cycle.run(self.app, self.admission.dequeue)
         self.task = task = self.loop.create_task(run, context=Context())
         self.tasks.add(task)
-        self.load.enqueue(task)
-        task.add_done_callback(self.ended)
+        self.admission.enqueue(task)
+        task.add_done_callback(self.on_task_done)
 
-    def ended(self, task: asyncio.Task[None]) -> None:
+    def on_task_done(self, task: asyncio.Task[None]) -> None:
         self.tasks.discard(task)
-        self.load.running.discard(task)
+        self.admission.running.discard(task)
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
-        self.load.running.discard(self.task)
-        self.since = self.now()
+        self.admission.running.discard(self.task)
+        self.phase_since = self.now()
         if not self.flow.write_paused:
             self.note_unsent()
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
-        if self.waiting:
-            self.start(self.waiting.popleft())
-        elif self.phase is ANSWER:
+        if self.queued:
+            self.start(self.queued.popleft())
+        elif self.phase is RESPONSE:
             self.phase = IDLE
 
-    # --- refusing -------------------------------------------------------------------------------------
+    # --- rejecting ------------------------------------------------------------------------------------
 
-    def shed(self) -> None:
-        """The connection stays: to come again on a new one would cost more than this answer."""
+    def reject(self) -> None:
+        """Rejects a request and keeps the connection, since a new connection costs more than this
+        response."""
         stays = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
         if (
             self.is_ending
-            or self.load.is_leaving
+            or self.admission.is_leaving
             or self.discards_input
             or self.parser.should_upgrade()
             or not stays
         ):
             self.refuse(503, TOO_BUSY)
             return
-        self.phase, self.since = IDLE, self.now()
+        self.phase, self.phase_since = IDLE, self.now()
         self.transport.write(self.refusal(503, TOO_BUSY, closes=False))
         if self.flow.write_paused:  # the client sends requests and reads no responses
             self.give_up()
 
     def refuse(self, status: int, message: str) -> None:
-        """Nothing more is read from this connection. Earlier requests on it are still answered, and then the
-        connection is closed without this refusal."""
-        if not self.is_free():
+        """Rejects a request and closes the connection. If earlier requests still wait for their responses,
+        sends those and closes the connection without this rejection."""
+        if not self.is_ready():
             self.close_after_last()
             return
         self.discards_input = True
-        self.let_go()
+        self.release_body()
         self.transport.write(self.refusal(status, message, closes=True))
         self.linger()
 
     def close_after_last(self) -> None:
         """Answers the requests that were received completely, then closes the connection."""
         self.discards_input = True
-        self.phase = ANSWER
-        self.let_go()
-        last = self.waiting[-1] if self.waiting else self.answering
+        self.phase = RESPONSE
+        self.release_body()
+        last = self.queued[-1] if self.queued else self.current
         assert last is not None
         last.keep_alive = False
-        last.transport = LastAnswer(self)  # type: ignore[assignment]
+        last.transport = LingeringTransport(self)  # type: ignore[assignment]
 
     def refusal(self, status: int, message: str, closes: bool) -> bytes:
         counters.limits[message] += 1
@@ -386,72 +396,73 @@ class EdgeProtocol(HttpToolsProtocol):
         return refused(status, message, self.url, self.headers, is_head, date, closes)
 
     def linger(self) -> None:
-        """A connection that is closed with something unread in it is reset: the answer might be lost."""
-        self.stop_watching()
+        """Delays closing: closing a connection with unread bytes resets it, and the client may lose the
+        response."""
+        self.cancel_timer()
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
         self.transport.write_eof()
-        self.watch = self.loop.call_later(min(LINGER_SECONDS, self.seconds), self.transport.abort)
+        self.timer = self.loop.call_later(min(LINGER_SECONDS, self.seconds), self.transport.abort)
 
     def send_400_response(self, msg: str) -> None:
-        """uvicorn calls this for bytes that are not HTTP, also when they follow what was refused."""
+        """uvicorn calls this for bytes that are not HTTP, also for bytes after a rejected request."""
         if not self.discards_input:
             self.refuse(400, INVALID)
 
     def give_up(self) -> None:
         self.discards_input = True
-        self.let_go()
+        self.release_body()
         self.disconnect()
         self.transport.abort()
 
     def disconnect(self) -> None:
-        self.waiting.clear()
-        if self.answering is not None:
-            self.answering.lose()
+        self.queued.clear()
+        if self.current is not None:
+            self.current.disconnect()
             self.flow.resume_writing()
 
-    def let_go(self) -> None:
-        self.load.held -= self.held
-        self.held = 0
+    def release_body(self) -> None:
+        self.admission.buffered -= self.buffered
+        self.buffered = 0
 
     # --- time -----------------------------------------------------------------------------------------
 
-    def look(self) -> None:
-        """One timer for each connection, which seldom fires: requests only note down when they began."""
+    def check_timeout(self) -> None:
+        """Each connection has one timer that seldom fires; requests only store their start time."""
         now = self.now()
-        due = self.due(now)
-        if due <= now + MOMENT:
-            self.watch = self.loop.call_later(LAST_READ_SECONDS, self.cut_if_due)
+        deadline = self.deadline(now)
+        if deadline <= now + TIMER_TOLERANCE:
+            self.timer = self.loop.call_later(LAST_READ_SECONDS, self.cut_if_due)
         else:
-            self.watch = self.loop.call_later(due - now, self.look)
+            self.timer = self.loop.call_later(deadline - now, self.check_timeout)
 
     def cut_if_due(self) -> None:
-        """The process may have been stopped for longer than the timeout. By now it has read the requests that
-        waited in the sockets."""
+        """Checks again after a read: if the process was paused for longer than the timeout, a request may
+        have waited in the socket."""
         now = self.now()
-        if self.due(now) <= now + MOMENT:
+        if self.deadline(now) <= now + TIMER_TOLERANCE:
             self.cut()
         else:
-            self.look()
+            self.check_timeout()
 
-    def due(self, now: float) -> float:
+    def deadline(self, now: float) -> float:
         due = now + min(self.seconds, self.timeout_keep_alive)
         if unsent := self.transport.get_write_buffer_size():
-            if unsent <= self.unsent - ENOUGH:  # slow, but it reads
+            if unsent <= self.unsent - ENOUGH:  # a slow client that still reads
                 self.note_unsent()
             return min(due, self.unsent_since + self.seconds)
         if self.phase is IDLE:
-            return min(due, self.since + self.timeout_keep_alive)
-        if self.phase is not ANSWER and not self.flow.read_paused:
-            return min(due, self.since + self.seconds)
+            return min(due, self.phase_since + self.timeout_keep_alive)
+        if self.phase is not RESPONSE and not self.flow.read_paused:
+            return min(due, self.phase_since + self.seconds)
         return due
 
     def cut(self) -> None:
         if self.transport.get_write_buffer_size() or self.transport.is_closing():
             self.give_up()
         elif self.phase is IDLE or not (self.header_bytes or self.phase is BODY):
-            self.transport.close()  # nothing was said
+            self.transport.close()  # nothing was received
         else:
             self.refuse(408, TOO_SLOW)
 
@@ -462,24 +473,24 @@ class EdgeProtocol(HttpToolsProtocol):
     def note_unsent(self) -> None:
         self.unsent, self.unsent_since = self.transport.get_write_buffer_size(), self.now()
 
-    def stop_watching(self) -> None:
-        if self.watch is not None:
-            self.watch.cancel()
-            self.watch = None
+    def cancel_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
     def shutdown(self) -> None:
         self.is_ending = True
         if self.phase is IDLE or (self.phase is HEADERS and not self.header_bytes):
-            self.stop_watching()
-            self.watch = self.loop.call_later(GRACE_SECONDS, self.close_if_silent)
-        elif self.answering is not None:
-            self.answering.keep_alive = self.answering.keep_alive and bool(self.waiting)
+            self.cancel_timer()
+            self.timer = self.loop.call_later(GRACE_SECONDS, self.close_if_silent)
+        elif self.current is not None:
+            self.current.keep_alive = self.current.keep_alive and bool(self.queued)
 
     def close_if_silent(self) -> None:
         if self.phase is IDLE or (self.phase is HEADERS and not self.header_bytes):
             self.transport.close()
         else:
-            self.look()
+            self.check_timeout()
 
 
 def new_parser(protocol: EdgeProtocol) -> httptools.HttpRequestParser:
@@ -491,8 +502,8 @@ def new_parser(protocol: EdgeProtocol) -> httptools.HttpRequestParser:
     return parser
 
 
-class LastAnswer:
-    """The transport for a request whose body is not read to its end: the connection ends with its answer."""
+class LingeringTransport:
+    """The transport of the last response on a connection whose input is not read to its end."""
 
     def __init__(self, protocol: EdgeProtocol) -> None:
         self.write = protocol.transport.write

@@ -1,4 +1,4 @@
-"""How a process ends: by a signal, with the first of several processes, or when a part of it has failed."""
+"""Shutdown: by a signal, by the end of the parent process, or by the failure of a background task."""
 
 import asyncio
 import faulthandler
@@ -10,12 +10,12 @@ from multiprocessing import parent_process
 
 from app.server.background import Vitals
 
-END_SECONDS = 8  # from when the server is stopped; its own limit for requests is 5 s
+END_SECONDS = 8  # for the server to stop; its own limit for requests is 5 s
 STDERR = 2
 
 
 def end_within(seconds: float) -> None:
-    """After so many seconds the process writes what each thread does, and exits with code 1."""
+    """After `seconds` the process writes the stack of each thread and exits with code 1."""
     faulthandler.dump_traceback_later(seconds, exit=True, file=STDERR)
 
 
@@ -27,8 +27,8 @@ def stop_on_signals(
     balancers notice in between. Ctrl-C and a second signal skip the pause. `stop` is needed because the
     server waits for its responses before it ends the application, and a stream would never be complete.
 
-    The death of the parent process counts as SIGTERM: left alone, a worker would hold the port. The failure
-    of a part counts as SIGTERM without the pause."""
+    The end of the parent process counts as SIGTERM: otherwise a worker would keep the port open. The failure
+    of a background task counts as SIGTERM without the pause."""
     if threading.current_thread() is not threading.main_thread():
         vitals.on_failure(leave)
         yield
@@ -36,25 +36,25 @@ def stop_on_signals(
     loop = asyncio.get_running_loop()
     handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     known = {each: handler for each, handler in handlers.items() if callable(handler)}
-    told: list[int] = []
+    received: list[int] = []
 
-    def heard(number: int, frame: object) -> None:
+    def on_signal(number: int, frame: object) -> None:
         loop.call_soon_threadsafe(leave)
-        if number == signal.SIGTERM and pause and not told:
+        if number == signal.SIGTERM and pause and not received:
             end_within(pause + END_SECONDS)
             loop.call_soon_threadsafe(loop.call_later, pause, end, number)
         else:
             end_within(END_SECONDS)
             end(number)
-        told.append(number)
+        received.append(number)
 
     def end(number: int) -> None:
         loop.call_soon_threadsafe(stop)
         known[signal.Signals(number)](number, None)
 
-    def left_alone(sentinel: int) -> None:
+    def on_parent_exit(sentinel: int) -> None:
         loop.remove_reader(sentinel)
-        heard(signal.SIGTERM, None)
+        on_signal(signal.SIGTERM, None)
 
     def failed() -> None:
         loop.call_soon_threadsafe(leave)
@@ -63,10 +63,10 @@ def stop_on_signals(
             loop.call_soon_threadsafe(end, signal.SIGTERM)
 
     for each in known:
-        signal.signal(each, heard)
-    first = parent_process()  # of several; who is started by hand has none
+        signal.signal(each, on_signal)
+    first = parent_process()  # None in a single process
     if first and signal.SIGTERM in known:
-        loop.add_reader(first.sentinel, left_alone, first.sentinel)
+        loop.add_reader(first.sentinel, on_parent_exit, first.sentinel)
     vitals.on_failure(failed)
     try:
         yield

@@ -18,9 +18,9 @@ PENDING_BYTES = 64 * 1024  # bytes of a message before sign-in: a token, as in a
 FRAMES_AT_ONCE, FRAMES_PER_SECOND = 64, 32  # frames that do not complete a message: control frames, fragments
 MESSAGES_AT_ONCE, MESSAGES_PER_SECOND = 200, 100  # of up to MESSAGE_BYTES; a longer one counts as several
 MESSAGE_BYTES = 4096
-READERS_PER_TURN = 8  # websockets that go on to their next message in one turn of the event loop
-LINGER_SECONDS = 2  # for a client that still sends to see why the connection is closed
-ENOUGH = 64 * 1024  # bytes that a slow client must take within `seconds`
+READERS_PER_TURN = 8  # websockets that read their next message in one turn of the event loop
+LINGER_SECONDS = 2  # for a client that still sends to receive the close code
+ENOUGH = 64 * 1024  # bytes that a slow client must read within `seconds`
 
 
 class Rate:
@@ -31,32 +31,33 @@ class Rate:
         self.due = 0.0
 
     def take(self, number: int = 1) -> float:
-        """Counts so many more. Returns the seconds by which they came too early."""
+        """Counts `number` more. Returns the seconds by which they exceed the rate."""
         now = monotonic()
         self.due = max(self.due, now - self.slack) + number * self.step
         return max(0.0, self.due - now)
 
 
 class EdgeConnection(ServerProtocol):
-    """The parser of the library websockets. It stops behind each message until the application has taken it,
-    and closes the connection of a client that sends too many other frames."""
+    """The parser of the library websockets. It stops after each message until the application has received
+    it, and
+    closes the connection of a client that sends too many other frames."""
 
     def __init__(self, plain: ServerProtocol, pending: dict[Any, Any]) -> None:
-        self.longest = plain.max_message_size or PENDING_BYTES
+        self.max_size = plain.max_message_size or PENDING_BYTES
         super().__init__(
             extensions=plain.available_extensions,
-            max_size=min(self.longest, PENDING_BYTES),
+            max_size=min(self.max_size, PENDING_BYTES),
             logger=plain.logger,
         )
         self.pending = pending
         self.last: Frame | None = None
         self.frames_left = PENDING_FRAMES
         self.frames = Rate(FRAMES_AT_ONCE, FRAMES_PER_SECOND)
-        self.unparsed = bytearray()  # received behind a message that waits for the application
+        self.unparsed = bytearray()  # received after a message that waits for the application
 
     def sign_in(self) -> None:
         self.pending.pop(self, None)
-        self.max_message_size = self.longest
+        self.max_message_size = self.max_size
 
     def receive_data(self, data: bytes | bytearray) -> None:
         if self.unparsed:
@@ -85,18 +86,18 @@ class EdgeConnection(ServerProtocol):
 
 
 class EdgeSocket(WebSocketsSansIOProtocol):
-    seconds = 15.0  # for the client to take at least ENOUGH of what is sent, also while the connection closes
+    seconds = 15.0  # for the client to read at least ENOUGH bytes, also while the connection closes
     conn: EdgeConnection
 
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.pending: dict[EdgeConnection, EdgeSocket] = app_state["load"].pending_sockets
-        self.line: deque[EdgeSocket] = app_state["load"].sockets_in_line
+        self.pending: dict[EdgeConnection, EdgeSocket] = app_state["admission"].pending_sockets
+        self.read_queue: deque[EdgeSocket] = app_state["admission"].read_queue
         self.conn = EdgeConnection(self.conn, self.pending)
         self.app_state = {**app_state, "on_sign_in": self.conn.sign_in}
         self.messages = Rate(MESSAGES_AT_ONCE, MESSAGES_PER_SECOND)
-        self.watch: asyncio.TimerHandle | None = None
-        self.unsent = 0  # bytes that the client had not taken when `watch` was set
+        self.timer: asyncio.TimerHandle | None = None
+        self.unsent = 0  # bytes in the write buffer when `timer` was set
         self.is_ending = False
         self.is_failed = False  # what still arrives is discarded
 
@@ -109,14 +110,14 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.pending.pop(self.conn, None)
-        self.stop_watching()
+        self.cancel_timer()
         # Both refer to `conn`: its memory would be kept until a garbage collection.
         self.conn.parser.close()
         self.conn.parser_exc = None
 
     def give_way(self) -> None:
-        """Close the oldest websocket that has not signed in, so that a new one can. A client that signs in at
-        once is not affected, and clients connect again after a 1013."""
+        """Closes the oldest websocket that has not signed in. Clients that sign in at once are not affected,
+        and clients connect again after a 1013."""
         counters.limits["websockets that are not signed in"] += 1
         del self.pending[self.conn]
         self.conn.fail(CloseCode.TRY_AGAIN_LATER, "too many websockets that are not signed in")
@@ -129,29 +130,29 @@ class EdgeSocket(WebSocketsSansIOProtocol):
             return
         super().data_received(data)
         if self.conn.last is not None:
-            self.conn.last.data = b""  # the parser holds the frame until the next one comes
+            self.conn.last.data = b""  # the parser keeps the frame until the next one
         if not self.handshake_initiated:  # the request is complete, and uvicorn does not answer a bad one
-            said = b"".join(self.conn.data_to_send())
+            response = b"".join(self.conn.data_to_send())
             self.transport.write(
-                said or b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+                response or b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
             )
             self.transport.close()
-            self.end_at_last()
+            self.abort_if_unread()
 
     async def receive(self) -> Any:
-        """The next message. What follows it is read later, so that other connections have their turn."""
+        """Returns the next message. Later messages wait, so that other connections get their turn."""
         message: Any = await self.queue.get()
         if self.read_paused and self.queue.empty():
             length = len(message.get("text") or message.get("bytes") or "")
-            self.loop.call_later(self.messages.take(1 + length // MESSAGE_BYTES), self.stand_in_line)
+            self.loop.call_later(self.messages.take(1 + length // MESSAGE_BYTES), self.queue_read)
         return message
 
-    def stand_in_line(self) -> None:
-        self.line.append(self)
-        if len(self.line) == 1:
-            self.loop.call_soon(let_read_on, self.loop, self.line)
+    def queue_read(self) -> None:
+        self.read_queue.append(self)
+        if len(self.read_queue) == 1:
+            self.loop.call_soon(read_next_messages, self.loop, self.read_queue)
 
-    def read_on(self) -> None:
+    def read_next(self) -> None:
         if self.transport.is_closing():
             return
         self.read_paused = False
@@ -165,39 +166,39 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     # --- clients that do not read -----------------------------------------------------------------------
 
     def pause_writing(self) -> None:
-        """A client that does not take what it is sent is not read either: every ping is a pong."""
+        """Also stops reading, since every ping causes a pong."""
         super().pause_writing()
         self.transport.pause_reading()
-        self.watch_unsent()
+        self.start_timer()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         if not self.is_ending:
-            self.stop_watching()
+            self.cancel_timer()
         self.resume_reading()
 
-    def watch_unsent(self) -> None:
-        if self.watch is None:
+    def start_timer(self) -> None:
+        if self.timer is None:
             self.unsent = self.transport.get_write_buffer_size()
-            self.watch = self.loop.call_later(self.seconds, self.look)
+            self.timer = self.loop.call_later(self.seconds, self.check_unsent)
 
-    def look(self) -> None:
-        self.watch = None
+    def check_unsent(self) -> None:
+        self.timer = None
         if self.transport.get_write_buffer_size() > self.unsent - ENOUGH:
             self.transport.abort()
         else:
-            self.watch_unsent()
+            self.start_timer()
 
-    def stop_watching(self) -> None:
-        if self.watch is not None:
-            self.watch.cancel()
-            self.watch = None
+    def cancel_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
     # --- the end ----------------------------------------------------------------------------------------
 
     def handle_parser_exception(self) -> None:
-        """uvicorn closes at once: if the client still sends, that resets the connection, and the client may
-        never see the code."""
+        """Delays closing. uvicorn closes at once, which resets the connection if the client still sends, and
+        the client may not receive the close code."""
         self.is_failed = True
         close = self.conn.close_sent
         if close is None or self.close_sent:  # not accepted yet, or the client has seen a code already
@@ -211,22 +212,22 @@ class EdgeSocket(WebSocketsSansIOProtocol):
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
-        self.end_at_last()
+        self.abort_if_unread()
 
     async def run_asgi(self) -> None:
         await super().run_asgi()
-        self.end_at_last()
+        self.abort_if_unread()
 
-    def end_at_last(self) -> None:
-        """A transport that is closed still waits until all of it is sent."""
+    def abort_if_unread(self) -> None:
+        """Limits the time that a closing transport waits for a client that does not read."""
         if not self.disconnected:
             self.is_ending = True
-            self.watch_unsent()
+            self.start_timer()
 
 
-def let_read_on(loop: asyncio.AbstractEventLoop, line: deque[EdgeSocket]) -> None:
-    """A few websockets at a time: their operations run on the event loop, and HTTP requests wait for them."""
-    for _ in range(min(len(line), READERS_PER_TURN)):
-        line.popleft().read_on()
-    if line:
-        loop.call_soon(let_read_on, loop, line)
+def read_next_messages(loop: asyncio.AbstractEventLoop, read_queue: deque[EdgeSocket]) -> None:
+    """Reads a few websockets at a time, so that their operations do not delay HTTP requests."""
+    for _ in range(min(len(read_queue), READERS_PER_TURN)):
+        read_queue.popleft().read_next()
+    if read_queue:
+        loop.call_soon(read_next_messages, loop, read_queue)

@@ -80,8 +80,8 @@ committed = Histogram(SIZES)  # changes that shared a commit
 # --- what goes out --------------------------------------------------------------------------------
 
 deliveries: Counter[str] = Counter()  # attempts: "taken" by the webhook, "failed"
-rounds: dict[str, float] = {}  # when the dispatcher last came round
+last_runs: dict[str, float] = {}  # when each work of the dispatcher last finished a run
 
 
-def came_round(work: str) -> None:
-    rounds[work] = time()
+def finished_run(work: str) -> None:
+    last_runs[work] = time()

@@ -74,7 +74,7 @@ def test_what_happens_between_others_is_not_heard(changing: Gateway, name: str) 
             for shared in own:
                 said = assert_not_told(Response(200, json=listener.hear()), viewer)
                 assert f"Assignment:{OF[shared].to_extend}" in said
-        wait_for(lambda: not changing.client.app_state["feed"].bells)
+        wait_for(lambda: not changing.client.app_state["notifier"].wakeups)
 
 
 def happen(url: str, name: str, shared: str) -> None:

@@ -110,7 +110,7 @@ def test_accounts_are_remembered_for_as_many_tokens_as_the_setting_says(settings
             me(gateway, token)
 
         authenticator: Authenticator = gateway.client.app_state["authenticator"]
-        assert list(authenticator.entered) == tokens[2:]
+        assert list(authenticator.accepted) == tokens[2:]
 
 
 def test_one_token_is_remembered_once_however_the_header_writes_it(gateway: Gateway) -> None:
@@ -122,7 +122,7 @@ def test_one_token_is_remembered_once_however_the_header_writes_it(gateway: Gate
             answer = gateway.as_nobody().get(PAGE, headers={"authorization": scheme + " " * spaces + token})
             assert answer.status_code == 200
 
-    assert list(authenticator.entered) == [token]
+    assert list(authenticator.accepted) == [token]
 
 
 def after(gateway: Gateway, seconds: int) -> None:

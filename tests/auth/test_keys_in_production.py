@@ -16,7 +16,7 @@ from tests import keys
 from tests.auth.issuer import issuing, jwk, key_set
 from tests.auth.test_keys import PRIVATE, why_not
 
-OPEN_ROAD = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
+INSECURE = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
 
 REDIRECTED = "CARE_TOKEN_JWKS cannot be fetched: the answer is 302, and redirects are not followed"
 
@@ -32,7 +32,7 @@ REDIRECTED = "CARE_TOKEN_JWKS cannot be fetched: the answer is 302, and redirect
     ],
 )
 def test_production_reads_no_key_set_over_an_open_road(place: str) -> None:
-    assert why_not(env=Environment.PRODUCTION, token_jwks=place) == OPEN_ROAD
+    assert why_not(env=Environment.PRODUCTION, token_jwks=place) == INSECURE
     assert source_of(Settings(env=Environment.DEVELOPMENT, token_jwks=place)).seconds == KEY_SET_SECONDS
 
 

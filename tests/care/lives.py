@@ -7,13 +7,13 @@ from typing import Any
 
 from app.care.answers.drafts import Answers, save_answers
 from app.care.answers.feedback import FeedbackInput, give_feedback
-from app.care.answers.questions import Said
+from app.care.answers.questions import GivenAnswer
 from app.care.answers.submitting import reopen_assignment, submit_answers
 from app.care.assignments.homework import Homework, assign_homework
 from app.care.assignments.pending import extend_assignment, set_reminders, withdraw_assignment
 from app.care.context import Context, Role, Viewer
 from app.care.errors import CareError
-from app.care.sessions.opening import close_session
+from app.care.sessions.changing import close_session
 from app.db.drivers.interface import Database
 from app.db.reader.selection import Selection
 from app.db.session_counters import differences
@@ -81,7 +81,7 @@ def saving(answer: str, revision: int = 0) -> Verb:
 
 
 def said(assignment: int, answer: str, revision: int = 0) -> Answers:
-    return Answers(assignment, (Said(QUESTION, answer),), revision)
+    return Answers(assignment, (GivenAnswer(QUESTION, answer),), revision)
 
 
 def extending(days: int) -> Verb:

@@ -10,12 +10,12 @@ import pytest
 
 from app.care.answers.questions import (
     MOST_ANSWERS,
+    GivenAnswer,
     Question,
-    Said,
-    by_question,
+    check_count,
     check_fit,
-    check_many,
-    misfit,
+    match_answers,
+    mismatch,
     score_of,
 )
 from app.care.bounds import LONGEST_TEXT
@@ -113,7 +113,7 @@ def test_an_answer_of_another_kind_is_named_with_what_it_should_have_been(kind: 
 def test_a_number_lies_within_its_range(
     minimum: float | None, maximum: float | None, answer: str, reason: str | None
 ) -> None:
-    assert misfit(replace(NUMBER, minimum=minimum, maximum=maximum), answer) == reason
+    assert mismatch(replace(NUMBER, minimum=minimum, maximum=maximum), answer) == reason
 
 
 @pytest.mark.parametrize("answer", [None, "", " ", "\n", "\t \u00a0"], ids=ascii)
@@ -145,25 +145,25 @@ def test_each_question_that_fails_is_named_in_the_order_of_the_book() -> None:
 
 
 def test_answers_are_brought_into_the_order_of_the_book() -> None:
-    said = [Said(6, "1"), Said(1, "x"), Said(3, "")]
+    said = [GivenAnswer(6, "1"), GivenAnswer(1, "x"), GivenAnswer(3, "")]
 
-    assert list(by_question(EVERY_KIND, said).items()) == [(1, "x"), (3, ""), (6, "1")]
-    assert by_question(EVERY_KIND, []) == {}
+    assert list(match_answers(EVERY_KIND, said).items()) == [(1, "x"), (3, ""), (6, "1")]
+    assert match_answers(EVERY_KIND, []) == {}
 
 
 def test_everything_that_is_wrong_with_what_is_said_is_named_at_once() -> None:
     said = [
-        Said(99, "x"),
-        Said(None, "x"),
-        Said(1, "a"),
-        Said(1, "a"),
-        Said(2, "x" * (LONGEST_TEXT + 1)),
-        Said(3, "\0"),
-        Said(4, "x" * LONGEST_TEXT),
+        GivenAnswer(99, "x"),
+        GivenAnswer(None, "x"),
+        GivenAnswer(1, "a"),
+        GivenAnswer(1, "a"),
+        GivenAnswer(2, "x" * (LONGEST_TEXT + 1)),
+        GivenAnswer(3, "\0"),
+        GivenAnswer(4, "x" * LONGEST_TEXT),
     ]
 
     with pytest.raises(WrongAnswers) as refused:
-        by_question(EVERY_KIND, said)
+        match_answers(EVERY_KIND, said)
 
     assert refused.value.wrong == [
         WrongAnswer("NOT_FOUND", 99, "the book has no such question"),
@@ -175,9 +175,9 @@ def test_everything_that_is_wrong_with_what_is_said_is_named_at_once() -> None:
 
 
 def test_at_most_so_many_answers_come_at_once() -> None:
-    check_many([Said(1, "")] * MOST_ANSWERS)
+    check_count([GivenAnswer(1, "")] * MOST_ANSWERS)
     with pytest.raises(Unreadable, match=r"^answers may hold at most 500 answers$"):
-        check_many([Said(1, "")] * (MOST_ANSWERS + 1))
+        check_count([GivenAnswer(1, "")] * (MOST_ANSWERS + 1))
 
 
 # --- what they score -------------------------------------------------------------------------------

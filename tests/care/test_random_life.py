@@ -14,7 +14,8 @@ from app.care.answers.submitting import reopen_assignment, submit_answers
 from app.care.assignments.homework import Homework, assign_homework
 from app.care.assignments.pending import extend_assignment, set_reminders, withdraw_assignment
 from app.care.errors import CareError
-from app.care.sessions.opening import NewSession, SessionChange, close_session, create_session, update_session
+from app.care.opening import NewSession, create_session
+from app.care.sessions.changing import SessionChange, close_session, update_session
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.reader.selection import Selection

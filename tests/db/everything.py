@@ -13,8 +13,6 @@ from app.care.assignments.reading import (
     DUE_SOONEST,
     AssignmentFilter,
     get_my_assignments,
-    has_status,
-    is_of_book,
     list_my_assignments,
 )
 from app.care.books import BookFilter, get_books, list_books
@@ -23,10 +21,18 @@ from app.care.own_data.export import DataFormat, get_own_data
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions
-from app.care.subscriptions import CHANGES, MOST_AT_ONCE, Watch, finding, looking, place_now
+from app.care.subscriptions import (
+    CHANGES,
+    MOST_AT_ONCE,
+    EventFilter,
+    current_position,
+    finding_event,
+    reading_events,
+)
 from app.db.reader.entities import ENTITIES, Table, ToOne
 from app.db.reader.selection import Link, PageRequest, Selection, Where
 from app.db.sql import Statement, Step, Values
+from app.db.statements.conditions import has_status, is_of_book
 from app.db.tables import (
     AnswerSet,
     Assignment,
@@ -164,13 +170,13 @@ def look_ups() -> Iterator[tuple[str, Ask]]:
 def what_is_watched() -> Iterator[tuple[str, Ask]]:
     for session in (None, 4):
         yield f"what happens: session={session}", lambda ctx, s=session: watch(ctx, s)
-    yield "what happens: an event", lambda ctx: ctx.db.read(finding(ctx.access(), CHANGES, 1))
+    yield "what happens: an event", lambda ctx: ctx.db.read(finding_event(ctx.access(), CHANGES, 1))
 
 
 async def watch(ctx: Context, session: int | None) -> None:
-    watched = Watch(CHANGES, session)
-    place = await place_now(ctx, watched)
-    await ctx.db.read(looking(ctx.access(), watched, place, MOST_AT_ONCE))
+    event_filter = EventFilter(CHANGES, session)
+    position = await current_position(ctx, event_filter)
+    await ctx.db.read(reading_events(ctx.access(), event_filter, position, MOST_AT_ONCE))
 
 
 def lists_of_a_caregiver() -> Iterator[tuple[str, Ask]]:

@@ -6,12 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from app.care.answers.drafts import Answers, saving
-from app.care.answers.feedback import FeedbackInput, giving
-from app.care.answers.questions import Said, finding_questions
+from app.care.answers.feedback import FeedbackInput, giving_feedback
+from app.care.answers.questions import GivenAnswer, finding_questions
 from app.care.answers.submitting import reopening, submitting
 from app.care.assignments.homework import Homework, assigning
 from app.care.assignments.pending import extending, setting_reminders, withdrawing
-from app.care.sessions.opening import NewSession, SessionChange, closing, opening, updating
+from app.care.opening import NewSession, opening
+from app.care.sessions.changing import SessionChange, closing, updating
 from app.db.reader.selection import AccessScope
 from app.db.sql import Bulk, Operation, Step
 from app.db.statements.books import ADD
@@ -86,7 +87,8 @@ def a_whole_life(written: Written) -> Operation[None]:
     yield from by("client: submitting again", submitting(CLIENT, answers))
     for score in (None, 7):
         yield from by(
-            "caregiver: giving feedback", giving(CAREGIVER, FeedbackInput(answer_set, "Good", score))
+            "caregiver: giving_feedback feedback",
+            giving_feedback(CAREGIVER, FeedbackInput(answer_set, "Good", score)),
         )
     yield from by("caregiver: reopening", reopening(CAREGIVER, first))
     yield from by("caregiver: closing", closing(CAREGIVER, session))
@@ -101,6 +103,6 @@ def replace_window(homework: Homework, by: timedelta) -> Homework:
     )
 
 
-def what_is_said() -> Operation[tuple[Said, ...]]:
+def what_is_said() -> Operation[tuple[GivenAnswer, ...]]:
     questions = yield from finding_questions({"book": BOOK})
-    return tuple(Said(question.id, question.options[0]) for question in questions)
+    return tuple(GivenAnswer(question.id, question.options[0]) for question in questions)

@@ -5,11 +5,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from app.care.assignments.reading import DUE_SOONEST, has_status, is_in_session, is_of_client
+from app.care.assignments.reading import DUE_SOONEST
 from app.care.sessions.reading import IN_TIME_STATE
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
 from app.db.reader.entities import ENTITIES, Table, ToOne
 from app.db.reader.selection import FIRST, NEWEST, AccessScope, Link, PageRequest, Selection, Where
+from app.db.statements.conditions import has_status, is_in_session, is_of_client
 from app.db.tables import Assignment, Session, TimeState
 from tests.db.obvious_reader import SUBMITTED, UNENDING, Keep, ObviousReader
 from tests.db.random_world import ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS, PlainRow

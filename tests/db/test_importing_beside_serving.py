@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from app.care.assignments.homework import Homework, assigning
-from app.care.sessions.opening import NewSession, opening
+from app.care.opening import NewSession, opening
 from app.db.admin.importing import importing
 from app.db.drivers.interface import Database
 from app.db.reader.selection import AccessScope

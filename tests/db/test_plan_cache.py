@@ -1,10 +1,9 @@
 """Plans are kept by the shape of a selection: values are no part of it, so equal shapes share their text."""
 
-from app.care.assignments.reading import has_status, is_in_session
-from app.care.books import HasWord
 from app.care.sessions.reading import IN_TIME_STATE
 from app.db.reader.plans import count_of_rows, level_for
 from app.db.reader.selection import Link, PageRequest, Selection, Where
+from app.db.statements.conditions import HasWord, has_status, is_in_session
 from app.db.tables import Assignment, Book, Session, TimeState
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from app.care.assignments.reading import DUE_SOONEST, has_status, is_in_session
+from app.care.assignments.reading import DUE_SOONEST
 from app.care.sessions.reading import IN_TIME_STATE, ORDERS, SessionOrder
 from app.db.drivers.interface import sqlite_path
 from app.db.drivers.sqlite import sqlite_values
@@ -16,6 +16,7 @@ from app.db.reader.plans import level_for
 from app.db.reader.selection import Order, ReaderRole, Selection, ViewerRole, Where
 from app.db.sql import CompiledStatement, Values
 from app.db.statements.books import FIND_ASSIGNED, FIND_BARE, LOCK_BOOKS
+from app.db.statements.conditions import has_status, is_in_session
 from app.db.tables import Assignment, Session, TimeState
 from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran, everything_read

@@ -13,8 +13,8 @@ from app.db.drivers.interface import Database
 from app.settings import Settings
 from tests.callers import load
 from tests.db import raw
+from tests.events.dispatch_once import dispatch_once
 from tests.events.receiver import SECRET, Receiver, receiving
-from tests.events.rounds import dispatch_once
 from tests.factories import HOUR, NOW, a_world, an_assignment
 
 Rows = list[tuple[Any, ...]]

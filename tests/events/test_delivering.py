@@ -11,7 +11,7 @@ import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.events.deliveries import LEASE, PAUSES, attempting, deliver, settling
-from app.events.posting import Answer
+from app.events.posting import PostResult
 from app.events.webhook import TYPES, open_webhook
 from tests.callers import run_write
 from tests.events.conftest import Care, dispatching, on_database
@@ -189,7 +189,7 @@ def test_a_late_failure_of_an_attempt_does_not_undo_that_the_next_one_delivered(
     told.dispatch(BEFORE + HOUR + LEASE)
     delivered = told.deliveries()[0]
 
-    run_write(url, settling(late, Answer("500"), BEFORE + HOUR + 2 * LEASE))
+    run_write(url, settling(late, PostResult("500"), BEFORE + HOUR + 2 * LEASE))
 
     assert delivered == (1, "DELIVERED", 3, "200")
     assert told.deliveries()[0] == delivered

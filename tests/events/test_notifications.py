@@ -1,4 +1,5 @@
-"""Promise: the feed wakes whom an event is about and nobody else, follows only while somebody waits, and goes
+"""Promise: the notifier wakes whom an event is about and nobody else, follows only while somebody waits, and
+goes
 on when what it follows was lost."""
 
 import asyncio
@@ -11,7 +12,7 @@ import app.events.notifications
 from app.care.context import Role, Viewer
 from app.care.errors import TooManyListening
 from app.db.drivers.event_feed import Notify, Parties
-from app.events.notifications import Feed
+from app.events.notifications import Notifier
 
 CAREGIVER, CLIENT = Viewer(Role.CAREGIVER, 1), Viewer(Role.CLIENT, 2)
 OTHERS = [Viewer(Role.CAREGIVER, 2), Viewer(Role.CLIENT, 1)]
@@ -21,19 +22,19 @@ async def follow_nothing(tell: Notify) -> None:
     await asyncio.Event().wait()
 
 
-def rung(ring: Callable[[Feed], None]) -> list[bool]:
-    """Whose bell rang: the caregiver's, the client's, and those of two others."""
+def notified(notify: Callable[[Notifier], None]) -> list[bool]:
+    """Whose wakeup rang: the caregiver's, the client's, and those of two others."""
 
     async def run() -> list[bool]:
-        feed = Feed(follow_nothing)
+        notifier = Notifier(follow_nothing)
         with (
-            feed.bell(CAREGIVER) as caregiver,
-            feed.bell(CLIENT) as client,
-            feed.bell(OTHERS[0]) as other,
-            feed.bell(OTHERS[1]) as another,
+            notifier.listener(CAREGIVER) as caregiver,
+            notifier.listener(CLIENT) as client,
+            notifier.listener(OTHERS[0]) as other,
+            notifier.listener(OTHERS[1]) as another,
         ):
-            ring(feed)
-            return [bell.is_set() for bell in (caregiver, client, other, another)]
+            notify(notifier)
+            return [wakeup.is_set() for wakeup in (caregiver, client, other, another)]
 
     return asyncio.run(run())
 
@@ -49,11 +50,11 @@ def rung(ring: Callable[[Feed], None]) -> list[bool]:
     ],
 )
 def test_those_are_woken_whom_it_is_about(parties: Parties, woken: list[bool]) -> None:
-    assert rung(lambda feed: feed.ring(parties)) == woken
+    assert notified(lambda notifier: notifier.notify(parties)) == woken
 
 
 def test_everybody_is_woken_when_the_process_ends() -> None:
-    assert rung(lambda feed: feed.stop()) == [True] * 4
+    assert notified(lambda notifier: notifier.stop()) == [True] * 4
 
 
 def run_soon(what: Coroutine[Any, Any, Any]) -> Any:
@@ -62,30 +63,30 @@ def run_soon(what: Coroutine[Any, Any, Any]) -> Any:
 
 def test_it_follows_while_somebody_waits() -> None:
     async def run() -> list[Any]:
-        feed = Feed(follow_nothing)
-        before = feed.following
-        with feed.bell(CAREGIVER), feed.bell(CAREGIVER):
-            meanwhile = feed.following
-        after = feed.following
-        with feed.bell(CLIENT):
-            again = feed.following
-            await feed.close()
-        return [before, meanwhile is not None, after, again is not None, feed.bells]
+        notifier = Notifier(follow_nothing)
+        before = notifier.follower
+        with notifier.listener(CAREGIVER), notifier.listener(CAREGIVER):
+            meanwhile = notifier.follower
+        after = notifier.follower
+        with notifier.listener(CLIENT):
+            again = notifier.follower
+            await notifier.close()
+        return [before, meanwhile is not None, after, again is not None, notifier.wakeups]
 
     assert run_soon(run()) == [None, True, None, True, {}]
 
 
 def test_nobody_listens_to_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app.events.notifications, "MOST_LISTENING", 2)
+    monkeypatch.setattr(app.events.notifications, "MAX_LISTENERS", 2)
 
     async def run() -> list[Any]:
-        feed = Feed(follow_nothing)
-        with feed.bell(CAREGIVER):
-            with feed.bell(CAREGIVER), feed.bell(CLIENT):
-                with pytest.raises(TooManyListening) as refused, feed.bell(CAREGIVER):
+        notifier = Notifier(follow_nothing)
+        with notifier.listener(CAREGIVER):
+            with notifier.listener(CAREGIVER), notifier.listener(CLIENT):
+                with pytest.raises(TooManyListening) as refused, notifier.listener(CAREGIVER):
                     pass
-                meanwhile = {viewer: len(bells) for viewer, bells in feed.bells.items()}
-            with feed.bell(CAREGIVER):
+                meanwhile = {viewer: len(wakeups) for viewer, wakeups in notifier.wakeups.items()}
+            with notifier.listener(CAREGIVER):
                 return [refused.value.message, meanwhile]
 
     assert run_soon(run()) == [
@@ -108,9 +109,9 @@ def test_what_is_lost_is_followed_anew(
         await asyncio.Event().wait()
 
     async def run() -> None:
-        feed = Feed(follow)
-        with feed.bell(CAREGIVER) as bell:
-            await bell.wait()
+        notifier = Notifier(follow)
+        with notifier.listener(CAREGIVER) as wakeup:
+            await wakeup.wait()
 
     run_soon(run())
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from app.events.posting import Answer, post
+from app.events.posting import PostResult, post
 from app.events.webhook import Webhook
 
 
@@ -55,23 +55,23 @@ def webhook_at(port: int, host: str = "127.0.0.1") -> Webhook:
 
 
 ANSWERS = {
-    "taken": (b"HTTP/1.1 200 OK\r\n\r\n", True, Answer("200", True)),
-    "an old server": (b"HTTP/1.0 202 Accepted\r\n\r\n", True, Answer("202", True)),
-    "without a phrase": (b"HTTP/1.1 204\r\n\r\n", True, Answer("204", True)),
-    "a body without an end": (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_000, False, Answer("200", True)),
-    "something before": (b"HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 500 No\r\n\r\n", True, Answer("500")),
-    "a redirect": (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n\r\n", True, Answer("302")),
-    "no HTTP": (b"220 mail.example.test ESMTP\r\n\r\n", True, Answer("no HTTP")),
-    "no such status": (b"HTTP/1.1 999 What\r\n\r\n", True, Answer("no HTTP")),
-    "a head without an end": (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 200_000, False, Answer("no HTTP")),
-    "nothing": (b"", True, Answer("connection closed")),
-    "half an answer": (b"HTTP/1.1 200 OK\r\n", True, Answer("connection closed")),
+    "taken": (b"HTTP/1.1 200 OK\r\n\r\n", True, PostResult("200", True)),
+    "an old server": (b"HTTP/1.0 202 Accepted\r\n\r\n", True, PostResult("202", True)),
+    "without a phrase": (b"HTTP/1.1 204\r\n\r\n", True, PostResult("204", True)),
+    "a body without an end": (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_000, False, PostResult("200", True)),
+    "something before": (b"HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 500 No\r\n\r\n", True, PostResult("500")),
+    "a redirect": (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n\r\n", True, PostResult("302")),
+    "no HTTP": (b"220 mail.example.test ESMTP\r\n\r\n", True, PostResult("no HTTP")),
+    "no such status": (b"HTTP/1.1 999 What\r\n\r\n", True, PostResult("no HTTP")),
+    "a head without an end": (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 200_000, False, PostResult("no HTTP")),
+    "nothing": (b"", True, PostResult("connection closed")),
+    "half an answer": (b"HTTP/1.1 200 OK\r\n", True, PostResult("connection closed")),
 }
 
 
 @pytest.mark.parametrize(("said", "closes", "answer"), ANSWERS.values(), ids=list(ANSWERS))
-def test_what_a_receiver_says_is_told_in_a_word(said: bytes, closes: bool, answer: Answer) -> None:
-    async def asked() -> Answer:
+def test_what_a_receiver_says_is_told_in_a_word(said: bytes, closes: bool, answer: PostResult) -> None:
+    async def asked() -> PostResult:
         async with answering(said, closes) as webhook:
             return await post(webhook, {}, b"{}")
 
@@ -79,41 +79,41 @@ def test_what_a_receiver_says_is_told_in_a_word(said: bytes, closes: bool, answe
 
 
 def test_a_receiver_that_says_nothing_is_not_waited_for_forever() -> None:
-    async def asked() -> Answer:
+    async def asked() -> PostResult:
         async with answering(b"", closes=False) as webhook:
             return await post(webhook, {}, b"{}", seconds=0.05)
 
-    assert asyncio.run(asked()) == Answer("no answer in time")
+    assert asyncio.run(asked()) == PostResult("no answer in time")
 
 
 def test_nobody_at_the_port() -> None:
-    assert asyncio.run(post(webhook_at(1), {}, b"{}")) == Answer("connection refused")
+    assert asyncio.run(post(webhook_at(1), {}, b"{}")) == PostResult("connection refused")
 
 
 def test_no_such_host() -> None:
-    assert asyncio.run(post(webhook_at(443, "nowhere.invalid"), {}, b"{}")) == Answer("no such host")
+    assert asyncio.run(post(webhook_at(443, "nowhere.invalid"), {}, b"{}")) == PostResult("no such host")
 
 
 def test_a_receiver_without_tls() -> None:
-    async def asked() -> Answer:
+    async def asked() -> PostResult:
         async with answering(b"HTTP/1.1 200 OK\r\n\r\n", listens=False) as plain:
             return await post(replace(plain, tls=ssl.create_default_context()), {}, b"{}")
 
-    assert asyncio.run(asked()) == Answer("no TLS")
+    assert asyncio.run(asked()) == PostResult("no TLS")
 
 
 @pytest.mark.parametrize(
-    ("is_known", "answer"), [(True, Answer("200", True)), (False, Answer("certificate not trusted"))]
+    ("is_known", "answer"), [(True, PostResult("200", True)), (False, PostResult("certificate not trusted"))]
 )
 def test_a_receiver_is_believed_only_with_a_trusted_certificate(
-    tmp_path: Path, is_known: bool, answer: Answer
+    tmp_path: Path, is_known: bool, answer: PostResult
 ) -> None:
     its = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own = certificate(tmp_path)
     its.load_cert_chain(own)
     ours = ssl.create_default_context(cafile=own if is_known else None)
 
-    async def asked() -> Answer:
+    async def asked() -> PostResult:
         async with answering(b"HTTP/1.1 200 OK\r\n\r\n", tls=its) as safe:
             return await post(replace(safe, tls=ours), {}, b"{}")
 

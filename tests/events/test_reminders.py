@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 import pytest
 
 from app.care.assignments.pending import withdrawing
-from app.care.sessions.opening import closing
+from app.care.sessions.changing import closing
 from app.db.drivers.factory import open_database
 from app.db.reader.selection import AccessScope
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, load, opened
 from tests.events.conftest import Care
-from tests.events.rounds import dispatch_once
+from tests.events.dispatch_once import dispatch_once
 from tests.factories import DAY, HOUR, NOW, a_session, a_world, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.db.sql import Operation
 from app.events.deliveries import attempting
-from app.events.outbox import handing_over, reminding
+from app.events.outbox import queueing_deliveries, reminding
 from tests.callers import run_write
 from tests.events.conftest import Care
 from tests.factories import NOW
@@ -18,7 +18,7 @@ Take = Callable[[], Operation[list[Any]]]
 
 TAKING: dict[str, Take] = {
     "a reminder": lambda: reminding(NOW, 1, [2]),
-    "an event": lambda: handing_over(True, NOW, 1, [1]),
+    "an event": lambda: queueing_deliveries(True, NOW, 1, [1]),
     "a delivery": lambda: attempting(NOW, 1, [2]),
 }
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from app.db.drivers.interface import Database
 from app.db.tables import moment_as_text
-from app.events.cleanup import tidy
+from app.events.cleanup import clean_up
 from tests.events.conftest import Care, on_database
 from tests.events.receiver import Receiver
 from tests.factories import DAY, HOUR, NOW
@@ -17,7 +17,7 @@ MOMENT = timedelta(microseconds=1)
 
 def tidied(care: Care, now: datetime) -> None:
     async def work(db: Database) -> None:
-        while await tidy(db, now):
+        while await clean_up(db, now):
             pass
 
     asyncio.run(on_database(care.settings.database, work))

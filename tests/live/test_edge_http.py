@@ -251,7 +251,7 @@ async def pieces(request: Request) -> Response:
 
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
-    yield {"load": AdmissionControl(Settings(env=Environment.DEVELOPMENT))}
+    yield {"admission": AdmissionControl(Settings(env=Environment.DEVELOPMENT))}
 
 
 async def ready(request: Request) -> Response:

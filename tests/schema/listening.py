@@ -85,7 +85,7 @@ def listening(caller: Caller) -> Iterator[Listener]:
 
 def wait_until_somebody_listens(gateway: Gateway) -> None:
     """Until a subscription that begins with now has begun."""
-    wait_for(lambda: bool(gateway.client.app_state["feed"].bells))
+    wait_for(lambda: bool(gateway.client.app_state["notifier"].wakeups))
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
@@ -181,4 +181,4 @@ def streaming(
 def stop(gateway: Gateway) -> None:
     """As if the process were told to end."""
     assert gateway.client.portal is not None
-    gateway.client.portal.call(gateway.client.app_state["feed"].stop)
+    gateway.client.portal.call(gateway.client.app_state["notifier"].stop)

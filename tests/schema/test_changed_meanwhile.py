@@ -9,7 +9,7 @@ import pytest
 
 from app.auth.authenticator import Authenticator
 from app.care.answers.drafts import Answers
-from app.care.answers.questions import Said
+from app.care.answers.questions import GivenAnswer
 from app.care.answers.submitting import submit_answers
 from app.db.drivers.interface import Database
 from tests.answers import (
@@ -36,7 +36,7 @@ REMIND = """mutation($input: SetRemindersInput!) { setReminders(input: $input) {
 
 
 async def sending(db: Database, number: int) -> Any:
-    return await submit_answers(as_client(db), Answers(number, (Said(REMARK, "x"),), revision=1))
+    return await submit_answers(as_client(db), Answers(number, (GivenAnswer(REMARK, "x"),), revision=1))
 
 
 # What is asked, about which assignment; what happens before the payload is read; the payload, and the events.

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from app.care.idempotency import KeyScope, Once, keeping_answer, making_once
+from app.care.idempotency import IdempotentRequest, KeyScope, performing_once, storing_response
 from app.db.admin.erasing import erasing
 from app.db.drivers.interface import Database
 from tests.callers import Gateway, load
@@ -70,7 +70,7 @@ def test_a_reply_that_is_stored_before_the_erasure_is_emptied(gateway: Gateway) 
 
 # --- transactions of PostgreSQL that overlap ---
 
-ONCE = Once(KeyScope("CAREGIVER", 1, "graphql", KEYED["idempotency-key"]), "fingerprint")
+ONCE = IdempotentRequest(KeyScope("CAREGIVER", 1, "graphql", KEYED["idempotency-key"]), "fingerprint")
 SHOWN = orjson.dumps(payload("Moving out", "Zoë Client 1"))
 
 
@@ -85,11 +85,11 @@ def test_an_erasure_waits_for_a_change_whose_reply_may_show_the_client(database_
     load(database_url, a_world())
 
     async def use(db: Database) -> bool:
-        async with uncommitted(database_url, making_once(ONCE, NOW, changing())):
+        async with uncommitted(database_url, performing_once(ONCE, NOW, changing())):
             erased = asyncio.create_task(db.write(erasing(1, NOW)))
             has_waited = await until_blocked(database_url, erased)
         await erased
-        await db.write(keeping_answer(ONCE, 200, SHOWN))  # read between the two
+        await db.write(storing_response(ONCE, 200, SHOWN))  # read between the two
         return has_waited
 
     has_waited = with_database(database_url, use)
@@ -103,8 +103,8 @@ def test_a_reply_that_is_about_to_be_stored_is_emptied_by_the_erasure(database_u
     load(database_url, a_world())
 
     async def use(db: Database) -> None:
-        await db.write(making_once(ONCE, NOW, changing()))
-        async with uncommitted(database_url, keeping_answer(ONCE, 200, SHOWN)):
+        await db.write(performing_once(ONCE, NOW, changing()))
+        async with uncommitted(database_url, storing_response(ONCE, 200, SHOWN)):
             erased = asyncio.create_task(db.write(erasing(1, NOW)))
             assert await until_blocked(database_url, erased)
         await erased
@@ -119,9 +119,9 @@ def test_a_reply_that_waits_for_the_erasure_is_not_stored(database_url: str) -> 
     load(database_url, a_world())
 
     async def use(db: Database) -> None:
-        await db.write(making_once(ONCE, NOW, changing()))
+        await db.write(performing_once(ONCE, NOW, changing()))
         async with uncommitted(database_url, erasing(1, NOW)):
-            stored = asyncio.create_task(db.write(keeping_answer(ONCE, 200, SHOWN)))
+            stored = asyncio.create_task(db.write(storing_response(ONCE, 200, SHOWN)))
             assert await until_blocked(database_url, stored)
         await stored
 

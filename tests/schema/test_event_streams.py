@@ -71,7 +71,7 @@ def test_when_the_listener_leaves_nothing_is_left(gateway: Gateway, caregiver: C
     with streaming(caregiver, CHANGES):
         wait_until_somebody_listens(gateway)
 
-    wait_for(lambda: not gateway.client.app_state["feed"].bells)
+    wait_for(lambda: not gateway.client.app_state["notifier"].wakeups)
 
 
 def test_when_the_service_stops_a_stream_ends_without_being_complete(

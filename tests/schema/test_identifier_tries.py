@@ -11,7 +11,7 @@ from httpx2 import Response
 
 from app.auth.authenticator import Authenticator
 from app.care.errors import RateLimited
-from app.care.sessions.identifiers import HOUR, MOST_CAREGIVERS, IdentifierTries
+from app.care.rate_limits import HOUR, MOST_CAREGIVERS, IdentifierLimiter
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests.audit.trail import told
@@ -51,8 +51,8 @@ def limited(settings: Settings, ticks: Ticks) -> Iterator[Gateway]:
     settings = settings.model_copy(update={"identifier_limit": 3})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         authenticator: Authenticator = client.app_state["authenticator"]
-        assert authenticator.tries is not None
-        authenticator.tries.ticks = ticks
+        assert authenticator.identifier_limiter is not None
+        authenticator.identifier_limiter.ticks = ticks
         gateway = Gateway(client, settings)
         gateway.given([*a_world(), *(a_client(number) for number in range(3, 7))])
         yield gateway
@@ -139,7 +139,7 @@ def test_tries_are_on_record_without_the_identifier(limited: Gateway) -> None:
 
 
 def test_a_try_is_forgotten_an_hour_later(ticks: Ticks) -> None:
-    tries = IdentifierTries(2, ticks)
+    tries = IdentifierLimiter(2, ticks)
     for now in (0.0, 0.5):
         ticks.now = now
         tries.count(1)
@@ -156,7 +156,7 @@ def test_a_try_is_forgotten_an_hour_later(ticks: Ticks) -> None:
 
 
 def test_only_so_many_caregivers_are_remembered(ticks: Ticks) -> None:
-    tries = IdentifierTries(1, ticks)
+    tries = IdentifierLimiter(1, ticks)
 
     for caregiver in range(MOST_CAREGIVERS + 5):
         tries.count(caregiver)

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from app.auth.authenticator import Authenticator
-from app.care.allowance import MOST_VIEWERS, Allowance, Allowances
 from app.care.errors import RateLimited
+from app.care.rate_limits import MOST_VIEWERS, Allowance, Allowances
 from app.main import create_app
 from app.schema.types.node import global_id
 from app.settings import Environment, Settings
@@ -191,17 +191,17 @@ def test_without_a_limit_no_answer_speaks_of_one(gateway: Gateway) -> None:
 def test_what_costs_more_than_a_minute_waits_for_a_full_allowance_and_leaves_a_debt(clock: Clock) -> None:
     allowance = Allowance(60, clock)
 
-    allowance.spend(180)
+    allowance.charge(180)
     clock.wait(120)
     with pytest.raises(RateLimited) as refusal:
-        allowance.spend(1)
+        allowance.charge(1)
     assert refusal.value.seconds == 1
     clock.wait(1)
     with pytest.raises(RateLimited) as refusal:
-        allowance.spend(1000)
+        allowance.charge(1000)
     assert refusal.value.seconds == 59
     clock.wait(59)
-    allowance.spend(1000)
+    allowance.charge(1000)
 
 
 @pytest.mark.parametrize("hours", [-1, 1])

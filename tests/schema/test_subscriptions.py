@@ -308,14 +308,14 @@ def test_several_who_listen_hear_the_same(gateway: Gateway, url: str) -> None:
 
 
 def test_nothing_is_followed_while_nobody_listens(gateway: Gateway, url: str) -> None:
-    feed = gateway.client.app_state["feed"]
-    before = (feed.bells, feed.following)
+    notifier = gateway.client.app_state["notifier"]
+    before = (notifier.wakeups, notifier.follower)
 
     with listening(gateway.as_caregiver(1)) as listener:
         listener.ask(CHANGES)
         wait_until_somebody_listens(gateway)
-        meanwhile = feed.following
-    after = (feed.bells, feed.following)
+        meanwhile = notifier.follower
+    after = (notifier.wakeups, notifier.follower)
 
     assert before == after == ({}, None)
     assert meanwhile is not None

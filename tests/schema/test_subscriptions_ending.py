@@ -215,7 +215,7 @@ def look_now(gateway: Gateway, db: Interrupted) -> None:
     wait_until_somebody_listens(gateway)
     db.is_armed = True
     assert gateway.client.portal is not None
-    gateway.client.portal.call(gateway.client.app_state["feed"].ring, None)
+    gateway.client.portal.call(gateway.client.app_state["notifier"].notify, None)
 
 
 def test_an_event_that_arrives_during_a_look_is_delivered_at_once(
@@ -224,14 +224,14 @@ def test_an_event_that_arrives_during_a_look_is_delivered_at_once(
     monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 3600)
 
     with a_gateway(settings) as gateway:
-        bells = gateway.client.app_state["feed"].bells
+        wakeups = gateway.client.app_state["notifier"].wakeups
 
         async def an_event_arrives() -> None:
-            [bell] = (bell for each in bells.values() for bell in each)
-            await asyncio.wait_for(bell.wait(), PATIENCE)  # it rings when the process begins to follow
-            bell.clear()
+            [wakeup] = (wakeup for each in wakeups.values() for wakeup in each)
+            await asyncio.wait_for(wakeup.wait(), PATIENCE)  # it rings when the process begins to follow
+            wakeup.clear()
             await asyncio.to_thread(happened, settings.database, "EXTENDED", number=2)
-            await asyncio.wait_for(bell.wait(), PATIENCE)
+            await asyncio.wait_for(wakeup.wait(), PATIENCE)
 
         db = interrupt(gateway, lambda result: isinstance(result, tuple) and not result[0], an_event_arrives)
         db.is_armed = True
@@ -272,15 +272,15 @@ ONE_MORE = {
 def test_who_listens_too_often_is_refused_and_hears_the_others(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.events.notifications, "MOST_LISTENING", 2)
+    monkeypatch.setattr(app.events.notifications, "MAX_LISTENERS", 2)
     gateway.given(a_world())
     caregiver = gateway.as_caregiver(1)
-    bells = gateway.client.app_state["feed"].bells
+    wakeups = gateway.client.app_state["notifier"].wakeups
 
     with listening(caregiver) as listener:
         listener.ask(CHANGES, "a")
         listener.ask(CHANGES, "b")
-        wait_for(lambda: [len(each) for each in bells.values()] == [2])
+        wait_for(lambda: [len(each) for each in wakeups.values()] == [2])
         listener.ask(CHANGES, "c")
         assert listener.hear() == {"id": "c", "type": "error", "payload": [ONE_MORE]}
         with streaming(caregiver, CHANGES) as stream:
@@ -291,6 +291,6 @@ def test_who_listens_too_often_is_refused_and_hears_the_others(
                 ("complete", None),
             ]
         listener.say(type="complete", id="a")
-        wait_for(lambda: [len(each) for each in bells.values()] == [1])
+        wait_for(lambda: [len(each) for each in wakeups.values()] == [1])
         with streaming(caregiver, CHANGES):
-            wait_for(lambda: [len(each) for each in bells.values()] == [2])
+            wait_for(lambda: [len(each) for each in wakeups.values()] == [2])

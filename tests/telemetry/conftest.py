@@ -65,7 +65,7 @@ def watched(settings: Settings) -> Iterator[Watched]:
     settings = settings.model_copy(
         update={"metrics_port": free_port(), "rate_limit": 1000, "token_limit": 50}
     )
-    counters.rounds.clear()  # of dispatchers elsewhere in this process
+    counters.last_runs.clear()  # of dispatchers elsewhere in this process
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Watched(client, settings)
         gateway.given(a_world())

@@ -42,7 +42,7 @@ def test_every_query_asks_for_what_is_told(watched: Watched) -> None:
     counters.limits["tokens"] += 1
     counters.operations["Some"].add(1)
     counters.operation_faults["Some"] += 1
-    counters.came_round("outbox")
+    counters.finished_run("outbox")
     try:
         told = numbers_in(watched.metrics()[1])
     finally:

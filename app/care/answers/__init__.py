@@ -1,1 +1,1 @@
-"""Answers: drafts, submissions, and what is said of them."""
+"""Answers: drafts, submissions and feedback."""

@@ -1,10 +1,14 @@
-"""What a caregiver says of a submission: one feedback per answer set, which may be mended."""
+"""Feedback of a caregiver on a submission: one per answer set, and it can be edited."""
 
 from dataclasses import dataclass
 
 from app.care.answers.reading import is_joined
-from app.care.assignments.locking import holding, refuse_unless_complete, refuse_unless_running
-from app.care.assignments.pending import telling
+from app.care.assignments.locking import (
+    emitting_event,
+    locking_assignment,
+    refuse_unless_complete,
+    refuse_unless_running,
+)
 from app.care.bounds import LONGEST_TEXT, check_text
 from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable, WrongState
@@ -27,7 +31,7 @@ LARGEST_SCORE = 1_000_000
 
 @dataclass(frozen=True)
 class FeedbackInput:
-    """What is said; without a score, that of the book stays."""
+    """Without `score`, the submission keeps the score that its answers have."""
 
     answer_set_id: int | None
     text: str
@@ -35,17 +39,17 @@ class FeedbackInput:
 
 
 @dataclass(frozen=True)
-class Given:
+class SavedFeedback:
     feedback_id: int
     assignment_id: int
 
 
-async def give_feedback(ctx: Context, opinion: FeedbackInput) -> Given:
+async def give_feedback(ctx: Context, feedback: FeedbackInput) -> SavedFeedback:
     access = ctx.access_as(Role.CAREGIVER)
-    check_text("text", opinion.text, LONGEST_TEXT)
-    if opinion.score is not None and not 0 <= opinion.score <= LARGEST_SCORE:
+    check_text("text", feedback.text, LONGEST_TEXT)
+    if feedback.score is not None and not 0 <= feedback.score <= LARGEST_SCORE:
         raise Unreadable("score", f"must lie between 0 and {LARGEST_SCORE}")
-    return Given(*(await ctx.write("giveFeedback", giving(access, opinion))))
+    return SavedFeedback(*(await ctx.write("giveFeedback", giving_feedback(access, feedback))))
 
 
 async def get_my_feedbacks(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
@@ -54,35 +58,35 @@ async def get_my_feedbacks(ctx: Context, ids: list[int], wanted: Selection) -> l
     return await ctx.read("feedback", access, get_rows(Feedback, access, ids, wanted, where))
 
 
-def giving(access: AccessScope, opinion: FeedbackInput) -> Operation[list[int]]:
+def giving_feedback(access: AccessScope, feedback: FeedbackInput) -> Operation[list[int]]:
     """Returns the ids of the feedback and of the assignment."""
-    values: Values = {"caregiver": access.caregiver, "answer_set": opinion.answer_set_id}
+    values: Values = {"caregiver": access.caregiver, "answer_set": feedback.answer_set_id}
     found = yield FIND_SET, values
     if not found:
         raise NotFound("answer set", "answerSetId")
     assignment_id, attempt, own_score = found[0]
-    held = yield from holding(access, assignment_id, "answer set", "answerSetId")
-    refuse_unless_running(held, "answerSetId")
-    refuse_unless_complete(held, "answerSetId")
-    if attempt != held.attempt:
+    locked = yield from locking_assignment(access, assignment_id, "answer set", "answerSetId")
+    refuse_unless_running(locked, "answerSetId")
+    refuse_unless_complete(locked, "answerSetId")
+    if attempt != locked.attempt:
         raise WrongState("the answers are those of an earlier attempt", "answerSetId")
-    score = opinion.score if opinion.score is not None else own_score
+    score = feedback.score if feedback.score is not None else own_score
     values = {
-        **held.values,
-        "answer_set": opinion.answer_set_id,
-        "text": opinion.text,
-        "given_score": opinion.score,
+        **locked.values,
+        "answer_set": feedback.answer_set_id,
+        "text": feedback.text,
+        "given_score": feedback.score,
         "score": score,
     }
-    there = yield FIND_FEEDBACK, values
-    if there and tuple(there[0][1:]) == (opinion.text, opinion.score):
-        return [there[0][0], assignment_id]
-    if there:
-        feedback_id: int = there[0][0]
+    existing = yield FIND_FEEDBACK, values
+    if existing and tuple(existing[0][1:]) == (feedback.text, feedback.score):
+        return [existing[0][0], assignment_id]
+    if existing:
+        feedback_id: int = existing[0][0]
         yield CHANGE_FEEDBACK, values
     else:
         feedback_id = (yield ADD_FEEDBACK, values)[0][0]
     yield SCORE_SET, values
     yield NOTE_FEEDBACK, {**values, "score": score or 0}
     yield RECOUNT, values
-    return [feedback_id, (yield from telling(held, EventKind.FEEDBACK_GIVEN, Actor.CAREGIVER))]
+    return [feedback_id, (yield from emitting_event(locked, EventKind.FEEDBACK_GIVEN, Actor.CAREGIVER))]

@@ -1,4 +1,4 @@
-"""What a book asks: which answers fit its questions, and what they score."""
+"""The questions of a book: validating answers to them, and scoring."""
 
 import re
 from collections.abc import Sequence
@@ -31,8 +31,8 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Said:
-    """The answer that somebody gives to a question; an id that can name nothing is None."""
+class GivenAnswer:
+    """An answer to one question. The id is None if it is not a valid id."""
 
     question_id: int | None
     answer: str
@@ -56,40 +56,42 @@ def finding_questions(values: Values) -> Operation[list[Question]]:
     ]
 
 
-# --- which answers fit ----------------------------------------------------------------------------
+# --- validation -----------------------------------------------------------------------------------
 
 
-def check_many(said: Sequence[Said]) -> None:
-    if len(said) > MOST_ANSWERS:
+def check_count(answers: Sequence[GivenAnswer]) -> None:
+    if len(answers) > MOST_ANSWERS:
         raise Unreadable("answers", f"may hold at most {MOST_ANSWERS} answers")
 
 
-def by_question(questions: list[Question], said: Sequence[Said]) -> dict[int, str]:
-    """What is said to each question, in the order of the book."""
-    given, wrong = sorted_out(questions, said)
+def match_answers(questions: list[Question], answers: Sequence[GivenAnswer]) -> dict[int, str]:
+    """Returns the answers by question id, in the order of the book. Raises WrongAnswers."""
+    given, wrong = match_valid_answers(questions, answers)
     if wrong:
         raise WrongAnswers(wrong, "answers")
     return given
 
 
-def sorted_out(questions: list[Question], said: Sequence[Said]) -> tuple[dict[int, str], list[WrongAnswer]]:
-    """The same, beside what is said to no question, twice, or cannot be kept."""
+def match_valid_answers(
+    questions: list[Question], answers: Sequence[GivenAnswer]
+) -> tuple[dict[int, str], list[WrongAnswer]]:
+    """Returns the valid answers, and what is wrong with each of the others."""
     known = {question.id for question in questions}
     given: dict[int, str] = {}
     wrong: list[WrongAnswer] = []
-    for one in said:
+    for one in answers:
         if one.question_id is None or one.question_id not in known:
             wrong.append(WrongAnswer(NotFound.code, one.question_id, "the book has no such question"))
         elif one.question_id in given:
             wrong.append(WrongAnswer(Unreadable.code, one.question_id, "the question is answered twice"))
-        elif reason := unstorable(one.answer):
+        elif reason := storage_problem(one.answer):
             wrong.append(WrongAnswer(Unreadable.code, one.question_id, reason))
         else:
             given[one.question_id] = one.answer
     return {question.id: given[question.id] for question in questions if question.id in given}, wrong
 
 
-def unstorable(answer: str) -> str | None:
+def storage_problem(answer: str) -> str | None:
     if len(answer) > LONGEST_TEXT:
         return f"an answer may have at most {LONGEST_TEXT} characters"
     return "the answer holds a character that cannot be stored" if "\0" in answer else None
@@ -98,7 +100,7 @@ def unstorable(answer: str) -> str | None:
 def check_fit(
     questions: list[Question], given: dict[int, str], known_wrong: Sequence[WrongAnswer] = ()
 ) -> None:
-    """Every question that is answered wrongly, or not although it must be, so that a form hears of all."""
+    """Raises one WrongAnswers with every invalid answer and every required question without an answer."""
     wrong = list(known_wrong)
     named = {one.question_id for one in wrong}
     for question in questions:
@@ -109,22 +111,22 @@ def check_fit(
             if question.is_required:
                 message = f"question {question.position} must be answered"
                 wrong.append(WrongAnswer(Incomplete.code, question.id, message))
-        elif reason := misfit(question, answer):
+        elif reason := mismatch(question, answer):
             message = f"the answer to question {question.position} must be {reason}"
             wrong.append(WrongAnswer(Unreadable.code, question.id, message))
     if wrong:
         raise WrongAnswers(wrong, "answers")
 
 
-def misfit(question: Question, answer: str) -> str | None:
-    """What the answer should have been; None when it is."""
+def mismatch(question: Question, answer: str) -> str | None:
+    """Returns what the answer must be, or None if it is valid."""
     match question.kind:
         case QuestionKind.TEXT:
             return None
         case QuestionKind.YES_NO:
             return None if answer in YES_NO else "true or false"
         case QuestionKind.NUMBER:
-            return misfit_of_number(question, answer)
+            return number_mismatch(question, answer)
         case QuestionKind.SINGLE_CHOICE | QuestionKind.SCALE:
             return None if answer in question.options else "one of its options"
         case QuestionKind.MULTIPLE_CHOICE:
@@ -133,7 +135,7 @@ def misfit(question: Question, answer: str) -> str | None:
             return None if is_fit else "some of its options, each once, one per line"
 
 
-def misfit_of_number(question: Question, answer: str) -> str | None:
+def number_mismatch(question: Question, answer: str) -> str | None:
     if NUMBER.fullmatch(answer) is None:
         return "a number such as 7 or 7.5"
     number = float(answer)
@@ -148,11 +150,11 @@ def choices(answer: str) -> list[str]:
     return answer.split("\n")
 
 
-# --- what they score ------------------------------------------------------------------------------
+# --- scores ---------------------------------------------------------------------------------------
 
 
 def score_of(questions: list[Question], given: dict[int, str]) -> int | None:
-    """The sum of the weights of what was chosen; None where nothing has weights."""
+    """The sum of the weights of the chosen options. None if no question has weights."""
     if not any(question.weights for question in questions):
         return None
     return sum(weight_of(question, given.get(question.id, "")) for question in questions)

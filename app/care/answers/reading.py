@@ -1,4 +1,4 @@
-"""Answer sets: what a client submitted, for both; what a client drafts, for the client alone."""
+"""Reading answer sets: both parties read submissions, and only the client reads drafts."""
 
 from sqlalchemy import ColumnElement, FromClause, or_
 
@@ -14,7 +14,7 @@ def may_be_read(answer_set: FromClause) -> ColumnElement[bool]:
 
 
 def is_joined(assignment: FromClause) -> ColumnElement[bool]:
-    """A withdrawn one is not; it says nothing of itself, so no condition on it may be met by silence."""
+    """False for a withdrawn assignment, whose columns are null in the join."""
     return assignment.c.id.is_not(None)
 
 

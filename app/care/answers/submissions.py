@@ -1,14 +1,14 @@
-"""Submissions: what came in, newest first."""
+"""Listing submissions, newest first."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from app.care.answers.reading import is_joined
-from app.care.assignments.reading import is_of_client, is_submitted_since
 from app.care.context import Context
 from app.db.reader.entities import is_final
 from app.db.reader.reads import Page, list_rows
 from app.db.reader.selection import PageRequest, Selection, Where
+from app.db.statements.conditions import is_of_client, is_submitted_since
 from app.db.tables import AnswerSet
 
 
@@ -19,15 +19,15 @@ class SubmissionFilter:
 
 
 async def list_my_submissions(
-    ctx: Context, asked: SubmissionFilter, window: PageRequest, wanted: Selection
+    ctx: Context, filter: SubmissionFilter, window: PageRequest, wanted: Selection
 ) -> Page:
-    """Of every attempt: one that was reopened since came in all the same."""
+    """Lists submissions of every attempt, also of assignments that were reopened since."""
     where = [Where(is_final), Where(is_joined, via="assignment")]
-    if asked.since is not None:
+    if filter.since is not None:
         where.append(Where(is_submitted_since))
-    if asked.client_id is not None:
+    if filter.client_id is not None:
         where.append(Where(is_of_client, narrows=True))
-    values = {"since": asked.since, "of_client": asked.client_id}
+    values = {"since": filter.since, "of_client": filter.client_id}
     window = replace(window, where=tuple(where), values=values)
     access = ctx.access()
     return await ctx.read("submissions", access, list_rows(AnswerSet, access, window, wanted))

@@ -1,1 +1,1 @@
-"""Assignments: the viewer's own, homework that is assigned, and what is done to it while it is pending."""
+"""Assignments: reading them, assigning homework, and changing pending homework."""

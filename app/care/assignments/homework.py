@@ -1,4 +1,4 @@
-"""Homework: what a caregiver asks to assign, and assigning it."""
+"""Assigning homework."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ MOST_REMINDERS = 50
 
 @dataclass(frozen=True)
 class Homework:
-    """What a caregiver asks to assign. An id that can name nothing is None."""
+    """Input for assigning books. An id is None if it is not a valid id."""
 
     session_id: int | None
     book_ids: tuple[int | None, ...]
@@ -41,23 +41,25 @@ class Homework:
 
 
 async def assign_homework(ctx: Context, homework: Homework, wanted: Selection | None) -> list[Row]:
-    """One assignment per book, all or none; the new assignments as far as `wanted` asks for them.
+    """Adds one assignment per book, all or none, and returns the new assignments.
 
-    They are read when the change is done: how much a caller selects must not decide how long writers wait.
+    They are read after the transaction, so that a large selection does not make other writers wait.
     """
     access = ctx.access_as(Role.CAREGIVER)
     check_homework(homework)
     added = await ctx.write("assignHomework", assigning(access, homework, ctx.repeats_within))
     if wanted is None:
         return []
-    is_new = ctx.once is None and ctx.repeats_within is None  # or some may be gone again
+    is_new = (
+        ctx.idempotent_request is None and ctx.repeats_within is None
+    )  # else some may have been withdrawn since
     if is_new and wanted.is_only_ids:
         return rows_of_ids(Assignment, access, added, wanted)
     return await get_my_assignments(ctx, added, wanted)
 
 
 def check_homework(homework: Homework, within: str = "") -> None:
-    """`within` is where the input holds the homework, if not by itself."""
+    """`within` prefixes the names of members that errors name."""
     if not homework.book_ids:
         raise Incomplete(f"{within}bookIds")
     if len(homework.book_ids) > MOST_BOOKS:
@@ -83,8 +85,8 @@ def check_reminders(
 def assigning(
     access: AccessScope, homework: Homework, repeats_within: timedelta | None = None
 ) -> Operation[list[int]]:
-    """The whole change in one transaction: rows, reminders, counters and the event. Returns the new ids; for
-    a repetition within so long those of the first time, and nothing is written."""
+    """Adds rows, reminders, counters and the event in one transaction. Returns the new ids. A repetition
+    within `repeats_within` writes nothing and returns the ids of the first request."""
     values = values_of(homework)
     values |= {"caregiver": access.caregiver, "session": homework.session_id, "now": access.now}
     found = yield LOCK_SESSION, values
@@ -102,8 +104,8 @@ def assigning(
 
 
 def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str = "") -> Operation[None]:
-    """Refuses books that are not among `found`, each with its id and whether it was ever assigned. From now
-    on the books do not change."""
+    """Rejects books that are not in `found`, rows of book id and whether it was ever assigned. Assigned books
+    no longer change."""
     if len(found) < len(values["books"]):
         raise NotFound("book", f"{within}bookIds")
     if not all([is_assigned for _, is_assigned in found]):
@@ -111,7 +113,7 @@ def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str =
 
 
 def values_of(homework: Homework) -> Values:
-    """What is named twice is assigned once."""
+    """Removes duplicate books and moments."""
     return {
         "books": list(dict.fromkeys(homework.book_ids)),
         "start": homework.start_date,
@@ -121,7 +123,7 @@ def values_of(homework: Homework) -> Values:
 
 
 def adding_homework(values: Values) -> Operation[list[int]]:
-    """Assignments in a session that takes them, of books that are there. Returns the new ids."""
+    """Adds assignments to a running session, of existing books. Returns the new ids."""
     added = sorted(row[0] for row in (yield ADD_ASSIGNMENTS, values))
     values = {**values, "assignments": added, "added": len(added), "latest": added[-1]}
     if values["moments"]:

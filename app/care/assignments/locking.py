@@ -1,23 +1,22 @@
-"""The assignment that a change is about: held, with its session, until the transaction ends."""
+"""Locks the assignment of a change, with its session, until the transaction ends."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.care.errors import NotFound, NotRunning, WrongState
+from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.care.sessions.reading import time_state
 from app.db.reader.entities import as_moment, known_moment
 from app.db.reader.reads import seen_from
 from app.db.reader.selection import AccessScope
 from app.db.sql import Operation, Values
 from app.db.statements.assignments import LOCK_ASSIGNMENT
-from app.db.tables import AssignmentStatus, TimeState
-
-CLOSED = "the session is closed"
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
+from app.db.tables import Actor, AssignmentStatus, EventKind, TimeState
 
 
 @dataclass(frozen=True)
 class LockedAssignment:
-    values: Values  # what the statements about it compare with
+    values: Values  # parameters of the statements about it
     now: datetime
     book_id: int
     start_date: datetime
@@ -27,10 +26,10 @@ class LockedAssignment:
     session_state: TimeState
 
 
-def holding(
+def locking_assignment(
     access: AccessScope, assignment_id: int | None, what: str = "assignment", member: str = "assignmentId"
 ) -> Operation[LockedAssignment]:
-    """Not there and not the viewer's are the same."""
+    """Raises the same NotFound for a missing and for a foreign assignment."""
     values = {**(yield from seen_from(access)), "assignment": assignment_id}
     found = yield LOCK_ASSIGNMENT[access.role], values
     if not found:
@@ -49,22 +48,29 @@ def holding(
     )
 
 
-def refuse_closed(held: LockedAssignment, member: str = "assignmentId") -> None:
-    if held.session_state is TimeState.COMPLETED:
+def refuse_closed(locked: LockedAssignment, member: str = "assignmentId") -> None:
+    if locked.session_state is TimeState.COMPLETED:
         raise NotRunning(member, message=CLOSED)
 
 
-def refuse_unless_running(held: LockedAssignment, member: str = "assignmentId") -> None:
-    refuse_closed(held, member)
-    if held.session_state is not TimeState.RUNNING:
+def refuse_unless_running(locked: LockedAssignment, member: str = "assignmentId") -> None:
+    refuse_closed(locked, member)
+    if locked.session_state is not TimeState.RUNNING:
         raise NotRunning(member)
 
 
-def refuse_unless_pending(held: LockedAssignment) -> None:
-    if held.status is not AssignmentStatus.PENDING:
+def refuse_unless_pending(locked: LockedAssignment) -> None:
+    if locked.status is not AssignmentStatus.PENDING:
         raise WrongState("the assignment is submitted", "assignmentId")
 
 
-def refuse_unless_complete(held: LockedAssignment, member: str = "assignmentId") -> None:
-    if held.status is not AssignmentStatus.COMPLETE:
+def refuse_unless_complete(locked: LockedAssignment, member: str = "assignmentId") -> None:
+    if locked.status is not AssignmentStatus.COMPLETE:
         raise WrongState("the assignment is not submitted", member)
+
+
+def emitting_event(locked: LockedAssignment, event: EventKind, actor: Actor) -> Operation[int]:
+    """Writes an event of the assignment. Returns the id of the assignment."""
+    yield INSERT_ASSIGNMENT_EVENTS, {**locked.values, "event": event, "actor": actor}
+    changed: int = locked.values["assignment"]
+    return changed

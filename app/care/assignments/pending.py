@@ -1,14 +1,20 @@
-"""Pending homework: extending, withdrawing and reminding of it."""
+"""Pending homework: extending and withdrawing it, and setting its reminders."""
 
 from datetime import datetime
 
 from app.care.assignments.homework import check_reminders
-from app.care.assignments.locking import LockedAssignment, holding, refuse_closed, refuse_unless_pending
+from app.care.assignments.locking import (
+    LockedAssignment,
+    emitting_event,
+    locking_assignment,
+    refuse_closed,
+    refuse_unless_pending,
+)
 from app.care.assignments.reading import get_my_assignments
 from app.care.bounds import check_moment
 from app.care.context import Context, Role
 from app.care.errors import Unreadable
-from app.care.sessions.opening import changed_session
+from app.care.sessions.reading import changed_session
 from app.db.reader.entities import known_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
@@ -20,7 +26,6 @@ from app.db.statements.assignments import (
     SKIP_REMINDERS,
     WITHDRAW,
 )
-from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.statements.homework import ADD_REMINDERS
 from app.db.statements.sessions import RECOUNT
 from app.db.tables import Actor, EventKind, ReminderState
@@ -38,7 +43,7 @@ async def extend_assignment(
 async def withdraw_assignment(
     ctx: Context, assignment_id: int | None, wanted: Selection | None
 ) -> Row | None:
-    """Returns the session, which counts it no more."""
+    """Returns the session, whose counters no longer include the assignment."""
     access = ctx.access_as(Role.CAREGIVER)
     withdrawn = await ctx.write("withdrawAssignment", withdrawing(access, assignment_id))
     return await changed_session(ctx, withdrawn, wanted)
@@ -47,74 +52,72 @@ async def withdraw_assignment(
 async def set_reminders(
     ctx: Context, assignment_id: int | None, moments: tuple[datetime, ...], wanted: Selection | None
 ) -> Row | None:
-    """These instead of what was still to come."""
+    """Replaces the reminders that are not due yet."""
     access = ctx.access_as(Role.CAREGIVER)
     changed = await ctx.write("setReminders", setting_reminders(access, assignment_id, moments))
     return await changed_assignment(ctx, changed, wanted)
 
 
 async def changed_assignment(ctx: Context, assignment_id: int, wanted: Selection | None) -> Row | None:
-    """As it is when it is read: None where it was withdrawn as soon as it was changed."""
+    """Reads the assignment after its change. Returns None if another change withdrew it meanwhile."""
     if wanted is None:
         return None
     rows = await get_my_assignments(ctx, [assignment_id], wanted)
     return rows[0] if rows else None
 
 
-def holding_pending(access: AccessScope, assignment_id: int | None) -> Operation[LockedAssignment]:
-    held = yield from holding(access, assignment_id)
-    refuse_closed(held)
-    refuse_unless_pending(held)
-    return held
-
-
-def telling(held: LockedAssignment, event: EventKind, actor: Actor) -> Operation[int]:
-    """Returns the id of the assignment that it tells of."""
-    yield INSERT_ASSIGNMENT_EVENTS, {**held.values, "event": event, "actor": actor}
-    changed: int = held.values["assignment"]
-    return changed
+def locking_pending(access: AccessScope, assignment_id: int | None) -> Operation[LockedAssignment]:
+    locked = yield from locking_assignment(access, assignment_id)
+    refuse_closed(locked)
+    refuse_unless_pending(locked)
+    return locked
 
 
 def extending(access: AccessScope, assignment_id: int | None, end_date: datetime) -> Operation[int]:
-    held = yield from holding_pending(access, assignment_id)
-    if end_date < (held.end_date or held.start_date):
+    locked = yield from locking_pending(access, assignment_id)
+    if end_date < (locked.end_date or locked.start_date):
         raise Unreadable("endDate", "is before the end there is")
-    if end_date == held.end_date:
-        return int(held.values["assignment"])
-    yield EXTEND, {**held.values, "end": end_date}
-    return (yield from telling(held, EventKind.EXTENDED, Actor.CAREGIVER))
+    if end_date == locked.end_date:
+        return int(locked.values["assignment"])
+    yield EXTEND, {**locked.values, "end": end_date}
+    return (yield from emitting_event(locked, EventKind.EXTENDED, Actor.CAREGIVER))
 
 
 def withdrawing(access: AccessScope, assignment_id: int | None) -> Operation[int]:
-    held = yield from holding_pending(access, assignment_id)
-    yield WITHDRAW, held.values
-    yield SKIP_REMINDERS, held.values
-    yield RECOUNT, held.values
-    yield from telling(held, EventKind.WITHDRAWN, Actor.CAREGIVER)
-    return int(held.values["session"])
+    locked = yield from locking_pending(access, assignment_id)
+    yield WITHDRAW, locked.values
+    yield SKIP_REMINDERS, locked.values
+    yield RECOUNT, locked.values
+    yield from emitting_event(locked, EventKind.WITHDRAWN, Actor.CAREGIVER)
+    return int(locked.values["session"])
 
 
 def setting_reminders(
     access: AccessScope, assignment_id: int | None, moments: tuple[datetime, ...]
 ) -> Operation[int]:
-    """What was sent or has passed stays, and is not planned a second time. So does what is said again: it may
-    be due this very moment. What was skipped before its time, as submitting does, is planned anew."""
-    held = yield from holding_pending(access, assignment_id)
-    check_reminders(moments, held.start_date, held.end_date)
-    there = [
-        (number, known_moment(moment), state) for number, moment, state in (yield FIND_REMINDERS, held.values)
+    """Keeps reminders that were sent or whose moment has passed, and does not plan those moments again. Keeps
+    scheduled reminders that are given again, since one may be due just now. Plans skipped future moments
+    again,
+    because submitting skips them."""
+    locked = yield from locking_pending(access, assignment_id)
+    check_reminders(moments, locked.start_date, locked.end_date)
+    existing = [
+        (number, known_moment(moment), state)
+        for number, moment, state in (yield FIND_REMINDERS, locked.values)
     ]
     dropped = [
         number
-        for number, moment, state in there
+        for number, moment, state in existing
         if state == ReminderState.SCHEDULED and moment not in moments
     ]
-    planned = {moment for _, moment, state in there if state != ReminderState.SKIPPED or moment < held.now}
+    planned = {
+        moment for _, moment, state in existing if state != ReminderState.SKIPPED or moment < locked.now
+    }
     new = [moment for moment in dict.fromkeys(moments) if moment not in planned]
     if not dropped and not new:
-        return int(held.values["assignment"])
+        return int(locked.values["assignment"])
     if dropped:
-        yield DROP_SCHEDULED_REMINDERS, {**held.values, "reminders": dropped}
+        yield DROP_SCHEDULED_REMINDERS, {**locked.values, "reminders": dropped}
     if new:
-        yield ADD_REMINDERS, {**held.values, "moments": new}
-    return (yield from telling(held, EventKind.REMINDERS_SET, Actor.CAREGIVER))
+        yield ADD_REMINDERS, {**locked.values, "moments": new}
+    return (yield from emitting_event(locked, EventKind.REMINDERS_SET, Actor.CAREGIVER))

@@ -1,17 +1,26 @@
-"""Assignments: the viewer's own, and how late they are."""
+"""Reading the viewer's assignments, and how late they are."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, FromClause, and_, literal_column
+from sqlalchemy import ColumnElement, FromClause, and_
 
 from app.care.context import Context
 from app.care.sessions.reading import IN_TIME_STATE, NOW, Moments, is_running
 from app.db.reader.entities import due_of, is_due
 from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows
 from app.db.reader.selection import Order, PageRequest, Selection, Where
-from app.db.sql import id_parameter, moment_parameter, text_parameter
+from app.db.statements.conditions import (
+    all_of_session,
+    completed_of_session,
+    has_status,
+    is_in_session,
+    is_of_client,
+    is_session,
+    is_submitted_since,
+    pending_of_session,
+)
 from app.db.tables import Assignment, AssignmentStatus, Session, TimeState
 
 # --- how late -------------------------------------------------------------------------------------
@@ -30,12 +39,12 @@ class Lateness:
 
 
 def is_past(end_date: Moments | None, moment: Moments) -> bool:
-    """At its end an assignment is still on time."""
+    """At its end date an assignment is still on time."""
     return end_date is not None and end_date < moment
 
 
 def lateness(end_date: datetime | None, submit_date: datetime | None, now: datetime) -> Lateness:
-    """LATE: submitted after the end. OVERDUE: the end has passed and nothing is submitted."""
+    """LATE: submitted after the end date. OVERDUE: not submitted, and the end date has passed."""
     measured = submit_date or now
     if end_date is None or not is_past(end_date, measured):
         return Lateness(LatenessState.ON_TIME, 0)
@@ -44,19 +53,19 @@ def lateness(end_date: datetime | None, submit_date: datetime | None, now: datet
 
 
 def is_overdue(status: str, end_date: Moments | None, now: Moments, state_of_session: TimeState) -> bool:
-    """What a caregiver can still wait for: a session that is not running takes no answers any more."""
+    """Only in a running session, since no other session accepts answers."""
     is_pending = status == AssignmentStatus.PENDING
     return is_pending and is_past(end_date, now) and state_of_session is TimeState.RUNNING
 
 
-# The same rule for the database; a test walks both. It is never null, so that its opposite is right too.
+# The same rule in SQL; a test compares both. It is never null, so that its negation is correct too.
 def is_among_overdue(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
     has_ended = and_(assignment.c.end_date.is_not(None), assignment.c.end_date < NOW)
     return and_(has_ended, assignment.c.status == AssignmentStatus.PENDING.value, is_running(session))
 
 
 def is_first_among_due(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
-    """The same in the form in which the indexes by due date find it: pending is part of being due."""
+    """The same rule in a form that can use the indexes by due date: only pending assignments are due."""
     return and_(due_of(assignment) < NOW, is_running(session))
 
 
@@ -64,7 +73,7 @@ def is_not_among_overdue(assignment: FromClause, session: FromClause) -> ColumnE
     return ~is_among_overdue(assignment, session)
 
 
-# --- the viewer's own -----------------------------------------------------------------------------
+# --- lists ----------------------------------------------------------------------------------------
 
 
 class AssignmentOrder(StrEnum):
@@ -73,7 +82,9 @@ class AssignmentOrder(StrEnum):
 
 
 DUE_SOONEST = Order(AssignmentOrder.DUE_SOONEST, "due")
-ORDERS: dict[str | None, Order] = {AssignmentOrder.DUE_SOONEST: DUE_SOONEST}  # the others are newest first
+ORDERS: dict[str | None, Order] = {
+    AssignmentOrder.DUE_SOONEST: DUE_SOONEST
+}  # every other order is newest first
 
 
 @dataclass(frozen=True)
@@ -86,45 +97,8 @@ class AssignmentFilter:
     submitted_since: datetime | None = None
 
 
-def has_status(assignment: FromClause) -> ColumnElement[bool]:
-    return assignment.c.status == text_parameter("status")
-
-
-def is_in_session(assignment: FromClause) -> ColumnElement[bool]:
-    return assignment.c.session_id == id_parameter("in_session")
-
-
-def is_of_client(row: FromClause) -> ColumnElement[bool]:
-    return row.c.client_id == id_parameter("of_client")
-
-
-def is_of_book(assignment: FromClause) -> ColumnElement[bool]:
-    # Plus nothing: they are found by their session or client, not among all assignments of a popular book.
-    return assignment.c.book_id + literal_column("0") == id_parameter("of_book")
-
-
-def is_submitted_since(row: FromClause) -> ColumnElement[bool]:
-    return row.c.submit_date >= moment_parameter("since")
-
-
-def is_session(session: FromClause) -> ColumnElement[bool]:
-    return session.c.id == id_parameter("in_session")
-
-
-def all_of_session(session: FromClause) -> ColumnElement[int]:
-    return session.c.assignment_count
-
-
-def completed_of_session(session: FromClause) -> ColumnElement[int]:
-    return session.c.completed_assignment_count
-
-
-def pending_of_session(session: FromClause) -> ColumnElement[int]:
-    return session.c.assignment_count - session.c.completed_assignment_count
-
-
 def of_status(status: AssignmentStatus | None) -> tuple[tuple[Where, ...], dict[str, object]]:
-    """The condition of a session's own list of assignments, and what it compares with."""
+    """The condition of the assignments of one session, and its parameters."""
     return ((Where(has_status),), {"status": status.value}) if status is not None else ((), {})
 
 
@@ -136,41 +110,41 @@ COUNTS = {
 
 
 async def list_my_assignments(
-    ctx: Context, asked: AssignmentFilter, window: PageRequest, wanted: Selection
+    ctx: Context, filter: AssignmentFilter, window: PageRequest, wanted: Selection
 ) -> Page:
-    """An assignment's time state is that of its session. The total is the sum of what the sessions count,
-    where they keep count of what is asked."""
+    """An assignment has the time state of its session. The total is the sum of the sessions' counters, unless
+    a filter needs the assignments themselves."""
     of_rows: list[Where] = []
     of_sessions: list[Where] = []
-    if asked.time_state is not None:
-        of_rows.append(Where(IN_TIME_STATE[asked.time_state], via="session"))
-        of_sessions.append(Where(IN_TIME_STATE[asked.time_state]))
-    if asked.status is not None:
+    if filter.time_state is not None:
+        of_rows.append(Where(IN_TIME_STATE[filter.time_state], via="session"))
+        of_sessions.append(Where(IN_TIME_STATE[filter.time_state]))
+    if filter.status is not None:
         of_rows.append(Where(has_status))
     by_due_date = window.order is DUE_SOONEST
-    if by_due_date and asked.status is AssignmentStatus.PENDING:
-        of_rows.append(Where(is_due))  # or submitted ones would be walked as well
-    if asked.session_id is not None:
+    if by_due_date and filter.status is AssignmentStatus.PENDING:
+        of_rows.append(Where(is_due))  # else the index scan also reads submitted assignments
+    if filter.session_id is not None:
         of_rows.append(Where(is_in_session, narrows=True))
         of_sessions.append(Where(is_session, narrows=True))
-    if asked.client_id is not None:
-        is_in_one = asked.session_id is not None  # whose rows are found by the session, not by the client
+    if filter.client_id is not None:
+        is_in_one = filter.session_id is not None  # then the session index finds the rows
         of_rows.append(Where(is_of_client, "session") if is_in_one else Where(is_of_client, narrows=True))
         of_sessions.append(Where(is_of_client, narrows=True))
     values = {
-        "status": asked.status,
-        "in_session": asked.session_id,
-        "of_client": asked.client_id,
-        "since": asked.submitted_since,
+        "status": filter.status,
+        "in_session": filter.session_id,
+        "of_client": filter.client_id,
+        "since": filter.submitted_since,
     }
-    counted_by: CountedBy | None = CountedBy(Session, COUNTS[asked.status], tuple(of_sessions))
-    if asked.is_overdue is not None:
-        says = is_among_overdue if asked.is_overdue else is_not_among_overdue
-        if by_due_date and asked.is_overdue:
-            says = is_first_among_due
-        of_rows.append(Where(says, via="session", beside=True))
+    counted_by: CountedBy | None = CountedBy(Session, COUNTS[filter.status], tuple(of_sessions))
+    if filter.is_overdue is not None:
+        condition = is_among_overdue if filter.is_overdue else is_not_among_overdue
+        if by_due_date and filter.is_overdue:
+            condition = is_first_among_due
+        of_rows.append(Where(condition, via="session", beside=True))
         counted_by = None
-    if asked.submitted_since is not None:
+    if filter.submitted_since is not None:
         of_rows.append(Where(is_submitted_since))
         counted_by = None
     window = replace(window, where=tuple(of_rows), values=values)
@@ -180,6 +154,6 @@ async def list_my_assignments(
 
 
 async def get_my_assignments(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
-    """Those of the assignments that are the viewer's."""
+    """Returns those assignments of `ids` that the viewer may see."""
     access = ctx.access()
     return await ctx.read("assignment", access, get_rows(Assignment, access, ids, wanted))

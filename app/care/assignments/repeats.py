@@ -1,4 +1,4 @@
-"""Homework asked for again: HTTP stacks repeat a PUT on their own."""
+"""Recognizes a retry of assigning homework: HTTP stacks repeat a PUT on their own."""
 
 from collections import Counter, defaultdict
 from datetime import datetime
@@ -11,10 +11,10 @@ from app.db.tables import ReminderState
 
 
 def finding_repeated(values: Values, since: datetime) -> Operation[list[int] | None]:
-    """The assignments of the very same homework, assigned since then and untouched; None if there are none.
+    """Returns the assignments of the same homework that were assigned since then and not changed, or None.
 
-    What one request assigned shares its moment. All of it has to be the same: the half of an earlier request,
-    or what withdrawing left of it, is other homework.
+    The assignments of one request share their moment. All of them must match: half of an earlier request, or
+    the rest after a withdrawal, is other homework.
     """
     together: dict[Any, list[Any]] = defaultdict(list)
     for row in (yield FIND_LATELY_ASSIGNED, {**values, "since": since}):

@@ -23,7 +23,7 @@ DOCUMENTS: dict[DataFormat, type[JsonDocument] | type[CsvDocument]] = {
 
 
 async def get_own_data(ctx: Context, format: DataFormat) -> str:
-    client_id = await ctx.admit(Role.CLIENT, "ownData")
+    client_id = await ctx.require_role(Role.CLIENT, "ownData")
     parts: list[str] = []
     about = await ctx.db.read(exporting(client_id, format, parts.append))
     await ctx.record("ownData", about)

@@ -1,1 +1,1 @@
-"""Sessions: the viewer's own, and opening, changing and closing them."""
+"""Sessions: reading, changing and closing them."""

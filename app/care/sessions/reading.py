@@ -1,4 +1,4 @@
-"""Sessions: their time state, and the viewer's own."""
+"""Sessions: their time state, and reading the viewer's sessions."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -14,7 +14,7 @@ from app.db.sql import moment_parameter
 from app.db.tables import Session, TimeState
 
 NOW = moment_parameter("now")
-Moments = TypeVar("Moments", datetime, str)  # both as moments, or both as SQLite stores them
+Moments = TypeVar("Moments", datetime, str)  # moments, or texts as SQLite stores them
 
 
 def time_state(is_closed: bool, start_date: Moments, now: Moments) -> TimeState:
@@ -36,7 +36,7 @@ def is_running(session: FromClause) -> ColumnElement[bool]:
     return and_(session.c.is_closed == false(), session.c.start_date <= NOW)
 
 
-# The same rule for the database; a test walks both.
+# The same rule in SQL; tests/care/test_time_state.py compares both.
 IN_TIME_STATE = {
     TimeState.COMPLETED: is_completed,
     TimeState.FUTURE: is_future,
@@ -49,7 +49,7 @@ class SessionOrder(StrEnum):
     STARTS_SOONEST = "STARTS_SOONEST"
 
 
-# The others are newest first.
+# Every other order is newest first.
 ORDERS: dict[str | None, Order] = {
     SessionOrder.STARTS_SOONEST: Order(SessionOrder.STARTS_SOONEST, "start_date")
 }
@@ -64,6 +64,13 @@ async def list_my_sessions(
 
 
 async def get_my_sessions(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
-    """Those of the sessions that are the viewer's."""
+    """Returns those sessions of `ids` that the viewer may see."""
     access = ctx.access()
     return await ctx.read("session", access, get_rows(Session, access, ids, wanted))
+
+
+async def changed_session(ctx: Context, session_id: int, wanted: Selection | None) -> Row | None:
+    if wanted is None:
+        return None
+    rows = await get_my_sessions(ctx, [session_id], wanted)
+    return rows[0] if rows else None

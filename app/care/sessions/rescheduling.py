@@ -1,4 +1,4 @@
-"""Pending homework of a session that has not started: it moves with the start of the session."""
+"""Moves the pending homework of a session together with the start of the session."""
 
 from collections import defaultdict
 from datetime import datetime, timedelta
@@ -16,11 +16,9 @@ from app.db.tables import ReminderState
 
 
 def moving_homework(values: Values, by: timedelta) -> Operation[None]:
-    """The windows and the scheduled reminders of the session keep their distance from its start.
-
-    Homework that stayed where it was could begin before its session: it would remind the client of what they
-    cannot answer yet.
-    """
+    """Moves windows and scheduled reminders by the same time. Otherwise homework could begin before its
+    session,
+    and would remind the client of assignments that do not accept answers yet."""
     windows: dict[tuple[datetime, datetime | None], list[int]] = defaultdict(list)
     for number, start, end in (yield FIND_PENDING, values):
         windows[known_moment(start), as_moment(end)].append(number)

@@ -65,8 +65,8 @@ async def send_stream(
     context: SubscriptionContext,
 ) -> None:
     """Sends events until the subscription ends or the client disconnects."""
-    load: AdmissionControl = scope["state"]["load"]
-    load.lasts()
+    admission: AdmissionControl = scope["state"]["admission"]
+    admission.free_slot()
     scope["state"]["status"] = 0
     counters.streams["begun"] += 1
     await send_start(scope, send, context.request_id)
@@ -93,7 +93,7 @@ async def send_events(
         async for result in results:
             event = next_event(orjson.dumps(response_body(result, context.request_id)))
             await send({"type": "http.response.body", "body": event, "more_body": True})
-    if not context.feed.is_stopping:  # otherwise the client reconnects
+    if not context.notifier.is_stopping:  # otherwise the client reconnects
         await send({"type": "http.response.body", "body": COMPLETE, "more_body": True})
 
 

@@ -14,7 +14,7 @@ from graphql import (
 
 from app.care.context import Context
 from app.care.errors import Unreadable
-from app.care.idempotency import Once
+from app.care.idempotency import IdempotentRequest
 from app.engine.schema import PreparingSchema
 from app.http.idempotency import idempotency_for
 
@@ -56,7 +56,7 @@ def refuse_several(changes: set[str]) -> None:
 
 def idempotency_of_operation(
     ctx: Context, key: str, query: str, operation_name: str | None, variables: dict[str, Any] | None
-) -> Once:
+) -> IdempotentRequest:
     """Ignores the order of members and the difference between missing and empty variables."""
     request = [query, operation_name, variables or {}]
     try:

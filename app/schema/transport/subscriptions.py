@@ -18,12 +18,12 @@ from strawberry.types.graphql import OperationType
 from app.auth.authenticator import Authenticator, viewer_for
 from app.care.context import Context, Viewer, utc_now
 from app.care.errors import NotSignedIn
-from app.care.subscriptions import Place, Watch, look
+from app.care.subscriptions import EventFilter, EventPosition, read_events
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.event_log import LoggedEvent
 from app.db.sql import Operation
 from app.engine.schema import PreparingSchema
-from app.events.notifications import Feed
+from app.events.notifications import Notifier
 from app.http.messages import header
 from app.schema.transport.request_parsing import Posted
 from app.server.admission import AdmissionControl
@@ -48,11 +48,11 @@ class SubscriptionContext(Context):
     reauthenticate: Callable[[], Awaitable[Context]]  # a context with the current time
     account: Callable[[], Operation[Viewer]]  # raises if the account is disabled
     ends_at: float  # expiry of the token, by the event loop's clock
-    feed: Feed
+    notifier: Notifier
     cost: int = 0  # charged at the start and for every event
 
-    def spend(self, cost: int) -> None:
-        super().spend(cost)
+    def charge(self, cost: int) -> None:
+        super().charge(cost)
         self.cost = cost
 
 
@@ -61,8 +61,8 @@ class ContextFactory:
     """Creates contexts for one connection."""
 
     authenticator: Authenticator
-    feed: Feed
-    load: AdmissionControl
+    notifier: Notifier
+    admission: AdmissionControl
     authorization: str | None
     request_id: str
 
@@ -70,7 +70,11 @@ class ContextFactory:
     def from_scope(cls, scope: Scope, request_id: str) -> "ContextFactory":
         state = scope["state"]
         return cls(
-            state["authenticator"], state["feed"], state["load"], header(scope, b"authorization"), request_id
+            state["authenticator"],
+            state["notifier"],
+            state["admission"],
+            header(scope, b"authorization"),
+            request_id,
         )
 
     async def open(self) -> SubscriptionContext:
@@ -87,7 +91,7 @@ class ContextFactory:
             reauthenticate=partial(self.authenticator.open, self.authorization, self.request_id),
             account=partial(viewer_for, identity),
             ends_at=asyncio.get_running_loop().time() + end - utc_now().timestamp() - EARLY_SECONDS,
-            feed=self.feed,
+            notifier=self.notifier,
         )
 
 
@@ -123,8 +127,8 @@ async def results_of(
 
 async def deliver_events(
     ctx: SubscriptionContext,
-    watch: Watch,
-    position: Place,
+    event_filter: EventFilter,
+    position: EventPosition,
     load: Callable[[Context, LoggedEvent], Awaitable[Item]],
 ) -> AsyncGenerator[Item, None]:
     """Yields the events after `position` and charges each. The statement that reads events also checks the
@@ -132,18 +136,18 @@ async def deliver_events(
     loop = asyncio.get_running_loop()
     waiting: deque[LoggedEvent] = deque()
     is_charged = False  # the first waiting event, which is loaded again after a database failure
-    with ctx.feed.bell(ctx.signed_in()) as bell:
-        while not ctx.feed.is_stopping:
+    with ctx.notifier.listener(ctx.signed_in()) as wakeup:
+        while not ctx.notifier.is_stopping:
             if loop.time() >= ctx.ends_at:
                 raise NotSignedIn("the bearer token has expired")
-            bell.clear()
+            wakeup.clear()
             try:
                 context = await ctx.reauthenticate()
                 if not waiting:
-                    found, position = await look(context, watch, position, ctx.account())
+                    found, position = await read_events(context, event_filter, position, ctx.account())
                     waiting.extend(found)
                 if waiting and not is_charged:
-                    context.spend(ctx.cost)
+                    context.charge(ctx.cost)
                     is_charged = True
                 item = await load(context, waiting[0]) if waiting else None
             except DatabaseUnavailable as fault:  # retry from the same position
@@ -157,4 +161,4 @@ async def deliver_events(
                 continue
             with suppress(TimeoutError):
                 until = min(POLL_SECONDS, max(0, ctx.ends_at - loop.time()))
-                await asyncio.wait_for(bell.wait(), until)
+                await asyncio.wait_for(wakeup.wait(), until)

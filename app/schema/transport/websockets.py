@@ -42,7 +42,7 @@ from app.schema.errors import INTERNAL, rejection_body, response_body
 from app.schema.transport.request_parsing import Posted, is_named
 from app.schema.transport.subscriptions import ContextFactory, is_subscription, results_of
 from app.schema.transport.trusted_documents import DocumentRefused, Documents
-from app.server.answers import TOO_BUSY
+from app.server.refusals import TOO_BUSY
 
 logger = logging.getLogger("care.graphql")
 
@@ -150,21 +150,21 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
     async def run_operation(self, operation: Operation[Connection, None]) -> None:
         """Authenticates every operation separately."""
         posted = Posted(operation.query, operation.variables, operation.operation_name, None)
-        load = self.context.contexts.load
+        admission = self.context.contexts.admission
         try:
-            if not load.admit_operation():
+            if not admission.admit_operation():
                 await self.send_errors(operation, request_error(TOO_BUSY, OVERLOADED, self.request_id))
                 return
             if is_subscription(self.schema, posted):
-                load.lasts()
+                admission.free_slot()
             context = await self.context.contexts.open()
             async with aclosing(results_of(self.schema, posted, context)) as results:
                 async for result in results:
-                    load.lasts()  # sending may take long
+                    admission.free_slot()  # sending may take long
                     if refusal := refusal_of(result):
                         raise refusal
                     await self.send_result(operation, result)
-            if not context.feed.is_stopping:  # otherwise the server closes the connection
+            if not context.notifier.is_stopping:  # otherwise the server closes the connection
                 await operation.send_operation_message({"id": operation.id, "type": "complete"})
         except (NotSignedIn, NotAllowed) as refusal:
             await self.websocket.close(FORBIDDEN, refusal.message)

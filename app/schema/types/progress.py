@@ -7,9 +7,9 @@ import strawberry
 from graphql import GraphQLField, get_named_type
 
 from app.care import progress
-from app.care.assignments.reading import is_of_book
 from app.db.reader.plans import Row
 from app.db.reader.selection import PageRequest, Where
+from app.db.statements.conditions import is_of_book
 from app.db.tables import Book
 from app.schema.selection import Fields, SelectedFields, SelectionBuilder
 from app.schema.types.node import COMPUTES, gathering, read_id

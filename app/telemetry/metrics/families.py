@@ -24,9 +24,9 @@ from app.auth.keys import KeySet
 from app.auth.refusals import Reason
 from app.db.admin.backlog import Backlog, reading_backlog
 from app.db.drivers.interface import Database, sqlite_path
-from app.events.notifications import Feed
+from app.events.notifications import Notifier
 from app.server.admission import AdmissionControl
-from app.server.answers import TOO_BUSY, TOO_LONG, TOO_SLOW
+from app.server.refusals import TOO_BUSY, TOO_LONG, TOO_SLOW
 from app.telemetry import counters
 from app.telemetry.counters import Histogram
 from app.version import own_version
@@ -40,8 +40,8 @@ class Parts:
 
     url: str
     db: Database
-    load: AdmissionControl | None = None
-    feed: Feed | None = None
+    admission: AdmissionControl | None = None
+    notifier: Notifier | None = None
     keys: KeySet | None = None
     has_webhook: bool = False
 
@@ -158,7 +158,7 @@ def of_the_database(parts: Parts) -> Iterator[Metric]:
     rounds = labelled_gauge(
         "care_dispatcher_last_round_timestamp_seconds", "When the dispatcher last came round.", "work"
     )
-    for work, moment in dict(counters.rounds).items():
+    for work, moment in dict(counters.last_runs).items():
         rounds.add_metric([work], moment)
     yield rounds
 
@@ -167,13 +167,15 @@ def of_the_database(parts: Parts) -> Iterator[Metric]:
 
 
 def of_the_moment(parts: Parts) -> Iterator[Metric]:
-    if parts.load is not None:
-        yield gauge("care_http_requests_in_flight", "Requests that are carried out.", len(parts.load.running))
-        yield gauge("care_http_requests_limit", "How many there may be.", parts.load.most)
-        yield gauge("care_http_held_bytes", "Bodies that are still coming in.", parts.load.held)
-        yield gauge("care_process_leaving", "1 from SIGTERM on.", parts.load.is_leaving)
-    if parts.feed is not None:
-        listening = sum(map(len, parts.feed.bells.values()))
+    if parts.admission is not None:
+        yield gauge(
+            "care_http_requests_in_flight", "Requests that are carried out.", len(parts.admission.running)
+        )
+        yield gauge("care_http_requests_limit", "How many there may be.", parts.admission.max_requests)
+        yield gauge("care_http_held_bytes", "Bodies that are still coming in.", parts.admission.buffered)
+        yield gauge("care_process_leaving", "1 from SIGTERM on.", parts.admission.is_leaving)
+    if parts.notifier is not None:
+        listening = sum(map(len, parts.notifier.wakeups.values()))
         yield gauge("care_subscriptions_open", "Subscriptions that wait for events.", listening)
     if parts.keys is not None:
         yield gauge("care_token_keys", "Keys that verify tokens.", len(parts.keys.keys))

@@ -90,7 +90,7 @@ async def sends_much(scope: Scope, receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[dict[str, AdmissionControl]]:
-    yield {"load": AdmissionControl(Settings(env=Environment.DEVELOPMENT))}
+    yield {"admission": AdmissionControl(Settings(env=Environment.DEVELOPMENT))}
 
 
 @pytest.fixture(scope="module")

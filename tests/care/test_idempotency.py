@@ -8,22 +8,22 @@ import pytest
 
 from app.care.context import Context, Role, Viewer
 from app.care.errors import KeyTaken, NotRunning
-from app.care.idempotency import KeyScope, Once, Outcome, finding_kept, keeping_answer
+from app.care.idempotency import IdempotentRequest, KeyScope, Outcome, finding_result, storing_response
 from app.db.drivers.interface import Database
 from app.db.sql import Operation
 from tests.db import raw
 from tests.db.operations import add_module, modules, with_database
 from tests.factories import NOW
 
-MADE, RECALLED = Outcome.MADE, Outcome.RECALLED
+PERFORMED, REPLAYED = Outcome.PERFORMED, Outcome.REPLAYED
 SCOPE = KeyScope("CAREGIVER", 1, "graphql", "a key")
 
 
-def once(fingerprint: str = "a", **changed: Any) -> Once:
-    return Once(SCOPE._replace(**changed), fingerprint)
+def once(fingerprint: str = "a", **changed: Any) -> IdempotentRequest:
+    return IdempotentRequest(SCOPE._replace(**changed), fingerprint)
 
 
-def context(db: Database, once: Once) -> Context:
+def context(db: Database, once: IdempotentRequest) -> Context:
     return Context(Viewer(Role.CAREGIVER, 1), db, NOW, "request", "UTC", once)
 
 
@@ -60,7 +60,7 @@ def test_a_change_is_made_once_and_its_result_recalled(database_url: str, result
     )
 
     assert results == [result, result]
-    assert (first.outcome, second.outcome) == (MADE, RECALLED)
+    assert (first.outcome, second.outcome) == (PERFORMED, REPLAYED)
     assert modules(database_url) == ["new"]
 
 
@@ -83,7 +83,7 @@ def test_another_scope_is_another_key(database_url: str, changed: dict[str, Any]
         lambda db: context(db, second).write("change", adding()),
     )
 
-    assert (first.outcome, second.outcome) == (MADE, MADE)
+    assert (first.outcome, second.outcome) == (PERFORMED, PERFORMED)
     assert modules(database_url) == ["new", "new"]
 
 
@@ -94,7 +94,7 @@ def test_another_request_under_the_key_changes_nothing(database_url: str) -> Non
     with pytest.raises(KeyTaken):
         run(database_url, lambda db: context(db, other).write("change", adding()))
     with pytest.raises(KeyTaken):
-        run(database_url, lambda db: db.read(finding_kept(other)))
+        run(database_url, lambda db: db.read(finding_result(other)))
 
     assert other.outcome is None
     assert modules(database_url) == ["new"]
@@ -108,7 +108,7 @@ def test_a_refused_change_leaves_its_key_free_for_any_request(database_url: str)
     assert kept(database_url) == 0
     run(database_url, lambda db: context(db, mended).write("change", adding()))
 
-    assert (refused.outcome, mended.outcome) == (None, MADE)
+    assert (refused.outcome, mended.outcome) == (None, PERFORMED)
     assert modules(database_url) == ["new"]
 
 
@@ -138,12 +138,12 @@ def test_the_first_answer_is_the_one_that_is_kept(database_url: str) -> None:
     found = run(
         database_url,
         lambda db: context(db, mine).write("change", adding()),
-        lambda db: db.read(finding_kept(mine)),
-        lambda db: db.write(keeping_answer(others, 200, b"not theirs to say")),
-        lambda db: db.write(keeping_answer(mine, 200, "{“Zoë”}".encode())),
-        lambda db: db.write(keeping_answer(mine, 500, b"later")),
-        lambda db: db.read(finding_kept(mine)),
-        lambda db: db.read(finding_kept(once(key="unknown"))),
+        lambda db: db.read(finding_result(mine)),
+        lambda db: db.write(storing_response(others, 200, b"not theirs to say")),
+        lambda db: db.write(storing_response(mine, 200, "{“Zoë”}".encode())),
+        lambda db: db.write(storing_response(mine, 500, b"later")),
+        lambda db: db.read(finding_result(mine)),
+        lambda db: db.read(finding_result(once(key="unknown"))),
     )
 
     assert (found[1], found[5], found[6]) == (
@@ -165,7 +165,7 @@ def test_of_sixteen_at_once_one_makes_the_change_and_all_hear_its_result(databas
 
     results = with_database(database_url, together)
 
-    assert sorted(key.outcome or "" for key in keys) == [MADE, *[RECALLED] * 15]
+    assert sorted(key.outcome or "" for key in keys) == [PERFORMED, *[REPLAYED] * 15]
     assert len(set(results)) == 1
     assert modules(database_url) == ["new"]
 
@@ -181,7 +181,7 @@ def test_when_the_first_is_refused_another_one_makes_the_change(database_url: st
     results = with_database(database_url, together)
 
     outcomes = [key.outcome for key in keys]
-    assert outcomes.count(MADE) == 1
+    assert outcomes.count(PERFORMED) == 1
     assert all(isinstance(each, NotRunning) or each == "added" for each in results)
-    assert outcomes.count(RECALLED) == results.count("added") - 1
+    assert outcomes.count(REPLAYED) == results.count("added") - 1
     assert modules(database_url) == ["new"]

@@ -1,4 +1,4 @@
-"""Answers that are written before the application is asked, in the shape of the contract they belong to."""
+"""Rejections that the server sends without the application, in the format of the contract of their path."""
 
 import re
 from functools import lru_cache
@@ -13,15 +13,15 @@ from app.http.errors import OVERLOADED, PHRASES, error_body, legacy_error
 from app.http.messages import HEADERS, JSON, NO_STORE, RETRY_AFTER, SAFE_REQUEST_ID
 from app.http.paths import ROOT
 
-PLACE = b"<request id>"  # where the id will stand
+ID_MARK = b"<request id>"  # replaced by the id
 Headers = list[tuple[bytes, bytes]]
 LEGACY = re.compile(rb"%b(?![^/?])" % ROOT.encode())
-LONGEST_PATH = 2048  # that is said again
+LONGEST_PATH = 2048  # bytes of a path that the body repeats
 TOO_BUSY = "server overloaded"
 TOO_LONG = "the headers are too long"
 INVALID = "the request is not valid HTTP"
 TOO_SLOW = "the request did not arrive in time"
-# A refusal's first line says what its body says, whatever newer Pythons call it.
+# The same phrase in the status line as in the body, independent of the Python version.
 START = STATUS_LINE | {
     status: b"HTTP/1.1 %d %b\r\n" % (status, phrase.encode()) for status, phrase in PHRASES.items()
 }
@@ -37,7 +37,7 @@ def is_legacy(target: bytes) -> bool:
 def refused(
     status: int, message: str, target: bytes, headers: Headers, is_head: bool, date: Headers, closes: bool
 ) -> bytes:
-    """The whole answer, for as much of a request as is known. GraphQL's shape is that of every other path."""
+    """The whole response. Every path outside the legacy contract gets the format of GraphQL errors."""
     request_id, path = id_of(headers), target.partition(b"?")[0]
     return request_id.join(around_id(status, message, path, tuple(date), closes, is_head, len(request_id)))
 
@@ -52,30 +52,30 @@ def around_id(
     is_head: bool,
     length_of_id: int,
 ) -> list[bytes]:
-    """The response, split where the request id goes. The date changes every second, and until then the many
-    refusals of an overloaded process are alike."""
+    """The response, split where the request id goes. It is cached because an overloaded process sends the
+    same response many times in the second in which its date is valid."""
     if is_legacy(path):
         body = orjson.dumps(legacy_error(status, message, path_of(path)))
     else:
         code = OVERLOADED if status == 503 else "BAD_REQUEST"
-        body = orjson.dumps(error_body(message, code, PLACE.decode()))
-    length = len(body) + body.count(PLACE) * (length_of_id - len(PLACE))
-    said = [START[status], EVERYWHERE, *(b"%b: %b\r\n" % each for each in date)]
+        body = orjson.dumps(error_body(message, code, ID_MARK.decode()))
+    length = len(body) + body.count(ID_MARK) * (length_of_id - len(ID_MARK))
+    parts = [START[status], EVERYWHERE, *(b"%b: %b\r\n" % each for each in date)]
     if status == 503:
-        said.append(WAIT)
+        parts.append(WAIT)
     if closes:
-        said.append(CLOSE)
-    said.append(b"x-request-id: %b\r\ncontent-length: %d\r\n\r\n" % (PLACE, length))
+        parts.append(CLOSE)
+    parts.append(b"x-request-id: %b\r\ncontent-length: %d\r\n\r\n" % (ID_MARK, length))
     if not is_head:
-        said.append(body)
-    return b"".join(said).split(PLACE)
+        parts.append(body)
+    return b"".join(parts).split(ID_MARK)
 
 
 def id_of(headers: Headers) -> bytes:
     given = dict(headers).get(b"x-request-id")
     if given is not None and SAFE_REQUEST_ID.fullmatch(given.decode("latin-1")):
         return given
-    return b"%032x" % getrandbits(128)  # token_hex asks the system, which takes longer than all the rest
+    return b"%032x" % getrandbits(128)  # token_hex makes a system call, which takes longer than the rest
 
 
 def path_of(target: bytes) -> str:

@@ -1,0 +1,95 @@
+"""The conditions of filters, for lists of assignments, submissions, books and clients."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, false, literal_column, select
+
+from app.db.reader.entities import table_of
+from app.db.sql import id_parameter, moment_parameter, text_parameter
+from app.db.tables import BookWord, Relationship
+
+# --- assignments and submissions ------------------------------------------------------------------
+
+
+def has_status(assignment: FromClause) -> ColumnElement[bool]:
+    return assignment.c.status == text_parameter("status")
+
+
+def is_in_session(assignment: FromClause) -> ColumnElement[bool]:
+    return assignment.c.session_id == id_parameter("in_session")
+
+
+def is_of_client(row: FromClause) -> ColumnElement[bool]:
+    return row.c.client_id == id_parameter("of_client")
+
+
+def is_of_book(assignment: FromClause) -> ColumnElement[bool]:
+    # The addition prevents use of the index by book: the index by session or client is faster for
+    # popular books.
+    return assignment.c.book_id + literal_column("0") == id_parameter("of_book")
+
+
+def is_submitted_since(row: FromClause) -> ColumnElement[bool]:
+    return row.c.submit_date >= moment_parameter("since")
+
+
+def is_session(session: FromClause) -> ColumnElement[bool]:
+    return session.c.id == id_parameter("in_session")
+
+
+def all_of_session(session: FromClause) -> ColumnElement[int]:
+    return session.c.assignment_count
+
+
+def completed_of_session(session: FromClause) -> ColumnElement[int]:
+    return session.c.completed_assignment_count
+
+
+def pending_of_session(session: FromClause) -> ColumnElement[int]:
+    return session.c.assignment_count - session.c.completed_assignment_count
+
+
+# --- books ----------------------------------------------------------------------------------------
+
+
+def is_of_module(book: FromClause) -> ColumnElement[bool]:
+    return book.c.module_id == id_parameter("module")
+
+
+def is_test_or_not(book: FromClause) -> ColumnElement[bool]:
+    return book.c.is_test == bindparam("is_test", type_=Boolean)
+
+
+def is_retired(book: FromClause) -> ColumnElement[bool]:
+    return book.c.retire_date.is_not(None)
+
+
+def is_current(book: FromClause) -> ColumnElement[bool]:
+    """Lists leave out retired books; lookups by id and assignments still show them."""
+    return book.c.retire_date.is_(None)
+
+
+def is_nothing(book: FromClause) -> ColumnElement[bool]:
+    return false()
+
+
+@dataclass(frozen=True)
+class HasWord:
+    """A word of the name begins with the n-th search word: a range of the word index."""
+
+    n: int
+
+    def __call__(self, book: FromClause) -> ColumnElement[bool]:
+        words = table_of(BookWord)
+        begins = words.c.word >= text_parameter(f"word_{self.n}")
+        ends = words.c.word < text_parameter(f"word_{self.n}_end")
+        return book.c.id.in_(select(words.c.book_id).where(begins, ends))
+
+
+# --- clients --------------------------------------------------------------------------------------
+
+
+def is_my_client(client: FromClause) -> ColumnElement[bool]:
+    relationship = table_of(Relationship).c
+    mine = select(relationship.client_id).where(relationship.caregiver_id == id_parameter("caregiver"))
+    return client.c.id.in_(mine)
