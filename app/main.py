@@ -38,7 +38,7 @@ from app.http.cors import AllowedOrigins
 from app.http.health import HEALTH_ROUTES
 from app.http.messages import HEADERS, NO_STORE
 from app.http.router import Router
-from app.landing import House, front_routes
+from app.landing import LandingOptions, landing_routes
 from app.rest_compat.leaving import end_in_words, farewell
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, keeping
@@ -118,7 +118,7 @@ def create_app(
                 await recorder.refusals.close()
             await db.close()
 
-    house = House(
+    landing = LandingOptions(
         settings.in_development,
         has_own_keys(settings),
         schema if settings.tells_schema_to_anybody else None,
@@ -127,7 +127,7 @@ def create_app(
         lambda scope: demo_tokens(settings, scope),
         clock,
     )
-    routes: list[BaseRoute] = [*HEALTH_ROUTES, *front_routes(house)]
+    routes: list[BaseRoute] = [*HEALTH_ROUTES, *landing_routes(landing)]
     page = None
     if settings.in_development:
         built = ide.read_built(ide.BUILT)

@@ -8,14 +8,14 @@ from app.settings import Settings, variable
 
 
 @click.command()
-@click.option("--reference", is_flag=True, help="As a page of HTML to read, instead of SDL.")
+@click.option("--reference", is_flag=True, help="Print an HTML page instead of plain SDL.")
 def schema(reference: bool) -> None:
-    """Print the GraphQL schema: in SDL, or as a page to read."""
-    from app.landing.schema import schema_page  # takes long to load
+    """Print the GraphQL schema as SDL."""
+    from app.landing.reference import schema_page  # slow to import
     from app.schema.schema import build_schema, schema_text
 
-    built = build_schema()
-    click.echo(schema_page(built._schema) if reference else schema_text(built), nl=False)
+    sdl = schema_text(build_schema())
+    click.echo(schema_page(sdl) if reference else sdl, nl=False)
 
 
 @click.command("settings")

@@ -13,7 +13,7 @@ from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.admin.importing import importing, is_empty
 from app.db.admin.migrate import migrate
 from app.db.drivers.interface import Database
-from app.dev.quickstart import what_to_paste
+from app.dev.quickstart import quickstart_text
 from app.settings import Settings, SettingsError
 from app.telemetry.logs import config_of
 
@@ -117,6 +117,6 @@ def demo(is_served: bool) -> None:
             await db.write(importing(demo_lines(utc_now())))
 
     on_database(settings, load)
-    click.echo(what_to_paste(f"http://{settings.host}:{settings.port}", tokens))
+    click.echo(quickstart_text(f"http://{settings.host}:{settings.port}", tokens))
     if is_served:
         serve_with(settings)

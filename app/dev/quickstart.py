@@ -12,7 +12,7 @@ from app.http.paths import ASSIGNMENTS, SESSIONS
 QUERY = "{ assignments(timeState: RUNNING, first: 2) { totalCount nodes { name status client { name } } } }"
 
 
-def what_to_paste(base: str, tokens: Mapping[Role, str]) -> str:
+def quickstart_text(base: str, tokens: Mapping[Role, str]) -> str:
     return "\n".join(
         [
             "",
