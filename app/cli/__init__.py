@@ -7,23 +7,23 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.care.errors import CareError
 from app.cli.accounts import account
-from app.cli.auditing import audit
+from app.cli.audit import audit
 from app.cli.backup import backup
 from app.cli.books import books
-from app.cli.comparing import compare
+from app.cli.common import Group
 from app.cli.database import import_command, migrate_command, verify
-from app.cli.dispatching import deliveries, worker
 from app.cli.doctor import doctor
 from app.cli.ide import ide
-from app.cli.itself import list_settings, schema
+from app.cli.info import list_settings, schema
 from app.cli.legacy import legacy
+from app.cli.legacy_compare import compare
+from app.cli.legacy_record import record
 from app.cli.own_data import erase, export
-from app.cli.recording import record
 from app.cli.restore import restore
 from app.cli.retention import retention
-from app.cli.running import Group
 from app.cli.serving import demo, serve
 from app.cli.tokens import token
+from app.cli.worker import deliveries, worker
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.books import NoSuchBook
 from app.db.admin.importing import ImportRefused

@@ -7,7 +7,7 @@ import click
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.care.context import utc_now
-from app.cli.running import NUMBER, ROLES, Group, Result, no_work, on_database, settings_or_warn
+from app.cli.common import NUMBER, ROLES, Group, Result, no_work, on_database, settings_or_warn
 from app.db.admin.accounts import Person, add_person, link_person, list_people, set_disabled
 from app.db.admin.orm import transaction
 from app.db.audit.records import About, operator_record

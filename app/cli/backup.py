@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from app.cli.running import settings_or_warn
+from app.cli.common import settings_or_warn
 from app.db.admin.backup import copy_sqlite
 from app.db.drivers.interface import DatabaseError, sqlite_path
 

@@ -7,7 +7,7 @@ import orjson
 
 from app.care.books import BookFilter, finding_books
 from app.care.context import utc_now
-from app.cli.running import NUMBER, Group, on_database, on_record, settings_or_warn
+from app.cli.common import NUMBER, Group, on_database, on_record, settings_or_warn
 from app.db.admin.books import (
     Change,
     as_record,

@@ -9,8 +9,8 @@ from typing import IO
 
 import click
 
-from app.cli.recorded import import_recording, is_recording, say_counts
-from app.cli.running import on_database, on_record, settings_or_warn
+from app.cli.common import on_database, on_record, settings_or_warn
+from app.cli.import_recording import import_recording, is_recording, say_counts
 from app.db.admin.importing import ImportRefused, importing
 from app.db.admin.migrate import migrate, newest_version
 from app.db.drivers.interface import place_of

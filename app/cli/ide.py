@@ -4,7 +4,7 @@ import time
 
 import click
 
-from app.cli.running import Group
+from app.cli.common import Group
 from app.dev.ide.building import build
 from app.telemetry.wording import counted
 

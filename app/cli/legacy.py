@@ -7,7 +7,7 @@ import click
 import orjson
 
 from app.care.context import utc_now
-from app.cli.running import Group, Whole, on_database, settings_or_warn
+from app.cli.common import Group, Whole, on_database, settings_or_warn
 from app.db.admin.usage import reading_usage
 from app.db.drivers.interface import Database
 from app.db.tables import moment_as_text

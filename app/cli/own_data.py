@@ -12,7 +12,7 @@ import click
 
 from app.care.context import utc_now
 from app.care.own_data.telling import DataFormat, telling_all
-from app.cli.running import NUMBER, on_database, on_record, settings_or_warn
+from app.cli.common import NUMBER, on_database, on_record, settings_or_warn
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.erasing import Named, clean, erasing, finding_client, finding_erased
 from app.db.audit.records import About

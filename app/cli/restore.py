@@ -14,8 +14,8 @@ import click
 from app.care.context import utc_now
 from app.cli.accounts import TABLES, note
 from app.cli.backup import sync, unfinished
+from app.cli.common import on_database, on_record, settings_or_warn
 from app.cli.own_data import about, nothing
-from app.cli.running import on_database, on_record, settings_or_warn
 from app.db.admin.erasing import Erased, clean_sqlite, erasing
 from app.db.admin.migrate import migrate
 from app.db.admin.orm import transaction

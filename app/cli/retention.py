@@ -5,7 +5,7 @@ from collections import Counter
 import click
 
 from app.care.context import utc_now
-from app.cli.running import on_database, settings_or_warn
+from app.cli.common import on_database, settings_or_warn
 from app.db.audit.removing import checkpoints
 from app.db.drivers.interface import Database
 from app.events.retention import removing_expired

@@ -8,7 +8,7 @@ import socket
 import click
 
 from app.care.context import Role, utc_now
-from app.cli.running import Whole, no_work, on_database, refuse_barred, settings_or_warn
+from app.cli.common import Whole, no_work, on_database, refuse_barred, settings_or_warn
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.admin.importing import importing, is_empty
 from app.db.admin.migrate import migrate

@@ -11,7 +11,7 @@ from app.auth.refusals import Reason
 from app.auth.tokens import LONGEST_TOKEN, Verifier
 from app.care.context import Role, utc_now
 from app.care.errors import CannotVerify, CareError
-from app.cli.running import ROLES, Group, Whole, on_database, settings_or_warn
+from app.cli.common import ROLES, Group, Whole, on_database, settings_or_warn
 from app.cli.serving import DEMO_USERS
 
 MOST_READ = LONGEST_TOKEN + 1000  # the header's name, the scheme and spaces may stand before the token

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import orjson
 
-from app.cli.running import on_database, on_record
+from app.cli.common import on_database, on_record
 from app.db.admin.importing import ImportRefused
 from app.legacy_migration.bodies import printable
 from app.legacy_migration.calls import Call, file_of, open_calls, read_calls, size_of

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from app.cli.comparing import SOURCE, read_both
-from app.cli.running import Whole, settings_or_warn
+from app.cli.common import Whole, settings_or_warn
+from app.cli.legacy_compare import SOURCE, read_both
 from app.legacy_migration.service import read_address
 from app.legacy_migration.tokens import TokensRefused
 from app.legacy_migration.walking import Recorder

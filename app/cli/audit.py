@@ -7,7 +7,7 @@ import orjson
 
 from app.care.audit import seal
 from app.care.context import utc_now
-from app.cli.running import NUMBER, Group, on_database, settings_or_warn
+from app.cli.common import NUMBER, Group, on_database, settings_or_warn
 from app.db.audit.reading import Recorded, listing_records
 from app.db.audit.records import DONE
 from app.db.audit.verifying import Verdict, verifying

@@ -10,7 +10,7 @@ import click
 import orjson
 
 from app.care.context import Role
-from app.cli.running import Whole, settings_or_warn
+from app.cli.common import Whole, settings_or_warn
 from app.legacy_migration.bodies import NOTHING, Difference, Likeness, kind_of, printable, told
 from app.legacy_migration.calls import Call, read_calls, size_of
 from app.legacy_migration.comparing import HEADERS, Compared, Comparison, Outcome, Side

@@ -9,7 +9,7 @@ from functools import partial
 import click
 
 from app.care.context import utc_now
-from app.cli.running import Group, Whole, no_work, on_database, refuse_barred, settings_or_warn
+from app.cli.common import Group, Whole, no_work, on_database, refuse_barred, settings_or_warn
 from app.cli.serving import METRICS_ADVICE, refuse_taken_port
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
