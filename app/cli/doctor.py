@@ -5,7 +5,7 @@ import asyncio
 import click
 import orjson
 
-from app.doctor.findings import Finding, Verdict, wrong
+from app.doctor.results import Finding, Verdict, wrong
 from app.settings import SettingsError, read_settings
 
 
@@ -20,7 +20,7 @@ def doctor(as_json: bool) -> None:
 
 
 def findings() -> list[Finding]:
-    from app.doctor.runner import go_round
+    from app.doctor.run_checks import go_round
 
     try:
         settings = read_settings()

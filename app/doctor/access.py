@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from stat import S_IMODE
 
-from app.doctor.findings import Finding, wrong
+from app.doctor.results import Finding, wrong
 
 OF_OTHERS = 0o077
 OTHERS_WRITE = 0o022

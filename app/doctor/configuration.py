@@ -11,7 +11,7 @@ from app.auth.key_sources import NotRead
 from app.auth.keys import open_keys
 from app.db.drivers.interface import place_of, sqlite_path
 from app.dev.tokens import KEY_FILE, has_own_keys, refuse_own_key
-from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
+from app.doctor.results import Finding, Findings, Looked, good, look, wrong
 from app.events.webhook import Webhook, open_webhook
 from app.settings import Settings, SettingsError, Trust, unknown_variables
 from app.telemetry.wording import counted

@@ -11,7 +11,7 @@ from app.db.drivers.interface import Database, place_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.sql import Operation, Statement
 from app.doctor.access import barred, open_to_others
-from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
+from app.doctor.results import Finding, Findings, Looked, good, look, wrong
 
 LEAST_FREE = 100 * 1024 * 1024
 MOST_LOOKED_THROUGH = 1024 * 1024 * 1024  # it would take too long

@@ -8,8 +8,8 @@ from app.db.drivers.sqlite import check_sqlite
 from app.doctor.access import barred
 from app.doctor.configuration import look_at_keys, look_at_manifest, look_at_settings, look_at_webhook
 from app.doctor.database import look_at_database, look_at_tables
-from app.doctor.findings import Finding, Look, Looked, Verdict, wrong
-from app.doctor.life import look_at_clock, look_at_dispatcher, look_at_trail
+from app.doctor.results import Finding, Look, Looked, Verdict, wrong
+from app.doctor.runtime import look_at_clock, look_at_dispatcher, look_at_trail
 from app.settings import Settings
 
 SECONDS = 15  # for a statement of PostgreSQL

@@ -15,7 +15,7 @@ from app.db.admin.backlog import MOST_COUNTED, Backlog, looking_at_backlog
 from app.db.audit.verifying import newest_moment, verifying_tail
 from app.db.reader.entities import known_moment
 from app.db.sql import Operation, Statement
-from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
+from app.doctor.results import Finding, Findings, Looked, good, look, wrong
 from app.telemetry.wording import counted
 
 LATE = timedelta(minutes=2)  # a dispatcher comes round every second
