@@ -9,11 +9,11 @@ import orjson
 
 from app.cli.common import on_database, on_record
 from app.db.admin.importing import ImportRefused
-from app.legacy_migration.bodies import printable
-from app.legacy_migration.calls import Call, file_of, open_calls, read_calls, size_of
-from app.legacy_migration.gathering import Gap, gather
-from app.legacy_migration.lacking import find_gaps
-from app.legacy_migration.taking import RecordingIncomplete, Taken, taking
+from app.legacy_migration.body_diff import printable
+from app.legacy_migration.extraction import Gap, gather
+from app.legacy_migration.gaps import find_gaps
+from app.legacy_migration.importer import RecordingIncomplete, Taken, taking
+from app.legacy_migration.recorded_calls import Call, file_of, open_calls, read_calls, size_of
 from app.settings import Settings
 from app.telemetry.wording import counted
 

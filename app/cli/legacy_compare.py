@@ -11,11 +11,11 @@ import orjson
 
 from app.care.context import Role
 from app.cli.common import Whole, settings_or_warn
-from app.legacy_migration.bodies import NOTHING, Difference, Likeness, kind_of, printable, told
-from app.legacy_migration.calls import Call, read_calls, size_of
-from app.legacy_migration.comparing import HEADERS, Compared, Comparison, Outcome, Side
+from app.legacy_migration.body_diff import NOTHING, Difference, Likeness, kind_of, printable, told
+from app.legacy_migration.comparison import HEADERS, Compared, Comparison, Outcome, Side
+from app.legacy_migration.http_client import read_address
 from app.legacy_migration.masks import Masks, read_masks
-from app.legacy_migration.service import read_address
+from app.legacy_migration.recorded_calls import Call, read_calls, size_of
 from app.legacy_migration.tokens import Person, read_people
 from app.telemetry.wording import counted
 

@@ -7,9 +7,9 @@ import click
 
 from app.cli.common import Whole, settings_or_warn
 from app.cli.legacy_compare import SOURCE, read_both
-from app.legacy_migration.service import read_address
+from app.legacy_migration.http_client import read_address
+from app.legacy_migration.recorder import Recorder
 from app.legacy_migration.tokens import TokensRefused
-from app.legacy_migration.walking import Recorder
 from app.telemetry.wording import counted
 
 

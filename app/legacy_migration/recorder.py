@@ -17,9 +17,9 @@ import orjson
 from app.care.context import Role
 from app.db.tables import AssignmentStatus, TimeState
 from app.http.paths import ASSIGNMENTS, SESSIONS
-from app.legacy_migration.calls import INDEX
 from app.legacy_migration.errors import MovingRefused
-from app.legacy_migration.service import Address, Line, NoAnswer
+from app.legacy_migration.http_client import Address, Line, NoAnswer
+from app.legacy_migration.recorded_calls import INDEX
 from app.legacy_migration.tokens import Person
 
 LISTS = {
