@@ -94,7 +94,7 @@ def create_app(
         try:
             async with dispatches, keeping(db, usage, clock), AsyncExitStack() as stack:
                 with stop_on_signals(load.leave, feed.stop, settings.drain_seconds, vitals):
-                    await stack.enter_async_context(telling(settings, db, load, feed, keys))
+                    await stack.enter_async_context(metrics_server(settings, db, load, feed, keys))
                     if tracing:
                         stack.enter_context(tracing.opened())
                     yield {
@@ -194,16 +194,18 @@ def refuse_unaudited(settings: Settings) -> None:
         raise SettingsError("CARE_AUDIT=off is for development only: every access to answers is on record")
 
 
-def telling(
+def metrics_server(
     settings: Settings, db: Database, load: AdmissionControl, feed: Feed, keys: KeySet
 ) -> AbstractAsyncContextManager[None]:
-    """The metrics of this process, where they are wanted; what is not wanted is not loaded."""
+    """Serves metrics if a port is set; prometheus_client is imported only then."""
     if not settings.metrics_port:
         return nullcontext()
-    from app.telemetry.metrics import families, workers
+    from app.telemetry.metrics.aggregation import serve_metrics
+    from app.telemetry.metrics.collect import MetricSources
 
     has_webhook = bool(settings.webhook_url)
-    return workers.telling(settings, families.Parts(settings.database, db, load, feed, keys, has_webhook))
+    sources = MetricSources(settings.database, db, load, feed, keys, has_webhook)
+    return serve_metrics(settings, sources)
 
 
 def keys_for(settings: Settings) -> KeySet:

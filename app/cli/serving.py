@@ -56,9 +56,9 @@ def serve_with(
             raise SettingsError("CARE_METRICS_PORT is the port that is served; metrics need one of their own")
         refuse_taken_port(settings.metrics_host, settings.metrics_port, METRICS_ADVICE)
         if workers > 1:
-            from app.telemetry.metrics.workers import tell_for_all
+            from app.telemetry.metrics.aggregation import start_aggregator
 
-            tell_for_all(settings)
+            start_aggregator(settings)
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, stopped)
     try:

@@ -57,10 +57,11 @@ async def work_until_stopped(settings: Settings, webhook: Webhook | None) -> Non
         logging.getLogger("care.dispatch").info("dispatching %s a webhook", "to" if webhook else "without")
         async with AsyncExitStack() as stack:
             if settings.metrics_port:
-                from app.telemetry.metrics import families, workers
+                from app.telemetry.metrics.aggregation import serve_metrics
+                from app.telemetry.metrics.collect import MetricSources
 
-                parts = families.Parts(settings.database, db, has_webhook=webhook is not None)
-                await stack.enter_async_context(workers.telling(settings, parts))
+                sources = MetricSources(settings.database, db, has_webhook=webhook is not None)
+                await stack.enter_async_context(serve_metrics(settings, sources))
             await dispatch(db, webhook, utc_now, stop, periods=settings.retention)
     finally:
         await db.close()
