@@ -1,4 +1,4 @@
-"""The commands with which the service tells about itself: `schema`, `settings`."""
+"""The commands `schema` and `settings`."""
 
 import os
 
@@ -20,20 +20,20 @@ def schema(reference: bool) -> None:
 
 @click.command("settings")
 def list_settings() -> None:
-    """Print every setting: its variable, default and meaning, and what it is set to here."""
+    """Print every setting: variable, default, description and current value."""
     for name, field in Settings.model_fields.items():
         default = str(field.default)
         if isinstance(field.default, bool):
             default = "on" if field.default else "off"
         if field.default is None:
             default = "unset"
-        here = as_set(os.environ.get(variable(name), ""), bool(field.repr))
+        here = current_value(os.environ.get(variable(name), ""), bool(field.repr))
         click.echo(f"{variable(name)} (default: {default or 'empty'}{here})\n    {field.description}")
 
 
-def as_set(value: str, may_be_told: bool) -> str:
-    """Also where it cannot be used. Of keys that are written out somebody may have taken the wrong half."""
+def current_value(value: str, is_public: bool) -> str:
+    """Hides secrets. An inline key is hidden as well, because it may be the private one by mistake."""
     if not value:
         return ""
-    is_told = may_be_told and "-----BEGIN" not in value
-    return f"; set to {value}" if is_told else "; set, and not told"
+    is_shown = is_public and "-----BEGIN" not in value
+    return f"; set to {value}" if is_shown else "; set, not shown"
