@@ -60,7 +60,7 @@ def refuse_barred(settings: Settings) -> None:
     """A read-only database opens without error, so check that it is writable before serving."""
     if settings.database.startswith("sqlite:"):
         for finding in barred(sqlite_path(settings.database)):
-            raise DatabaseError(f"the database cannot be served: {finding.said}")
+            raise DatabaseError(f"the database cannot be served: {finding.message}")
 
 
 def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Result:

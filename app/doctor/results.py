@@ -1,4 +1,4 @@
-"""What a look at something found: whether it is in order, what is the matter, and what to do about it."""
+"""The result of a check: its verdict, a message, and advice."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -9,38 +9,38 @@ from app.settings import Settings
 
 
 class Verdict(StrEnum):
-    GOOD = "good"
-    LOOK = "look"  # it works, and somebody should know
-    WRONG = "wrong"
+    OK = "ok"
+    WARNING = "warning"  # works, but needs attention
+    FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Finding:
     about: str
     verdict: Verdict
-    said: str
-    do: str = ""
+    message: str
+    advice: str = ""
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What is looked at; without a database where it cannot be opened."""
+class CheckContext:
+    """`db` is None if the database cannot be opened."""
 
     settings: Settings
     db: Database | None
 
 
 Findings = AsyncIterator[Finding]
-Look = Callable[[Looked], Findings]
+Check = Callable[[CheckContext], Findings]
 
 
-def good(about: str, said: str) -> Finding:
-    return Finding(about, Verdict.GOOD, said)
+def ok(about: str, message: str) -> Finding:
+    return Finding(about, Verdict.OK, message)
 
 
-def look(about: str, said: str, do: str) -> Finding:
-    return Finding(about, Verdict.LOOK, said, do)
+def warning(about: str, message: str, advice: str) -> Finding:
+    return Finding(about, Verdict.WARNING, message, advice)
 
 
-def wrong(about: str, said: str, do: str) -> Finding:
-    return Finding(about, Verdict.WRONG, said, do)
+def failed(about: str, message: str, advice: str) -> Finding:
+    return Finding(about, Verdict.FAILED, message, advice)

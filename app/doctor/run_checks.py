@@ -1,4 +1,4 @@
-"""The round: one look after another, whatever the one before found."""
+"""Runs all checks. A check that raises is reported as failed."""
 
 from collections.abc import AsyncIterator
 
@@ -6,34 +6,34 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, reason_of, sqlite_path
 from app.db.drivers.sqlite import check_sqlite
 from app.doctor.access import barred
-from app.doctor.configuration import look_at_keys, look_at_manifest, look_at_settings, look_at_webhook
-from app.doctor.database import look_at_database, look_at_tables
-from app.doctor.results import Finding, Look, Looked, Verdict, wrong
-from app.doctor.runtime import look_at_clock, look_at_dispatcher, look_at_trail
+from app.doctor.configuration import check_keys, check_manifest, check_settings, check_webhook
+from app.doctor.database import check_database, check_tables
+from app.doctor.results import Check, CheckContext, Finding, Verdict, failed
+from app.doctor.runtime import check_clock, check_dispatcher, check_trail
 from app.settings import Settings
 
 SECONDS = 15  # for a statement of PostgreSQL
 
-OF_SETTINGS: tuple[Look, ...] = (look_at_settings, look_at_keys, look_at_manifest, look_at_webhook)
-OF_DATABASE: tuple[Look, ...] = (look_at_tables, look_at_database)
-OF_LIFE: tuple[Look, ...] = (look_at_dispatcher, look_at_trail)  # which there is on tables of this version
+SETTINGS_CHECKS: tuple[Check, ...] = (check_settings, check_keys, check_manifest, check_webhook)
+DATABASE_CHECKS: tuple[Check, ...] = (check_tables, check_database)
+RUNTIME_CHECKS: tuple[Check, ...] = (check_dispatcher, check_trail)  # these need a migrated database
 
 
-async def go_round(settings: Settings) -> list[Finding]:
+async def run_checks(settings: Settings) -> list[Finding]:
     found: list[Finding] = []
     db = None
     try:
         db = await opened(settings)
     except DatabaseError as refusal:
         found = not_opened(settings, refusal)
-    looked = Looked(settings, db)
+    context = CheckContext(settings, db)
     try:
-        found[:0] = await gathered(OF_SETTINGS, looked)
-        found += await gathered(OF_DATABASE, looked)
-        is_migrated = not any(one.about == "migrations" and one.verdict is Verdict.WRONG for one in found)
+        found[:0] = await run_all(SETTINGS_CHECKS, context)
+        found += await run_all(DATABASE_CHECKS, context)
+        is_migrated = not any(one.about == "migrations" and one.verdict is Verdict.FAILED for one in found)
         if is_migrated:
-            found += await gathered(OF_LIFE, looked)
-        found += await gathered((look_at_clock,), looked if is_migrated else Looked(settings, None))
+            found += await run_all(RUNTIME_CHECKS, context)
+        found += await run_all((check_clock,), context if is_migrated else CheckContext(settings, None))
     finally:
         if db is not None:
             await db.close()
@@ -43,9 +43,9 @@ async def go_round(settings: Settings) -> list[Finding]:
 def not_opened(settings: Settings, refusal: DatabaseError) -> list[Finding]:
     if settings.database.startswith("sqlite:"):
         about_files = barred(sqlite_path(settings.database))
-        do = "see what is said of the files" if about_files else "is CARE_DATABASE_URL the right one?"
-        return [wrong("database", str(refusal), do), *about_files]
-    return [wrong("database", str(refusal), "see CARE_DATABASE_URL: is it the right one, and running?")]
+        do = "see the findings about files" if about_files else "is CARE_DATABASE_URL the right one?"
+        return [failed("database", str(refusal), do), *about_files]
+    return [failed("database", str(refusal), "see CARE_DATABASE_URL: is it the right one, and running?")]
 
 
 async def opened(settings: Settings) -> Database:
@@ -54,16 +54,16 @@ async def opened(settings: Settings) -> Database:
     return await open_database(settings.database, 1, patience=SECONDS)
 
 
-async def gathered(looks: tuple[Look, ...], looked: Looked) -> list[Finding]:
-    return [finding for each in looks async for finding in unbroken(each, looked)]
+async def run_all(checks: tuple[Check, ...], context: CheckContext) -> list[Finding]:
+    return [finding for each in checks async for finding in run_one(each, context)]
 
 
-async def unbroken(each: Look, looked: Looked) -> AsyncIterator[Finding]:
-    """A look that fails is a finding too, and the others go on."""
-    about = each.__name__.removeprefix("look_at_")
+async def run_one(each: Check, context: CheckContext) -> AsyncIterator[Finding]:
+    """Reports an exception as a failed check and continues."""
+    about = each.__name__.removeprefix("check_")
     try:
-        async for finding in each(looked):
+        async for finding in each(context):
             yield finding
     except Exception as fault:
-        said = f"it could not be looked at: {type(fault).__name__}: {reason_of(fault)}"
-        yield wrong(about, said, "mend what stands above, then look again")
+        message = f"the check raised {type(fault).__name__}: {reason_of(fault)}"
+        yield failed(about, message, "fix the failures above, then run doctor again")
