@@ -1,4 +1,4 @@
-"""Asks two services the same calls, a few at once, and tells how their answers differ."""
+"""Sends the same calls to two services concurrently and compares their responses."""
 
 import threading
 from collections import deque
