@@ -9,8 +9,8 @@ WORKDIR /build
 COPY pyproject.toml requirements.lock README.md ./
 COPY supply/ supply/
 # The very versions that were tested, each by its hash; none of what tests need.
-RUN python3 -m supply.part build > build.lock \
-    && python3 -m supply.part run ${EXTRAS} > run.lock \
+RUN python3 -m supply.lock build > build.lock \
+    && python3 -m supply.lock run ${EXTRAS} > run.lock \
     && python3 -m venv tools && tools/bin/python -m pip install --quiet --require-hashes --requirement build.lock \
     && python3 -m venv /opt/care && /opt/care/bin/python -m pip install --quiet --require-hashes --requirement run.lock
 COPY app/ app/

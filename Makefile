@@ -45,9 +45,8 @@ lock: .venv/ready  ## renews requirements.lock from pyproject.toml, and requirem
 	$(PY) -m uv pip compile --quiet --universal --generate-hashes --no-header --upgrade --no-emit-index-url \
 		--output-file requirements-node.lock requirements-node.in
 	@$(MAKE) --no-print-directory .venv/ready
-	$(PY) -m supply.table
 
-audit: .venv/ready  ## known vulnerabilities, hashes and licences of requirements.lock: docs/dependencies.md
+audit: .venv/ready  ## vulnerabilities and licences of the locked packages: docs/dependencies.md
 	@$(PY) -m supply.audit
 
 clean:

@@ -37,7 +37,7 @@ from app.http.cors import AllowedOrigins
 from app.http.health import HEALTH_ROUTES
 from app.http.messages import HEADERS, NO_STORE
 from app.http.router import Router
-from app.landing import House, front_routes
+from app.landing import LandingOptions, landing_routes
 from app.rest_compat.deprecation import deprecation_headers, deprecation_notice
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, write_usage
@@ -93,7 +93,7 @@ def create_app(
         try:
             async with dispatches, write_usage(db, usage, clock), AsyncExitStack() as stack:
                 with stop_on_signals(admission.leave, notifier.stop, settings.drain_seconds, vitals):
-                    await stack.enter_async_context(metrics_export(settings, db, admission, notifier, keys))
+                    await stack.enter_async_context(metrics_server(settings, db, admission, notifier, keys))
                     if tracing:
                         stack.enter_context(tracing.opened())
                     yield {
@@ -117,7 +117,7 @@ def create_app(
                 await recorder.refusals.close()
             await db.close()
 
-    house = House(
+    landing = LandingOptions(
         settings.in_development,
         has_own_keys(settings),
         schema if settings.shows_schema_to_anyone else None,
@@ -126,7 +126,7 @@ def create_app(
         lambda scope: demo_tokens(settings, scope),
         clock,
     )
-    routes: list[BaseRoute] = [*HEALTH_ROUTES, *front_routes(house)]
+    routes: list[BaseRoute] = [*HEALTH_ROUTES, *landing_routes(landing)]
     page = None
     if settings.in_development:
         built = ide.read_built(ide.BUILT)
@@ -197,18 +197,18 @@ def refuse_unaudited(settings: Settings) -> None:
         raise SettingsError("CARE_AUDIT=off is for development only: every access to answers is recorded")
 
 
-def metrics_export(
+def metrics_server(
     settings: Settings, db: Database, admission: AdmissionControl, notifier: Notifier, keys: KeySet
 ) -> AbstractAsyncContextManager[None]:
-    """Serves metrics if CARE_METRICS_PORT is set. Imports their modules only then."""
+    """Serves metrics if a port is set; prometheus_client is imported only then."""
     if not settings.metrics_port:
         return nullcontext()
-    from app.telemetry.metrics import families, workers
+    from app.telemetry.metrics.aggregation import serve_metrics
+    from app.telemetry.metrics.collect import MetricSources
 
     has_webhook = bool(settings.webhook_url)
-    return workers.telling(
-        settings, families.Parts(settings.database, db, admission, notifier, keys, has_webhook)
-    )
+    sources = MetricSources(settings.database, db, admission, notifier, keys, has_webhook)
+    return serve_metrics(settings, sources)
 
 
 def keys_for(settings: Settings) -> KeySet:

@@ -1,1 +1,1 @@
-"""What the project is built from: `python -m supply.audit`, `python -m supply.table`."""
+"""Build tools: `python -m supply.lock` selects packages from the lock, `python -m supply.audit` audits it."""

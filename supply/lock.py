@@ -1,116 +1,82 @@
-"""What requirements.lock holds, what pyproject.toml names, and where the two do not fit each other."""
+"""`python -m supply.lock run postgres`: prints the locked packages that these groups of pyproject.toml need.
+
+Imports only the standard library, because the image build runs it before anything is installed.
+"""
 
 import re
+import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
-from typing import Any
-
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements.lock"
 NODE_LOCK = ROOT / "requirements-node.lock"
 PROJECT = ROOT / "pyproject.toml"
 
-FIRST_LINE = re.compile(r"^(?P<name>[a-z0-9-]+)==(?P<version>[^ \\]+)(?: ; (?P<only_where>[^\\]+?))? ?\\?$")
-BROUGHT = re.compile(r"^    #   (?:via )?(.+)$|^    # via (.+)$")
-USUAL = {"MIT", "MIT-0", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSD", "PSF-2.0", "MPL-2.0"}
-CALLED = {
-    "MIT License": "MIT",
-    "Apache 2.0": "Apache-2.0",
-    "Apache Software License": "Apache-2.0",
-    "BSD License": "BSD",
-    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
-}
+PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^ \\]+)(?: ; (?P<marker>[^\\]+?))? ?\\?\n")
+VIA = re.compile(r"^    #   (?:via )?(\S+)$|^    # via (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Locked:
-    """A package of the lock; `only_where` is the kind of machine it is for, if not for all."""
-
+class LockedPackage:
     name: str
     version: str
-    only_where: str
-    hashes: int
-    brought_by: tuple[str, ...]
+    marker: str  # environment marker, empty for all platforms
+    required_by: frozenset[str]
+    text: str
+
+    @property
+    def is_hashed(self) -> bool:
+        return "--hash=sha256:" in self.text
 
 
-def read_lock(text: str) -> list[Locked]:
-    return [locked_of(block) for block in re.split(r"\n(?=[a-z0-9])", text.strip()) if block]
+def read_lock(text: str) -> list[LockedPackage]:
+    return [read_package(block) for block in re.split(r"(?m)^(?=[a-z0-9])", text) if PIN.match(block)]
 
 
-def locked_of(block: str) -> Locked:
-    lines = block.splitlines()
-    first = FIRST_LINE.match(lines[0])
-    if first is None:
-        raise ValueError(f"the lock has a line that pins nothing: {lines[0]}")
-    brought_by = tuple(
-        brought[1] or brought[2] for line in lines if (brought := BROUGHT.match(line)) is not None
-    )
-    hashes = sum("--hash=sha256:" in line for line in lines)
-    return Locked(first["name"], first["version"], first["only_where"] or "", hashes, brought_by)
+def read_package(block: str) -> LockedPackage:
+    pin = PIN.match(block)
+    assert pin is not None
+    required_by = frozenset(one or other for one, other in VIA.findall(block))
+    return LockedPackage(pin["name"], pin["version"], pin["marker"] or "", required_by, block)
 
 
-def named_requirements(project: str) -> dict[str, list[Requirement]]:
-    """What pyproject.toml names: to run, by extra, and to build."""
-    said = tomllib.loads(project)
-    groups = {
-        "run": said["project"]["dependencies"],
-        **said["project"].get("optional-dependencies", {}),
-        "build": said["build-system"]["requires"],
+def read_groups(project: str) -> dict[str, list[str]]:
+    """The requirements of pyproject.toml: to run, by extra, and to build."""
+    content = tomllib.loads(project)
+    return {
+        "run": content["project"]["dependencies"],
+        **content["project"].get("optional-dependencies", {}),
+        "build": content["build-system"]["requires"],
     }
-    return {group: [Requirement(text) for text in texts] for group, texts in groups.items()}
 
 
-def named_packages(named: Mapping[str, list[Requirement]]) -> set[str]:
-    return {canonicalize_name(one.name) for requirements in named.values() for one in requirements}
+def package_name(requirement: str) -> str:
+    return re.sub(r"[-_.]+", "-", re.split(r"[^A-Za-z0-9._-]", requirement)[0]).lower()
 
 
-def misfits(lock: list[Locked], named: Mapping[str, list[Requirement]]) -> Iterator[str]:
-    """Everything about the lock that should not be, in sentences."""
-    versions = {one.name: one.version for one in lock}
-    for one in lock:
-        if not one.hashes:
-            yield f"{one.name} {one.version} has no hash"
-    for group, requirements in named.items():
-        for requirement in requirements:
-            name: str = canonicalize_name(requirement.name)
-            if name not in versions:
-                yield f"{name} is named in pyproject.toml ({group}) and not in the lock"
-            elif not requirement.specifier.contains(versions[name], prereleases=True):
-                yield f"{name} {versions[name]} is not what pyproject.toml ({group}) asks for"
-    for orphan in sorted(versions.keys() - reached(lock, named_packages(named))):
-        yield f"{orphan} is in the lock, and nothing that pyproject.toml names brings it"
+def names_of_groups(project: str, groups: Iterable[str]) -> set[str]:
+    known = read_groups(project)
+    if unknown := sorted(set(groups) - known.keys()):
+        raise SystemExit(
+            f"pyproject.toml has no group {', '.join(unknown)}; it has {', '.join(sorted(known))}"
+        )
+    return {package_name(requirement) for group in groups for requirement in known[group]}
 
 
-def reached(lock: list[Locked], roots: set[str]) -> set[str]:
-    found = roots
-    while more := {one.name for one in lock if found.intersection(one.brought_by)} - found:
-        found = found | more
-    return found
+def select(lock: str, names: Iterable[str]) -> str:
+    """The lock entries of these packages and of everything that they require."""
+    packages = read_lock(lock)
+    found = set(names)
+    if missing := found - {one.name for one in packages}:
+        raise SystemExit(f"the lock does not contain {', '.join(sorted(missing))}: run make lock")
+    while more := {one.name for one in packages if one.required_by & found} - found:
+        found |= more
+    return "".join(one.text for one in packages if one.name in found)
 
 
-def licence_of(name: str) -> str | None:
-    """What an installed package says of its licence, in the short words of SPDX; None if it is not here."""
-    try:
-        said: Any = metadata.metadata(name)  # an e-mail message, whose type does not say what it can
-    except metadata.PackageNotFoundError:
-        return None
-    classified = [
-        line.rpartition(" :: ")[2] for line in said.get_all("Classifier", []) if line.startswith("License ::")
-    ]
-    short = said.get("License-Expression") or said.get("License") or " AND ".join(map(called, classified))
-    return called(short.strip()) if short and "\n" not in short.strip() else "not said"
-
-
-def called(licence: str) -> str:
-    return CALLED.get(licence, licence)
-
-
-def is_usual(licence: str) -> bool:
-    """Whether it asks for nothing but to be named, or for changes to the package's own files to be shown."""
-    return set(re.split(r"[()\s]+|\bAND\b|\bOR\b", licence)) - {""} <= USUAL and licence != ""
+if __name__ == "__main__":
+    wanted = names_of_groups(PROJECT.read_text(), sys.argv[1:])
+    print(select(LOCK.read_text(), wanted), end="")

@@ -23,9 +23,9 @@ from app.main import create_app
 from app.rest_compat.usage import Usage, write_usage
 from app.server.background import keep_running
 from app.settings import Settings
-from app.telemetry.metrics import workers
-from app.telemetry.metrics.listener import listening
-from app.telemetry.metrics.workers import FOLDER, tell_for_all
+from app.telemetry.metrics import aggregation
+from app.telemetry.metrics.aggregation import FOLDER, start_aggregator
+from app.telemetry.metrics.http_server import serve_tcp
 from app.telemetry.tracing import Tracing
 from tests.audit.test_recording import a_record
 from tests.callers import Gateway, opened
@@ -241,11 +241,11 @@ def test_metrics_that_cannot_be_gathered_are_a_500_and_the_listener_goes_on(
 
     async def asked() -> list[bytes]:
         port = free_port()
-        async with listening("127.0.0.1", port, tell):
+        async with serve_tcp("127.0.0.1", port, tell):
             return [(await ask(port)).split(b"\r\n")[0] for _ in range(3)]
 
     assert run(asked()) == [b"HTTP/1.1 500 Internal Server Error"] * 2 + [b"HTTP/1.1 200 OK"]
-    assert caplog.messages == ["the metrics cannot be gathered"] * 2
+    assert caplog.messages == ["metrics cannot be collected"] * 2
 
 
 @pytest.fixture
@@ -261,11 +261,11 @@ def test_the_listener_for_several_processes_takes_its_port_when_it_becomes_free(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(workers, "keep_running", partial(keep_running, pause=0.01))
+    monkeypatch.setattr(aggregation, "keep_running", partial(keep_running, pause=0.01))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        tell_for_all(settings.model_copy(update={"metrics_port": port}))
-        while "the metrics listener failed and is started again" not in caplog.messages:
+        start_aggregator(settings.model_copy(update={"metrics_port": port}))
+        while "the metrics server failed and is started again" not in caplog.messages:
             time.sleep(0.005)
 
     async def connect() -> None:

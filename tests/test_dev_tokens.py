@@ -91,5 +91,5 @@ def test_a_key_file_that_holds_no_key_is_told_in_a_sentence(tmp_path: Path, cont
 def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(SettingsError, match="cannot be made or read: "):
+    with pytest.raises(SettingsError, match="cannot be created or read: "):
         public_key(in_development(tmp_path / "file"))

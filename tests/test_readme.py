@@ -8,7 +8,7 @@ import pytest
 
 from app.db.admin.demo import CAREGIVER, demo_lines
 from app.db.admin.importing import importing
-from app.legacy_migration.calls import read_calls
+from app.legacy_migration.recorded_calls import read_calls
 from tests import keys, pages
 from tests.callers import Gateway, run_write
 from tests.factories import NOW

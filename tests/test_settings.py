@@ -337,9 +337,9 @@ def test_the_command_settings_tells_what_is_set_and_no_secret(monkeypatch: pytes
 
     assert (said.exit_code, said.stderr, "hidden" in said.stdout, pem in said.stdout) == (0, "", False, False)
     assert [line for line in said.stdout.splitlines() if "; set" in line] == [
-        "CARE_DATABASE_URL (default: empty; set, and not told)",
+        "CARE_DATABASE_URL (default: empty; set, not shown)",
         "CARE_PORT (default: 8000; set to many)",
-        "CARE_TOKEN_KEY (default: empty; set, and not told)",
+        "CARE_TOKEN_KEY (default: empty; set, not shown)",
     ]
 
 

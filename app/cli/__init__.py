@@ -7,23 +7,23 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.care.errors import CareError
 from app.cli.accounts import account
-from app.cli.auditing import audit
+from app.cli.audit import audit
 from app.cli.backup import backup
 from app.cli.books import books
-from app.cli.comparing import compare
+from app.cli.common import Group
 from app.cli.database import import_command, migrate_command, verify
-from app.cli.dispatching import deliveries, worker
 from app.cli.doctor import doctor
 from app.cli.ide import ide
-from app.cli.itself import list_settings, schema
+from app.cli.info import list_settings, schema
 from app.cli.legacy import legacy
+from app.cli.legacy_compare import compare
+from app.cli.legacy_record import record
 from app.cli.own_data import erase, export
-from app.cli.recording import record
 from app.cli.restore import restore
 from app.cli.retention import retention
-from app.cli.running import Group
 from app.cli.serving import demo, serve
 from app.cli.tokens import token
+from app.cli.worker import deliveries, worker
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.books import NoSuchBook
 from app.db.admin.importing import ImportRefused
@@ -34,7 +34,7 @@ from app.events.retention import RetentionRefused
 from app.legacy_migration.errors import MovingRefused
 from app.settings import SettingsError
 
-MENDABLE = (
+CORRECTABLE = (
     SettingsError,
     DatabaseError,
     ImportRefused,
@@ -49,16 +49,16 @@ MENDABLE = (
 
 
 class Gateway(Group):
-    """What the operator can correct ends a command with a sentence, one for each mistake, and exit code 2."""
+    """Prints one line per correctable error and exits with code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except MENDABLE as error:
-            sentence = str(error)
+        except CORRECTABLE as error:
+            message = str(error)
         except SQLAlchemyError as error:
-            sentence = f"the database refuses: {str(error).splitlines()[0]}"
-        for line in sentence.splitlines():  # several where an import has several mistakes
+            message = f"the database refuses: {str(error).splitlines()[0]}"
+        for line in message.splitlines():  # an import can report several errors
             click.echo(f"care-gateway: {line}", err=True)
         ctx.exit(2)
 
@@ -66,7 +66,7 @@ class Gateway(Group):
 @click.group(cls=Gateway, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="care-gateway", prog_name="care-gateway")
 def main() -> None:
-    """Connects caregivers with their clients: GraphQL and four legacy REST paths over one domain."""
+    """Care sessions for caregivers and clients: a GraphQL API and four legacy REST paths."""
 
 
 for each in (

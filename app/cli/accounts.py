@@ -1,4 +1,4 @@
-"""The `account` commands, which keep the accounts of caregivers and clients."""
+"""The `account` commands."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ import click
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from app.care.context import utc_now
-from app.cli.running import NUMBER, ROLES, Group, Result, no_work, on_database, settings_or_warn
+from app.cli.common import NUMBER, ROLES, Group, Result, no_work, on_database, settings_or_warn
 from app.db.admin.accounts import Person, add_person, link_person, list_people, set_disabled
 from app.db.admin.orm import transaction
 from app.db.audit.records import About, operator_record
@@ -18,7 +18,7 @@ TABLES: dict[str, type[Caregiver] | type[Client]] = {"caregiver": Caregiver, "cl
 
 @click.group(cls=Group)
 def account() -> None:
-    """Keep the accounts of caregivers and clients."""
+    """Manage the accounts of caregivers and clients."""
 
 
 def on_accounts(work: Callable[[AsyncSession], Awaitable[Result]]) -> Result:
@@ -34,20 +34,20 @@ def on_accounts(work: Callable[[AsyncSession], Awaitable[Result]]) -> Result:
 
 @account.command("add")
 @click.option("--role", type=ROLES, required=True)
-@click.option("--user", required=True, metavar="NAME", help="What tokens call the person.")
+@click.option("--user", required=True, metavar="NAME", help="The user name in the person's tokens.")
 @click.option("--name", required=True, help="The person's name.")
 @click.option("--position", help="A caregiver's professional position.")
-@click.option("--oppt-id", help="A client's identifier outside this service.")
+@click.option("--oppt-id", help="A client's external identifier.")
 def add_account(role: str, user: str, name: str, position: str | None, oppt_id: str | None) -> None:
-    """Add a person with an account; prints the person's id."""
+    """Add a person with an account and print the person's id."""
     refuse_unusable({"--user": user, "--name": name, "--position": position, "--oppt-id": oppt_id})
     if role == "caregiver":
         if not position or oppt_id:
-            raise click.UsageError("a caregiver has a --position, and no --oppt-id")
+            raise click.UsageError("a caregiver needs --position and must not have --oppt-id")
         person: Caregiver | Client = Caregiver(name=name, position=position, user_name=user)
     else:
         if not oppt_id or position:
-            raise click.UsageError("a client has an --oppt-id, and no --position")
+            raise click.UsageError("a client needs --oppt-id and must not have --position")
         person = Client(name=name, oppt_id=oppt_id, user_name=user)
 
     async def add(tx: AsyncSession) -> int:
@@ -59,17 +59,17 @@ def add_account(role: str, user: str, name: str, position: str | None, oppt_id: 
 
 
 def note(tx: AsyncSession, what: str, person: Person) -> None:
-    """On record in the audit trail, by the transaction that does it."""
+    """Writes the audit record in the transaction of the change."""
     about: About = [(person.id, None, {}) if isinstance(person, Caregiver) else (None, person.id, {})]
     tx.add(AuditRecord(**operator_record(utc_now(), what, about)._asdict()))
 
 
 @account.command("link")
 @click.option("--role", type=ROLES, required=True)
-@click.option("--id", "person_id", type=NUMBER, required=True, metavar="N", help="The person's number.")
-@click.option("--user", required=True, metavar="NAME", help="What tokens call the person.")
+@click.option("--id", "person_id", type=NUMBER, required=True, metavar="N", help="The person's id.")
+@click.option("--user", required=True, metavar="NAME", help="The user name in the person's tokens.")
 def link_account(role: str, person_id: int, user: str) -> None:
-    """Give somebody who is there without an account, as after a move, theirs."""
+    """Add an account to an existing person, for example after an import."""
     refuse_unusable({"--user": user})
 
     async def link(tx: AsyncSession) -> None:
@@ -89,7 +89,7 @@ def refuse_unusable(options: dict[str, str | None]) -> None:
 
 @account.command("list")
 def list_accounts() -> None:
-    """List the accounts: role, id, user name, and whether it is disabled."""
+    """List the accounts: role, id, user name, state."""
 
     for person in on_accounts(list_people):
         state = "disabled" if person.is_disabled else "enabled"
@@ -110,7 +110,7 @@ def switch_account(role: str, user: str, is_disabled: bool) -> None:
 @click.option("--role", type=ROLES, required=True)
 @click.option("--user", required=True, metavar="NAME")
 def disable_account(role: str, user: str) -> None:
-    """Shut an account out; its history stays."""
+    """Disable an account; its data stays."""
     switch_account(role, user, is_disabled=True)
 
 
@@ -118,5 +118,5 @@ def disable_account(role: str, user: str) -> None:
 @click.option("--role", type=ROLES, required=True)
 @click.option("--user", required=True, metavar="NAME")
 def enable_account(role: str, user: str) -> None:
-    """Let a disabled account in again."""
+    """Enable a disabled account."""
     switch_account(role, user, is_disabled=False)

@@ -1,4 +1,4 @@
-"""The command that copies the embedded database while it is in use: `backup`."""
+"""`backup`: copies the SQLite database while it is in use."""
 
 import fcntl
 import os
@@ -9,24 +9,24 @@ from pathlib import Path
 
 import click
 
-from app.cli.running import settings_or_warn
+from app.cli.common import settings_or_warn
 from app.db.admin.backup import copy_sqlite
 from app.db.drivers.interface import DatabaseError, sqlite_path
 
-ASK_POSTGRES = (
-    'PostgreSQL is backed up by its own tools: pg_dump --format=custom --file=FILE "$CARE_DATABASE_URL" '
+POSTGRES_ADVICE = (
+    'back up PostgreSQL with its own tools: pg_dump --format=custom --file=FILE "$CARE_DATABASE_URL" '
     "(docs/operations.md)"
 )
 
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Replace the file if there is one.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def backup(file: Path, force: bool) -> None:
-    """Copy the embedded database into a file, also while it is served."""
+    """Copy the SQLite database to a file, also while the service is running."""
     url = settings_or_warn().database
     if not url.startswith("sqlite:///"):
-        raise DatabaseError(ASK_POSTGRES)
+        raise DatabaseError(POSTGRES_ADVICE)
     path = sqlite_path(url)
     refuse_to_replace(file, path, force)
     try:
@@ -37,21 +37,21 @@ def backup(file: Path, force: bool) -> None:
             sync(file.absolute().parent)
     except OSError as error:
         raise DatabaseError(f"the backup at {file} cannot be written: {error.strerror}") from None
-    click.echo(f"{file}: {file.stat().st_size:,} bytes, whole and checked")
+    click.echo(f"{file}: {file.stat().st_size:,} bytes, integrity checked")
 
 
 def refuse_to_replace(file: Path, database: Path, force: bool) -> None:
     if file.exists() and database.exists() and file.samefile(database):
         raise DatabaseError(f"{file} is the database itself")
-    if file.with_name(f"{file.name}-wal").exists():  # SQLite would read it into the new file
-        raise DatabaseError(f"there is the log of a database at {file}-wal; choose another name")
+    if file.with_name(f"{file.name}-wal").exists():  # SQLite would apply it to the new file
+        raise DatabaseError(f"{file}-wal is the write-ahead log of a database; choose another name")
     if file.exists() and not force:
-        raise DatabaseError(f"there is a file at {file} already; --force replaces it")
+        raise DatabaseError(f"{file} already exists; --force replaces it")
 
 
 @contextmanager
 def unfinished(file: Path) -> Iterator[Path]:
-    """An empty file that nobody else may read, beside the one that it becomes; a dead command leaves one."""
+    """A private temporary file beside the target. A killed command leaves it behind."""
     part = file.with_name(f"{file.name}.part")
     held = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
@@ -60,7 +60,7 @@ def unfinished(file: Path) -> Iterator[Path]:
             is_ours = os.path.samestat(os.fstat(held), os.stat(part))
         except (BlockingIOError, FileNotFoundError):
             is_ours = False
-        if not is_ours:  # held by another command, or that has just finished with what we opened
+        if not is_ours:  # another command holds the lock or has just renamed the file
             raise DatabaseError(f"another backup is being written to {file}")
         os.fchmod(held, 0o600)
         os.ftruncate(held, 0)
@@ -73,7 +73,7 @@ def unfinished(file: Path) -> Iterator[Path]:
 
 
 def copy_with_progress(path: Path, copy: Path) -> None:
-    is_watched = sys.stderr.isatty()  # and says nothing where a schedule runs it
+    is_watched = sys.stderr.isatty()  # no output in a scheduled job
     with click.progressbar(length=0, label="copying", file=sys.stderr, hidden=not is_watched) as bar:
 
         def progress(done: int, total: int) -> None:
@@ -84,7 +84,7 @@ def copy_with_progress(path: Path, copy: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Until it is on the disk: a file's content, or a folder's names."""
+    """fsync of a file or of a folder's entries."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -1,4 +1,4 @@
-"""The `books` commands, which keep the catalogue."""
+"""The `books` commands."""
 
 from typing import BinaryIO
 
@@ -7,7 +7,7 @@ import orjson
 
 from app.care.books import BookFilter, finding_books
 from app.care.context import utc_now
-from app.cli.running import NUMBER, Group, on_database, on_record, settings_or_warn
+from app.cli.common import NUMBER, Group, on_database, on_record, settings_or_warn
 from app.db.admin.books import (
     Change,
     as_record,
@@ -22,7 +22,7 @@ from app.db.reader.entities import as_moment
 from app.db.reader.reads import Page, Row
 from app.db.reader.selection import Link, PageRequest, Selection
 
-EVERY = 2**31 - 2  # a catalogue is not so large that it is read in pages
+EVERY = 2**31 - 2  # a catalogue is small enough for one page
 LISTED = Selection(
     frozenset({"id", "name", "module_id", "is_test", "retire_date"}),
     (Link("module", Selection(frozenset({"name"}))),),
@@ -31,17 +31,17 @@ LISTED = Selection(
 
 @click.group(cls=Group)
 def books() -> None:
-    """Keep the catalogue of books."""
+    """Manage the catalogue of books."""
 
 
 @books.command("list")
-@click.option("--search", metavar="TEXT", help="Words of the name, by how they begin.")
-@click.option("--module", type=NUMBER, metavar="ID", help="Those of this module.")
-@click.option("--retired", is_flag=True, help="The retired ones, which nobody else finds.")
+@click.option("--search", metavar="TEXT", help="Prefixes of words in the name.")
+@click.option("--module", type=NUMBER, metavar="ID", help="Only books of this module.")
+@click.option("--retired", is_flag=True, help="Only retired books.")
 def list_books(search: str | None, module: int | None, retired: bool) -> None:
-    """List books, newest first: id, name, module, whether it is a test, since when it is retired."""
-    asked = BookFilter(search, module, is_retired=retired)
-    operation = finding_books(utc_now(), asked, PageRequest(first=EVERY), LISTED)
+    """List books, newest first: id, name, module, test, retirement date."""
+    filter = BookFilter(search, module, is_retired=retired)
+    operation = finding_books(utc_now(), filter, PageRequest(first=EVERY), LISTED)
     page: Page = on_database(settings_or_warn(), lambda db: db.read(operation))
     for book in page.rows:
         click.echo("\t".join(cells_of(book)))
@@ -65,7 +65,7 @@ def on_one_line(name: str) -> str:
 @books.command("show")
 @click.argument("book", type=NUMBER, metavar="ID")
 def show_book(book: int) -> None:
-    """Print a book as the line that `books import` reads."""
+    """Print a book in the format of `books import`."""
     found = on_database(settings_or_warn(), lambda db: db.read(showing(book, utc_now())))
     click.echo(orjson.dumps(as_record(found), option=orjson.OPT_UTC_Z))
 
@@ -81,7 +81,7 @@ def about_books(changes: list[Change]) -> About:
 @books.command("import")
 @click.argument("file", type=click.File("rb"))
 def import_books(file: BinaryIO) -> None:
-    """Add and replace modules and books from JSON Lines: all of them or none."""
+    """Add and replace modules and books from JSON Lines, in one transaction."""
     settings = settings_or_warn()
     try:
         changes = on_database(
@@ -97,16 +97,16 @@ def import_books(file: BinaryIO) -> None:
 @books.command("retire")
 @click.argument("book", type=NUMBER, metavar="ID")
 def retire_book(book: int) -> None:
-    """Let a book be assigned no more; what was assigned stays."""
+    """Retire a book: it cannot be assigned anymore; existing assignments stay."""
     retired = on_record("books retire", retiring(book, utc_now()), lambda _: about_book(book))
     on_database(settings_or_warn(), lambda db: db.write(retired))
-    click.echo(f"book {book} is retired: it cannot be assigned any more; what was assigned stays")
+    click.echo(f"book {book} is retired: it cannot be assigned anymore; existing assignments stay")
 
 
 @books.command("restore")
 @click.argument("book", type=NUMBER, metavar="ID")
 def restore_book(book: int) -> None:
-    """Let a retired book be assigned again."""
+    """Make a retired book assignable again."""
     restored = on_record("books restore", restoring(book), lambda _: about_book(book))
     on_database(settings_or_warn(), lambda db: db.write(restored))
     click.echo(f"book {book} can be assigned")

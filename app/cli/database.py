@@ -1,4 +1,4 @@
-"""The commands that keep the database: `migrate`, `import`, `verify`."""
+"""The database commands: `migrate`, `import`, `verify`."""
 
 import asyncio
 import os
@@ -9,8 +9,8 @@ from typing import IO
 
 import click
 
-from app.cli.recorded import import_recording, is_recording, say_counts
-from app.cli.running import on_database, on_record, settings_or_warn
+from app.cli.common import on_database, on_record, settings_or_warn
+from app.cli.import_recording import import_recording, is_recording, print_counts
 from app.db.admin.importing import ImportRefused, importing
 from app.db.admin.migrate import migrate, newest_version
 from app.db.drivers.interface import location_of
@@ -20,27 +20,27 @@ from app.telemetry.wording import counted
 
 @click.command("migrate")
 def migrate_command() -> None:
-    """Bring the database to the tables of this version."""
+    """Migrate the database to the schema of this version."""
     url = settings_or_warn().database
     before, now = asyncio.run(migrate(url)), newest_version()
     if before == now:
-        click.echo(f"{location_of(url)}: the tables are those of {now} already: nothing was changed")
+        click.echo(f"{location_of(url)}: the schema is already at version {now}")
     else:
-        there_were = "none" if before is None else f"those of {before}"
-        click.echo(f"{location_of(url)}: the tables are those of {now} now; before there were {there_were}")
+        source = "an empty database" if before is None else f"version {before}"
+        click.echo(f"{location_of(url)}: migrated from {source} to version {now}")
 
 
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, allow_dash=True, path_type=Path))
-@click.option("--partial", is_flag=True, help="Take an incomplete recording too, as far as it goes.")
+@click.option("--partial", is_flag=True, help="Import an incomplete recording as far as possible.")
 def import_command(file: Path, partial: bool) -> None:
-    """Load a world from JSON Lines, or from a recording of the legacy paths: all of it or nothing."""
+    """Import data from JSON Lines or from a recording of the legacy paths, in one transaction."""
     settings = settings_or_warn()
     if is_recording(file):
         import_recording(settings, file, partial)
         return
     if partial:
-        raise click.UsageError("--partial is about recordings, and this is none")
+        raise click.UsageError("--partial applies to recordings only")
     try:
         with click.open_file(str(file), "rb") as lines:
             counts = on_database(
@@ -48,11 +48,11 @@ def import_command(file: Path, partial: bool) -> None:
             )
     except ImportRefused as refusal:
         raise ImportRefused.of_file(str(file), refusal) from None
-    say_counts(counts)
+    print_counts(counts)
 
 
 def with_progress(file: IO[bytes]) -> Iterator[bytes]:
-    """The file's lines; on a terminal with a bar of how much of it is read."""
+    """The lines of the file, with a progress bar on a terminal."""
     size = os.fstat(file.fileno()).st_size if file.seekable() else 0
     with click.progressbar(length=size, label="importing", file=sys.stderr) as bar:
         for line in file:
@@ -62,7 +62,7 @@ def with_progress(file: IO[bytes]) -> Iterator[bytes]:
 
 @click.command()
 def verify() -> None:
-    """Recompute the numbers that sessions keep of their assignments, and compare."""
+    """Recompute the assignment counters of all sessions and print differences."""
     found = on_database(settings_or_warn(), lambda db: db.read(differences()))
     for one in found:
         click.echo(f"session {one.session_id}: {one.name} is {one.stored}, should be {one.recomputed}")

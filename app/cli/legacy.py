@@ -1,4 +1,4 @@
-"""The `legacy` commands, about the four paths of the old service and whoever still calls them."""
+"""The `legacy` commands: record and compare the old service, report the usage of the legacy paths."""
 
 from datetime import datetime
 from typing import Any
@@ -7,17 +7,17 @@ import click
 import orjson
 
 from app.care.context import utc_now
-from app.cli.running import Group, Whole, on_database, settings_or_warn
+from app.cli.common import Group, Whole, on_database, settings_or_warn
 from app.db.admin.usage import reading_usage
 from app.db.drivers.interface import Database
 from app.db.tables import moment_as_text
 from app.rest_compat.report import Line, OfPath, Report, State, first_day_of, report_of
 
-EXIT_CODES = {State.UNUSED: 0, State.USED: 1, State.NOT_KNOWN: 3}  # 2: the command itself could not do it
+EXIT_CODES = {State.UNUSED: 0, State.USED: 1, State.NOT_KNOWN: 3}  # 2: the command failed
 ANSWERS = {
-    State.UNUSED: "They may be switched off: in these days nobody called any of them.",
-    State.USED: "They are still in use.",
-    State.NOT_KNOWN: "Not known: nobody called them, but not all of these days were counted.",
+    State.UNUSED: "The legacy paths may be switched off: no calls in this period.",
+    State.USED: "The legacy paths are in use.",
+    State.NOT_KNOWN: "Unknown: no calls, but the period was not counted completely.",
 }
 HEAD = ("application", "role", "requests", "before", "trend", "last use (UTC)")
 NUMBERS = {"requests", "before", "trend"}
@@ -25,14 +25,20 @@ NUMBERS = {"requests", "before", "trend"}
 
 @click.group(cls=Group)
 def legacy() -> None:
-    """Move over from the old service, and leave its paths behind."""
+    """Migrate from the old service and retire its paths."""
 
 
 @legacy.command()
-@click.option("--days", type=Whole(1, 200), default=30, show_default=True, help="Up to today (UTC).")
-@click.option("--json", "as_json", is_flag=True, help="For tools.")
+@click.option(
+    "--days",
+    type=Whole(1, 200),
+    default=30,
+    show_default=True,
+    help="Length of the period up to today (UTC).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def report(days: int, as_json: bool) -> None:
-    """Who still calls the legacy paths? Exit code 0: nobody; 1: somebody; 3: not known yet."""
+    """Report the usage of the legacy paths; exit code 0: unused, 1: used, 3: unknown."""
     now = utc_now()
 
     async def read(db: Database) -> Report:
@@ -43,7 +49,7 @@ def report(days: int, as_json: bool) -> None:
     raise SystemExit(EXIT_CODES[found.state])
 
 
-# --- for people ---
+# --- text ---
 
 
 def as_text(report: Report) -> str:
@@ -52,7 +58,7 @@ def as_text(report: Report) -> str:
 
 def header(report: Report) -> str:
     if report.since is None:
-        return "Calls of the legacy paths have not been counted yet: that begins when the service is started."
+        return "Calls of the legacy paths have not been counted yet. Counting begins when the service starts."
     return (
         f"Counted since {minute(report.since)} UTC. From {report.first_day} to {report.moment:%Y-%m-%d} "
         f"the service ran on {report.counted_days} of {report.days} days."
@@ -91,7 +97,7 @@ def minute(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M}"
 
 
-# --- for tools ---
+# --- JSON ---
 
 
 def as_object(report: Report) -> dict[str, Any]:

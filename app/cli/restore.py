@@ -1,4 +1,4 @@
-"""The command that puts a backup in the place of the embedded database: `restore`."""
+"""`restore`: replaces the SQLite database with a backup."""
 
 import asyncio
 import shutil
@@ -14,8 +14,8 @@ import click
 from app.care.context import utc_now
 from app.cli.accounts import TABLES, note
 from app.cli.backup import sync, unfinished
+from app.cli.common import on_database, on_record, settings_or_warn
 from app.cli.own_data import about, nothing
-from app.cli.running import on_database, on_record, settings_or_warn
 from app.db.admin.erasing import Erased, clean_sqlite, erasing
 from app.db.admin.migrate import migrate
 from app.db.admin.orm import transaction
@@ -35,7 +35,7 @@ from app.db.session_counters import differences
 from app.settings import Settings
 from app.telemetry.wording import counted
 
-ASK_POSTGRES = "PostgreSQL is restored by its own tools: docs/operations.md, Restore"
+POSTGRES_ADVICE = "restore PostgreSQL with its own tools: docs/operations.md, Restore"
 
 
 @click.command()
@@ -46,17 +46,17 @@ ASK_POSTGRES = "PostgreSQL is restored by its own tools: docs/operations.md, Res
     type=click.File(),
     multiple=True,
     metavar="LIST",
-    help="Erase these clients too: a number a line, as `erase --list` prints them.",
+    help="Also erase these clients: one id per line, as printed by `erase --list`.",
 )
 def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
-    """Replace the embedded database, which no process may have open, with a backup.
+    """Replace the SQLite database, which no process may have open, with a backup.
 
-    Clients who were erased since the backup are erased again, and accounts that were disabled since are
-    disabled again, as far as the database that is replaced knows them.
+    Clients erased and accounts disabled since the backup are erased and disabled again, based on the replaced
+    database.
     """
     settings = settings_or_warn()
     if not settings.database.startswith("sqlite:///"):
-        raise DatabaseError(ASK_POSTGRES)
+        raise DatabaseError(POSTGRES_ADVICE)
     path, now = sqlite_path(settings.database), utc_now()
     if path.exists() and file.samefile(path):
         raise DatabaseError(f"{file} is the database itself")
@@ -67,8 +67,8 @@ def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
         with locked_database(path) as current:
             if not (lists or is_later(current, file)):
                 raise DatabaseError(
-                    f"the database at {path} does not tell which clients were erased since the backup: it is "
-                    "missing, damaged or not a later state of it; give their numbers with --erased LIST (an "
+                    f"the database at {path} does not show which clients were erased since the backup: it is "
+                    "missing, damaged or not a later state; give their ids with --erased LIST (an "
                     "empty file if there are none)"
                 )
             with unfinished(path) as part:
@@ -82,11 +82,11 @@ def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
         raise DatabaseError(f"the backup cannot be restored to {path}: {error.strerror}") from None
     except sqlite3.Error as fault:
         raise DatabaseError(f"the backup cannot be restored to {path}: {fault}") from None
-    click.echo(f"{path} is restored from {file}")
+    click.echo(f"{path} was restored from {file}")
     for what, ids in treated.items():
         click.echo(f"{what} again: {', '.join(map(str, ids)) or 'none'}")
     if aside.exists():
-        click.echo(f"the database that was replaced is {aside}; remove it as you would a backup")
+        click.echo(f"the replaced database was kept as {aside}; remove it as you would a backup")
 
 
 def read_numbers(lists: Iterable[TextIO]) -> set[int]:
@@ -95,7 +95,7 @@ def read_numbers(lists: Iterable[TextIO]) -> set[int]:
         for line, text in enumerate(each, 1):
             word = text.split("\t")[0].strip()
             if word and not (word.isascii() and word.isdigit()):
-                raise DatabaseError(f"{each.name}, line {line}: is not the number of a client")
+                raise DatabaseError(f"{each.name}, line {line}: must be a client id")
             if word:
                 numbers.add(int(word))
     return numbers
@@ -106,7 +106,7 @@ def prepare(
 ) -> dict[str, list[int]]:
     """Migrates and cleans the copy before it replaces the database. Returns the ids that it changed."""
     here = settings.model_copy(update={"database_url": f"sqlite:///{part.absolute()}"})
-    remove_logs(part)  # of a command that was killed: SQLite would read them into this file
+    remove_logs(part)  # left by a killed command: SQLite would apply them to this file
     try:
         asyncio.run(migrate(here.database))
         leave_gap(part)

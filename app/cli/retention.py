@@ -1,11 +1,11 @@
-"""The command that removes what is older than its period: `retention`."""
+"""`retention`: removes data older than its retention period."""
 
 from collections import Counter
 
 import click
 
 from app.care.context import utc_now
-from app.cli.running import on_database, settings_or_warn
+from app.cli.common import on_database, settings_or_warn
 from app.db.audit.removing import finding_checkpoints
 from app.db.drivers.interface import Database
 from app.events.retention import removing_expired
@@ -23,7 +23,7 @@ NOUNS = {
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only count what would be removed.")
 def retention(dry_run: bool) -> None:
-    """Remove events, dead deliveries, drafts and audit records that are older than the settings keep them."""
+    """Remove events, dead deliveries, drafts and audit records older than their retention period."""
     settings = settings_or_warn()
     removed: Counter[str] = Counter()
 
@@ -42,6 +42,6 @@ def retention(dry_run: bool) -> None:
             kept = f"kept for {counted(days, 'day')}"
             click.echo(f"{counted(removed[kind], singular, plural)} {verb} ({kept})")
         else:
-            click.echo(f"{plural} are kept for ever ({variable(f'retention_{kind}')}=0)")
+            click.echo(f"{plural} are kept forever ({variable(f'retention_{kind}')}=0)")
     if seal:
-        click.echo(f"the audit trail is kept from behind this seal on; note it: {seal}")
+        click.echo(f"the audit log now begins after this seal; store it: {seal}")

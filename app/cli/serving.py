@@ -1,4 +1,4 @@
-"""The commands that serve, and that give a newcomer something to be served: `serve`, `demo`."""
+"""The commands `serve` and `demo`."""
 
 import asyncio
 import gc
@@ -8,32 +8,31 @@ import socket
 import click
 
 from app.care.context import Role, utc_now
-from app.cli.running import Whole, no_work, on_database, refuse_barred, settings_or_warn
+from app.cli.common import Whole, no_work, on_database, refuse_barred, settings_or_warn
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.admin.importing import importing, is_empty
 from app.db.admin.migrate import migrate
 from app.db.drivers.interface import Database
-from app.dev.quickstart import what_to_paste
+from app.dev.quickstart import quickstart_text
 from app.settings import Settings, SettingsError
 from app.telemetry.logs import config_of
 
 DEMO_USERS = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
 NO_DEMO = (
-    "`care-gateway demo` makes people and tokens to try the service with, so it runs with "
-    "CARE_ENV=development only, and without CARE_TOKEN_KEY and CARE_TOKEN_JWKS; for production see "
-    "docs/guides/operator.md"
+    "`care-gateway demo` creates demo users and tokens, so it needs CARE_ENV=development and no "
+    "CARE_TOKEN_KEY or CARE_TOKEN_JWKS; for production see docs/guides/operator.md"
 )
-METRICS_ADVICE = " (for metrics); CARE_METRICS_PORT chooses another"
-STOP_SECONDS = 5  # for answers that are under way; somebody may listen and never read
-ANSWER_SECONDS = 30  # for a worker process to answer the first one; on a busy machine a start takes some
+METRICS_ADVICE = " (for metrics); set CARE_METRICS_PORT to another port"
+STOP_SECONDS = 5  # for responses in progress; a client may never read its response
+HEALTHCHECK_SECONDS = 30  # for a worker process to respond; starting is slow on a busy machine
 
 
 @click.command()
-@click.option("--host", help="Address to listen on; CARE_HOST otherwise.")
-@click.option("--port", type=Whole(1, 65535), help="Port to listen on; CARE_PORT otherwise.")
-@click.option("--workers", type=Whole(1, 64), default=1, show_default=True, help="Processes.")
+@click.option("--host", help="Address to listen on; default is CARE_HOST.")
+@click.option("--port", type=Whole(1, 65535), help="Port to listen on; default is CARE_PORT.")
+@click.option("--workers", type=Whole(1, 64), default=1, show_default=True, help="Number of processes.")
 def serve(host: str | None, port: int | None, workers: int) -> None:
-    """Serve both contracts."""
+    """Serve the GraphQL API and the legacy paths."""
     serve_with(settings_or_warn(), host, port, workers)
 
 
@@ -42,23 +41,23 @@ def serve_with(
 ) -> None:
     refuse_barred(settings)
     on_database(settings, no_work)
-    gc.disable()  # until all is settled: there is nothing to collect in what is loaded
-    import uvicorn  # here: what takes long to load is loaded by the commands that need it
+    gc.disable()  # until startup is complete: imports create no garbage
+    import uvicorn  # slow to import
 
     from app.main import create_app, freeze_loaded_objects
 
-    app = create_app(settings)  # also with workers, which make their own: what is wrong is said here
+    app = create_app(settings)  # workers create their own; this one reports errors early
     freeze_loaded_objects()
     host, port = host or settings.host, port or settings.port
     refuse_taken_port(host, port)
     if settings.metrics_port:
         if settings.metrics_port == port:
-            raise SettingsError("CARE_METRICS_PORT is the port that is served; metrics need one of their own")
+            raise SettingsError("CARE_METRICS_PORT is the port of the service; metrics need another port")
         refuse_taken_port(settings.metrics_host, settings.metrics_port, METRICS_ADVICE)
         if workers > 1:
-            from app.telemetry.metrics.workers import tell_for_all
+            from app.telemetry.metrics.aggregation import start_aggregator
 
-            tell_for_all(settings)
+            start_aggregator(settings)
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, stopped)
     try:
@@ -67,19 +66,21 @@ def serve_with(
             workers=workers,
             host=host,
             port=port,
-            http="app.server.protocol:EdgeProtocol",  # by name: workers load it when they answer already
+            # by name, so that workers import it after they respond to the health check
+            http="app.server.protocol:EdgeProtocol",
             ws="app.server.sockets:EdgeSocket",
             log_config=config_of(settings),
             log_level=settings.log_level,
-            access_log=False,  # paths and queries name people's records
+            access_log=False,  # paths and queries contain record ids
             server_header=False,
             timeout_graceful_shutdown=STOP_SECONDS,
-            timeout_worker_healthcheck=ANSWER_SECONDS,
-            ws_max_size=settings.graphql_body_limit,  # uvicorn would buffer 16 MiB, also before sign-in
+            timeout_worker_healthcheck=HEALTHCHECK_SECONDS,
+            # the default of 16 MiB also applies before authentication
+            ws_max_size=settings.graphql_body_limit,
         )
     finally:
         if workers == 1 and app.state.vitals.failed_part:
-            raise SystemExit(1)  # so that what watches over the process starts it again
+            raise SystemExit(1)  # so that the supervisor restarts the process
 
 
 def refuse_taken_port(host: str, port: int, advice: str = "") -> None:
@@ -93,22 +94,23 @@ def refuse_taken_port(host: str, port: int, advice: str = "") -> None:
 
 
 def stopped(number: int, frame: object) -> None:
-    """Being told to stop is no fault. The server, once it has shut down, raises the signal that it caught."""
+    """Exits with 0: uvicorn raises the caught signal again after the shutdown."""
     raise SystemExit(0)
 
 
 @click.command()
-@click.option("--serve", "is_served", is_flag=True, help="And serve it.")
+@click.option("--serve", "is_served", is_flag=True, help="Start the server afterwards.")
 def demo(is_served: bool) -> None:
-    """Migrate, load the demo world if the database is empty, and print what to paste."""
+    """Migrate, load demo data into an empty database, and print example commands."""
     from app.dev.tokens import has_own_keys, mint_token
 
     settings = settings_or_warn()
     if not has_own_keys(settings) and not (settings.in_development and settings.token_secret):
         raise SettingsError(NO_DEMO)
     if is_served:
-        # Before anything is printed that leads there.
-        refuse_taken_port(settings.host, settings.port, "; CARE_PORT, or `make run PORT=8001`, takes another")
+        refuse_taken_port(
+            settings.host, settings.port, "; set another port with CARE_PORT or `make run PORT=8001`"
+        )
     tokens = {role: mint_token(settings, role, user, utc_now()) for role, user in DEMO_USERS.items()}
     asyncio.run(migrate(settings.database))
 
@@ -117,6 +119,6 @@ def demo(is_served: bool) -> None:
             await db.write(importing(demo_lines(utc_now())))
 
     on_database(settings, load)
-    click.echo(what_to_paste(f"http://{settings.host}:{settings.port}", tokens))
+    click.echo(quickstart_text(f"http://{settings.host}:{settings.port}", tokens))
     if is_served:
         serve_with(settings)

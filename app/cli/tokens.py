@@ -1,4 +1,4 @@
-"""The `token` commands: a token for development, and why the service refuses one."""
+"""The `token` commands: mint a development token, or explain why a token is rejected."""
 
 import asyncio
 import sys
@@ -11,41 +11,39 @@ from app.auth.refusals import Reason
 from app.auth.tokens import LONGEST_TOKEN, Verifier
 from app.care.context import Role, utc_now
 from app.care.errors import CannotVerify, CareError
-from app.cli.running import ROLES, Group, Whole, on_database, settings_or_warn
+from app.cli.common import ROLES, Group, Whole, on_database, settings_or_warn
 from app.cli.serving import DEMO_USERS
 
-MOST_READ = LONGEST_TOKEN + 1000  # the header's name, the scheme and spaces may stand before the token
+MOST_READ = LONGEST_TOKEN + 1000  # allows the header name, the scheme and spaces before the token
 
 EXPLANATIONS = {
-    Reason.HEADER: "There is more than one word. Give the token alone, or the header: bearer <token>.",
-    Reason.MALFORMED: "It is no JSON Web Token of three parts: cut off, too long, or with a member twice.",
-    Reason.ALGORITHM: "No key is for its algorithm (`alg`). An RSA key verifies RS256, an EC key ES256.",
-    Reason.UNKNOWN_KEY: "The key set of CARE_TOKEN_JWKS has no key of the name that it gives (`kid`).",
-    Reason.SIGNATURE: "No key verifies its signature: another issuer signed it, or it was changed.",
-    Reason.EXPIRED: "It has expired (`exp`). The application needs a new one from the issuer.",
-    Reason.NOT_YET_VALID: "It is not valid yet (`nbf`, `iat`). Compare this clock with the issuer's.",
-    Reason.ISSUER: "Its issuer (`iss`) is not the one of CARE_TOKEN_ISSUER.",
-    Reason.AUDIENCE: "It is not for this service: its `aud` does not name CARE_TOKEN_AUDIENCE.",
-    Reason.CLAIMS: "It has no usable `exp`, or does not name a person by CARE_CLAIM_USER or `sub`.",
-    Reason.REFRESH_TOKEN: "It is a refresh token (`ati`). Send the access token.",
-    Reason.ROLE: "It does not name exactly one of CAREGIVER and CLIENT, in the claim of CARE_CLAIM_ROLE.",
-    Reason.UNKNOWN_ACCOUNT: "No account in this role has this user name: care-gateway account add, or link.",
-    Reason.DISABLED_ACCOUNT: "The account is disabled: care-gateway account enable.",
+    Reason.HEADER: "The value has more than one word. Give the token alone, or the header: bearer <token>.",
+    Reason.MALFORMED: "The token is not a valid JWT: truncated, too long, or with a duplicate member.",
+    Reason.ALGORITHM: "No key supports the algorithm (`alg`). An RSA key verifies RS256, an EC key ES256.",
+    Reason.UNKNOWN_KEY: "The key set of CARE_TOKEN_JWKS has no key with this id (`kid`).",
+    Reason.SIGNATURE: "No key verifies the signature: another issuer signed the token, or it was changed.",
+    Reason.EXPIRED: "The token has expired (`exp`). The application needs a new one from the issuer.",
+    Reason.NOT_YET_VALID: "The token is not valid yet (`nbf`, `iat`). Compare this clock with the issuer's.",
+    Reason.ISSUER: "The issuer (`iss`) is not CARE_TOKEN_ISSUER.",
+    Reason.AUDIENCE: "The audience (`aud`) does not contain CARE_TOKEN_AUDIENCE.",
+    Reason.CLAIMS: "The token has no valid `exp`, or no user name in CARE_CLAIM_USER or `sub`.",
+    Reason.REFRESH_TOKEN: "This is a refresh token (`ati`). Send the access token.",
+    Reason.ROLE: "CARE_CLAIM_ROLE must contain exactly one of CAREGIVER and CLIENT.",
+    Reason.UNKNOWN_ACCOUNT: "No account has this role and user name: care-gateway account add, or link.",
+    Reason.DISABLED_ACCOUNT: "The account is disabled. Use care-gateway account enable.",
 }
 
 
 @click.group(cls=Group, invoke_without_command=True)
 @click.option("--role", type=ROLES)
-@click.option(
-    "--user", metavar="NAME", help="The user name of the account; that of the demo world otherwise."
-)
+@click.option("--user", metavar="NAME", help="The user name of the account; default is the demo user.")
 @click.option("--hours", type=Whole(1, 24 * 365), default=24, show_default=True)
 @click.option(
-    "--application", metavar="NAME", default="development", show_default=True, help="Whose client_id it has."
+    "--application", metavar="NAME", default="development", show_default=True, help="The client_id claim."
 )
 @click.pass_context
 def token(ctx: click.Context, role: str | None, user: str | None, hours: int, application: str) -> None:
-    """Mint a development token, or explain one."""
+    """Mint a development token, or check a token."""
     if ctx.invoked_subcommand is not None:
         return
     if role is None:
@@ -58,7 +56,7 @@ def token(ctx: click.Context, role: str | None, user: str | None, hours: int, ap
     is_known = key.exists()
     click.echo(mint_token(settings, role.upper(), user, utc_now(), hours, application))
     if key.exists() and not is_known:
-        click.echo(f"made {key}: a service with another CARE_VAR does not take this token", err=True)
+        click.echo(f"made {key}: a service with another CARE_VAR rejects this token", err=True)
 
 
 @token.command()
@@ -67,10 +65,10 @@ def check(words: tuple[str, ...]) -> None:
     """Read a token from standard input, and print whether the service accepts it or why it does not.
 
     Uses the settings, keys and accounts of the service. Prints neither the token nor the person. The exit
-    code is 0 if the token is accepted, 1 if it is refused, and 2 if it cannot be checked.
+    code is 0 if the token is accepted, 1 if it is rejected, and 2 if it cannot be checked.
     """
-    if words:  # the usual error would print them
-        raise click.UsageError("give the token on standard input: others can read a command line")
+    if words:  # the default error would print them
+        raise click.UsageError("give the token on standard input: other users can see command lines")
     from app.main import keys_for
 
     settings = settings_or_warn()
@@ -90,7 +88,7 @@ def check(words: tuple[str, ...]) -> None:
 
 
 def read_authorization() -> str:
-    """The header's value, whether the token stands alone, after its scheme, or after the header's name."""
+    """Accepts the token alone, with its scheme, or as the whole header."""
     text = sys.stdin.buffer.read(MOST_READ).decode("latin-1").strip()
     name, _, value = text.partition(":")
     if name.strip().lower() == "authorization":

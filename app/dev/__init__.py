@@ -1,1 +1,1 @@
-"""For development only: demo tokens, the lines that make run prints, the GraphQL page."""
+"""Development only: demo tokens, the output of `make run`, the GraphQL page."""

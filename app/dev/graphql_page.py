@@ -1,4 +1,4 @@
-"""What a browser is shown in development: the GraphQL page, and its tokens."""
+"""The GraphQL page in development, and the demo tokens that it contains."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def page_maker(settings: Settings, built: ide.Built | None) -> Callable[[Scope],
 
 
 def demo_tokens(settings: Settings, scope: Scope) -> dict[Role, str]:
-    """Valid from now: tokens are verified against the system's clock."""
+    """Uses the system clock, because tokens are verified against it."""
     if not (has_own_keys(settings) and is_local(scope)):
         return {}
     people = {Role.CAREGIVER: CAREGIVER, Role.CLIENT: CLIENT}
@@ -39,8 +39,10 @@ def demo_tokens(settings: Settings, scope: Scope) -> dict[Role, str]:
 
 
 def is_local(scope: Scope) -> bool:
-    """Whether a browser on this machine asks under this machine's own name. Any other name may be one that a
-    page of another site has made to lead here, to read what only this machine may."""
+    """Whether the client is on this machine and the Host header is local.
+
+    The Host check prevents DNS rebinding: a page of another site could resolve its own name to this machine.
+    """
     client = scope.get("client")
     try:
         is_near = client is not None and ip_address(client[0]).is_loopback

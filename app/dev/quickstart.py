@@ -1,4 +1,4 @@
-"""The text that `make run` prints: addresses, tokens as shell variables, and commands that use them."""
+"""The output of `make run`: URLs, tokens as shell variables, and example commands."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -12,19 +12,19 @@ from app.http.paths import ASSIGNMENTS, SESSIONS
 QUERY = "{ assignments(timeState: RUNNING, first: 2) { totalCount nodes { name status client { name } } } }"
 
 
-def what_to_paste(base: str, tokens: Mapping[Role, str]) -> str:
+def quickstart_text(base: str, tokens: Mapping[Role, str]) -> str:
     return "\n".join(
         [
             "",
             "Open in a browser:",
-            f"  {base}/           tokens, the legacy calls and what replaces them",
-            f"  {base}/graphql    a page to try queries in",
-            f"  {base}/schema     the schema reference",
+            f"  {base}/           tokens, and the legacy calls beside their GraphQL replacements",
+            f"  {base}/graphql    GraphQL in the browser",
+            f"  {base}/schema     GraphQL schema",
             "",
-            "For the commands below, paste these two lines into another terminal. The tokens last 24 hours.",
+            "Paste these two lines into another terminal first. The tokens are valid for 24 hours.",
             *(f"{role}={tokens[role]}" for role in (Role.CAREGIVER, Role.CLIENT)),
             "",
-            "The four legacy paths, one command per line:",
+            "The four legacy paths:",
             curl(Role.CLIENT, f"{base}{SESSIONS}?time-state=RUNNING"),
             curl(Role.CAREGIVER, f"{base}{ASSIGNMENTS}?time-state=RUNNING"),
             curl(Role.CAREGIVER, f"{base}{ASSIGNMENTS}/1"),
@@ -41,7 +41,7 @@ def what_to_paste(base: str, tokens: Mapping[Role, str]) -> str:
 
 
 def homework(now: datetime) -> dict[str, Any]:
-    """From tomorrow for a week, and a reminder in its middle."""
+    """Starts tomorrow, lasts a week, with one reminder."""
     first, middle, last = (now + timedelta(days=days) for days in (1, 4, 8))
     return {
         "bookIds": [1, 2],
@@ -55,7 +55,7 @@ def homework(now: datetime) -> dict[str, Any]:
 
 
 def curl(role: Role, url: str, body: dict[str, Any] | None = None, method: str = "") -> str:
-    """One line that works in every POSIX shell once the variable named like the role holds a token."""
+    """One line for any POSIX shell; the variable with the name of the role must contain a token."""
     words = ["curl -sS", *([f"-X {method}"] if method else []), f'-H "Authorization: bearer ${role}"']
     if body is not None:
         words.append(f"-H 'Content-Type: application/json' -d '{orjson.dumps(body).decode()}'")

@@ -1,4 +1,4 @@
-"""For development only: a key pair of one's own, and tokens signed with it."""
+"""Development only: a generated key pair, and tokens signed with it."""
 
 import os
 import uuid
@@ -22,20 +22,20 @@ KEY_FILE = "development-key.pem"
 
 
 def has_own_keys(settings: Settings) -> bool:
-    """In development without a configured key, the service verifies what it signs itself."""
+    """Whether the service uses its own key pair: in development without a configured key."""
     given = settings.token_key or settings.token_jwks or settings.token_secret
     return settings.in_development and not given
 
 
 def private_key(settings: Settings) -> rsa.RSAPrivateKey:
-    """The key pair under CARE_VAR; made when it is not there."""
+    """Loads the key pair under CARE_VAR, or creates it."""
     path = Path(settings.var) / KEY_FILE
     try:
         if not path.exists():
             make_key_file(path)
         key = load_pem_private_key(path.read_bytes(), password=None)
     except OSError as error:
-        raise SettingsError(f"the development key at {path} cannot be made or read: {error}") from None
+        raise SettingsError(f"the development key at {path} cannot be created or read: {error}") from None
     except (ValueError, TypeError):
         key = None
     if not isinstance(key, rsa.RSAPrivateKey):
@@ -47,7 +47,7 @@ def make_key_file(path: Path) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    new = path.with_suffix(f".{os.getpid()}")  # two that start at once end up with one key
+    new = path.with_suffix(f".{os.getpid()}")  # processes that start at once must share one key
     new.touch(mode=0o600)
     new.write_bytes(pem)
     try:
@@ -71,7 +71,7 @@ def mint_token(
     hours: int = 24,
     application: str = "development",
 ) -> str:
-    """A token with the claims of sample tokens of the original service."""
+    """Signs a token with the same claims as the original service."""
     claims = {
         "exp": now + timedelta(hours=hours),
         "user_name": user,
@@ -85,16 +85,15 @@ def mint_token(
     if settings.in_development and settings.token_secret:
         return jwt.encode(claims, settings.token_secret, algorithm="HS256")
     raise SettingsError(
-        "tokens are minted with CARE_ENV=development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS "
-        "is set"
+        "tokens can be minted only with CARE_ENV=development and without CARE_TOKEN_KEY and CARE_TOKEN_JWKS"
     )
 
 
 def refuse_own_key(settings: Settings, keys: Iterable[object]) -> None:
-    """Whoever has a copy of CARE_VAR could sign in as anybody; in production it opens nothing."""
+    """Rejects the development key in production: a copy of CARE_VAR would allow signing in as anyone."""
     path = Path(settings.var) / KEY_FILE
     if settings.in_development or not path.exists():
         return
     own = private_key(settings).public_key()
     if any(key == own for key in keys):
-        raise SettingsError(f"tokens cannot be verified with the development key at {path} in production")
+        raise SettingsError(f"the development key at {path} cannot verify tokens in production")

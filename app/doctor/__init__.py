@@ -1,1 +1,1 @@
-"""What is looked at when somebody asks whether the service is in order: nothing here changes anything."""
+"""`care-gateway doctor`: read-only checks of an installation."""

@@ -1,10 +1,10 @@
-"""A look at what the user of this process may do to the file of an embedded database."""
+"""Checks what the user of this process may do to the file of an embedded database."""
 
 import os
 from pathlib import Path
 from stat import S_IMODE
 
-from app.doctor.findings import Finding, wrong
+from app.doctor.results import Finding, failed
 
 OF_OTHERS = 0o077
 OTHERS_WRITE = 0o022
@@ -19,18 +19,18 @@ def barred(path: Path) -> list[Finding]:
             if not os.access(folder, os.F_OK):
                 return []  # there is none
             do = "let the user of the service enter it, or keep the database elsewhere"
-            return [wrong("files", f"this user may not enter the folder {folder}", do)]
+            return [failed("files", f"this user may not enter the folder {folder}", do)]
     if not os.access(path, os.F_OK):
         return []
     found = []
     if not os.access(path, os.R_OK):
-        found.append(wrong("files", f"this user may not read {path}", f"{OWNER} {path}"))
+        found.append(failed("files", f"this user may not read {path}", f"{OWNER} {path}"))
     elif not os.access(path, os.W_OK):
         do = f"{OWNER} {path}, and chmod 600; or the disk is mounted to be read alone"
-        found.append(wrong("files", f"this user may not write {path}", do))
+        found.append(failed("files", f"this user may not write {path}", do))
     if not os.access(path.parent, os.W_OK):
         do = f"SQLite makes files beside its own: {OWNER} {path.parent}"
-        found.append(wrong("files", f"this user may not write the folder {path.parent}", do))
+        found.append(failed("files", f"this user may not write the folder {path.parent}", do))
     return found
 
 
@@ -39,8 +39,8 @@ def open_to_others(path: Path) -> list[Finding]:
     path = path.absolute()
     found = []
     if S_IMODE(path.stat().st_mode) & OF_OTHERS:
-        found.append(wrong("files", f"others may read {path}", f"chmod 600 {path}"))
+        found.append(failed("files", f"others may read {path}", f"chmod 600 {path}"))
     if S_IMODE(path.parent.stat().st_mode) & OTHERS_WRITE:
-        said = f"others may write the folder {path.parent}"
-        found.append(wrong("files", said, f"chmod 700 {path.parent}"))
+        message = f"others may write the folder {path.parent}"
+        found.append(failed("files", message, f"chmod 700 {path.parent}"))
     return found

@@ -1,4 +1,4 @@
-"""A look at the settings, at the keys that verify tokens, and at the webhook."""
+"""Checks the settings, at the keys that verify tokens, and at the webhook."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from app.auth.key_sources import NotRead
 from app.auth.keys import open_keys
 from app.db.drivers.interface import location_of, sqlite_path
 from app.dev.tokens import KEY_FILE, has_own_keys, refuse_own_key
-from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
+from app.doctor.results import CheckContext, Finding, Findings, failed, ok, warning
 from app.events.webhook import Webhook, open_webhook
 from app.settings import Settings, SettingsError, Trust, unknown_variables
 from app.telemetry.wording import counted
@@ -23,26 +23,26 @@ OTHERS_WRITE = 0o022
 # --- settings -------------------------------------------------------------------------------------
 
 
-async def look_at_settings(looked: Looked) -> Findings:
-    settings = looked.settings
+async def check_settings(context: CheckContext) -> Findings:
+    settings = context.settings
     for name in unknown_variables(os.environ):
-        yield look("settings", f"{name} is not a setting and is ignored", "remove it, or correct its name")
+        yield warning("settings", f"{name} is not a setting and is ignored", "remove it, or correct its name")
     if settings.in_development:
         if is_loopback(settings.host):
-            yield look("settings", "CARE_ENV is development", "never where others can reach it")
+            yield warning("settings", "CARE_ENV is development", "never where others can reach it")
         else:
-            said = "CARE_ENV is development, and CARE_HOST lets others reach it"
-            yield wrong("settings", said, "leave CARE_ENV out, or listen on 127.0.0.1")
+            message = "CARE_ENV is development, and CARE_HOST lets others reach it"
+            yield failed("settings", message, "leave CARE_ENV out, or listen on 127.0.0.1")
     else:
-        yield good("settings", "production")
+        yield ok("settings", "production")
         for finding in [*astray(settings), *relaxed(settings)]:
             yield finding
     if settings.metrics_port and not is_loopback(settings.metrics_host):
-        said = f"metrics are told on {settings.metrics_host}, port {settings.metrics_port}"
-        yield look("settings", said, "let the network keep that port to Prometheus")
+        message = f"metrics are told on {settings.metrics_host}, port {settings.metrics_port}"
+        yield warning("settings", message, "let the network keep that port to Prometheus")
     if os.geteuid() == 0:
         do = "run the service as a user of its own, without a shell"
-        yield look("settings", "this is the user root", do)
+        yield warning("settings", "this is the user root", do)
 
 
 def astray(settings: Settings) -> list[Finding]:
@@ -56,25 +56,25 @@ def astray(settings: Settings) -> list[Finding]:
     if is_fixed:
         return []
     here = location_of(settings.database)
-    said = f"{name} begins at the folder that a command is started in; here it is {here}"
-    return [look("settings", said, "CARE_DATABASE_URL=sqlite:////srv/care/care.db, say: four slashes")]
+    message = f"{name} is relative to the folder in which a command starts; here it is {here}"
+    return [warning("settings", message, "Use four slashes: CARE_DATABASE_URL=sqlite:////srv/care/care.db")]
 
 
 def relaxed(settings: Settings) -> list[Finding]:
     """What somebody has switched off or on, and may have forgotten."""
     found = []
     if settings.introspects:
-        said = "CARE_INTROSPECTION is on: strangers to the API learn its schema with any token"
-        found.append(look("settings", said, "switch it off where nobody needs it"))
+        message = "CARE_INTROSPECTION is on: strangers to the API learn its schema with any token"
+        found.append(warning("settings", message, "switch it off where nobody needs it"))
     if not settings.points_per_minute:
-        said = "CARE_RATE_LIMIT is 0: one account can take all there is"
-        found.append(look("settings", said, "leave it out for 300000 points a minute"))
+        message = "CARE_RATE_LIMIT is 0: one account can take all there is"
+        found.append(warning("settings", message, "leave it out for 300000 points a minute"))
     if not settings.identifiers_per_hour:
-        said = "CARE_IDENTIFIER_LIMIT is 0: a caregiver may try any number of client identifiers"
-        found.append(look("settings", said, "leave it out for 30 an hour"))
+        message = "CARE_IDENTIFIER_LIMIT is 0: a caregiver may try any number of client identifiers"
+        found.append(warning("settings", message, "leave it out for 30 an hour"))
     if settings.trusted_manifest and settings.trusted_documents is Trust.OFF:
-        said = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any document runs"
-        found.append(look("settings", said, "set it to audit, later to enforce"))
+        message = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any document runs"
+        found.append(warning("settings", message, "set it to audit, later to enforce"))
     return found
 
 
@@ -85,8 +85,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-async def look_at_manifest(looked: Looked) -> Findings:
-    settings = looked.settings
+async def check_manifest(context: CheckContext) -> Findings:
+    settings = context.settings
     if not settings.trusted_manifest and settings.trusted_documents is Trust.OFF:
         return
     from app.main import schema_of_service  # takes long to load
@@ -95,10 +95,10 @@ async def look_at_manifest(looked: Looked) -> Findings:
     try:
         documents = open_documents(settings, schema_of_service(prepares=False))
     except SettingsError as refusal:
-        yield wrong("trusted documents", str(refusal), "docs/trusted-documents.md tells the forms")
+        yield failed("trusted documents", str(refusal), "docs/trusted-documents.md tells the forms")
         return
-    said = f"{counted(len(documents.trusted), 'document')}, {settings.trusted_documents}"
-    yield good("trusted documents", said)
+    message = f"{counted(len(documents.trusted), 'document')}, {settings.trusted_documents}"
+    yield ok("trusted documents", message)
     for finding in writable(settings.trusted_manifest, "trusted documents", "name documents to be trusted"):
         yield finding
 
@@ -106,64 +106,64 @@ async def look_at_manifest(looked: Looked) -> Findings:
 # --- keys -----------------------------------------------------------------------------------------
 
 
-async def look_at_keys(looked: Looked) -> Findings:
-    settings = looked.settings
+async def check_keys(context: CheckContext) -> Findings:
+    settings = context.settings
     if has_own_keys(settings):
-        yield good("keys", "those of development, under CARE_VAR")
+        yield ok("keys", "those of development, under CARE_VAR")
         return
     try:
         keys = (await asyncio.to_thread(open_keys, settings)).keys
         refuse_own_key(settings, (key.material for key in keys))
     except SettingsError as refusal:
         do = refusal.do if isinstance(refusal, NotRead) else "docs/operations.md, Keys, tells the forms"
-        yield wrong("keys", str(refusal), f"nothing is served without: {do}")
+        yield failed("keys", str(refusal), f"nothing is served without: {do}")
         return
-    yield good("keys", f"{len(keys)} to verify tokens with: {', '.join(key.algorithm for key in keys)}")
+    yield ok("keys", f"{len(keys)} to verify tokens with: {', '.join(key.algorithm for key in keys)}")
     if settings.in_development:
         return
     for setting in ("token_issuer", "token_audience"):
         if not getattr(settings, setting):
-            said = f"CARE_{setting.upper()} is not set: tokens that the issuer signs for others are taken too"
-            yield look("keys", said, "set it, unless the issuer signs for this service alone")
+            message = f"CARE_{setting.upper()} is not set: tokens for other services are accepted, too"
+            yield warning("keys", message, "set it, unless the issuer signs for this service alone")
     for place in (settings.token_key, settings.token_jwks):
         if place and "-----BEGIN" not in place and "://" not in place:
             for finding in writable(place, "keys", "sign in as anybody"):
                 yield finding
     if (Path(settings.var) / KEY_FILE).exists():
-        said = f"there is a development key under CARE_VAR, which is {settings.var}"
-        yield look("keys", said, "remove it: in production it opens nothing")
+        message = f"there is a development key under CARE_VAR, which is {settings.var}"
+        yield warning("keys", message, "remove it: in production it opens nothing")
 
 
 def writable(place: str, about: str, to: str) -> list[Finding]:
     """Whoever may write what is trusted, is trusted."""
     if os.stat(place).st_mode & OTHERS_WRITE:
-        return [wrong(about, f"others than its owner may write {place}, and so {to}", f"chmod 644 {place}")]
+        return [failed(about, f"others than its owner may write {place}, and so {to}", f"chmod 644 {place}")]
     return []
 
 
 # --- the webhook ----------------------------------------------------------------------------------
 
 
-async def look_at_webhook(looked: Looked) -> Findings:
-    settings = looked.settings
+async def check_webhook(context: CheckContext) -> Findings:
+    settings = context.settings
     try:
         webhook = open_webhook(settings)
     except SettingsError as refusal:
-        yield wrong("webhook", str(refusal), "docs/webhook.md")
+        yield failed("webhook", str(refusal), "docs/webhook.md")
         return
     if webhook is None:
         if settings.webhook_secret:
-            said = "CARE_WEBHOOK_SECRET is set, and CARE_WEBHOOK_URL is not: events go nowhere"
-            yield look("webhook", said, "set the address, or remove the secret")
+            message = "CARE_WEBHOOK_SECRET is set, and CARE_WEBHOOK_URL is not: events go nowhere"
+            yield warning("webhook", message, "set the address, or remove the secret")
         else:
-            yield good("webhook", "none")
+            yield ok("webhook", "none")
         return
     problem = await reach(webhook)
     if problem:
         do = "is it running, and may this machine reach it? Events wait until it is back"
-        yield wrong("webhook", f"its host does not take connections: {problem}", do)
+        yield failed("webhook", f"its host does not take connections: {problem}", do)
     else:
-        yield good(
+        yield ok(
             "webhook", f"its host takes connections; signed by {counted(len(webhook.secrets), 'secret')}"
         )
 

@@ -1,4 +1,4 @@
-"""A look at the database: whether it answers, has the tables of this version, keeps its word and has room."""
+"""Checks the database: whether it answers, has the tables of this version, keeps its word and has room."""
 
 import os
 import sqlite3
@@ -11,7 +11,7 @@ from app.db.drivers.interface import Database, location_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.sql import Operation, Statement
 from app.doctor.access import barred, open_to_others
-from app.doctor.findings import Finding, Findings, Looked, good, look, wrong
+from app.doctor.results import CheckContext, Finding, Findings, failed, ok, warning
 
 LEAST_FREE = 100 * 1024 * 1024
 MOST_LOOKED_THROUGH = 1024 * 1024 * 1024  # it would take too long
@@ -35,31 +35,31 @@ DURABLE = {"fsync": {"on"}, "full_page_writes": {"on"}, "synchronous_commit": {"
 DISCREET = {"log_error_verbosity": {"terse"}, "log_min_error_statement": {"panic"}, "log_statement": {"none"}}
 
 
-async def look_at_tables(looked: Looked) -> Findings:
-    if looked.db is None:
+async def check_tables(context: CheckContext) -> Findings:
+    if context.db is None:
         return
     try:
-        version = await looked.db.read(stored_version())
+        version = await context.db.read(stored_version())
     except Exception:  # there is no such table, say
         version = None
     if version == newest_version():
-        yield good("migrations", f"the tables are those of this version, {version}")
+        yield ok("migrations", f"the tables are those of this version, {version}")
     elif version is None:
-        yield wrong("migrations", "there are no tables", "care-gateway migrate")
+        yield failed("migrations", "there are no tables", "care-gateway migrate")
     else:
-        said = f"the tables are of version {version}, the service wants {newest_version()}"
+        message = f"the tables are of version {version}, the service wants {newest_version()}"
         advice = NEWER_ADVICE if is_newer(version) else "back up, then care-gateway migrate"
-        yield wrong("migrations", said, advice)
+        yield failed("migrations", message, advice)
 
 
-async def look_at_database(looked: Looked) -> Findings:
-    if looked.db is None:
+async def check_database(context: CheckContext) -> Findings:
+    if context.db is None:
         return
-    if looked.settings.database.startswith("sqlite:"):
-        for finding in of_sqlite(sqlite_path(looked.settings.database)):
+    if context.settings.database.startswith("sqlite:"):
+        for finding in of_sqlite(sqlite_path(context.settings.database)):
             yield finding
     else:
-        for finding in await of_postgres(looked.db, location_of(looked.settings.database)):
+        for finding in await of_postgres(context.db, location_of(context.settings.database)):
             yield finding
 
 
@@ -70,7 +70,7 @@ def of_sqlite(path: Path) -> list[Finding]:
     about_files = [*open_to_others(path), *barred(path)]
     return [
         *of_its_promise(path),
-        *(about_files or [good("files", "they belong to their owner alone")]),
+        *(about_files or [ok("files", "they belong to their owner alone")]),
         *of_its_disk(path),
     ]
 
@@ -85,8 +85,8 @@ def of_its_promise(path: Path) -> list[Finding]:
     finally:
         connection.close()
     if faults != "ok":
-        return [wrong("database", "the file is damaged", "restore a backup: docs/operations.md, Restore")]
-    return [good("database", f"SQLite at {path.absolute()} answers, and syncs every commit")]
+        return [failed("database", "the file is damaged", "restore a backup: docs/operations.md, Restore")]
+    return [ok("database", f"SQLite at {path.absolute()} answers, and syncs every commit")]
 
 
 def of_its_disk(path: Path) -> list[Finding]:
@@ -95,14 +95,14 @@ def of_its_disk(path: Path) -> list[Finding]:
     log = Path(f"{path}-wal")
     found = []
     if free < LEAST_FREE:
-        found.append(wrong("disk", f"{mib(free)} are left", "make room: docs/operations.md, A full disk"))
+        found.append(failed("disk", f"{mib(free)} are left", "make room: docs/operations.md, A full disk"))
     elif free < 2 * size:
         do = "to erase a client takes room for twice the file"
-        found.append(look("disk", f"{mib(free)} are left beside a database of {mib(size)}", do))
+        found.append(warning("disk", f"{mib(free)} are left beside a database of {mib(size)}", do))
     if log.exists() and log.stat().st_size > LONG_LOG:
         do = "a read or a backup does not end: find it and end it"
-        found.append(look("disk", f"the write-ahead log has {mib(log.stat().st_size)}", do))
-    return found or [good("disk", f"{mib(free)} are left beside a database of {mib(size)}")]
+        found.append(warning("disk", f"the write-ahead log has {mib(log.stat().st_size)}", do))
+    return found or [ok("disk", f"{mib(free)} are left beside a database of {mib(size)}")]
 
 
 def mib(size: int) -> str:
@@ -122,23 +122,23 @@ async def of_postgres(db: Database, place: str) -> list[Finding]:
     found = []
     for name, allowed in DURABLE.items():
         if settings[name] not in allowed:
-            said = f"{name} is {settings[name]}: what was acknowledged may be lost when the power goes"
-            found.append(wrong("database", said, f"set {name} = on"))
+            message = f"{name} is {settings[name]}: what was acknowledged may be lost when the power goes"
+            found.append(failed("database", message, f"set {name} = on"))
     if not found:
-        said = f"PostgreSQL {settings['server_version']} at {place} answers, and syncs every commit"
-        found.append(good("database", said))
+        message = f"PostgreSQL {settings['server_version']} at {place} answers, and syncs every commit"
+        found.append(ok("database", message))
     if not (is_encrypted or is_near):
         do = "if it is on another machine: ?sslmode=verify-full at the end of CARE_DATABASE_URL"
-        found.append(look("database", "the connection is not encrypted", do))
+        found.append(warning("database", "the connection is not encrypted", do))
     for [is_superuser, may_much] in await db.read(asking(POSTGRES_ACCOUNT)):
         if is_superuser or may_much:
             what = (
                 "is a superuser" if is_superuser else "may make databases or accounts, or copy all there is"
             )
             do = "an account that owns this database and no more: docs/security.md, What the operator does"
-            found.append(look("database", f"the account of the service {what}", do))
+            found.append(warning("database", f"the account of the service {what}", do))
     for name, allowed in DISCREET.items():
         if settings.get(name) not in allowed:
-            said = f"its log may quote rows: {name} is {settings.get(name)}"
-            found.append(look("database", said, f"set {name} = {' or '.join(allowed)}"))
+            message = f"its log may quote rows: {name} is {settings.get(name)}"
+            found.append(warning("database", message, f"set {name} = {' or '.join(allowed)}"))
     return found

@@ -1,4 +1,4 @@
-"""What a visitor finds without a token: the front page, and the description of the legacy paths."""
+"""The public pages, which need no token: the landing page, the OpenAPI description and the schema."""
 
 import platform
 from collections.abc import Callable, Mapping
@@ -15,127 +15,121 @@ from starlette.types import Scope
 
 from app.care.context import Role
 from app.db.admin.migrate import newest_version
-from app.dev.quickstart import what_to_paste
-from app.landing.asking import Answer, ask
-from app.landing.calls import Call, the_four_calls
-from app.landing.markup import CONTENT_SECURITY_POLICY
-from app.landing.page import Seen, front_page
-from app.landing.reference import reference_page
-from app.landing.schema import schema_page
+from app.dev.quickstart import quickstart_text
+from app.landing.example_calls import ExampleCall, example_calls
+from app.landing.html_builder import CONTENT_SECURITY_POLICY
+from app.landing.internal_requests import InternalResponse, send_request
+from app.landing.page import PageContent, front_page
+from app.landing.reference import openapi_page, schema_page
 from app.rest_compat.description import YAML, as_json
 from app.schema.schema import Schema, schema_text
 from app.version import own_version
 
-PAGE = {"content-security-policy": CONTENT_SECURITY_POLICY}
+PAGE_HEADERS = {"content-security-policy": CONTENT_SECURITY_POLICY}
 VARY = {"vary": "Accept"}
 
 
 @dataclass(frozen=True)
-class House:
-    """What the front page is told of the service that it stands before."""
-
+class LandingOptions:
     in_development: bool
     has_own_keys: bool
-    schema: Schema | None  # where it may be told
-    end: str  # of the legacy paths, where a date is set, in a sentence
-    notice: str  # the address of the page that tells of it
-    tokens: Callable[[Scope], Mapping[Role, str]]  # of the demo world, for whoever may see them
+    schema: Schema | None  # None if the schema is not public
+    deprecation: str  # of the legacy paths: one sentence, empty without a date
+    notice_url: str
+    tokens: Callable[[Scope], Mapping[Role, str]]  # of the demo users; empty if the visitor may not see them
     clock: Callable[[], datetime]
 
 
-def front_routes(house: House) -> list[Route]:
+def landing_routes(options: LandingOptions) -> list[Route]:
     async def front(request: Request) -> Response:
         if "text/html" not in request.headers.get("accept", ""):
-            return PlainTextResponse(in_short(house, request), headers=VARY)
-        return HTMLResponse(front_page(await looked_at(house, request)), headers=PAGE | VARY)
+            return PlainTextResponse(plain_text(options, request), headers=VARY)
+        content = await collect_content(options, request)
+        return HTMLResponse(front_page(content), headers=PAGE_HEADERS | VARY)
 
     routes = [
         Route("/", front),
-        Route("/openapi.html", reference),
-        Route("/openapi.yaml", described_in_yaml),
-        Route("/openapi.json", described_in_json),
+        Route("/openapi.html", openapi_html),
+        Route("/openapi.yaml", openapi_yaml),
+        Route("/openapi.json", openapi_json),
     ]
-    return routes if house.schema is None else [*routes, *schema_routes(house.schema)]
+    return routes if options.schema is None else [*routes, *schema_routes(options.schema)]
 
 
 def schema_routes(schema: Schema) -> list[Route]:
-    """Both are made when somebody asks for them."""
-    as_text, as_page = cache(lambda: schema_text(schema)), cache(lambda: schema_page(schema._schema))
+    sdl = cache(lambda: schema_text(schema))
 
     async def text(request: Request) -> Response:
-        return PlainTextResponse(as_text())
+        return PlainTextResponse(sdl())
 
     async def page(request: Request) -> Response:
-        return HTMLResponse(as_page(), headers=PAGE)
+        return HTMLResponse(schema_page(sdl()), headers=PAGE_HEADERS)
 
     return [Route("/schema.graphql", text), Route("/schema", page)]
 
 
-async def reference(request: Request) -> Response:
-    return HTMLResponse(reference_text(), headers=PAGE)
+async def openapi_html(request: Request) -> Response:
+    return HTMLResponse(openapi_page(), headers=PAGE_HEADERS)
 
 
-@cache
-def reference_text() -> str:
-    return reference_page()
-
-
-async def described_in_yaml(request: Request) -> Response:
+async def openapi_yaml(request: Request) -> Response:
     return Response(YAML, media_type="application/yaml")  # RFC 9512
 
 
-async def described_in_json(request: Request) -> Response:
+async def openapi_json(request: Request) -> Response:
     return Response(as_json(), media_type="application/json")
 
 
-# --- the front page ---
+# --- the landing page ---
 
 
-async def looked_at(house: House, request: Request) -> Seen:
-    tokens = house.tokens(request.scope)
-    calls = the_four_calls(house.clock())
-    reads = [call for call in calls if call.method == "GET"]  # looking at a page changes nothing
-    return Seen(
-        versions(house),
-        await ask(request, "GET", "/readyz"),
-        house.in_development,
-        house.schema is not None,
-        house.has_own_keys,
-        house.end,
-        house.notice,
+async def collect_content(options: LandingOptions, request: Request) -> PageContent:
+    tokens = options.tokens(request.scope)
+    calls = example_calls(options.clock())
+    reads = [call for call in calls if call.method == "GET"]  # viewing the page must not change data
+    return PageContent(
+        versions(options),
+        await send_request(request, "GET", "/readyz"),
+        options.in_development,
+        options.schema is not None,
+        options.has_own_keys,
+        options.deprecation,
+        options.notice_url,
         tokens,
         calls,
-        {call.operation: await ask_both(request, call, tokens[call.role]) for call in reads if tokens},
+        {call.operation: await send_both(request, call, tokens[call.role]) for call in reads if tokens},
     )
 
 
-async def ask_both(request: Request, call: Call, token: str) -> tuple[Answer, Answer]:
-    legacy = await ask(request, call.method, call.target, token)
+async def send_both(
+    request: Request, call: ExampleCall, token: str
+) -> tuple[InternalResponse, InternalResponse]:
+    legacy = await send_request(request, call.method, call.target, token)
     body = orjson.dumps({"query": call.document, "variables": call.variables})
-    return legacy, await ask(request, "POST", "/graphql", token, body)
+    return legacy, await send_request(request, "POST", "/graphql", token, body)
 
 
-def versions(house: House) -> dict[str, str]:
-    """Of what it is made with, strangers are told nothing."""
-    found = {"Care Gateway": own_version(), "Tables": newest_version()}
-    if house.in_development:
+def versions(options: LandingOptions) -> dict[str, str]:
+    """Production does not disclose library versions."""
+    found = {"Care Gateway": own_version(), "Database schema": newest_version()}
+    if options.in_development:
         found |= {"Python": platform.python_version(), "Strawberry": version("strawberry-graphql")}
     return found
 
 
-def in_short(house: House, request: Request) -> str:
+def plain_text(options: LandingOptions, request: Request) -> str:
     lines = [
-        f"Care Gateway {own_version()}: care sessions, by GraphQL and by four legacy paths.",
+        f"Care Gateway {own_version()}: care sessions over GraphQL and four legacy REST paths.",
         "",
-        "/graphql        GraphQL, by POST and with a bearer token",
-        *(["/schema.graphql its schema; /schema to read"] if house.schema else []),
-        "/openapi.yaml   the four legacy paths for tools; /openapi.json likewise, /openapi.html to read",
-        "/livez          whether the process answers",
-        "/readyz         whether its database does",
+        "/graphql        GraphQL: POST with a bearer token",
+        *(["/schema.graphql GraphQL schema; as a page: /schema"] if options.schema else []),
+        "/openapi.yaml   OpenAPI description of the legacy paths; also /openapi.json and /openapi.html",
+        "/livez          liveness",
+        "/readyz         readiness",
         "",
     ]
-    if house.end:
-        lines += [f"{house.end} {house.notice}".strip(), ""]
-    tokens = house.tokens(request.scope)
-    said = what_to_paste(str(request.base_url).rstrip("/"), tokens) if tokens else ""
-    return "\n".join(lines) + said
+    if options.deprecation:
+        lines += [f"{options.deprecation} {options.notice_url}".strip(), ""]
+    tokens = options.tokens(request.scope)
+    commands = quickstart_text(str(request.base_url).rstrip("/"), tokens) if tokens else ""
+    return "\n".join(lines) + commands

@@ -1,4 +1,4 @@
-"""The front page: what this is, where things are, and the four legacy calls beside what replaces them."""
+"""The landing page: links, development tokens, and each legacy call beside its GraphQL replacement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,196 +6,174 @@ from dataclasses import dataclass
 import orjson
 
 from app.care.context import Role
-from app.landing.asking import Answer
-from app.landing.calls import Call
-from app.landing.markup import (
+from app.landing.example_calls import ExampleCall
+from app.landing.html_builder import (
     Html,
     block,
     document,
+    indented_json,
     inline,
+    join,
     link,
     prose,
-    spread,
     table,
     tag,
-    together,
 )
-from app.landing.shapes import shape_of
+from app.landing.internal_requests import InternalResponse
 
-PEOPLE = {Role.CAREGIVER: "a caregiver, Mara Lind", Role.CLIENT: "a client, Jonas Berg"}  # of the demo world
-WHAT_THIS_IS = """\
+DEMO_USERS = {Role.CAREGIVER: "a caregiver, Mara Lind", Role.CLIENT: "a client, Jonas Berg"}
+INTRODUCTION = """\
 Care Gateway connects caregivers with their clients. In a *session* the caregiver assigns homework, the client
-answers, and the caregiver responds. The service speaks GraphQL, and answers the four documented REST paths of
-the service it replaces."""
+answers, and the caregiver gives feedback. The service offers GraphQL and the four documented REST paths of
+the service that it replaces."""
 DOCS = (
-    ("README.md", "the first steps"),
-    ("docs/legacy-contract.md", "the four legacy paths in full"),
-    ("docs/leaving-the-legacy-paths.md", "from them to GraphQL, and who still calls them"),
-    ("docs/clients.md", "setting up Apollo Client, urql, Relay and others"),
-    ("docs/domain.md", "who may do what when"),
-    ("docs/subscriptions.md", "listening to what happens"),
-    ("docs/limits.md", "how much may be asked for"),
-    ("docs/operations.md", "how the service is run"),
+    ("README.md", "getting started, commands, settings"),
+    ("docs/legacy-contract.md", "reference of the four legacy paths"),
+    ("docs/leaving-the-legacy-paths.md", "migration from the legacy paths to GraphQL"),
+    ("docs/clients.md", "setup of Apollo Client, urql, Relay and others"),
+    ("docs/domain.md", "domain rules and permissions"),
+    ("docs/subscriptions.md", "subscriptions"),
+    ("docs/limits.md", "request limits"),
+    ("docs/operations.md", "operation of the service"),
 )
 TOKENS = """\
-For development, good for 24 hours. One click selects a whole token.
+Development tokens, valid for 24 hours. One click selects a token.
 
-They are sent as `Authorization: bearer <token>`."""
-LEAVING = (
-    "Numbers of the legacy paths are `legacyId` here, and every argument that takes an `id` takes them too.",
-    "Moments are RFC 3339 in UTC; `2026/11/21 09:00` was a wall time of the service, to the minute.",
-    "A page is `first` and `after` (or `offset`); `totalCount` is `totalElements`.",
-    "A refusal has a code: in `errors`, or, where a person can mend it, in `userErrors`.",
-    "`latestAssignment` stands for a session's `assignmentId`, `assignmentName` and `bookId`.",
-    "`answerSets` has every attempt; the legacy paths show that of the current one alone.",
+Send a token as `Authorization: bearer <token>`."""
+DIFFERENCES = (
+    "A numeric id of the legacy paths is `legacyId` in GraphQL. Every `id` argument also accepts it.",
+    "Timestamps are RFC 3339 in UTC. The legacy `2026/11/21 09:00` is local time with minute precision.",
+    "Pagination uses `first` and `after` (or `offset`). `totalCount` replaces `totalElements`.",
+    "Errors have a code: in `errors`, or in `userErrors` if the user can correct the input.",
+    "`latestAssignment` replaces a session's `assignmentId`, `assignmentName` and `bookId`.",
+    "`answerSets` contains every attempt. The legacy paths return only the current one.",
 )
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the page shows: all of it is known before it is written."""
-
+class PageContent:
     versions: Mapping[str, str]
-    ready: Answer
+    readiness: InternalResponse
     in_development: bool
     has_schema: bool
     has_own_keys: bool
-    end: str  # of the legacy paths, where a date is set, in a sentence
-    notice: str  # the address of the page that tells of it
-    tokens: Mapping[Role, str]  # empty where they may not be shown
-    calls: tuple[Call, ...]
-    answers: Mapping[str, tuple[Answer, Answer]]  # by operation: the legacy path's and GraphQL's
+    deprecation: str  # one sentence, empty without a date
+    notice_url: str
+    tokens: Mapping[Role, str]  # empty if the visitor may not see them
+    calls: tuple[ExampleCall, ...]
+    responses: Mapping[str, tuple[InternalResponse, InternalResponse]]  # legacy and GraphQL, by operation
 
 
-def front_page(seen: Seen) -> str:
+def front_page(content: PageContent) -> str:
     return document(
         "Care Gateway",
-        tag("a", "To the content", class_="skip", href="#content"),
-        tag("header", tag("h1", "Care Gateway"), prose(WHAT_THIS_IS)),
+        tag("header", tag("h1", "Care Gateway"), prose(INTRODUCTION)),
         tag(
             "main",
-            section("places", "Where things are", places(seen)),
-            section("tokens", "Tokens", tokens(seen)),
-            section("calls", "The four legacy calls, and what replaces them", calls(seen)),
-            section("state", "State", state(seen)),
+            section("places", "Endpoints", endpoints(content)),
+            section("tokens", "Tokens", tokens(content)),
+            section("calls", "Legacy calls and their GraphQL replacements", calls(content)),
+            section("state", "Status", status(content)),
             section("docs", "Documentation", docs()),
             id="content",
         ),
     )
 
 
-def section(name: str, title: str, *content: object) -> Html:
-    return tag("section", tag("h2", title, id=name), *content, aria_labelledby=name)
+def section(name: str, title: str, *children: object) -> Html:
+    return tag("section", tag("h2", title, id=name), *children, aria_labelledby=name)
 
 
-# --- state and places ---
-
-
-def state(seen: Seen) -> Html:
-    said = orjson.loads(seen.ready.body)["status"]
-    is_ready = seen.ready.status == 200
+def status(content: PageContent) -> Html:
+    readiness = orjson.loads(content.readiness.body)["status"]
+    css = "status" if content.readiness.status == 200 else "status bad"
     pairs: list[tuple[object, object]] = [
         (link("/livez", "/livez"), tag("span", "live", class_="status")),
-        (link("/readyz", "/readyz"), tag("span", said, class_="status" if is_ready else "status bad")),
-        *seen.versions.items(),
+        (link("/readyz", "/readyz"), tag("span", readiness, class_=css)),
+        *content.versions.items(),
     ]
-    return tag("dl", *(together(tag("dt", name), tag("dd", value)) for name, value in pairs))
+    return tag("dl", *(join(tag("dt", name), tag("dd", value)) for name, value in pairs))
 
 
-def places(seen: Seen) -> Html:
+def endpoints(content: PageContent) -> Html:
     rows: list[tuple[object, ...]] = []
-    if seen.in_development:
+    if content.in_development:
         rows.append((link("/graphql", "/graphql"), "GraphQL in the browser, with examples for each role"))
-    rows.append((tag("code", "POST /graphql"), "GraphQL for programs; websockets and event streams too"))
-    if seen.has_schema:
-        rows.append((link("/schema", "/schema"), "the GraphQL schema to read: every type and field"))
-        rows.append((link("/schema.graphql", "/schema.graphql"), "the same for tools"))
+    rows.append((tag("code", "POST /graphql"), "GraphQL API; also over websockets and event streams"))
+    if content.has_schema:
+        rows.append((link("/schema", "/schema"), "GraphQL schema with descriptions"))
+        rows.append((link("/schema.graphql", "/schema.graphql"), "GraphQL schema for tools"))
     rows += [
+        (link("/openapi.html", "/openapi.html"), "the four legacy paths"),
         (
-            link("/openapi.html", "/openapi.html"),
-            "the four legacy paths, to read: members, statuses, examples",
+            join(link("/openapi.yaml", "/openapi.yaml"), ", ", link("/openapi.json", "/openapi.json")),
+            "OpenAPI 3.1 description of the legacy paths",
         ),
-        (
-            together(link("/openapi.yaml", "/openapi.yaml"), ", ", link("/openapi.json", "/openapi.json")),
-            "the same for tools (OpenAPI 3.1)",
-        ),
-        (tag("code", "legacy.http"), "in the checkout: the same requests, for an editor that sends them"),
+        (tag("code", "legacy.http"), "in the repository: the same requests for an editor's HTTP client"),
     ]
-    return table(("Where", "What"), rows)
+    return table(("Endpoint", "Content"), rows)
 
 
 # --- tokens ---
 
 
-def tokens(seen: Seen) -> Html:
-    if not seen.in_development:
-        return tag("p", "Tokens come from the issuer that this service trusts. None is shown here.")
-    if not seen.has_own_keys:
-        return tag(
-            "p",
-            "This service trusts the tokens of an issuer that its settings name, and has none of its own.",
-        )
-    if not seen.tokens:
-        return tag(
-            "p",
-            inline("Tokens are shown to a browser on the machine of the service, under `localhost`."),
-        )
-    return together(
-        prose(TOKENS),
-        *(token_of(role, token) for role, token in seen.tokens.items()),
-    )
+def tokens(content: PageContent) -> Html:
+    if not content.in_development:
+        return tag("p", "Tokens come from the issuer that this service trusts. This page shows none.")
+    if not content.has_own_keys:
+        return tag("p", "The settings name an external token issuer, so this service issues no tokens.")
+    if not content.tokens:
+        return tag("p", inline("Tokens are shown only to a browser on the same machine, under `localhost`."))
+    return join(prose(TOKENS), *(token_block(role, token) for role, token in content.tokens.items()))
 
 
-def token_of(role: Role, token: str) -> Html:
-    label = f"token of the {role.lower()}"
-    whole = tag("pre", token, class_="token", tabindex=0, role="region", aria_label=label)
-    return together(tag("h3", f"For {PEOPLE[role]}"), whole)
+def token_block(role: Role, token: str) -> Html:
+    label = f"Token of the {role.lower()}"
+    text = tag("pre", token, class_="token", tabindex=0, role="region", aria_label=label)
+    return join(tag("h3", f"For {DEMO_USERS[role]}"), text)
 
 
 # --- the calls ---
 
 
-def calls(seen: Seen) -> Html:
-    if seen.answers:
-        intro = (
-            "The answers are those of this service, asked a moment ago with the tokens above and spread out."
-        )
-    elif seen.in_development:
-        intro = "Answers are shown where the tokens are; here stands what each of them is made of."
+def calls(content: PageContent) -> Html:
+    if content.responses:
+        intro = "The responses come from this service and use the tokens above; the JSON is indented."
     else:
-        intro = "What the legacy answers are made of; those of GraphQL have the form of the operation."
-    return together(
-        tag("p", tag("strong", seen.end), *(end_page(seen.notice))) if seen.end else Html(""),
-        tag("p", intro, " ", link("#differences", "What is different"), " stands below."),
-        *(call_section(seen, call) for call in seen.calls),
-        tag("h3", "What is different", id="differences"),
-        tag("ul", *(tag("li", inline(each)) for each in LEAVING)),
+        intro = "The page shows responses only in development and only together with tokens."
+    return join(
+        tag("p", tag("strong", content.deprecation), *notice_link(content.notice_url))
+        if content.deprecation
+        else Html(""),
+        tag("p", intro, " See also ", link("#differences", "Differences"), "."),
+        *(call_section(content, call) for call in content.calls),
+        tag("h3", "Differences", id="differences"),
+        tag("ul", *(tag("li", inline(each)) for each in DIFFERENCES)),
     )
 
 
-def end_page(notice: str) -> list[object]:
-    return [" ", link(notice, "What this means")] if notice else []
+def notice_link(url: str) -> list[object]:
+    return [" ", link(url, "Details")] if url else []
 
 
-def call_section(seen: Seen, call: Call) -> Html:
-    legacy, graphql = seen.answers.get(call.operation, (None, None))
+def call_section(content: PageContent, call: ExampleCall) -> Html:
+    legacy, graphql = content.responses.get(call.operation, (None, None))
     name = call.operation
-    parts = (  # on a wide page the first two stand on the left, and requests and answers side by side
+    parts = (
         tag(
             "div",
             tag("h4", "Legacy"),
-            block(legacy_text(call), f"legacy request: {call.title}", "request"),
-            tag("p", link(f"/openapi.html#{name}", "everything about this path")),
-            Html("") if legacy else shape(call),
+            block(legacy_request(call), f"Legacy request: {call.title}", "request"),
+            tag("p", link(f"/openapi.html#{name}", "reference of this path")),
         ),
-        *([tag("div", answered(call, legacy, "legacy"))] if legacy else []),
+        *([tag("div", response_part(call, legacy, "Legacy"))] if legacy else []),
         tag(
             "div",
             tag("h4", "GraphQL"),
             block(call.document, f"GraphQL operation: {call.title}"),
-            block(spread(call.variables), f"its variables: {call.title}") if call.variables else Html(""),
+            block(indented_json(call.variables), f"Variables: {call.title}") if call.variables else Html(""),
         ),
-        *([tag("div", answered(call, graphql, "GraphQL"))] if graphql else []),
+        *([tag("div", response_part(call, graphql, "GraphQL"))] if graphql else []),
     )
     title = tag("h3", call.title, " ", tag("span", f"for a {call.role.lower()}", class_="soft"), id=name)
     return tag(
@@ -203,26 +181,23 @@ def call_section(seen: Seen, call: Call) -> Html:
     )
 
 
-def legacy_text(call: Call) -> str:
+def legacy_request(call: ExampleCall) -> str:
     head = f"{call.method} {call.target}\nAuthorization: bearer <token>"
-    return head if call.body is None else f"{head}\nContent-Type: application/json\n\n{spread(call.body)}"
+    if call.body is None:
+        return head
+    return f"{head}\nContent-Type: application/json\n\n{indented_json(call.body)}"
 
 
-def answered(call: Call, answer: Answer, contract: str) -> Html:
-    status = tag("span", answer.status, class_="status" if answer.status == 200 else "status bad")
-    hint = "Is the demo world loaded? `care-gateway demo` loads it." if answer.status in (401, 403) else ""
-    return together(
-        tag("p", f"The {contract} answer: ", status),
-        prose(hint) if hint else Html(""),
-        block(spread(orjson.loads(answer.body)), f"{contract} answer: {call.title}"),
+def response_part(call: ExampleCall, response: InternalResponse, contract: str) -> Html:
+    shown = tag("span", response.status, class_="status" if response.status == 200 else "status bad")
+    is_unauthorized = response.status in (401, 403)
+    return join(
+        tag("p", f"{contract} response: ", shown),
+        prose("Load the demo data with `care-gateway demo`.") if is_unauthorized else Html(""),
+        block(indented_json(orjson.loads(response.body)), f"{contract} response: {call.title}"),
     )
 
 
-def shape(call: Call) -> Html:
-    said = "An answer is made of" if call.method == "GET" else "It is not asked here. An answer is made of"
-    return together(tag("p", f"{said}:"), block(shape_of(call.operation), f"shape: {call.title}"))
-
-
 def docs() -> Html:
-    items = (tag("li", tag("code", path), ": ", what) for path, what in DOCS)
-    return together(tag("p", "In the checkout:"), tag("ul", *items))
+    items = (tag("li", tag("code", path), ": ", topic) for path, topic in DOCS)
+    return join(tag("p", "In the repository:"), tag("ul", *items))

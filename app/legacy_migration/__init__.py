@@ -1,1 +1,1 @@
-"""Moving over from the old service: its answers recorded, taken over, and compared with those of this one."""
+"""Migration from the old service: record its responses, import them, and compare both services."""

@@ -15,7 +15,7 @@ from app.care.context import Role
 from app.db.admin.records import Problem, Record
 from app.db.tables import AssignmentStatus, FeedbackStatus, SaveType, TimeState, is_storable
 from app.http.paths import ASSIGNMENTS, ROOT, SESSIONS
-from app.legacy_migration.calls import Call
+from app.legacy_migration.recorded_calls import Call
 
 ASSIGNMENT = re.compile(rf"{ASSIGNMENTS}/[0-9]+")
 WALL_TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}):([0-9]{2})")

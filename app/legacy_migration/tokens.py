@@ -1,4 +1,4 @@
-"""The tokens that people ask with, from files or the environment: kept in memory, said in no message."""
+"""Reads users' tokens from files or the environment. Messages never contain tokens."""
 
 import os
 import re
@@ -18,7 +18,7 @@ class TokensRefused(MovingRefused):
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody whose token is at hand, and where it came from."""
+    """A user with a token, and the source of the token."""
 
     role: Role
     user: str

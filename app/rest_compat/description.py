@@ -21,13 +21,3 @@ def document() -> dict[str, Any]:
 @cache
 def as_json() -> bytes:
     return orjson.dumps(document(), option=orjson.OPT_INDENT_2)
-
-
-def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """Follows `$ref`."""
-    while "$ref" in part:
-        found: Any = document()
-        for name in part["$ref"].removeprefix("#/").split("/"):
-            found = found[name]
-        part = found
-    return part

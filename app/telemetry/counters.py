@@ -1,7 +1,8 @@
-"""What happens in this process, counted in plain numbers that `telemetry.metrics` exports.
+"""Counters of this process, which `telemetry.metrics` exports.
 
-Whoever counts only adds to a number: a request must not pay for being counted. What comes from a caller is
-never a key here. Each number is changed by one thread alone, so that none needs a lock.
+They are plain numbers because incrementing must cost a request almost nothing; prometheus_client locks a
+mutex for every increment. Keys never contain client input. Only one thread changes each number, so no lock is
+needed.
 """
 
 from bisect import bisect_left
@@ -15,7 +16,7 @@ OTHER = "other"
 
 
 class Histogram:
-    """How numbers are spread: how many lie below each bound, and what they come to."""
+    """The number of values in each bucket, and their sum."""
 
     __slots__ = ("bounds", "counts", "sum")
 
@@ -41,29 +42,28 @@ class Durations(dict[str, Histogram]):
 # --- requests -------------------------------------------------------------------------------------
 
 Answer = tuple[str, str, int]  # route, method and status
-answers: dict[Answer, Histogram] = {}  # how long they took, and so how many there were
-streams: Counter[str] = Counter()  # "begun", "ended"; they are no answers
-sockets: Counter[str] = Counter()  # websockets likewise
-closes: dict[tuple[str, str], int] = defaultdict(int)  # of websockets, by who closed and the code
-limits: Counter[str] = Counter()  # what was over a limit, by the limit
-refused_tokens: Counter[str] = Counter()  # by reason
-codes: Counter[str] = Counter()  # errors said in GraphQL
-operations = Durations()  # of GraphQL, by the name in the manifest of trusted documents
-operation_faults: Counter[str] = Counter()  # those that said errors
+answers: dict[Answer, Histogram] = {}  # durations
+streams: Counter[str] = Counter()  # event streams: "begun", "ended"
+sockets: Counter[str] = Counter()  # websockets: "begun", "ended"
+closes: dict[tuple[str, str], int] = defaultdict(int)  # closed websockets, by the closing side and the code
+limits: Counter[str] = Counter()  # rejected requests, by limit
+refused_tokens: Counter[str] = Counter()  # rejected tokens, by reason
+codes: Counter[str] = Counter()  # errors in GraphQL responses, by code
+operations = Durations()  # GraphQL operations, by name in the manifest of trusted documents
+operation_faults: Counter[str] = Counter()  # operations with errors
 
 
 def expect(answer: Answer) -> None:
-    """Exports it as 0 from the start: a counter that first appears as 1 has not increased for Prometheus."""
+    """Exports 0 from the start: Prometheus sees no increase in a counter that first appears as 1."""
     answers.setdefault(answer, Histogram(SECONDS))
 
 
 def answered(answer: Answer, seconds: float) -> None:
-    """A request is over."""
-    spread = answers.get(answer)
-    if spread is None:
-        spread = answers[answer] = Histogram(SECONDS)
-    spread.counts[bisect_left(SECONDS, seconds)] += 1
-    spread.sum += seconds
+    histogram = answers.get(answer)
+    if histogram is None:
+        histogram = answers[answer] = Histogram(SECONDS)
+    histogram.counts[bisect_left(SECONDS, seconds)] += 1
+    histogram.sum += seconds
 
 
 # --- the database ---------------------------------------------------------------------------------
@@ -73,13 +73,13 @@ reads_on_loop, reads_in_threads, reads_on_connections = (
     Histogram(SECONDS),
     Histogram(SECONDS),
 )
-writes = Histogram(SECONDS)  # from when one waits for its change until it is kept
-commits = Histogram(SECONDS)  # of SQLite, the disk included; counted by the thread that writes
-committed = Histogram(SIZES)  # changes that shared a commit
+writes = Histogram(SECONDS)  # including the wait for the commit
+commits = Histogram(SECONDS)  # of SQLite, including the disk sync; changed by the writer thread
+committed = Histogram(SIZES)  # write transactions per commit
 
-# --- what goes out --------------------------------------------------------------------------------
+# --- webhook and dispatcher --------------------------------------------------------------------------------
 
-deliveries: Counter[str] = Counter()  # attempts: "taken" by the webhook, "failed"
+deliveries: Counter[str] = Counter()  # attempts: "taken" (accepted by the webhook), "failed"
 last_runs: dict[str, float] = {}  # when each work of the dispatcher last finished a run
 
 

@@ -1,4 +1,4 @@
-"""How the log is written: text on a terminal, elsewhere a JSON object a line; with the id of the request."""
+"""Log formats: text on a terminal, otherwise one JSON object per line; both contain the request id."""
 
 import logging
 import sys
@@ -11,14 +11,12 @@ import orjson
 from app.settings import LogFormat, Settings
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
-LOG_FIELDS = "fields"  # attribute of a log record: members that the JSON log adds to the line
-LONGEST_MESSAGE, LONGEST_FAULT = 2000, 12_000  # characters: longer lines are cut in two on their way by some
+LOG_FIELDS = "fields"  # attribute of a log record: additional members of the JSON object
+MAX_MESSAGE, MAX_TRACEBACK = 2000, 12_000  # characters; some log collectors split longer lines
 COLOURS = {logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "31"}
 
 
 class TextFormatter(logging.Formatter):
-    """For a person who looks on."""
-
     def __init__(self, has_colours: bool) -> None:
         super().__init__("%(label)s%(message)s%(of_request)s")
         self.has_colours = has_colours
@@ -32,37 +30,37 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """For whoever gathers lines. A traceback is a part of the one object; of a long one the end is kept."""
+    """A traceback is a member of the same object; a long one is truncated at its beginning."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said: dict[str, Any] = {
+        line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": shortened(record.getMessage(), LONGEST_MESSAGE),
+            "message": shortened(record.getMessage(), MAX_MESSAGE),
         }
         if id := REQUEST_ID.get():
-            said["requestId"] = id
-        said |= getattr(record, LOG_FIELDS, {})
+            line["requestId"] = id
+        line |= getattr(record, LOG_FIELDS, {})
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         if record.exc_text:
-            said["fault"] = shortened(record.exc_text, LONGEST_FAULT, end=True)
+            line["fault"] = shortened(record.exc_text, MAX_TRACEBACK, end=True)
         try:
-            return orjson.dumps(said).decode()
-        except orjson.JSONEncodeError:  # halves of characters, which no file takes either
-            said = {name: str(value).encode(errors="replace").decode() for name, value in said.items()}
-            return orjson.dumps(said).decode()
+            return orjson.dumps(line).decode()
+        except orjson.JSONEncodeError:  # unpaired surrogates, which UTF-8 cannot encode
+            line = {name: str(value).encode(errors="replace").decode() for name, value in line.items()}
+            return orjson.dumps(line).decode()
 
 
-def shortened(text: str, most: int, end: bool = False) -> str:
-    if len(text) <= most:
+def shortened(text: str, limit: int, end: bool = False) -> str:
+    if len(text) <= limit:
         return text
-    return f"... {text[-most:]}" if end else f"{text[:most]} ..."
+    return f"... {text[-limit:]}" if end else f"{text[:limit]} ..."
 
 
 def config_of(settings: Settings) -> dict[str, Any]:
-    """For logging.config, in this process and in those that it starts. Libraries tell only what is wrong."""
+    """The dictConfig of this process and its workers. Libraries log only warnings and errors."""
     is_json = settings.log_format is LogFormat.JSON
     if settings.log_format is LogFormat.AUTO:
         is_json = not sys.stderr.isatty()

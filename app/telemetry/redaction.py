@@ -1,4 +1,4 @@
-"""Keeps what people say, and what lets them in, out of the logs."""
+"""Keeps personal data and tokens out of the logs."""
 
 import logging
 import traceback
@@ -10,48 +10,47 @@ SOCKETS = logging.getLogger("strawberry.ws")
 
 
 def keep_quiet(is_production: bool) -> None:
-    """For the whole process. Only development shows what the text of a fault says."""
+    """Applies to the whole process. Only development logs exception messages."""
     SERVER.addFilter(is_harmless)
-    SOCKETS.addFilter(is_of_a_setting_there_is)
+    SOCKETS.addFilter(is_not_about_origins)
     if is_production:
         logging.setLogRecordFactory(record_without_words)
 
 
 def is_harmless(record: logging.LogRecord) -> bool:
-    """The server tells of every websocket with its address, which may hold a token that somebody put there;
-    when it is debugged, every message that goes over one; and when a message is no text, a traceback, which
-    anybody can have it write."""
-    said = str(record.msg)
-    return record.levelno > logging.DEBUG and '"WebSocket ' not in said and "Invalid UTF-8" not in said
+    """Drops uvicorn's lines about websockets: the URL may contain a token, debug lines contain messages, and
+    any client can cause a traceback with invalid UTF-8."""
+    text = str(record.msg)
+    return record.levelno > logging.DEBUG and '"WebSocket ' not in text and "Invalid UTF-8" not in text
 
 
-def is_of_a_setting_there_is(record: logging.LogRecord) -> bool:
-    """Strawberry tells of every page that it refuses, with what that page says it is and the name of a
-    setting of its own. The service tells of it itself."""
+def is_not_about_origins(record: logging.LogRecord) -> bool:
+    """Drops Strawberry's lines about rejected origins, which name a Strawberry setting. The service logs its
+    own."""
     return "`allowed_origins`" not in str(record.msg)
 
 
 def record_without_words(*given: Any, **named: Any) -> logging.LogRecord:
-    """Databases and libraries quote in their faults what they were given: rows, values, texts."""
+    """Removes exception messages: those of databases and libraries may quote rows, values or texts."""
     record = logging.LogRecord(*given, **named)
     if record.exc_info and record.exc_info[1] is not None:
-        record.exc_text = frames_of(record.exc_info[1])  # formatters take it as it is
-        if record.name == "asyncio":  # which quotes the fault in its message too
+        record.exc_text = frames_of(record.exc_info[1])  # formatters print it unchanged
+        if record.name == "asyncio":  # its message quotes the exception, too
             record.msg = str(record.msg).partition("\n")[0]
     return record
 
 
 def frames_of(fault: BaseException) -> str:
-    """Where it happened and of which kind it is, as in a traceback, and nothing of what it says."""
-    told = []
+    """The traceback with the exception type but without the message."""
+    parts = []
     for one in reversed(list(chain_of(fault))):
         frames = "".join(traceback.format_tb(one.__traceback__))
-        told.append(f"Traceback (most recent call last):\n{frames}{kind_of(one)}")
-    return "\n\n".join(told)
+        parts.append(f"Traceback (most recent call last):\n{frames}{kind_of(one)}")
+    return "\n\n".join(parts)
 
 
 def chain_of(fault: BaseException) -> Iterator[BaseException]:
-    """The fault, what it came from, and what is gathered in it."""
+    """The exception, its causes, and the members of exception groups."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [fault]
     while waiting:
@@ -66,7 +65,7 @@ def chain_of(fault: BaseException) -> Iterator[BaseException]:
 
 
 def kind_of(fault: BaseException) -> str:
-    """Its class, and the code of the database where it has one."""
+    """The exception class, with the database error code if there is one."""
     code = getattr(fault, "sqlstate", None) or getattr(fault, "sqlite_errorname", None)
     name = f"{type(fault).__module__}.{type(fault).__qualname__}".removeprefix("builtins.")
     return f"{name} ({code})" if isinstance(code, str) else name

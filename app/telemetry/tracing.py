@@ -1,7 +1,7 @@
-"""Traces for OpenTelemetry: a span for each operation and each of its statements, where OTEL_* asks for them.
+"""OpenTelemetry traces: one span per GraphQL operation and per SQL statement, enabled by OTEL_* variables.
 
-Nothing of what was asked for is in one, and nobody's id: the text of a statement has marks where values go.
-What is not wanted is not loaded; nothing is wrapped then, and no request does more.
+Spans contain no values and no person's id: statements have placeholders. If tracing is off, nothing is
+imported or wrapped.
 """
 
 import os
@@ -30,17 +30,17 @@ Result = TypeVar("Result")
 
 NAME = "care-gateway"
 LONGEST_STATEMENT = 2000  # characters
-CLOSING_SECONDS = 3  # for what was not sent yet, when the process ends
+CLOSING_SECONDS = 3  # to send the remaining spans at shutdown
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 HTTP = "http/protobuf"
 NOT_INSTALLED = (
-    "OTEL_* asks for traces, which need the extra `telemetry`: install it, or set OTEL_SDK_DISABLED=true"
+    "OTEL_* enables traces, which need the extra `telemetry`: install it, or set OTEL_SDK_DISABLED=true"
 )
 
 
 def open_tracing(given: Mapping[str, str] = os.environ) -> "Tracing | None":
-    """None where no variable asks for traces; a sentence where they cannot be had."""
+    """None if no variable enables traces; raises SettingsError if they are enabled but not possible."""
     exporter = given.get("OTEL_TRACES_EXPORTER", "")
     is_off = given.get("OTEL_SDK_DISABLED", "").lower() == "true" or exporter == "none"
     if is_off or not (exporter or any(given.get(name) for name in ENDPOINTS)):
@@ -72,13 +72,13 @@ def to_console() -> "SpanProcessor":
 
 
 class Tracing:
-    """That of one process; `open` when it serves."""
+    """The tracing of one process; `tracer` exists while `opened` is active."""
 
     tracer: "Tracer"
 
     def __init__(self, processor: "Callable[[], SpanProcessor]") -> None:
         self.processor = processor
-        self.known: dict[tuple[str, str | None], str] = {}  # names of operations
+        self.known: dict[tuple[str, str | None], str] = {}  # operation names
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -92,18 +92,20 @@ class Tracing:
         try:
             yield
         finally:
-            ending = Thread(target=provider.shutdown, daemon=True)  # a collector that is away holds up nobody
-            ending.start()
-            ending.join(CLOSING_SECONDS)
+            shutdown = Thread(
+                target=provider.shutdown, daemon=True
+            )  # an unreachable collector must not block
+            shutdown.start()
+            shutdown.join(CLOSING_SECONDS)
 
     @contextmanager
     def of_caller(self, scope: Scope) -> Iterator[None]:
-        """In the trace that the caller named, if it named one."""
+        """Continues the trace that the request headers name, if any."""
         from opentelemetry.context import attach, detach
         from opentelemetry.propagate import extract
 
-        said = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        token = attach(extract(said))
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        token = attach(extract(headers))
         try:
             yield
         finally:
@@ -115,11 +117,11 @@ class Tracing:
     # --- operations -------------------------------------------------------------------------------
 
     def follow(self, schema: Schema, names: Mapping[tuple[str, str | None], str]) -> None:
-        """Each operation of this schema from now on. Only what is known beforehand is called by its name."""
+        """Traces the operations of this schema. Spans name only operations that are known beforehand."""
         from opentelemetry.trace import SpanKind, StatusCode
 
         self.known |= {**dict(names_in(schema.own)), **names}
-        if "execute" in vars(schema):  # by an application before this one
+        if "execute" in vars(schema):  # already traced by an earlier application of this process
             return
         execute = schema.execute
 
@@ -129,7 +131,7 @@ class Tracing:
             with self.tracer.start_as_current_span(
                 f"graphql {name}".strip(),
                 kind=SpanKind.SERVER,
-                record_exception=False,  # what it says may quote a row
+                record_exception=False,  # the message may quote a row
                 set_status_on_exception=False,
             ) as span:
                 span.set_attribute("care.request_id", REQUEST_ID.get())
@@ -148,7 +150,7 @@ class Tracing:
 
 
 class TracedDatabase:
-    """A database whose statements are followed where somebody follows the operation that they belong to."""
+    """A database that traces the statements of traced operations."""
 
     def __init__(self, db: Database, kind: DatabaseKind, tracing: Tracing) -> None:
         self.db = db
@@ -156,19 +158,19 @@ class TracedDatabase:
         self.tracing = tracing
 
     async def read(self, operation: Operation[Result]) -> Result:
-        return await self.db.read(self.followed(operation))
+        return await self.db.read(self.traced(operation))
 
     async def write(self, operation: Operation[Result]) -> Result:
-        return await self.db.write(self.followed(operation))
+        return await self.db.write(self.traced(operation))
 
-    def followed(self, operation: Operation[Result]) -> Operation[Result]:
-        """It may run in another thread: what it belongs to is looked up here."""
+    def traced(self, operation: Operation[Result]) -> Operation[Result]:
+        """Captures the current span here, because the operation may run in another thread."""
         from opentelemetry.context import get_current
         from opentelemetry.trace import get_current_span
 
         if not get_current_span().is_recording():
             return operation
-        return following(operation, self.tracing.tracer, get_current(), self.kind)
+        return traced_steps(operation, self.tracing.tracer, get_current(), self.kind)
 
     async def close(self) -> None:
         await self.db.close()
@@ -177,7 +179,7 @@ class TracedDatabase:
         return self.db.occupancy()
 
 
-def following(
+def traced_steps(
     operation: Operation[Result], tracer: "Tracer", context: "Context", kind: DatabaseKind
 ) -> Generator[Step, list[Any], Result]:
     try:
@@ -203,16 +205,16 @@ def start(tracer: "Tracer", context: "Context", kind: DatabaseKind, step: Step) 
 
     text = f"INSERT INTO {step.table}" if isinstance(step, Bulk) else step[0].for_(kind).sql
     word = text.split(None, 1)[0]
-    said = {
+    attributes = {
         "db.system.name": kind,
         "db.operation.name": word,
         "db.query.text": text[:LONGEST_STATEMENT],
     }
-    return tracer.start_span(word, context, SpanKind.CLIENT, said)
+    return tracer.start_span(word, context, SpanKind.CLIENT, attributes)
 
 
 def fail(span: "Span", fault: BaseException | None) -> None:
-    """Sets the type of the fault only, because its message may quote a row."""
+    """Records the exception type only; the message may quote a row."""
     from opentelemetry.trace import StatusCode
 
     span.set_status(StatusCode.ERROR)

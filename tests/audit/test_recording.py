@@ -401,9 +401,7 @@ def test_only_development_may_go_without(settings: Settings) -> None:
             unaudited.model_copy(update={"env": Environment.PRODUCTION, "token_key": keys.public_pem()})
         )
 
-    assert (
-        str(refused.value) == "CARE_AUDIT=off is for development only: every access to answers is on record"
-    )
+    assert str(refused.value) == "CARE_AUDIT=off is for development only: every access to answers is recorded"
 
 
 def test_without_it_nothing_is_recorded(database_url: str, settings: Settings) -> None:

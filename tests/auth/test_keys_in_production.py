@@ -63,7 +63,7 @@ def test_the_key_of_development_opens_nothing_in_production(tmp_path: Path) -> N
     key = load_pem_public_key(own.encode())
     assert isinstance(key, rsa.RSAPublicKey)
     key_set_of_own.write_bytes(key_set(jwt.get_algorithm_by_name("RS256").to_jwk(key, as_dict=True)))
-    refusal = f"tokens cannot be verified with the development key at {tmp_path / KEY_FILE} in production"
+    refusal = f"the development key at {tmp_path / KEY_FILE} cannot verify tokens in production"
 
     for given in ({"token_key": own}, {"token_key": keys.public_pem() + own}):
         assert why_not_served(tmp_path, **given) == refusal

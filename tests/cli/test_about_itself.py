@@ -23,7 +23,7 @@ pytestmark = pytest.mark.sqlite_only
 
 ROOT = Path(__file__).parent.parent.parent
 NOT_MINTED = (
-    "tokens are minted with CARE_ENV=development only, and not where CARE_TOKEN_KEY or CARE_TOKEN_JWKS is set"
+    "tokens can be minted only with CARE_ENV=development and without CARE_TOKEN_KEY and CARE_TOKEN_JWKS"
 )
 SECRET = "a development secret of 32 bytes"
 
@@ -114,7 +114,7 @@ def test_whoever_names_nobody_gets_a_token_of_the_demo_world(command: Command) -
     minted = [command("token", "--role", role) for role in ("caregiver", "client")]
 
     claims = [jwt.decode(said.stdout.strip(), options={"verify_signature": False}) for said in minted]
-    assert [said.stderr.endswith("does not take this token\n") for said in minted] == [True, False]
+    assert [said.stderr.endswith("rejects this token\n") for said in minted] == [True, False]
     assert [(one["authorities"], one["user_name"]) for one in claims] == [
         (["CAREGIVER"], "mara.lind@example.test"),
         (["CLIENT"], "jonas.berg@example.test"),

@@ -91,8 +91,8 @@ def test_a_name_or_identifier_that_is_taken_is_refused(command: Command, name: s
     assert listed(command) == before
 
 
-CAREGIVER_USAGE = "Error: a caregiver has a --position, and no --oppt-id"
-CLIENT_USAGE = "Error: a client has an --oppt-id, and no --position"
+CAREGIVER_USAGE = "Error: a caregiver needs --position and must not have --oppt-id"
+CLIENT_USAGE = "Error: a client needs --oppt-id and must not have --position"
 USAGE = {
     "no position": ((*MARA, "--name", "x"), CAREGIVER_USAGE),
     "empty position": (

@@ -40,7 +40,7 @@ def test_a_backup_is_a_copy_that_its_owner_alone_may_read(
     said = command("backup", str(file))
 
     assert (said.exit_code, said.stderr) == (0, "")
-    assert said.stdout == f"{file}: {file.stat().st_size:,} bytes, whole and checked\n"
+    assert said.stdout == f"{file}: {file.stat().st_size:,} bytes, integrity checked\n"
     assert raw.row_counts(f"sqlite:///{file}") == raw.row_counts(settings.database)
     assert (beside(file), file.stat().st_mode & 0o777) == ([file.name], 0o600)
 
@@ -116,7 +116,7 @@ def test_a_file_that_is_there_is_replaced_only_where_that_is_said(command: Comma
     before = file.read_text()
     said = command("backup", "--force", str(file))
 
-    assert_sentence(refused, f"there is a file at {file} already; --force replaces it")
+    assert_sentence(refused, f"{file} already exists; --force replaces it")
     assert (before, said.exit_code) == ("an older one", 0)
     assert raw.run(f"sqlite:///{file}", "SELECT count(*) FROM client") == [(0,)]
     assert (beside(file), file.stat().st_mode & 0o777) == ([file.name], 0o600)
@@ -135,7 +135,7 @@ def test_a_log_that_would_be_read_into_the_copy_is_refused(command: Command, fil
 
     refused = command("backup", "--force", str(file))
 
-    assert_sentence(refused, f"there is the log of a database at {file}-wal; choose another name")
+    assert_sentence(refused, f"{file}-wal is the write-ahead log of a database; choose another name")
 
 
 @embedded
@@ -226,7 +226,7 @@ def test_a_damaged_database_is_told_and_replaces_no_backup(
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_a_server_is_backed_up_by_its_own_tools(command: Command, settings: Settings, file: Path) -> None:
     sentence = (
-        "PostgreSQL is backed up by its own tools: "
+        "back up PostgreSQL with its own tools: "
         'pg_dump --format=custom --file=FILE "$CARE_DATABASE_URL" (docs/operations.md)'
     )
 

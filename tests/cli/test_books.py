@@ -307,7 +307,7 @@ def test_a_book_is_retired_and_restored(command: Command, settings: Settings) ->
     retired, left = listed(command, "--retired"), listed(command)
     again = [command("books", verb, "2") for verb in ("restore", "restore")]
 
-    gone = "book 2 is retired: it cannot be assigned any more; what was assigned stays\n"
+    gone = "book 2 is retired: it cannot be assigned anymore; existing assignments stay\n"
     assert [(one.exit_code, one.output) for one in said] == [(0, gone)] * 2
     assert [(one.exit_code, one.output) for one in again] == [(0, "book 2 can be assigned\n")] * 2
     assert [line.split("\t")[0] for line in retired] == ["5", "2"]

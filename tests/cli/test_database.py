@@ -52,8 +52,8 @@ def test_migrate_makes_a_database_and_may_be_repeated(command: Command, tmp_path
     newest = newest_version()
     place = f"{tmp_path}/some/folder/care.db"
     assert [(one.exit_code, one.output) for one in said] == [
-        (0, f"{place}: the tables are those of {newest} now; before there were none\n"),
-        (0, f"{place}: the tables are those of {newest} already: nothing was changed\n"),
+        (0, f"{place}: migrated from an empty database to version {newest}\n"),
+        (0, f"{place}: the schema is already at version {newest}\n"),
     ]
     assert run_read(url, stored_version()) == newest
     assert (tmp_path / "some/folder/care.db").stat().st_mode & 0o777 == 0o600
@@ -66,7 +66,7 @@ def test_migrate_leaves_what_is_there(command: Command, settings: Settings) -> N
     said = command("migrate")
 
     assert (said.exit_code, said.stderr) == (0, "")
-    assert said.stdout.startswith(f"{location_of(settings.database)}: the tables are those of ")
+    assert said.stdout.startswith(f"{location_of(settings.database)}: the schema is already at version ")
     assert run_read(settings.database, numbers()) == before == (5, 5)
 
 
@@ -278,9 +278,8 @@ def test_demo_makes_nothing_where_it_is_refused(
 
     assert_sentence(
         refused,
-        "`care-gateway demo` makes people and tokens to try the service with, so it runs with "
-        "CARE_ENV=development only, and without CARE_TOKEN_KEY and CARE_TOKEN_JWKS; for production see "
-        "docs/guides/operator.md",
+        "`care-gateway demo` creates demo users and tokens, so it needs CARE_ENV=development and no "
+        "CARE_TOKEN_KEY or CARE_TOKEN_JWKS; for production see docs/guides/operator.md",
     )
     assert not var.exists()
 

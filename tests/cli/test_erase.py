@@ -47,7 +47,7 @@ def test_who_types_the_name_again_erases(settings: Settings, option: str, called
 
     assert (said.exit_code, said.stderr) == (0, "")
     assert said.stdout.splitlines() == [
-        "Client 1, Zoë Client 1: what is erased cannot be brought back.",
+        "Client 1, Zoë Client 1: erasing cannot be undone.",
         f"Type {called} to erase: {called}",
         ERASED,
     ]
@@ -63,7 +63,7 @@ def test_who_types_something_else_erases_nothing(settings: Settings, answer: str
 
     assert (said.exit_code, said.stderr) == (
         2,
-        "care-gateway: that is something else; nothing was erased\n",
+        "care-gateway: the input does not match; nothing was erased\n",
     )
     assert run_read(settings.database, all_rows()) == before
 
@@ -102,7 +102,7 @@ def test_one_client_is_named(command: Command, words: tuple[str, ...]) -> None:
     refused = command("erase", *words)
 
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert refused.stderr.splitlines()[-1] == "Error: a client is named by --client or by --id"
+    assert refused.stderr.splitlines()[-1] == "Error: give either --client or --id"
 
 
 @pytest.mark.parametrize("who", [("--client", "caregiver-1"), ("--id", "9")])

@@ -192,7 +192,7 @@ def test_a_client_that_is_not_there_is_refused(
     assert not list(tmp_path.glob("own*"))
 
 
-ONE = "Error: a client is named by --client or by --id"
+ONE = "Error: give either --client or --id"
 USAGE = {
     "nobody": (("--format", "json"), ONE),
     "two": (("--client", "client-1", "--id", "1", "--format", "json"), ONE),

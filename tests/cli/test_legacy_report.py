@@ -54,7 +54,7 @@ def test_where_nothing_was_counted_nothing_is_known(command: Command) -> None:
     said = command("legacy", "report")
 
     assert said.exit_code == 3
-    assert said.stdout.startswith("Calls of the legacy paths have not been counted yet: ")
+    assert said.stdout.startswith("Calls of the legacy paths have not been counted yet. ")
     assert verdicts(said.stdout) == ["not known: calls have not been counted yet"] * 4
 
 
@@ -67,7 +67,7 @@ def test_a_new_installation_does_not_say_nobody(command: Command, settings: Sett
     sentence = f"not known: no calls, but counted only for 4 days; check again on {again}"
     assert said.exit_code == 3
     assert verdicts(said.stdout) == [sentence] * 4
-    last = "\nNot known: nobody called them, but not all of these days were counted.\n"
+    last = "\nUnknown: no calls, but the period was not counted completely.\n"
     assert said.stdout.endswith(last)
     assert [command("legacy", "report", "--days", days).exit_code for days in ("4", "5")] == [0, 3]
 
@@ -104,7 +104,7 @@ def test_paths_that_nobody_calls_may_be_switched_off(
         "no calls for 31 days",
         *["no calls since counting began, 40 days ago"] * 3,
     ]
-    assert said.stdout.endswith("\nThey may be switched off: in these days nobody called any of them.\n")
+    assert said.stdout.endswith("\nThe legacy paths may be switched off: no calls in this period.\n")
 
 
 def test_who_still_calls_is_told_with_how_much_and_when(
@@ -144,7 +144,7 @@ def test_who_still_calls_is_told_with_how_much_and_when(
         ["cron", "caregiver", "1", "0", "new", *earlier.split()],
         ["mobile-app", "client", "1", "0", "new", *earlier.split()],
     ]
-    assert said.stdout.endswith("\nThey are still in use.\n")
+    assert said.stdout.endswith("\nThe legacy paths are in use.\n")
 
 
 def test_days_before_counting_began_are_no_comparison(

@@ -68,9 +68,9 @@ def test_a_backup_takes_the_place_of_the_database_which_is_kept(
     path, replaced = sqlite_path(settings.database), aside(settings)
     assert (said.exit_code, said.stderr) == (0, "")
     assert said.stdout.splitlines() == [
-        f"{path} is restored from {file}",
+        f"{path} was restored from {file}",
         "clients erased again: none",
-        f"the database that was replaced is {replaced}; remove it as you would a backup",
+        f"the replaced database was kept as {replaced}; remove it as you would a backup",
     ]
     assert raw.row_counts(settings.database) == before
     assert raw.run(f"sqlite:///{replaced}", "SELECT max(id) FROM assignment") == [(6,)]
@@ -223,8 +223,8 @@ def test_what_a_killed_command_left_is_not_read_into_the_database(
 # --- when the current database does not tell who was erased ---------------------------------------
 
 LOST = (
-    "the database at {} does not tell which clients were erased since the backup: it is missing, damaged or "
-    "not a later state of it; give their numbers with --erased LIST (an empty file if there are none)"
+    "the database at {} does not show which clients were erased since the backup: it is missing, damaged or "
+    "not a later state; give their ids with --erased LIST (an empty file if there are none)"
 )
 
 
@@ -267,7 +267,7 @@ def test_a_list_that_cannot_be_read_is_refused(
     with unchanged(settings):
         refused = command("restore", str(file), "--erased", str(noted))
 
-    assert_sentence(refused, f"{noted}, line 2: is not the number of a client")
+    assert_sentence(refused, f"{noted}, line 2: must be a client id")
 
 
 def test_erased_clients_are_listed(command: Command, settings: Settings, file: Path) -> None:
@@ -278,7 +278,9 @@ def test_erased_clients_are_listed(command: Command, settings: Settings, file: P
 
     [(moment,)] = raw.run(settings.database, "SELECT erase_date FROM client WHERE id = 2")
     assert [(one.exit_code, one.output) for one in (empty, listed)] == [(0, ""), (0, f"2\t{moment}\n")]
-    assert "Error: --list stands alone" in command("erase", "--list", "--id", "2").stderr.splitlines()
+    assert (
+        "Error: --list takes no other option" in command("erase", "--list", "--id", "2").stderr.splitlines()
+    )
 
 
 # --- refused --------------------------------------------------------------------------------------
@@ -358,4 +360,4 @@ def test_a_server_is_restored_by_its_own_tools(command: Command, tmp_path: Path)
 
     refused = command("restore", str(tmp_path / "file"), database_url="postgresql://care@127.0.0.1:1/care")
 
-    assert_sentence(refused, "PostgreSQL is restored by its own tools: docs/operations.md, Restore")
+    assert_sentence(refused, "restore PostgreSQL with its own tools: docs/operations.md, Restore")

@@ -57,7 +57,7 @@ def test_what_is_over_is_removed_and_counted(command: Command, settings: Setting
         "1 dead delivery removed (kept for 90 days)",
         "0 drafts removed (kept for 365 days)",
         "3 audit records removed (kept for 365 days)",
-        f"the audit trail is kept from behind this seal on; note it: 2:{hash}",
+        f"the audit log now begins after this seal; store it: 2:{hash}",
     ]
     verified = command("audit", "verify", "--noted", f"2:{hash}")
     assert verified.exit_code == 0
@@ -75,10 +75,10 @@ def test_nothing_is_removed_that_is_kept_for_ever(command: Command, settings: Se
     said = command("retention", retention_events="0", retention_deliveries="0", retention_drafts="0")
 
     assert said.stdout.splitlines() == [
-        "events are kept for ever (CARE_RETENTION_EVENTS=0)",
-        "dead deliveries are kept for ever (CARE_RETENTION_DELIVERIES=0)",
-        "drafts are kept for ever (CARE_RETENTION_DRAFTS=0)",
-        "audit records are kept for ever (CARE_RETENTION_AUDIT=0)",
+        "events are kept forever (CARE_RETENTION_EVENTS=0)",
+        "dead deliveries are kept forever (CARE_RETENTION_DELIVERIES=0)",
+        "drafts are kept forever (CARE_RETENTION_DRAFTS=0)",
+        "audit records are kept forever (CARE_RETENTION_AUDIT=0)",
     ]
     assert raw.row_counts(settings.database) == before
 

@@ -104,5 +104,5 @@ def test_what_cannot_be_checked_ends_with_another_code(check: Callable[..., Any]
 
     assert (nothing.exit_code, no_keys.exit_code, argument.exit_code) == (2, 2, 2)
     assert nothing.output.endswith("there is no token on standard input\n")
-    assert argument.output.endswith("give the token on standard input: others can read a command line\n")
+    assert argument.output.endswith("give the token on standard input: other users can see command lines\n")
     assert "eyJ" not in argument.output

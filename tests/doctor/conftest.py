@@ -57,8 +57,8 @@ def ask(in_order: dict[str, str]) -> Ask:
         said = run(in_order, "--json", **changed)
         found = json.loads(said.stdout)["findings"]
         assert said.stderr == ""
-        assert said.exit_code == int(any(one["verdict"] == "wrong" for one in found))
-        assert [one for one in found if (one["verdict"] == "good") is not (one["do"] == "")] == []
+        assert said.exit_code == int(any(one["verdict"] == "failed" for one in found))
+        assert [one for one in found if (one["verdict"] == "ok") is not (one["do"] == "")] == []
         return [(one["verdict"], one["said"]) for one in found if one["about"] == about]
 
     return ask

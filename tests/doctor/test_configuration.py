@@ -21,11 +21,11 @@ def test_a_service_that_is_in_order_is_told_so(in_order: dict[str, str]) -> None
 
     assert said.exit_code == 0
     lines = said.stdout.splitlines()
-    assert lines[-1] == "0 wrong, 0 to look at"
+    assert lines[-1] == "0 failed, 0 warnings"
     assert [line[:22] for line in lines[:3]] == [
-        "good   settings: produ",
-        "good   keys: 1 to veri",
-        "good   webhook: none",
+        "OK      settings: prod",
+        "OK      keys: 1 to ver",
+        "OK      webhook: none",
     ]
     assert len(lines) == 11
 
@@ -35,9 +35,9 @@ def test_what_is_to_be_done_stands_below_what_is_wrong(in_order: dict[str, str])
 
     assert said.exit_code == 1
     assert said.stdout.splitlines()[1:3] == [
-        "wrong  keys: no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
+        "FAILED  keys: no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
         " (or CARE_ENV=development)",
-        "         -> nothing is served without: docs/operations.md, Keys, tells the forms",
+        "          -> nothing is served without: docs/operations.md, Keys, tells the forms",
     ]
 
 
@@ -45,15 +45,15 @@ def test_what_is_to_be_done_about_a_key_file_fits_what_is_wrong_with_it(in_order
     said = run(in_order, token_key="/nowhere/issuer.pem")
 
     assert said.stdout.splitlines()[1:3] == [
-        "wrong  keys: CARE_TOKEN_KEY cannot be read as the path of a PEM file: no such file or directory",
-        "         -> nothing is served without: give its path, from the root, as the service sees it",
+        "FAILED  keys: CARE_TOKEN_KEY cannot be read as the path of a PEM file: no such file or directory",
+        "          -> nothing is served without: give its path, from the root, as the service sees it",
     ]
 
 
 def test_settings_that_cannot_be_read_are_the_one_finding(ask: Ask) -> None:
     assert ask("settings", port="many") == [
         (
-            "wrong",
+            "failed",
             "CARE_PORT cannot be used: Input should be a valid integer, unable to parse string as an integer",
         )
     ]
@@ -71,20 +71,20 @@ UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any d
     [
         (
             {"weather": "fine"},
-            [("look", "CARE_WEATHER is not a setting and is ignored"), ("good", "production")],
+            [("warning", "CARE_WEATHER is not a setting and is ignored"), ("ok", "production")],
         ),
-        ({"env": "development"}, [("look", "CARE_ENV is development")]),
+        ({"env": "development"}, [("warning", "CARE_ENV is development")]),
         (
             {"env": "development", "host": "0.0.0.0"},
-            [("wrong", "CARE_ENV is development, and CARE_HOST lets others reach it")],
+            [("failed", "CARE_ENV is development, and CARE_HOST lets others reach it")],
         ),
-        ({"introspection": "on"}, [("good", "production"), ("look", OPEN)]),
-        ({"rate_limit": "0"}, [("good", "production"), ("look", UNLIMITED)]),
-        ({"identifier_limit": "0"}, [("good", "production"), ("look", ANY_IDENTIFIER)]),
-        ({"metrics_port": "9464"}, [("good", "production")]),
+        ({"introspection": "on"}, [("ok", "production"), ("warning", OPEN)]),
+        ({"rate_limit": "0"}, [("ok", "production"), ("warning", UNLIMITED)]),
+        ({"identifier_limit": "0"}, [("ok", "production"), ("warning", ANY_IDENTIFIER)]),
+        ({"metrics_port": "9464"}, [("ok", "production")]),
         (
             {"metrics_port": "9464", "metrics_host": "0.0.0.0"},
-            [("good", "production"), ("look", "metrics are told on 0.0.0.0, port 9464")],
+            [("ok", "production"), ("warning", "metrics are told on 0.0.0.0, port 9464")],
         ),
     ],
 )
@@ -98,7 +98,7 @@ def test_a_database_whose_path_depends_on_the_folder_is_told(
     ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    begins = "begins at the folder that a command is started in; here it is"
+    begins = "is relative to the folder in which a command starts; here it is"
 
     unset, relative, fixed = (
         ask("settings", database_url="", var="var"),
@@ -107,16 +107,16 @@ def test_a_database_whose_path_depends_on_the_folder_is_told(
     )
 
     assert unset[1:] == [
-        ("look", f"CARE_DATABASE_URL is not set, and CARE_VAR {begins} {tmp_path}/var/care.db")
+        ("warning", f"CARE_DATABASE_URL is not set, and CARE_VAR {begins} {tmp_path}/var/care.db")
     ]
-    assert relative[1:] == [("look", f"CARE_DATABASE_URL {begins} {tmp_path}/some.db")]
+    assert relative[1:] == [("warning", f"CARE_DATABASE_URL {begins} {tmp_path}/some.db")]
     assert fixed[1:] == []
 
 
 def test_the_user_root_is_told(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    assert ask("settings") == [("good", "production"), ("look", "this is the user root")]
+    assert ask("settings") == [("ok", "production"), ("warning", "this is the user root")]
 
 
 def test_a_manifest_is_read_as_the_service_reads_it(ask: Ask, tmp_path: Path) -> None:
@@ -130,13 +130,13 @@ def test_a_manifest_is_read_as_the_service_reads_it(ask: Ask, tmp_path: Path) ->
     writable = ask("trusted documents", **given)
     manifest.chmod(0o644)
 
-    assert missing == [("wrong", "CARE_TRUSTED_MANIFEST cannot be read: No such file or directory")]
+    assert missing == [("failed", "CARE_TRUSTED_MANIFEST cannot be read: No such file or directory")]
     [(verdict, said)] = unfit
-    assert (verdict, said[:53]) == ("wrong", "CARE_TRUSTED_MANIFEST: the entry 1 does not fit the s")
+    assert (verdict, said[:53]) == ("failed", "CARE_TRUSTED_MANIFEST: the entry 1 does not fit the s")
     said = f"others than its owner may write {manifest}, and so name documents to be trusted"
-    assert writable == [("good", "1 document, enforce"), ("wrong", said)]
-    assert ask("trusted documents", **given) == [("good", "1 document, enforce")]
-    assert ("look", UNUSED) in ask("settings", trusted_manifest=str(manifest))
+    assert writable == [("ok", "1 document, enforce"), ("failed", said)]
+    assert ask("trusted documents", **given) == [("ok", "1 document, enforce")]
+    assert ("warning", UNUSED) in ask("settings", trusted_manifest=str(manifest))
 
 
 # --- keys ---
@@ -146,9 +146,9 @@ def test_keys_that_cannot_be_used_are_told(ask: Ask, tmp_path: Path) -> None:
     secret = {"token_key": "", "token_secret": "a secret that is long enough, it is."}
     for_development = "CARE_TOKEN_SECRET is for development only; set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
 
-    assert ask("keys", **secret) == [("wrong", for_development)]
-    assert ask("keys", env="development", **secret) == [("good", "1 to verify tokens with: HS256")]
-    assert ask("keys", env="development", token_key="") == [("good", "those of development, under CARE_VAR")]
+    assert ask("keys", **secret) == [("failed", for_development)]
+    assert ask("keys", env="development", **secret) == [("ok", "1 to verify tokens with: HS256")]
+    assert ask("keys", env="development", token_key="") == [("ok", "those of development, under CARE_VAR")]
     assert not (tmp_path / "development-key.pem").exists()
 
 
@@ -158,16 +158,16 @@ def test_an_issuer_that_does_not_answer_is_told(ask: Ask) -> None:
         issuer.status = 500
         wrong = ask("keys", token_key="", token_jwks=issuer.url)
 
-    assert good == [("good", "1 to verify tokens with: RS256")]
-    assert wrong == [("wrong", "CARE_TOKEN_JWKS cannot be fetched: the answer is 500")]
+    assert good == [("ok", "1 to verify tokens with: RS256")]
+    assert wrong == [("failed", "CARE_TOKEN_JWKS cannot be fetched: the answer is 500")]
 
 
 def test_tokens_of_any_issuer_and_for_anybody_are_told(ask: Ask) -> None:
-    taken = "is not set: tokens that the issuer signs for others are taken too"
+    taken = "is not set: tokens for other services are accepted, too"
 
     assert ask("keys", token_issuer="", token_audience="")[1:] == [
-        ("look", f"CARE_TOKEN_ISSUER {taken}"),
-        ("look", f"CARE_TOKEN_AUDIENCE {taken}"),
+        ("warning", f"CARE_TOKEN_ISSUER {taken}"),
+        ("warning", f"CARE_TOKEN_AUDIENCE {taken}"),
     ]
 
 
@@ -175,14 +175,14 @@ def test_a_key_file_that_others_may_write_is_told(ask: Ask, in_order: dict[str, 
     Path(in_order["token_key"]).chmod(0o664)
 
     said = f"others than its owner may write {in_order['token_key']}, and so sign in as anybody"
-    assert ask("keys")[1:] == [("wrong", said)]
+    assert ask("keys")[1:] == [("failed", said)]
 
 
 def test_a_development_key_in_production_is_told(ask: Ask, tmp_path: Path) -> None:
     make_key_file(tmp_path / "development-key.pem")
 
     said = f"there is a development key under CARE_VAR, which is {tmp_path}"
-    assert ask("keys")[1:] == [("look", said)]
+    assert ask("keys")[1:] == [("warning", said)]
 
 
 # --- the webhook ---
@@ -193,7 +193,7 @@ def test_a_webhook_is_reached_and_nothing_is_posted(ask: Ask) -> None:
         said = ask("webhook", webhook_url=receiver.url, webhook_secret=SECRET)
         asked = list(receiver.received)
 
-    assert said == [("good", "its host takes connections; signed by 1 secret")]
+    assert said == [("ok", "its host takes connections; signed by 1 secret")]
     assert asked == []
 
 
@@ -204,7 +204,7 @@ def test_a_webhook_that_cannot_be_reached_is_told(ask: Ask) -> None:
 
     [(verdict, said)] = ask("webhook", webhook_url=address, webhook_secret=SECRET)
 
-    assert verdict == "wrong"
+    assert verdict == "failed"
     assert said.startswith("its host does not take connections: ")
 
 
@@ -212,5 +212,5 @@ def test_a_webhook_that_is_half_set_is_told(ask: Ask) -> None:
     nowhere = "CARE_WEBHOOK_SECRET is set, and CARE_WEBHOOK_URL is not: events go nowhere"
     unsigned = "CARE_WEBHOOK_URL needs a CARE_WEBHOOK_SECRET to sign with"
 
-    assert ask("webhook", webhook_secret=SECRET) == [("look", nowhere)]
-    assert ask("webhook", webhook_url="https://example.test/care") == [("wrong", unsigned)]
+    assert ask("webhook", webhook_secret=SECRET) == [("warning", nowhere)]
+    assert ask("webhook", webhook_url="https://example.test/care") == [("failed", unsigned)]

@@ -38,14 +38,14 @@ def path_of(settings: Settings) -> Path:
 
 
 def test_tables_of_this_version_are_good(ask: Ask) -> None:
-    assert ask("migrations") == [("good", f"the tables are those of this version, {newest_version()}")]
+    assert ask("migrations") == [("ok", f"the tables are those of this version, {newest_version()}")]
 
 
 @ON_SQLITE
 def test_an_embedded_database_that_answers_is_good(ask: Ask, settings: Settings) -> None:
     said = f"SQLite at {path_of(settings)} answers, and syncs every commit"
-    assert ask("database") == [("good", said)]
-    assert ask("files") == [("good", "they belong to their owner alone")]
+    assert ask("database") == [("ok", said)]
+    assert ask("files") == [("ok", "they belong to their owner alone")]
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
@@ -57,12 +57,12 @@ def test_a_server_that_does_not_keep_its_word_or_quotes_rows_is_told(ask: Ask, s
     told = ask("database")
 
     lost = "what was acknowledged may be lost when the power goes"
-    assert {said for verdict, said in told if verdict == "wrong"} == {
+    assert {said for verdict, said in told if verdict == "failed"} == {
         f"{name} is off: {lost}" for [name] in off
     }
-    assert ("look", "its log may quote rows: log_error_verbosity is default") in told
-    assert ("look", "the account of the service is a superuser") in told
-    assert bool(off) is not any(verdict == "good" for verdict, _ in told)
+    assert ("warning", "its log may quote rows: log_error_verbosity is default") in told
+    assert ("warning", "the account of the service is a superuser") in told
+    assert bool(off) is not any(verdict == "ok" for verdict, _ in told)
 
 
 def test_tables_of_another_version_are_told(ask: Ask, settings: Settings) -> None:
@@ -73,9 +73,9 @@ def test_tables_of_another_version_are_told(ask: Ask, settings: Settings) -> Non
     raw.run(settings.database, "DROP TABLE alembic_version")
 
     wants = f"the service wants {newest_version()}"
-    assert older == [("wrong", f"the tables are of version 0001, {wants}")]
-    assert newer == [("wrong", f"the tables are of version 9999, {wants}")]
-    assert ask("migrations") == [("wrong", "there are no tables")]
+    assert older == [("failed", f"the tables are of version 0001, {wants}")]
+    assert newer == [("failed", f"the tables are of version 9999, {wants}")]
+    assert ask("migrations") == [("failed", "there are no tables")]
     assert ask("dispatcher") == []
 
 
@@ -83,10 +83,10 @@ def test_a_database_that_is_not_there_is_told_and_the_rest_is_looked_at(ask: Ask
     nowhere = {"database_url": f"sqlite:///{tmp_path}/none.db"}
 
     said = f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first"
-    assert ask("database", **nowhere) == [("wrong", said)]
-    assert ask("keys", **nowhere) == [("good", "1 to verify tokens with: RS256")]
+    assert ask("database", **nowhere) == [("failed", said)]
+    assert ask("keys", **nowhere) == [("ok", "1 to verify tokens with: RS256")]
     [(verdict, said)] = ask("database", database_url="postgresql://care@127.0.0.1:1/care")
-    assert (verdict, said[:41]) == ("wrong", "the PostgreSQL database cannot be opened:")
+    assert (verdict, said[:41]) == ("failed", "the PostgreSQL database cannot be opened:")
 
 
 @ON_SQLITE
@@ -99,7 +99,7 @@ def test_a_file_that_is_damaged_is_told(ask: Ask, settings: Settings) -> None:
         file.seek(8192)
         file.write(b"\xff" * 65536)
 
-    assert ("wrong", "the file is damaged") in ask("database")
+    assert ("failed", "the file is damaged") in ask("database")
 
 
 @ON_SQLITE
@@ -110,9 +110,9 @@ def test_files_that_others_may_read_are_told(ask: Ask, settings: Settings) -> No
 
     told = ask("files")
 
-    assert ("wrong", f"others may read {path}") in told
-    assert ("wrong", f"others may write the folder {path.parent}") in told
-    assert {verdict for verdict, _ in told} == {"wrong"}
+    assert ("failed", f"others may read {path}") in told
+    assert ("failed", f"others may write the folder {path.parent}") in told
+    assert {verdict for verdict, _ in told} == {"failed"}
 
 
 @ON_SQLITE
@@ -124,7 +124,7 @@ def test_what_sqlite_makes_beside_its_file_while_it_runs_is_not_looked_at(
     with closing(sqlite3.connect(path)) as who_reads:
         who_reads.execute("SELECT count(*) FROM session").fetchone()
 
-        assert ask("files") == [("wrong", f"others may read {path}")]
+        assert ask("files") == [("failed", f"others may read {path}")]
 
 
 def barring(monkeypatch: pytest.MonkeyPatch, barred: Path, modes: int) -> None:
@@ -159,7 +159,7 @@ def test_what_the_user_of_the_service_may_not_do_is_told_and_it_does_not_serve(
     path = path_of(settings) if which == "file" else path_of(settings).parent
     barring(monkeypatch, path, modes)
 
-    assert ask("files") == [("wrong", said.format(path))]
+    assert ask("files") == [("failed", said.format(path))]
     without_key = as_variables(in_order | {"token_key": ""})  # it would not serve anyway: this comes first
     refused = CliRunner().invoke(main, ["serve"], env=without_key)
     sentence = f"care-gateway: the database cannot be served: {said.format(path)}\n"
@@ -178,12 +178,12 @@ def test_a_database_that_cannot_be_opened_leads_to_who_may_open_it(
 
     monkeypatch.setattr(Path, "open", closed)
 
-    assert ask("database") == [("wrong", f"the database at {path} cannot be opened: permission denied")]
-    assert ask("files") == [("wrong", f"this user may not read {path}")]
+    assert ask("database") == [("failed", f"the database at {path} cannot be opened: permission denied")]
+    assert ask("files") == [("failed", f"this user may not read {path}")]
 
 
 @ON_SQLITE
-@pytest.mark.parametrize(("free", "verdict"), [(99, "wrong"), (101, "look"), (5000, "good")])
+@pytest.mark.parametrize(("free", "verdict"), [(99, "failed"), (101, "warning"), (5000, "ok")])
 def test_how_much_room_is_left_is_told(
     ask: Ask, settings: Settings, monkeypatch: pytest.MonkeyPatch, free: int, verdict: str
 ) -> None:
@@ -211,7 +211,7 @@ def test_a_log_that_does_not_shrink_is_told(
         load(settings.database, a_world())
         told = ask("disk")
 
-    assert ("look", "the write-ahead log has 0 MiB") in told
+    assert ("warning", "the write-ahead log has 0 MiB") in told
 
 
 # --- what goes on ---
@@ -221,7 +221,7 @@ def test_that_no_dispatcher_runs_is_told(ask: Ask, settings: Settings) -> None:
     run_write(settings.database, recording(records(3, moment=LONG_AGO)))
 
     assert ask("dispatcher") == [
-        ("wrong", "no dispatcher seems to run: 3 records of the audit trail have no seal")
+        ("failed", "no dispatcher seems to run: 3 records of the audit trail have no seal")
     ]
 
 
@@ -239,8 +239,8 @@ def test_that_no_dispatcher_with_the_webhook_runs_is_told(ask: Ask, settings: Se
     with receiving() as receiver:
         told = ask("dispatcher", webhook_url=receiver.url, webhook_secret=SECRET)
 
-    assert told == [("wrong", f"no dispatcher with this webhook seems to run: {waiting}")]
-    assert ask("dispatcher") == [("good", "nothing waits that should have been done")]
+    assert told == [("failed", f"no dispatcher with this webhook seems to run: {waiting}")]
+    assert ask("dispatcher") == [("ok", "nothing waits that should have been done")]
 
 
 def test_deliveries_that_the_webhook_did_not_take_are_told(ask: Ask, settings: Settings) -> None:
@@ -255,9 +255,9 @@ def test_deliveries_that_the_webhook_did_not_take_are_told(ask: Ask, settings: S
         )
 
     assert ask("webhook") == [
-        ("good", "none"),
-        ("wrong", "1 delivery was given up"),
-        ("look", "1 delivery was not taken yet and is tried again"),
+        ("ok", "none"),
+        ("failed", "1 delivery was given up"),
+        ("warning", "1 delivery was not taken yet and is tried again"),
     ]
 
 
@@ -269,9 +269,9 @@ def test_the_end_of_the_audit_trail_is_verified(ask: Ask, settings: Settings, ki
     whole = ask("audit trail")
     raw.run(settings.database, *GUARDS[kind][:2], "UPDATE audit_record SET outcome = 'OTHER' WHERE id = 6")
 
-    assert empty == [("good", "there are no seals yet")]
-    assert whole == [("good", "seal 3 is that of its records")]
-    assert ask("audit trail") == [("wrong", "the records of seal 3 are not those that were sealed")]
+    assert empty == [("ok", "there are no seals yet")]
+    assert whole == [("ok", "seal 3 is that of its records")]
+    assert ask("audit trail") == [("failed", "the records of seal 3 are not those that were sealed")]
 
 
 # --- clocks ---
@@ -282,13 +282,13 @@ def test_a_clock_that_went_back_is_told(ask: Ask, settings: Settings) -> None:
 
     told = ask("clock")
 
-    assert told[-1][0] == "wrong"
+    assert told[-1][0] == "failed"
     assert told[-1][1].startswith("the newest record of the audit trail is 3,")
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 def test_the_clock_is_compared_with_that_of_the_database(ask: Ask) -> None:
-    assert ask("clock") == [("good", "it agrees with that of the database")]
+    assert ask("clock") == [("ok", "it agrees with that of the database")]
 
 
 @ON_SQLITE
@@ -313,7 +313,7 @@ def test_the_clock_is_compared_with_that_of_the_issuer(ask: Ask, apart: int, tol
         [(verdict, said)] = ask("clock", token_key="", token_jwks=url)
         server.shutdown()
 
-    assert verdict == ("wrong" if apart else "good")
+    assert verdict == ("failed" if apart else "ok")
     assert told in said
     assert said.endswith("that of the issuer of keys")
 
@@ -324,6 +324,6 @@ def test_a_look_that_fails_is_a_finding_and_the_others_go_on(ask: Ask, settings:
 
     [(verdict, said)] = ask("trail")
 
-    assert verdict == "wrong"
-    assert said.startswith("it could not be looked at: OperationalError")
-    assert ask("keys") == [("good", "1 to verify tokens with: RS256")]
+    assert verdict == "failed"
+    assert said.startswith("the check raised OperationalError")
+    assert ask("keys") == [("ok", "1 to verify tokens with: RS256")]

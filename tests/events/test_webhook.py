@@ -114,5 +114,5 @@ def test_the_settings_that_are_listed_tell_no_secret() -> None:
     )
 
     assert said.exit_code == 0
-    assert "CARE_WEBHOOK_SECRET (default: empty; set, and not told)" in said.stdout
+    assert "CARE_WEBHOOK_SECRET (default: empty; set, not shown)" in said.stdout
     assert SECRET not in said.output and URL not in said.output

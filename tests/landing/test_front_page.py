@@ -16,7 +16,7 @@ from httpx2 import Response
 
 from app.db.admin.demo import demo_lines
 from app.db.admin.importing import importing
-from app.landing.calls import the_four_calls
+from app.landing.example_calls import example_calls
 from app.landing.page import DOCS
 from app.main import create_app
 from app.settings import Environment, Settings
@@ -32,8 +32,8 @@ TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
 BLOCK = re.compile(r'aria-label="([^"]*)"><code>(.*?)</code>', re.DOTALL)
 
 
-def answers_in(page: str) -> list[str]:
-    return [name for name in blocks(page) if name.startswith(("legacy answer", "GraphQL answer"))]
+def responses_in(page: str) -> list[str]:
+    return [name for name in blocks(page) if name.startswith(("Legacy response", "GraphQL response"))]
 
 
 @contextmanager
@@ -64,20 +64,20 @@ def blocks(page: str) -> dict[str, str]:
 def test_a_developer_sees_each_call_beside_what_replaces_it_with_live_answers(own_keys: Settings) -> None:
     with service(own_keys) as gateway:
         page = page_of(gateway).text
-        tokens = re.findall(r'aria-label="token of the (\w+)">([^<]+)<', page)
+        tokens = re.findall(r'aria-label="Token of the (\w+)">([^<]+)<', page)
         callers = {role: gateway.with_token(token) for role, token in tokens}
         shown = blocks(page)
 
         assert list(callers) == ["caregiver", "client"]
-        for call in the_four_calls(NOW):
+        for call in example_calls(NOW):
             assert shown[f"GraphQL operation: {call.title}"] == call.document
-            assert shown[f"legacy request: {call.title}"].startswith(f"{call.method} {call.target}\n")
+            assert shown[f"Legacy request: {call.title}"].startswith(f"{call.method} {call.target}\n")
             if call.method != "GET":
                 continue
             caller = callers[call.role.lower()]
-            legacy = json.loads(shown[f"legacy answer: {call.title}"])
+            legacy = json.loads(shown[f"Legacy response: {call.title}"])
             assert legacy == caller.get(call.target).json()
-            graphql = json.loads(shown[f"GraphQL answer: {call.title}"])
+            graphql = json.loads(shown[f"GraphQL response: {call.title}"])
             assert graphql == caller.graphql(call.document)
             assert graphql["data"][call.field]
 
@@ -88,7 +88,7 @@ def test_looking_at_the_page_changes_nothing_and_is_not_counted(own_keys: Settin
         page = page_of(gateway).text
         after = raw.row_counts(own_keys.database)
 
-    assert "legacy answer: Assign homework" not in blocks(page)
+    assert "Legacy response: Assign homework" not in blocks(page)
     assert after == before
     assert raw.run(own_keys.database, "SELECT * FROM legacy_usage") == []
 
@@ -100,8 +100,8 @@ def test_who_asks_under_another_name_sees_no_token_and_no_data(own_keys: Setting
         short = gateway.as_nobody().get("/", headers={"host": host}).text
 
     assert TOKEN.findall(page + short) == []
-    assert answers_in(page) == []
-    assert "Tokens are shown to a browser on the machine of the service" in page
+    assert responses_in(page) == []
+    assert "Tokens are shown only to a browser on the same machine" in page
 
 
 def test_who_asks_from_another_machine_sees_no_token_and_no_data(own_keys: Settings) -> None:
@@ -110,7 +110,7 @@ def test_who_asks_from_another_machine_sees_no_token_and_no_data(own_keys: Setti
         page = page_of(gateway).text
 
     assert TOKEN.findall(page) == []
-    assert answers_in(page) == []
+    assert responses_in(page) == []
 
 
 def test_with_the_keys_of_another_issuer_there_is_no_token_to_show(settings: Settings) -> None:
@@ -118,7 +118,7 @@ def test_with_the_keys_of_another_issuer_there_is_no_token_to_show(settings: Set
         page = page_of(gateway).text
 
     assert TOKEN.findall(page) == []
-    assert "trusts the tokens of an issuer" in page
+    assert "The settings name an external token issuer" in page
 
 
 def test_production_shows_forms_and_nothing_of_persons_tokens_or_what_it_is_made_with(
@@ -126,13 +126,11 @@ def test_production_shows_forms_and_nothing_of_persons_tokens_or_what_it_is_made
 ) -> None:
     with service(settings, env=Environment.PRODUCTION) as gateway:
         page = page_of(gateway).text
-        shown = blocks(page)
         schema = gateway.as_nobody().get("/schema.graphql")
         statements = [gateway.as_nobody().get(path).status_code for path in ("/livez", "/readyz")]
 
     assert TOKEN.findall(page) == []
-    assert answers_in(page) == []
-    assert shown["shape: One assignment with the client's answers"].startswith('{\n  "id": integer,\n')
+    assert responses_in(page) == []
     assert not re.search("Jonas|Mara|Zoë|Python|Strawberry|/schema.graphql|href=./graphql", page)
     assert schema.status_code == 404
     assert statements == [200, 200]
@@ -142,7 +140,7 @@ def test_the_demo_world_that_is_missing_is_pointed_out(settings: Settings) -> No
     with service(settings, token_key="") as gateway:
         page = page_of(gateway).text
 
-    assert page.count("Is the demo world loaded?") == 6
+    assert page.count("Load the demo data with") == 6
 
 
 def test_a_service_that_is_not_ready_says_so_on_its_page(settings: Settings) -> None:
@@ -185,10 +183,10 @@ def test_who_is_no_browser_gets_a_few_lines(own_keys: Settings) -> None:
     assert len(set(TOKEN.findall(found.text))) == 2
     assert 'curl -sS -H "Authorization: bearer $CAREGIVER"' in found.text
     assert short.text.splitlines()[2:] == [
-        "/graphql        GraphQL, by POST and with a bearer token",
-        "/openapi.yaml   the four legacy paths for tools; /openapi.json likewise, /openapi.html to read",
-        "/livez          whether the process answers",
-        "/readyz         whether its database does",
+        "/graphql        GraphQL: POST with a bearer token",
+        "/openapi.yaml   OpenAPI description of the legacy paths; also /openapi.json and /openapi.html",
+        "/livez          liveness",
+        "/readyz         readiness",
     ]
 
 
@@ -289,5 +287,5 @@ def test_text_is_shown_as_text(settings: Settings) -> None:
         page = page_of(gateway).text
 
     assert "<script>" not in page
-    shown = json.loads(blocks(page)["legacy answer: One assignment with the client's answers"])
+    shown = json.loads(blocks(page)["Legacy response: One assignment with the client's answers"])
     assert shown["sessionTitle"] == hostile

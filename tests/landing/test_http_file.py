@@ -7,7 +7,7 @@ from pathlib import Path
 
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.admin.importing import importing
-from app.landing.calls import the_four_calls
+from app.landing.example_calls import example_calls
 from tests import keys
 from tests.callers import Gateway, run_write
 from tests.factories import NOW
@@ -66,7 +66,7 @@ def test_every_request_works_as_it_stands(gateway: Gateway) -> None:
 
     assert {name: answer.status_code for name, answer in answers.items()} == dict.fromkeys(answers, 200)
     assert len(answers) == 8
-    for call in the_four_calls(NOW):
+    for call in example_calls(NOW):
         said = answers[call.operation].json()
         assert (list(said), list(said["data"])) == (["data"], [call.field])
     assert answers["assignHomework"].json()["data"]["assignHomework"]["userErrors"] == []
@@ -75,7 +75,7 @@ def test_every_request_works_as_it_stands(gateway: Gateway) -> None:
 def test_it_asks_what_the_front_page_shows() -> None:
     sent = {one.name: one for one in requests(TEXT, dict.fromkeys(variables(TEXT), ""))}
 
-    for call in the_four_calls(NOW):
+    for call in example_calls(NOW):
         legacy, graphql = sent[f"{call.operation}Legacy"], sent[call.operation]
         assert (legacy.method, legacy.target) == (call.method, call.target)
         assert (json.loads(legacy.body) if legacy.body else None) == call.body

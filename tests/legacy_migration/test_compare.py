@@ -23,18 +23,18 @@ DIFFERENT: dict[str, tuple[Said, Said, list[str]]] = {
     "whitespace": (
         Said(body=b'{"a":1}'),
         Said(body=b'{"a": 1}'),
-        ["body: the same JSON, written differently"],
+        ["body: same JSON, different formatting"],
     ),
     "escapes": (
         Said(body='"ü"'.encode()),
         Said(body=b'"\\u00fc"'),
-        ["body: the same JSON, written differently"],
+        ["body: same JSON, different formatting"],
     ),
-    "order": (Said(body=b'{"a":1,"b":2}'), Said(body=b'{"b":2,"a":1}'), ["body: members in another order"]),
+    "order": (Said(body=b'{"a":1,"b":2}'), Said(body=b'{"b":2,"a":1}'), ["body: different order of members"]),
     "order and whitespace": (
         Said(body=b'[{"a":1,"b":2}]'),
         Said(body=b'[{"b":2, "a":1}]'),
-        ["body: members in another order"],
+        ["body: different order of members"],
     ),
     "values": (
         body({"a": "secret", "b": {"c": [1, None]}, "d": 1, "e": True}),
@@ -59,12 +59,12 @@ DIFFERENT: dict[str, tuple[Said, Said, list[str]]] = {
     "no JSON": (
         Said(body=b"<a>"),
         Said(body=b"<b>"),
-        ["body: other bytes, and not both are JSON that can be read"],
+        ["body: different bytes, not both valid JSON"],
     ),
     "lists in lists": (
         Said(body=b"[" * 1000 + b"1" + b"]" * 1000),
         Said(body=b"[" * 1000 + b"2" + b"]" * 1000),
-        ["body: other bytes, and not both are JSON that can be read"],
+        ["body: different bytes, not both valid JSON"],
     ),
 }
 
@@ -182,7 +182,7 @@ def test_beside_what_is_masked_bytes_count(two: Two) -> None:
 
     assert told(two.compare("--mask", "at")) == (
         1,
-        [FIRST, "  body: the same JSON, written differently", ONE],
+        [FIRST, "  body: same JSON, different formatting", ONE],
     )
     assert told(two.compare("--mask", "at", "--loose")) == (0, ["1 same, 0 different"])
 
@@ -220,10 +220,10 @@ def test_changes_are_sent_only_where_that_is_said_and_then_in_order(two: Two) ->
     before = len(two.asked["new"])
     sent = two.compare("--changes", cases=cases)
 
-    assert told(left_out) == (0, ["1 same, 0 different, 2 left out, for they change data (--changes)"])
+    assert told(left_out) == (0, ["1 same, 0 different, 2 skipped because they change data (--changes)"])
     assert before == 1
     assert (sent.exit_code, sent.stdout) == (0, "3 same, 0 different\n")
-    assert sent.stderr == "warning: calls that change data are sent, to every service named\ncomparing\n"
+    assert sent.stderr == "warning: calls that change data are sent to all services\ncomparing\n"
     assert [(one.method, one.body, one.headers.get("content-type")) for one in two.asked["new"][1:]] == [
         ("GET", b"", None),
         ("PUT", b'{"sessionId":1}', "application/json"),

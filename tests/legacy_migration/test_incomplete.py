@@ -25,7 +25,7 @@ NOT_COMPLETE = (
     "care-gateway: the recording is not complete; nothing was imported (--partial takes what is there)\n"
 )
 WHOLE = "2 caregivers, 2 clients, 2 modules, 3 books, 5 sessions, 5 assignments, 3 answer sets\n"
-BOOKS = "books without questions; `care-gateway books import` gives them theirs:\n"
+BOOKS = "books without questions; add them with `care-gateway books import`:\n"
 EMPTY = {"session": 0, "assignment": 0, "answer_set": 0, "caregiver": 0}
 
 
@@ -265,7 +265,7 @@ def test_people_and_books_may_be_there_already_and_stay_as_they_are(
     )
     assert said.stderr == (
         f"reading\nimporting\n{BOOKS}  book 2\n  book 3\n"
-        "people without an account; `care-gateway account link` gives them one:\n  caregiver 1\n"
+        "people without an account; add it with `care-gateway account link`:\n  caregiver 1\n"
     )
     assert raw.run(settings.database, "SELECT text FROM question") == [("How long?",)]
 
@@ -370,5 +370,5 @@ def test_a_folder_without_an_index_and_a_world_with_partial_are_refused(
     no_index, no_recording = command("import", str(tmp_path)), command("import", str(world), "--partial")
 
     assert_sentence(no_index, f"{tmp_path}/index.jsonl cannot be read: No such file or directory")
-    assert no_recording.stderr.splitlines()[-1] == "Error: --partial is about recordings, and this is none"
+    assert no_recording.stderr.splitlines()[-1] == "Error: --partial applies to recordings only"
     assert no_recording.exit_code == 2

@@ -87,7 +87,7 @@ def test_a_service_that_writes_its_answers_otherwise_is_taken_over_too(
     assert (recorded.exit_code, imported.exit_code) == (0, 0)
     assert [*strict.stdout.splitlines()[1:3], strict.stdout.splitlines()[-1]] == [
         '  header content-type: "application/json;charset=UTF-8" -> "application/json"',
-        "  body: members in another order",
+        "  body: different order of members",
         "0 same, 12 different",
     ]
     assert (loose.exit_code, loose.stdout) == (0, "12 same, 0 different\n")
@@ -197,5 +197,5 @@ def test_a_recording_is_never_written_over_and_needs_somebody(command: Command, 
     )
     assert_sentence(
         command("legacy", "record", *where[:2], "--to", str(tmp_path / "new")),
-        "there are no tokens; name files of them with --caregivers and --clients",
+        "no tokens; give files with --caregivers and --clients",
     )

@@ -80,7 +80,7 @@ def test_what_is_printed_can_be_pasted_and_the_data_stays(tmp_path: Path) -> Non
         assert paste(demo.stdout, assignments) == before
         port = care["port"]
         once_more = run("demo", "--serve", **care)
-        advice = "CARE_PORT, or `make run PORT=8001`, takes another"
+        advice = "set another port with CARE_PORT or `make run PORT=8001`"
         sentence = f"cannot listen on 127.0.0.1, port {port}: Address already in use; {advice}"
         assert (once_more.returncode, once_more.stdout) == (2, "")
         assert once_more.stderr == f"care-gateway: {sentence}\n"

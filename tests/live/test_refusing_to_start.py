@@ -132,7 +132,7 @@ def test_a_metrics_port_that_is_taken_is_said_with_its_setting(production: dict[
 
     sentence = (
         f"care-gateway: cannot listen on 127.0.0.1, port {port}: Address already in use (for metrics); "
-        "CARE_METRICS_PORT chooses another\n"
+        "set CARE_METRICS_PORT to another port\n"
     )
     assert heard == [("", sentence, 2)] * 2
 

@@ -16,8 +16,8 @@ from app.cli import main
 from app.main import create_app
 from app.settings import Environment, LogFormat, Settings
 from app.telemetry.logs import (
-    LONGEST_FAULT,
-    LONGEST_MESSAGE,
+    MAX_MESSAGE,
+    MAX_TRACEBACK,
     JsonFormatter,
     TextFormatter,
     config_of,
@@ -147,15 +147,15 @@ def test_halves_of_characters_are_written_all_the_same() -> None:
 
 
 def test_what_is_very_long_is_cut() -> None:
-    one = record("x" * 2 * LONGEST_MESSAGE)
-    one.exc_text = "beginning " + "y" * LONGEST_FAULT + " end"
+    one = record("x" * 2 * MAX_MESSAGE)
+    one.exc_text = "beginning " + "y" * MAX_TRACEBACK + " end"
 
     told = json.loads(JsonFormatter().format(one))
 
-    assert told["message"] == "x" * LONGEST_MESSAGE + " ..."
+    assert told["message"] == "x" * MAX_MESSAGE + " ..."
     assert told["fault"].startswith("... yyy")
     assert told["fault"].endswith("y end")
-    assert len(told["fault"]) == LONGEST_FAULT + len("... ")
+    assert len(told["fault"]) == MAX_TRACEBACK + len("... ")
 
 
 @pytest.mark.parametrize(

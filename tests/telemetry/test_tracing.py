@@ -216,4 +216,4 @@ def test_what_watches_is_loaded_where_it_is_asked_for_alone() -> None:
         if any(name.startswith(dear) for name in loaded_at_once(path))
     }
 
-    assert found == {"telemetry/metrics/families.py", "telemetry/metrics/workers.py"}
+    assert found == {"telemetry/metrics/collect.py", "telemetry/metrics/aggregation.py"}

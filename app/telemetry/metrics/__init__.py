@@ -1,1 +1,1 @@
-"""What the service tells Prometheus of itself: what, where, and how several processes tell it as one."""
+"""Prometheus metrics: collection, the HTTP server for them, and aggregation of several processes."""

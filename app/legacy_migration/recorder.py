@@ -1,4 +1,4 @@
-"""Records a service: walks every page that each person can see, and writes the answers into a folder."""
+"""Records a service: requests every page that each user can read and writes the responses to a folder."""
 
 import os
 import shutil
@@ -17,9 +17,9 @@ import orjson
 from app.care.context import Role
 from app.db.tables import AssignmentStatus, TimeState
 from app.http.paths import ASSIGNMENTS, SESSIONS
-from app.legacy_migration.calls import INDEX
 from app.legacy_migration.errors import MovingRefused
-from app.legacy_migration.service import Address, Line, NoAnswer
+from app.legacy_migration.http_client import Address, Line, NoAnswer
+from app.legacy_migration.recorded_calls import INDEX
 from app.legacy_migration.tokens import Person
 
 LISTS = {
@@ -27,13 +27,13 @@ LISTS = {
     Role.CLIENT: SESSIONS,
 }
 HEADERS = {"offset": "1"}  # old clients send it with every call
-WALKS = 3  # of a list that changes while it is walked
+WALKS = 3  # attempts for a list that changes while it is read
 
 Said = dict[str, Any]
 
 
 class RecordingFailed(MovingRefused):
-    """The service does not let itself be recorded."""
+    """The service cannot be recorded."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def unfinished(folder: Path) -> Iterator[Path]:
 
 
 class Walk:
-    """What one person can see."""
+    """Reads all pages of one user."""
 
     def __init__(self, recorder: Recorder, folder: Path, person: Person, numbers: Iterable[int]) -> None:
         self.recorder = recorder
@@ -103,7 +103,7 @@ class Walk:
             self.line.close()
 
     def walk(self, state: TimeState) -> list[Said]:
-        """One list; again from its beginning where it changed meanwhile, as far as that can be helped."""
+        """Reads one list, and starts again, up to WALKS times, if it changed meanwhile."""
         for left in reversed(range(WALKS)):
             totals: set[int] = set()
             written: list[Said] = []
@@ -153,7 +153,7 @@ class Walk:
 
 
 def read_page(body: bytes, path: str, number: int) -> tuple[int, int]:
-    """How many items and how many pages there are, as this page says."""
+    """The total numbers of items and pages."""
     try:
         page = orjson.loads(body)
         total, of_all, answered = page["totalElements"], page["totalPages"], page["number"]

@@ -1,4 +1,4 @@
-"""What `import` does with a recording of the legacy paths."""
+"""The part of `import` that reads a recording of the legacy paths."""
 
 import sys
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 import orjson
 
-from app.cli.running import on_database, on_record
+from app.cli.common import on_database, on_record
 from app.db.admin.importing import ImportRefused
-from app.legacy_migration.bodies import printable
-from app.legacy_migration.calls import Call, file_of, open_calls, read_calls, size_of
-from app.legacy_migration.gathering import Gap, gather
-from app.legacy_migration.lacking import find_gaps
-from app.legacy_migration.taking import RecordingIncomplete, Taken, taking
+from app.legacy_migration.body_diff import printable
+from app.legacy_migration.extraction import Gap, gather
+from app.legacy_migration.gaps import find_gaps
+from app.legacy_migration.importer import RecordingIncomplete, Taken, taking
+from app.legacy_migration.recorded_calls import Call, file_of, open_calls, read_calls, size_of
 from app.settings import Settings
 from app.telemetry.wording import counted
 
@@ -21,11 +21,11 @@ MOST_SHOWN = 10  # of one kind
 
 
 def is_recording(path: Path) -> bool:
-    """Its lines have a path; those of a world have a kind."""
+    """Lines of a recording have `path`; lines of an import file have `kind`."""
     if path.is_dir():
         return True
     if not path.is_file():
-        return False  # standard input, which cannot be read twice
+        return False  # standard input cannot be read twice
     with open_calls(path) as lines:
         first = next((line for line in lines if line.strip()), b"null")
     try:
@@ -36,7 +36,7 @@ def is_recording(path: Path) -> bool:
 
 
 def import_recording(settings: Settings, path: Path, is_partial: bool) -> None:
-    """It is read twice: once for what is missing, once to take it over."""
+    """Reads the recording twice: to find gaps, and to import it."""
     gathered = gather(path, with_bar(path, "reading"), settings.zone)
     find_gaps(gathered)
     operation = taking(gathered, lambda: with_bar(path, "importing"), settings.zone, is_partial)
@@ -45,11 +45,11 @@ def import_recording(settings: Settings, path: Path, is_partial: bool) -> None:
     except ImportRefused as refusal:
         raise ImportRefused.of_file(str(file_of(path)), refusal) from None
     except RecordingIncomplete as incomplete:
-        say_gaps(incomplete.gaps)
+        print_gaps(incomplete.gaps)
         raise
-    say_gaps(taken.gaps)
-    say_counts(taken.counts)
-    say_what_is_left(taken)
+    print_gaps(taken.gaps)
+    print_counts(taken.counts)
+    print_remaining_work(taken)
 
 
 def with_bar(path: Path, label: str) -> Iterator[Call]:
@@ -57,33 +57,33 @@ def with_bar(path: Path, label: str) -> Iterator[Call]:
         yield from read_calls(path, bar.update)
 
 
-def say_counts(counts: dict[str, int]) -> None:
+def print_counts(counts: dict[str, int]) -> None:
     click.echo(
         ", ".join(counted(count, kind.replace("_", " ")) for kind, count in counts.items())
         or "nothing to load"
     )
 
 
-def say_gaps(gaps: dict[Gap, dict[str, None]]) -> None:
+def print_gaps(gaps: dict[Gap, dict[str, None]]) -> None:
     for gap, found in gaps.items():
         if found:
             click.echo(f"{gap}:", err=True)
-            say_some(list(found))
+            print_some(list(found))
 
 
-def say_what_is_left(taken: Taken) -> None:
+def print_remaining_work(taken: Taken) -> None:
     if taken.without_questions:
-        click.echo("books without questions; `care-gateway books import` gives them theirs:", err=True)
-        say_some([f"book {number}" for number in taken.without_questions])
+        click.echo("books without questions; add them with `care-gateway books import`:", err=True)
+        print_some([f"book {number}" for number in taken.without_questions])
     if taken.without_account:
-        click.echo("people without an account; `care-gateway account link` gives them one:", err=True)
-        say_some([f"{role.lower()} {number}" for role, number in taken.without_account])
+        click.echo("people without an account; add it with `care-gateway account link`:", err=True)
+        print_some([f"{role.lower()} {number}" for role, number in taken.without_account])
     if taken.without_number:
-        click.echo("accounts of which no page tells the person; link them, or add them:", err=True)
-        say_some([f"{role.lower()} {user}" for role, user in taken.without_number])
+        click.echo("user names that match no person; use `care-gateway account link` or `add`:", err=True)
+        print_some([f"{role.lower()} {user}" for role, user in taken.without_number])
 
 
-def say_some(found: list[str]) -> None:
+def print_some(found: list[str]) -> None:
     for what in found[:MOST_SHOWN]:
         click.echo(f"  {printable(what)}", err=True)
     if len(found) > MOST_SHOWN:

@@ -1,4 +1,4 @@
-"""HTML from plain values: whatever is not HTML already is escaped, and cannot be more than text."""
+"""Builds HTML from plain values. All text is escaped unless it is already `Html`."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ HEAD = (
 
 
 class Html(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
 
 def escaped(text: object) -> Html:
@@ -38,30 +38,29 @@ def escaped(text: object) -> Html:
 
 
 def tag(name: str, *children: object, **attributes: object) -> Html:
-    """An attribute that is a word of Python has a dash behind it; None leaves it out."""
-    said = "".join(
+    """A trailing underscore avoids Python keywords (`class_`); None omits the attribute."""
+    written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return Html(f"<{name}{said}>{together(*children)}</{name}>")
+    return Html(f"<{name}{written}>{join(*children)}</{name}>")
 
 
-def together(*children: object) -> Html:
+def join(*children: object) -> Html:
     return Html("".join(map(escaped, children)))
 
 
-def link(target: str, said: object) -> Html:
-    return tag("a", said, href=target)
+def link(target: str, text: object) -> Html:
+    return tag("a", text, href=target)
 
 
 def block(text: str, label: str, kind: str | None = None) -> Html:
-    """Text as it is typed or answered. It scrolls, so it can be reached by keyboard and has a name."""
-    label = label.replace("`", "")
+    """Preformatted text. It scrolls, so it needs keyboard focus and a name."""
     return tag("pre", tag("code", text), class_=kind, tabindex=0, role="region", aria_label=label)
 
 
-def spread(value: Any) -> str:
+def indented_json(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
@@ -74,25 +73,26 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> Html:
 
 
 def document(title: str, *body: object) -> str:
-    return f"{HEAD}<title>{html.escape(title)}</title>\n</head>\n{tag('body', *body)}\n</html>\n"
+    skip = tag("a", "Skip to content", class_="skip", href="#content")
+    return f"{HEAD}<title>{html.escape(title)}</title>\n</head>\n{tag('body', skip, *body)}\n</html>\n"
 
 
-# --- the little markup of descriptions: paragraphs, `code`, **strong**, *emphasis* ---
+# --- the markup in descriptions: paragraphs, `code`, **strong**, *emphasis* ---
 
-MARKED = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*([^*]+)\*")
+MARKUP = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*([^*]+)\*")
 
 
 def prose(text: str) -> Html:
-    return together(*(tag("p", inline(" ".join(each.split()))) for each in text.strip().split("\n\n")))
+    return join(*(tag("p", inline(" ".join(each.split()))) for each in text.strip().split("\n\n")))
 
 
 def inline(text: str) -> Html:
-    return together(*pieces(text))
+    return join(*pieces(text))
 
 
 def pieces(text: str) -> Iterator[Html]:
     at = 0
-    for found in MARKED.finditer(text):
+    for found in MARKUP.finditer(text):
         yield escaped(text[at : found.start()])
         code, strong, _ = found.groups()
         yield tag("code" if code else "strong" if strong else "em", found[found.lastindex or 0])

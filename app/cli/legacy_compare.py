@@ -1,4 +1,4 @@
-"""`legacy compare`: whether the new service answers as the old one did."""
+"""`legacy compare`: compares the responses of the old and the new service."""
 
 import sys
 from collections import Counter
@@ -10,45 +10,57 @@ import click
 import orjson
 
 from app.care.context import Role
-from app.cli.running import Whole, settings_or_warn
-from app.legacy_migration.bodies import NOTHING, Difference, Likeness, kind_of, printable, told
-from app.legacy_migration.calls import Call, read_calls, size_of
-from app.legacy_migration.comparing import HEADERS, Compared, Comparison, Outcome, Side
+from app.cli.common import Whole, settings_or_warn
+from app.legacy_migration.body_diff import NOTHING, Difference, Likeness, kind_of, printable, told
+from app.legacy_migration.comparison import HEADERS, Compared, Comparison, Outcome, Side
+from app.legacy_migration.http_client import read_address
 from app.legacy_migration.masks import Masks, read_masks
-from app.legacy_migration.service import read_address
+from app.legacy_migration.recorded_calls import Call, read_calls, size_of
 from app.legacy_migration.tokens import Person, read_people
 from app.telemetry.wording import counted
 
-MOST_SHOWN = 20  # members of one call
-OPEN_HEADERS = ("content-type", "content-encoding", "allow")  # nobody's data
+MOST_SHOWN = 20  # differences per call
+OPEN_HEADERS = ("content-type", "content-encoding", "allow")  # contain no personal data
 BODIES = {
-    Likeness.WRITING: "body: the same JSON, written differently",
-    Likeness.ORDER: "body: members in another order",
-    Likeness.BYTES: "body: other bytes, and not both are JSON that can be read",
+    Likeness.WRITING: "body: same JSON, different formatting",
+    Likeness.ORDER: "body: different order of members",
+    Likeness.BYTES: "body: different bytes, not both valid JSON",
 }
 SOURCE = "FILE"  # or env:NAME
 
 
 @click.command()
 @click.argument("cases", type=click.Path(exists=True, path_type=Path))
-@click.option("--old", metavar="URL", help="The service as it was.")
-@click.option("--recorded", is_flag=True, help="Take the answers that CASES has for the old ones.")
-@click.option("--new", metavar="URL", required=True, help="The service as it will be.")
+@click.option("--old", metavar="URL", help="URL of the old service.")
+@click.option("--recorded", is_flag=True, help="Use the responses recorded in CASES instead of --old.")
+@click.option("--new", metavar="URL", required=True, help="URL of the new service.")
 @click.option(
-    "--caregivers", multiple=True, metavar=SOURCE, help="Caregivers' tokens, one per line; or env:NAME."
+    "--caregivers", multiple=True, metavar=SOURCE, help="Caregivers' tokens, one per line, or env:NAME."
 )
-@click.option("--clients", multiple=True, metavar=SOURCE, help="Clients' tokens, likewise.")
-@click.option("--new-caregivers", multiple=True, metavar=SOURCE, help="If the new service takes others.")
-@click.option("--new-clients", multiple=True, metavar=SOURCE, help="If the new service takes others.")
+@click.option("--clients", multiple=True, metavar=SOURCE, help="Clients' tokens, one per line, or env:NAME.")
 @click.option(
-    "--mask", "masked", multiple=True, metavar="PATH", help="May differ: content[*].score, header:allow."
+    "--new-caregivers", multiple=True, metavar=SOURCE, help="Tokens for the new service, if different."
 )
 @click.option(
-    "--header", "more", multiple=True, metavar="NAME", help=f"Compared as well as {', '.join(HEADERS)}."
+    "--new-clients", multiple=True, metavar=SOURCE, help="Tokens for the new service, if different."
 )
-@click.option("--loose", is_flag=True, help="Let whitespace, escapes and the order of members differ.")
-@click.option("--changes", is_flag=True, help="Send PUT and the like too: to both, and they change data.")
-@click.option("--values", is_flag=True, help="Show values; without it only what kind they are.")
+@click.option(
+    "--mask",
+    "masked",
+    multiple=True,
+    metavar="PATH",
+    help="Ignore differences at: content[*].score, header:allow.",
+)
+@click.option(
+    "--header",
+    "more",
+    multiple=True,
+    metavar="NAME",
+    help=f"Compare this header in addition to {', '.join(HEADERS)}.",
+)
+@click.option("--loose", is_flag=True, help="Ignore whitespace, escapes and the order of members.")
+@click.option("--changes", is_flag=True, help="Also send calls that change data, to both services.")
+@click.option("--values", is_flag=True, help="Show values; default is only their types.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of lines.")
 @click.option("--timeout", type=click.FloatRange(0.1, 600), default=30, show_default=True, metavar="SECONDS")
 @click.option("--at-once", type=Whole(1, 16), default=4, show_default=True, metavar="N")
@@ -70,12 +82,12 @@ def compare(
     timeout: float,
     at_once: int,
 ) -> None:
-    """Ask two services the same calls; exit code 0: same answers, 1: others, 2: not compared.
+    """Send the same calls to two services; exit code 0: same responses, 1: different, 2: not compared.
 
     CASES is a file of calls, or a recording.
     """
     if (old is None) != recorded:
-        raise click.UsageError("what is old is named by --old, or recorded")
+        raise click.UsageError("give either --old or --recorded")
     claim = settings_or_warn().claim_user
     people = read_both(caregivers, clients, claim)
     new_people = read_both(new_caregivers or caregivers, new_clients or clients, claim)
@@ -101,7 +113,7 @@ def compare(
             else:
                 clear_bar()
                 click.echo("\n".join(lines_of(compared, values)))
-    say(counts, masks, shown if is_json else None)
+    print_summary(counts, masks, shown if is_json else None)
     if counts[Outcome.FAILED] or not (counts[Outcome.SAME] + counts[Outcome.DIFFERENT]):
         raise SystemExit(2)
     raise SystemExit(1 if counts[Outcome.DIFFERENT] else 0)
@@ -117,19 +129,19 @@ def read_both(caregivers: tuple[str, ...], clients: tuple[str, ...], claim: str)
 def warn(comparison: Comparison) -> None:
     for side in (comparison.old, comparison.new):
         if side and side.people and side.address.is_readable_on_the_way:
-            click.echo(f"warning: tokens go to the {side.name} service unencrypted", err=True)
+            click.echo(f"warning: tokens are sent to the {side.name} service unencrypted", err=True)
     if comparison.with_changes:
-        click.echo("warning: calls that change data are sent, to every service named", err=True)
+        click.echo("warning: calls that change data are sent to all services", err=True)
 
 
 def with_bar(cases: Path) -> Iterator[Call]:
-    """The calls; on a terminal with a bar of how much of the file is read."""
+    """The calls, with a progress bar on a terminal."""
     with click.progressbar(length=size_of(cases), label="comparing", file=sys.stderr) as bar:
         yield from read_calls(cases, bar.update)
 
 
 def clear_bar() -> None:
-    """It is drawn anew with the next call; lines are not to begin behind it."""
+    """Clears the bar before a line is printed; the next call draws it again."""
     if sys.stderr.isatty():
         click.echo("\r\x1b[K", err=True, nl=False)
 
@@ -185,7 +197,7 @@ def shown_value(value: Any, is_open: bool) -> Any:
     return value if is_open and value is not NOTHING else kind_of(value)
 
 
-def say(counts: Counter[Outcome], masks: Masks, shown: Iterable[dict[str, Any]] | None) -> None:
+def print_summary(counts: Counter[Outcome], masks: Masks, shown: Iterable[dict[str, Any]] | None) -> None:
     unmatched = masks.unmatched
     if shown is not None:
         said = {
@@ -210,6 +222,6 @@ WORDS = {
     Outcome.SAME: "same",
     Outcome.DIFFERENT: "different",
     Outcome.FAILED: "not compared",
-    Outcome.LEFT_OUT: "left out, for they change data (--changes)",
+    Outcome.LEFT_OUT: "skipped because they change data (--changes)",
 }
 ALWAYS = ("same", "different")

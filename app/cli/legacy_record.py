@@ -1,26 +1,26 @@
-"""`legacy record`: the old service's answers, written into a folder that `import` takes."""
+"""`legacy record`: records the responses of the old service in a folder that `import` reads."""
 
 import sys
 from pathlib import Path
 
 import click
 
-from app.cli.comparing import SOURCE, read_both
-from app.cli.running import Whole, settings_or_warn
-from app.legacy_migration.service import read_address
+from app.cli.common import Whole, settings_or_warn
+from app.cli.legacy_compare import SOURCE, read_both
+from app.legacy_migration.http_client import read_address
+from app.legacy_migration.recorder import Recorder
 from app.legacy_migration.tokens import TokensRefused
-from app.legacy_migration.walking import Recorder
 from app.telemetry.wording import counted
 
 
 @click.command()
-@click.option("--old", metavar="URL", required=True, help="The service that is recorded.")
+@click.option("--old", metavar="URL", required=True, help="URL of the service to record.")
 @click.option("--to", "folder", type=click.Path(path_type=Path), metavar="FOLDER", required=True)
 @click.option(
-    "--caregivers", multiple=True, metavar=SOURCE, help="Caregivers' tokens, one per line; or env:NAME."
+    "--caregivers", multiple=True, metavar=SOURCE, help="Caregivers' tokens, one per line, or env:NAME."
 )
-@click.option("--clients", multiple=True, metavar=SOURCE, help="Clients' tokens, likewise.")
-@click.option("--size", type=Whole(1, 1000), default=100, show_default=True, help="Of a page.")
+@click.option("--clients", multiple=True, metavar=SOURCE, help="Clients' tokens, one per line, or env:NAME.")
+@click.option("--size", type=Whole(1, 1000), default=100, show_default=True, help="Page size.")
 @click.option("--timeout", type=click.FloatRange(0.1, 600), default=30, show_default=True, metavar="SECONDS")
 @click.option("--at-once", type=Whole(1, 16), default=4, show_default=True, metavar="N")
 def record(
@@ -32,13 +32,13 @@ def record(
     timeout: float,
     at_once: int,
 ) -> None:
-    """Record all that these people can see, into a new folder that nobody else may read."""
+    """Record all pages that these users can read into a new private folder."""
     people = read_both(caregivers, clients, settings_or_warn().claim_user)
     if not people:
-        raise TokensRefused("there are no tokens; name files of them with --caregivers and --clients")
+        raise TokensRefused("no tokens; give files with --caregivers and --clients")
     address = read_address(old)
     if address.is_readable_on_the_way:
-        click.echo("warning: tokens go to the old service unencrypted", err=True)
+        click.echo("warning: tokens are sent to the old service unencrypted", err=True)
     recorder = Recorder(address, folder, size, timeout, at_once)
     answers = 0
     with click.progressbar(length=len(people), label="recording", file=sys.stderr) as bar:

@@ -1,4 +1,4 @@
-"""Asks the service itself, in this process and through the same doors as everybody."""
+"""Sends requests to this application in process, through the same middleware as network requests."""
 
 from typing import Any, NamedTuple
 
@@ -8,15 +8,15 @@ from starlette.types import Message
 from app.rest_compat.usage import Usage
 
 
-class Answer(NamedTuple):
+class InternalResponse(NamedTuple):
     status: int
     body: bytes
 
 
-async def ask(
+async def send_request(
     request: Request, method: str, target: str, token: str | None = None, body: bytes = b""
-) -> Answer:
-    """Not as the caller, whose token it does not have, and not counted as a call of a legacy path."""
+) -> InternalResponse:
+    """The visitor's own headers are not forwarded, and the request is not counted as legacy usage."""
     path, _, query = target.partition("?")
     headers = [
         (b"host", b"localhost"),
@@ -49,4 +49,4 @@ async def ask(
         sent.append(message)
 
     await request.app(scope, receive, send)
-    return Answer(sent[0]["status"], b"".join(each.get("body", b"") for each in sent[1:]))
+    return InternalResponse(sent[0]["status"], b"".join(each.get("body", b"") for each in sent[1:]))

@@ -1,4 +1,4 @@
-"""The `audit` commands: what is on record, and whether it is what was recorded."""
+"""The `audit` commands: list and verify the audit log."""
 
 from collections.abc import AsyncIterator
 
@@ -7,7 +7,7 @@ import orjson
 
 from app.care.audit import seal
 from app.care.context import utc_now
-from app.cli.running import NUMBER, Group, on_database, settings_or_warn
+from app.cli.common import NUMBER, Group, on_database, settings_or_warn
 from app.db.audit.reading import StoredRecord, listing_records
 from app.db.audit.records import DONE
 from app.db.audit.verifying import Verdict, verifying
@@ -19,7 +19,7 @@ MOST_AT_ONCE = 1000
 ACTORS = click.Choice([actor.lower() for actor in AuditActor])
 
 
-class Noted(click.ParamType[tuple[int, str]]):
+class SealParameter(click.ParamType[tuple[int, str]]):
     """A seal as `audit verify` prints it."""
 
     name = "seal"
@@ -29,24 +29,26 @@ class Noted(click.ParamType[tuple[int, str]]):
     ) -> tuple[int, str]:
         number, _, hash = value.partition(":")
         if not (number.isascii() and number.isdigit() and len(number) < 19 and len(hash) == 64):
-            self.fail("is no seal as `audit verify` prints them, N:HASH", param, ctx)
+            self.fail("must be a seal as printed by `audit verify`: N:HASH", param, ctx)
         return int(number), hash
 
 
 @click.group(cls=Group)
 def audit() -> None:
-    """Look into the record of who saw and changed what."""
+    """List and verify the audit log: who read and changed what."""
 
 
 @audit.command("list")
-@click.option("--client", type=NUMBER, metavar="N", help="Only what is about this client.")
-@click.option("--caregiver", type=NUMBER, metavar="N", help="Only what is about this caregiver's clients.")
-@click.option("--actor", type=ACTORS, help="Only what they did.")
-@click.option("--actor-id", type=NUMBER, metavar="N", help="Only what this caregiver or client did.")
+@click.option("--client", type=NUMBER, metavar="N", help="Only records about this client.")
+@click.option("--caregiver", type=NUMBER, metavar="N", help="Only records about this caregiver's clients.")
+@click.option("--actor", type=ACTORS, help="Only records of this kind of actor.")
 @click.option(
-    "--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Only from this day (UTC) on."
+    "--actor-id", type=NUMBER, metavar="N", help="Only records of the caregiver or client with this id."
 )
-@click.option("--refused", "is_refused", is_flag=True, help="Only what was refused.")
+@click.option(
+    "--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Only records since this day (UTC)."
+)
+@click.option("--refused", "is_refused", is_flag=True, help="Only rejected requests.")
 def list_audit(
     client: int | None,
     caregiver: int | None,
@@ -55,10 +57,10 @@ def list_audit(
     since: object,
     is_refused: bool,
 ) -> None:
-    """Print the records, oldest first: a JSON object each."""
+    """Print audit records as JSON Lines, oldest first."""
     first = "" if since is None else str(since)[:10]
 
-    def is_asked(one: StoredRecord) -> bool:
+    def matches(one: StoredRecord) -> bool:
         return (
             moment_as_text(one.moment) >= first
             and (one.outcome != DONE or not is_refused)
@@ -70,7 +72,7 @@ def list_audit(
 
     async def show(db: Database) -> None:
         async for one in every_record(db):
-            if is_asked(one):
+            if matches(one):
                 click.echo(line_of(one))
 
     on_database(settings_or_warn(), show)
@@ -85,7 +87,7 @@ async def every_record(db: Database) -> AsyncIterator[StoredRecord]:
 
 
 def line_of(one: StoredRecord) -> str:
-    said = {
+    record = {
         "id": one.id,
         "moment": moment_as_text(one.moment),
         "actor": one.actor,
@@ -98,13 +100,15 @@ def line_of(one: StoredRecord) -> str:
         ],
         "requestId": one.request_id,
     }
-    return orjson.dumps(said).decode()
+    return orjson.dumps(record).decode()
 
 
 @audit.command("verify")
-@click.option("--noted", type=Noted(), multiple=True, metavar="N:HASH", help="A seal that was noted before.")
+@click.option(
+    "--noted", type=SealParameter(), multiple=True, metavar="N:HASH", help="A seal from an earlier run."
+)
 def verify_audit(noted: tuple[tuple[int, str], ...]) -> None:
-    """Recompute the chain over all records; prints its last seal, to be noted elsewhere."""
+    """Recompute the hash chain over all records and print its last seal, to be stored elsewhere."""
 
     async def verify(db: Database) -> Verdict:
         await seal(db, utc_now())

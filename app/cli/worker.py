@@ -1,4 +1,4 @@
-"""The commands that dispatch: `worker`, and `deliveries` to the webhook."""
+"""The commands `worker` and `deliveries`."""
 
 import asyncio
 import logging.config
@@ -9,7 +9,7 @@ from functools import partial
 import click
 
 from app.care.context import utc_now
-from app.cli.running import Group, Whole, no_work, on_database, refuse_barred, settings_or_warn
+from app.cli.common import Group, Whole, no_work, on_database, refuse_barred, settings_or_warn
 from app.cli.serving import METRICS_ADVICE, refuse_taken_port
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
@@ -28,7 +28,7 @@ STATES = click.Choice([state.lower() for state in DeliveryState])
 
 @click.command()
 def worker() -> None:
-    """Dispatch without serving: reminders that are due, and what happened to the webhook."""
+    """Run the dispatcher without the server: send due reminders, and deliver events to the webhook."""
     settings = settings_or_warn()
     keep_quiet(not settings.in_development)
     webhook = open_webhook(settings)
@@ -57,31 +57,32 @@ async def work_until_stopped(settings: Settings, webhook: Webhook | None) -> Non
         logging.getLogger("care.dispatch").info("dispatching %s a webhook", "to" if webhook else "without")
         async with AsyncExitStack() as stack:
             if settings.metrics_port:
-                from app.telemetry.metrics import families, workers
+                from app.telemetry.metrics.aggregation import serve_metrics
+                from app.telemetry.metrics.collect import MetricSources
 
-                parts = families.Parts(settings.database, db, has_webhook=webhook is not None)
-                await stack.enter_async_context(workers.telling(settings, parts))
+                sources = MetricSources(settings.database, db, has_webhook=webhook is not None)
+                await stack.enter_async_context(serve_metrics(settings, sources))
             await dispatch(db, webhook, utc_now, stop, periods=settings.retention)
     finally:
         await db.close()
     if vitals.failed_part:
-        raise SystemExit(1)  # so that what watches over the process starts it again
+        raise SystemExit(1)  # so that the supervisor restarts the process
 
 
 @click.group(cls=Group)
 def deliveries() -> None:
-    """Look after the deliveries to the webhook."""
+    """List and retry deliveries to the webhook."""
 
 
 @deliveries.command("list")
-@click.option("--state", type=STATES, help="Only those; `dead` are those given up.")
+@click.option("--state", type=STATES, help="Only deliveries in this state; `dead` ones are not retried.")
 def list_deliveries(state: str | None) -> None:
-    """List deliveries: event id, type, state, attempts, when something is next, the last answer."""
-    wanted = None if state is None else DeliveryState(state.upper())
+    """List deliveries: event id, type, state, attempts, next attempt, last response."""
+    chosen = None if state is None else DeliveryState(state.upper())
 
     async def show(db: Database) -> None:
         after = 0
-        while page := await db.read(listing(wanted, after)):
+        while page := await db.read(listing(chosen, after)):
             for one in page:
                 click.echo(line_of(one))
             after = page[-1].event
@@ -92,7 +93,7 @@ def list_deliveries(state: str | None) -> None:
 def line_of(one: Listed) -> str:
     words = (
         one.event,
-        TYPES.get(one.kind, one.kind),  # a kind of a newer version, as it is stored
+        TYPES.get(one.kind, one.kind),  # unknown kinds come from a newer version
         one.state.lower(),
         one.attempts,
         moment_as_text(one.next_date),
@@ -103,11 +104,11 @@ def line_of(one: Listed) -> str:
 
 @deliveries.command("retry")
 @click.argument("event_id", type=Whole(1, 2**63 - 1), required=False)
-@click.option("--all-dead", is_flag=True, help="All that were given up.")
+@click.option("--all-dead", is_flag=True, help="All dead deliveries.")
 def retry_deliveries(event_id: int | None, all_dead: bool) -> None:
-    """Deliver an event at once that was given up or waits, or all that were given up."""
+    """Retry one delivery now, or all dead ones."""
     if (event_id is None) is not all_dead:
-        raise click.UsageError("name one EVENT_ID, or say --all-dead")
+        raise click.UsageError("give either EVENT_ID or --all-dead")
 
     async def retry(db: Database) -> int:
         if event_id is None:
@@ -115,4 +116,4 @@ def retry_deliveries(event_id: int | None, all_dead: bool) -> None:
         await retry_event(db, event_id, utc_now())
         return 1
 
-    click.echo(f"{on_database(settings_or_warn(), retry)} to be delivered at once")
+    click.echo(f"{on_database(settings_or_warn(), retry)} scheduled for delivery")

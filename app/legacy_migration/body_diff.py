@@ -1,4 +1,4 @@
-"""How two bodies differ: in bytes, in how JSON is written, in the order of members, or in values."""
+"""Compares two response bodies: by bytes, JSON formatting, order of members, and values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from app.legacy_migration.masks import Masks
 
 
 class Likeness(StrEnum):
-    SAME = "SAME"  # to the byte, but for what is masked
-    WRITING = "WRITING"  # the same JSON, written differently: whitespace, escapes
-    ORDER = "ORDER"  # the same values, members in another order
+    SAME = "SAME"  # byte for byte, except for masked values
+    WRITING = "WRITING"  # same JSON, different whitespace or escapes
+    ORDER = "ORDER"  # same values, different order of members
     VALUES = "VALUES"
-    BYTES = "BYTES"  # not both are JSON that can be read
+    BYTES = "BYTES"  # not both are valid JSON
 
 
 class Nothing:
-    """What stands where the other side has something."""
+    """Marks a member that is missing on one side."""
 
 
 NOTHING = Nothing()
@@ -57,7 +57,7 @@ def compare_bodies(old: bytes, new: bytes, masks: Masks) -> tuple[Likeness, list
 
 
 def differences(old: Any, new: Any, path: str) -> Iterator[Difference]:
-    """`1` is not `1.0`, and neither is `true`, whatever Python thinks of it."""
+    """Compares types as well, because Python treats `1`, `1.0` and `True` as equal."""
     if type(old) is not type(new):
         yield Difference(path or "the whole", old, new)
     elif isinstance(old, dict):
@@ -78,7 +78,7 @@ def either(in_old: bool, in_new: bool, old: Any, new: Any, path: str) -> Iterato
 
 
 def in_lists(old: list[Any], new: list[Any], path: str) -> Iterator[Difference]:
-    """Items that have ids are compared by them: one that is missing does not make all behind it differ."""
+    """Matches items by id, so that a missing item does not make all later items differ."""
     old_ids, new_ids = ids_of(old), ids_of(new)
     if old_ids == new_ids or old_ids is None or new_ids is None:
         for index in range(max(len(old), len(new))):
@@ -133,5 +133,5 @@ def as_json(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """What a terminal would obey is written as an escape."""
+    """Escapes control characters for the terminal."""
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)

@@ -1,7 +1,7 @@
 """Finds what a recording lacks: pages that nobody asked for, and what the seen ones say of those unseen."""
 
 from app.db.tables import AssignmentStatus, TimeState
-from app.legacy_migration.gathering import Gap, Gathered, is_whole
+from app.legacy_migration.extraction import Gap, Gathered, is_whole
 
 
 def find_gaps(gathered: Gathered) -> None:

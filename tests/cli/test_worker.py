@@ -102,7 +102,7 @@ def test_a_delivery_is_tried_again(told: Care, receiver: Receiver, command: Comm
     said = command("deliveries", "retry", str(event))
     told.dispatch(NOW + 10_000 * HOUR)
 
-    assert (said.exit_code, said.stdout, said.stderr) == (0, "1 to be delivered at once\n", "")
+    assert (said.exit_code, said.stdout, said.stderr) == (0, "1 scheduled for delivery\n", "")
     assert f"evt_{event}" in receiver.ids()
     assert told.deliveries()[event - 1] == (event, "DELIVERED", 1, "200")
 
@@ -111,8 +111,8 @@ def test_all_that_was_given_up_is_tried_again(told: Care, receiver: Receiver, co
     said = command("deliveries", "retry", "--all-dead")
     again = command("deliveries", "retry", "--all-dead")
 
-    assert (said.exit_code, said.stdout, said.stderr) == (0, "1 to be delivered at once\n", "")
-    assert again.stdout == "0 to be delivered at once\n"
+    assert (said.exit_code, said.stdout, said.stderr) == (0, "1 scheduled for delivery\n", "")
+    assert again.stdout == "0 scheduled for delivery\n"
     assert told.deliveries()[0] == (1, "WAITING", 0, "connection refused")
     assert told.deliveries()[1] == (2, "WAITING", 3, "503")
 
@@ -132,7 +132,7 @@ def test_what_to_try_again_must_be_said(told: Care, command: Command, words: tup
     said = command("deliveries", "retry", *words)
 
     assert said.exit_code == 2
-    assert said.stderr.splitlines()[-1] == "Error: name one EVENT_ID, or say --all-dead"
+    assert said.stderr.splitlines()[-1] == "Error: give either EVENT_ID or --all-dead"
 
 
 @pytest.mark.sqlite_only

@@ -1,4 +1,4 @@
-"""What commands run on: the operator's settings, and a database that has the tables of this version."""
+"""Shared by the commands: settings, an opened and migrated database, option types."""
 
 import asyncio
 import os
@@ -26,18 +26,18 @@ Result = TypeVar("Result")
 
 
 class Whole(click.IntRange):
-    """A whole number within bounds. Click calls its own type "integer range" when the value is no number."""
+    """An IntRange that error messages call "whole number"."""
 
     name = "whole number"
 
 
-WHOLE_SENTENCE = 1000  # characters; longer than any of them
-NUMBER = Whole(1, 2**63 - 2)  # the id of a person or a thing
+MAX_SUMMARY = 1000  # characters; longer than every summary
+NUMBER = Whole(1, 2**63 - 2)  # an id
 ROLES = click.Choice([role.lower() for role in Role])
 
 
 def settings_or_warn() -> Settings:
-    """The settings; CARE_ variables that nobody reads are pointed out, platforms inject such names."""
+    """Reads the settings and warns about unknown CARE_ variables."""
     settings = read_settings()
     for name in unknown_variables(os.environ):
         click.echo(f"care-gateway: warning: {name} is not a setting and is ignored", err=True)
@@ -57,10 +57,10 @@ async def refuse_other_tables(db: Database) -> None:
 
 
 def refuse_barred(settings: Settings) -> None:
-    """What may not be written can be opened all the same, and would seem to be served until somebody asks."""
+    """A read-only database opens without error, so check that it is writable before serving."""
     if settings.database.startswith("sqlite:"):
         for finding in barred(sqlite_path(settings.database)):
-            raise DatabaseError(f"the database cannot be served: {finding.said}")
+            raise DatabaseError(f"the database cannot be served: {finding.message}")
 
 
 def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]]) -> Result:
@@ -82,22 +82,20 @@ def on_database(settings: Settings, work: Callable[[Database], Awaitable[Result]
 def on_record(
     what: str, operation: Operation[Result], about: Callable[[Result], About] = lambda _: []
 ) -> Operation[Result]:
-    """What a command changes or shows, and the record of it in the audit trail, in one transaction."""
+    """Runs the operation and writes its audit record in the same transaction."""
     result = yield from operation
     yield from recording([operator_record(utc_now(), what, about(result))])
     return result
 
 
 class Group(click.Group):
-    """A group of commands whose help shows the first sentence of each command whole; Click cuts it off."""
+    """A group whose help shows the whole first sentence of each command; Click truncates it."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [
-            (name, self.commands[name].get_short_help_str(WHOLE_SENTENCE)) for name in sorted(self.commands)
-        ]
+        rows = [(name, self.commands[name].get_short_help_str(MAX_SUMMARY)) for name in sorted(self.commands)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
 
 async def no_work(db: Database) -> None:
-    """Opening was the point: what is wrong with the database is said before anything is done."""
+    """For on_database calls that only check that the database opens and is migrated."""

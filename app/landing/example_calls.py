@@ -1,4 +1,4 @@
-"""The four legacy calls, and for each the GraphQL operation that replaces it."""
+"""An example of each legacy call, with the GraphQL operation that replaces it."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -90,23 +90,23 @@ mutation AssignHomework($input: AssignHomeworkInput!) {
 
 
 @dataclass(frozen=True)
-class Call:
-    """A legacy request, and the GraphQL request in its place."""
+class ExampleCall:
+    """A legacy request and the GraphQL request that replaces it."""
 
-    operation: str  # as openapi.yaml names it
+    operation: str  # operationId in openapi.yaml
     title: str
     role: Role
     method: str
     target: str
     document: str
-    field: str  # of the answer's data
+    field: str  # in the response's data
     body: dict[str, Any] | None = None
     variables: dict[str, Any] | None = None
 
 
-def the_four_calls(now: datetime) -> tuple[Call, ...]:
+def example_calls(now: datetime) -> tuple[ExampleCall, ...]:
     return (
-        Call(
+        ExampleCall(
             "listClientSessions",
             "A client's own sessions",
             Role.CLIENT,
@@ -115,7 +115,7 @@ def the_four_calls(now: datetime) -> tuple[Call, ...]:
             MY_SESSIONS,
             "sessions",
         ),
-        Call(
+        ExampleCall(
             "listCaregiverAssignments",
             "The assignments of a caregiver's sessions",
             Role.CAREGIVER,
@@ -124,7 +124,7 @@ def the_four_calls(now: datetime) -> tuple[Call, ...]:
             MY_ASSIGNMENTS,
             "assignments",
         ),
-        Call(
+        ExampleCall(
             "getCaregiverAssignment",
             "One assignment with the client's answers",
             Role.CAREGIVER,
@@ -133,14 +133,13 @@ def the_four_calls(now: datetime) -> tuple[Call, ...]:
             ONE_ASSIGNMENT,
             "assignment",
         ),
-        assigning(now),
+        assign_homework_call(now),
     )
 
 
-def assigning(now: datetime) -> Call:
-    """The same homework in both."""
+def assign_homework_call(now: datetime) -> ExampleCall:
     first, middle, last = (now + timedelta(days=days) for days in (1, 4, 8))
-    return Call(
+    return ExampleCall(
         "assignHomework",
         "Assign homework",
         Role.CAREGIVER,

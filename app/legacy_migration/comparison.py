@@ -1,4 +1,4 @@
-"""Asks two services the same calls, a few at once, and tells how their answers differ."""
+"""Sends the same calls to two services concurrently and compares their responses."""
 
 import threading
 from collections import deque
@@ -7,10 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from app.legacy_migration.bodies import NOTHING, Difference, Likeness, compare_bodies
-from app.legacy_migration.calls import Call
+from app.legacy_migration.body_diff import NOTHING, Difference, Likeness, compare_bodies
+from app.legacy_migration.http_client import Address, Answer, Line, NoAnswer
 from app.legacy_migration.masks import Masks
-from app.legacy_migration.service import Address, Answer, Line, NoAnswer
+from app.legacy_migration.recorded_calls import Call
 from app.legacy_migration.tokens import Person, TokensRefused, choose
 
 HEADERS = (

@@ -1,4 +1,4 @@
-"""Calls as files tell of them, one JSON object per line: what to ask, and maybe what was answered."""
+"""Reads files of calls: one JSON object per line with a request and optionally its response."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ HEADER_NAME = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
 
 
 class CallRefused(MovingRefused):
-    """A line or an answer cannot be used; names the file, the line and the member."""
+    """An invalid line or response; the message names the file, the line and the member."""
 
     def __init__(self, file: Path, line: int, problem: Problem) -> None:
         super().__init__(f"{file}, line {line}: {problem.member} {problem.reason}")
@@ -47,7 +47,7 @@ class Call:
     answer: bytes | Path | None = None
 
     def answered(self) -> bytes | None:
-        """The body of the answer as it came, if the call is a recorded one."""
+        """The recorded response body, if there is one."""
         if not isinstance(self.answer, Path):
             return self.answer
         try:
@@ -78,7 +78,7 @@ def size_of(path: Path) -> int:
 
 
 def read_calls(path: Path, advance: Callable[[int], None] = lambda size: None) -> Iterator[Call]:
-    """`advance` is told how many bytes were read; for a bar."""
+    """Calls `advance` with the number of bytes of each line, for a progress bar."""
     file = file_of(path)
     with open_calls(path) as lines:
         for number, line in enumerate(lines, 1):
@@ -130,7 +130,7 @@ def read_path(text: str) -> str:
 
 
 def role_of(path: str) -> str:
-    """The legacy paths say whose they are."""
+    """The legacy paths contain the role."""
     for role in Role:
         if f"/{role.lower()}/" in path:
             return str(role)

@@ -102,7 +102,7 @@ def test_a_seal_that_cannot_be_one_is_refused(command: Command, noted: str) -> N
     said = command("audit", "verify", "--noted", noted)
 
     assert said.exit_code == 2
-    assert "is no seal as `audit verify` prints them, N:HASH" in said.stderr
+    assert "must be a seal as printed by `audit verify`: N:HASH" in said.stderr
 
 
 def test_what_operators_do_is_on_record(command: Command, settings: Settings) -> None:

@@ -14,7 +14,6 @@ import orjson
 from app.care.context import Role
 from app.db.admin.records import Problem, Record
 from app.db.tables import TimeState
-from app.legacy_migration.calls import Call, CallRefused, file_of
 from app.legacy_migration.pages import (
     Answered,
     Envelope,
@@ -22,6 +21,7 @@ from app.legacy_migration.pages import (
     read_assignment,
     read_session,
 )
+from app.legacy_migration.recorded_calls import Call, CallRefused, file_of
 
 Facts = dict[str, Any]
 Told = dict[str, dict[int, Facts]]  # kind -> id -> members

@@ -12,10 +12,10 @@ from app.db.admin.importing import importing_records
 from app.db.reader.entities import Table, table_of
 from app.db.sql import Operation, Statement
 from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session
-from app.legacy_migration.calls import Call
 from app.legacy_migration.errors import MovingRefused
-from app.legacy_migration.gathering import Facts, Gap, Gathered, is_whole, user_names
+from app.legacy_migration.extraction import Facts, Gap, Gathered, is_whole, user_names
 from app.legacy_migration.pages import read_answer, read_assignment
+from app.legacy_migration.recorded_calls import Call
 
 Line = tuple[int, dict[str, Any]]  # where it was told of first, and what `import` reads
 
