@@ -38,7 +38,7 @@ async def check_settings(context: CheckContext) -> Findings:
         for finding in [*astray(settings), *relaxed(settings)]:
             yield finding
     if settings.metrics_port and not is_loopback(settings.metrics_host):
-        message = f"metrics are told on {settings.metrics_host}, port {settings.metrics_port}"
+        message = f"metrics are served on {settings.metrics_host}, port {settings.metrics_port}"
         yield warning("settings", message, "let the network keep that port to Prometheus")
     if os.geteuid() == 0:
         do = "run the service as a user of its own, without a shell"
@@ -65,7 +65,7 @@ def relaxed(settings: Settings) -> list[Finding]:
     found = []
     if settings.introspects:
         message = "CARE_INTROSPECTION is on: strangers to the API learn its schema with any token"
-        found.append(warning("settings", message, "switch it off where nobody needs it"))
+        found.append(warning("settings", message, "switch it off unless it is needed"))
     if not settings.points_per_minute:
         message = "CARE_RATE_LIMIT is 0: one account can take all there is"
         found.append(warning("settings", message, "leave it out for 300000 points a minute"))

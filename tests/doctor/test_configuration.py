@@ -84,7 +84,7 @@ UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any d
         ({"metrics_port": "9464"}, [("ok", "production")]),
         (
             {"metrics_port": "9464", "metrics_host": "0.0.0.0"},
-            [("ok", "production"), ("warning", "metrics are told on 0.0.0.0, port 9464")],
+            [("ok", "production"), ("warning", "metrics are served on 0.0.0.0, port 9464")],
         ),
     ],
 )
