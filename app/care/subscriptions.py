@@ -39,7 +39,7 @@ VISIBLE_EVENTS: dict[Role, Kinds] = {
     Role.CLIENT: (*VISIBLE_CHANGES[Role.CLIENT], *DUE),
 }
 
-# PostgreSQL assigns ids before it commits, so an event can become visible after others with a higher id. A
+# PostgreSQL assigns ids before it commits, so an event can be committed after others with a higher id. A
 # position therefore remembers the ids of recent events one by one.
 SETTLES_WITHIN = timedelta(seconds=60)
 MOST_AT_ONCE = 100

@@ -12,7 +12,7 @@ from app.db.admin.importing import ImportRefused
 from app.legacy_migration.body_diff import printable
 from app.legacy_migration.extraction import Gap, gather
 from app.legacy_migration.gaps import find_gaps
-from app.legacy_migration.importer import RecordingIncomplete, Taken, taking
+from app.legacy_migration.importer import ImportResult, RecordingIncomplete, importing_recording
 from app.legacy_migration.recorded_calls import Call, file_of, open_calls, read_calls, size_of
 from app.settings import Settings
 from app.telemetry.wording import counted
@@ -39,7 +39,7 @@ def import_recording(settings: Settings, path: Path, is_partial: bool) -> None:
     """Reads the recording twice: to find gaps, and to import it."""
     gathered = gather(path, with_bar(path, "reading"), settings.zone)
     find_gaps(gathered)
-    operation = taking(gathered, lambda: with_bar(path, "importing"), settings.zone, is_partial)
+    operation = importing_recording(gathered, lambda: with_bar(path, "importing"), settings.zone, is_partial)
     try:
         taken = on_database(settings, lambda db: db.write(on_record("import", operation)))
     except ImportRefused as refusal:
@@ -71,7 +71,7 @@ def print_gaps(gaps: dict[Gap, dict[str, None]]) -> None:
             print_some(list(found))
 
 
-def print_remaining_work(taken: Taken) -> None:
+def print_remaining_work(taken: ImportResult) -> None:
     if taken.without_questions:
         click.echo("books without questions; add them with `care-gateway books import`:", err=True)
         print_some([f"book {number}" for number in taken.without_questions])

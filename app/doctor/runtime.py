@@ -18,13 +18,13 @@ from app.db.sql import Operation, Statement
 from app.doctor.results import CheckContext, Finding, Findings, failed, ok, warning
 from app.telemetry.wording import counted
 
-LATE = timedelta(minutes=2)  # a dispatcher comes round every second
+LATE = timedelta(minutes=2)  # a dispatcher runs every second
 CLOCK = Statement(lambda kind: text("SELECT clock_timestamp()"))
-NEAR = 2.0  # seconds by which two clocks differ that are one for all that matters
+NEAR = 2.0  # smaller differences between two clocks, in seconds, are ignored
 REACH_SECONDS = 5
 
 
-# --- what waits -----------------------------------------------------------------------------------
+# --- backlog -----------------------------------------------------------------------------------
 
 
 async def check_dispatcher(context: CheckContext) -> Findings:
@@ -50,7 +50,7 @@ def of_the_backlog(backlog: Backlog, has_webhook: bool, now: datetime) -> list[F
         message = f"no dispatcher with this webhook seems to run: {waiting}"
         found.append(failed("dispatcher", message, start))
     else:
-        found.append(ok("dispatcher", "nothing waits that should have been done"))
+        found.append(ok("dispatcher", "nothing is overdue"))
     if backlog.dead:
         do = "care-gateway deliveries list --state dead, then care-gateway deliveries retry --all-dead"
         found.append(

@@ -106,7 +106,7 @@ def route_of(path: str) -> str:
         return path
     if path.startswith(BEFORE_ID) and "/" not in path[len(BEFORE_ID) :]:
         return ONE_ASSIGNMENT
-    return ANY_LEGACY if path.startswith(ROOT) else counters.OTHER
+    return ANY_LEGACY if f"{path}/".startswith(f"{ROOT}/") else counters.OTHER
 
 
 def method_of(scope: Scope) -> str:

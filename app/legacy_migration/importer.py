@@ -1,4 +1,4 @@
-"""Takes a recording over: its people, books, sessions, assignments and answers, in one operation."""
+"""Imports a recording: people, books, sessions, assignments and answers, in one transaction."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,93 +17,97 @@ from app.legacy_migration.extraction import Facts, Gap, Gathered, is_whole, user
 from app.legacy_migration.pages import read_answer, read_assignment
 from app.legacy_migration.recorded_calls import Call
 
-Line = tuple[int, dict[str, Any]]  # where it was told of first, and what `import` reads
+Line = tuple[
+    int, dict[str, Any]
+]  # the line of the recording that first mentions it, and the record for `import`
 
 
 class RecordingIncomplete(MovingRefused):
-    """Something is missing, and nobody said that this may be."""
+    """Something is missing, and --partial was not given."""
 
     def __init__(self, gaps: dict[Gap, dict[str, None]]) -> None:
         super().__init__(
-            "the recording is not complete; nothing was imported (--partial takes what is there)"
+            "the recording is not complete; nothing was imported (--partial imports what is there)"
         )
         self.gaps = gaps
 
 
-class AlreadyThere(MovingRefused):
-    """The database has some of it."""
+class AlreadyImported(MovingRefused):
+    """A session of the recording is already in the database."""
 
 
 @dataclass(frozen=True)
-class Taken:
+class ImportResult:
     counts: dict[str, int]
     gaps: dict[Gap, dict[str, None]]
-    without_account: list[tuple[Role, int]]  # people whose own pages were not seen
-    without_number: list[tuple[Role, str]]  # accounts of whom no page tells
-    without_questions: list[int]  # books that are new here: no page tells what they ask
+    without_account: list[tuple[Role, int]]  # people whose account is unknown
+    without_number: list[tuple[Role, str]]  # accounts whose person is unknown
+    without_questions: list[int]  # new books, imported without questions
 
 
-def stored(table: Table, **members: str) -> tuple[Statement, tuple[str, ...]]:
-    """What the database may know already, by the names that recordings have for it."""
+def stored_columns(table: Table, **members: str) -> tuple[Statement, tuple[str, ...]]:
+    """Selects stored rows; the members have the names that recordings use."""
     columns = ("id", *members.values())
     statement = Statement(lambda kind: select(*(table_of(table).c[name] for name in columns)))
     return statement, tuple(members)
 
 
-THERE = {
-    "caregiver": stored(Caregiver, name="name", position="position", userName="user_name"),
-    "client": stored(Client, name="name", opptId="oppt_id", userName="user_name"),
-    "module": stored(Module, name="name"),
-    "book": stored(Book, name="name", moduleId="module_id", isTest="is_test"),
+STORED = {
+    "caregiver": stored_columns(Caregiver, name="name", position="position", userName="user_name"),
+    "client": stored_columns(Client, name="name", opptId="oppt_id", userName="user_name"),
+    "module": stored_columns(Module, name="name"),
+    "book": stored_columns(Book, name="name", moduleId="module_id", isTest="is_test"),
 }
-# Not every page tells all of somebody or something: without this a row cannot be made.
+# Pages can be incomplete; a row needs at least this member.
 NEEDED = {"caregiver": "position", "client": "opptId", "module": "name", "book": "moduleId"}
-THERE_SESSIONS = Statement(lambda kind: select(table_of(Session).c.id))
+STORED_SESSIONS = Statement(lambda kind: select(table_of(Session).c.id))
 
 
-def taking(
+def importing_recording(
     gathered: Gathered, calls: Callable[[], Iterable[Call]], zone: ZoneInfo, is_partial: bool
-) -> Operation[Taken]:
-    """`calls` begins the recording anew: it is read a second time, so that it need not be held."""
-    if known := {row[0] for row in (yield THERE_SESSIONS, {})} & gathered.told["session"].keys():
-        raise AlreadyThere(
+) -> Operation[ImportResult]:
+    """`calls` reads the recording from its beginning again, so that it is not held in memory."""
+    if known := {row[0] for row in (yield STORED_SESSIONS, {})} & gathered.told["session"].keys():
+        raise AlreadyImported(
             f"session {min(known)} is in the database already: was this recording imported before? "
             "Nothing was imported"
         )
     for role in Role:
         for number, user in user_names(gathered, role).items():
             gathered.told[role.lower()][number]["userName"] = user
-    there: dict[str, dict[int, Facts]] = {}
-    for kind, (statement, members) in THERE.items():
+    stored: dict[str, dict[int, Facts]] = {}
+    for kind, (statement, members) in STORED.items():
         rows = yield statement, {}
-        there[kind] = {number: dict(zip(members, values, strict=True)) for number, *values in rows}
-        compare_with_stored(gathered, kind, there[kind])
+        stored[kind] = {number: dict(zip(members, values, strict=True)) for number, *values in rows}
+        compare_with_stored(gathered, kind, stored[kind])
     if any(gathered.gaps.values()) and not is_partial:
         raise RecordingIncomplete(gathered.gaps)
-    counts = yield from importing_records(lines_of(gathered, there, calls, zone))
-    bare = [number for number in sorted(gathered.told["book"]) if number not in there["book"]]
-    return Taken(counts, gathered.gaps, *without(gathered, there), bare)
+    counts = yield from importing_records(lines_of(gathered, stored, calls, zone))
+    new_books = [number for number in sorted(gathered.told["book"]) if number not in stored["book"]]
+    return ImportResult(counts, gathered.gaps, *find_unlinked(gathered, stored), new_books)
 
 
-def compare_with_stored(gathered: Gathered, kind: str, there: dict[int, Facts]) -> None:
-    """What is stored stays. An account that a stored person lacks is given by `account link`, not here."""
-    for number in there.keys() & gathered.told[kind].keys():
+def compare_with_stored(gathered: Gathered, kind: str, stored: dict[int, Facts]) -> None:
+    """Stored values are kept. `account link` adds a missing account, the import does not."""
+    for number in stored.keys() & gathered.told[kind].keys():
         for name, value in gathered.told[kind][number].items():
-            found = there[number].get(name)
+            found = stored[number].get(name)
             if found != value and not (name == "userName" and found is None):
-                gathered.lacks(Gap.TWO_WAYS, f"{kind} {number}: {name} is another in the database, and stays")
+                gathered.lacks(
+                    Gap.TWO_WAYS, f"{kind} {number}: {name} is different in the database, and is kept"
+                )
 
 
-def without(
-    gathered: Gathered, there: dict[str, dict[int, Facts]]
+def find_unlinked(
+    gathered: Gathered, stored: dict[str, dict[int, Facts]]
 ) -> tuple[list[tuple[Role, int]], list[tuple[Role, str]]]:
     people, accounts = [], []
     for role in Role:
         kind = role.lower()
-        stored_users = {facts["userName"] for facts in there[kind].values()}
+        stored_users = {facts["userName"] for facts in stored[kind].values()}
         for number, facts in sorted(gathered.told[kind].items()):
-            known = there[kind].get(number, facts)
-            if known.get("userName") is None and (number in there[kind] or NEEDED[kind] in facts):
+            known = stored[kind].get(number, facts)
+            if known.get("userName") is None and (number in stored[kind] or NEEDED[kind] in facts):
                 people.append((role, number))
         accounts += [
             (role, user)
@@ -118,15 +122,15 @@ def without(
 
 def lines_of(
     gathered: Gathered,
-    there: dict[str, dict[int, Facts]],
+    stored: dict[str, dict[int, Facts]],
     calls: Callable[[], Iterable[Call]],
     zone: ZoneInfo,
 ) -> Iterator[Line]:
-    """Parents first. What the database has is not told again; what lacks its parent is left out."""
+    """Parents first. Skips stored rows and rows without their parent."""
     told = gathered.told
     for kind, needed in NEEDED.items():
         for number, facts in sorted(told[kind].items()):
-            if number not in there[kind] and needed in facts:
+            if number not in stored[kind] and needed in facts:
                 yield gathered.first[kind, number], {"kind": kind, "id": number, **facts}
     for number, facts in sorted(told["session"].items()):
         if is_whole(facts):
@@ -142,7 +146,7 @@ def lines_of(
 
 
 def session_line(number: int, facts: Facts) -> dict[str, Any]:
-    """Since when a session is closed, the pages do not tell."""
+    """The pages do not contain the date of closing."""
     return {
         "kind": "session",
         "id": number,
@@ -158,7 +162,7 @@ def session_line(number: int, facts: Facts) -> dict[str, Any]:
 
 
 def assignment_lines(line: int, read: Facts) -> Iterator[Line]:
-    """When it ends, of what it reminds and what was said of it, the pages do not tell."""
+    """The pages contain no end date, reminders or feedback texts."""
     sets = sorted(read["answers"], key=lambda one: one["id"])
     is_pending = read["status"] == AssignmentStatus.PENDING
     yield (

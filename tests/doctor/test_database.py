@@ -240,7 +240,7 @@ def test_that_no_dispatcher_with_the_webhook_runs_is_told(ask: Ask, settings: Se
         told = ask("dispatcher", webhook_url=receiver.url, webhook_secret=SECRET)
 
     assert told == [("failed", f"no dispatcher with this webhook seems to run: {waiting}")]
-    assert ask("dispatcher") == [("ok", "nothing waits that should have been done")]
+    assert ask("dispatcher") == [("ok", "nothing is overdue")]
 
 
 def test_deliveries_that_the_webhook_did_not_take_are_told(ask: Ask, settings: Settings) -> None:

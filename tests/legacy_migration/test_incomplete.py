@@ -22,7 +22,7 @@ pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 Spoil = Callable[[list[Line]], object]
 NOT_COMPLETE = (
-    "care-gateway: the recording is not complete; nothing was imported (--partial takes what is there)\n"
+    "care-gateway: the recording is not complete; nothing was imported (--partial imports what is there)\n"
 )
 WHOLE = "2 caregivers, 2 clients, 2 modules, 3 books, 5 sessions, 5 assignments, 3 answer sets\n"
 BOOKS = "books without questions; add them with `care-gateway books import`:\n"
@@ -278,7 +278,7 @@ def test_a_book_that_is_another_in_the_database_is_a_contradiction(
     refused = command("import", str(write_lines(tmp_path / "recording.jsonl", whole)))
 
     assert refused.stderr == (
-        f"reading\n{TWO_WAYS}:\n  book 1: name is another in the database, and stays\n{NOT_COMPLETE}"
+        f"reading\n{TWO_WAYS}:\n  book 1: name is different in the database, and is kept\n{NOT_COMPLETE}"
     )
 
 

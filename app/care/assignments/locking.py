@@ -1,4 +1,4 @@
-"""Locks the assignment of a change, with its session, until the transaction ends."""
+"""Locks the assignment that a mutation changes, and its session, until the transaction ends."""
 
 from dataclasses import dataclass
 from datetime import datetime

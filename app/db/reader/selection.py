@@ -47,7 +47,7 @@ class Order(NamedTuple):
     """A sort order other than newest first: by a moment, then by id, both ascending."""
 
     name: str  # in cursors
-    column: str  # of the table, or one of db.entities.COMPUTED
+    column: str  # of the table, or one of reader.entities.COMPUTED
 
 
 @dataclass(unsafe_hash=True)  # not frozen, because each list creates several; never changed
