@@ -1,1 +1,1 @@
-"""Care Gateway: one domain, told in GraphQL and in four legacy REST paths."""
+"""Care Gateway: one domain behind GraphQL and four legacy REST paths."""

@@ -11,7 +11,7 @@ import orjson
 
 from app.care.context import Role
 from app.cli.common import Whole, settings_or_warn
-from app.legacy_migration.body_diff import NOTHING, Difference, Likeness, kind_of, printable, told
+from app.legacy_migration.body_diff import NOTHING, Difference, Likeness, kind_of, printable, shown_values
 from app.legacy_migration.comparison import HEADERS, Compared, Comparison, Outcome, Side
 from app.legacy_migration.http_client import read_address
 from app.legacy_migration.masks import Masks, read_masks
@@ -151,7 +151,7 @@ def clear_bar() -> None:
 
 def lines_of(compared: Compared, is_open: bool) -> Iterator[str]:
     call = compared.call
-    who = (call.role or "nobody").lower() + (f" {call.user}" if is_open and call.user else "")
+    who = (call.role or "anonymous").lower() + (f" {call.user}" if is_open and call.user else "")
     yield f"line {call.line}: {call.method} {call.path} ({who})"
     if compared.outcome is Outcome.FAILED:
         yield f"  not compared: {compared.reason}"
@@ -169,7 +169,7 @@ def lines_of(compared: Compared, is_open: bool) -> Iterator[str]:
 
 
 def arrow(one: Difference, is_open: bool) -> str:
-    old, new = told(one.old, one.new, is_open)
+    old, new = shown_values(one.old, one.new, is_open)
     return f"{printable(one.path)}: {old} -> {new}"
 
 

@@ -46,7 +46,7 @@ async def check_settings(context: CheckContext) -> Findings:
 
 
 def astray(settings: Settings) -> list[Finding]:
-    """A path that depends on the folder somebody is in leads them and the service to two databases."""
+    """A relative path can lead the operator and the service to two different databases."""
     if not settings.database_url:
         is_fixed, name = Path(settings.var).is_absolute(), "CARE_DATABASE_URL is not set, and CARE_VAR"
     else:
@@ -61,7 +61,7 @@ def astray(settings: Settings) -> list[Finding]:
 
 
 def relaxed(settings: Settings) -> list[Finding]:
-    """What somebody has switched off or on, and may have forgotten."""
+    """Features that were switched on or off and may have been forgotten."""
     found = []
     if settings.introspects:
         message = "CARE_INTROSPECTION is on: strangers to the API learn its schema with any token"

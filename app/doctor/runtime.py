@@ -80,7 +80,7 @@ async def check_trail(context: CheckContext) -> Findings:
         do = "care-gateway audit verify, and keep the database as it is: docs/audit.md"
         yield failed("audit trail", fault, do)
     if not verdict.faults:
-        last = f"seal {verdict.last.id} is that of its records" if verdict.seals else "there are no seals yet"
+        last = f"seal {verdict.last.id} matches its records" if verdict.seals else "there are no seals yet"
         yield ok("audit trail", last)
 
 
@@ -89,28 +89,30 @@ async def check_trail(context: CheckContext) -> Findings:
 
 async def check_clock(context: CheckContext) -> Findings:
     leeway = max(context.settings.token_leeway, NEAR)
-    told = []
+    findings = []
     if context.db is not None:
-        told += [one async for one in of_the_database(context)]
+        findings += [one async for one in of_the_database(context)]
     if context.settings.token_jwks.startswith(("http://", "https://")):
         date = await asyncio.to_thread(date_of, context.settings.token_jwks)
         if date is not None:
-            told += compared(date, "that of the issuer of keys", max(leeway, NEAR))
-    for finding in told:
+            findings += compared(date, "the clock of the key server", max(leeway, NEAR))
+    for finding in findings:
         yield finding
-    if not told:
-        yield ok("clock", "there is no other to compare it with")
+    if not findings:
+        yield ok("clock", "there is no other clock to compare with")
 
 
 async def of_the_database(context: CheckContext) -> Findings:
     assert context.db is not None
     if not context.settings.database.startswith("sqlite:"):
-        for finding in compared(await context.db.read(asking_clock()), "that of the database", NEAR):
+        for finding in compared(await context.db.read(asking_clock()), "the clock of the database", NEAR):
             yield finding
     newest = await context.db.read(finding_newest_moment())
     if newest is not None and newest - utc_now() > LATE:
-        message = f"the newest record of the audit trail is {seconds(newest - utc_now())} ahead of it"
-        yield failed("clock", message, "synchronise it; until then new records sort before older ones")
+        message = (
+            f"the newest record of the audit trail is {seconds(newest - utc_now())} ahead of this machine"
+        )
+        yield failed("clock", message, "synchronise the clock; until then new records sort before older ones")
 
 
 def asking_clock() -> Operation[datetime]:
@@ -120,10 +122,10 @@ def asking_clock() -> Operation[datetime]:
 def compared(other: datetime, whose: str, allowed: float) -> Iterable[Finding]:
     apart = utc_now() - other
     if abs(apart.total_seconds()) <= allowed:
-        return [ok("clock", f"it agrees with {whose}")]
+        return [ok("clock", f"this machine agrees with {whose}")]
     side = "ahead of" if apart > timedelta(0) else "behind"
     do = "synchronise both (NTP): tokens are checked to CARE_TOKEN_LEEWAY seconds"
-    return [failed("clock", f"it is {seconds(abs(apart))} {side} {whose}", do)]
+    return [failed("clock", f"this machine is {seconds(abs(apart))} {side} {whose}", do)]
 
 
 def seconds(span: timedelta) -> str:

@@ -101,7 +101,7 @@ def ids_of(items: list[Any]) -> list[int] | None:
     return ids  # type: ignore[return-value]
 
 
-def told(old: Any, new: Any, is_open: bool) -> tuple[str, str]:
+def shown_values(old: Any, new: Any, is_open: bool) -> tuple[str, str]:
     """Both sides in a few words; closed, these say what kind of values there are and how long."""
     words = as_json if is_open else kind_of
     one, other = words(old), words(new)

@@ -24,11 +24,11 @@ from app.legacy_migration.pages import (
 from app.legacy_migration.recorded_calls import Call, CallRefused, file_of
 
 Facts = dict[str, Any]
-Told = dict[str, dict[int, Facts]]  # kind -> id -> members
+FactsByKind = dict[str, dict[int, Facts]]  # kind -> id -> members
 
 
 class Gap(StrEnum):
-    """What a recording can lack, as the heading it is told under."""
+    """What a recording can lack; the value is the heading in the report."""
 
     LIST = "lists that were not recorded to their end"
     SESSION = "sessions of which no client's page tells; they are left out, and their assignments"
@@ -40,20 +40,20 @@ class Gap(StrEnum):
 
 @dataclass
 class Gathered:
-    told: Told = field(default_factory=lambda: defaultdict(dict))
+    facts: FactsByKind = field(default_factory=lambda: defaultdict(dict))
     users: dict[Role, dict[str, set[int]]] = field(default_factory=lambda: {role: {} for role in Role})
     lists: dict[tuple[Role, str, TimeState], list["Seen"]] = field(default_factory=dict)
     gaps: dict[Gap, dict[str, None]] = field(default_factory=lambda: {gap: {} for gap in Gap})
     odd: Counter[str] = field(default_factory=Counter)
     line: int = 0  # that is being read
-    first: dict[tuple[str, int], int] = field(default_factory=dict)  # where somebody or something was told of
+    first: dict[tuple[str, int], int] = field(default_factory=dict)  # line of the first mention
 
     def lacks(self, gap: Gap, what: str) -> None:
         self.gaps[gap][what] = None
 
     def tell(self, kind: str, number: int, **members: Any) -> Facts:
-        """What came last counts; that it was told otherwise before is a gap."""
-        known = self.told[kind].setdefault(number, {})
+        """The last value counts; a different earlier value is a gap."""
+        known = self.facts[kind].setdefault(number, {})
         self.first.setdefault((kind, number), self.line)
         for name, value in members.items():
             if known.setdefault(name, value) != value:
@@ -64,7 +64,7 @@ class Gathered:
     def of_session(self) -> dict[int, list[int]]:
         """The assignments that were seen of each session, newest first."""
         found: dict[int, list[int]] = defaultdict(list)
-        for number, facts in sorted(self.told["assignment"].items(), reverse=True):
+        for number, facts in sorted(self.facts["assignment"].items(), reverse=True):
             found[facts["sessionId"]].append(number)
         return found
 
@@ -177,7 +177,7 @@ def tell_of_assignment(gathered: Gathered, read: Facts, item: Record, place: tup
     tell("client", read["clientId"], name=read["clientName"])
     tell("module", read["moduleId"], name=read["moduleName"])
     tell("book", read["bookId"], name=read["name"], moduleId=read["moduleId"], isTest=read["isTest"])
-    known = gathered.told["assignment"].get(number)
+    known = gathered.facts["assignment"].get(number)
     shown = fingerprint(read["answers"]) if read["answers"] else None
     facts = {name: read[name] for name in ("sessionId", "status", "score")}
     facts["content"] = fingerprint({**item.given, "answers": None})
@@ -194,7 +194,7 @@ def fingerprint(value: object) -> int:
 
 
 def is_whole(session: Facts) -> bool:
-    """Whether a client's page told of it: caregivers' pages tell of their sessions only in passing."""
+    """Whether a client's page contains the session; pages of caregivers contain parts of it only."""
     return "chatId" in session
 
 

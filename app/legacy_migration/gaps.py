@@ -1,4 +1,4 @@
-"""Finds what a recording lacks: pages that nobody asked for, and what the seen ones say of those unseen."""
+"""Finds what a recording lacks: pages that were not requested, and rows that other pages refer to."""
 
 from app.db.tables import AssignmentStatus, TimeState
 from app.legacy_migration.extraction import Gap, Gathered, is_whole
@@ -6,10 +6,10 @@ from app.legacy_migration.extraction import Gap, Gathered, is_whole
 
 def find_gaps(gathered: Gathered) -> None:
     find_unseen_pages(gathered)
-    assignments = gathered.told["assignment"]
+    assignments = gathered.facts["assignment"]
     for number, newest_first in gathered.of_session().items():
-        if not is_whole(gathered.told["session"][number]):
-            facts = gathered.told["session"][number]
+        if not is_whole(gathered.facts["session"][number]):
+            facts = gathered.facts["session"][number]
             gathered.lacks(Gap.SESSION, f"session {number} of client {facts['clientId']}")
         for one in newest_first:
             facts = assignments[one]
@@ -35,8 +35,8 @@ def find_unseen_pages(gathered: Gathered) -> None:
 
 def find_wrong_numbers(gathered: Gathered) -> None:
     """What the sessions' own pages say of their assignments, and what was seen of these."""
-    assignments, of_session = gathered.told["assignment"], gathered.of_session()
-    for number, session in gathered.told["session"].items():
+    assignments, of_session = gathered.facts["assignment"], gathered.of_session()
+    for number, session in gathered.facts["session"].items():
         if not is_whole(session):
             continue
         newest_first = of_session.get(number, [])

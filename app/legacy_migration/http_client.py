@@ -74,7 +74,7 @@ class Line:
     def ask(
         self, method: str, path: str, token: str | None, headers: Mapping[str, str], body: bytes | None
     ) -> Answer:
-        """A change is sent on a connection of its own: on a kept one nobody knows whether it arrived."""
+        """Sends a change on a new connection: after a failure of a reused one its outcome is unknown."""
         sent = {"accept": "*/*", **headers}
         if token is not None:
             sent["authorization"] = f"bearer {token}"

@@ -67,14 +67,14 @@ def importing_recording(
     gathered: Gathered, calls: Callable[[], Iterable[Call]], zone: ZoneInfo, is_partial: bool
 ) -> Operation[ImportResult]:
     """`calls` reads the recording from its beginning again, so that it is not held in memory."""
-    if known := {row[0] for row in (yield STORED_SESSIONS, {})} & gathered.told["session"].keys():
+    if known := {row[0] for row in (yield STORED_SESSIONS, {})} & gathered.facts["session"].keys():
         raise AlreadyImported(
             f"session {min(known)} is in the database already: was this recording imported before? "
             "Nothing was imported"
         )
     for role in Role:
         for number, user in user_names(gathered, role).items():
-            gathered.told[role.lower()][number]["userName"] = user
+            gathered.facts[role.lower()][number]["userName"] = user
     stored: dict[str, dict[int, Facts]] = {}
     for kind, (statement, members) in STORED.items():
         rows = yield statement, {}
@@ -83,14 +83,14 @@ def importing_recording(
     if any(gathered.gaps.values()) and not is_partial:
         raise RecordingIncomplete(gathered.gaps)
     counts = yield from importing_records(lines_of(gathered, stored, calls, zone))
-    new_books = [number for number in sorted(gathered.told["book"]) if number not in stored["book"]]
+    new_books = [number for number in sorted(gathered.facts["book"]) if number not in stored["book"]]
     return ImportResult(counts, gathered.gaps, *find_unlinked(gathered, stored), new_books)
 
 
 def compare_with_stored(gathered: Gathered, kind: str, stored: dict[int, Facts]) -> None:
     """Stored values are kept. `account link` adds a missing account, the import does not."""
-    for number in stored.keys() & gathered.told[kind].keys():
-        for name, value in gathered.told[kind][number].items():
+    for number in stored.keys() & gathered.facts[kind].keys():
+        for name, value in gathered.facts[kind][number].items():
             found = stored[number].get(name)
             if found != value and not (name == "userName" and found is None):
                 gathered.lacks(
@@ -105,7 +105,7 @@ def find_unlinked(
     for role in Role:
         kind = role.lower()
         stored_users = {facts["userName"] for facts in stored[kind].values()}
-        for number, facts in sorted(gathered.told[kind].items()):
+        for number, facts in sorted(gathered.facts[kind].items()):
             known = stored[kind].get(number, facts)
             if known.get("userName") is None and (number in stored[kind] or NEEDED[kind] in facts):
                 people.append((role, number))
@@ -127,12 +127,12 @@ def lines_of(
     zone: ZoneInfo,
 ) -> Iterator[Line]:
     """Parents first. Skips stored rows and rows without their parent."""
-    told = gathered.told
+    recorded = gathered.facts
     for kind, needed in NEEDED.items():
-        for number, facts in sorted(told[kind].items()):
+        for number, facts in sorted(recorded[kind].items()):
             if number not in stored[kind] and needed in facts:
                 yield gathered.first[kind, number], {"kind": kind, "id": number, **facts}
-    for number, facts in sorted(told["session"].items()):
+    for number, facts in sorted(recorded["session"].items()):
         if is_whole(facts):
             yield gathered.first["session", number], session_line(number, facts)
     for call in calls():
@@ -140,8 +140,8 @@ def lines_of(
         if answered is None or answered.role is Role.CLIENT:
             continue
         for index, item in enumerate(answered.items):
-            facts = told["assignment"][item.id("id")]
-            if facts["place"] == (call.line, index) and is_whole(told["session"][facts["sessionId"]]):
+            facts = recorded["assignment"][item.id("id")]
+            if facts["place"] == (call.line, index) and is_whole(recorded["session"][facts["sessionId"]]):
                 yield from assignment_lines(call.line, read_assignment(item, zone, lambda _: None))
 
 

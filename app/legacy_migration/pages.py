@@ -20,7 +20,7 @@ from app.legacy_migration.recorded_calls import Call
 ASSIGNMENT = re.compile(rf"{ASSIGNMENTS}/[0-9]+")
 WALL_TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}):([0-9]{2})")
 
-Odd = Callable[[str], None]  # is told of what is not taken over
+Odd = Callable[[str], None]  # receives what is not imported
 
 
 class Envelope(NamedTuple):

@@ -125,7 +125,7 @@ class Walk:
 
     def ask(self, path: str) -> bytes:
         if self.recorder.is_given_up.is_set():
-            raise RecordingFailed("given up")  # nobody hears of it: what failed first is told
+            raise RecordingFailed("given up")  # not shown: the first failure is reported
         try:
             answer = self.line.ask_patiently("GET", path, self.person.token, HEADERS, None)
         except NoAnswer as fault:

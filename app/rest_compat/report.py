@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from app.db.admin.usage import Known
-from app.db.statements.usage import NOBODY, Counted, day_of
+from app.db.statements.usage import ANONYMOUS, Counted, day_of
 from app.http.paths import PATHS
 from app.telemetry.wording import counted
 
@@ -82,9 +82,11 @@ def report_of(known: Known, now: datetime, days: int) -> Report:
         recent = [one for one in mine if one.day >= first_day]
         earlier = [one for one in mine if one.day < first_day]
         lines = sorted(lines_of(recent, earlier, has_before), key=lambda line: -line.requests)
-        uses = [moment for (used, role), moment in known.last_uses.items() if used == path and role != NOBODY]
+        uses = [
+            moment for (used, role), moment in known.last_uses.items() if used == path and role != ANONYMOUS
+        ]
         last_use = max(uses, default=None)
-        refused = sum(one.requests for one in recent if one.role == NOBODY)
+        refused = sum(one.requests for one in recent if one.role == ANONYMOUS)
         state = State.USED if lines else State.UNUSED if has_all else State.NOT_KNOWN
         verdict = verdict_of(state, lines, last_use, counting)
         if refused:
@@ -95,7 +97,7 @@ def report_of(known: Known, now: datetime, days: int) -> Report:
 
 
 def lines_of(recent: list[Counted], earlier: list[Counted], has_before: bool) -> Iterator[Line]:
-    for role, application in sorted({(one.role, one.application) for one in recent if one.role != NOBODY}):
+    for role, application in sorted({(one.role, one.application) for one in recent if one.role != ANONYMOUS}):
         mine = [one for one in recent if (one.role, one.application) == (role, application)]
         before = [one for one in earlier if (one.role, one.application) == (role, application)]
         yield Line(

@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from app.care.context import Context
 from app.db.drivers.interface import Database, DatabaseUnavailable, reason_of
-from app.db.statements.usage import NOBODY, Counted, adding_usage, beginning_day, day_of
+from app.db.statements.usage import ANONYMOUS, Counted, adding_usage, beginning_day, day_of
 from app.http.messages import header
 from app.server.background import keep_running, wait_for
 
@@ -53,7 +53,7 @@ class Usage:
 
     def note_anonymous(self, path: str, now: datetime) -> None:
         """Counts a request without a valid token, without its User-Agent."""
-        self.add(path, NOBODY, UNKNOWN, now)
+        self.add(path, ANONYMOUS, UNKNOWN, now)
 
     def add(self, path: str, role: str, application: str, now: datetime) -> None:
         calls = self.calls.get((path, role, application))

@@ -39,8 +39,7 @@ class Rate:
 
 class EdgeConnection(ServerProtocol):
     """The parser of the library websockets. It stops after each message until the application has received
-    it, and
-    closes the connection of a client that sends too many other frames."""
+    it, and closes the connection of a client that sends too many other frames."""
 
     def __init__(self, plain: ServerProtocol, pending: dict[Any, Any]) -> None:
         self.max_size = plain.max_message_size or PENDING_BYTES

@@ -50,9 +50,8 @@ async def assign_homework(ctx: Context, homework: Homework, wanted: Selection | 
     added = await ctx.write("assignHomework", assigning(access, homework, ctx.repeats_within))
     if wanted is None:
         return []
-    is_new = (
-        ctx.idempotent_request is None and ctx.repeats_within is None
-    )  # else some may have been withdrawn since
+    # The assignments of an earlier request may have been withdrawn since.
+    is_new = ctx.idempotent_request is None and ctx.repeats_within is None
     if is_new and wanted.is_only_ids:
         return rows_of_ids(Assignment, access, added, wanted)
     return await get_my_assignments(ctx, added, wanted)
@@ -104,8 +103,8 @@ def assigning(
 
 
 def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str = "") -> Operation[None]:
-    """Rejects books that are not in `found`, rows of book id and whether it was ever assigned. Assigned books
-    no longer change."""
+    """Rejects unknown books and marks the others as assigned. `found` are rows of a book's id and whether it
+    was ever assigned."""
     if len(found) < len(values["books"]):
         raise NotFound("book", f"{within}bookIds")
     if not all([is_assigned for _, is_assigned in found]):

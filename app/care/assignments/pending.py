@@ -97,8 +97,7 @@ def setting_reminders(
 ) -> Operation[int]:
     """Keeps reminders that were sent or whose moment has passed, and does not plan those moments again. Keeps
     scheduled reminders that are given again, since one may be due just now. Plans skipped future moments
-    again,
-    because submitting skips them."""
+    again, because submitting skips them."""
     locked = yield from locking_pending(access, assignment_id)
     check_reminders(moments, locked.start_date, locked.end_date)
     existing = [

@@ -82,9 +82,8 @@ class AssignmentOrder(StrEnum):
 
 
 DUE_SOONEST = Order(AssignmentOrder.DUE_SOONEST, "due")
-ORDERS: dict[str | None, Order] = {
-    AssignmentOrder.DUE_SOONEST: DUE_SOONEST
-}  # every other order is newest first
+# Every other order is newest first.
+ORDERS: dict[str | None, Order] = {AssignmentOrder.DUE_SOONEST: DUE_SOONEST}
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from app.db.tables import ReminderState
 
 def moving_homework(values: Values, by: timedelta) -> Operation[None]:
     """Moves windows and scheduled reminders by the same time. Otherwise homework could begin before its
-    session,
-    and would remind the client of assignments that do not accept answers yet."""
+    session, and would remind the client of assignments that do not accept answers yet."""
     windows: dict[tuple[datetime, datetime | None], list[int]] = defaultdict(list)
     for number, start, end in (yield FIND_PENDING, values):
         windows[known_moment(start), as_moment(end)].append(number)

@@ -13,7 +13,7 @@ After = tuple[datetime, int]  # the moment and the id of the last row of the pre
 FIRST: After = (datetime(1, 1, 1, tzinfo=UTC), 0)  # before all rows
 
 Shown = tuple[int, int, str, int]  # caregiver, client, save type and id of an answer set that was read
-ViewerRole = Literal["caregiver", "client", "nobody"]
+ViewerRole = Literal["caregiver", "client", "anonymous"]
 ReaderRole = Literal[ViewerRole, "client of one"]  # a client of a single caregiver, as most are
 
 
@@ -31,7 +31,7 @@ class AccessScope:
     def role(self) -> ViewerRole:
         if self.caregiver is not None:
             return "caregiver"
-        return "client" if self.client is not None else "nobody"
+        return "client" if self.client is not None else "anonymous"
 
 
 class Where(NamedTuple):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, false, literal_column, select
+from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, false, select
 
 from app.db.reader.entities import table_of
 from app.db.sql import id_parameter, moment_parameter, text_parameter
@@ -24,9 +24,7 @@ def is_of_client(row: FromClause) -> ColumnElement[bool]:
 
 
 def is_of_book(assignment: FromClause) -> ColumnElement[bool]:
-    # The addition prevents use of the index by book: the index by session or client is faster for
-    # popular books.
-    return assignment.c.book_id + literal_column("0") == id_parameter("of_book")
+    return assignment.c.book_id == id_parameter("of_book")
 
 
 def is_submitted_since(row: FromClause) -> ColumnElement[bool]:

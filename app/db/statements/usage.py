@@ -22,7 +22,7 @@ USAGE = table_of(LegacyUsage)
 DAY = table_of(LegacyDay)
 
 
-NOBODY = ""  # the role of a call without a valid token
+ANONYMOUS = ""  # the role of a call without a valid token
 
 
 class Counted(NamedTuple):
