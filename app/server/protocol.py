@@ -42,9 +42,7 @@ class EdgeProtocol(HttpToolsProtocol):
         self.parser = new_parser(self)
         self.admission: AdmissionControl = app_state["admission"]
         self.now = self.loop.time
-        self.phase = (
-            HEADERS  # what the connection waits for, with the timeout of a request also before the first one
-        )
+        self.phase = HEADERS  # what the connection waits for; a new one has the timeout of a request
         self.phase_since = self.now()
         self.unsent, self.unsent_since = 0, self.phase_since  # bytes in the write buffer at that time
         self.timer: asyncio.TimerHandle | None = None
