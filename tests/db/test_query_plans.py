@@ -26,7 +26,7 @@ from tests.factories import NOW
 # The total of the whole catalogue, or of its tests, is a count of its rows; there is nothing to search by.
 CATALOGUE_TOTALS = re.compile(r"\w+: books\(None, module=None, is_test=(None|True)\): (rows and )?total")
 
-# The assignments of one session or one client are few enough to be sorted (docs/decisions/0035).
+# The assignments of one session or one client are few enough to be sorted (docs/decisions/0011).
 SORTED_BY_DUE_DATE = re.compile(
     r"(\w+: assignments\(.*(session=4|client=2), .*\)|client\w*: assignments\(.*\)): (later )?by due date"
 )
