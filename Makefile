@@ -25,7 +25,7 @@ check: .venv/ready
 clients: .venv/node clients/node_modules/.package-lock.json  ## GraphQL clients of others, at the service: docs/clients.md
 	@$(PY) -m clients.run
 
-ide: app/dev/ide/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/ide.md
+ide: app/dev/ide/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/guides/graphiql.md
 
 browser: .venv/ready ide  ## the page in a headless Chromium: pictures in var/browser
 	$(PY) -m pytest -m browser -n 0 -rs tests/browser

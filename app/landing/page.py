@@ -29,7 +29,7 @@ the service that it replaces."""
 DOCS = (
     ("README.md", "getting started, commands, settings"),
     ("docs/legacy-contract.md", "reference of the four legacy paths"),
-    ("docs/leaving-the-legacy-paths.md", "migration from the legacy paths to GraphQL"),
+    ("docs/guides/legacy-client.md", "migration from the legacy paths to GraphQL"),
     ("docs/clients.md", "setup of Apollo Client, urql, Relay and others"),
     ("docs/domain.md", "domain rules and permissions"),
     ("docs/subscriptions.md", "subscriptions"),
