@@ -10,7 +10,7 @@ import { signed } from "./signed.js";
 
 const ofHomework = ["clientId", "isOverdue", "orderBy", "sessionId", "status", "submittedSince", "timeState"];
 
-/** Of each list all arguments but those of the page: each of them makes another list. */
+/** The arguments of each list other than paging: each combination is cached as a list of its own. */
 export const typePolicies = {
   Query: {
     fields: {
@@ -37,7 +37,7 @@ export function apollo(url, token, persisted = { sha256 }) {
   return { client, socket, close: () => socket.dispose() };
 }
 
-/** Trusted documents go by their id alone, which is in `extensions`: a manifest may write the text otherwise. */
+/** Sends trusted documents by id only (in `extensions`), because a manifest may format the text differently. */
 const byId = (client) => ({
   ...client,
   subscribe: (request, sink) => client.subscribe({ ...request, query: "" }, sink),

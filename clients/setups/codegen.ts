@@ -9,10 +9,10 @@ const config: CodegenConfig = {
     "made/typescript/": {
       preset: "client",
       presetConfig: { persistedDocuments: { hashAlgorithm: "sha256" }, fragmentMasking: false },
-      documentTransforms: [addTypenameSelectionDocumentTransform], // caches go by __typename
+      documentTransforms: [addTypenameSelectionDocumentTransform], // caches need __typename
       config: {
         scalars: { ID: "string", DateTime: "string", Date: "string" },
-        strictScalars: true, // a scalar that is not named here ends the run
+        strictScalars: true, // an unmapped scalar is an error
         enumsAsTypes: true,
         useTypeImports: true,
       },

@@ -4,8 +4,8 @@ const query = `subscription ($after: ID) {
   assignmentChanged(after: $after) { id what assignment { name } }
 }`;
 
-/** Tells what happens to assignments from now on, or from the event `after` on; also what happened in between. */
-export function listen(client, tell, after = null) {
-  const next = ({ data }) => tell(data.assignmentChanged);
-  return resuming(client).subscribe({ query, variables: { after } }, { next, error: tell, complete: () => {} });
+/** Calls `notify` with each event from now on, or since the event `after`. */
+export function listen(client, notify, after = null) {
+  const next = ({ data }) => notify(data.assignmentChanged);
+  return resuming(client).subscribe({ query, variables: { after } }, { next, error: notify, complete: () => {} });
 }

@@ -1,4 +1,4 @@
-/** The same client; a subscription that comes again begins behind the last event, whose id it sends as `after`. */
+/** The same client. When a subscription starts again, it sends the id of the last event as `after`. */
 export function resuming(client) {
   const subscribe = (request, sink) => {
     const variables = { ...request.variables }; // read again for every connection
@@ -10,7 +10,7 @@ export function resuming(client) {
       isExpired = !!result.errors?.some(({ extensions }) => extensions?.code === "UNAUTHENTICATED");
       if (!isExpired) sink.next(result);
     };
-    const complete = () => (isExpired ? listen() : sink.complete()); // how event streams end when the token does
+    const complete = () => (isExpired ? listen() : sink.complete()); // an event stream completes when the token expires
     const error = (fault) => sink.error(fault);
     const listen = () => (leave = client.subscribe({ ...request, variables }, { next, error, complete }));
     listen();

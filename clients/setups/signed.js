@@ -1,4 +1,4 @@
-/** A `fetch` that signs in; where the token is refused it asks again with another, once. */
+/** A `fetch` that sends the token. After a 401 it repeats the request once, with another token. */
 export function signed(token) {
   const ask = (address, request, given) => {
     const headers = new Headers(request.headers);

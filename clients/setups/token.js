@@ -1,4 +1,4 @@
-/** The `token` of all set-ups: held until it is refused, and fetched once however many requests wait for it. */
+/** The `token` of all setups: cached until it is rejected, and fetched once for all waiting requests. */
 export function tokenFrom(fetchToken) {
   let held, fetching;
   return async (refused) => {

@@ -11,7 +11,7 @@ export function urql(url, token, persisted = { preferGetForPersistedQueries: fal
   });
   const client = new Client({
     url,
-    preferGetMethod: false, // variables belong into the body: addresses are written down on the way
+    preferGetMethod: false, // variables belong in the body, because proxies log addresses
     fetch: signed(token),
     exchanges: [
       cacheExchange,
