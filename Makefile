@@ -1,4 +1,4 @@
-# Everything a newcomer needs: `make run`, `make test`. Python 3.11 or newer is all there has to be.
+# Development commands: `make run`, `make test`. Python 3.11 or newer is the only requirement.
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -14,7 +14,7 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/ready
 	$(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-soak: .venv/ready  ## what takes long: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000 on each database, and fuzzing
+soak: .venv/ready  ## long tests: SOAK_KILLS=100 and SOAK_ACKNOWLEDGEMENTS=20000 on each database, and fuzzing
 	$(PY) -m pytest -m soak -s -rs
 
 check: .venv/ready
@@ -22,7 +22,7 @@ check: .venv/ready
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 
-clients: .venv/node clients/node_modules/.package-lock.json  ## GraphQL clients of others, at the service: docs/clients.md
+clients: .venv/node clients/node_modules/.package-lock.json  ## third-party GraphQL clients against the service: docs/clients.md
 	@$(PY) -m clients.run
 
 ide: app/dev/ide/built/manifest.json  ## builds GraphiQL for /graphql in development: docs/guides/graphiql.md
@@ -33,7 +33,7 @@ browser: .venv/ready ide  ## the page in a headless Chromium: pictures in var/br
 schema: .venv/ready  ## writes schema.graphql
 	$(PY) -m app schema > schema.graphql.new && mv schema.graphql.new schema.graphql
 
-bench: .venv/ready  ## the yardstick beside its installed peers: needs wrk, see bench/README.md
+bench: .venv/ready  ## the benchmark with its installed peers: needs wrk, see bench/README.md
 	$(PY) bench/run.py bench
 
 lock: .venv/ready  ## renews requirements.lock from pyproject.toml, and requirements-node.lock
