@@ -1,9 +1,9 @@
-"""Carries out what a page of the documentation shows, step by step, and what came of it beside what is shown.
+"""Runs the requests that a page of the documentation shows, and yields each shown response with the real one.
 
-A page says who asks (`As **caregiver**.`), what (`graphql` with `json variables` and `http` headers, or `sh`
-with a curl line) and what the answer is (`json`, with a status other than 200 behind it). `http again` sends
-the same once more; `graphql listen` begins to listen, and `json event` is what is heard. Two values are new
-every time, request ids and the moments of legacy errors: pages show dots in their place.
+A page names the viewer (`As **caregiver**.`), the request (`graphql` with `json variables` and `http` headers,
+or `sh` with a curl line) and the response (`json`, followed by a status other than 200). `http again` repeats
+the request; `graphql listen` subscribes, and `json event` is the next event. Pages show dots in place of values
+that change with every run (request ids, timestamps of legacy errors) and of the end of an export.
 """
 
 import asyncio
@@ -30,15 +30,16 @@ from tests.schema.listening import Listener, listening, wait_until_somebody_list
 STEP = re.compile(r"^(?:As \*\*(\w+)\*\*|(Two days later))|" + pages.FENCE.pattern, re.DOTALL | re.MULTILINE)
 USERS = {"caregiver": CAREGIVER, "client": CLIENT}
 HOST = "http://127.0.0.1:8000"
+NOT_RUN = ("js", "jsonl", "ini", "sql", "console")
 
 
-def as_people_have_it(settings: Settings) -> Settings:
-    """With the limits of the service, where other tests ask for more."""
+def with_default_limits(settings: Settings) -> Settings:
+    """Other tests run with wider limits."""
     return settings.model_copy(update={name: Settings.model_fields[name].default for name in WIDE})
 
 
-class Kitchen:
-    """What was asked last is sent when its answer stands on the page."""
+class PageRunner:
+    """Prepares the request that a page shows, and sends it when the page shows the response."""
 
     def __init__(self, gateway: Gateway, stack: ExitStack) -> None:
         self.gateway = gateway
@@ -46,12 +47,12 @@ class Kitchen:
         self.caller = gateway.as_nobody()
         self.listener: Listener | None = None
         self.last: tuple[int, Any] = (0, None)
-        self.ask_in_graphql("")
+        self.prepare_graphql("")
 
-    def be(self, who: str) -> None:
-        self.caller = Caller(self.gateway.client, token_of(who) if who in USERS else None)
+    def use_viewer(self, name: str) -> None:
+        self.caller = Caller(self.gateway.client, token_of(name) if name in USERS else None)
 
-    def ask_in_graphql(self, query: str) -> None:
+    def prepare_graphql(self, query: str) -> None:
         self.body: dict[str, Any] = {"query": query}
         self.headers: dict[str, str] = {}
         self.send: Callable[[], Response] = self.post_graphql
@@ -59,12 +60,12 @@ class Kitchen:
     def post_graphql(self) -> Response:
         return self.caller.request("POST", "/graphql", json=self.body, headers=self.headers)
 
-    def ask_by_curl(self, text: str) -> None:
-        """The last curl line of a block, sent by ourselves."""
-        lines = [line for line in text.replace("\\\n", " ").split("\ncurl ")]
+    def prepare_curl(self, text: str) -> None:
+        """Prepares the last curl line of a block."""
         if "curl " in text:
-            words = shlex.split("curl " + lines[-1].removeprefix("curl "))
-            self.send = lambda: self.curl(words[1:])
+            line = text.replace("\\\n", " ").split("\ncurl ")[-1].removeprefix("curl ")
+            words = shlex.split(line)
+            self.send = lambda: self.curl(words)
 
     def curl(self, words: list[str]) -> Response:
         method, headers, content, query = "GET", {}, None, ""
@@ -85,79 +86,79 @@ class Kitchen:
                 case _ if word.startswith(HOST):
                     path = word.removeprefix(HOST)
                 case _:
-                    assert word in ("-sS", "-sSG"), f"an unknown word for curl: {word}"
+                    assert word in ("-sS", "-sSG"), f"unknown argument of curl: {word}"
         return self.gateway.as_nobody().request(method, path + query, headers=headers, content=content)
 
-    def listen(self, query: str) -> None:
+    def subscribe(self, query: str) -> None:
         self.listener = self.stack.enter_context(listening(self.caller))
         self.listener.ask(query)
         wait_until_somebody_listens(self.gateway)
 
-    def heard(self) -> Any:
+    def next_event(self) -> Any:
         assert self.listener is not None
         return self.listener.hear()["payload"]
 
     def dispatch(self, moment: datetime) -> None:
-        asyncio.run(self.dispatching(moment))
+        async def run() -> None:
+            db = await open_database(self.gateway.settings.database)
+            await dispatch_once(db, self.gateway.settings, moment)
+            await db.close()
 
-    async def dispatching(self, moment: datetime) -> None:
-        db = await open_database(self.gateway.settings.database)
-        await dispatch_once(db, self.gateway.settings, moment)
-        await db.close()
+        asyncio.run(run())
 
-    def answered(self) -> dict[str, str]:
-        """Sends what is asked, and keeps status and answer; returns the headers."""
-        answer = self.send()
-        said = answer.json()
-        for error in said.get("errors", ()):
+    def request(self) -> dict[str, str]:
+        """Sends the request, stores status and body, and returns the headers."""
+        response = self.send()
+        body = response.json()
+        for error in body.get("errors", ()):
             assert error["extensions"]["requestId"]
             error["extensions"]["requestId"] = "..."
-        if "timestamp" in said:
-            assert datetime.fromisoformat(said["timestamp"])
-            said["timestamp"] = "..."
-        self.last = answer.status_code, said
-        return dict(answer.headers)
+        if "timestamp" in body:
+            assert datetime.fromisoformat(body["timestamp"])
+            body["timestamp"] = "..."
+        if export := (body.get("data") or {}).get("ownData"):
+            body["data"]["ownData"] = "\r\n".join([*export.split("\r\n")[:2], "..."])
+        self.last = response.status_code, body
+        return dict(response.headers)
 
 
-def token_of(who: str) -> str:
-    return keys.token(who.upper(), USERS[who])
+def token_of(name: str) -> str:
+    return keys.token(name.upper(), USERS[name])
 
 
 def headers_in(text: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in text.splitlines())
 
 
-def carried_out(text: str, gateway: Gateway) -> Iterator[tuple[Any, Any]]:
-    """What the page shows and what came, answer by answer."""
+def run_page(text: str, gateway: Gateway) -> Iterator[tuple[Any, Any]]:
+    """Yields each response that the page shows, and the real one."""
     with ExitStack() as stack:
-        kitchen = Kitchen(gateway, stack)
-        for who, later, kind, block in STEP.findall(text):
-            match who or later or kind:
+        runner = PageRunner(gateway, stack)
+        for viewer, later, kind, block in STEP.findall(text):
+            match viewer or later or kind:
                 case "caregiver" | "client" | "anonymous":
-                    kitchen.be(who)
+                    runner.use_viewer(viewer)
                 case "Two days later":
-                    kitchen.dispatch(NOW + timedelta(days=2))
+                    runner.dispatch(NOW + timedelta(days=2))
                 case "graphql":
-                    kitchen.ask_in_graphql(block)
+                    runner.prepare_graphql(block)
                 case "graphql listen":
-                    kitchen.listen(block)
+                    runner.subscribe(block)
                 case "json variables":
-                    kitchen.body["variables"] = json.loads(block)
+                    runner.body["variables"] = json.loads(block)
                 case "http":
-                    kitchen.headers = headers_in(block)
+                    runner.headers = headers_in(block)
                 case "sh":
-                    kitchen.ask_by_curl(block)
+                    runner.prepare_curl(block)
                 case "json event":
-                    yield json.loads(block), kitchen.heard()
+                    yield json.loads(block), runner.next_event()
                 case "http again":
-                    shown, before = headers_in(block), kitchen.last
-                    headers = kitchen.answered()
+                    shown, before = headers_in(block), runner.last
+                    headers = runner.request()
                     yield shown, {name: headers.get(name.lower()) for name in shown}
-                    yield before, kitchen.last
+                    yield before, runner.last
                 case _ if re.fullmatch(r"json( \d+)?", kind):
-                    kitchen.answered()
-                    yield (int(kind.removeprefix("json") or 200), json.loads(block)), kitchen.last
+                    runner.request()
+                    yield (int(kind.removeprefix("json") or 200), json.loads(block)), runner.last
                 case _:
-                    assert kind in ("js", "jsonl", "ini", "sql", "console"), (
-                        f"a block of an unknown kind: {kind}"
-                    )
+                    assert kind in NOT_RUN, f"unknown kind of block: {kind}"

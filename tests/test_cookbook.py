@@ -1,5 +1,4 @@
-"""What docs/cookbook.md shows is so: every recipe, carried out on the demo world as it was loaded, answers
-what the page says, to the last member. Its dates are those of a world loaded at the frozen moment."""
+"""Every recipe of docs/cookbook.md, run on fresh demo data, returns the whole response that the page shows."""
 
 import re
 
@@ -16,7 +15,7 @@ from app.schema.errors import INTERNAL, TOO_COSTLY
 from app.settings import Settings
 from tests import pages
 from tests.callers import Gateway, run_write
-from tests.doc_runner import as_people_have_it, carried_out
+from tests.doc_runner import run_page, with_default_limits
 from tests.factories import NOW
 
 PAGE = pages.read("docs/cookbook.md")
@@ -28,16 +27,16 @@ def recipes() -> dict[str, str]:
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    return as_people_have_it(settings)
+    return with_default_limits(settings)
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("title", recipes())
-def test_a_recipe_answers_what_the_page_shows(gateway: Gateway, title: str) -> None:
+def test_a_recipe_returns_what_the_page_shows(gateway: Gateway, title: str) -> None:
     run_write(gateway.settings.database, importing(demo_lines(NOW)))
 
-    for shown, came in carried_out(recipes()[title], gateway):
-        assert came == shown
+    for shown, real in run_page(recipes()[title], gateway):
+        assert real == shown
 
 
 def operations(text: str) -> dict[str, str]:
@@ -45,7 +44,7 @@ def operations(text: str) -> dict[str, str]:
     return {one.name.value: print_ast(one) for one in document.definitions if getattr(one, "name", None)}
 
 
-def test_what_the_graphql_page_offers_under_the_same_name_is_the_same() -> None:
+def test_an_example_of_the_graphql_page_equals_the_recipe_of_the_same_name() -> None:
     shown: dict[str, str] = {}
     for block in pages.blocks(PAGE):
         if block.kind.startswith("graphql"):
@@ -59,7 +58,7 @@ def test_what_the_graphql_page_offers_under_the_same_name_is_the_same() -> None:
     assert {name: offered[name] for name in common} == {name: shown[name] for name in common}
 
 
-def test_every_question_change_and_subscription_has_a_recipe() -> None:
+def test_every_query_mutation_and_subscription_has_a_recipe() -> None:
     schema = schema_of_service(True)._schema
     roots = (schema.query_type, schema.mutation_type, schema.subscription_type)
 
@@ -79,9 +78,9 @@ def codes(kind: type[CareError] = CareError) -> set[str]:
     return own.union(*(codes(each) for each in kind.__subclasses__()))
 
 
-def test_every_code_is_told_what_to_do_about() -> None:
+def test_every_error_code_is_documented() -> None:
     table = dict(pages.sections(PAGE))["Errors"]
 
-    told = set(re.findall(r"`([A-Z_]+)`", "".join(re.findall(r"^\|([^|]*)\|", table, re.MULTILINE))))
+    documented = set(re.findall(r"`([A-Z_]+)`", "".join(re.findall(r"^\|([^|]*)\|", table, re.MULTILINE))))
 
-    assert codes() | {INTERNAL, OVERLOADED, TOO_COSTLY} <= told
+    assert codes() | {INTERNAL, OVERLOADED, TOO_COSTLY} <= documented

@@ -1,6 +1,5 @@
-"""Promise: where the full GraphQL page is built, development serves it under a policy that lets in nothing
-from elsewhere, with its files and nothing beside them; a build that is not whole is not served, and who
-cannot build hears why."""
+"""Development serves the built GraphiQL page and its files, and no others, under a policy that allows no other
+hosts. An incomplete build is not served, and a failing build explains why."""
 
 import json
 import re
@@ -33,18 +32,19 @@ FILES = {
 }
 MANIFEST = {"script": "page-A1B2C3D4.js", "style": "page-I9J0K1L2.css", "files": list(FILES)}
 SOURCES = Path(building.SOURCES)
+PRIVATE = "private file"
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A build, and beside it what is nobody's business."""
+    """A build, beside files that must not be served."""
     made = tmp_path / "built"
     made.mkdir()
     for name, text in FILES.items():
         (made / name).write_text(text)
     (made / "manifest.json").write_text(json.dumps(MANIFEST))
-    (made / "other.js").write_text("nobody's business")
-    (tmp_path / "secret.txt").write_text("nobody's business")
+    (made / "other.js").write_text(PRIVATE)
+    (tmp_path / "secret.txt").write_text(PRIVATE)
     monkeypatch.setattr(ide, "BUILT", made)
     return made
 
@@ -77,28 +77,28 @@ def test_the_full_page_is_served_under_a_strict_policy(browser: Caller) -> None:
     assert "{{" not in page.text and "<style" not in page.text and not re.search(r"\son\w+=", page.text)
 
 
-def test_its_config_has_the_examples_and_those_that_listen(browser: Caller) -> None:
+def test_its_config_has_all_examples(browser: Caller) -> None:
     text = browser.get("/graphql", headers=BROWSER).text
     config: dict[str, Any] = json.loads(text.split('id="config">')[1].split("</script>")[0])
 
     assert config["endpoint"] == "/graphql"
-    assert config["tokens"] == {}  # these tests' keys are from elsewhere
+    assert config["tokens"] == {}  # none for the keys of these tests
     assert [(one["role"], one["title"]) for one in config["examples"]] == [
         (one.role, one.title) for one in ide.EXAMPLES + ide.LISTENING
     ]
 
 
-def test_what_it_loads_is_kept_for_good(browser: Caller) -> None:
+def test_its_files_are_cached_forever(browser: Caller) -> None:
     kinds = {"js": "text/javascript", "css": "text/css", "txt": "text/plain"}
 
     for name, text in FILES.items():
-        said = browser.get(f"/graphql/ide/{name}")
-        kept = "no-cache" if name == "licences.txt" else "public, max-age=31536000, immutable"
-        assert (said.status_code, said.text) == (200, text)
-        assert said.headers["content-type"] == f"{kinds[name.split('.')[1]]}; charset=utf-8"
-        assert said.headers["cache-control"] == kept
-        assert said.headers["x-content-type-options"] == "nosniff"
-        assert said.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+        response = browser.get(f"/graphql/ide/{name}")
+        caching = "no-cache" if name == "licences.txt" else "public, max-age=31536000, immutable"
+        assert (response.status_code, response.text) == (200, text)
+        assert response.headers["content-type"] == f"{kinds[name.split('.')[1]]}; charset=utf-8"
+        assert response.headers["cache-control"] == caching
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
 
 
 @pytest.mark.parametrize(
@@ -119,22 +119,21 @@ def test_what_it_loads_is_kept_for_good(browser: Caller) -> None:
         "page.html",
     ],
 )
-def test_nothing_beside_its_files_is_given_to_anybody(browser: Caller, name: str) -> None:
-    said = browser.get(f"/graphql/ide/{name}")
+def test_other_files_are_not_served(browser: Caller, name: str) -> None:
+    response = browser.get(f"/graphql/ide/{name}")
 
-    assert said.status_code == 404
-    assert "nobody's business" not in said.text
+    assert response.status_code == 404
+    assert PRIVATE not in response.text
 
 
-def test_production_shows_none_of_it(folder: Path, settings: Settings) -> None:
+def test_production_serves_neither_page_nor_files(folder: Path, settings: Settings) -> None:
     own = settings.model_copy(update={"env": Environment.PRODUCTION})
     with opened(create_app(own, clock=lambda: NOW)) as client:
-        nobody = Caller(client, None)
-        said = [
-            nobody.get(path, headers=BROWSER) for path in ("/graphql", f"/graphql/ide/{MANIFEST['script']}")
-        ]
+        anonymous = Caller(client, None)
+        page = anonymous.get("/graphql", headers=BROWSER)
+        script = anonymous.get(f"/graphql/ide/{MANIFEST['script']}")
 
-    assert [one.status_code for one in said] == [401, 404]
+    assert (page.status_code, script.status_code) == (401, 404)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +150,7 @@ def test_production_shows_none_of_it(folder: Path, settings: Settings) -> None:
         json.dumps(MANIFEST | {"files": 1}),
     ],
 )
-def test_a_build_that_is_not_whole_is_not_served(folder: Path, settings: Settings, manifest: str) -> None:
+def test_an_incomplete_build_is_not_served(folder: Path, settings: Settings, manifest: str) -> None:
     (folder / "manifest.json").write_text(manifest)
 
     with pytest.raises(Incomplete):
@@ -165,35 +164,35 @@ def test_a_build_that_is_not_whole_is_not_served(folder: Path, settings: Setting
     assert script.status_code == 404
 
 
-# --- building it ----------------------------------------------------------------------------------
+# --- building ----------------------------------------------------------------------------------
 
 
-def test_without_node_the_command_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_node_the_command_explains_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building.importlib.util, "find_spec", lambda name: None)
 
-    said = CliRunner().invoke(main, ["ide", "build"])
+    result = CliRunner().invoke(main, ["ide", "build"])
 
-    assert said.exit_code == 2
-    assert said.stderr == (
+    assert result.exit_code == 2
+    assert result.stderr == (
         "care-gateway: Node is missing. `make ide` installs it, or do so yourself: "
         "pip install --require-hashes -r requirements-node.lock\n"
     )
 
 
-def test_an_installed_package_says_that_it_is_built_in_a_checkout(
+def test_outside_a_checkout_the_command_refuses_to_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(building, "SOURCES", tmp_path)
 
-    said = CliRunner().invoke(main, ["ide", "build"])
+    result = CliRunner().invoke(main, ["ide", "build"])
 
-    assert (said.exit_code, said.stderr) == (2, f"care-gateway: {building.NO_SOURCES}\n")
+    assert (result.exit_code, result.stderr) == (2, f"care-gateway: {building.NO_SOURCES}\n")
 
 
-def test_where_npm_gets_nothing_the_command_says_so_and_what_was_there_stays(
+def test_a_failing_npm_is_reported_and_the_previous_build_stays(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program that only complains stands for Node without a network."""
+    """A script that fails stands for Node without a network."""
     node = tmp_path / "node"
     node.write_text("#!/bin/sh\necho npm error network; exit 1\n")
     node.chmod(0o755)
@@ -206,7 +205,7 @@ def test_where_npm_gets_nothing_the_command_says_so_and_what_was_there_stays(
     assert check_built(folder).script == MANIFEST["script"]
 
 
-def test_the_packages_are_exact_hashed_and_say_no_address() -> None:
+def test_the_packages_are_pinned_and_hashed_without_addresses() -> None:
     named = json.loads((SOURCES / "package.json").read_text())
     lock = json.loads((SOURCES / "package-lock.json").read_text())["packages"]
 
@@ -218,5 +217,5 @@ def test_the_packages_are_exact_hashed_and_say_no_address() -> None:
     assert [name for name, one in lock.items() if "resolved" in one] == []
 
 
-def test_the_wheel_is_built_with_the_node_that_is_locked() -> None:
+def test_the_wheel_is_built_with_the_locked_node() -> None:
     assert locked_node() == [f"{one.name}=={one.version}" for one in read_lock(NODE_LOCK.read_text())]

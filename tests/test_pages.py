@@ -1,5 +1,5 @@
-"""Promise: whoever follows a link of the documentation arrives, at the file and at the heading; every page is
-linked from one of the first three, and every command that a page shows exists."""
+"""Links of the documentation lead to existing files and headings, every page is linked from a start page, and
+every command that a page shows exists."""
 
 import posixpath
 import re
@@ -11,7 +11,7 @@ import pytest
 from app.cli import main
 from tests import pages
 
-HOME = ("README.md", "CHANGELOG.md", "docs/README.md")
+START_PAGES = ("README.md", "CHANGELOG.md", "docs/README.md")
 PAGES = sorted(
     str(path.relative_to(pages.ROOT))
     for path in (
@@ -24,8 +24,7 @@ PAGES = sorted(
 COMMAND = re.compile(r"care-gateway ((?:[a-z][a-z-]* ?)+)")
 
 
-def lost(name: str, page: str) -> Iterator[str]:
-    """Links that lead nowhere."""
+def broken_links(name: str, page: str) -> Iterator[str]:
     for link in pages.links(page):
         if re.match(r"https?://", link):
             continue
@@ -41,14 +40,14 @@ def lost(name: str, page: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_link_leads_somewhere(name: str) -> None:
-    assert list(lost(name, pages.read(name))) == []
+def test_no_link_is_broken(name: str) -> None:
+    assert list(broken_links(name, pages.read(name))) == []
 
 
-def test_links_that_lead_nowhere_are_told() -> None:
+def test_broken_links_are_found() -> None:
     page = "# Here\n[a](nowhere.md) [b](#here) [c](#there) [d](docs/limits.md#no-such) [e](docs/limits.md)\n"
 
-    assert list(lost("README.md", page)) == ["nowhere.md", "#there", "docs/limits.md#no-such"]
+    assert list(broken_links("README.md", page)) == ["nowhere.md", "#there", "docs/limits.md#no-such"]
 
 
 def test_headings_have_the_anchors_of_code_hosts() -> None:
@@ -57,10 +56,10 @@ def test_headings_have_the_anchors_of_code_hosts() -> None:
     assert pages.anchors(page) == {"a-b--c-d", "who-may", "who-may-1"}
 
 
-def test_every_page_is_linked_from_a_first_one() -> None:
+def test_every_page_is_linked_from_a_start_page() -> None:
     linked = {
         posixpath.normpath(posixpath.join(posixpath.dirname(name), link.partition("#")[0]))
-        for name in HOME
+        for name in START_PAGES
         for link in pages.links(pages.read(name))
     }
 
@@ -69,7 +68,7 @@ def test_every_page_is_linked_from_a_first_one() -> None:
 
 
 def exists(words: list[str]) -> bool:
-    """Whether the words begin with a command; behind it come its arguments."""
+    """Whether the words begin with a command; its arguments may follow."""
     command: click.Command = main
     for word in words:
         if not isinstance(command, click.Group):

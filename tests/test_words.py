@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from app.cli import main
 from tests.pages import ROOT
 
-WORST = re.compile(
+MANNERED = re.compile(
     r"\b(told|tells?|telling|mend(s|ed|ing)?|somebody|whoever|nobody|asks? for|asked for|hears?|heard"
     r"|those that|indeed)\b",
     re.IGNORECASE,
 )
-ALLOWED: dict[str, str] = {}  # a phrase and the reason why it is plain where it stands
+ALLOWED: dict[str, str] = {}  # a phrase and the reason why it is plain in its place
 CODE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 
@@ -38,9 +38,9 @@ def texts() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", texts())
-def test_a_text_avoids_the_worst_words(name: str) -> None:
+def test_a_text_avoids_mannered_words(name: str) -> None:
     text = texts()[name]
     for phrase in ALLOWED:
         text = text.replace(phrase, "")
 
-    assert [match[0] for match in WORST.finditer(text)] == []
+    assert [match[0] for match in MANNERED.finditer(text)] == []
