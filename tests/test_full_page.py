@@ -1,5 +1,5 @@
-"""Development serves the built GraphiQL page and its files, and no others, under a policy that allows no other
-hosts. An incomplete build is not served, and a failing build explains why."""
+"""Development serves the built GraphiQL page and its files only, under a policy that allows no other hosts.
+An incomplete build is not served, and a failing build explains why."""
 
 import json
 import re
