@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from supply import audit
 from supply.lock import LOCK, NODE_LOCK, PROJECT, ROOT, package_name, read_groups, read_lock
+from tests import pages
 
 GROUPS = read_groups(PROJECT.read_text())
 PAGE = ROOT / "docs" / "dependencies.md"
@@ -34,16 +35,16 @@ def test_node_is_pinned_with_its_hashes() -> None:
     assert all(one.is_hashed for one in lock)
 
 
-def test_every_direct_dependency_has_a_complete_row() -> None:
-    rows = [
-        [cell.strip() for cell in line.strip("|\n").split(" | ")]
-        for line in PAGE.read_text().splitlines()
-        if re.match(r"\| [a-z]", line)
+def test_every_direct_dependency_is_listed_with_purpose_and_licence() -> None:
+    listed = [
+        (name, group)
+        for heading, text in pages.sections(PAGE.read_text(), level=3)
+        for group in re.findall(r"\(`(\w+)`\)", heading)
+        for name in re.findall(r"^- ([\w-]+): \S.* \(\S.*\)$", text, re.MULTILINE)
     ]
 
-    assert [row for row in rows if len(row) != 4 or not all(row)] == []
     expected = [(package_name(text), group) for group, texts in GROUPS.items() for text in texts]
-    assert sorted((name, group) for name, group, *_ in rows) == sorted(expected)
+    assert sorted(listed) == sorted(expected)
 
 
 def imported(folder: Path) -> set[str]:
