@@ -1,4 +1,4 @@
-"""What can be asked, read off the schema: rows that must be in the table, and documents that ask for them."""
+"""Reads the schema: the rows that the access table needs, and documents that select everything."""
 
 from collections.abc import Iterator
 from random import Random
@@ -14,12 +14,12 @@ from graphql import (
 )
 
 from app.main import schema_of_service
-from tests.access.table import CHANGES, GIVEN, OBJECTS, QUESTIONS
+from tests.access.table import ARGUMENTS, MUTATIONS, OBJECTS, QUERIES
 
 SCHEMA: GraphQLSchema = schema_of_service(True)._schema
-PARTS = ("Connection", "Edge")  # of the way to an object, and none themselves
-SAID = {root: "$id: ID!" for root in QUESTIONS} | {"nodes": "$ids: [ID!]!"}
-WALKS = 24
+CONNECTIONS = ("Connection", "Edge")  # types between a field and its objects
+VARIABLES = {root: "$id: ID!" for root in QUERIES} | {"nodes": "$ids: [ID!]!"}
+RANDOM_PATH_COUNT = 24
 STEPS = 5
 
 
@@ -32,11 +32,11 @@ def roots(schema: GraphQLSchema, operation: str) -> set[str]:
 
 
 def kinds(schema: GraphQLSchema) -> Iterator[GraphQLObjectType]:
-    """What a person reads: neither roots nor parts, nor the outcome of a change, which is asked for whole."""
+    """The types of objects: without root types, connections and payloads."""
     operations = (schema.query_type, schema.mutation_type, schema.subscription_type)
     for name, kind in schema.type_map.items():
-        is_part = name.startswith("__") or name.endswith((*PARTS, "Payload"))
-        if isinstance(kind, GraphQLObjectType) and kind not in operations and not is_part:
+        is_other = name.startswith("__") or name.endswith((*CONNECTIONS, "Payload"))
+        if isinstance(kind, GraphQLObjectType) and kind not in operations and not is_other:
             yield kind
 
 
@@ -57,29 +57,31 @@ def links_of(kind: Any) -> list[str]:
 
 
 def ids(schema: GraphQLSchema) -> set[str]:
-    """Every argument and every member of an input that takes one id or several."""
+    """Every argument and input member that is an id or a list of ids."""
     found = set()
     for kind in schema.type_map.values():
         if isinstance(kind, GraphQLObjectType) and not kind.name.startswith("__"):
             for name, field in kind.fields.items():
-                found |= {f"{kind.name}.{name}({each})" for each, given in field.args.items() if is_id(given)}
+                found |= {
+                    f"{kind.name}.{name}({each})" for each, argument in field.args.items() if is_id(argument)
+                }
         elif isinstance(kind, GraphQLInputObjectType):
-            found |= {f"{kind.name}.{each}" for each, given in kind.fields.items() if is_id(given)}
+            found |= {f"{kind.name}.{each}" for each, member in kind.fields.items() if is_id(member)}
     return found
 
 
-def is_id(given: Any) -> bool:
-    return get_named_type(given.type).name == "ID"
+def is_id(argument: Any) -> bool:
+    return get_named_type(argument.type).name == "ID"
 
 
 # --- documents --------------------------------------------------------------------------------------
 
 
-def asked() -> Iterator[tuple[str, str, str]]:
-    """Root, kind of object and link: every link of every object that a root leads to."""
-    for root, question in QUESTIONS.items():
+def reads() -> Iterator[tuple[str, str, str]]:
+    """Every query with each type of its objects and each of their links."""
+    for root, query in QUERIES.items():
         found = target(SCHEMA.query_type, root)
-        if question.shows:
+        if query.shows:
             yield root, "", ""
             continue
         for kind in [found.name] if not is_interface_type(found) else OBJECTS:
@@ -88,67 +90,67 @@ def asked() -> Iterator[tuple[str, str, str]]:
 
 
 def target(kind: Any, name: str) -> Any:
-    """The objects that a field leads to, whatever parts lie between."""
+    """The type of the objects of a field, also below a connection."""
     found: Any = get_named_type(kind.fields[name].type)
-    return get_named_type(found.fields["nodes"].type.of_type) if found.name.endswith(PARTS) else found
+    return get_named_type(found.fields["nodes"].type.of_type) if found.name.endswith(CONNECTIONS) else found
 
 
 def document(root: str, kind: str, link: str) -> str:
-    """All of the objects at the root, of what the link leads to, and one step behind that."""
-    question = QUESTIONS[root]
-    head = f"query({SAID[root]}) " if question.ids else ""
+    """A query with all fields of the objects, of those of the link, and of those one level below."""
+    arguments = QUERIES[root].arguments
+    head = f"query({VARIABLES[root]}) " if QUERIES[root].ids else ""
     if not kind:
-        return f"{{ {root}{question.given} }}"
+        return f"{{ {root}{arguments} }}"
     found = SCHEMA.type_map[kind]
-    below = f"{plain(found)} {step(found, link, whole) if link else ''}"
+    below = f"{scalars(found)} {link_fields(found, link, fields_and_links) if link else ''}"
     if is_interface_type(target(SCHEMA.query_type, root)):
         below = f"__typename ... on {kind} {{ {below} }}"
-    return f"{head}{{ {root}{question.given} {{ {through(SCHEMA.query_type, root, below)} }} }}"
+    return f"{head}{{ {root}{arguments} {{ {in_connection(SCHEMA.query_type, root, below)} }} }}"
 
 
-def step(kind: Any, link: str, below: Any) -> str:
-    given = GIVEN.get(f"{kind.name}.{link}", "")
-    return f"{link}{given} {{ {through(kind, link, below(target(kind, link)))} }}"
+def link_fields(kind: Any, link: str, below: Any) -> str:
+    arguments = ARGUMENTS.get(f"{kind.name}.{link}", "")
+    return f"{link}{arguments} {{ {in_connection(kind, link, below(target(kind, link)))} }}"
 
 
-def through(kind: Any, name: str, below: str) -> str:
+def in_connection(kind: Any, name: str, below: str) -> str:
     found: Any = get_named_type(kind.fields[name].type)
-    if not found.name.endswith(PARTS):
+    if not found.name.endswith(CONNECTIONS):
         return below
     info = "pageInfo { endCursor startCursor hasNextPage } totalCount edges { cursor node { id } }"
     return f"{info} nodes {{ {below} }}"
 
 
-def plain(kind: Any) -> str:
+def scalars(kind: Any) -> str:
     return " ".join(["__typename", *leaves_of(kind)])
 
 
-def whole(kind: Any) -> str:
-    return " ".join([plain(kind), *(step(kind, link, plain) for link in links_of(kind))])
+def fields_and_links(kind: Any) -> str:
+    return " ".join([scalars(kind), *(link_fields(kind, link, scalars) for link in links_of(kind))])
 
 
-def outcome(change: str) -> str:
-    """A change with everything that its payload leads to."""
+def mutation_document(name: str) -> str:
+    """A mutation with all fields of its payload and of the objects below."""
     kind: Any = SCHEMA.mutation_type
-    payload = get_named_type(kind.fields[change].type)
-    assert change in CHANGES
-    below = " ".join([plain(payload), *(step(payload, link, whole) for link in links_of(payload))])
-    return (
-        f"mutation($input: {change[0].upper()}{change[1:]}Input!) {{ {change}(input: $input) {{ {below} }} }}"
+    payload = get_named_type(kind.fields[name].type)
+    assert name in MUTATIONS
+    below = " ".join(
+        [scalars(payload), *(link_fields(payload, link, fields_and_links) for link in links_of(payload))]
     )
+    return f"mutation($input: {name[0].upper()}{name[1:]}Input!) {{ {name}(input: $input) {{ {below} }} }}"
 
 
-def walks() -> Iterator[tuple[str, str]]:
-    """Long ways from an object to others, by chance: a kind, and what is asked below it."""
+def random_paths() -> Iterator[tuple[str, str]]:
+    """Random deep selections: the type of an object, and the fields below it."""
     rng = Random(7)
-    ways = [name for name in OBJECTS if links_of(SCHEMA.type_map[name])]
-    for _ in range(WALKS):
-        kind = rng.choice(ways)
-        yield kind, walk(rng, SCHEMA.type_map[kind], STEPS)
+    types = [name for name in OBJECTS if links_of(SCHEMA.type_map[name])]
+    for _ in range(RANDOM_PATH_COUNT):
+        kind = rng.choice(types)
+        yield kind, random_path(rng, SCHEMA.type_map[kind], STEPS)
 
 
-def walk(rng: Random, kind: Any, steps: int) -> str:
+def random_path(rng: Random, kind: Any, steps: int) -> str:
     if not steps or not links_of(kind):
-        return plain(kind)
+        return scalars(kind)
     link = rng.choice(links_of(kind))
-    return f"{plain(kind)} {step(kind, link, lambda found: walk(rng, found, steps - 1))}"
+    return f"{scalars(kind)} {link_fields(kind, link, lambda found: random_path(rng, found, steps - 1))}"

@@ -1,5 +1,4 @@
-"""Nothing that the service offers lacks a row in the table; a planted field, link, question, change,
-subscription or path does."""
+"""Every field, query, mutation, subscription, id and legacy path has a row in the access table."""
 
 import dataclasses
 
@@ -9,12 +8,12 @@ from graphql import GraphQLSchema, build_schema, print_schema
 from tests.access.documents import SCHEMA, ids, leaves, links, roots
 from tests.access.table import (
     ASSIGNMENTS,
-    CHANGES,
     IDS,
     LEAVES,
     LINKS,
+    MUTATIONS,
     PATHS,
-    QUESTIONS,
+    QUERIES,
     SESSIONS,
     SUBSCRIPTIONS,
 )
@@ -22,19 +21,19 @@ from tests.callers import Gateway
 
 
 def without_a_row(schema: GraphQLSchema) -> set[str]:
-    """What the schema has and the table has not, and the other way round."""
-    asked = leaves(schema)
+    """Elements of the schema without a row, and rows without an element."""
+    fields = leaves(schema)
     named = {kind: set(names.split()) for kind, names in LEAVES.items()}
     return (
         {
             f"{kind}.{name}"
-            for kind in asked | named
-            for name in asked.get(kind, set()) ^ named.get(kind, set())
+            for kind in fields | named
+            for name in fields.get(kind, set()) ^ named.get(kind, set())
         }
         | (links(schema) ^ LINKS.keys())
         | (ids(schema) ^ IDS.keys())
-        | (roots(schema, "query") ^ QUESTIONS.keys())
-        | (roots(schema, "mutation") ^ CHANGES.keys())
+        | (roots(schema, "query") ^ QUERIES.keys())
+        | (roots(schema, "mutation") ^ MUTATIONS.keys())
         | (roots(schema, "subscription") ^ SUBSCRIPTIONS.keys())
     )
 
@@ -60,29 +59,29 @@ def test_everything_in_the_schema_has_a_row() -> None:
         ("CloseSessionInput", "clientId: ID", {"CloseSessionInput.clientId"}),
     ],
 )
-def test_what_is_new_is_missed(name: str, field: str, missing: set[str]) -> None:
+def test_a_new_element_without_a_row_is_found(name: str, field: str, missing: set[str]) -> None:
     text = print_schema(SCHEMA)
     heads = [f"{word} {name}{end} {{" for word in ("type", "input") for end in ("", " implements Node")]
     [head] = [head for head in heads if head in text]
 
-    planted = build_schema(text.replace(head, f"{head}\n  {field}\n"))
+    changed = build_schema(text.replace(head, f"{head}\n  {field}\n"))
 
-    assert without_a_row(planted) == missing
+    assert without_a_row(changed) == missing
 
 
 def test_every_legacy_path_has_a_row(world: Gateway) -> None:
-    """Each path of the table answers with the methods that the table has for it, and others do not answer."""
+    """Each path of the table supports exactly the methods of its rows."""
     methods: dict[str, set[str]] = {}
     for row in PATHS.values():
         methods.setdefault(row.path.partition("?")[0], set()).add(row.method)
 
     for path, named in methods.items():
-        answer = world.as_nobody().request("PATCH", path.replace("{1.judged}", "1"))
-        assert set(answer.headers["allow"].split(", ")) - {"HEAD"} == named
-    assert methods.keys() == {SESSIONS, ASSIGNMENTS, f"{ASSIGNMENTS}/{{1.judged}}"}
+        response = world.as_nobody().request("PATCH", path.replace("{1.reviewed}", "1"))
+        assert set(response.headers["allow"].split(", ")) - {"HEAD"} == named
+    assert methods.keys() == {SESSIONS, ASSIGNMENTS, f"{ASSIGNMENTS}/{{1.reviewed}}"}
 
 
-def test_rows_can_be_told_apart() -> None:
-    """A row that would show itself everywhere shows nothing."""
-    for row in (*LINKS.values(), *CHANGES.values(), *PATHS.values()):
+def test_every_row_has_a_text_that_proves_it() -> None:
+    """Without one, the row would pass for an empty response."""
+    for row in (*LINKS.values(), *MUTATIONS.values(), *PATHS.values()):
         assert dataclasses.asdict(row)["shows"]
