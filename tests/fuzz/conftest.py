@@ -1,4 +1,4 @@
-"""The service in this thread, over a world wide enough that thousands of changes do not use it up."""
+"""The service in this thread, with enough data for thousands of mutations."""
 
 import asyncio
 import logging
@@ -15,13 +15,13 @@ from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import load
 from tests.factories import NOW
-from tests.fuzz.asking import Direct, direct
+from tests.fuzz.in_process import InProcessService, run_in_process
 from tests.fuzz.world import a_wide_world
 
 
 @pytest.fixture(scope="session")
 def wide_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database that every test's own is a copy of."""
+    """The database that every test copies."""
     path = tmp_path_factory.mktemp("wide") / "care.db"
     asyncio.run(migrate(f"sqlite:///{path}"))
     load(f"sqlite:///{path}", a_wide_world())
@@ -29,7 +29,7 @@ def wide_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def served(world: Path, folder: Path) -> Iterator[Direct]:
+def serve_copy(world: Path, folder: Path) -> Iterator[InProcessService]:
     copy = folder / "care.db"
     shutil.copyfile(world, copy)
     settings = Settings(
@@ -39,31 +39,31 @@ def served(world: Path, folder: Path) -> Iterator[Direct]:
         var=str(folder),
         dispatcher=False,
     )
-    with direct(create_app(settings, clock=lambda: NOW)) as service:
+    with run_in_process(create_app(settings, clock=lambda: NOW)) as service:
         yield service
 
 
 @pytest.fixture
-def service(wide_world: Path, tmp_path: Path) -> Iterator[Direct]:
-    with served(wide_world, tmp_path) as one:
+def service(wide_world: Path, tmp_path: Path) -> Iterator[InProcessService]:
+    with serve_copy(wide_world, tmp_path) as one:
         yield one
 
 
-class Complaints(logging.Handler):
-    """What the service said of itself that an operator would have to look into."""
+class ErrorLog(logging.Handler):
+    """Collects logged errors."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(self.format(record))
+        self.messages.append(self.format(record))
 
 
 @pytest.fixture
-def complaints() -> Iterator[list[str]]:
-    """All logged errors."""
-    handler = Complaints()
+def logged_errors() -> Iterator[list[str]]:
+    """The errors that the service logs."""
+    handler = ErrorLog()
     logging.getLogger().addHandler(handler)
-    yield handler.said
+    yield handler.messages
     logging.getLogger().removeHandler(handler)

@@ -1,4 +1,4 @@
-"""How much is tried: a little in every run of the suite, and in `make soak` as the environment says."""
+"""Numbers of fuzzing examples: few in every run of the suite; in `make soak` as the environment sets."""
 
 import os
 
@@ -11,7 +11,7 @@ SOAK_WIRE = int(os.environ.get("SOAK_WIRE", "5000"))
 
 
 def short(examples: int) -> settings:
-    """The same ones in every run: what one run finds, the next one does too."""
+    """The same examples in every run, so that a failure can be repeated."""
     return settings(
         max_examples=examples,
         derandomize=True,
@@ -22,6 +22,6 @@ def short(examples: int) -> settings:
 
 
 def soak(examples: int) -> settings:
-    """Others in every run; a failure prints how to see it again."""
+    """Other examples in every run; a failure prints how to repeat it."""
     phases = (Phase.generate, Phase.shrink)
     return settings(short(examples), derandomize=False, print_blob=True, phases=phases)

@@ -1,4 +1,4 @@
-"""GraphQL documents over the real schema with ids of the wide world in them, right ones and wrong ones."""
+"""Generates GraphQL documents over the real schema, valid and invalid, with existing and missing ids."""
 
 import json
 from collections.abc import Sequence
@@ -99,17 +99,17 @@ JSON = st.recursive(
 # --- documents by hypothesis-graphql ---------------------------------------------------------------
 
 
-def listening() -> GraphQLSchema:
-    """The same schema with its subscriptions as questions: hypothesis-graphql writes no others."""
+def subscriptions_as_queries() -> GraphQLSchema:
+    """The schema with its subscriptions as queries, because hypothesis-graphql generates no subscriptions."""
     config = SCHEMA.to_kwargs()
     config["query"], config["mutation"], config["subscription"] = SCHEMA.subscription_type, None, None
     return GraphQLSchema(**config)
 
 
-# Made when the first is drawn: that takes longer than collecting a hundred tests.
-RIGHT = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS))
-WRONG = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS, mode=Mode.NEGATIVE))
-SUBSCRIPTIONS = st.deferred(lambda: queries_of(listening(), custom_scalars=SCALARS)).map(
+# Deferred, because this takes longer than collecting a hundred tests.
+VALID = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS))
+INVALID = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS, mode=Mode.NEGATIVE))
+SUBSCRIPTIONS = st.deferred(lambda: queries_of(subscriptions_as_queries(), custom_scalars=SCALARS)).map(
     lambda text: f"subscription {text}"
 )
 
@@ -129,52 +129,52 @@ POOL: dict[str, Sequence[Any]] = {
 QUERIES = operations(SCHEMA, POOL)
 
 
-def given_for(kind: Any) -> st.SearchStrategy[Any]:
-    """A value for an input type, as its clients would say it: nearly always of the right kind."""
+def input_value(kind: Any) -> st.SearchStrategy[Any]:
+    """A value for an input type, nearly always of the right type."""
     bare = get_nullable_type(kind)
     if is_list_type(bare):
-        inner = st.lists(given_for(bare.of_type), max_size=4)
+        inner = st.lists(input_value(bare.of_type), max_size=4)
         return inner if bare is not kind else st.one_of(inner, st.none())
     named = get_named_type(bare)
     if isinstance(named, GraphQLInputObjectType):
-        return given_object(named)
+        return input_object(named)
     if isinstance(named, GraphQLEnumType):
         return st.sampled_from(sorted(named.values))
     return {"ID": IDS, "DateTime": MOMENTS, "Int": INTS, "Boolean": st.booleans()}.get(named.name, TEXTS)
 
 
-def given_object(kind: GraphQLInputObjectType) -> st.SearchStrategy[dict[str, Any]]:
-    said = {name: given_for(field.type) for name, field in kind.fields.items()}
+def input_object(kind: GraphQLInputObjectType) -> st.SearchStrategy[dict[str, Any]]:
+    members = {name: input_value(field.type) for name, field in kind.fields.items()}
     optional = {name for name, field in kind.fields.items() if get_nullable_type(field.type) is field.type}
     return st.fixed_dictionaries(
-        {name: value for name, value in said.items() if name not in optional},
-        optional={name: st.one_of(said[name], st.none()) for name in sorted(optional)},
+        {name: strategy for name, strategy in members.items() if name not in optional},
+        optional={name: st.one_of(members[name], st.none()) for name in sorted(optional)},
     )
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    """A mutation with its input as a variable, and now and then another value in the midst of it."""
+def mutations(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """A mutation with its input as a variable, sometimes with one member of another type."""
     assert SCHEMA.mutation_type is not None
     name = draw(st.sampled_from(sorted(SCHEMA.mutation_type.fields)))
     kind = get_named_type(SCHEMA.mutation_type.fields[name].args["input"].type)
-    said = draw(given_object(kind))
+    value = draw(input_object(kind))
     if draw(st.integers(0, 3)) == 0:
-        said[draw(st.sampled_from(sorted(kind.fields)))] = draw(JSON)
+        value[draw(st.sampled_from(sorted(kind.fields)))] = draw(JSON)
     text = f"($input: {kind.name}!) {{ {name}(input: $input) {{ userErrors {{ code field message }} }} }}"
-    return f"mutation{text}", {"input": said}
+    return f"mutation{text}", {"input": value}
 
 
 @st.composite
 def with_variables(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    asked = draw(QUERIES)
-    variables = dict(asked.variables)
+    request = draw(QUERIES)
+    variables = dict(request.variables)
     for name in draw(st.lists(st.sampled_from([*variables, "other"]), max_size=2)):
         variables[name] = draw(JSON)
-    return asked.text, variables
+    return request.text, variables
 
 
-# --- documents that are none -----------------------------------------------------------------------
+# --- invalid documents -----------------------------------------------------------------------
 
 PIECES = [
     *(
@@ -232,9 +232,9 @@ PIECES = [
 
 
 @st.composite
-def broken(draw: st.DrawFn) -> str:
-    """A right document in which something was taken out, put in or said twice."""
-    text = draw(st.one_of(RIGHT, QUERIES.map(lambda asked: asked.text)))
+def damaged_documents(draw: st.DrawFn) -> str:
+    """A valid document with parts removed, inserted or repeated."""
+    text = draw(st.one_of(VALID, QUERIES.map(lambda request: request.text)))
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(text)))
         end = min(len(text), start + draw(st.sampled_from([0, 0, 1, 3, 20])))
@@ -246,7 +246,7 @@ def broken(draw: st.DrawFn) -> str:
 # --- requests --------------------------------------------------------------------------------------
 
 
-def posted(query: Any, variables: Any = None, **more: Any) -> bytes:
+def body_of(query: Any, variables: Any = None, **more: Any) -> bytes:
     return json.dumps({"query": query, "variables": variables, **more}).encode()
 
 
@@ -265,15 +265,15 @@ MEMBERS = st.fixed_dictionaries(
     },
 )
 BODIES = st.one_of(
-    *[RIGHT.map(posted)] * 4,
-    WRONG.map(posted),
-    SUBSCRIPTIONS.map(posted),
-    *[changes().map(lambda said: posted(*said))] * 3,
-    *[with_variables().map(lambda said: posted(*said))] * 3,
-    broken().map(posted),
-    MEMBERS.map(lambda said: json.dumps(said).encode()),
-    st.one_of(JSON.map(lambda said: json.dumps(said).encode()), st.binary(max_size=40)),
-    st.tuples(RIGHT.map(posted), st.integers(0, 400), st.binary(max_size=3)).map(
-        lambda said: said[0][: said[1]] + said[2] + said[0][said[1] :]
+    *[VALID.map(body_of)] * 4,
+    INVALID.map(body_of),
+    SUBSCRIPTIONS.map(body_of),
+    *[mutations().map(lambda value: body_of(*value))] * 3,
+    *[with_variables().map(lambda value: body_of(*value))] * 3,
+    damaged_documents().map(body_of),
+    MEMBERS.map(lambda value: json.dumps(value).encode()),
+    st.one_of(JSON.map(lambda value: json.dumps(value).encode()), st.binary(max_size=40)),
+    st.tuples(VALID.map(body_of), st.integers(0, 400), st.binary(max_size=3)).map(
+        lambda value: value[0][: value[1]] + value[2] + value[0][value[1] :]
     ),
 )
