@@ -3,8 +3,8 @@
 A page names the viewer (`As **caregiver**.`), the request (`graphql` with `json variables` and `http`
 headers, or `sh` with a curl line) and the response (`json`, followed by a status other than 200).
 `http again` repeats the request; `graphql listen` subscribes, and `json event` is the next event. Pages show
-dots in place of values that change with every run (request ids, timestamps of legacy errors) and of the end of
-an export.
+dots in place of values that change with every run (request ids, timestamps of legacy errors) and of the end
+of an export.
 """
 
 import asyncio

@@ -76,7 +76,7 @@ def ask(schema: Library, text: str, **options: Any) -> None:
     run(asked(schema, text, **options))
 
 
-# --- when a document is prepared ------------------------------------------------------------------
+# --- when a document is prepared -------------------------------------------------------------------
 
 
 def test_a_document_is_prepared_when_it_comes_the_second_time(
@@ -150,7 +150,7 @@ def test_a_schema_that_does_not_prepare_remembers_nothing() -> None:
     assert not plain.operations.recent.values
 
 
-# --- how many, and how long -----------------------------------------------------------------------
+# --- how many, and how long ------------------------------------------------------------------------
 
 
 def test_so_many_operations_are_remembered(schema: Library) -> None:
@@ -341,7 +341,7 @@ def test_a_long_value_of_a_class_of_its_own_is_not_remembered() -> None:
     assert not schema.operations.bounds.values
 
 
-# --- the service's own documents ------------------------------------------------------------------
+# --- the service's own documents -------------------------------------------------------------------
 
 
 def test_a_pinned_document_is_never_forgotten(schema: Library, made: Counter[tuple[str, str | None]]) -> None:
@@ -371,7 +371,7 @@ def test_nothing_is_pinned_where_nothing_is_prepared() -> None:
     assert not plain.operations.pinned
 
 
-# --- memory ---------------------------------------------------------------------------------------
+# --- memory ----------------------------------------------------------------------------------------
 
 # How many documents, and MiB. MOST_TEXT holds 8 of the longest, each a heap of small nodes.
 GROWTH = {"met": (100_000, 20), "twice": (600, 20), "long": (10, 20)}  # executed twice is also once

@@ -91,7 +91,7 @@ class Tally:
 TALLIES: dict[str, Tally] = {"library": Tally(), "care": Tally()}
 
 
-# --- the library ----------------------------------------------------------------------------------
+# --- the library -----------------------------------------------------------------------------------
 
 PLACES = [
     {"room": "hall"},
@@ -227,7 +227,7 @@ def test_one_operation_answers_the_same_in_all_its_variants(
         assert prepared == plain
 
 
-# --- the real schema ------------------------------------------------------------------------------
+# --- the real schema -------------------------------------------------------------------------------
 
 NUMBERS = [1, 2, 5, 17, 999]
 IDS = [str(number) for number in NUMBERS] + [
@@ -526,7 +526,7 @@ def test_a_deep_question_is_answered_the_same(care: Care, depth: int) -> None:
     compare_in_care(care, Asked(query, {}), Who(Viewer(Role.CAREGIVER, 1), 1, 0.0))
 
 
-# --- were the examples worth it? ------------------------------------------------------------------
+# --- were the examples worth it? -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", TALLIES)

@@ -1,8 +1,8 @@
 """Promise: the engine stands on private parts of graphql-core and Strawberry, as they once were.
 
-When one of these tests goes red, the message tells which file of app/engine leans on what has changed. Read
-the new code there, bring the engine in line, run test_differential.py with `--hypothesis-profile=thorough`,
-and only then write the new form down here.
+When one of these tests goes red, the message tells which file of app/engine leans on what has changed.
+Read the new code there, bring the engine in line, run test_differential.py with `--hypothesis-
+profile=thorough`, and only then write the new form down here.
 """
 
 import inspect

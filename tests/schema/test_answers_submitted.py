@@ -1,7 +1,7 @@
 """`submitAnswers`, when it is done: the answer set, the score, the counters, on both contracts.
 
-Contract: one answer per question, in the order of the book; COMPLETE once per attempt; late is accepted and
-said.
+Contract: one answer per question, in the order of the book; COMPLETE once per attempt; late is accepted
+and said.
 """
 
 from typing import Any

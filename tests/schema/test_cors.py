@@ -199,7 +199,7 @@ def test_in_development_no_other_origin_is_allowed(standing: Gateway, origin: st
         assert for_browsers(answered) == {"vary": "Origin"}
 
 
-# --- the log ----------------------------------------------------------------------------------------
+# --- the log ---------------------------------------------------------------------------------------
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -1,7 +1,7 @@
 """Drafts are the client's alone, final answers are for both; lateness is that of the request's moment.
 
-Contract: a DRAFT or AUTO_SAVE answer set is seen by its own client as `draft` and as a node, by nobody else,
-and never among `answerSets`.
+Contract: a DRAFT or AUTO_SAVE answer set is seen by its own client as `draft` and as a node, by nobody
+else, and never among `answerSets`.
 """
 
 from datetime import timedelta
@@ -105,7 +105,7 @@ def test_the_draft_is_hidden_however_deep_it_is_asked_for(standing: Gateway) -> 
     assert of_client.count("Not yet don") == 3  # once below the list, once below each submission
 
 
-# --- lateness ------------------------------------------------------------------------------------------
+# --- lateness --------------------------------------------------------------------------------------
 
 SECOND = timedelta(seconds=1)
 LATENESS: dict[str, tuple[dict[str, Any], str, int]] = {

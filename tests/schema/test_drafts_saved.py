@@ -248,7 +248,7 @@ def test_a_draft_of_an_earlier_attempt_belongs_to_this_one_once_it_is_saved(gate
     assert (answer["draft"]["attempt"], answer["draft"]["revision"]) == (2, 5)
 
 
-# --- the payload's assignment, and nulls ------------------------------------------------------------
+# --- the payload's assignment, and nulls -----------------------------------------------------------
 
 SAVE_OF = """mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) {
     assignment { id legacyId status draft { legacyId revision saveType } session { pendingAssignmentCount } }

@@ -144,7 +144,7 @@ def test_a_refusal_is_not_logged(
     assert [record for record in caplog.records if record.name == LOGGER] == []
 
 
-# --- faults ------------------------------------------------------------------------------------------
+# --- faults ----------------------------------------------------------------------------------------
 
 
 def lose(gateway: Gateway, table: str) -> None:

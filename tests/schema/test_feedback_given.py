@@ -1,7 +1,7 @@
 """`giveFeedback`, when it is done: what is said of a submission, the score that counts, both contracts.
 
-Contract: one feedback per answer set, which may be mended; WAITING to SUBMITTED; its score, if it gives one,
-becomes the assignment's, and the book's counts again when it is taken away.
+Contract: one feedback per answer set, which may be mended; WAITING to SUBMITTED; its score, if it gives
+one, becomes the assignment's, and the book's counts again when it is taken away.
 """
 
 from typing import Any

@@ -1,7 +1,8 @@
 """`withdrawAssignment`: what is withdrawn looks, on every path of both, as if it had never been assigned.
 
-Contract: pending homework of running sessions and of those to come; with it go its drafts, its submissions of
-earlier attempts and what was said of them. The session counts it no more, and the trail of events keeps it.
+Contract: pending homework of running sessions and of those to come; with it go its drafts, its submissions
+of earlier attempts and what was said of them. The session counts it no more, and the trail of events keeps
+it.
 """
 
 from typing import Any
@@ -140,7 +141,7 @@ def test_the_client_answers_it_no_more(world: Gateway) -> None:
     assert stored(world) == before
 
 
-# --- what is written --------------------------------------------------------------------------------
+# --- what is written -------------------------------------------------------------------------------
 
 
 def test_it_is_kept_and_told_of(world: Gateway) -> None:

@@ -1,7 +1,7 @@
 """GraphQL over HTTP: what is not a request is refused as JSON, with the request's id.
 
-Contract: bodies of every wrong kind are a 400 or 415, other methods a 405 with `Allow`; a query may come by
-GET, a mutation may not; the caller's own request id is kept where it is harmless to repeat.
+Contract: bodies of every wrong kind are a 400 or 415, other methods a 405 with `Allow`; a query may come
+by GET, a mutation may not; the caller's own request id is kept where it is harmless to repeat.
 """
 
 from collections.abc import Iterator
@@ -153,7 +153,7 @@ def test_other_methods_are_refused(standing: Gateway, method: str) -> None:
     assert response.json() == bad_request(message, response.headers["x-request-id"])
 
 
-# --- by GET ------------------------------------------------------------------------------------------
+# --- by GET ----------------------------------------------------------------------------------------
 
 
 def test_a_query_may_come_by_get(standing: Gateway) -> None:
@@ -205,7 +205,7 @@ def test_a_mutation_behind_a_query_does_not_slip_through_by_get(standing: Gatewa
     ]
 
 
-# --- the request id ------------------------------------------------------------------------------------
+# --- the request id --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("given", ["a", "7f3c-2.B_9", "x" * 64])

@@ -1,7 +1,7 @@
 """A mutation with an Idempotency-Key: made once, and answered as the first time.
 
-Contract: for requests with exactly one mutation; ignored on queries; refused on several. Kept for this viewer
-and this contract; refusals are not kept.
+Contract: for requests with exactly one mutation; ignored on queries; refused on several. Kept for this
+viewer and this contract; refusals are not kept.
 """
 
 from collections.abc import Iterator

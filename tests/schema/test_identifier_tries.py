@@ -1,6 +1,7 @@
 """A caregiver may try so many client identifiers an hour: unknown ones, and those of clients who are new.
 
-Further tries are refused whatever they name, with the time to wait, and are on record without the identifier.
+Further tries are refused whatever they name, with the time to wait, and are on record without the
+identifier.
 """
 
 from collections.abc import Iterator

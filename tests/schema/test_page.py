@@ -124,7 +124,7 @@ def test_others_get_no_page(standing: Gateway, accept: str) -> None:
     assert (response.status_code, response.headers["content-type"]) == (400, "application/json")
 
 
-# --- the examples ------------------------------------------------------------------------------------
+# --- the examples ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-# --- more time --------------------------------------------------------------------------------------
+# --- more time -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_legacy_paths_show_an_extended_assignment_as_it_was(world: Gateway) 
     assert world.as_caregiver(1).get(path).json() == shown
 
 
-# --- reminders --------------------------------------------------------------------------------------
+# --- reminders -------------------------------------------------------------------------------------
 
 SENT = {"remindDate": "2026-11-18T09:00:00Z", "state": "SENT"}
 SKIPPED = {"remindDate": "2026-11-19T09:00:00Z", "state": "SKIPPED"}

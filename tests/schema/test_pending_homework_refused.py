@@ -1,7 +1,7 @@
 """`extendAssignment`, `withdrawAssignment` and `setReminders`, when they are refused: nothing is written.
 
-Contract: the tables "Who may do what when" and "Refusals". And of all changes of a caregiver: who may not ask
-for one hears that before anything else.
+Contract: the tables "Who may do what when" and "Refusals". And of all changes of a caregiver: who may not
+ask for one hears that before anything else.
 """
 
 from typing import Any
@@ -114,7 +114,7 @@ def test_what_is_withdrawn_is_not_there(world: Gateway) -> None:
     check_refusals(world, "setReminders", {"assignmentId": "2", "remindDates": []}, gone)
 
 
-# --- who may not ask at all -------------------------------------------------------------------------
+# --- who may not ask at all ------------------------------------------------------------------------
 
 START = "2026-12-01T09:00:00Z"
 ASKED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # as it would be done, and what nobody would do

@@ -211,7 +211,7 @@ def test_before_anybody_came_in_no_document_is_looked_for(fresh: Gateway) -> Non
     assert refusal(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
 
 
-# --- bounds ------------------------------------------------------------------------------------------
+# --- bounds ----------------------------------------------------------------------------------------
 
 
 def test_those_that_were_not_asked_for_longest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """`progress` and `scoreHistory` of clients and sessions, against a naive reading of a rich world.
 
-Contract: a client's numbers are those of what the viewer shares with that client; withdrawn assignments are
-in none of them; a book id that names nothing has no scores.
+Contract: a client's numbers are those of what the viewer shares with that client; withdrawn assignments
+are in none of them; a book id that names nothing has no scores.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ CLIENTS = f"""{{ clients(first: 100) {{ nodes {{ legacyId {PROGRESS}
 SESSIONS = CLIENTS.replace("clients(", "sessions(")
 
 
-# --- the values --------------------------------------------------------------------------------------
+# --- the values ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("caregiver", [1, 2])
@@ -92,7 +92,7 @@ def test_a_client_without_homework_has_progress_of_nothing(rich: Gateway) -> Non
     assert found["session"] == {"progress": nothing, "client": {"progress": nothing}}
 
 
-# --- how it may be asked -----------------------------------------------------------------------------
+# --- how it may be asked ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_session_shows_progress_beside_pages_of_its_assignments(rich: Gateway)
     assert found == naive("id", 1)
 
 
-# --- the calendar of the service ---------------------------------------------------------------------
+# --- the calendar of the service -------------------------------------------------------------------
 
 
 @contextmanager

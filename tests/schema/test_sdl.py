@@ -1,7 +1,7 @@
 """`schema.graphql` is the contract: it is what the code says, and a breaking change has a name.
 
-Contract: the file is the printed schema, sorted; whatever graphql-core calls a breaking change against it is
-listed by name.
+Contract: the file is the printed schema, sorted; whatever graphql-core calls a breaking change against it
+is listed by name.
 """
 
 import re
@@ -94,7 +94,7 @@ def test_an_addition_breaks_nothing(said: str) -> None:
     assert find_breaking_changes(build_schema(said), build_schema(said)) == []
 
 
-# --- what the contract promises of itself -------------------------------------------------------------
+# --- what the contract promises of itself ----------------------------------------------------------
 
 
 def test_everything_that_can_be_looked_up_is_a_node(said: str) -> None:

@@ -1,7 +1,7 @@
 """`Session.assignments`: a list inside a row, selected under several aliases with different arguments.
 
-Contract: each alias is answered by its own arguments, on the same parent and on differently aliased parents;
-equal selections are merged; the totals are those of the session and status.
+Contract: each alias is answered by its own arguments, on the same parent and on differently aliased
+parents; equal selections are merged; the totals are those of the session and status.
 """
 
 from typing import Any

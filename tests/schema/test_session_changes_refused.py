@@ -28,7 +28,7 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-# --- opening ----------------------------------------------------------------------------------------
+# --- opening ---------------------------------------------------------------------------------------
 
 ASKED = {"clientOpptId": "OPPT-3", "title": "First steps", "description": "", "startDate": START}
 OF_TEXTS: dict[str, Refusal] = {
@@ -206,7 +206,7 @@ def test_what_a_person_can_mend_of_a_new_session_is_data(world: Gateway) -> None
     check_refusals(world, "createSession", ASKED, refusals)
 
 
-# --- changing and closing ---------------------------------------------------------------------------
+# --- changing and closing --------------------------------------------------------------------------
 
 CLOSED = ("NOT_RUNNING", "sessionId", "the session is closed")
 NO_SESSION = {

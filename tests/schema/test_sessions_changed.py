@@ -1,7 +1,7 @@
 """`updateSession` and `closeSession`, when they are done: the payload, what is stored, what both see of it.
 
-Contract: title and description change until the session is closed, its start until it has begun. Closing is
-final: reminders are skipped, drafts are kept as they are, and nothing is accepted any more.
+Contract: title and description change until the session is closed, its start until it has begun. Closing
+is final: reminders are skipped, drafts are kept as they are, and nothing is accepted any more.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-# --- changing ---------------------------------------------------------------------------------------
+# --- changing --------------------------------------------------------------------------------------
 
 TO_COME = {
     "legacyId": "2",
@@ -233,7 +233,7 @@ def test_what_changes_nothing_is_no_change(world: Gateway, asked: dict[str, Any]
     assert stored(world) == before
 
 
-# --- closing ----------------------------------------------------------------------------------------
+# --- closing ---------------------------------------------------------------------------------------
 
 
 def test_a_closed_session_is_completed_and_reminds_nobody(world: Gateway) -> None:

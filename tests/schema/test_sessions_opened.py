@@ -1,7 +1,7 @@
 """`createSession`, when it is done: the payload, what is stored, and what both see of it, on both contracts.
 
-Contract: a session of one of the caregiver's clients, or of the one whose identifier is named; FUTURE until
-it starts, RUNNING from then on; books may be assigned at once, also while it is FUTURE.
+Contract: a session of one of the caregiver's clients, or of the one whose identifier is named; FUTURE
+until it starts, RUNNING from then on; books may be assigned at once, also while it is FUTURE.
 """
 
 import re
@@ -139,7 +139,7 @@ def test_a_description_that_is_null_is_empty(world: Gateway) -> None:
     assert session == {"description": ""}
 
 
-# --- with homework at once --------------------------------------------------------------------------
+# --- with homework at once -------------------------------------------------------------------------
 
 END = "2026-11-29T20:00:00Z"
 HOMEWORK = {

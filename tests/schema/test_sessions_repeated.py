@@ -44,7 +44,7 @@ def starts(gateway: Gateway, count: int, days: int, start: str) -> list[str]:
     return [one["startDate"] for one in repeated(gateway, STARTS, count, days, startDate=start)]
 
 
-# --- the same wall time -----------------------------------------------------------------------------
+# --- the same wall time ----------------------------------------------------------------------------
 
 
 def test_a_session_begins_at_the_same_wall_time_in_summer(berlin: Gateway) -> None:
@@ -145,7 +145,7 @@ def a_planned_session(number: int, moments: list[str]) -> dict[str, Any]:
     }
 
 
-# --- how much ---------------------------------------------------------------------------------------
+# --- how much --------------------------------------------------------------------------------------
 
 
 def test_a_year_of_weeks_is_planned_at_once(berlin: Gateway) -> None:
@@ -170,7 +170,7 @@ def test_once_is_no_repetition(berlin: Gateway) -> None:
     assert starts(berlin, 1, 366, "2999-12-31T08:00:00Z") == ["2999-12-31T08:00:00Z"]
 
 
-# --- what cannot be repeated ------------------------------------------------------------------------
+# --- what cannot be repeated -----------------------------------------------------------------------
 
 AN_HOUR_AHEAD = ("UNREADABLE", "repeat", "repeat meets a time of day that a clock change skips")
 BEFORE = {"bookIds": ["1"], "startDate": "2027-03-21T02:30:00+01:00", "endDate": "2027-03-22T09:00:00+01:00"}

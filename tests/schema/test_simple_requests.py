@@ -1,7 +1,7 @@
 """Promise: what a page of another site can send without asking first never changes anything.
 
-That is GET, HEAD and POST, with a body that is text, a form or several parts. All of it is tried with a good
-token, as if a browser had added one.
+That is GET, HEAD and POST, with a body that is text, a form or several parts. All of it is tried with a
+good token, as if a browser had added one.
 """
 
 from typing import Any

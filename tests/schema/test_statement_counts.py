@@ -1,7 +1,7 @@
 """What a question costs the database: one statement per level, whatever the page holds.
 
-Contract: counted at the database itself, account lookups left out; a list of a client reads the relationship
-first.
+Contract: counted at the database itself, account lookups left out; a list of a client reads the
+relationship first.
 """
 
 import pytest

@@ -203,7 +203,7 @@ def test_so_does_an_event_stream(enforcing: Gateway) -> None:
 CHANGES_NAMED: list[dict[str, Any]] = [{"documentId": "changes-1"}, {"query": CHANGES}]
 
 
-# --- audit -------------------------------------------------------------------------------------------
+# --- audit -----------------------------------------------------------------------------------------
 
 
 def said(logged: pytest.LogCaptureFixture) -> list[str]:

@@ -1,7 +1,7 @@
 """What came in since a moment, and what is overdue: `submissions`, and two filters of `assignments`.
 
-Contract: filters narrow together with all others, totals count what they leave; a submission of every attempt
-is there, also of one that was reopened since; what was withdrawn is gone.
+Contract: filters narrow together with all others, totals count what they leave; a submission of every
+attempt is there, also of one that was reopened since; what was withdrawn is gone.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Every question with all it can say, whole: what a caregiver and a client see of the same world.
 
-Contract: the fields of docs and `schema.graphql` carry the stored values, moments are UTC with `Z`, lists are
-newest first, and each side of a relationship sees the same rows.
+Contract: the fields of docs and `schema.graphql` carry the stored values, moments are UTC with `Z`, lists
+are newest first, and each side of a relationship sees the same rows.
 """
 
 from typing import Any

@@ -113,7 +113,7 @@ def numbers(page: dict[str, Any]) -> list[int]:
     return [int(node["legacyId"]) for node in page["nodes"]]
 
 
-# --- what is stored ----------------------------------------------------------------------------------
+# --- what is stored --------------------------------------------------------------------------------
 
 
 def count(gateway: Gateway, table: Table) -> int:
