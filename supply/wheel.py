@@ -25,14 +25,13 @@ class FullPage(BuildHookInterface[Any]):
             return
         sys.path.insert(0, self.root)
         try:
-            from app.dev.ide.building import NotBuilt, build
-            from app.dev.ide.built import MANIFEST
+            from app.dev.ide.building import MANIFEST, NotBuilt, build
         finally:
             sys.path.remove(self.root)
         self.work = tempfile.TemporaryDirectory(prefix="care-gateway-wheel-")
         made = Path(self.work.name, "built")
         try:
-            built = build(made, tell=self.app.display_info)
+            built = build(made, report=self.app.display_info)
         except NotBuilt as fault:
             self.app.abort(f"The GraphQL page could not be built: {fault}\n{WITHOUT}")
         for name in (MANIFEST, *built.files):

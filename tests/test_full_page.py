@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli import main
-from app.dev import ide
 from app.dev.ide import building
-from app.dev.ide.built import Incomplete, check_built
+from app.dev.ide.building import Incomplete, check_built
+from app.dev.ide.examples import EXAMPLES, SUBSCRIPTION_EXAMPLES
+from app.dev.ide.page import PLAIN_POLICY
 from app.main import create_app
 from app.settings import Environment, Settings
 from supply.lock import NODE_LOCK, read_lock
@@ -45,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (made / "manifest.json").write_text(json.dumps(MANIFEST))
     (made / "other.js").write_text("nobody's business")
     (tmp_path / "secret.txt").write_text("nobody's business")
-    monkeypatch.setattr(ide, "BUILT", made)
+    monkeypatch.setattr(building, "BUILT", made)
     return made
 
 
@@ -84,7 +85,7 @@ def test_its_config_has_the_examples_and_those_that_listen(browser: Caller) -> N
     assert config["endpoint"] == "/graphql"
     assert config["tokens"] == {}  # these tests' keys are from elsewhere
     assert [(one["role"], one["title"]) for one in config["examples"]] == [
-        (one.role, one.title) for one in ide.EXAMPLES + ide.LISTENING
+        (one.role, one.title) for one in EXAMPLES + SUBSCRIPTION_EXAMPLES
     ]
 
 
@@ -160,7 +161,7 @@ def test_a_build_that_is_not_whole_is_not_served(folder: Path, settings: Setting
         page = Caller(client, None).get("/graphql", headers=BROWSER)
         script = Caller(client, None).get(f"/graphql/ide/{MANIFEST['script']}")
 
-    assert page.headers["content-security-policy"] == ide.PLAIN_POLICY
+    assert page.headers["content-security-policy"] == PLAIN_POLICY
     assert "<code>make ide</code>" in page.text
     assert script.status_code == 404
 
@@ -200,7 +201,7 @@ def test_where_npm_gets_nothing_the_command_says_so_and_what_was_there_stays(
     monkeypatch.setattr(building, "find_node", lambda: node)
 
     with pytest.raises(building.NotBuilt) as fault:
-        building.build(folder, tell=lambda text: None)
+        building.build(folder, report=lambda text: None)
 
     assert str(fault.value) == f"{building.NO_PACKAGES}\nnpm error network"
     assert check_built(folder).script == MANIFEST["script"]

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from app.cli import main
-from app.dev import ide
+from app.dev.ide import building
 
 if __name__ == "__main__":
-    ide.BUILT = Path(__file__).parent / "nothing"
+    building.BUILT = Path(__file__).parent / "nothing"
     main()

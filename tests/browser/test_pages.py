@@ -15,12 +15,7 @@ import httpx2
 import pytest
 
 from app.dev.ide.building import NotBuilt
-from app.dev.ide.examples import (
-    ASSIGN_HOMEWORK,
-    ASSIGN_HOMEWORK_VARIABLES,
-    MY_RUNNING_SESSIONS,
-    RUNNING_ASSIGNMENTS,
-)
+from app.dev.ide.examples import HOMEWORK, OPERATIONS
 from tests.browser.browsers import ROOT, NoBrowser, find_browser
 from tests.browser.chrome import Page, opened_browser
 from tests.live.processes import Served, run, serving
@@ -151,7 +146,7 @@ def test_the_full_page_asks_changes_and_listens(served: Served, page: Page) -> N
     page.click(RUN)
     asked = answered(page, "sessions")
     page.keep_picture(PICTURES / "full-2-query.png")
-    assert asked == as_others_ask(served, page, "client", MY_RUNNING_SESSIONS)
+    assert asked == as_others_ask(served, page, "client", OPERATIONS["MyRunningSessions"])
 
     page.click(example("Assign homework"))
     run_tab(page, "bookIds", "variables")
@@ -166,7 +161,7 @@ def test_the_full_page_asks_changes_and_listens(served: Served, page: Page) -> N
     run_tab(page, "assignmentChanged")
     heard = None
     for _ in range(10):  # who listens from now on may have begun a moment after the first
-        as_others_ask(served, page, "caregiver", ASSIGN_HOMEWORK, ASSIGN_HOMEWORK_VARIABLES)
+        as_others_ask(served, page, "caregiver", OPERATIONS["AssignHomework"], {"input": HOMEWORK})
         if page.evaluate(f"new Promise((done) => setTimeout(() => done({ANSWER}), 500))"):
             heard = answered(page, "assignmentChanged")["assignmentChanged"]
             break
@@ -192,7 +187,9 @@ def test_the_full_page_asks_changes_and_listens(served: Served, page: Page) -> N
     assert answered(page, "viewer")["viewer"]["role"] == "CLIENT"
     page.click(tab("RunningAssignments"))
     run_tab(page, "RunningAssignments")
-    assert answered(page, "assignments") == as_others_ask(served, page, "caregiver", RUNNING_ASSIGNMENTS)
+    assert answered(page, "assignments") == as_others_ask(
+        served, page, "caregiver", OPERATIONS["RunningAssignments"]
+    )
     assert_nothing_amiss(served, page)
 
 
@@ -210,14 +207,16 @@ def test_a_tab_keeps_listening_while_another_runs(served: Served, page: Page) ->
     changed = answered(page, "assignHomework")["assignHomework"]
     page.click(tab("RunningAssignments"))  # which was there before
     run_tab(page, "RunningAssignments")
-    assert answered(page, "assignments") == as_others_ask(served, page, "caregiver", RUNNING_ASSIGNMENTS)
+    assert answered(page, "assignments") == as_others_ask(
+        served, page, "caregiver", OPERATIONS["RunningAssignments"]
+    )
     page.keep_picture(PICTURES / "full-10-another-tab.png")
 
     page.click(tab("WatchAssignments"))
     for _ in range(10):  # the subscription may have begun a moment after the mutation
         if page.evaluate(f"new Promise((done) => setTimeout(() => done({ANSWER}), 500))"):
             break
-        as_others_ask(served, page, "caregiver", ASSIGN_HOMEWORK, ASSIGN_HOMEWORK_VARIABLES)
+        as_others_ask(served, page, "caregiver", OPERATIONS["AssignHomework"], {"input": HOMEWORK})
     event = answered(page, "assignmentChanged")["assignmentChanged"]
     assert event["assignment"]["name"] in {one["name"] for one in changed["assignments"]}
     page.until(IS_RUNNING)
@@ -312,7 +311,7 @@ def test_the_plain_page_asks_and_changes_and_says_how_to_build_the_full_one(
     page.until("document.getElementById('status').textContent.startsWith('200')")
     shown = json.loads(page.evaluate("document.getElementById('body').textContent"))
     page.keep_picture(PICTURES / "plain-1-query.png")
-    assert shown["data"] == as_others_ask(served, page, "client", MY_RUNNING_SESSIONS)
+    assert shown["data"] == as_others_ask(served, page, "client", OPERATIONS["MyRunningSessions"])
 
     page.click(example("Assign homework"))
     page.click("document.getElementById('run')")
