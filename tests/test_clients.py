@@ -1,4 +1,4 @@
-"""Promise: docs/clients.md shows the very files that `make clients` runs; what that installs is pinned."""
+"""docs/clients.md shows the setup files that `make clients` runs, and the installed packages are pinned."""
 
 import json
 import re
@@ -9,25 +9,25 @@ from clients.run import FILES
 ROOT = Path(__file__).parent.parent
 CLIENTS = ROOT / "clients"
 PAGE = (ROOT / "docs" / "clients.md").read_text()
-SHOWN = dict(re.findall(r"<!-- (clients/\S+) -->\n```\w+\n(.*?)```\n", PAGE, re.DOTALL))
+DOCUMENTED = dict(re.findall(r"<!-- (clients/\S+) -->\n```\w+\n(.*?)```\n", PAGE, re.DOTALL))
 
 
-def test_every_setup_is_shown_as_it_is_run() -> None:
+def test_every_setup_is_documented_unchanged() -> None:
     setups = [
         path for path in (CLIENTS / "setups").iterdir() if path.is_file() and path.name != "__init__.py"
     ]
 
     run = {str(path.relative_to(ROOT)): path.read_text() for path in setups}
-    assert run == SHOWN
+    assert run == DOCUMENTED
 
 
-def test_every_file_of_tests_is_run() -> None:
+def test_every_test_file_is_run() -> None:
     tests = CLIENTS / "tests"
 
     assert FILES.keys() == {path.name for path in (*tests.glob("*.test.js"), *tests.glob("test_*.py"))}
 
 
-def test_every_package_has_its_hash_and_none_an_address() -> None:
+def test_every_package_has_a_hash_and_no_url() -> None:
     lock = (CLIENTS / "package-lock.json").read_text()
     packages = json.loads(lock)["packages"]
     del packages[""]
@@ -36,16 +36,16 @@ def test_every_package_has_its_hash_and_none_an_address() -> None:
     assert "://" not in re.sub(r'"url": "https://[^"]*"', "", lock)
 
 
-def test_every_client_is_named_in_one_version() -> None:
-    named = json.loads((CLIENTS / "package.json").read_text())
+def test_every_package_has_one_exact_version() -> None:
+    package = json.loads((CLIENTS / "package.json").read_text())
 
-    versions = {**named["devDependencies"], **named["overrides"]}
+    versions = {**package["devDependencies"], **package["overrides"]}
     assert [name for name, version in versions.items() if not re.fullmatch(r"\d+\.\d+\.\d+", version)] == []
 
 
-def test_the_page_says_to_install_what_is_tried() -> None:
-    tried = json.loads((CLIENTS / "package.json").read_text())
+def test_the_page_installs_the_tested_versions() -> None:
+    package = json.loads((CLIENTS / "package.json").read_text())
 
-    told = re.findall(r"(@?[\w/-]+)@(\d+\.\d+\.\d+)", PAGE)
-    assert {name: tried["devDependencies"].get(name) for name, _ in told} == dict(told)
-    assert json.dumps(tried["overrides"]) in re.sub(r"\s+", " ", PAGE).replace("{ ", "{").replace(" }", "}")
+    documented = re.findall(r"(@?[\w/-]+)@(\d+\.\d+\.\d+)", PAGE)
+    assert {name: package["devDependencies"].get(name) for name, _ in documented} == dict(documented)
+    assert json.dumps(package["overrides"]) in re.sub(r"\s+", " ", PAGE).replace("{ ", "{").replace(" }", "}")
