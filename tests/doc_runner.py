@@ -1,9 +1,9 @@
-"""Carries out what a page of the documentation shows, step by step, and what came of it beside what is shown.
+"""Executes the examples of a page of the documentation, and yields documented and received responses.
 
-A page says who asks (`As **caregiver**.`), what (`graphql` with `json variables` and `http` headers, or `sh`
-with a curl line) and what the answer is (`json`, with a status other than 200 behind it). `http again` sends
-the same once more; `graphql listen` begins to listen, and `json event` is what is heard. Two values are new
-every time, request ids and the moments of legacy errors: pages show dots in their place.
+A page names the caller (`As **caregiver**.`), a request (`graphql` with `json variables` and `http` headers,
+or `sh` with a curl line) and the response (`json`, followed by a status other than 200). `http again` repeats
+the request. `graphql listen` subscribes, and `json event` is the next event. Pages show dots in place of
+request ids and of the timestamps of legacy errors.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ USERS = {"caregiver": CAREGIVER, "client": CLIENT}
 HOST = "http://127.0.0.1:8000"
 
 
-def as_people_have_it(settings: Settings) -> Settings:
-    """With the limits of the service, where other tests ask for more."""
+def with_default_limits(settings: Settings) -> Settings:
+    """Restores the limits of the service, which are higher in other tests."""
     return settings.model_copy(update={name: Settings.model_fields[name].default for name in WIDE})
 
 
-class Kitchen:
-    """What was asked last is sent when its answer stands on the page."""
+class PageRunner:
+    """Holds the last request of the page, and sends it when the page shows a response."""
 
     def __init__(self, gateway: Gateway, stack: ExitStack) -> None:
         self.gateway = gateway
@@ -46,12 +46,12 @@ class Kitchen:
         self.caller = gateway.as_nobody()
         self.listener: Listener | None = None
         self.last: tuple[int, Any] = (0, None)
-        self.ask_in_graphql("")
+        self.set_graphql("")
 
-    def be(self, who: str) -> None:
+    def set_caller(self, who: str) -> None:
         self.caller = Caller(self.gateway.client, token_of(who) if who in USERS else None)
 
-    def ask_in_graphql(self, query: str) -> None:
+    def set_graphql(self, query: str) -> None:
         self.body: dict[str, Any] = {"query": query}
         self.headers: dict[str, str] = {}
         self.send: Callable[[], Response] = self.post_graphql
@@ -59,8 +59,8 @@ class Kitchen:
     def post_graphql(self) -> Response:
         return self.caller.request("POST", "/graphql", json=self.body, headers=self.headers)
 
-    def ask_by_curl(self, text: str) -> None:
-        """The last curl line of a block, sent by ourselves."""
+    def set_curl(self, text: str) -> None:
+        """Uses the last curl line of the block."""
         lines = [line for line in text.replace("\\\n", " ").split("\ncurl ")]
         if "curl " in text:
             words = shlex.split("curl " + lines[-1].removeprefix("curl "))
@@ -93,7 +93,7 @@ class Kitchen:
         self.listener.ask(query)
         wait_until_somebody_listens(self.gateway)
 
-    def heard(self) -> Any:
+    def next_event(self) -> Any:
         assert self.listener is not None
         return self.listener.hear()["payload"]
 
@@ -105,18 +105,18 @@ class Kitchen:
         await dispatch_once(db, self.gateway.settings, moment)
         await db.close()
 
-    def answered(self) -> dict[str, str]:
-        """Sends what is asked, and keeps status and answer; returns the headers."""
-        answer = self.send()
-        said = answer.json()
-        for error in said.get("errors", ()):
+    def send_request(self) -> dict[str, str]:
+        """Keeps status and body, and returns the headers."""
+        response = self.send()
+        body = response.json()
+        for error in body.get("errors", ()):
             assert error["extensions"]["requestId"]
             error["extensions"]["requestId"] = "..."
-        if "timestamp" in said:
-            assert datetime.fromisoformat(said["timestamp"])
-            said["timestamp"] = "..."
-        self.last = answer.status_code, said
-        return dict(answer.headers)
+        if "timestamp" in body:
+            assert datetime.fromisoformat(body["timestamp"])
+            body["timestamp"] = "..."
+        self.last = response.status_code, body
+        return dict(response.headers)
 
 
 def token_of(who: str) -> str:
@@ -127,36 +127,36 @@ def headers_in(text: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in text.splitlines())
 
 
-def carried_out(text: str, gateway: Gateway) -> Iterator[tuple[Any, Any]]:
-    """What the page shows and what came, answer by answer."""
+def run_page(text: str, gateway: Gateway) -> Iterator[tuple[Any, Any]]:
+    """Yields pairs of what the page shows and what the service returns."""
     with ExitStack() as stack:
-        kitchen = Kitchen(gateway, stack)
+        runner = PageRunner(gateway, stack)
         for who, later, kind, block in STEP.findall(text):
             match who or later or kind:
                 case "caregiver" | "client" | "anonymous":
-                    kitchen.be(who)
+                    runner.set_caller(who)
                 case "Two days later":
-                    kitchen.dispatch(NOW + timedelta(days=2))
+                    runner.dispatch(NOW + timedelta(days=2))
                 case "graphql":
-                    kitchen.ask_in_graphql(block)
+                    runner.set_graphql(block)
                 case "graphql listen":
-                    kitchen.listen(block)
+                    runner.listen(block)
                 case "json variables":
-                    kitchen.body["variables"] = json.loads(block)
+                    runner.body["variables"] = json.loads(block)
                 case "http":
-                    kitchen.headers = headers_in(block)
+                    runner.headers = headers_in(block)
                 case "sh":
-                    kitchen.ask_by_curl(block)
+                    runner.set_curl(block)
                 case "json event":
-                    yield json.loads(block), kitchen.heard()
+                    yield json.loads(block), runner.next_event()
                 case "http again":
-                    shown, before = headers_in(block), kitchen.last
-                    headers = kitchen.answered()
+                    shown, before = headers_in(block), runner.last
+                    headers = runner.send_request()
                     yield shown, {name: headers.get(name.lower()) for name in shown}
-                    yield before, kitchen.last
+                    yield before, runner.last
                 case _ if re.fullmatch(r"json( \d+)?", kind):
-                    kitchen.answered()
-                    yield (int(kind.removeprefix("json") or 200), json.loads(block)), kitchen.last
+                    runner.send_request()
+                    yield (int(kind.removeprefix("json") or 200), json.loads(block)), runner.last
                 case _:
                     assert kind in ("js", "jsonl", "ini", "sql", "console"), (
                         f"a block of an unknown kind: {kind}"

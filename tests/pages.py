@@ -1,4 +1,4 @@
-"""The pages that people read, taken apart: their fenced blocks, headings and links."""
+"""Parses the pages of the documentation: fenced blocks, headings and links."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    kind: str  # what stands behind the fence: `graphql`, `json variables`
+    kind: str  # the text after the fence: `graphql`, `json variables`
     text: str
 
 
@@ -34,13 +34,13 @@ def links(page: str) -> list[str]:
 
 
 def sections(page: str, level: int = 2) -> Iterator[tuple[str, str]]:
-    """Each heading of a level, with what stands under it."""
+    """Each heading of a level with the text below it."""
     parts = re.split(rf"^{'#' * level} +(.+)$", page, flags=re.MULTILINE)[1:]
     return zip(parts[::2], parts[1::2], strict=True)
 
 
 def anchors(page: str) -> set[str]:
-    """The names under which headings can be linked to, as code hosts make them."""
+    """The link anchors of headings, in the format of code hosts."""
     found: set[str] = set()
     for heading in HEADING.findall(without_blocks(page)):
         words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)

@@ -16,7 +16,7 @@ from app.schema.errors import INTERNAL, TOO_COSTLY
 from app.settings import Settings
 from tests import pages
 from tests.callers import Gateway, run_write
-from tests.doc_runner import as_people_have_it, carried_out
+from tests.doc_runner import run_page, with_default_limits
 from tests.factories import NOW
 
 PAGE = pages.read("docs/cookbook.md")
@@ -28,7 +28,7 @@ def recipes() -> dict[str, str]:
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    return as_people_have_it(settings)
+    return with_default_limits(settings)
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -36,7 +36,7 @@ def settings(settings: Settings) -> Settings:
 def test_a_recipe_answers_what_the_page_shows(gateway: Gateway, title: str) -> None:
     run_write(gateway.settings.database, importing(demo_lines(NOW)))
 
-    for shown, came in carried_out(recipes()[title], gateway):
+    for shown, came in run_page(recipes()[title], gateway):
         assert came == shown
 
 

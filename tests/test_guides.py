@@ -14,7 +14,7 @@ from app.db.admin.importing import importing
 from app.settings import Settings
 from tests import pages
 from tests.callers import Gateway, run_write
-from tests.doc_runner import as_people_have_it, carried_out
+from tests.doc_runner import run_page, with_default_limits
 from tests.factories import NOW
 
 GUIDES = sorted(path.stem for path in (pages.ROOT / "docs" / "guides").glob("*.md"))
@@ -25,7 +25,7 @@ sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    return as_people_have_it(settings)
+    return with_default_limits(settings)
 
 
 @sqlite
@@ -33,7 +33,7 @@ def settings(settings: Settings) -> Settings:
 def test_what_a_guide_asks_is_answered_as_it_shows(gateway: Gateway, name: str) -> None:
     run_write(gateway.settings.database, importing(demo_lines(NOW)))
 
-    answers = list(carried_out(pages.read(f"docs/guides/{name}.md"), gateway))
+    answers = list(run_page(pages.read(f"docs/guides/{name}.md"), gateway))
 
     assert answers
     assert [came for _, came in answers] == [shown for shown, _ in answers]
