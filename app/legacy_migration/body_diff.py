@@ -37,14 +37,11 @@ def compare_bodies(old: bytes, new: bytes, masks: Masks) -> tuple[Likeness, list
         if masks.bodies:
             old, new = masks.apply(old), masks.apply(new)
             old_value, new_value = orjson.loads(old), orjson.loads(new)
-    except orjson.JSONDecodeError:
-        return (Likeness.SAME if is_equal else Likeness.BYTES), []
-    if old == new:
-        return Likeness.SAME, []
-    try:
+        if old == new:
+            return Likeness.SAME, []
         found = list(differences(old_value, new_value, ""))
-    except RecursionError:  # deeply nested lists, which neither service sends
-        return Likeness.BYTES, []
+    except (orjson.JSONDecodeError, RecursionError):  # neither service nests values deeply
+        return (Likeness.SAME if is_equal else Likeness.BYTES), []
     if found:
         return Likeness.VALUES, found
     if orjson.dumps(old_value) != orjson.dumps(new_value):

@@ -14,13 +14,14 @@ STEP = re.compile(r"\.?(?:\[(\*|[0-9]{1,6})\]|(\*)|([^.\[\]*]+))")
 JSON_TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]+)')
 
 Step = str | int | None
+Path = tuple[Step, ...]
 
 
 @dataclass
 class Masks:
     """The masks of a run by their texts, and the texts of those that have matched."""
 
-    bodies: dict[str, tuple[Step, ...]] = field(default_factory=dict)
+    bodies: dict[str, Path] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)  # names in lower case
     matched: set[str] = field(default_factory=set)
 
@@ -32,7 +33,7 @@ class Masks:
         found = next((text for text, masked in self.headers.items() if masked == name), None)
         return self.note(found)
 
-    def match_path(self, path: list[Step]) -> bool:
+    def match_path(self, path: Path) -> bool:
         matching = (text for text, steps in self.bodies.items() if is_match(steps, path))
         return self.note(next(matching, None))
 
@@ -43,43 +44,35 @@ class Masks:
 
     def apply(self, body: bytes) -> bytes:
         """Replaces each masked value of a JSON body by null and keeps all other bytes."""
-        kept: list[bytes] = []
-        position = 0  # of the first byte that is not in `kept`
-        masked: tuple[int, int] | None = None  # depth and position of the value that is being replaced
-        path: list[Step] = []  # the index or name in each open list or object
-        is_list: list[bool] = []  # of each open list or object
-        is_name = False  # whether the next token is a member's name
-        for token in JSON_TOKEN.finditer(body):
-            text = token[1]
-            if text in b"}]":
-                path.pop()
-                is_list.pop()
-                is_name = False
-            elif text == b",":
-                if is_list[-1]:
-                    path[-1] += 1  # type: ignore[operator]
-                is_name = not is_list[-1]
-                continue
-            elif text == b":":
-                continue
-            elif is_name:
-                path[-1], is_name = orjson.loads(text), False
-                continue
-            else:
-                if masked is None and self.match_path(path):
-                    masked = (len(path), token.start(1))
-                if text in b"{[":
-                    is_list.append(text == b"[")
-                    path.append(0 if text == b"[" else "")
-                    is_name = text == b"{"
-                    continue
-            if masked is not None and masked[0] == len(path):
-                kept += [body[position : masked[1]], b"null"]
-                position, masked = token.end(1), None
-        return b"".join(kept) + body[position:]
+        tokens = list(JSON_TOKEN.finditer(body))
+        cuts: list[tuple[int, int]] = []
+
+        def read_value(index: int, path: Path | None) -> int:
+            """Returns the index of the token after the value. Inside a masked value the path is None."""
+            is_masked = path is not None and self.match_path(path)
+            first = tokens[index]
+            index += 1
+            if first[1] in b"{[":
+                position = 0
+                while tokens[index][1] not in b"}]":
+                    index += tokens[index][1] == b","
+                    step: Step = position
+                    if first[1] == b"{":
+                        step = orjson.loads(tokens[index][1])
+                        index += 2
+                    index = read_value(index, None if is_masked or path is None else (*path, step))
+                    position += 1
+                index += 1
+            if is_masked:
+                cuts.append((first.start(1), tokens[index - 1].end(1)))
+            return index
+
+        read_value(0, ())
+        starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(body)]
+        return b"null".join(body[start:end] for start, end in zip(starts, ends, strict=True))
 
 
-def is_match(steps: tuple[Step, ...], path: list[Step]) -> bool:
+def is_match(steps: Path, path: Path) -> bool:
     return len(steps) == len(path) and all(
         step is ANY or (type(step) is type(at) and step == at) for step, at in zip(steps, path, strict=True)
     )
@@ -95,7 +88,7 @@ def read_masks(texts: Iterable[str]) -> Masks:
     return masks
 
 
-def read_steps(text: str) -> tuple[Step, ...]:
+def read_steps(text: str) -> Path:
     steps: list[Step] = []
     position = 0
     while found := STEP.match(text, position):

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from httpx2 import Response
@@ -19,7 +18,6 @@ from httpx2 import Response
 from app.db.admin.demo import demo_lines
 from app.db.admin.importing import importing
 from app.landing.example_calls import example_calls
-from app.landing.page import DOCS
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
@@ -268,12 +266,6 @@ def test_a_page_has_valid_elements_headings_links_and_labels(own_keys: Settings,
     for link, response in found.items():
         anchor = link.partition("#")[2]
         assert not anchor or f'id="{anchor}"' in response.text
-
-
-def test_the_named_documents_exist() -> None:
-    root = Path(__file__).parent.parent.parent
-
-    assert [path for path, _ in DOCS if not (root / path).is_file()] == []
 
 
 def test_markup_in_data_is_escaped(settings: Settings) -> None:
