@@ -1,6 +1,6 @@
-"""Builds recordings for tests: responses of the legacy paths in the format of docs/moving-over.md."""
+"""Builds recordings in the format of docs/moving-over.md, and changes them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ PATHS = {
     "client": "/gateway/profile/client/session",
 }
 Line = dict[str, Any]
+Change = Callable[[list[Line]], object]
 
 
 def pages(caller: Caller, role: str, size: int) -> Iterator[tuple[str, bytes]]:
@@ -57,3 +58,36 @@ def pages_with_details(caller: Caller, role: str, size: int) -> Iterator[tuple[s
 def write_lines(file: Path, lines: Iterable[Line]) -> Path:
     file.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     return file
+
+
+# --- changes of a complete recording --------------------------------------------------------------
+
+
+def in_body(number: int, change: Callable[[Any], object]) -> Change:
+    """Changes the response of one line. Lines are numbered from 1, like in messages."""
+
+    def apply(lines: list[Line]) -> None:
+        body = orjson.loads(lines[number - 1]["answer"])
+        change(body)
+        lines[number - 1]["answer"] = orjson.dumps(body).decode()
+
+    return apply
+
+
+def item(number: int, index: int = 0, **changed: Any) -> Change:
+    return in_body(number, lambda body: body["content"][index].update(changed))
+
+
+def line(number: int, **changed: Any) -> Change:
+    return lambda lines: lines[number - 1].update(changed)
+
+
+def without(*numbers: int) -> Change:
+    def apply(lines: list[Line]) -> None:
+        lines[:] = [each for number, each in enumerate(lines, 1) if number not in numbers]
+
+    return apply
+
+
+def several(*changes: Change) -> Change:
+    return lambda lines: [change(lines) for change in changes]

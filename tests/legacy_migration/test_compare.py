@@ -20,11 +20,7 @@ from tests.legacy_migration.services import (
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 FIRST = f"line 1: GET {PATH} (caregiver)"
-SAME, DIFFERENT, FAILED = (
-    "1 same, 0 different",
-    "0 same, 1 different",
-    "0 same, 0 different, 1 not compared",
-)
+SAME, DIFFERENT = "1 same, 0 different", "0 same, 1 different"
 DIFFERENCES: dict[str, tuple[Response, Response, list[str]]] = {
     "status": (Response(), Response(404), ["status: 200 -> 404"]),
     "headers": (
@@ -213,7 +209,11 @@ def test_a_token_that_only_the_new_service_rejects_is_no_difference(pair: Servic
 
     assert printed(pair.compare()) == (
         2,
-        [FIRST, "  not compared: the new service rejects the token (401)", FAILED],
+        [
+            FIRST,
+            "  not compared: the new service rejects the token (401)",
+            "0 same, 0 different, 1 not compared",
+        ],
     )
 
 

@@ -1,55 +1,20 @@
 """Gaps of a recording are reported; an unreadable response is rejected with its line and member."""
 
-from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 from zoneinfo import ZoneInfo
 
-import orjson
 import pytest
 
 from app.legacy_migration import MigrationError
 from app.legacy_migration.extraction import Gap, Recording, extract
 from app.legacy_migration.recorded_calls import read_calls
-from tests.legacy_migration.recordings import Line, write_lines
-
-Change = Callable[[list[Line]], object]
+from tests.legacy_migration.recordings import Change, Line, in_body, item, line, several, without, write_lines
 
 
 def extracted(file: Path, lines: list[Line], zone: str = "UTC") -> Recording:
     write_lines(file, lines)
     return extract(file, read_calls(file), ZoneInfo(zone))
-
-
-def in_body(number: int, change: Callable[[Any], object]) -> Change:
-    """Changes the response of one line. Lines are numbered from 1, like in messages."""
-
-    def apply(lines: list[Line]) -> None:
-        body = orjson.loads(lines[number - 1]["answer"])
-        change(body)
-        lines[number - 1]["answer"] = orjson.dumps(body).decode()
-
-    return apply
-
-
-def item(number: int, index: int = 0, **changed: Any) -> Change:
-    return in_body(number, lambda body: body["content"][index].update(changed))
-
-
-def line(number: int, **changed: Any) -> Change:
-    return lambda lines: lines[number - 1].update(changed)
-
-
-def without(*numbers: int) -> Change:
-    def apply(lines: list[Line]) -> None:
-        lines[:] = [each for number, each in enumerate(lines, 1) if number not in numbers]
-
-    return apply
-
-
-def several(*changes: Change) -> Change:
-    return lambda lines: [change(lines) for change in changes]
 
 
 GAPS: dict[str, tuple[Change, dict[Gap, list[str]]]] = {

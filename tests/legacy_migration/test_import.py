@@ -13,8 +13,7 @@ from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
 from tests.factories import a_book, a_caregiver, a_module
 from tests.legacy_migration.conftest import serving
-from tests.legacy_migration.recordings import Line, write_lines
-from tests.legacy_migration.test_extraction import Change, in_body, item, several, without
+from tests.legacy_migration.recordings import Change, Line, in_body, item, several, without, write_lines
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
