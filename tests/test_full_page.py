@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from app.cli import main
 from app.dev.ide import building
-from app.dev.ide.building import Incomplete, check_built
+from app.dev.ide.building import NotBuilt, check_built
 from app.dev.ide.examples import EXAMPLES, SUBSCRIPTION_EXAMPLES
 from app.dev.ide.page import PLAIN_POLICY
 from app.main import create_app
@@ -155,7 +155,7 @@ def test_production_shows_none_of_it(folder: Path, settings: Settings) -> None:
 def test_a_build_that_is_not_whole_is_not_served(folder: Path, settings: Settings, manifest: str) -> None:
     (folder / "manifest.json").write_text(manifest)
 
-    with pytest.raises(Incomplete):
+    with pytest.raises(NotBuilt):
         check_built(folder)
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         page = Caller(client, None).get("/graphql", headers=BROWSER)
@@ -200,7 +200,7 @@ def test_where_npm_gets_nothing_the_command_says_so_and_what_was_there_stays(
     node.chmod(0o755)
     monkeypatch.setattr(building, "find_node", lambda: node)
 
-    with pytest.raises(building.NotBuilt) as fault:
+    with pytest.raises(NotBuilt) as fault:
         building.build(folder, report=lambda text: None)
 
     assert str(fault.value) == f"{building.NO_PACKAGES}\nnpm error network"

@@ -77,21 +77,18 @@ def new_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
+@dataclass(frozen=True)
 class UserRecorder:
-    """Records all lists of one user."""
-
-    def __init__(self, recorder: Recorder, folder: Path, token: UserToken, numbers: Iterator[int]) -> None:
-        self.recorder = recorder
-        self.folder = folder
-        self.token = token
-        self.numbers = numbers  # of the files, common to all users
-        self.connection = Connection(recorder.address, recorder.timeout)
+    recorder: Recorder
+    folder: Path
+    token: UserToken
+    numbers: Iterator[int]  # of the files, common to all users
 
     def record(self) -> list[Line]:
-        with closing(self.connection):
-            return [line for state in TimeState for line in self.record_list(state)]
+        with closing(Connection(self.recorder.address, self.recorder.timeout)) as connection:
+            return [line for state in TimeState for line in self.record_list(connection, state)]
 
-    def record_list(self, state: TimeState) -> list[Line]:
+    def record_list(self, connection: Connection, state: TimeState) -> list[Line]:
         """Starts again, up to MAX_ATTEMPTS times, if the list changes meanwhile."""
         for attempts_left in reversed(range(MAX_ATTEMPTS)):
             totals: set[int] = set()
@@ -100,7 +97,7 @@ class UserRecorder:
             number, pages = 0, 1
             while number < pages:
                 path = f"{LISTS[self.token.role]}?time-state={state}&page={number}&size={self.recorder.size}"
-                body = self.fetch(path)
+                body = self.fetch(connection, path)
                 total, pages = read_page(body, path, number)
                 totals.add(total)
                 lines.append(self.write(path, body))
@@ -110,13 +107,13 @@ class UserRecorder:
                 break
             for line in lines:
                 (self.folder / line["file"]).unlink()
-        return [*lines, *(self.write(path, self.fetch(path)) for path in details)]
+        return [*lines, *(self.write(path, self.fetch(connection, path)) for path in details)]
 
-    def fetch(self, path: str) -> bytes:
+    def fetch(self, connection: Connection, path: str) -> bytes:
         if self.recorder.is_stopped.is_set():
             raise MigrationError("stopped")  # not shown: the first failure is reported
         try:
-            response = self.connection.send("GET", path, self.token.token, HEADERS)
+            response = connection.send("GET", path, self.token.token, HEADERS)
         except RequestFailed as error:
             raise MigrationError(f"{path} failed: {error}") from None
         if response.status in (401, 403):

@@ -38,10 +38,6 @@ class NotBuilt(Exception):
     """The message says what is missing and what to do."""
 
 
-class Incomplete(Exception):
-    """A file of the build is missing or unexpected."""
-
-
 @dataclass(frozen=True)
 class Built:
     script: str
@@ -57,7 +53,7 @@ def read_built() -> Built | None:
     """None without a complete build; the plain page is served then."""
     try:
         return check_built(BUILT)
-    except Incomplete:
+    except NotBuilt:
         return None
 
 
@@ -67,14 +63,14 @@ def check_built(folder: Path) -> Built:
         script, style = str(manifest["script"]), str(manifest["style"])
         names = [str(name) for name in manifest["files"]]
     except (OSError, ValueError, KeyError, TypeError):
-        raise Incomplete(f"there is no readable {MANIFEST}") from None
+        raise NotBuilt(f"the build has no readable {MANIFEST}") from None
     for name in {script, style, LICENCES, *names}:
         if name not in names:
-            raise Incomplete(f"{name} is not in {MANIFEST}")
+            raise NotBuilt(f"the build is incomplete: {name} is not in {MANIFEST}")
         if Path(name).name != name or Path(name).suffix not in MEDIA_TYPES:
-            raise Incomplete(f"{name} is not the name of an asset")
+            raise NotBuilt(f"the build is invalid: {name} is not the name of an asset")
         if not (folder / name).is_file() or not (folder / name).stat().st_size:
-            raise Incomplete(f"{name} is missing")
+            raise NotBuilt(f"the build is incomplete: {name} is missing")
     return Built(script, style, {name: folder / name for name in names})
 
 
@@ -92,10 +88,7 @@ def build(folder: Path = BUILT, report: Callable[[str], None] = print) -> Built:
         output = work / "built"
         output.mkdir()
         run([node, "build.mjs", output.name], work, NO_BUNDLE)
-        try:
-            check_built(output)
-        except Incomplete as error:
-            raise NotBuilt(f"{NO_BUNDLE}: {error}") from None
+        check_built(output)
         shutil.rmtree(folder, ignore_errors=True)
         shutil.move(output, folder)
     return check_built(folder)
