@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute
 
 from app.auth.authenticator import Authenticator
 from app.auth.keys import KeySet, open_keys
@@ -25,9 +25,8 @@ from app.db.drivers.event_feed import event_feed_of
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, sqlite_path
 from app.db.drivers.sqlite import check_sqlite
-from app.dev import ide
-from app.dev.graphql_page import demo_tokens, page_maker
-from app.dev.ide.serving import asset_maker
+from app.dev.ide.building import read_built
+from app.dev.ide.page import asset_route, demo_tokens, page_maker
 from app.dev.tokens import has_own_keys, public_key, refuse_own_key
 from app.engine.schema import EngineOptions
 from app.events.dispatcher import dispatching
@@ -129,9 +128,9 @@ def create_app(
     routes: list[BaseRoute] = [*HEALTH_ROUTES, *landing_routes(landing)]
     page = None
     if settings.in_development:
-        built = ide.read_built(ide.BUILT)
+        built = read_built()
         page = page_maker(settings, built)
-        routes.append(Route("/graphql/ide/{name}", asset_maker(built)))
+        routes.append(asset_route(built))
     legacy = build_legacy(
         schema,
         settings.zone,

@@ -1,11 +1,12 @@
-"""`make clients`: GraphQL clients of others, each against a service of its own with the demo world in it.
+"""`make clients`: runs the tests of third-party GraphQL clients, each file against its own service.
 
-Every sentence that is tried is one line; the exit code is 1 when one of them is not so. Ctrl-C leaves nothing
-running. With names of files, only these are tried.
+Prints one line per test and exits with 1 if a test fails. Arguments are names of test files to run.
 """
 
 import asyncio
+import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -13,39 +14,31 @@ from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from clients.made import APOLLO_MANIFEST, MANIFEST, make_all
-from clients.service import HERE, World, demo_world, ran, serving
+from clients.service import HERE, World, demo_world, run_command, serving
 
-AT_ONCE = os.cpu_count() or 2
-
+CONCURRENCY = os.cpu_count() or 2
 NODE = ["node", "--test-reporter=./clients/helpers/sentences.js", "--test-timeout=60000", "--test-force-exit"]
-PYTEST = [
-    sys.executable,
-    "-m",
-    "pytest",
-    "-o",
-    "addopts=",
-    "-p",
-    "no:terminal",
-    "-p",
-    "clients.helpers.sentences",
-]
+PYTEST = [sys.executable, "-m", "pytest", "-oaddopts=", "-pno:terminal", "-pclients.helpers.sentences"]
+
+MADE = HERE / "made"  # what the clients' compilers generate from schema.graphql
+APOLLO_MANIFEST = MADE / "apollo-manifest.json"
+MANIFEST = MADE / "manifest.json"
 
 
-def trusting(manifest: Path) -> dict[str, str]:
+def enforced(manifest: Path) -> dict[str, str]:
     return {"trusted_documents": "enforce", "trusted_manifest": str(manifest)}
 
 
-# The files of tests, and what is set for the service of each.
+# The test files, and settings of the service of each.
 FILES: dict[str, dict[str, str]] = {
-    "graphql-sse.test.js": {},  # the longest first
+    "graphql-sse.test.js": {},  # the slowest first
     "resuming.test.js": {"token_leeway": "0"},
     "audits.test.js": {},
     "apollo.test.js": {},
-    "apollo-trusted.test.js": trusting(APOLLO_MANIFEST),
+    "apollo-trusted.test.js": enforced(APOLLO_MANIFEST),
     "urql.test.js": {},
     "relay.test.js": {},
-    "trusted.test.js": trusting(MANIFEST),
+    "trusted.test.js": enforced(MANIFEST),
     "signing-in.test.js": {},
     "graphql-request.test.js": {},
     "graphql-ws.test.js": {},
@@ -55,49 +48,72 @@ FILES: dict[str, dict[str, str]] = {
 }
 
 
-async def try_all(folder: Path, names: Collection[str]) -> bool:
-    code, said = await make_all()
+async def compile_documents() -> tuple[int, str]:
+    """Runs the clients' compilers; returns their exit code and output."""
+    relay, persisted = MADE / "relay", MADE / "relay-persisted"
+    shutil.rmtree(MADE, ignore_errors=True)
+    for folder in (relay, persisted):
+        folder.mkdir(parents=True)
+        (folder / "package.json").write_text(
+            '{ "type": "commonjs" }\n'
+        )  # the format of relay-compiler's output
+    (persisted / "queries.json").write_text("{}\n")  # relay-compiler adds to an existing file
+    code, output = await run_command(["npm", "run", "--silent", "made"], os.environ, HERE)
+    if code == 0:
+        files = (persisted / "queries.json", MADE / "typescript" / "persisted-documents.json")
+        first, second = (json.loads(path.read_text()) for path in files)
+        MANIFEST.write_text(json.dumps(first | second, indent=2))
+    return code, output
+
+
+async def run_all(folder: Path, names: Collection[str]) -> bool:
+    code, output = await compile_documents()
     if code:
-        print(f"not made of schema.graphql:\n{said}")
+        print(f"the documents cannot be compiled:\n{output}")
         return False
     world = await demo_world(folder / "world")
-    at_once = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(CONCURRENCY)
 
-    async def one(name: str, care: dict[str, str]) -> bool:
-        async with at_once:
-            return await try_file(name, world, folder / name, care)
+    async def run_one(name: str, settings: dict[str, str]) -> bool:
+        async with slots:
+            return await run_file(name, world, folder / name, settings)
 
-    return all(await asyncio.gather(*(one(name, care) for name, care in FILES.items() if name in names)))
+    return all(await asyncio.gather(*(run_one(name, care) for name, care in FILES.items() if name in names)))
 
 
-async def try_file(name: str, world: World, folder: Path, care: dict[str, str]) -> bool:
-    began = time.monotonic()
+async def run_file(name: str, world: World, folder: Path, settings: dict[str, str]) -> bool:
+    started = time.monotonic()
     command = [*(PYTEST if name.endswith(".py") else NODE), str(HERE / "tests" / name)]
-    async with serving(world, folder, **care) as known:
-        code, said = await ran(command, os.environ | known)
-    is_good = code == 0 and "  ok  " in said
-    if not is_good:
-        said += f"what its service said:\n{(folder / 'log').read_text()}"
-    print(f"{name}: {'so' if is_good else 'NOT SO'}, {time.monotonic() - began:.1f} s\n{said}", flush=True)
-    return is_good
+    async with serving(world, folder, **settings) as variables:
+        code, output = await run_command(command, os.environ | variables)
+    is_passed = code == 0 and "  ok  " in output
+    if not is_passed:
+        output += f"log of the service:\n{(folder / 'log').read_text()}"
+    print(f"{name}: {verdict(is_passed)}, {time.monotonic() - started:.1f} s\n{output}", flush=True)
+    return is_passed
+
+
+def verdict(is_passed: bool) -> str:
+    return "PASSED" if is_passed else "FAILED"
 
 
 async def main(names: Collection[str]) -> int:
-    here = asyncio.current_task()
-    assert here is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, here.cancel)
-    began = time.monotonic()
+    """SIGTERM and Ctrl-C cancel the task, so that no process is left."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    started = time.monotonic()
     with TemporaryDirectory(prefix="care-gateway-clients-") as folder:
-        is_good = await try_all(Path(folder), names)
-    print(f"{'All of it is so' if is_good else 'NOT all of it is so'}: {time.monotonic() - began:.0f} s")
-    return 0 if is_good else 1
+        is_passed = await run_all(Path(folder), names)
+    print(f"{verdict(is_passed)}: {time.monotonic() - started:.0f} s")
+    return 0 if is_passed else 1
 
 
 if __name__ == "__main__":
-    if strangers := set(sys.argv[1:]) - FILES.keys():
-        sys.exit(f"no file of tests: {', '.join(sorted(strangers))}")
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # Node is there
+    if unknown := set(sys.argv[1:]) - FILES.keys():
+        sys.exit(f"unknown test files: {', '.join(sorted(unknown))}")
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # contains Node
     try:
         sys.exit(asyncio.run(main(sys.argv[1:] or FILES)))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        sys.exit("ended")
+        sys.exit("cancelled")

@@ -1,4 +1,4 @@
-"""A service that is tried: a copy of the demo world on a free port, started again whenever it ends."""
+"""Starts services with demo data on free ports, and restarts a service whenever it ends."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class World:
-    """What `care-gateway demo` makes: a folder that is copied for every service, and the tokens."""
+    """The output of `care-gateway demo`: a folder, of which each service gets a copy, and tokens."""
 
     folder: Path
     caregiver: str
@@ -30,86 +30,92 @@ class World:
 
 async def demo_world(folder: Path) -> World:
     command = [sys.executable, "-m", "app", "demo"]
-    code, said = await ran(command, environment(env="development", var=str(folder)))
+    code, output = await run_command(command, environment(env="development", var=str(folder)))
     if code:
-        raise RuntimeError(said)
-    caregiver, client = re.findall(r"^(?:CAREGIVER|CLIENT)=(\S+)$", said, re.MULTILINE)
+        raise RuntimeError(output)
+    caregiver, client = re.findall(r"^(?:CAREGIVER|CLIENT)=(\S+)$", output, re.MULTILINE)
     return World(folder, caregiver, client)
 
 
 @asynccontextmanager
-async def serving(world: World, folder: Path, **care: str) -> AsyncIterator[dict[str, str]]:
-    """What who tries it needs to know. SERVICE_PID is a file: who ends that process sees another come."""
+async def serving(world: World, folder: Path, **settings: str) -> AsyncIterator[dict[str, str]]:
+    """Yields variables for tests. SERVICE_PID is a file with the process id; a test may end that process."""
     shutil.copytree(world.folder, folder)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    given = {
-        "env": "development",
-        "var": str(folder),
-        "port": str(port),
-        "drain_seconds": "0",
-        "legacy_retry_window": "0",  # who tries it assigns the same again and again
-        **care,
-    }
-    number, is_ready = folder / "pid", asyncio.Event()
+    variables = environment(
+        env="development",
+        var=str(folder),
+        port=str(port),
+        drain_seconds="0",
+        legacy_retry_window="0",  # tests assign the same homework repeatedly
+        **settings,
+    )
+    command = [sys.executable, "-m", "app", "serve"]
+    pid_file, log_file, is_ready = folder / "pid", folder / "log", asyncio.Event()
 
-    async def keep_up() -> None:
+    async def keep_running() -> None:
         while True:
-            with (folder / "log").open("ab") as log:
-                async with started(
-                    [sys.executable, "-m", "app", "serve"], environment(**given), log
-                ) as process:
-                    await until_ready(url, process, folder / "log")
-                    write_at_once(number, str(process.pid))
+            with log_file.open("ab") as log:
+                async with started(command, variables, log) as process:
+                    await wait_until_ready(url, process, log_file)
+                    write_atomically(pid_file, str(process.pid))
                     is_ready.set()
                     await process.wait()
 
     async with asyncio.TaskGroup() as group:
-        kept = group.create_task(keep_up())
+        task = group.create_task(keep_running())
         await is_ready.wait()
         yield {
             "SERVICE_URL": url,
-            "SERVICE_PID": str(number),
+            "SERVICE_PID": str(pid_file),
             "CAREGIVER_TOKEN": world.caregiver,
             "CLIENT_TOKEN": world.client,
         }
-        kept.cancel()
+        task.cancel()
 
 
-async def until_ready(url: str, process: asyncio.subprocess.Process, log: Path) -> None:
+async def wait_until_ready(url: str, process: asyncio.subprocess.Process, log: Path) -> None:
     async with httpx2.AsyncClient(verify=False) as client, asyncio.timeout(PATIENCE):
         while process.returncode is None:
             with suppress(httpx2.TransportError):
                 if (await client.get(f"{url}/readyz")).status_code == 200:
                     return
-            await asyncio.sleep(0.05)  # between two questions
+            await asyncio.sleep(0.05)
     raise RuntimeError(f"the service did not start:\n{log.read_text()}")
 
 
-def write_at_once(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     new = path.with_suffix(".new")
     new.write_text(text)
     new.replace(path)
 
 
-async def ran(command: list[str], seen: Mapping[str, str], folder: Path = ROOT) -> tuple[int, str]:
-    """The exit code and all that was printed."""
-    async with started(command, seen, asyncio.subprocess.PIPE, folder) as process:
+async def run_command(
+    command: list[str], variables: Mapping[str, str], folder: Path = ROOT
+) -> tuple[int, str]:
+    """The exit code and the output."""
+    async with started(command, variables, asyncio.subprocess.PIPE, folder) as process:
         try:
             async with asyncio.timeout(2 * PATIENCE):
-                said, _ = await process.communicate()
+                output, _ = await process.communicate()
         except TimeoutError:
             return 1, f"{' '.join(command)} did not end\n"
-        return process.returncode or 0, said.decode()
+        return process.returncode or 0, output.decode()
 
 
 @asynccontextmanager
 async def started(
-    command: list[str], seen: Mapping[str, str], said: int | IO[bytes], folder: Path = ROOT
+    command: list[str], variables: Mapping[str, str], output: int | IO[bytes], folder: Path = ROOT
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """However the block ends, the process and all that it started are gone."""
+    """Kills the process with its own child processes when the block ends."""
     process = await asyncio.create_subprocess_exec(
-        *command, cwd=folder, env=seen, stdout=said, stderr=asyncio.subprocess.STDOUT, start_new_session=True
+        *command,
+        cwd=folder,
+        env=variables,
+        stdout=output,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
     )
     try:
         yield process

@@ -1,4 +1,4 @@
-"""The wheel's build hook: puts the full GraphQL page in, built anew; an editable one goes without."""
+"""The build hook of the wheel: builds the full GraphQL page into it, except in an editable installation."""
 
 import sys
 import tempfile
@@ -8,7 +8,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 NODE_LOCK = Path(__file__).parent.parent / "requirements-node.lock"
-WITHOUT = "HATCH_BUILD_NO_HOOKS=true builds a wheel without it, which shows the plain page."
+HINT = "HATCH_BUILD_NO_HOOKS=true builds a wheel without it, which serves the plain page."
 
 
 def locked_node() -> list[str]:
@@ -25,18 +25,17 @@ class FullPage(BuildHookInterface[Any]):
             return
         sys.path.insert(0, self.root)
         try:
-            from app.dev.ide.building import NotBuilt, build
-            from app.dev.ide.built import MANIFEST
+            from app.dev.ide.building import MANIFEST, NotBuilt, build
         finally:
             sys.path.remove(self.root)
         self.work = tempfile.TemporaryDirectory(prefix="care-gateway-wheel-")
-        made = Path(self.work.name, "built")
+        folder = Path(self.work.name, "built")
         try:
-            built = build(made, tell=self.app.display_info)
-        except NotBuilt as fault:
-            self.app.abort(f"The GraphQL page could not be built: {fault}\n{WITHOUT}")
+            built = build(folder, report=self.app.display_info)
+        except NotBuilt as error:
+            self.app.abort(f"The GraphQL page could not be built: {error}\n{HINT}")
         for name in (MANIFEST, *built.files):
-            build_data["force_include"][str(made / name)] = f"app/dev/ide/built/{name}"
+            build_data["force_include"][str(folder / name)] = f"app/dev/ide/built/{name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         if version != "editable":

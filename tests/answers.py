@@ -1,4 +1,4 @@
-"""A world to answer in, and what people say in it: drafts, submissions, feedback."""
+"""A world with assignments to answer, and the mutations for drafts, submissions and feedback."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ EVERY_KIND = [
     },
     {"text": "Anything else?", "kind": "TEXT", "required": False},
 ]
-# By the ids of the questions: those of the catalogue's three books come before.
+# Valid answers by question id. The ids 1 to 3 are of the three books of the catalogue.
 FITTING = {
     4: "Besser – über Nacht 🌙",
     5: "true",
@@ -57,15 +57,15 @@ FITTING = {
     10: "",
 }
 THEIR_SCORE = 3 + 2 + 1 + 300 + 4
-REMARK = 11  # the one question of the book "Remark", which need not be answered
+REMARK = 11  # the optional question of the book "Remark"
 
-# Assignments of client 1 with caregiver 1, if nothing else is said.
+# Assignments, of client 1 with caregiver 1 unless the name says otherwise.
 TEST, LATE, NEXT_SECOND, IN_FUTURE, IN_CLOSED, OF_CLIENT_2, OF_CAREGIVER_2 = range(1, 8)
 SUBMITTED, SUBMITTED_IN_CLOSED, SUBMITTED_TWICE = 8, 9, 10  # with answer sets 8, 9, and 10 and 11
 
 
 def a_world_to_answer_in() -> list[Record]:
-    """Session 1 is RUNNING, 2 FUTURE, 3 COMPLETED; 4 is that of client 2, 5 that of caregiver 2 too."""
+    """Sessions 1 RUNNING, 2 FUTURE and 3 COMPLETED; 4 is of client 2; 5 is of client 2 and caregiver 2."""
     remark = [{"text": "Anything to say?", "kind": "TEXT", "required": False}]
     return [
         *people(),
@@ -102,7 +102,7 @@ def a_world_to_answer_in() -> list[Record]:
     ]
 
 
-# --- what is said ----------------------------------------------------------------------------------
+# --- mutations ------------------------------------------------------------------------------------
 
 SET = "legacyId saveType attempt revision submitDate score answers { questionId questionText answer }"
 SAVE = f"""mutation($input: SaveAnswersInput!) {{ saveAnswers(input: $input) {{
@@ -125,34 +125,34 @@ GIVE = """mutation($input: GiveFeedbackInput!) { giveFeedback(input: $input) {
     userErrors { code field message } } }"""
 
 
-def answers(said: dict[int, str]) -> list[dict[str, str]]:
-    return [{"questionId": global_id("Question", number), "answer": text} for number, text in said.items()]
+def answers(texts: dict[int, str]) -> list[dict[str, str]]:
+    return [{"questionId": global_id("Question", number), "answer": text} for number, text in texts.items()]
 
 
-def to_answer(assignment: int, said: dict[int, str], **changed: Any) -> dict[str, Any]:
-    return {"assignmentId": str(assignment), "answers": answers(said), **changed}
+def to_answer(assignment: int, texts: dict[int, str], **changed: Any) -> dict[str, Any]:
+    return {"assignmentId": str(assignment), "answers": answers(texts), **changed}
 
 
-def save(caller: Caller, assignment: int, said: dict[int, str], **changed: Any) -> dict[str, Any]:
-    found: dict[str, Any] = caller.data(SAVE, input=to_answer(assignment, said, **changed))["saveAnswers"]
+def save(caller: Caller, assignment: int, texts: dict[int, str], **changed: Any) -> dict[str, Any]:
+    found: dict[str, Any] = caller.data(SAVE, input=to_answer(assignment, texts, **changed))["saveAnswers"]
     return found
 
 
-def submit(caller: Caller, assignment: int, said: dict[int, str], **changed: Any) -> dict[str, Any]:
-    asked = to_answer(assignment, said, **changed)
-    found: dict[str, Any] = caller.data(SUBMIT, input=asked)["submitAnswers"]
+def submit(caller: Caller, assignment: int, texts: dict[int, str], **changed: Any) -> dict[str, Any]:
+    given = to_answer(assignment, texts, **changed)
+    found: dict[str, Any] = caller.data(SUBMIT, input=given)["submitAnswers"]
     return found
 
 
 def reopen(caller: Caller, assignment: int) -> dict[str, Any]:
-    asked = {"assignmentId": str(assignment)}
-    found: dict[str, Any] = caller.data(REOPEN, input=asked)["reopenAssignment"]
+    given = {"assignmentId": str(assignment)}
+    found: dict[str, Any] = caller.data(REOPEN, input=given)["reopenAssignment"]
     return found
 
 
 def give(caller: Caller, answer_set: int | str, text: str, **changed: Any) -> dict[str, Any]:
-    asked = {"answerSetId": str(answer_set), "text": text, **changed}
-    found: dict[str, Any] = caller.data(GIVE, input=asked)["giveFeedback"]
+    given = {"answerSetId": str(answer_set), "text": text, **changed}
+    found: dict[str, Any] = caller.data(GIVE, input=given)["giveFeedback"]
     return found
 
 
@@ -160,11 +160,11 @@ def refused(code: str, message: str, *field: str) -> list[dict[str, Any]]:
     return [{"code": code, "field": list(field), "message": message}]
 
 
-# --- what is stored --------------------------------------------------------------------------------
+# --- events ---------------------------------------------------------------------------------------
 
 
 def events_since(gateway: Gateway, before: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """What, by whom, between whom, about what; all of one moment, and the counters are right."""
+    """The new events without their moment, which is NOW. Checks the counters as well."""
     assert wrong_counters(gateway) == []
     events = added(before, stored(gateway), "event")
     assert {each["moment"] for each in events} <= {NOW}

@@ -1,4 +1,4 @@
-"""People calling the service, each with their own token; and what it asked its database meanwhile."""
+"""Callers of a service with tokens, and the statements that the service runs for them."""
 
 import asyncio
 from collections.abc import Generator, Iterable, Iterator
@@ -22,15 +22,15 @@ from tests.factories import Record, lines
 
 Result = TypeVar("Result")
 
-# Tests ask for far more at once than anybody else does; those of the limits set their own.
+# Tests send larger requests than clients do. Tests of the limits set their own.
 WIDE: dict[str, Any] = {"token_limit": 100_000, "depth_limit": 64, "cost_limit": 10_000_000}
 
 
 @contextmanager
 def opened(app: Starlette, reports_cost: bool = False) -> Iterator[Client]:
-    """The service as it answers what it knows: documents are prepared when they come the first time.
+    """Starts the application. Documents are prepared at their first use.
 
-    What an answer cost is left out, though it is told in development: it is not what most tests are about.
+    Responses omit the costs, which development adds, unless `reports_cost`.
     """
     schema = schema_of(app)
     schema.operations.uses = 1
@@ -46,7 +46,7 @@ def schema_of(app: Starlette) -> PreparingSchema:
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody with a token, or with none."""
+    """A client with one token, or without a token."""
 
     client: Client
     token: str | None
@@ -67,16 +67,16 @@ class Caller:
         return self.request("POST", "/graphql", json={"query": query, "variables": variables})
 
     def graphql(self, query: str, **variables: Any) -> dict[str, Any]:
-        """The whole answer, errors included, less the request ids, which are new every time."""
-        answer: dict[str, Any] = self.post_graphql(query, **variables).json()
-        for error in answer.get("errors", ()):
+        """The complete response body, without the request ids of errors, which differ every time."""
+        body: dict[str, Any] = self.post_graphql(query, **variables).json()
+        for error in body.get("errors", ()):
             assert error["extensions"].pop("requestId")
-        return answer
+        return body
 
     def data(self, query: str, **variables: Any) -> dict[str, Any]:
-        answer = self.graphql(query, **variables)
-        assert "errors" not in answer, answer["errors"]
-        data: dict[str, Any] = answer["data"]
+        body = self.graphql(query, **variables)
+        assert "errors" not in body, body["errors"]
+        data: dict[str, Any] = body["data"]
         return data
 
 
@@ -86,7 +86,7 @@ class Gateway:
     settings: Settings
 
     def given(self, records: Iterable[Record]) -> None:
-        """Put a world into the database, as `import` does."""
+        """Imports the records."""
         assert self.client.portal is not None
         self.client.portal.call(self.database.write, importing(lines(records)))
 
@@ -96,7 +96,7 @@ class Gateway:
 
     @property
     def database(self) -> Database:
-        """As it is open already: to open it once more takes longer than many a test."""
+        """The open database of the service; opening another one is slow."""
         authenticator: Authenticator = self.client.app_state["authenticator"]
         return authenticator.db
 
@@ -114,40 +114,40 @@ class Gateway:
 
     @contextmanager
     def watched(self) -> Iterator[list[Step]]:
-        """The statements that run inside the block, account lookups left out."""
+        """Collects the statements that run inside the block, except account lookups."""
         state = self.client.app_state
         authenticator: Authenticator = state["authenticator"]
-        seen: list[Step] = []
-        state["authenticator"] = replace(authenticator, db=Watched(authenticator.db, seen))
+        steps: list[Step] = []
+        state["authenticator"] = replace(authenticator, db=Watched(authenticator.db, steps))
         try:
-            yield seen
+            yield steps
         finally:
             state["authenticator"] = authenticator
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A database that remembers what it was asked."""
+    """A database that collects the statements of its operations."""
 
     db: Database
-    seen: list[Step]
+    steps: list[Step]
 
     async def read(self, operation: Operation[Result]) -> Result:
-        return await self.db.read(remembering(operation, self.seen))
+        return await self.db.read(collecting(operation, self.steps))
 
     async def write(self, operation: Operation[Result]) -> Result:
-        return await self.db.write(remembering(operation, self.seen))
+        return await self.db.write(collecting(operation, self.steps))
 
     async def close(self) -> None:
         await self.db.close()
 
 
-def remembering(operation: Operation[Result], seen: list[Step]) -> Generator[Step, list[Any], Result]:
+def collecting(operation: Operation[Result], steps: list[Step]) -> Generator[Step, list[Any], Result]:
     try:
         step = next(operation)
         while True:
             if not is_account_lookup(step):
-                seen.append(step)
+                steps.append(step)
             step = operation.send((yield step))
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
@@ -158,19 +158,19 @@ def is_account_lookup(step: Step) -> bool:
 
 
 def load(database_url: str, records: Iterable[Record]) -> None:
-    """Put a world into a database, as `import` does."""
+    """Imports the records."""
     run_write(database_url, importing(lines(records)))
 
 
 def run_read(database_url: str, operation: Operation[Result]) -> Result:
-    return asyncio.run(once(database_url, operation, is_write=False))
+    return asyncio.run(run_once(database_url, operation, is_write=False))
 
 
 def run_write(database_url: str, operation: Operation[Result]) -> Result:
-    return asyncio.run(once(database_url, operation, is_write=True))
+    return asyncio.run(run_once(database_url, operation, is_write=True))
 
 
-async def once(database_url: str, operation: Operation[Result], is_write: bool) -> Result:
+async def run_once(database_url: str, operation: Operation[Result], is_write: bool) -> Result:
     db = await open_database(database_url)
     try:
         return await (db.write(operation) if is_write else db.read(operation))

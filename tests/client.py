@@ -1,7 +1,7 @@
-"""A client of the service in the same process: one event loop for all tests, one hop per request.
+"""A test client that runs each request as one task in an event loop that tests share.
 
-Starlette's own starts a thread and a loop per client, and crosses between the threads a dozen times per
-request. What it does besides, websockets and streams, it still does: on our loop.
+Starlette's TestClient starts a thread and a loop per client and switches threads a dozen times per request.
+Websockets and streams still use TestClient, on the shared loop.
 """
 
 import asyncio
@@ -16,12 +16,11 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 Message = dict[str, Any]
-PATIENCE = 60  # seconds until a response that does not end is a failure
+TIMEOUT_SECONDS = 60  # for a complete response
 
 
 class Loops:
-    """Event loops in threads of their own. Each application has one to itself while it is open, as a process
-    would; the next takes over what is free."""
+    """Event loops in their own threads. An open application has one for itself; the next one reuses it."""
 
     def __init__(self) -> None:
         self.free: list[BlockingPortal] = []
@@ -29,11 +28,11 @@ class Loops:
 
     @contextmanager
     def one(self) -> Iterator[BlockingPortal]:
-        portal = self.free.pop() if self.free else self.started()
+        portal = self.free.pop() if self.free else self.start()
         yield portal
-        self.free.append(portal)  # after a failure it is left alone
+        self.free.append(portal)  # not after a failure
 
-    def started(self) -> BlockingPortal:
+    def start(self) -> BlockingPortal:
         return self.stack.enter_context(start_blocking_portal("asyncio", {"use_uvloop": True}))
 
     def close(self) -> None:
@@ -45,7 +44,7 @@ LOOPS = Loops()
 
 
 class Client(TestClient):
-    """Knows the application while it is open."""
+    """A client of an open application."""
 
     comes_from = "127.0.0.1"
 
@@ -55,15 +54,15 @@ class Client(TestClient):
         self.app_state.update(state)
 
     def ask(self, method: str, path: str, **options: Any) -> httpx2.Response:
-        """The whole response to one request. Redirects are not followed; a stream that does not end fails."""
+        """Returns the complete response. Does not follow redirects. Fails if a stream does not end."""
         assert self.portal is not None
-        response = self.portal.start_task_soon(self.answer, self.build_request(method, path, **options))
+        response = self.portal.start_task_soon(self.respond, self.build_request(method, path, **options))
         try:
-            return response.result(PATIENCE)
+            return response.result(TIMEOUT_SECONDS)
         finally:
-            response.cancel()  # no effect on one that is done
+            response.cancel()  # no effect if it is done
 
-    async def answer(self, request: httpx2.Request) -> httpx2.Response:
+    async def respond(self, request: httpx2.Request) -> httpx2.Response:
         url = request.url
         scope = {
             "type": "http",
@@ -91,7 +90,7 @@ class Client(TestClient):
             return {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:
-            assert not is_complete.is_set(), "said after the end"
+            assert not is_complete.is_set(), "sent after the end"
             assert (message["type"] == "http.response.start") == (not sent), message["type"]
             sent.append(message)
             if sent[1:] and not message.get("more_body", False):
@@ -99,7 +98,7 @@ class Client(TestClient):
 
         try:
             await self.app(scope, receive, send)
-        except Exception:  # a server would log it; what was said of it by then has to do
+        except Exception:  # a server would log it and end the response
             if not sent:
                 return httpx2.Response(500, request=request)
         content = b"".join(each.get("body", b"") for each in sent[1:])
@@ -113,7 +112,7 @@ class Client(TestClient):
 
 @contextmanager
 def open_client(app: Starlette) -> Iterator[Client]:
-    """The application from its start to its end, after which nothing of it is left in the loop."""
+    """Starts the application; at the end stops it and cancels its remaining tasks."""
     with LOOPS.one() as portal:
         before = portal.call(tasks)
         try:
@@ -123,15 +122,15 @@ def open_client(app: Starlette) -> Iterator[Client]:
             ):
                 yield client
         finally:
-            portal.call(end_others, before)
+            portal.call(cancel_others, before)
 
 
 async def tasks() -> set[Any]:
     return asyncio.all_tasks()
 
 
-async def end_others(known: set[Any]) -> None:
-    """As a loop does that ends."""
+async def cancel_others(known: set[Any]) -> None:
+    """Like an event loop that ends."""
     others = asyncio.all_tasks() - known - {asyncio.current_task()}
     for each in others:
         each.cancel()

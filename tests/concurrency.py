@@ -1,4 +1,4 @@
-"""Requests that reach one or several processes of the service at the same time."""
+"""Sends requests concurrently, and runs actions before the database calls of a service."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from tests.client import Client
 Result = TypeVar("Result")
 
 
-class Asked(NamedTuple):
+class ApiCall(NamedTuple):
     caller: Caller
     method: str
     path: str
@@ -26,9 +26,9 @@ class Asked(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
 
 
-class Answered(NamedTuple):
+class ApiResponse(NamedTuple):
     status: int
-    headers: dict[str, str]  # without the request id, which is new every time
+    headers: dict[str, str]  # without the request id, which differs every time
     body: bytes
 
     @property
@@ -36,68 +36,49 @@ class Answered(NamedTuple):
         return self.headers.get("idempotency-replayed") == "true"
 
 
-def ask_together(asked: Sequence[Asked]) -> list[Answered]:
-    """All begin before the first is answered; those of one client share its event loop."""
-    clients: dict[int, Client] = {id(one.caller.client): one.caller.client for one in asked}
-    of_each = [[one for one in asked if one.caller.client is client] for client in clients.values()]
+def send_together(calls: Sequence[ApiCall]) -> list[ApiResponse]:
+    """All requests start before the first response. Those of one client share its event loop."""
+    clients: dict[int, Client] = {id(call.caller.client): call.caller.client for call in calls}
+    of_each = [[call for call in calls if call.caller.client is client] for client in clients.values()]
     waiting = [
-        client.portal.start_task_soon(gather, client, mine)
-        for client, mine in zip(clients.values(), of_each, strict=True)
+        client.portal.start_task_soon(gather, client, own)
+        for client, own in zip(clients.values(), of_each, strict=True)
         if client.portal is not None
     ]
-    return [answered for future in waiting for answered in future.result()]
+    return [response for future in waiting for response in future.result()]
 
 
-async def gather(client: Client, asked: list[Asked]) -> list[Answered]:
-    return await asyncio.gather(*(ask(client, one) for one in asked))
+async def gather(client: Client, calls: list[ApiCall]) -> list[ApiResponse]:
+    return await asyncio.gather(*(send_call(client, call) for call in calls))
 
 
-async def ask(client: Client, asked: Asked) -> Answered:
-    said = {
-        "authorization": f"bearer {asked.caller.token}",
+async def send_call(client: Client, call: ApiCall) -> ApiResponse:
+    headers = {
+        "authorization": f"bearer {call.caller.token}",
         "content-type": "application/json",
-        **asked.headers,
+        **call.headers,
     }
-    scope = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": asked.method,
-        "scheme": "http",
-        "path": asked.path,
-        "raw_path": asked.path.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "headers": [(name.encode(), value.encode()) for name, value in said.items()],
-        "state": dict(client.app_state),
-    }
-    body = iter([orjson.dumps(asked.body)])
-    sent: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": next(body, b""), "more_body": False}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    await client.app(scope, receive, send)  # type: ignore[arg-type]
-    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    assert headers.pop("x-request-id")
-    return Answered(sent[0]["status"], headers, b"".join(each["body"] for each in sent[1:]))
+    content = orjson.dumps(call.body)
+    response = await client.respond(
+        client.build_request(call.method, call.path, headers=headers, content=content)
+    )
+    received = dict(response.headers)
+    assert received.pop("x-request-id")
+    return ApiResponse(response.status_code, received, response.content)
 
 
-# --- what happens in between -----------------------------------------------------------------------
+# --- actions before database calls ------------------------------------------------------------------
 
-LoggedEvent = Callable[[], Awaitable[None]]
+Action = Callable[[], Awaitable[None]]
 
 
 @dataclass
-class Eventful:
-    """A database before whose reads and writes something happens, one thing each, in order."""
+class InterruptedDatabase:
+    """Runs one action before each read and each write, in order, until none is left."""
 
     db: Database
-    reads: list[LoggedEvent]
-    writes: list[LoggedEvent]
+    reads: list[Action]
+    writes: list[Action]
 
     async def read(self, operation: Operation[Result]) -> Result:
         if self.reads:
@@ -121,13 +102,14 @@ async def failure() -> None:
 
 
 @contextmanager
-def happening(
-    gateway: Gateway, reads: Sequence[LoggedEvent] = (), writes: Sequence[LoggedEvent] = ()
+def before_database_calls(
+    gateway: Gateway, reads: Sequence[Action] = (), writes: Sequence[Action] = ()
 ) -> Iterator[None]:
-    """The account of a token that is new is the first read."""
+    """With a new token the first read is the lookup of the account."""
     state = gateway.client.app_state
     authenticator: Authenticator = state["authenticator"]
-    state["authenticator"] = replace(authenticator, db=Eventful(authenticator.db, list(reads), list(writes)))
+    db = InterruptedDatabase(authenticator.db, list(reads), list(writes))
+    state["authenticator"] = replace(authenticator, db=db)
     try:
         yield
     finally:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from app.db.admin.migrate import migrate
-from app.dev import ide
+from app.dev.ide import building
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
@@ -73,7 +73,7 @@ def pytest_collection_finish() -> None:
 def plain_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Whether or not the full page is built in this checkout; tests of that bring their own."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ide, "BUILT", tmp_path_factory.mktemp("built") / "nothing")
+        patched.setattr(building, "BUILT", tmp_path_factory.mktemp("built") / "nothing")
         yield
 
 

@@ -1,4 +1,4 @@
-"""Worlds for tests: builders with defaults, in the records that `import` reads."""
+"""Builds records in the format of `import`, with defaults."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -53,7 +53,7 @@ def a_book(number: int = 1, **changed: Any) -> Record:
 
 
 def a_session(number: int = 1, caregiver: int = 1, client: int = 1, **changed: Any) -> Record:
-    """RUNNING, unless its start or its closing say otherwise."""
+    """RUNNING by default."""
     return {
         "kind": "session",
         "id": number,
@@ -93,7 +93,7 @@ def a_complete_assignment(number: int = 1, session: int = 1, book: int = 1, **ch
 
 
 def an_answer_set(number: int = 1, assignment: int = 1, **changed: Any) -> Record:
-    """A submission; with another `saveType` a draft, which has no date of submission."""
+    """A submission, or with another `saveType` a draft, which has no date of submission."""
     submitted = NOW - 2 * DAY if changed.get("saveType", "FINAL") == "FINAL" else None
     return {
         "kind": "answer_set",

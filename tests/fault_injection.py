@@ -1,4 +1,4 @@
-"""Faults that a test brings about in the real parts of the service."""
+"""Causes faults in the database and in threads of the service."""
 
 import asyncio
 import ctypes
@@ -12,26 +12,26 @@ from app.db.sql import Operation
 
 Result = TypeVar("Result")
 
-# What a background task may meet: a fault that no code expects, what `sys.exit` raises, and the cancellation
-# of something that the task waits for, which is not the cancellation of the task.
+# Faults in a background task: an unexpected error, `sys.exit`, and the cancellation of something that the
+# task awaits, which is not the cancellation of the task.
 UNEXPECTED = (MemoryError, SystemExit, asyncio.CancelledError)
 
 
 def kill_writer(thread: Thread) -> None:
-    """When the next change comes. The thread is between two operations then, not in one."""
+    """Takes effect at the next write. The thread is between two operations then."""
     while sys._current_frames()[thread.ident or 0].f_code.co_name != "next_group":
         sleep(0.001)
     raise_in(thread, MemoryError)
 
 
 def raise_in(thread: Thread, fault: type[BaseException]) -> None:
-    """As soon as the thread runs Python code again, which is when what it waits for has come."""
-    identity, what = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(fault)
-    assert ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, what) == 1
+    """Takes effect when the thread runs Python code again."""
+    identity, exception = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(fault)
+    assert ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, exception) == 1
 
 
 class Failing:
-    """A database that raises these faults, the last first, instead of what it is called for; None is none."""
+    """A database that raises one of the faults per call, the last first; None runs the operation."""
 
     def __init__(self, db: Database, faults: list[BaseException | None]) -> None:
         self.db = db

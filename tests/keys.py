@@ -1,4 +1,4 @@
-"""Keys and tokens made for the run: nothing that signs is committed."""
+"""Keys and tokens, generated for each run, so that no private key is in the repository."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -24,8 +24,8 @@ def public_pem(key: Private | None = None) -> str:
 
 
 def claims(role: str, user: str, **changed: Any) -> dict[str, Any]:
-    """The claims of the old service's tokens. A claim changed to None is left out."""
-    said = {
+    """The claims of the old service's tokens. A claim changed to None is removed."""
+    found = {
         "exp": datetime.now(UTC) + timedelta(hours=1),
         "user_name": user,
         "authorities": [role],
@@ -34,7 +34,7 @@ def claims(role: str, user: str, **changed: Any) -> dict[str, Any]:
         "scope": ["read", "write"],
         **changed,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def token(role: str, user: str, **changed: Any) -> str:
@@ -45,9 +45,9 @@ def token(role: str, user: str, **changed: Any) -> str:
 
 @cache
 def usual_token(role: str, user: str, ten_minutes: int) -> str:
-    """Signed once and used for a while: signing takes longer than many a test."""
+    """Cached, because signing is slow."""
     return signed(claims(role, user))
 
 
-def signed(said: dict[str, Any]) -> str:
-    return jwt.encode(said, private_key(), algorithm="RS256")
+def signed(payload: dict[str, Any]) -> str:
+    return jwt.encode(payload, private_key(), algorithm="RS256")

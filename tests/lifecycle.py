@@ -1,4 +1,4 @@
-"""One client with a row of every kind, and neighbours whose rows must be neither told nor touched."""
+"""A client with rows in every table, and other people whose rows must be neither disclosed nor changed."""
 
 from sqlalchemy import text
 
@@ -20,7 +20,7 @@ from tests.factories import (
     an_assignment,
 )
 
-# Everything that only client 1 said, or that was said of them: their life is full of it.
+# Texts that occur only in the rows of client 1.
 PRIVATE = ("Zoë Client 1", "OPPT-1", "client-1", "Moving-out", "kitchen-table", "chat-1", "Blue-bicycle")
 FEEDBACK = (
     "id",
@@ -40,7 +40,7 @@ WITHDRAW = Statement(
 )
 
 
-def one_life() -> list[Record]:
+def one_client() -> list[Record]:
     """Client 1 with caregiver 1: session 1 (RUNNING) and 2 (closed), with caregiver 2: session 3 (FUTURE).
     Client 2 with caregiver 1: session 4. Assignment 1 was submitted twice, 2 is drafted and has reminders,
     3 will be withdrawn, 4 is client 2's."""
@@ -80,13 +80,13 @@ def one_life() -> list[Record]:
     ]
 
 
-def put_one_life(url: str) -> None:
-    load(url, one_life())
-    run_write(url, planting())
+def load_one_client(url: str) -> None:
+    load(url, one_client())
+    run_write(url, inserting_service_rows())
 
 
-def planting() -> Operation[None]:
-    """What the service writes while it is used, and nothing imports."""
+def inserting_service_rows() -> Operation[None]:
+    """Rows that the service writes and no import contains."""
     yield Bulk(
         "feedback",
         FEEDBACK,

@@ -1,4 +1,4 @@
-"""openapi.yaml as a judge of requests and answers."""
+"""Validates responses against openapi.yaml."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
 
 
 def resolved(part: dict[str, Any]) -> dict[str, Any]:
-    """What a reference points to."""
+    """Follows references."""
     while "$ref" in part:
         found: Any = DOCUMENT
         for name in part["$ref"].removeprefix("#/").split("/"):
@@ -36,7 +36,7 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def template_of(path: str) -> str | None:
-    """Which of the paths this is."""
+    """The documented path, with its parameters."""
     for template in PATHS:
         if re.fullmatch(re.sub(r"\{[^}]*\}", "[^/\n]+", template), path):
             return template
@@ -45,22 +45,22 @@ def template_of(path: str) -> str | None:
 
 def operation_of(method: str, path: str) -> dict[str, Any] | None:
     template = template_of(path)
-    if template is None or method != method.upper():  # methods have a case
+    if template is None or method != method.upper():  # methods are case-sensitive
         return None
     found: dict[str, Any] | None = PATHS[template].get("get" if method == "HEAD" else method.lower())
     return found
 
 
 def response_of(method: str, path: str, status: int) -> dict[str, Any] | None:
-    """How this answer is documented; that of an unknown path is the one body of every refusal."""
+    """The documented response. An unknown path has the same body as every rejection."""
     operation = operation_of(method, path)
     if operation is None:
         template = template_of(path)
         if template is None:
             return UNKNOWN_PATH if status == 404 else None
         return resolved(PATHS[template]["x-other-methods"]) if status == 405 else None
-    said = operation["responses"].get(str(status))
-    return None if said is None else resolved(said)
+    response = operation["responses"].get(str(status))
+    return None if response is None else resolved(response)
 
 
 UNKNOWN_PATH: dict[str, Any] = {
@@ -95,7 +95,7 @@ def assert_documented(method: str, path: str, status: int, headers: dict[str, st
 
 
 def assert_order(value: Any, schema: dict[str, Any]) -> None:
-    """Members in the order in which they are documented, all the way down."""
+    """Compares the order of members with the documentation, on every level."""
     schema = resolved(schema)
     if isinstance(value, dict):
         assert list(value) == list(schema["properties"])

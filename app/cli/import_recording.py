@@ -10,10 +10,9 @@ import orjson
 from app.cli.common import on_database, on_record
 from app.db.admin.importing import ImportRefused
 from app.legacy_migration.body_diff import printable
-from app.legacy_migration.extraction import Gap, gather
-from app.legacy_migration.gaps import find_gaps
+from app.legacy_migration.extraction import Gaps, extract
 from app.legacy_migration.importer import ImportResult, RecordingIncomplete, importing_recording
-from app.legacy_migration.recorded_calls import Call, file_of, open_calls, read_calls, size_of
+from app.legacy_migration.recorded_calls import Call, calls_file, open_calls, read_calls, size_of
 from app.settings import Settings
 from app.telemetry.wording import counted
 
@@ -37,13 +36,12 @@ def is_recording(path: Path) -> bool:
 
 def import_recording(settings: Settings, path: Path, is_partial: bool) -> None:
     """Reads the recording twice: to find gaps, and to import it."""
-    gathered = gather(path, with_bar(path, "reading"), settings.zone)
-    find_gaps(gathered)
-    operation = importing_recording(gathered, lambda: with_bar(path, "importing"), settings.zone, is_partial)
+    recording = extract(path, with_bar(path, "reading"), settings.zone)
+    operation = importing_recording(recording, lambda: with_bar(path, "importing"), settings.zone, is_partial)
     try:
         taken = on_database(settings, lambda db: db.write(on_record("import", operation)))
     except ImportRefused as refusal:
-        raise ImportRefused.of_file(str(file_of(path)), refusal) from None
+        raise ImportRefused.of_file(str(calls_file(path)), refusal) from None
     except RecordingIncomplete as incomplete:
         print_gaps(incomplete.gaps)
         raise
@@ -64,7 +62,7 @@ def print_counts(counts: dict[str, int]) -> None:
     )
 
 
-def print_gaps(gaps: dict[Gap, dict[str, None]]) -> None:
+def print_gaps(gaps: Gaps) -> None:
     for gap, found in gaps.items():
         if found:
             click.echo(f"{gap}:", err=True)
@@ -72,15 +70,15 @@ def print_gaps(gaps: dict[Gap, dict[str, None]]) -> None:
 
 
 def print_remaining_work(taken: ImportResult) -> None:
-    if taken.without_questions:
+    if taken.books_without_questions:
         click.echo("books without questions; add them with `care-gateway books import`:", err=True)
-        print_some([f"book {number}" for number in taken.without_questions])
-    if taken.without_account:
+        print_some([f"book {number}" for number in taken.books_without_questions])
+    if taken.people_without_account:
         click.echo("people without an account; add it with `care-gateway account link`:", err=True)
-        print_some([f"{role.lower()} {number}" for role, number in taken.without_account])
-    if taken.without_number:
+        print_some([f"{role.lower()} {number}" for role, number in taken.people_without_account])
+    if taken.users_without_person:
         click.echo("user names that match no person; use `care-gateway account link` or `add`:", err=True)
-        print_some([f"{role.lower()} {user}" for role, user in taken.without_number])
+        print_some([f"{role.lower()} {user}" for role, user in taken.users_without_person])
 
 
 def print_some(found: list[str]) -> None:

@@ -11,12 +11,12 @@ import orjson
 
 from app.care.context import Role
 from app.cli.common import Whole, settings_or_warn
-from app.legacy_migration.body_diff import NOTHING, Difference, Likeness, kind_of, printable, shown_values
-from app.legacy_migration.comparison import HEADERS, Compared, Comparison, Outcome, Side
+from app.legacy_migration.body_diff import MISSING, Difference, Likeness, kind_of, printable, shown_values
+from app.legacy_migration.comparison import HEADERS, CallResult, Comparison, Outcome, Service
 from app.legacy_migration.http_client import read_address
 from app.legacy_migration.masks import Masks, read_masks
 from app.legacy_migration.recorded_calls import Call, read_calls, size_of
-from app.legacy_migration.tokens import Person, read_people
+from app.legacy_migration.tokens import UserToken, read_tokens
 from app.telemetry.wording import counted
 
 MOST_SHOWN = 20  # differences per call
@@ -89,12 +89,12 @@ def compare(
     if (old is None) != recorded:
         raise click.UsageError("give either --old or --recorded")
     claim = settings_or_warn().claim_user
-    people = read_both(caregivers, clients, claim)
-    new_people = read_both(new_caregivers or caregivers, new_clients or clients, claim)
+    tokens = read_both(caregivers, clients, claim)
+    new_tokens = read_both(new_caregivers or caregivers, new_clients or clients, claim)
     masks = read_masks(masked)
     comparison = Comparison(
-        None if old is None else Side("old", read_address(old), people),
-        Side("new", read_address(new), new_people),
+        None if old is None else Service("old", read_address(old), tokens),
+        Service("new", read_address(new), new_tokens),
         masks,
         (*HEADERS, *(name.lower() for name in more)),
         changes,
@@ -119,16 +119,16 @@ def compare(
     raise SystemExit(1 if counts[Outcome.DIFFERENT] else 0)
 
 
-def read_both(caregivers: tuple[str, ...], clients: tuple[str, ...], claim: str) -> list[Person]:
+def read_both(caregivers: tuple[str, ...], clients: tuple[str, ...], claim: str) -> list[UserToken]:
     return [
-        *read_people(Role.CAREGIVER, caregivers, claim),
-        *read_people(Role.CLIENT, clients, claim),
+        *read_tokens(Role.CAREGIVER, caregivers, claim),
+        *read_tokens(Role.CLIENT, clients, claim),
     ]
 
 
 def warn(comparison: Comparison) -> None:
     for side in (comparison.old, comparison.new):
-        if side and side.people and side.address.is_readable_on_the_way:
+        if side and side.tokens and side.address.exposes_tokens:
             click.echo(f"warning: tokens are sent to the {side.name} service unencrypted", err=True)
     if comparison.with_changes:
         click.echo("warning: calls that change data are sent to all services", err=True)
@@ -149,7 +149,7 @@ def clear_bar() -> None:
 # --- what is printed ------------------------------------------------------------------------------
 
 
-def lines_of(compared: Compared, is_open: bool) -> Iterator[str]:
+def lines_of(compared: CallResult, is_open: bool) -> Iterator[str]:
     call = compared.call
     who = (call.role or "anonymous").lower() + (f" {call.user}" if is_open and call.user else "")
     yield f"line {call.line}: {call.method} {call.path} ({who})"
@@ -173,7 +173,7 @@ def arrow(one: Difference, is_open: bool) -> str:
     return f"{printable(one.path)}: {old} -> {new}"
 
 
-def as_record(compared: Compared, is_open: bool) -> dict[str, Any]:
+def as_record(compared: CallResult, is_open: bool) -> dict[str, Any]:
     call = compared.call
     return {
         "line": call.line,
@@ -194,7 +194,7 @@ def as_member(one: Difference, is_open: bool) -> dict[str, Any]:
 
 
 def shown_value(value: Any, is_open: bool) -> Any:
-    return value if is_open and value is not NOTHING else kind_of(value)
+    return value if is_open and value is not MISSING else kind_of(value)
 
 
 def print_summary(counts: Counter[Outcome], masks: Masks, shown: Iterable[dict[str, Any]] | None) -> None:
@@ -204,7 +204,7 @@ def print_summary(counts: Counter[Outcome], masks: Masks, shown: Iterable[dict[s
             "same": counts[Outcome.SAME],
             "different": counts[Outcome.DIFFERENT],
             "failed": counts[Outcome.FAILED],
-            "leftOut": counts[Outcome.LEFT_OUT],
+            "leftOut": counts[Outcome.SKIPPED],
             "unmatchedMasks": unmatched,
             "calls": shown,
         }
@@ -222,6 +222,6 @@ WORDS = {
     Outcome.SAME: "same",
     Outcome.DIFFERENT: "different",
     Outcome.FAILED: "not compared",
-    Outcome.LEFT_OUT: "skipped because they change data (--changes)",
+    Outcome.SKIPPED: "skipped because they change data (--changes)",
 }
 ALWAYS = ("same", "different")

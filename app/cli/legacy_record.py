@@ -7,9 +7,9 @@ import click
 
 from app.cli.common import Whole, settings_or_warn
 from app.cli.legacy_compare import SOURCE, read_both
+from app.legacy_migration import MigrationError
 from app.legacy_migration.http_client import read_address
 from app.legacy_migration.recorder import Recorder
-from app.legacy_migration.tokens import TokensRefused
 from app.telemetry.wording import counted
 
 
@@ -33,16 +33,16 @@ def record(
     at_once: int,
 ) -> None:
     """Record all pages that these users can read into a new private folder."""
-    people = read_both(caregivers, clients, settings_or_warn().claim_user)
-    if not people:
-        raise TokensRefused("no tokens; give files with --caregivers and --clients")
+    tokens = read_both(caregivers, clients, settings_or_warn().claim_user)
+    if not tokens:
+        raise MigrationError("no tokens; give files with --caregivers and --clients")
     address = read_address(old)
-    if address.is_readable_on_the_way:
+    if address.exposes_tokens:
         click.echo("warning: tokens are sent to the old service unencrypted", err=True)
     recorder = Recorder(address, folder, size, timeout, at_once)
-    answers = 0
-    with click.progressbar(length=len(people), label="recording", file=sys.stderr) as bar:
-        for written in recorder.record(people):
-            answers += written
+    responses = 0
+    with click.progressbar(length=len(tokens), label="recording", file=sys.stderr) as bar:
+        for written in recorder.record(tokens):
+            responses += written
             bar.update(1)
-    click.echo(f"{counted(answers, 'answer')} to {counted(len(people), 'person', 'people')}, in {folder}")
+    click.echo(f"{counted(responses, 'response')} for {counted(len(tokens), 'user')}, in {folder}")

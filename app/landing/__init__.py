@@ -1,43 +1,27 @@
 """The public pages, which need no token: the landing page, the OpenAPI description and the schema."""
 
 import platform
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from importlib.metadata import version
 
-import orjson
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import Scope
 
-from app.care.context import Role
 from app.db.admin.migrate import newest_version
 from app.dev.quickstart import quickstart_text
-from app.landing.example_calls import ExampleCall, example_calls
+from app.landing.example_calls import example_calls, send_both, send_request
 from app.landing.html_builder import CONTENT_SECURITY_POLICY
-from app.landing.internal_requests import InternalResponse, send_request
-from app.landing.page import PageContent, front_page
+from app.landing.page import LandingOptions, PageContent, front_page
 from app.landing.reference import openapi_page, schema_page
 from app.rest_compat.description import YAML, as_json
 from app.schema.schema import Schema, schema_text
 from app.version import own_version
 
+__all__ = ["LandingOptions", "landing_routes"]
+
 PAGE_HEADERS = {"content-security-policy": CONTENT_SECURITY_POLICY}
 VARY = {"vary": "Accept"}
-
-
-@dataclass(frozen=True)
-class LandingOptions:
-    in_development: bool
-    has_own_keys: bool
-    schema: Schema | None  # None if the schema is not public
-    deprecation: str  # of the legacy paths: one sentence, empty without a date
-    notice_url: str
-    tokens: Callable[[Scope], Mapping[Role, str]]  # of the demo users; empty if the visitor may not see them
-    clock: Callable[[], datetime]
 
 
 def landing_routes(options: LandingOptions) -> list[Route]:
@@ -84,29 +68,14 @@ async def openapi_json(request: Request) -> Response:
 
 
 async def collect_content(options: LandingOptions, request: Request) -> PageContent:
+    """Sends the calls that only read, because viewing the page must not change data."""
     tokens = options.tokens(request.scope)
-    calls = example_calls(options.clock())
-    reads = [call for call in calls if call.method == "GET"]  # viewing the page must not change data
-    return PageContent(
-        versions(options),
-        await send_request(request, "GET", "/readyz"),
-        options.in_development,
-        options.schema is not None,
-        options.has_own_keys,
-        options.deprecation,
-        options.notice_url,
-        tokens,
-        calls,
-        {call.operation: await send_both(request, call, tokens[call.role]) for call in reads if tokens},
-    )
-
-
-async def send_both(
-    request: Request, call: ExampleCall, token: str
-) -> tuple[InternalResponse, InternalResponse]:
-    legacy = await send_request(request, call.method, call.target, token)
-    body = orjson.dumps({"query": call.document, "variables": call.variables})
-    return legacy, await send_request(request, "POST", "/graphql", token, body)
+    calls = [
+        (call, await send_both(request, call, tokens[call.role]) if tokens and call.body is None else None)
+        for call in example_calls(options.clock())
+    ]
+    readiness = await send_request(request, "GET", "/readyz")
+    return PageContent(options, versions(options), readiness, tokens, calls)
 
 
 def versions(options: LandingOptions) -> dict[str, str]:

@@ -64,10 +64,12 @@ def indented_json(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
-def table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> Html:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Html:
+    """The cells may contain markup."""
     titles = tag("tr", *(tag("th", each, scope="col") for each in head))
     lines = (
-        tag("tr", tag("th", first, scope="row"), *(tag("td", each) for each in rest)) for first, *rest in rows
+        tag("tr", tag("th", inline(first), scope="row"), *(tag("td", inline(each)) for each in rest))
+        for first, *rest in rows
     )
     return tag("table", tag("thead", titles), tag("tbody", *lines))
 
@@ -77,9 +79,9 @@ def document(title: str, *body: object) -> str:
     return f"{HEAD}<title>{html.escape(title)}</title>\n</head>\n{tag('body', skip, *body)}\n</html>\n"
 
 
-# --- the markup in descriptions: paragraphs, `code`, **strong**, *emphasis* ---
+# --- the markup in descriptions: paragraphs, `code`, **strong**, *emphasis*, [links](/path) ---
 
-MARKUP = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*([^*]+)\*")
+MARKUP = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\*([^*]+)\*|\[([^]]+)\]\(([^)]+)\)")
 
 
 def prose(text: str) -> Html:
@@ -91,10 +93,13 @@ def inline(text: str) -> Html:
 
 
 def pieces(text: str) -> Iterator[Html]:
-    at = 0
+    position = 0
     for found in MARKUP.finditer(text):
-        yield escaped(text[at : found.start()])
-        code, strong, _ = found.groups()
-        yield tag("code" if code else "strong" if strong else "em", found[found.lastindex or 0])
-        at = found.end()
-    yield escaped(text[at:])
+        yield escaped(text[position : found.start()])
+        code, strong, emphasis, label, target = found.groups()
+        if target:
+            yield link(target, label)
+        else:
+            yield tag("code" if code else "strong" if strong else "em", code or strong or emphasis)
+        position = found.end()
+    yield escaped(text[position:])

@@ -1,12 +1,14 @@
 """The landing page: links, development tokens, and each legacy call beside its GraphQL replacement."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import orjson
+from starlette.types import Scope
 
 from app.care.context import Role
-from app.landing.example_calls import ExampleCall
+from app.landing.example_calls import ExampleCall, InternalResponse, ResponsePair
 from app.landing.html_builder import (
     Html,
     block,
@@ -19,23 +21,13 @@ from app.landing.html_builder import (
     table,
     tag,
 )
-from app.landing.internal_requests import InternalResponse
+from app.schema.schema import Schema
 
 DEMO_USERS = {Role.CAREGIVER: "a caregiver, Mara Lind", Role.CLIENT: "a client, Jonas Berg"}
 INTRODUCTION = """\
 Care Gateway connects caregivers with their clients. In a *session* the caregiver assigns homework, the client
 answers, and the caregiver gives feedback. The service offers GraphQL and the four documented REST paths of
 the service that it replaces."""
-DOCS = (
-    ("README.md", "getting started, commands, settings"),
-    ("docs/legacy-contract.md", "reference of the four legacy paths"),
-    ("docs/guides/legacy-client.md", "migration from the legacy paths to GraphQL"),
-    ("docs/clients.md", "setup of Apollo Client, urql, Relay and others"),
-    ("docs/domain.md", "domain rules and permissions"),
-    ("docs/subscriptions.md", "subscriptions"),
-    ("docs/limits.md", "request limits"),
-    ("docs/operations.md", "operation of the service"),
-)
 TOKENS = """\
 Development tokens, valid for 24 hours. One click selects a token.
 
@@ -51,17 +43,23 @@ DIFFERENCES = (
 
 
 @dataclass(frozen=True)
+class LandingOptions:
+    in_development: bool
+    has_own_keys: bool
+    schema: Schema | None  # None if the schema is not public
+    deprecation: str  # of the legacy paths: one sentence, empty without a date
+    notice_url: str
+    tokens: Callable[[Scope], Mapping[Role, str]]  # of the demo users; empty if the visitor may not see them
+    clock: Callable[[], datetime]
+
+
+@dataclass(frozen=True)
 class PageContent:
+    options: LandingOptions
     versions: Mapping[str, str]
     readiness: InternalResponse
-    in_development: bool
-    has_schema: bool
-    has_own_keys: bool
-    deprecation: str  # one sentence, empty without a date
-    notice_url: str
-    tokens: Mapping[Role, str]  # empty if the visitor may not see them
-    calls: tuple[ExampleCall, ...]
-    responses: Mapping[str, tuple[InternalResponse, InternalResponse]]  # legacy and GraphQL, by operation
+    tokens: Mapping[Role, str]
+    calls: list[tuple[ExampleCall, ResponsePair | None]]
 
 
 def front_page(content: PageContent) -> str:
@@ -70,11 +68,11 @@ def front_page(content: PageContent) -> str:
         tag("header", tag("h1", "Care Gateway"), prose(INTRODUCTION)),
         tag(
             "main",
-            section("places", "Endpoints", endpoints(content)),
+            section("places", "Endpoints", endpoints(content.options)),
             section("tokens", "Tokens", tokens(content)),
-            section("calls", "Legacy calls and their GraphQL replacements", calls(content)),
+            section("calls", "Legacy calls and their GraphQL replacements", *calls(content)),
             section("state", "Status", status(content)),
-            section("docs", "Documentation", docs()),
+            section("docs", "Documentation", prose("In the repository: `README.md` and `docs/README.md`.")),
             id="content",
         ),
     )
@@ -95,35 +93,33 @@ def status(content: PageContent) -> Html:
     return tag("dl", *(join(tag("dt", name), tag("dd", value)) for name, value in pairs))
 
 
-def endpoints(content: PageContent) -> Html:
-    rows: list[tuple[object, ...]] = []
-    if content.in_development:
-        rows.append((link("/graphql", "/graphql"), "GraphQL in the browser, with examples for each role"))
-    rows.append((tag("code", "POST /graphql"), "GraphQL API; also over websockets and event streams"))
-    if content.has_schema:
-        rows.append((link("/schema", "/schema"), "GraphQL schema with descriptions"))
-        rows.append((link("/schema.graphql", "/schema.graphql"), "GraphQL schema for tools"))
-    rows += [
-        (link("/openapi.html", "/openapi.html"), "the four legacy paths"),
+def endpoints(options: LandingOptions) -> Html:
+    rows = [
+        ("`POST /graphql`", "GraphQL API; also over websockets and event streams"),
+        ("[/openapi.html](/openapi.html)", "the four legacy paths"),
         (
-            join(link("/openapi.yaml", "/openapi.yaml"), ", ", link("/openapi.json", "/openapi.json")),
+            "[/openapi.yaml](/openapi.yaml), [/openapi.json](/openapi.json)",
             "OpenAPI 3.1 description of the legacy paths",
         ),
-        (tag("code", "legacy.http"), "in the repository: the same requests for an editor's HTTP client"),
+        ("`legacy.http`", "in the repository: the same requests for an editor's HTTP client"),
     ]
+    if options.schema:
+        rows[1:1] = [
+            ("[/schema](/schema)", "GraphQL schema with descriptions"),
+            ("[/schema.graphql](/schema.graphql)", "GraphQL schema for tools"),
+        ]
+    if options.in_development:
+        rows.insert(0, ("[/graphql](/graphql)", "GraphQL in the browser, with examples for each role"))
     return table(("Endpoint", "Content"), rows)
 
 
-# --- tokens ---
-
-
 def tokens(content: PageContent) -> Html:
-    if not content.in_development:
-        return tag("p", "Tokens come from the issuer that this service trusts. This page shows none.")
-    if not content.has_own_keys:
-        return tag("p", "The settings name an external token issuer, so this service issues no tokens.")
+    if not content.options.in_development:
+        return prose("Tokens come from the issuer that this service trusts. This page shows none.")
+    if not content.options.has_own_keys:
+        return prose("The settings name an external token issuer, so this service issues no tokens.")
     if not content.tokens:
-        return tag("p", inline("Tokens are shown only to a browser on the same machine, under `localhost`."))
+        return prose("Tokens are shown only to a browser on the same machine, under `localhost`.")
     return join(prose(TOKENS), *(token_block(role, token) for role, token in content.tokens.items()))
 
 
@@ -136,49 +132,41 @@ def token_block(role: Role, token: str) -> Html:
 # --- the calls ---
 
 
-def calls(content: PageContent) -> Html:
-    if content.responses:
+def calls(content: PageContent) -> list[Html]:
+    deprecation, url = content.options.deprecation, content.options.notice_url
+    if content.tokens:
         intro = "The responses come from this service and use the tokens above; the JSON is indented."
     else:
         intro = "The page shows responses only in development and only together with tokens."
-    return join(
-        tag("p", tag("strong", content.deprecation), *notice_link(content.notice_url))
-        if content.deprecation
-        else Html(""),
-        tag("p", intro, " See also ", link("#differences", "Differences"), "."),
-        *(call_section(content, call) for call in content.calls),
+    details = join(" ", link(url, "Details")) if url else ""
+    return [
+        tag("p", tag("strong", deprecation), details) if deprecation else Html(""),
+        prose(f"{intro} See also [Differences](#differences)."),
+        *(call_section(call, responses) for call, responses in content.calls),
         tag("h3", "Differences", id="differences"),
         tag("ul", *(tag("li", inline(each)) for each in DIFFERENCES)),
+    ]
+
+
+def call_section(call: ExampleCall, responses: ResponsePair | None) -> Html:
+    legacy = (
+        tag("h4", "Legacy"),
+        block(legacy_request(call), f"Legacy request: {call.title}", "request"),
+        tag("p", link(f"/openapi.html#{call.operation}", "reference of this path")),
     )
-
-
-def notice_link(url: str) -> list[object]:
-    return [" ", link(url, "Details")] if url else []
-
-
-def call_section(content: PageContent, call: ExampleCall) -> Html:
-    legacy, graphql = content.responses.get(call.operation, (None, None))
-    name = call.operation
-    parts = (
-        tag(
-            "div",
-            tag("h4", "Legacy"),
-            block(legacy_request(call), f"Legacy request: {call.title}", "request"),
-            tag("p", link(f"/openapi.html#{name}", "reference of this path")),
-        ),
-        *([tag("div", response_part(call, legacy, "Legacy"))] if legacy else []),
-        tag(
-            "div",
-            tag("h4", "GraphQL"),
-            block(call.document, f"GraphQL operation: {call.title}"),
-            block(indented_json(call.variables), f"Variables: {call.title}") if call.variables else Html(""),
-        ),
-        *([tag("div", response_part(call, graphql, "GraphQL"))] if graphql else []),
+    graphql = (
+        tag("h4", "GraphQL"),
+        block(call.document, f"GraphQL operation: {call.title}"),
+        block(indented_json(call.variables), f"Variables: {call.title}"),
     )
-    title = tag("h3", call.title, " ", tag("span", f"for a {call.role.lower()}", class_="soft"), id=name)
-    return tag(
-        "section", title, tag("div", *parts, class_="pair" if legacy else "pair forms"), aria_labelledby=name
-    )
+    parts = [tag("div", *legacy), tag("div", *graphql)]
+    if responses:
+        parts.insert(1, response_block(call, responses.legacy, "Legacy"))
+        parts.append(response_block(call, responses.graphql, "GraphQL"))
+    pair = tag("div", *parts, class_="pair" if responses else "pair forms")
+    user = tag("span", f"for a {call.role.lower()}", class_="soft")
+    title = tag("h3", call.title, " ", user, id=call.operation)
+    return tag("section", title, pair, aria_labelledby=call.operation)
 
 
 def legacy_request(call: ExampleCall) -> str:
@@ -188,16 +176,12 @@ def legacy_request(call: ExampleCall) -> str:
     return f"{head}\nContent-Type: application/json\n\n{indented_json(call.body)}"
 
 
-def response_part(call: ExampleCall, response: InternalResponse, contract: str) -> Html:
-    shown = tag("span", response.status, class_="status" if response.status == 200 else "status bad")
+def response_block(call: ExampleCall, response: InternalResponse, contract: str) -> Html:
+    code = tag("span", response.status, class_="status" if response.status == 200 else "status bad")
     is_unauthorized = response.status in (401, 403)
-    return join(
-        tag("p", f"{contract} response: ", shown),
+    return tag(
+        "div",
+        tag("p", f"{contract} response: ", code),
         prose("Load the demo data with `care-gateway demo`.") if is_unauthorized else Html(""),
         block(indented_json(orjson.loads(response.body)), f"{contract} response: {call.title}"),
     )
-
-
-def docs() -> Html:
-    items = (tag("li", tag("code", path), ": ", topic) for path, topic in DOCS)
-    return join(tag("p", "In the repository:"), tag("ul", *items))

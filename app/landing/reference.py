@@ -1,36 +1,23 @@
 """The reference pages: the operations of openapi.yaml, and the GraphQL schema as SDL."""
 
-from collections.abc import Iterator
-from typing import Any
-
 from app.landing.html_builder import Html, block, document, inline, join, link, prose, tag
 from app.rest_compat.description import document as openapi
 
 
 def openapi_page() -> str:
     info = openapi()["info"]
-    return reference_page(
-        info["title"],
-        prose(info["summary"]),
-        tag(
-            "p",
-            "Parameters, response bodies and examples: ",
-            link("/openapi.yaml", "openapi.yaml"),
-            ", ",
-            link("/openapi.json", "openapi.json"),
-        ),
-        *(operation_section(*each) for each in operations()),
+    operations = (
+        operation_section(method.upper(), path, item[method])
+        for path, item in openapi()["paths"].items()
+        for method in ("get", "put")
+        if method in item
     )
+    files = "[openapi.yaml](/openapi.yaml), [openapi.json](/openapi.json)"
+    intro = prose(f"{info['summary']}\n\nParameters, response bodies and examples: {files}")
+    return reference_page(info["title"], intro, *operations)
 
 
-def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for path, item in openapi()["paths"].items():
-        for method in ("get", "put"):
-            if method in item:
-                yield method.upper(), path, item[method]
-
-
-def operation_section(method: str, path: str, operation: dict[str, Any]) -> Html:
+def operation_section(method: str, path: str, operation: dict[str, str]) -> Html:
     name = operation["operationId"]
     heading = join(tag("span", method, class_="method"), " ", tag("code", path))
     return tag(
@@ -43,11 +30,8 @@ def operation_section(method: str, path: str, operation: dict[str, Any]) -> Html
 
 
 def schema_page(sdl: str) -> str:
-    return reference_page(
-        "The GraphQL schema",
-        tag("p", "For tools: ", link("/schema.graphql", "schema.graphql")),
-        block(sdl, "GraphQL schema"),
-    )
+    tools = prose("For tools: [schema.graphql](/schema.graphql)")
+    return reference_page("The GraphQL schema", tools, block(sdl, "GraphQL schema"))
 
 
 def reference_page(title: str, *content: Html) -> str:

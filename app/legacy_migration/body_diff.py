@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Any
 
 import orjson
 
 from app.legacy_migration.masks import Masks
+
+MISSING = object()  # the value of a member that only the other side has
 
 
 class Likeness(StrEnum):
@@ -16,13 +19,6 @@ class Likeness(StrEnum):
     ORDER = "ORDER"  # same values, different order of members
     VALUES = "VALUES"
     BYTES = "BYTES"  # not both are valid JSON
-
-
-class Nothing:
-    """Marks a member that is missing on one side."""
-
-
-NOTHING = Nothing()
 
 
 @dataclass(frozen=True)
@@ -39,16 +35,13 @@ def compare_bodies(old: bytes, new: bytes, masks: Masks) -> tuple[Likeness, list
     try:
         old_value, new_value = orjson.loads(old), orjson.loads(new)
         if masks.bodies:
-            old, new = masks.cut(old), masks.cut(new)
+            old, new = masks.apply(old), masks.apply(new)
             old_value, new_value = orjson.loads(old), orjson.loads(new)
-    except orjson.JSONDecodeError:
-        return (Likeness.SAME if is_equal else Likeness.BYTES), []
-    if old == new:
-        return Likeness.SAME, []
-    try:
+        if old == new:
+            return Likeness.SAME, []
         found = list(differences(old_value, new_value, ""))
-    except RecursionError:  # lists in lists in lists: no answer of ours
-        return Likeness.BYTES, []
+    except (orjson.JSONDecodeError, RecursionError):  # neither service nests values deeply
+        return (Likeness.SAME if is_equal else Likeness.BYTES), []
     if found:
         return Likeness.VALUES, found
     if orjson.dumps(old_value) != orjson.dumps(new_value):
@@ -59,59 +52,50 @@ def compare_bodies(old: bytes, new: bytes, masks: Masks) -> tuple[Likeness, list
 def differences(old: Any, new: Any, path: str) -> Iterator[Difference]:
     """Compares types as well, because Python treats `1`, `1.0` and `True` as equal."""
     if type(old) is not type(new):
-        yield Difference(path or "the whole", old, new)
+        yield Difference(path or "the body", old, new)
     elif isinstance(old, dict):
-        for name in (*old, *(name for name in new if name not in old)):
+        for name in old | new:
             below = f"{path}.{name}" if path else name
-            yield from either(name in old, name in new, old.get(name), new.get(name), below)
+            yield from differences(old.get(name, MISSING), new.get(name, MISSING), below)
     elif isinstance(old, list):
-        yield from in_lists(old, new, path)
+        yield from list_differences(old, new, path)
     elif old != new:
-        yield Difference(path or "the whole", old, new)
+        yield Difference(path or "the body", old, new)
 
 
-def either(in_old: bool, in_new: bool, old: Any, new: Any, path: str) -> Iterator[Difference]:
-    if in_old and in_new:
-        yield from differences(old, new, path)
-    else:
-        yield Difference(path, old if in_old else NOTHING, new if in_new else NOTHING)
-
-
-def in_lists(old: list[Any], new: list[Any], path: str) -> Iterator[Difference]:
+def list_differences(old: list[Any], new: list[Any], path: str) -> Iterator[Difference]:
     """Matches items by id, so that a missing item does not make all later items differ."""
-    old_ids, new_ids = ids_of(old), ids_of(new)
-    if old_ids == new_ids or old_ids is None or new_ids is None:
-        for index in range(max(len(old), len(new))):
-            in_old, in_new = index < len(old), index < len(new)
-            one, other = (old[index] if in_old else None), (new[index] if in_new else None)
-            yield from either(in_old, in_new, one, other, f"{path}[{index}]")
+    old_items, new_items = items_by_id(old), items_by_id(new)
+    if old_items is None or new_items is None or list(old_items) == list(new_items):
+        for index, (old_item, new_item) in enumerate(zip_longest(old, new, fillvalue=MISSING)):
+            yield from differences(old_item, new_item, f"{path}[{index}]")
         return
-    old_items, new_items = dict(zip(old_ids, old, strict=True)), dict(zip(new_ids, new, strict=True))
-    if [one for one in old_ids if one in new_items] != [one for one in new_ids if one in old_items]:
-        yield Difference(f"{path} (order of the items)", old_ids, new_ids)
-    for one in (*old_ids, *(one for one in new_ids if one not in old_items)):
-        below = f"{path}[id={one}]"
-        yield from either(one in old_items, one in new_items, old_items.get(one), new_items.get(one), below)
+    if [id for id in old_items if id in new_items] != [id for id in new_items if id in old_items]:
+        yield Difference(f"{path} (order of the items)", list(old_items), list(new_items))
+    for id in old_items | new_items:
+        yield from differences(old_items.get(id, MISSING), new_items.get(id, MISSING), f"{path}[id={id}]")
 
 
-def ids_of(items: list[Any]) -> list[int] | None:
+def items_by_id(items: list[Any]) -> dict[int, Any] | None:
+    """None unless every item is an object with an id of its own."""
     ids = [item.get("id") if isinstance(item, dict) else None for item in items]
-    if any(type(one) is not int for one in ids) or len(set(ids)) < len(ids):
+    if any(type(id) is not int for id in ids) or len(set(ids)) < len(ids):
         return None
-    return ids  # type: ignore[return-value]
+    return dict(zip(ids, items, strict=True))  # type: ignore[arg-type]
+
+
+# --- how a difference is shown --------------------------------------------------------------------
 
 
 def shown_values(old: Any, new: Any, is_open: bool) -> tuple[str, str]:
-    """Both sides in a few words; closed, these say what kind of values there are and how long."""
-    words = as_json if is_open else kind_of
-    one, other = words(old), words(new)
-    return one, f"another {other}" if one == other else other
+    """Both values as JSON, or only their types and lengths if not `is_open`."""
+    show = as_json if is_open else kind_of
+    old_text, new_text = show(old), show(new)
+    return old_text, f"another {new_text}" if old_text == new_text else new_text
 
 
 def kind_of(value: Any) -> str:
     match value:
-        case Nothing():
-            return "nothing"
         case None:
             return "null"
         case bool():
@@ -122,11 +106,11 @@ def kind_of(value: Any) -> str:
             return f"text of {len(value)}"
         case list():
             return f"list of {len(value)}"
-    return "object"
+    return "nothing" if value is MISSING else "object"
 
 
 def as_json(value: Any) -> str:
-    if isinstance(value, Nothing):
+    if value is MISSING:
         return "nothing"
     text = printable(orjson.dumps(value).decode())
     return text if len(text) <= 80 else f"{text[:77]}..."

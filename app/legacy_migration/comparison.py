@@ -1,50 +1,47 @@
 """Sends the same calls to two services concurrently and compares their responses."""
 
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
+from queue import SimpleQueue
 
-from app.legacy_migration.body_diff import NOTHING, Difference, Likeness, compare_bodies
-from app.legacy_migration.http_client import Address, Answer, Line, NoAnswer
+from app.legacy_migration import MigrationError
+from app.legacy_migration.body_diff import MISSING, Difference, Likeness, compare_bodies
+from app.legacy_migration.http_client import Address, Connection, RequestFailed, Response
 from app.legacy_migration.masks import Masks
 from app.legacy_migration.recorded_calls import Call
-from app.legacy_migration.tokens import Person, TokensRefused, choose
+from app.legacy_migration.tokens import UserToken
 
-HEADERS = (
-    "content-type",
-    "content-encoding",
-    "www-authenticate",
-    "allow",
-    "location",
-)  # that matter to clients
-WAITING = 4  # calls that lie ready per thread, so that a long file is not read ahead
+# Response headers that matter to clients.
+HEADERS = ("content-type", "content-encoding", "www-authenticate", "allow", "location")
+QUEUED_CALLS = 4  # per thread, so that a long file is not read ahead
+
+
+Connections = SimpleQueue[dict[str, Connection]]  # to both services, by name; one item per thread
 
 
 class Outcome(StrEnum):
     SAME = "SAME"
     DIFFERENT = "DIFFERENT"
-    FAILED = "FAILED"  # one of the two did not answer
-    LEFT_OUT = "LEFT_OUT"  # a change, and changes were not asked for
+    FAILED = "FAILED"  # at least one response is missing
+    SKIPPED = "SKIPPED"  # the call changes data, and --changes was not given
 
 
 @dataclass(frozen=True)
-class Side:
-    """One of the two services: where it is, and whose tokens it takes."""
-
-    name: str
+class Service:
+    name: str  # "old" or "new"
     address: Address
-    people: list[Person]
+    tokens: list[UserToken]
 
 
 @dataclass(frozen=True)
-class Compared:
+class CallResult:
     call: Call
     outcome: Outcome
     reason: str = ""  # of a failure
-    statuses: tuple[int, int] = (0, 0)
+    statuses: tuple[int, int] = (0, 0)  # old and new
     headers: list[Difference] = field(default_factory=list)
     body: Likeness = Likeness.SAME
     members: list[Difference] = field(default_factory=list)
@@ -52,103 +49,91 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    old: Side | None  # without one, the answers of the file are the old ones
-    new: Side
+    old: Service | None  # None compares with the recorded responses
+    new: Service
     masks: Masks
     headers: tuple[str, ...] = HEADERS
     with_changes: bool = False
-    is_loose: bool = False  # whether writing and order may differ
-    seconds: float = 30
-    at_once: int = 4
+    is_loose: bool = False  # ignores formatting and the order of members
+    timeout: float = 30
+    concurrency: int = 4
 
-    def run(self, calls: Iterable[Call]) -> Iterator[Compared]:
-        """In the order of the calls. What changes something depends on that order, so it goes one by one."""
-        lines = Lines(self.seconds)
-        at_once = 1 if self.with_changes else self.at_once
-        pool = ThreadPoolExecutor(at_once)
-        waiting: deque[Future[Compared]] = deque()
+    def run(self, calls: Iterable[Call]) -> Iterator[CallResult]:
+        """In the order of the calls. Changes depend on each other, so with changes it sends one by one."""
+        threads = 1 if self.with_changes else self.concurrency
+        idle: Connections = SimpleQueue()
+        for _ in range(threads):
+            services = [self.new] if self.old is None else [self.old, self.new]
+            idle.put({each.name: Connection(each.address, self.timeout) for each in services})
+        pool = ThreadPoolExecutor(threads)
+        waiting: deque[Future[CallResult]] = deque()
         try:
             for call in calls:
-                waiting.append(pool.submit(self.compare, call, lines))
-                if len(waiting) > at_once * WAITING:
+                waiting.append(pool.submit(self.compare, call, idle))
+                if len(waiting) > threads * QUEUED_CALLS:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:
             pool.shutdown(cancel_futures=True)
-            lines.close()
+            for _ in range(threads):
+                for connection in idle.get().values():
+                    connection.close()
 
-    def compare(self, call: Call, lines: "Lines") -> Compared:
-        if not call.is_harmless and not self.with_changes:
-            return Compared(call, Outcome.LEFT_OUT)
+    def compare(self, call: Call, idle: Connections) -> CallResult:
+        if not call.is_safe and not self.with_changes:
+            return CallResult(call, Outcome.SKIPPED)
+        connections = idle.get()
         try:
-            old = recorded(call) if self.old is None else lines.ask(self.old, call)
-            new = lines.ask(self.new, call)
+            old = recorded_response(call) if self.old is None else send(call, self.old, connections)
+            new = send(call, self.new, connections)
             if new.status == 401 and old.status < 400:
-                raise NoAnswer("the new service does not let this caller in (401)")
-        except NoAnswer as fault:
-            return Compared(call, Outcome.FAILED, str(fault))
+                raise RequestFailed("the new service rejects the token (401)")
+        except RequestFailed as error:
+            return CallResult(call, Outcome.FAILED, str(error))
+        finally:
+            idle.put(connections)
         headers = [] if self.old is None else self.compare_headers(old.headers, new.headers)
         body, members = compare_bodies(old.body, new.body, self.masks)
         is_like = body is Likeness.SAME or (self.is_loose and body in (Likeness.WRITING, Likeness.ORDER))
         is_same = old.status == new.status and not headers and is_like
         outcome = Outcome.SAME if is_same else Outcome.DIFFERENT
-        return Compared(call, outcome, "", (old.status, new.status), headers, body, members)
+        return CallResult(call, outcome, "", (old.status, new.status), headers, body, members)
 
     def compare_headers(self, old: Mapping[str, str], new: Mapping[str, str]) -> list[Difference]:
         return [
-            Difference(name, old.get(name, NOTHING), new.get(name, NOTHING))
+            Difference(name, old.get(name, MISSING), new.get(name, MISSING))
             for name in self.headers
             if (name in old or name in new)
-            and not self.masks.hides_header(name)
+            and not self.masks.match_header(name)
             and old.get(name) != new.get(name)
         ]
 
 
-def recorded(call: Call) -> Answer:
-    answer = call.answered()
-    if answer is None:
-        raise NoAnswer("the file does not say what was answered")
-    return Answer(call.status, {}, answer)
+def recorded_response(call: Call) -> Response:
+    body = call.response_body()
+    if body is None:
+        raise RequestFailed("the file contains no response")
+    return Response(call.status, {}, body)
 
 
-class Lines:
-    """The connections: each thread has one to each service."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.mine = threading.local()
-        self.all: list[Line] = []
-
-    def ask(self, side: Side, call: Call) -> Answer:
-        try:
-            token = token_for(side, call)
-            line = self.line(side)
-            ask = line.ask_patiently if call.is_harmless else line.ask
-            return ask(call.method, call.path, token, call.headers, call.body)
-        except NoAnswer as fault:
-            raise NoAnswer(f"the {side.name} service: {fault}") from None
-
-    def line(self, side: Side) -> Line:
-        kept: dict[str, Line] = self.mine.__dict__
-        if side.name not in kept:
-            kept[side.name] = Line(side.address, self.seconds)
-            self.all.append(kept[side.name])
-        return kept[side.name]
-
-    def close(self) -> None:
-        for line in self.all:
-            line.close()
+def send(call: Call, service: Service, connections: Mapping[str, Connection]) -> Response:
+    token = find_token(service, call)
+    try:
+        return connections[service.name].send(call.method, call.path, token, call.headers, call.body)
+    except RequestFailed as error:
+        raise RequestFailed(f"the {service.name} service: {error}") from None
 
 
-def token_for(side: Side, call: Call) -> str | None:
+def find_token(service: Service, call: Call) -> str | None:
+    """The token of the call's user, or the first token of its role."""
     if call.role is None:
         return None
-    person = choose(side.people, call.role, call.user)
-    if person is None:
-        role = call.role.lower()
-        raise TokensRefused(
-            f"line {call.line}: there is no token of this {role} for the {side.name} service; "
-            f"name a file that has it with --{role}s"
-        )
-    return person.token
+    for each in service.tokens:
+        if each.role == call.role and call.user in (None, each.user):
+            return each.token
+    role = call.role.lower()
+    raise MigrationError(
+        f"line {call.line}: the {service.name} service has no token of this {role}; "
+        f"add it to a file given with --{role}s"
+    )

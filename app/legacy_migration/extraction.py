@@ -1,7 +1,7 @@
-"""Gathers what a recording tells of each person and thing, and where it tells of one in two ways."""
+"""Extracts people, books, sessions and assignments from a recording, and finds what the recording lacks."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count
@@ -13,191 +13,234 @@ import orjson
 
 from app.care.context import Role
 from app.db.admin.records import Problem, Record
-from app.db.tables import TimeState
+from app.db.tables import AssignmentStatus, TimeState
 from app.legacy_migration.pages import (
-    Answered,
     Envelope,
-    read_answer,
+    Ignored,
+    Members,
+    RecordedResponse,
     read_assignment,
+    read_response,
     read_session,
 )
-from app.legacy_migration.recorded_calls import Call, CallRefused, file_of
-
-Facts = dict[str, Any]
-FactsByKind = dict[str, dict[int, Facts]]  # kind -> id -> members
+from app.legacy_migration.recorded_calls import Call, invalid_line
 
 
 class Gap(StrEnum):
-    """What a recording can lack; the value is the heading in the report."""
+    """Something that a recording lacks; the value is the heading in the report."""
 
-    LIST = "lists that were not recorded to their end"
-    SESSION = "sessions of which no client's page tells; they are left out, and their assignments"
-    ASSIGNMENT = "assignments that no caregiver's page shows"
-    ANSWERS = "answers that were not shown; their assignment was not asked for by itself"
-    TWO_WAYS = "told in two ways; what came last counts"
-    NOT_TAKEN = "not taken over"
+    LIST = "incomplete lists"
+    SESSION = "sessions on no client's page, skipped with their assignments"
+    ASSIGNMENT = "assignments on no caregiver's page"
+    ANSWERS = "missing answers: the list omits them, and the assignment was not requested by its id"
+    CONTRADICTION = "contradictions; the last value is used"
+    IGNORED = "not imported"
+
+
+Gaps = dict[Gap, dict[str, None]]  # the inner keys are texts, in the order in which they were found
+
+
+Pages = dict[int, tuple[Envelope, list[int]]]  # of one list in one size: by number, with the items' ids
 
 
 @dataclass
-class Gathered:
-    facts: FactsByKind = field(default_factory=lambda: defaultdict(dict))
+class Recording:
+    """What a recording contains, without the answers."""
+
+    facts: dict[str, dict[int, Members]] = field(default_factory=lambda: defaultdict(dict))  # by kind and id
+    first_lines: dict[tuple[str, int], int] = field(default_factory=dict)  # by kind and id
     users: dict[Role, dict[str, set[int]]] = field(default_factory=lambda: {role: {} for role in Role})
-    lists: dict[tuple[Role, str, TimeState], list["Seen"]] = field(default_factory=dict)
-    gaps: dict[Gap, dict[str, None]] = field(default_factory=lambda: {gap: {} for gap in Gap})
-    odd: Counter[str] = field(default_factory=Counter)
+    lists: dict[tuple[Role, str, TimeState], dict[int, Pages]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(dict))
+    )  # of a user and a state, by page size
+    gaps: Gaps = field(default_factory=lambda: {gap: {} for gap in Gap})
+    ignored: Ignored = field(default_factory=Counter)
     line: int = 0  # that is being read
-    first: dict[tuple[str, int], int] = field(default_factory=dict)  # line of the first mention
 
-    def lacks(self, gap: Gap, what: str) -> None:
-        self.gaps[gap][what] = None
+    def report(self, gap: Gap, text: str) -> None:
+        self.gaps[gap][text] = None
 
-    def tell(self, kind: str, number: int, **members: Any) -> Facts:
-        """The last value counts; a different earlier value is a gap."""
+    def add(self, kind: str, number: int, **members: Any) -> Members:
+        """Overwrites and reports earlier values that are different."""
         known = self.facts[kind].setdefault(number, {})
-        self.first.setdefault((kind, number), self.line)
+        self.first_lines.setdefault((kind, number), self.line)
         for name, value in members.items():
             if known.setdefault(name, value) != value:
-                self.lacks(Gap.TWO_WAYS, f"{kind} {number}: {name}")
+                self.report(Gap.CONTRADICTION, f"{kind} {number}: {name}")
                 known[name] = value
         return known
 
-    def of_session(self) -> dict[int, list[int]]:
-        """The assignments that were seen of each session, newest first."""
+    def assignments_by_session(self) -> dict[int, list[int]]:
+        """Newest first."""
         found: dict[int, list[int]] = defaultdict(list)
         for number, facts in sorted(self.facts["assignment"].items(), reverse=True):
             found[facts["sessionId"]].append(number)
         return found
 
-
-@dataclass
-class Seen:
-    """The pages of one list that were recorded in one size."""
-
-    size: int
-    pages: dict[int, tuple[Envelope, list[int]]] = field(default_factory=dict)
-
-    @property
-    def missing(self) -> str | None:
-        totals = {envelope.total for envelope, _ in self.pages.values()}
-        if len(totals) > 1:
-            return "it changed while it was recorded"
-        of_all = max(1, *(envelope.pages for envelope, _ in self.pages.values()))
-        lacking = of_all - sum(number < of_all for number in self.pages)
-        if lacking:
-            first = next(number for number in count() if number not in self.pages)
-            return f"page {first} of {of_all:,}" + (f" and {lacking - 1:,} more" if lacking > 1 else "")
-        ids = [one for _, found in self.pages.values() for one in found]
-        return None if len(set(ids)) == len(ids) == max(totals) else "it changed while it was recorded"
+    def user_names(self, role: Role) -> dict[int, str]:
+        """By the person's id on their own pages."""
+        return {next(iter(ids)): user for user, ids in self.users[role].items() if len(ids) == 1}
 
 
-def gather(path: Path, calls: Iterable[Call], zone: ZoneInfo) -> Gathered:
-    gathered = Gathered()
-    for call, answered in answers_of(path, calls):
-        gathered.line = call.line
-        try:
-            gather_answer(gathered, call, answered, zone)
-        except Problem as problem:
-            raise CallRefused(file_of(path), call.line, problem) from None
-    return gathered
-
-
-def answers_of(path: Path, calls: Iterable[Call]) -> Iterator[tuple[Call, Answered]]:
+def extract(path: Path, calls: Iterable[Call], zone: ZoneInfo) -> Recording:
+    recording = Recording()
     for call in calls:
+        recording.line = call.line
         try:
-            answered = read_answer(call)
-            if answered is not None and call.user is None:
-                raise Problem("userName", "is missing: whose token was it?")
+            response = read_response(call)
+            if response is not None:
+                add_response(recording, str(call.user), response, zone)
         except Problem as problem:
-            raise CallRefused(file_of(path), call.line, problem) from None
-        if answered is not None:
-            yield call, answered
+            raise invalid_line(path, call.line, problem) from None
+    find_gaps(recording)
+    return recording
 
 
-def gather_answer(gathered: Gathered, call: Call, answered: Answered, zone: ZoneInfo) -> None:
-    user = str(call.user)
-    of_user = gathered.users[answered.role].setdefault(user, set())
+def add_response(recording: Recording, user: str, response: RecordedResponse, zone: ZoneInfo) -> None:
+    role, envelope = response.role, response.envelope
+    people = recording.users[role].setdefault(user, set())
     ids = []
-    for index, item in enumerate(answered.items):
-        odd: list[str] = []
-        if answered.role is Role.CLIENT:
-            session = read_session(item, zone, odd.append)
-            tell_of_session(gathered, session, answered.envelope)
-            of_user.add(session["clientId"])
-            ids.append(session["id"])
+    for index, item in enumerate(response.items):
+        if role is Role.CLIENT:
+            members = read_session(item, zone, recording.ignored)
+            add_session(recording, members, envelope)
+            people.add(members["clientId"])
         else:
-            assignment = read_assignment(item, zone, odd.append)
-            tell_of_assignment(gathered, assignment, item, (call.line, index))
-            of_user.add(assignment["caregiverId"])
-            ids.append(assignment["id"])
-        gathered.odd.update(odd)
-    if answered.envelope is not None:
-        note_page(gathered, (answered.role, user, answered.envelope.state), answered.envelope, ids)
+            members = read_assignment(item, zone, recording.ignored)
+            add_assignment(recording, members, item, index)
+            people.add(members["caregiverId"])
+        ids.append(members["id"])
+    if envelope is not None:
+        recording.lists[role, user, envelope.state][envelope.size][envelope.number] = (envelope, ids)
 
 
-def note_page(
-    gathered: Gathered, key: tuple[Role, str, TimeState], envelope: Envelope, ids: list[int]
-) -> None:
-    sizes = gathered.lists.setdefault(key, [])
-    seen = next((one for one in sizes if one.size == envelope.size), None)
-    if seen is None:
-        seen = Seen(envelope.size)
-        sizes.append(seen)
-    seen.pages[envelope.number] = (envelope, ids)
-
-
-def tell_of_session(gathered: Gathered, session: Facts, envelope: Envelope | None) -> None:
-    tell, number = gathered.tell, session["id"]
-    tell("session", number, **{name: value for name, value in session.items() if name not in OF_OTHERS})
-    tell(
+def add_session(recording: Recording, session: Members, envelope: Envelope | None) -> None:
+    add, number = recording.add, session["id"]
+    add("session", number, **{name: value for name, value in session.items() if name not in NOT_STORED})
+    add(
         "caregiver",
         session["caregiverId"],
         name=session["caregiverName"],
         position=session["caregiverPosition"],
     )
-    tell("client", session["clientId"], name=session["clientName"], opptId=session["clientOpptId"])
+    add("client", session["clientId"], name=session["clientName"], opptId=session["clientOpptId"])
     if session["bookId"] is not None:
-        tell("book", session["bookId"], name=session["assignmentName"])
+        add("book", session["bookId"], name=session["assignmentName"])
     if envelope is not None and envelope.state != session["runningStatus"]:
-        gathered.lacks(Gap.TWO_WAYS, f"session {number}: in the list of what is {envelope.state}")
+        recording.report(Gap.CONTRADICTION, f"session {number}: in the list of {envelope.state} sessions")
 
 
-OF_OTHERS = {"id", "caregiverName", "caregiverPosition", "clientOpptId", "clientName"}
+NOT_STORED = {"id", "caregiverName", "caregiverPosition", "clientOpptId", "clientName"}  # with a session
 
 
-def tell_of_assignment(gathered: Gathered, read: Facts, item: Record, place: tuple[int, int]) -> None:
-    tell, number = gathered.tell, read["id"]
-    tell(
+def add_assignment(recording: Recording, read: Members, item: Record, index: int) -> None:
+    add, number = recording.add, read["id"]
+    add(
         "session",
         read["sessionId"],
         title=read["sessionTitle"],
         caregiverId=read["caregiverId"],
         clientId=read["clientId"],
     )
-    tell("caregiver", read["caregiverId"], name=read["caregiverName"])
-    tell("client", read["clientId"], name=read["clientName"])
-    tell("module", read["moduleId"], name=read["moduleName"])
-    tell("book", read["bookId"], name=read["name"], moduleId=read["moduleId"], isTest=read["isTest"])
-    known = gathered.facts["assignment"].get(number)
-    shown = fingerprint(read["answers"]) if read["answers"] else None
+    add("caregiver", read["caregiverId"], name=read["caregiverName"])
+    add("client", read["clientId"], name=read["clientName"])
+    add("module", read["moduleId"], name=read["moduleName"])
+    add("book", read["bookId"], name=read["name"], moduleId=read["moduleId"], isTest=read["isTest"])
+    answers = fingerprint(read["answers"]) if read["answers"] else None
     facts = {name: read[name] for name in ("sessionId", "status", "score")}
-    facts["content"] = fingerprint({**item.given, "answers": None})
-    known = tell("assignment", number, **facts)
-    if shown is not None and known.get("answers") is not None:
-        tell("assignment", number, answers=shown)  # a list may show none that the assignment itself does
-    if shown is not None or known.get("answers") is None:
-        known.update(answers=shown, place=place)
-    known["isAsked"] = known.get("isAsked", False) or not item.path  # by itself, and not in a list
+    known = add("assignment", number, **facts, content=fingerprint({**item.given, "answers": None}))
+    if answers is not None and known.get("answers") is not None:
+        add("assignment", number, answers=answers)  # a list may omit answers, which is no contradiction
+    if answers is not None or known.get("answers") is None:
+        known.update(answers=answers, place=(recording.line, index))
+    known["isRequested"] = known.get("isRequested", False) or not item.path  # by its id, not in a list
 
 
 def fingerprint(value: object) -> int:
     return hash(orjson.dumps(value, option=orjson.OPT_SORT_KEYS))
 
 
-def is_whole(session: Facts) -> bool:
-    """Whether a client's page contains the session; pages of caregivers contain parts of it only."""
+def is_complete(session: Members) -> bool:
+    """Whether a client's page contains the session; caregivers' pages contain only some of its members."""
     return "chatId" in session
 
 
-def user_names(gathered: Gathered, role: Role) -> dict[int, str]:
-    """The person's number as their own pages tell it, and what their token calls them."""
-    return {next(iter(ids)): user for user, ids in gathered.users[role].items() if len(ids) == 1}
+# --- gaps -----------------------------------------------------------------------------------------
+
+
+def find_gaps(recording: Recording) -> None:
+    find_incomplete_lists(recording)
+    assignments, sessions = recording.facts["assignment"], recording.facts["session"]
+    for number, newest_first in recording.assignments_by_session().items():
+        if not is_complete(sessions[number]):
+            recording.report(Gap.SESSION, f"session {number} of client {sessions[number]['clientId']}")
+        for assignment in newest_first:
+            facts = assignments[assignment]
+            is_known = facts["answers"] or facts["isRequested"]
+            if facts["status"] == AssignmentStatus.COMPLETE and not is_known:
+                recording.report(Gap.ANSWERS, f"assignment {assignment}")
+    find_wrong_counters(recording)
+    find_mixed_users(recording)
+    for text, number in recording.ignored.items():
+        recording.report(Gap.IGNORED, f"{text} ({number:,} times)")
+
+
+def find_incomplete_lists(recording: Recording) -> None:
+    for role, users in recording.users.items():
+        for user in users:
+            for state in TimeState:
+                name = f"{role.lower()} {user}: {state}"
+                reasons = [missing_part(pages) for pages in recording.lists[role, user, state].values()]
+                if not reasons:
+                    recording.report(Gap.LIST, f"{name} was not requested")
+                elif all(reasons):
+                    recording.report(Gap.LIST, f"{name}: {reasons[-1]}")
+
+
+def missing_part(pages: Pages) -> str | None:
+    totals = {envelope.total for envelope, _ in pages.values()}
+    if len(totals) > 1:
+        return "it changed while it was recorded"
+    last = max(1, *(envelope.pages for envelope, _ in pages.values()))
+    if lacking := last - sum(number < last for number in pages):
+        first = next(number for number in count() if number not in pages)
+        return f"page {first} of {last:,}" + (f" and {lacking - 1:,} more" if lacking > 1 else "")
+    ids = [item for _, items in pages.values() for item in items]
+    return None if len(set(ids)) == len(ids) == max(totals) else "it changed while it was recorded"
+
+
+def find_wrong_counters(recording: Recording) -> None:
+    """Compares what a session's page states about its assignments with the recorded assignments."""
+    assignments, by_session = recording.facts["assignment"], recording.assignments_by_session()
+    for number, session in recording.facts["session"].items():
+        if not is_complete(session):
+            continue
+        newest_first = by_session.get(number, [])
+        total = session["assignmentCount"]
+        if len(newest_first) < total:
+            name = f"session {number} of caregiver {session['caregiverId']}"
+            recording.report(Gap.ASSIGNMENT, f"{name}: {len(newest_first)} of {total}")
+            continue
+        complete = [each for each in newest_first if assignments[each]["status"] == AssignmentStatus.COMPLETE]
+        computed = {
+            "assignmentCount": len(newest_first),
+            "completedAssignmentCount": len(complete),
+            "pendingAssignmentCount": len(newest_first) - len(complete),
+            "assignmentId": newest_first[0] if newest_first else None,
+            "lastAssignmentScore": assignments[complete[0]]["score"] if complete else None,
+            "isClosed": session["runningStatus"] == TimeState.COMPLETED,
+        }
+        for name, value in computed.items():
+            if session[name] != value:
+                recording.report(Gap.CONTRADICTION, f"session {number}: {name}")
+
+
+def find_mixed_users(recording: Recording) -> None:
+    for role, users in recording.users.items():
+        names: dict[int, str] = {}
+        for user, ids in users.items():
+            if len(ids) > 1:
+                recording.report(Gap.CONTRADICTION, f"{role.lower()} {user}: pages of several people")
+            for number in ids:
+                if names.setdefault(number, user) != user:
+                    recording.report(Gap.CONTRADICTION, f"{role.lower()} {number}: two user names")

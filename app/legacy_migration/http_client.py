@@ -1,4 +1,4 @@
-"""A service that is asked over HTTP: at one address and nowhere else, redirects are not followed."""
+"""HTTP client of one service: sends to its address only and follows no redirects."""
 
 import http.client
 import socket
@@ -8,41 +8,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from app.legacy_migration.errors import MovingRefused
+from app.legacy_migration import MigrationError
 
-LONGEST_ANSWER = 64 * 1024 * 1024
-AT_ONCE = 65536
-TRIES = 5
-LONGEST_PAUSE = 60  # seconds
-
-
-class ServiceRefused(MovingRefused):
-    """The service cannot be asked at all; the message is one sentence for the operator."""
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+CHUNK_BYTES = 65536
+MAX_ATTEMPTS = 5
+MAX_RETRY_SECONDS = 60
 
 
-class NoAnswer(Exception):
-    """One call was not answered, or not to its end."""
+class RequestFailed(Exception):
+    """The service did not send a complete response."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     status: int
-    headers: Mapping[str, str]  # names in lower case; what came several times is joined
+    headers: Mapping[str, str]  # names in lower case; values of repeated headers are joined
     body: bytes
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a service is, as it was given on the command line."""
-
-    text: str
+    text: str  # as given on the command line
     is_secure: bool
     host: str
     port: int
     prefix: str
 
     @property
-    def is_readable_on_the_way(self) -> bool:
+    def exposes_tokens(self) -> bool:
         return not self.is_secure and self.host not in ("127.0.0.1", "::1", "localhost")
 
 
@@ -51,96 +46,93 @@ def read_address(text: str) -> Address:
         url = urlsplit(text)
         port = url.port
     except ValueError:
-        raise ServiceRefused(f"{text} is no address") from None
-    is_plain = not (url.query or url.fragment or url.username or url.password) and is_visible(url.path)
+        raise MigrationError(f"{text} is not an address") from None
+    is_plain = not (url.query or url.fragment or url.username or url.password) and is_visible_ascii(url.path)
     if url.scheme not in ("http", "https") or not url.hostname or not is_plain:
-        raise ServiceRefused("an address is like https://care.example, maybe with a port and a path")
+        raise MigrationError("an address is like https://care.example, optionally with a port and a path")
     is_secure = url.scheme == "https"
     return Address(text, is_secure, url.hostname, port or (443 if is_secure else 80), url.path.rstrip("/"))
 
 
-def is_visible(path: str) -> bool:
-    return path.isascii() and path.isprintable() and " " not in path
+def is_visible_ascii(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
 
 
-class Line:
-    """A kept connection to a service; one thread uses it."""
+class Connection:
+    """A persistent connection to a service, for one thread."""
 
-    def __init__(self, address: Address, seconds: float) -> None:
+    def __init__(self, address: Address, timeout: float) -> None:
         self.address = address
-        self.seconds = seconds
+        self.timeout = timeout
         self.connection: http.client.HTTPConnection | None = None
 
-    def ask(
-        self, method: str, path: str, token: str | None, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
-        """Sends a change on a new connection: after a failure of a reused one its outcome is unknown."""
+    def send(
+        self,
+        method: str,
+        path: str,
+        token: str | None,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+    ) -> Response:
+        """Repeats a read if the service answers 429 or 503 with Retry-After."""
         sent = {"accept": "*/*", **headers}
         if token is not None:
             sent["authorization"] = f"bearer {token}"
         if body is not None and not any(name.lower() == "content-type" for name in headers):
             sent["content-type"] = "application/json"
-        if method not in ("GET", "HEAD"):
-            self.close()
-        was_kept = self.connection is not None
-        try:
-            return self.answer(method, path, sent, body)
-        except (http.client.RemoteDisconnected, ConnectionError) as fault:
-            self.close()
-            if not was_kept:
-                raise NoAnswer(reason_of(fault)) from None
-        except (http.client.HTTPException, OSError) as fault:
-            self.close()
-            raise NoAnswer(reason_of(fault)) from None
-        try:
-            return self.answer(method, path, sent, body)  # the kept connection had been closed meanwhile
-        except (http.client.HTTPException, OSError) as fault:
-            self.close()
-            raise NoAnswer(reason_of(fault)) from None
+        for _ in range(MAX_ATTEMPTS - 1 if method in SAFE_METHODS else 0):
+            response = self.send_once(method, path, sent, body)
+            if response.status not in (429, 503) or "retry-after" not in response.headers:
+                return response
+            time.sleep(retry_seconds(response))
+        return self.send_once(method, path, sent, body)
 
-    def ask_patiently(
-        self, method: str, path: str, token: str | None, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
-        """A service that has no room, or gave this person enough for now, is asked again when it says."""
-        for _ in range(TRIES - 1):
-            answer = self.ask(method, path, token, headers, body)
-            if answer.status not in (429, 503) or "retry-after" not in answer.headers:
-                return answer
-            time.sleep(pause_of(answer))
-        return self.ask(method, path, token, headers, body)
+    def send_once(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Response:
+        """Repeats a read on a new connection if the service has closed the reused one.
 
-    def answer(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
-        until = time.monotonic() + self.seconds
-        connection = self.open()
-        connection.request(method, self.address.prefix + path, body, dict(headers))
+        A change gets a new connection at once: after a failure on a reused one its outcome is unknown.
+        """
+        if method not in SAFE_METHODS:
+            self.close()
+        try:
+            if self.connection is not None:
+                try:
+                    return self.exchange(method, path, headers, body)
+                except ConnectionError:
+                    self.close()
+            return self.exchange(method, path, headers, body)
+        except (http.client.HTTPException, OSError) as error:
+            self.close()
+            raise RequestFailed(reason_of(error)) from None
+
+    def exchange(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Response:
+        deadline = time.monotonic() + self.timeout
+        connection = self.connection = self.connection or self.open()
+        connection.request(method, self.address.prefix + path, body, headers)
         response = connection.getresponse()
         chunks, size = [], 0
-        while chunk := response.read(AT_ONCE):
+        while chunk := response.read(CHUNK_BYTES):
             chunks.append(chunk)
             size += len(chunk)
-            if size > LONGEST_ANSWER or time.monotonic() > until:
-                raise TimeoutError("it does not come to an end")
-        said: dict[str, str] = {}
+            if size > MAX_RESPONSE_BYTES or time.monotonic() > deadline:
+                raise TimeoutError
+        received: dict[str, str] = {}
         for name, value in response.getheaders():
-            said[name.lower()] = f"{said[name.lower()]}, {value}" if name.lower() in said else value
+            key = name.lower()
+            received[key] = f"{received[key]}, {value}" if key in received else value
         if response.will_close:
             self.close()
-        return Answer(response.status, said, b"".join(chunks))
+        return Response(response.status, received, b"".join(chunks))
 
     def open(self) -> http.client.HTTPConnection:
-        if self.connection is None:
-            address = self.address
-            connection: http.client.HTTPConnection
-            if address.is_secure:
-                connection = http.client.HTTPSConnection(address.host, address.port, timeout=self.seconds)
-            else:
-                connection = http.client.HTTPConnection(address.host, address.port, timeout=self.seconds)
-            try:
-                connection.connect()
-            except (OSError, UnicodeError) as fault:
-                raise ServiceRefused(f"{address.text} cannot be reached: {reason_of(fault)}") from None
-            self.connection = connection
-        return self.connection
+        address = self.address
+        kind = http.client.HTTPSConnection if address.is_secure else http.client.HTTPConnection
+        connection = kind(address.host, address.port, timeout=self.timeout)
+        try:
+            connection.connect()
+        except (OSError, UnicodeError) as error:
+            raise MigrationError(f"{address.text} cannot be reached: {reason_of(error)}") from None
+        return connection
 
     def close(self) -> None:
         if self.connection is not None:
@@ -148,18 +140,18 @@ class Line:
             self.connection = None
 
 
-def reason_of(fault: Exception) -> str:
-    if isinstance(fault, TimeoutError):
-        return "no answer in time"
-    if isinstance(fault, ssl.SSLError):
-        return f"TLS: {fault.reason or fault}".replace("_", " ")
-    if isinstance(fault, socket.gaierror | UnicodeError):
-        return "there is no such host"
-    if isinstance(fault, OSError) and fault.strerror:
-        return fault.strerror
-    return "the connection broke off" if isinstance(fault, ConnectionError) else "that is no HTTP"
+def reason_of(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no complete response in time"
+    if isinstance(error, ssl.SSLError):
+        return f"TLS: {error.reason or error}".replace("_", " ")
+    if isinstance(error, socket.gaierror | UnicodeError):
+        return "unknown host"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return "connection closed" if isinstance(error, ConnectionError) else "invalid HTTP response"
 
 
-def pause_of(answer: Answer) -> float:
-    said = answer.headers["retry-after"]
-    return min(int(said), LONGEST_PAUSE) if said.isascii() and said.isdigit() else 1
+def retry_seconds(response: Response) -> float:
+    value = response.headers["retry-after"]
+    return min(int(value), MAX_RETRY_SECONDS) if value.isascii() and value.isdigit() else 1

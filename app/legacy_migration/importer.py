@@ -1,5 +1,6 @@
 """Imports a recording: people, books, sessions, assignments and answers, in one transaction."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,37 +13,31 @@ from app.db.admin.importing import importing_records
 from app.db.reader.entities import Table, table_of
 from app.db.sql import Operation, Statement
 from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session
-from app.legacy_migration.errors import MovingRefused
-from app.legacy_migration.extraction import Facts, Gap, Gathered, is_whole, user_names
-from app.legacy_migration.pages import read_answer, read_assignment
+from app.legacy_migration import MigrationError
+from app.legacy_migration.extraction import Gap, Gaps, Recording, is_complete
+from app.legacy_migration.pages import Members, read_assignment, read_response
 from app.legacy_migration.recorded_calls import Call
 
-Line = tuple[
-    int, dict[str, Any]
-]  # the line of the recording that first mentions it, and the record for `import`
+# The line of the recording that first mentions it, and the record for `import`.
+Line = tuple[int, dict[str, Any]]
+StoredRows = dict[str, dict[int, Members]]  # by kind and id
 
 
-class RecordingIncomplete(MovingRefused):
-    """Something is missing, and --partial was not given."""
+class RecordingIncomplete(MigrationError):
+    """The recording has gaps, and --partial was not given."""
 
-    def __init__(self, gaps: dict[Gap, dict[str, None]]) -> None:
-        super().__init__(
-            "the recording is not complete; nothing was imported (--partial imports what is there)"
-        )
+    def __init__(self, gaps: Gaps) -> None:
+        super().__init__("the recording is incomplete; nothing was imported (--partial imports the rest)")
         self.gaps = gaps
-
-
-class AlreadyImported(MovingRefused):
-    """A session of the recording is already in the database."""
 
 
 @dataclass(frozen=True)
 class ImportResult:
     counts: dict[str, int]
-    gaps: dict[Gap, dict[str, None]]
-    without_account: list[tuple[Role, int]]  # people whose account is unknown
-    without_number: list[tuple[Role, str]]  # accounts whose person is unknown
-    without_questions: list[int]  # new books, imported without questions
+    gaps: Gaps
+    people_without_account: list[tuple[Role, int]]
+    users_without_person: list[tuple[Role, str]]
+    books_without_questions: list[int]
 
 
 def stored_columns(table: Table, **members: str) -> tuple[Statement, tuple[str, ...]]:
@@ -64,123 +59,105 @@ STORED_SESSIONS = Statement(lambda kind: select(table_of(Session).c.id))
 
 
 def importing_recording(
-    gathered: Gathered, calls: Callable[[], Iterable[Call]], zone: ZoneInfo, is_partial: bool
+    recording: Recording, calls: Callable[[], Iterable[Call]], zone: ZoneInfo, is_partial: bool
 ) -> Operation[ImportResult]:
-    """`calls` reads the recording from its beginning again, so that it is not held in memory."""
-    if known := {row[0] for row in (yield STORED_SESSIONS, {})} & gathered.facts["session"].keys():
-        raise AlreadyImported(
+    """`calls` reads the recording from its beginning again, so that answers are not held in memory."""
+    if known := {row[0] for row in (yield STORED_SESSIONS, {})} & recording.facts["session"].keys():
+        raise MigrationError(
             f"session {min(known)} is in the database already: was this recording imported before? "
             "Nothing was imported"
         )
     for role in Role:
-        for number, user in user_names(gathered, role).items():
-            gathered.facts[role.lower()][number]["userName"] = user
-    stored: dict[str, dict[int, Facts]] = {}
+        for number, user in recording.user_names(role).items():
+            recording.facts[role.lower()][number]["userName"] = user
+    stored: StoredRows = {}
     for kind, (statement, members) in STORED.items():
         rows = yield statement, {}
         stored[kind] = {number: dict(zip(members, values, strict=True)) for number, *values in rows}
-        compare_with_stored(gathered, kind, stored[kind])
-    if any(gathered.gaps.values()) and not is_partial:
-        raise RecordingIncomplete(gathered.gaps)
-    counts = yield from importing_records(lines_of(gathered, stored, calls, zone))
-    new_books = [number for number in sorted(gathered.facts["book"]) if number not in stored["book"]]
-    return ImportResult(counts, gathered.gaps, *find_unlinked(gathered, stored), new_books)
+        compare_with_stored(recording, kind, stored[kind])
+    if any(recording.gaps.values()) and not is_partial:
+        raise RecordingIncomplete(recording.gaps)
+    counts = yield from importing_records(import_lines(recording, stored, calls, zone))
+    return ImportResult(
+        counts,
+        recording.gaps,
+        people_without_account(recording, stored),
+        users_without_person(recording, stored),
+        sorted(recording.facts["book"].keys() - stored["book"].keys()),
+    )
 
 
-def compare_with_stored(gathered: Gathered, kind: str, stored: dict[int, Facts]) -> None:
+def compare_with_stored(recording: Recording, kind: str, stored: dict[int, Members]) -> None:
     """Stored values are kept. `account link` adds a missing account, the import does not."""
-    for number in stored.keys() & gathered.facts[kind].keys():
-        for name, value in gathered.facts[kind][number].items():
+    for number in stored.keys() & recording.facts[kind].keys():
+        for name, value in recording.facts[kind][number].items():
             found = stored[number].get(name)
             if found != value and not (name == "userName" and found is None):
-                gathered.lacks(
-                    Gap.TWO_WAYS, f"{kind} {number}: {name} is different in the database, and is kept"
-                )
+                text = f"{kind} {number}: {name} is different in the database, which keeps its value"
+                recording.report(Gap.CONTRADICTION, text)
 
 
-def find_unlinked(
-    gathered: Gathered, stored: dict[str, dict[int, Facts]]
-) -> tuple[list[tuple[Role, int]], list[tuple[Role, str]]]:
-    people, accounts = [], []
+def people_without_account(recording: Recording, stored: StoredRows) -> list[tuple[Role, int]]:
+    found = []
     for role in Role:
         kind = role.lower()
-        stored_users = {facts["userName"] for facts in stored[kind].values()}
-        for number, facts in sorted(gathered.facts[kind].items()):
-            known = stored[kind].get(number, facts)
-            if known.get("userName") is None and (number in stored[kind] or NEEDED[kind] in facts):
-                people.append((role, number))
-        accounts += [
-            (role, user)
-            for user, ids in gathered.users[role].items()
-            if len(ids) != 1 and user not in stored_users
-        ]
-    return people, accounts
+        for number, facts in sorted(recording.facts[kind].items()):
+            exists = number in stored[kind] or NEEDED[kind] in facts
+            if exists and stored[kind].get(number, facts).get("userName") is None:
+                found.append((role, number))
+    return found
+
+
+def users_without_person(recording: Recording, stored: StoredRows) -> list[tuple[Role, str]]:
+    stored_users = {role: {row["userName"] for row in stored[role.lower()].values()} for role in Role}
+    return [
+        (role, user)
+        for role in Role
+        for user, ids in recording.users[role].items()
+        if len(ids) != 1 and user not in stored_users[role]
+    ]
 
 
 # --- what `import` reads --------------------------------------------------------------------------
 
+SESSION_MEMBERS = (
+    "caregiverId", "clientId", "title", "description", "chatId", "createDate", "startDate", "isClosed",
+)  # fmt: skip
+ASSIGNMENT_MEMBERS = (
+    "id", "sessionId", "bookId", "assignDate", "startDate", "submitDate", "status", "score", "feedbackStatus",
+    "feedbackSubmitDate",
+)  # fmt: skip
 
-def lines_of(
-    gathered: Gathered,
-    stored: dict[str, dict[int, Facts]],
-    calls: Callable[[], Iterable[Call]],
-    zone: ZoneInfo,
+
+def import_lines(
+    recording: Recording, stored: StoredRows, calls: Callable[[], Iterable[Call]], zone: ZoneInfo
 ) -> Iterator[Line]:
     """Parents first. Skips stored rows and rows without their parent."""
-    recorded = gathered.facts
+    recorded, first_lines = recording.facts, recording.first_lines
     for kind, needed in NEEDED.items():
         for number, facts in sorted(recorded[kind].items()):
             if number not in stored[kind] and needed in facts:
-                yield gathered.first[kind, number], {"kind": kind, "id": number, **facts}
+                yield first_lines[kind, number], {"kind": kind, "id": number, **facts}
     for number, facts in sorted(recorded["session"].items()):
-        if is_whole(facts):
-            yield gathered.first["session", number], session_line(number, facts)
+        if is_complete(facts):
+            members = {name: facts[name] for name in SESSION_MEMBERS}
+            yield first_lines["session", number], {"kind": "session", "id": number, **members}
     for call in calls():
-        answered = read_answer(call)
-        if answered is None or answered.role is Role.CLIENT:
+        response = read_response(call)
+        if response is None or response.role is Role.CLIENT:
             continue
-        for index, item in enumerate(answered.items):
+        for index, item in enumerate(response.items):
             facts = recorded["assignment"][item.id("id")]
-            if facts["place"] == (call.line, index) and is_whole(recorded["session"][facts["sessionId"]]):
-                yield from assignment_lines(call.line, read_assignment(item, zone, lambda _: None))
+            if facts["place"] == (call.line, index) and is_complete(recorded["session"][facts["sessionId"]]):
+                for record in assignment_records(read_assignment(item, zone, Counter())):
+                    yield call.line, record
 
 
-def session_line(number: int, facts: Facts) -> dict[str, Any]:
-    """The pages do not contain the date of closing."""
-    return {
-        "kind": "session",
-        "id": number,
-        "caregiverId": facts["caregiverId"],
-        "clientId": facts["clientId"],
-        "title": facts["title"],
-        "description": facts["description"],
-        "chatId": facts["chatId"],
-        "createDate": facts["createDate"],
-        "startDate": facts["startDate"],
-        "isClosed": facts["isClosed"],
-    }
-
-
-def assignment_lines(line: int, read: Facts) -> Iterator[Line]:
-    """The pages contain no end date, reminders or feedback texts."""
-    sets = sorted(read["answers"], key=lambda one: one["id"])
-    is_pending = read["status"] == AssignmentStatus.PENDING
-    yield (
-        line,
-        {
-            "kind": "assignment",
-            "id": read["id"],
-            "sessionId": read["sessionId"],
-            "bookId": read["bookId"],
-            "assignDate": read["assignDate"],
-            "startDate": read["startDate"],
-            "submitDate": read["submitDate"],
-            "status": read["status"],
-            "attempt": max(len(sets), 1) + (1 if sets and is_pending else 0),
-            "score": read["score"],
-            "feedbackStatus": read["feedbackStatus"],
-            "feedbackSubmitDate": read["feedbackSubmitDate"],
-        },
-    )
-    for attempt, one in enumerate(sets, 1):
-        yield line, {"kind": "answer_set", "assignmentId": read["id"], "attempt": attempt, **one}
+def assignment_records(read: Members) -> Iterator[dict[str, Any]]:
+    """An assignment and its answer sets; pages contain no end date, reminders or feedback texts."""
+    sets = sorted(read["answers"], key=lambda each: each["id"])
+    is_reopened = bool(sets) and read["status"] == AssignmentStatus.PENDING
+    members = {name: read[name] for name in ASSIGNMENT_MEMBERS}
+    yield {"kind": "assignment", **members, "attempt": max(len(sets), 1) + is_reopened}
+    for attempt, each in enumerate(sets, 1):
+        yield {"kind": "answer_set", "assignmentId": read["id"], "attempt": attempt, **each}

@@ -1,4 +1,4 @@
-"""Masks: what may differ between two answers, named by a path such as `content[*].score` or `header:date`."""
+"""Masks: parts of a response that may differ, named by a path such as `content[*].score` or `header:date`."""
 
 import re
 from collections.abc import Iterable
@@ -6,86 +6,76 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from app.legacy_migration.errors import MovingRefused
+from app.legacy_migration import MigrationError
 
 HEADER = "header:"
-ANY = None  # what [*] and * stand for
+ANY = None  # the step of [*] and *
 STEP = re.compile(r"\.?(?:\[(\*|[0-9]{1,6})\]|(\*)|([^.\[\]*]+))")
-TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]+)')
+JSON_TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]+)')
 
 Step = str | int | None
-
-
-class MaskRefused(MovingRefused):
-    """A mask cannot be read; the message is one sentence for the operator."""
+Path = tuple[Step, ...]
 
 
 @dataclass
 class Masks:
-    """The masks of a run, and which of them have matched something."""
+    """The masks of a run by their texts, and the texts of those that have matched."""
 
-    bodies: dict[str, tuple[Step, ...]] = field(default_factory=dict)  # by how they were written
-    headers: dict[str, str] = field(default_factory=dict)
+    bodies: dict[str, Path] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)  # names in lower case
     matched: set[str] = field(default_factory=set)
 
     @property
     def unmatched(self) -> list[str]:
         return [text for text in (*self.bodies, *self.headers) if text not in self.matched]
 
-    def hides_header(self, name: str) -> bool:
-        for text, masked in self.headers.items():
-            if masked == name:
-                self.matched.add(text)
-                return True
-        return False
+    def match_header(self, name: str) -> bool:
+        found = next((text for text, masked in self.headers.items() if masked == name), None)
+        return self.note(found)
 
-    def hides(self, path: list[Step]) -> bool:
-        for text, steps in self.bodies.items():
-            if len(steps) == len(path) and all(map(fits, steps, path)):
-                self.matched.add(text)
-                return True
-        return False
+    def match_path(self, path: Path) -> bool:
+        matching = (text for text, steps in self.bodies.items() if is_match(steps, path))
+        return self.note(next(matching, None))
 
-    def cut(self, body: bytes) -> bytes:
-        """A JSON body with null in place of each masked value, and otherwise the same bytes."""
-        kept: list[bytes] = []
-        begun = 0  # from here on nothing is kept yet
-        masked: tuple[int, int] | None = None  # how deep the value lies that is being left out, and where
-        path: list[Step] = []  # into each open list or object: the index or the name
-        lists: list[bool] = []  # whether what is open is a list
-        is_name = False  # that comes next
-        for token in TOKEN.finditer(body):
-            text = token[1]
-            if text in b"}]":
-                path.pop()
-                lists.pop()
-                is_name = False
-            elif text == b",":
-                if lists[-1]:
-                    path[-1] += 1  # type: ignore[operator]
-                is_name = not lists[-1]
-                continue
-            elif text == b":":
-                continue
-            elif is_name:
-                path[-1], is_name = orjson.loads(text), False
-                continue
-            else:
-                if masked is None and self.hides(path):
-                    masked = (len(path), token.start(1))
-                if text in b"{[":
-                    lists.append(text == b"[")
-                    path.append(0 if text == b"[" else "")
-                    is_name = text == b"{"
-                    continue
-            if masked is not None and masked[0] == len(path):
-                kept += [body[begun : masked[1]], b"null"]
-                begun, masked = token.end(1), None
-        return b"".join(kept) + body[begun:]
+    def note(self, text: str | None) -> bool:
+        if text is not None:
+            self.matched.add(text)
+        return text is not None
+
+    def apply(self, body: bytes) -> bytes:
+        """Replaces each masked value of a JSON body by null and keeps all other bytes."""
+        tokens = list(JSON_TOKEN.finditer(body))
+        cuts: list[tuple[int, int]] = []
+
+        def read_value(index: int, path: Path | None) -> int:
+            """Returns the index of the token after the value. Inside a masked value the path is None."""
+            is_masked = path is not None and self.match_path(path)
+            first = tokens[index]
+            index += 1
+            if first[1] in b"{[":
+                position = 0
+                while tokens[index][1] not in b"}]":
+                    index += tokens[index][1] == b","
+                    step: Step = position
+                    if first[1] == b"{":
+                        step = orjson.loads(tokens[index][1])
+                        index += 2
+                    index = read_value(index, None if is_masked or path is None else (*path, step))
+                    position += 1
+                index += 1
+            if is_masked:
+                cuts.append((first.start(1), tokens[index - 1].end(1)))
+            return index
+
+        read_value(0, ())
+        starts, ends = [0, *(end for _, end in cuts)], [*(start for start, _ in cuts), len(body)]
+        return b"null".join(body[start:end] for start, end in zip(starts, ends, strict=True))
 
 
-def fits(step: Step, at: Step) -> bool:
-    return step is ANY or (type(step) is type(at) and step == at)
+def is_match(steps: Path, path: Path) -> bool:
+    return len(steps) == len(path) and all(
+        step is ANY or (type(step) is type(at) and step == at) for step, at in zip(steps, path, strict=True)
+    )
 
 
 def read_masks(texts: Iterable[str]) -> Masks:
@@ -98,16 +88,15 @@ def read_masks(texts: Iterable[str]) -> Masks:
     return masks
 
 
-def read_steps(text: str) -> tuple[Step, ...]:
+def read_steps(text: str) -> Path:
     steps: list[Step] = []
-    at = 0
-    while at < len(text):
-        found = STEP.match(text, at)
-        if found is None or (at == 0 and text.startswith(".")):
+    position = 0
+    while found := STEP.match(text, position):
+        if position == 0 and text.startswith("."):
             break
         index, any_name, name = found.groups()
         steps.append(ANY if any_name or index == "*" else int(index) if index else name)
-        at = found.end()
-    if at < len(text) or text in ("", HEADER):
-        raise MaskRefused(f"the mask {text!r} is none; masks are like content[*].score or header:date")
+        position = found.end()
+    if position < len(text) or text in ("", HEADER):
+        raise MigrationError(f"the mask {text!r} is invalid; masks are like content[*].score or header:date")
     return tuple(steps)

@@ -1,7 +1,9 @@
-"""Reads what the legacy paths answered: pages and single assignments, into what `import` knows."""
+"""Reads recorded responses of the legacy paths: pages of sessions or assignments, and single assignments."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -18,9 +20,10 @@ from app.http.paths import ASSIGNMENTS, ROOT, SESSIONS
 from app.legacy_migration.recorded_calls import Call
 
 ASSIGNMENT = re.compile(rf"{ASSIGNMENTS}/[0-9]+")
-WALL_TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}):([0-9]{2})")
+LOCAL_TIME = re.compile(r"([0-9]{4})/([0-9]{2})/([0-9]{2}) ([0-9]{2}):([0-9]{2})")
 
-Odd = Callable[[str], None]  # receives what is not imported
+Members = dict[str, Any]  # of an item, with the names of the contract and moments as `import` reads them
+Ignored = Counter[str]  # how often something in the recording is not imported
 
 
 class Envelope(NamedTuple):
@@ -32,40 +35,38 @@ class Envelope(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answered:
-    """A recorded answer of a legacy path: an envelope and its items, or one assignment."""
-
-    role: Role
-    envelope: Envelope | None
+class RecordedResponse:
+    role: Role  # of the user whose token was used
+    envelope: Envelope | None  # None for a single assignment
     items: list[Record]
 
 
-def read_answer(call: Call) -> Answered | None:
-    """None of a call that the four paths do not answer with something to keep."""
+def read_response(call: Call) -> RecordedResponse | None:
+    """None if the call is not a read of a legacy path."""
     address = urlsplit(call.path)
-    path = address.path[address.path.rfind(f"{ROOT}/") :]  # the old service may lie below a prefix
+    path = address.path[address.path.rfind(f"{ROOT}/") :]  # the old service may have a path prefix
     is_list = path in (SESSIONS, ASSIGNMENTS)
     if call.method != "GET" or not (is_list or ASSIGNMENT.fullmatch(path)):
         return None
     if call.status != 200:
-        raise Problem("status", f"is {call.status}: there is nothing to take over")
-    body = call.answered()
+        raise Problem("status", f"is {call.status}: only responses with 200 can be imported")
+    body = call.response_body()
     if body is None:
         raise Problem("answer", "is missing, and so is file")
     try:
         record = Record(orjson.loads(body))
     except orjson.JSONDecodeError:
-        raise Problem("the answer", "is not JSON") from None
+        raise Problem("the response", "is not JSON") from None
+    if call.user is None:
+        raise Problem("userName", "is missing: whose token was used?")
     role = Role.CLIENT if path == SESSIONS else Role.CAREGIVER
-    if not is_list:
-        return Answered(role, None, [record])
-    return Answered(role, *read_page(record, address.query))
+    return RecordedResponse(role, *(read_page(record, address.query) if is_list else (None, [record])))
 
 
 def read_page(page: Record, query: str) -> tuple[Envelope, list[Record]]:
-    asked = parse_qs(query).get("time-state", [])
-    if len(asked) != 1 or asked[0] not in list(TimeState):
-        raise Problem("path", "does not say which time-state was asked for")
+    states = parse_qs(query).get("time-state", [])
+    if len(states) != 1 or states[0] not in list(TimeState):
+        raise Problem("path", "must have one valid time-state")
     items = page.records("content")
     total, pages, number = (page.number(name, 0) for name in ("totalElements", "totalPages", "number"))
     size = page.number("size", 1)
@@ -73,14 +74,13 @@ def read_page(page: Record, query: str) -> tuple[Envelope, list[Record]]:
         raise Problem("numberOfElements", "is not the number of items in content")
     if pages != -(-total // size):
         raise Problem("totalPages", "does not fit totalElements and size")
-    return Envelope(TimeState(asked[0]), total, pages, size, number), items
+    return Envelope(TimeState(states[0]), total, pages, size, number), items
 
 
 # --- items ----------------------------------------------------------------------------------------
 
 
-def read_session(item: Record, zone: ZoneInfo, odd: Odd) -> dict[str, Any]:
-    """By the names of the contract; moments as `import` reads them."""
+def read_session(item: Record, zone: ZoneInfo, ignored: Ignored) -> Members:
     read = {
         "id": item.id("id"),
         "title": item.text("title"),
@@ -104,13 +104,13 @@ def read_session(item: Record, zone: ZoneInfo, odd: Odd) -> dict[str, Any]:
         "isClosed": item.flag("isClosed"),
         "runningStatus": item.one_of("runningStatus", TimeState, TimeState.RUNNING),
     }
-    leave_out(item, "session", ("documents", "assignments", "feedbacks"), odd)
+    ignore_rest(item, "session", ("documents", "assignments", "feedbacks"), ignored)
     return read
 
 
-def read_assignment(item: Record, zone: ZoneInfo, odd: Odd) -> dict[str, Any]:
+def read_assignment(item: Record, zone: ZoneInfo, ignored: Ignored) -> Members:
     number = item.id("id")
-    sets = list(read_answer_sets(item.records("answers", []), number, zone, odd))
+    sets = list(read_answer_sets(item.records("answers", []), number, zone, ignored))
     read = {
         "id": number,
         "bookId": item.id("bookId"),
@@ -134,86 +134,78 @@ def read_assignment(item: Record, zone: ZoneInfo, odd: Odd) -> dict[str, Any]:
         "answers": sets,
     }
     if (read["status"] == AssignmentStatus.COMPLETE) != (read["submitDate"] is not None):
-        raise Problem(f"{item.path}submitDate", "belongs to a COMPLETE assignment, and to no other")
+        raise Problem(f"{item.path}submitDate", "must be present exactly if status is COMPLETE")
     if (read["feedbackStatus"] == FeedbackStatus.SUBMITTED) != (read["feedbackSubmitDate"] is not None):
-        raise Problem(f"{item.path}feedbackSubmitDate", "belongs to a SUBMITTED feedbackStatus")
+        raise Problem(
+            f"{item.path}feedbackSubmitDate", "must be present exactly if feedbackStatus is SUBMITTED"
+        )
     if len(sets) > (read["status"] == AssignmentStatus.COMPLETE):
-        odd("answers of earlier attempts: kept, but no longer shown on the legacy paths")
-    leave_out(item, "assignment", ("drafts", "autoSaveAnswers", "feedbacks"), odd)
+        ignored["earlier attempts: imported, but only GraphQL shows them"] += 1
+    ignore_rest(item, "assignment", ("drafts", "autoSaveAnswers", "feedbacks"), ignored)
     return read
 
 
 def read_answer_sets(
-    sets: list[Record], assignment: int, zone: ZoneInfo, odd: Odd
-) -> Iterator[dict[str, Any]]:
+    sets: list[Record], assignment: int, zone: ZoneInfo, ignored: Ignored
+) -> Iterator[Members]:
     for one in sets:
         save_type = one.one_of("saveType", SaveType, SaveType.FINAL)
         if one.id("assignmentId") != assignment:
-            raise Problem(f"{one.path}assignmentId", "is that of another assignment")
+            raise Problem(f"{one.path}assignmentId", "is the id of another assignment")
         read = {
             "id": one.id("id"),
             "submitDate": optional_moment(one, "submitDate", zone),
-            "answers": [read_one_answer(answer, odd) for answer in one.records("answers")],
+            "answers": [read_answer(answer, ignored) for answer in one.records("answers")],
         }
-        leave_out(one, "answer set", ("metadata",), odd)
+        ignore_rest(one, "answer set", ("metadata",), ignored)
         if save_type == SaveType.FINAL:
             yield read
         else:
-            odd(f"answers that are a {save_type}")
+            ignored[f"answer sets with saveType {save_type}"] += 1
 
 
-def read_one_answer(answer: Record, odd: Odd) -> dict[str, str]:
+def read_answer(answer: Record, ignored: Ignored) -> Members:
     read = {"questionText": answer.text("questionText"), "answer": answer.text("answer")}
-    leave_out(answer, "answer", ("metadata", "highlights"), odd)
+    ignore_rest(answer, "answer", ("metadata", "highlights"), ignored)
     return read
 
 
-def leave_out(item: Record, thing: str, empty: tuple[str, ...], odd: Odd) -> None:
-    """What the contract says is always empty, and what it does not say at all."""
+def ignore_rest(item: Record, kind: str, empty: tuple[str, ...], ignored: Ignored) -> None:
+    """Counts the members that the contract documents as always empty but are not, and unknown members."""
     for name in empty:
         item.left.discard(name)
         if item.given.get(name) not in (None, []):
-            odd(f"{name} of the {thing}, which are not empty")
+            ignored[f"{name} of the {kind}: not empty"] += 1
     for name in sorted(item.left):
-        odd(f"{name} of the {thing}, which nobody knows here")
+        ignored[f"{name} of the {kind}: unknown member"] += 1
 
 
 # --- moments --------------------------------------------------------------------------------------
 
 
 def moment(item: Record, member: str, zone: ZoneInfo) -> str:
-    return read_wall_time(item.path + member, item.text(member), zone)
+    try:
+        return as_utc(item.text(member), zone)
+    except ValueError as error:
+        raise Problem(item.path + member, str(error)) from None
 
 
 def optional_moment(item: Record, member: str, zone: ZoneInfo) -> str | None:
-    text = item.optional_text(member)
-    return None if text is None else read_wall_time(item.path + member, text, zone)
-
-
-def read_wall_time(member: str, text: str, zone: ZoneInfo) -> str:
-    found = as_utc(text, zone)
-    if found is None:
-        raise Problem(member, "must be a date like 2026/11/21 09:00, of the years 1900 to 2999")
-    if not found:
-        raise Problem(
-            member, f"is skipped by a clock change in {zone.key}: is CARE_TIME_ZONE that of the old service?"
-        )
-    return found
+    return None if item.optional_text(member) is None else moment(item, member, zone)
 
 
 @lru_cache(maxsize=8192)
-def as_utc(text: str, zone: ZoneInfo) -> str | None:
-    """None of what is no wall time, "" of what clocks never showed; the first of two that they showed."""
-    found = WALL_TIME.fullmatch(text)
-    if found is None:
-        return None
-    try:
-        local = datetime(*map(int, found.groups()), tzinfo=zone)  # type: ignore[misc,arg-type]
-        utc = local.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    if not is_storable(utc):
-        return None
-    if utc.astimezone(zone).replace(tzinfo=None) != local.replace(tzinfo=None):
-        return ""
+def as_utc(text: str, zone: ZoneInfo) -> str:
+    """Takes the first moment of a local time that a clock change repeats."""
+    local = utc = None
+    if found := LOCAL_TIME.fullmatch(text):
+        with suppress(ValueError, OverflowError):
+            local = datetime(*map(int, found.groups()), tzinfo=zone)  # type: ignore[misc,arg-type]
+            utc = local.astimezone(UTC)
+    if utc is None or not is_storable(utc):
+        raise ValueError("must be a date like 2026/11/21 09:00, of the years 1900 to 2999")
+    if utc.astimezone(zone) != local:  # datetimes of one zone compare by their local time
+        raise ValueError(
+            f"is skipped by a clock change in {zone.key}: is CARE_TIME_ZONE that of the old service?"
+        )
     return utc.isoformat()

@@ -11,27 +11,15 @@ import orjson
 
 from app.care.context import Role
 from app.db.admin.records import Problem, Record
-from app.legacy_migration.errors import MovingRefused
+from app.legacy_migration import MigrationError
+from app.legacy_migration.http_client import SAFE_METHODS, is_visible_ascii
 
-INDEX = "index.jsonl"  # of a recording that is a folder: its calls; the answers lie beside it
-METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
-HARMLESS = ("GET", "HEAD", "OPTIONS")
+INDEX = "index.jsonl"  # the calls of a recording that is a folder; the response files are beside it
+METHODS = (*SAFE_METHODS, "POST", "PUT", "PATCH", "DELETE")
 ROLES = (*Role, "NOBODY")
-# These are the connection's own, or belong to the token, which is in no such file.
-NOT_SAID = {"authorization", "host", "content-length", "transfer-encoding", "connection", "te", "upgrade"}
+# Headers that the connection sets; tokens are never in a file of calls.
+RESERVED = {"authorization", "host", "content-length", "transfer-encoding", "connection", "te", "upgrade"}
 HEADER_NAME = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
-
-
-class CallRefused(MovingRefused):
-    """An invalid line or response; the message names the file, the line and the member."""
-
-    def __init__(self, file: Path, line: int, problem: Problem) -> None:
-        super().__init__(f"{file}, line {line}: {problem.member} {problem.reason}")
-
-
-class FileUnreadable(MovingRefused):
-    def __init__(self, file: Path, error: OSError) -> None:
-        super().__init__(f"{file} cannot be read: {error.strerror}")
 
 
 @dataclass(frozen=True)
@@ -39,37 +27,45 @@ class Call:
     line: int
     method: str
     path: str  # with its query
-    role: str | None  # whose token goes with it, if any does
-    user: str | None  # the person's user name; without one, the first token of the role
+    role: str | None  # of the token to send; None sends no token
+    user: str | None  # of the token to send; None takes the first token of the role
     headers: dict[str, str]
     body: bytes | None
     status: int
-    answer: bytes | Path | None = None
+    response: bytes | Path | None = None
 
-    def answered(self) -> bytes | None:
+    def response_body(self) -> bytes | None:
         """The recorded response body, if there is one."""
-        if not isinstance(self.answer, Path):
-            return self.answer
+        if not isinstance(self.response, Path):
+            return self.response
         try:
-            return self.answer.read_bytes()
+            return self.response.read_bytes()
         except OSError as error:
-            raise FileUnreadable(self.answer, error) from None
+            raise unreadable(self.response, error) from None
 
     @property
-    def is_harmless(self) -> bool:
-        return self.method in HARMLESS
+    def is_safe(self) -> bool:
+        return self.method in SAFE_METHODS
 
 
-def file_of(path: Path) -> Path:
-    """The file that holds the calls: the index of a folder, or the file itself."""
+def invalid_line(path: Path, line: int, problem: Problem) -> MigrationError:
+    return MigrationError(f"{calls_file(path)}, line {line}: {problem.member} {problem.reason}")
+
+
+def unreadable(file: Path, error: OSError) -> MigrationError:
+    return MigrationError(f"{file} cannot be read: {error.strerror}")
+
+
+def calls_file(path: Path) -> Path:
+    """The index of a folder, or the file itself."""
     return path / INDEX if path.is_dir() else path
 
 
 def open_calls(path: Path) -> BinaryIO:
     try:
-        return file_of(path).open("rb")
+        return calls_file(path).open("rb")
     except OSError as error:
-        raise FileUnreadable(file_of(path), error) from None
+        raise unreadable(calls_file(path), error) from None
 
 
 def size_of(path: Path) -> int:
@@ -79,14 +75,14 @@ def size_of(path: Path) -> int:
 
 def read_calls(path: Path, advance: Callable[[int], None] = lambda size: None) -> Iterator[Call]:
     """Calls `advance` with the number of bytes of each line, for a progress bar."""
-    file = file_of(path)
+    folder = calls_file(path).parent
     with open_calls(path) as lines:
         for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
-                    yield read_call(number, line, file.parent)
+                    yield read_call(number, line, folder)
                 except Problem as problem:
-                    raise CallRefused(file, number, problem) from None
+                    raise invalid_line(path, number, problem) from None
             advance(len(line))
 
 
@@ -100,65 +96,55 @@ def read_call(number: int, line: bytes, folder: Path) -> Call:
     role = record.take("role", f"one of {', '.join(ROLES)}", lambda v: v in ROLES, role_of(path))
     user = record.optional_text("userName")
     headers = read_headers(record.take("headers", "an object", lambda v: isinstance(v, dict), {}))
-    body = as_sent(record.take("body", "text or JSON", lambda v: True, None))
+    body = as_bytes(record.take("body", "text or JSON", lambda v: True, None))
     status = record.take("status", "a status", lambda v: type(v) is int and 100 <= v <= 599, 200)
     record.optional_moment("moment")
-    answer = as_sent(record.take("answer", "text or JSON", lambda v: True, None))
-    name = record.optional_text("file")
+    response: bytes | Path | None = as_bytes(record.take("answer", "text or JSON", lambda v: True, None))
+    if name := record.optional_text("file"):
+        response = find_file(folder, name)
     record.finish()
     return Call(
-        number,
-        method,
-        path,
-        None if role == "NOBODY" else role,
-        user,
-        headers,
-        body,
-        status,
-        answer if name is None else beside(folder, name),
+        number, method, path, None if role == "NOBODY" else role, user, headers, body, status, response
     )
 
 
 def read_path(text: str) -> str:
-    """The path and its query; of a whole address, as recorders write them, these alone."""
+    """The path and query. Some recorders write complete addresses, whose host is dropped."""
     if "://" in text.partition("?")[0]:
         address = urlsplit(text)
         text = address.path + (f"?{address.query}" if address.query else "")
-    if not text.startswith("/") or not text.isascii() or not text.isprintable() or " " in text:
+    if not text.startswith("/") or not is_visible_ascii(text):
         raise Problem("path", "must be a path like /gateway/profile/client/session?time-state=RUNNING")
     return text
 
 
 def role_of(path: str) -> str:
     """The legacy paths contain the role."""
-    for role in Role:
-        if f"/{role.lower()}/" in path:
-            return str(role)
-    return "NOBODY"
+    return next((str(role) for role in Role if f"/{role.lower()}/" in path), "NOBODY")
 
 
 def read_headers(given: dict[str, Any]) -> dict[str, str]:
     for name, value in given.items():
         if not name or not HEADER_NAME.issuperset(name.lower()):
-            raise Problem("headers", "has a name that is none of a header")
-        if name.lower() in NOT_SAID:
-            raise Problem(f"headers.{name}", "is not said here; tokens are named on the command line")
+            raise Problem("headers", "contains an invalid name")
+        if name.lower() in RESERVED:
+            raise Problem(f"headers.{name}", "is not allowed; options of the command name the tokens")
         if not isinstance(value, str) or not value.isprintable() or not value.isascii():
-            raise Problem(f"headers.{name}", "must be text of one line")
+            raise Problem(f"headers.{name}", "must be ASCII text of one line")
     return given
 
 
-def as_sent(value: object) -> bytes | None:
-    """Text as it is, to the byte; JSON written as the services write it."""
+def as_bytes(value: object) -> bytes | None:
+    """Text is kept byte for byte; other values are written as compact JSON, like the services do."""
     if value is None:
         return None
     return value.encode() if isinstance(value, str) else orjson.dumps(value)
 
 
-def beside(folder: Path, name: str) -> Path:
+def find_file(folder: Path, name: str) -> Path:
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise Problem("file", "must lie beside the file that names it, or in a folder there")
+        raise Problem("file", "must be in the folder of the file that names it, or below")
     if not path.is_file():
-        raise Problem("file", f"{name} is not there")
+        raise Problem("file", f"{name} does not exist")
     return path

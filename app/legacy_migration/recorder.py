@@ -3,9 +3,9 @@
 import os
 import shutil
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -17,23 +17,16 @@ import orjson
 from app.care.context import Role
 from app.db.tables import AssignmentStatus, TimeState
 from app.http.paths import ASSIGNMENTS, SESSIONS
-from app.legacy_migration.errors import MovingRefused
-from app.legacy_migration.http_client import Address, Line, NoAnswer
+from app.legacy_migration import MigrationError
+from app.legacy_migration.http_client import Address, Connection, RequestFailed
 from app.legacy_migration.recorded_calls import INDEX
-from app.legacy_migration.tokens import Person
+from app.legacy_migration.tokens import UserToken
 
-LISTS = {
-    Role.CAREGIVER: ASSIGNMENTS,
-    Role.CLIENT: SESSIONS,
-}
+LISTS = {Role.CAREGIVER: ASSIGNMENTS, Role.CLIENT: SESSIONS}
 HEADERS = {"offset": "1"}  # old clients send it with every call
-WALKS = 3  # attempts for a list that changes while it is read
+MAX_ATTEMPTS = 3  # for a list that changes while it is read
 
-Said = dict[str, Any]
-
-
-class RecordingFailed(MovingRefused):
-    """The service cannot be recorded."""
+Line = dict[str, Any]  # of the index
 
 
 @dataclass(frozen=True)
@@ -41,44 +34,42 @@ class Recorder:
     address: Address
     folder: Path
     size: int
-    seconds: float
-    at_once: int
-    is_given_up: threading.Event = field(default_factory=threading.Event)
+    timeout: float
+    concurrency: int
+    is_stopped: threading.Event = field(default_factory=threading.Event)
 
-    def record(self, people: list[Person]) -> Iterator[int]:
-        """How many answers were written for each person, one after the other.
-
-        The folder is there when all of it is; what broke off is removed.
-        """
-        with unfinished(self.folder) as folder, ThreadPoolExecutor(self.at_once) as pool:
+    def record(self, tokens: list[UserToken]) -> Iterator[int]:
+        """Yields the number of responses of each user. The folder appears only when it is complete."""
+        with new_folder(self.folder) as folder, ThreadPoolExecutor(self.concurrency) as pool:
             numbers = count(1)
-            walks = [pool.submit(Walk(self, folder, person, numbers).all) for person in people]
+            users = [pool.submit(UserRecorder(self, folder, token, numbers).record) for token in tokens]
             try:
-                with open(folder / INDEX, "xb", opener=for_owner) as index:
-                    for walk in walks:
-                        written = walk.result()
-                        index.writelines(orjson.dumps(said) + b"\n" for said in written)
-                        yield len(written)
+                with open(folder / INDEX, "xb", opener=open_private) as index:
+                    for user in users:
+                        lines = user.result()
+                        index.writelines(orjson.dumps(line) + b"\n" for line in lines)
+                        yield len(lines)
             finally:
-                self.is_given_up.set()
+                self.is_stopped.set()
                 pool.shutdown(cancel_futures=True)
 
 
-def for_owner(path: str, flags: int) -> int:
+def open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
 @contextmanager
-def unfinished(folder: Path) -> Iterator[Path]:
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Yields a temporary folder, which gets its name when the block succeeds and is removed when it fails."""
     part = folder.with_name(f"{folder.name}.part")
     if folder.exists():
-        raise RecordingFailed(f"{folder} is there already; recordings are not mixed")
+        raise MigrationError(f"{folder} exists already; a recording needs a new folder")
     if part.exists():
-        raise RecordingFailed(f"{part} is there already, of a recording that broke off; remove it first")
+        raise MigrationError(f"{part} exists already, of an interrupted recording; remove it first")
     try:
         part.mkdir(mode=0o700)
     except OSError as error:
-        raise RecordingFailed(f"{part} cannot be made: {error.strerror}") from None
+        raise MigrationError(f"{part} cannot be created: {error.strerror}") from None
     try:
         yield part
         part.rename(folder)
@@ -86,65 +77,60 @@ def unfinished(folder: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-class Walk:
-    """Reads all pages of one user."""
+@dataclass(frozen=True)
+class UserRecorder:
+    recorder: Recorder
+    folder: Path
+    token: UserToken
+    numbers: Iterator[int]  # of the files, common to all users
 
-    def __init__(self, recorder: Recorder, folder: Path, person: Person, numbers: Iterable[int]) -> None:
-        self.recorder = recorder
-        self.folder = folder
-        self.person = person
-        self.numbers = iter(numbers)
-        self.line = Line(recorder.address, recorder.seconds)
+    def record(self) -> list[Line]:
+        with closing(Connection(self.recorder.address, self.recorder.timeout)) as connection:
+            return [line for state in TimeState for line in self.record_list(connection, state)]
 
-    def all(self) -> list[Said]:
-        try:
-            return [said for state in TimeState for said in self.walk(state)]
-        finally:
-            self.line.close()
-
-    def walk(self, state: TimeState) -> list[Said]:
-        """Reads one list, and starts again, up to WALKS times, if it changed meanwhile."""
-        for left in reversed(range(WALKS)):
+    def record_list(self, connection: Connection, state: TimeState) -> list[Line]:
+        """Starts again, up to MAX_ATTEMPTS times, if the list changes meanwhile."""
+        for attempts_left in reversed(range(MAX_ATTEMPTS)):
             totals: set[int] = set()
-            written: list[Said] = []
-            wanted: list[str] = []
-            number, of_all = 0, 1
-            while number < of_all:
-                path = f"{LISTS[self.person.role]}?time-state={state}&page={number}&size={self.recorder.size}"
-                body = self.ask(path)
-                total, of_all = read_page(body, path, number)
+            lines: list[Line] = []
+            details: list[str] = []
+            number, pages = 0, 1
+            while number < pages:
+                path = f"{LISTS[self.token.role]}?time-state={state}&page={number}&size={self.recorder.size}"
+                body = self.fetch(connection, path)
+                total, pages = read_page(body, path, number)
                 totals.add(total)
-                written.append(self.write(path, body))
-                wanted += details_of(body)
+                lines.append(self.write(path, body))
+                details += paths_of_details(body)
                 number += 1
-            if len(totals) == 1 or not left:
+            if len(totals) == 1 or not attempts_left:
                 break
-            for said in written:
-                (self.folder / said["file"]).unlink()
-        return [*written, *(self.write(path, self.ask(path)) for path in wanted)]
+            for line in lines:
+                (self.folder / line["file"]).unlink()
+        return [*lines, *(self.write(path, self.fetch(connection, path)) for path in details)]
 
-    def ask(self, path: str) -> bytes:
-        if self.recorder.is_given_up.is_set():
-            raise RecordingFailed("given up")  # not shown: the first failure is reported
+    def fetch(self, connection: Connection, path: str) -> bytes:
+        if self.recorder.is_stopped.is_set():
+            raise MigrationError("stopped")  # not shown: the first failure is reported
         try:
-            answer = self.line.ask_patiently("GET", path, self.person.token, HEADERS, None)
-        except NoAnswer as fault:
-            raise RecordingFailed(f"{path} is not answered: {fault}") from None
-        if answer.status in (401, 403):
-            raise RecordingFailed(f"{self.person.place}: the service refuses this token ({answer.status})")
-        if answer.status != 200:
-            raise RecordingFailed(f"{path} is answered with {answer.status}")
-        return answer.body
+            response = connection.send("GET", path, self.token.token, HEADERS)
+        except RequestFailed as error:
+            raise MigrationError(f"{path} failed: {error}") from None
+        if response.status in (401, 403):
+            raise MigrationError(f"{self.token.place}: the service rejects this token ({response.status})")
+        if response.status != 200:
+            raise MigrationError(f"{path} failed with status {response.status}")
+        return response.body
 
-    def write(self, path: str, body: bytes) -> Said:
+    def write(self, path: str, body: bytes) -> Line:
         name = f"{next(self.numbers):06}.json"
-        with open(self.folder / name, "xb", opener=for_owner) as file:
+        with open(self.folder / name, "xb", opener=open_private) as file:
             file.write(body)
         return {
             "method": "GET",
             "path": path,
-            "role": self.person.role,
-            "userName": self.person.user,
+            "role": self.token.role,
+            "userName": self.token.user,
             "headers": HEADERS,
             "status": 200,
             "moment": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -156,18 +142,18 @@ def read_page(body: bytes, path: str, number: int) -> tuple[int, int]:
     """The total numbers of items and pages."""
     try:
         page = orjson.loads(body)
-        total, of_all, answered = page["totalElements"], page["totalPages"], page["number"]
+        total, pages, returned = page["totalElements"], page["totalPages"], page["number"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        raise RecordingFailed(f"{path} is not answered with a page") from None
-    if type(total) is not int or type(of_all) is not int or answered != number:
-        raise RecordingFailed(f"{path} is answered with another page: it cannot be walked by `page`")
-    return total, of_all
+        raise MigrationError(f"{path} does not return a page") from None
+    if type(total) is not int or type(pages) is not int or returned != number:
+        raise MigrationError(f"{path} returns a different page: the service does not support `page`")
+    return total, pages
 
 
-def details_of(body: bytes) -> list[str]:
-    """Of what was completed without the list showing its answers."""
+def paths_of_details(body: bytes) -> list[str]:
+    """The paths of complete assignments whose answers the list omits."""
     return [
-        f"{LISTS[Role.CAREGIVER]}/{item['id']}"
+        f"{ASSIGNMENTS}/{item['id']}"
         for item in orjson.loads(body).get("content") or ()
         if isinstance(item, dict)
         and item.get("status") == AssignmentStatus.COMPLETE

@@ -2,72 +2,63 @@
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.care.context import Role
-from app.legacy_migration.errors import MovingRefused
+from app.legacy_migration import MigrationError
 
-FROM_ENVIRONMENT = "env:"
+ENVIRONMENT_PREFIX = "env:"
 TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")  # RFC 6750
 
 
-class TokensRefused(MovingRefused):
-    """The tokens cannot be used; the message is one sentence for the operator."""
-
-
 @dataclass(frozen=True)
-class Person:
-    """A user with a token, and the source of the token."""
-
+class UserToken:
     role: Role
-    user: str
-    token: str
-    place: str
-
-    def __repr__(self) -> str:
-        return f"<{self.role} of {self.place}>"
+    user: str = field(repr=False)
+    token: str = field(repr=False)
+    place: str  # file and line
 
 
-def read_people(role: Role, sources: tuple[str, ...], claim: str) -> list[Person]:
-    """From each source a token per line, with the person's user name before it where the token says none."""
-    people: dict[str, Person] = {}
+def read_tokens(role: Role, sources: tuple[str, ...], claim: str) -> list[UserToken]:
+    """One token per line of each source, after the user name if the token does not contain it."""
+    found: dict[str, UserToken] = {}
     for source in sources:
         for number, line in enumerate(read_source(source).splitlines(), 1):
             if line.strip() and not line.lstrip().startswith("#"):
-                person = read_person(role, line.split(), f"{source}, line {number}", claim)
-                if person.user in people:
-                    raise TokensRefused(f"{person.place}: there is a token of this person already")
-                people[person.user] = person
-    return list(people.values())
+                token = read_token(role, line.split(), f"{source}, line {number}", claim)
+                if token.user in found:
+                    raise MigrationError(f"{token.place}: this user already has a token")
+                found[token.user] = token
+    return list(found.values())
 
 
 def read_source(source: str) -> str:
-    if source.startswith(FROM_ENVIRONMENT):
-        name = source.removeprefix(FROM_ENVIRONMENT)
+    if source.startswith(ENVIRONMENT_PREFIX):
+        name = source.removeprefix(ENVIRONMENT_PREFIX)
         if name not in os.environ:
-            raise TokensRefused(f"there is no environment variable {name}")
+            raise MigrationError(f"the environment variable {name} is not set")
         return os.environ[name]
     try:
         return Path(source).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise TokensRefused(f"{source} cannot be read: {reason}") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise MigrationError(f"{source} cannot be read: {reason}") from None
 
 
-def read_person(role: Role, words: list[str], place: str, claim: str) -> Person:
+def read_token(role: Role, words: list[str], place: str, claim: str) -> UserToken:
     *names, token = words
     if len(names) > 1 or TOKEN.fullmatch(token) is None:
-        raise TokensRefused(f"{place}: must be a token, or a user name and a token")
+        raise MigrationError(f"{place}: must be a token, or a user name and a token")
     user = names[0] if names else user_of(token, claim)
     if user is None:
-        raise TokensRefused(f"{place}: the token does not say whose it is; put the user name before it")
-    return Person(role, user, token, place)
+        raise MigrationError(f"{place}: the token does not contain a user name; put it before the token")
+    return UserToken(role, user, token, place)
 
 
 def user_of(token: str, claim: str) -> str | None:
-    """What the token calls its person. Whether it is a good one, the service that is asked decides."""
-    import jwt  # here, because it takes long to load and other commands do without it
+    """The user name in the token. The service verifies the token itself."""
+    import jwt  # slow to import, and other commands do not need it
 
     try:
         claims = jwt.decode(token, options={"verify_signature": False})
@@ -75,8 +66,3 @@ def user_of(token: str, claim: str) -> str | None:
         return None
     user = claims.get(claim, claims.get("sub"))
     return user if isinstance(user, str) and user.strip() else None
-
-
-def choose(people: list[Person], role: str | None, user: str | None) -> Person | None:
-    """Whose token goes with a call: of this person, or the first of the role."""
-    return next((one for one in people if one.role == role and user in (None, one.user)), None)

@@ -1,4 +1,4 @@
-"""What pytest reports as one line per sentence; what failed says why."""
+"""A pytest plugin that prints one line per test, and the reason of a failure."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Python's gql, set up as docs/clients.md shows; tests/live listens by it through a whole care life."""
+"""Python's gql, set up as in docs/clients.md: a query, a mutation, a subscription, an error, the command."""
 
 import asyncio
 import json
@@ -31,58 +31,54 @@ def homework() -> GraphQLRequest:
     return GraphQLRequest(ASSIGN, variable_values={"input": {"sessionId": "1", "bookIds": ["2"], **window}})
 
 
-async def asked(request: GraphQLRequest, token: str = CAREGIVER) -> dict[str, Any]:
+async def execute(request: GraphQLRequest, token: str = CAREGIVER) -> dict[str, Any]:
     async with over_gql(URL, token) as session:
         return await session.execute(request)
 
 
-def test_a_query_is_answered() -> None:
-    answer = asyncio.run(asked(GraphQLRequest(SESSION, variable_values={"id": "1"})))
+def test_a_query_returns_data() -> None:
+    data = asyncio.run(execute(GraphQLRequest(SESSION, variable_values={"id": "1"})))
 
-    assert answer == {"session": {"title": "Sleeping through the night"}}
+    assert data == {"session": {"title": "Sleeping through the night"}}
 
 
-def test_a_mutation_answers_what_was_made() -> None:
-    answer = asyncio.run(asked(homework()))
+def test_a_mutation_returns_the_new_assignment() -> None:
+    data = asyncio.run(execute(homework()))
 
     made = [{"name": "Evening routine", "status": "PENDING"}]
-    assert answer == {"assignHomework": {"assignments": made, "userErrors": []}}
+    assert data == {"assignHomework": {"assignments": made, "userErrors": []}}
 
 
-def test_a_subscription_tells_of_homework_that_is_assigned_on_the_same_connection() -> None:
-    async def told() -> dict[str, Any]:
+def test_a_subscription_receives_homework_assigned_on_the_same_connection() -> None:
+    async def first_event() -> dict[str, Any]:
         async with (
             over_gql(URL, CAREGIVER) as session,
             aclosing(session.subscribe(GraphQLRequest(CHANGES))) as changes,
         ):
             listening = asyncio.create_task(anext(changes))
-            while not listening.done():  # nobody says when it has begun
+            while not listening.done():  # no message confirms that the subscription has started
                 await session.execute(homework())
                 await asyncio.wait({listening}, timeout=0.1)
             return listening.result()
 
-    change = asyncio.run(told())
+    change = asyncio.run(first_event())
 
     assert change == {"assignmentChanged": {"what": "ASSIGNED", "assignment": {"name": "Evening routine"}}}
 
 
-def test_what_is_not_there_is_an_error_with_its_code() -> None:
+def test_a_missing_session_is_an_error_with_a_code() -> None:
     with pytest.raises(TransportQueryError) as raised:
-        asyncio.run(asked(GraphQLRequest(SESSION, variable_values={"id": "999"})))
+        asyncio.run(execute(GraphQLRequest(SESSION, variable_values={"id": "999"})))
 
     assert raised.value.data == {"session": None}
     assert [error["extensions"]["code"] for error in raised.value.errors or ()] == ["NOT_FOUND"]
 
 
-def test_the_command_gql_cli_asks_what_it_is_given() -> None:
-    command = [
-        Path(sys.executable).with_name("gql-cli"),
-        URL.replace("http", "ws"),
-        "-H",
-        f"authorization:bearer {CAREGIVER}",
-    ]
-    said = subprocess.run(
+def test_the_command_gql_cli_runs_a_query() -> None:
+    program = Path(sys.executable).with_name("gql-cli")
+    command = [program, URL.replace("http", "ws"), "-H", f"authorization:bearer {CAREGIVER}"]
+    process = subprocess.run(
         command, input="{ viewer { role } }", capture_output=True, text=True, timeout=30, check=True
     )
 
-    assert json.loads(said.stdout) == {"viewer": {"role": "CAREGIVER"}}
+    assert json.loads(process.stdout) == {"viewer": {"role": "CAREGIVER"}}

@@ -19,7 +19,7 @@ from tests import keys
 from tests.audit.questions import ANSWERS, CHANGES, OF_1, OF_2, READS, SCORES
 from tests.audit.trail import told, trail
 from tests.callers import Caller, Gateway, load, opened
-from tests.concurrency import Asked, ask_together
+from tests.concurrency import ApiCall, send_together
 from tests.db import raw
 from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
@@ -301,11 +301,11 @@ def test_all_that_ask_at_once_are_on_record(gateway: Gateway) -> None:
     gateway.given(a_world())
     caller = gateway.as_caregiver(1)
     asked = [
-        Asked(caller, "GET", f"{ASSIGNMENTS}/1", None, {"x-request-id": f"request-{number}"})
+        ApiCall(caller, "GET", f"{ASSIGNMENTS}/1", None, {"x-request-id": f"request-{number}"})
         for number in range(40)
     ]
 
-    assert {one.status for one in ask_together(asked)} == {200}
+    assert {one.status for one in send_together(asked)} == {200}
 
     assert sorted(one.request_id for one in trail(gateway.settings.database)) == sorted(
         f"request-{number}" for number in range(40)

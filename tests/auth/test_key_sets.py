@@ -29,7 +29,7 @@ from tests.auth.signing import (
     unsigned,
 )
 from tests.callers import Gateway
-from tests.concurrency import Answered, Asked, ask
+from tests.concurrency import ApiCall, ApiResponse, send_call
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -144,17 +144,17 @@ def test_wrong_signatures_under_a_known_kid_do_not_make_us_ask(open_with: Openin
 # --- an issuer that hangs -------------------------------------------------------------------------
 
 
-def begin_asking(gateway: Gateway, tokens: list[str], is_legacy: bool = False) -> list[Future[Answered]]:
+def begin_asking(gateway: Gateway, tokens: list[str], is_legacy: bool = False) -> list[Future[ApiResponse]]:
     """All at once, in this order, and without waiting for the answers."""
     path, body = (f"{ASSIGNMENTS}/1", None) if is_legacy else ("/graphql", {"query": ME})
     portal = gateway.client.portal
     assert portal is not None
     method = "GET" if is_legacy else "POST"
-    asked = [Asked(gateway.with_token(token), method, path, body) for token in tokens]
-    return [portal.start_task_soon(ask, gateway.client, one) for one in asked]
+    asked = [ApiCall(gateway.with_token(token), method, path, body) for token in tokens]
+    return [portal.start_task_soon(send_call, gateway.client, one) for one in asked]
 
 
-def heard(futures: list[Future[Answered]]) -> list[Answered]:
+def heard(futures: list[Future[ApiResponse]]) -> list[ApiResponse]:
     _, unfinished = wait(futures, timeout=30)
     assert not unfinished
     return [future.result() for future in futures]

@@ -1,1 +1,1 @@
-"""The pages in a real browser, by `make browser` only."""
+"""Tests of the GraphQL page in a real browser, run by `make browser` only."""

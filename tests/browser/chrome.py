@@ -1,4 +1,4 @@
-"""A headless Chromium and a page in it, over the DevTools protocol: what it asked for and complained of."""
+"""A headless Chromium, controlled over the DevTools protocol; notes the page's requests and errors."""
 
 import base64
 import json
@@ -15,10 +15,10 @@ from typing import Any
 import httpx2
 from websockets.sync.client import ClientConnection, connect
 
-PATIENCE = 30  # seconds until something that does not come is a failure
+TIMEOUT_SECONDS = 30
 FLAGS = (
     "--headless=new",
-    "--no-sandbox",  # it needs rights that containers do not give; it sees no page but ours
+    "--no-sandbox",  # the sandbox needs rights that containers lack; only our own pages are opened
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
@@ -27,7 +27,7 @@ FLAGS = (
     "--hide-scrollbars",
     "--force-device-scale-factor=1",
     "--remote-debugging-port=0",
-    # Names lead nowhere: what asks for another host fails, and complains.
+    # No host name resolves, so requests to other hosts fail with an error.
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 )
 
@@ -35,38 +35,38 @@ FLAGS = (
 class Page:
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
-        self.last = 0
+        self.last_id = 0
         self.requests: list[str] = []
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
         self.sent: list[str] = []  # by websocket
         self.send("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=False, flatten=True)
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.send(f"{domain}.enable")
 
     def send(self, method: str, session: str | None = None, **params: Any) -> Any:
-        number = self.ask(method, session, **params)
-        while (said := self.hear()).get("id") != number:
+        number = self.post(method, session, **params)
+        while (message := self.receive()).get("id") != number:
             pass
-        assert "error" not in said, (method, said)
-        return said["result"]
+        assert "error" not in message, (method, message)
+        return message["result"]
 
-    def ask(self, method: str, session: str | None = None, **params: Any) -> int:
-        self.last += 1
-        message = {"id": self.last, "method": method, "params": params}
+    def post(self, method: str, session: str | None = None, **params: Any) -> int:
+        self.last_id += 1
+        message = {"id": self.last_id, "method": method, "params": params}
         self.socket.send(json.dumps(message | ({"sessionId": session} if session else {})))
-        return self.last
+        return self.last_id
 
-    def hear(self) -> dict[str, Any]:
-        said: dict[str, Any] = json.loads(self.socket.recv(PATIENCE))
-        if "method" in said:
-            self.note(said["method"], said["params"])
-        return said
+    def receive(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(self.socket.recv(TIMEOUT_SECONDS))
+        if "method" in message:
+            self.note(message["method"], message["params"])
+        return message
 
     def note(self, method: str, params: dict[str, Any]) -> None:
         match method:
-            case "Target.attachedToTarget":  # a worker: it is listened to as well
+            case "Target.attachedToTarget":  # a worker
                 for domain in ("Network", "Runtime", "Log"):
-                    self.ask(f"{domain}.enable", params["sessionId"])
+                    self.post(f"{domain}.enable", params["sessionId"])
             case "Network.requestWillBeSent":
                 self.requests.append(params["request"]["url"])
             case "Network.webSocketCreated":
@@ -74,11 +74,11 @@ class Page:
             case "Network.webSocketFrameSent":
                 self.sent.append(params["response"]["payloadData"])
             case "Runtime.consoleAPICalled" if params["type"] in ("error", "warning", "assert"):
-                self.complaints.append(" ".join(str(each.get("value", each)) for each in params["args"]))
+                self.errors.append(" ".join(str(each.get("value", each)) for each in params["args"]))
             case "Runtime.exceptionThrown":
-                self.complaints.append(str(params["exceptionDetails"]))
+                self.errors.append(str(params["exceptionDetails"]))
             case "Log.entryAdded" if params["entry"]["level"] in ("error", "warning"):
-                self.complaints.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
+                self.errors.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
 
     def open(self, url: str, width: int = 1440, height: int = 900) -> None:
         self.send(
@@ -91,43 +91,43 @@ class Page:
         self.send("Page.navigate", url=url)
 
     def reload(self) -> None:
-        """Until the old document is gone: what is looked for next is not found in it."""
+        """Waits until the old document is gone."""
         self.evaluate("globalThis.isOld = true")
         self.send("Page.reload")
         for _ in range(200):
-            with suppress(AssertionError):  # asked while one makes way for the other
+            with suppress(AssertionError):  # there may be no document for a moment
                 if not self.evaluate("globalThis.isOld"):
                     return
         raise AssertionError("the page does not reload")
 
     def evaluate(self, expression: str) -> Any:
-        said = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        assert "exceptionDetails" not in said, said["exceptionDetails"]
-        return said["result"].get("value")
+        result = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
 
-    def until(self, expression: str, seconds: float = PATIENCE) -> None:
-        """Waits for something that is true, or there."""
+    def until(self, expression: str, seconds: float = TIMEOUT_SECONDS) -> None:
+        """Waits until the expression is true or an object."""
         found = self.evaluate(
             f"""new Promise((done) => {{
               const end = performance.now() + {seconds * 1000};
               const look = () => {{
                 let found = false;
-                try {{ found = !!({expression}); }} catch {{ /* not there yet */ }}
+                try {{ found = !!({expression}); }} catch {{ /* no such element yet */ }}
                 if (found || performance.now() > end) done(found); else setTimeout(look, 25);
               }};
               look();
             }})"""
         )
-        assert found, f"{expression}\n{self.complaints}\n{self.evaluate('document.body.innerText')[:2000]}"
+        assert found, f"{expression}\n{self.errors}\n{self.evaluate('document.body.innerText')[:2000]}"
 
     def click(self, element: str) -> None:
-        """With the mouse, in the middle of what the expression names."""
+        """Clicks in the middle of the element."""
         self.until(element)
         x, y = self.evaluate(
             f"""(() => {{
-              const place = ({element});
-              place.scrollIntoView({{ block: "nearest", inline: "nearest" }});
-              const box = place.getBoundingClientRect();
+              const element = ({element});
+              element.scrollIntoView({{ block: "nearest", inline: "nearest" }});
+              const box = element.getBoundingClientRect();
               return [box.x + box.width / 2, box.y + box.height / 2];
             }})()"""
         )
@@ -135,10 +135,10 @@ class Page:
             pressed: dict[str, Any] = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **pressed)
 
-    def dark(self) -> None:
+    def use_dark_mode(self) -> None:
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
 
-    def keep_picture(self, path: Path) -> None:
+    def save_screenshot(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
 
@@ -156,20 +156,18 @@ def opened_browser(program: Path) -> Iterator[Page]:
             with connect(address_of(process, Path(profile)), max_size=None) as socket:
                 yield Page(socket)
         finally:
-            os.killpg(
-                process.pid, signal.SIGKILL
-            )  # with the processes that it started; none has much to lose
+            os.killpg(process.pid, signal.SIGKILL)  # with its child processes
             process.wait()
 
 
 def address_of(process: subprocess.Popen[bytes], profile: Path) -> str:
-    told = profile / "DevToolsActivePort"
-    until = time.monotonic() + PATIENCE
-    while process.poll() is None and time.monotonic() < until:
+    port_file = profile / "DevToolsActivePort"
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
         try:
-            port = told.read_text().splitlines()[0]
+            port = port_file.read_text().splitlines()[0]
             pages = httpx2.get(f"http://127.0.0.1:{port}/json/list", verify=False).json()
             return next(str(one["webSocketDebuggerUrl"]) for one in pages if one["type"] == "page")
         except (OSError, IndexError, StopIteration, httpx2.TransportError):
-            time.sleep(0.05)  # between two questions
-    raise AssertionError("the browser does not start")
+            time.sleep(0.05)
+    raise AssertionError("the browser did not start")

@@ -1,10 +1,10 @@
-"""The service as it is where the full page is not built: `python -m tests.browser.plain serve`."""
+"""`python -m tests.browser.plain serve`: the service with the plain page, even if the full page is built."""
 
 from pathlib import Path
 
 from app.cli import main
-from app.dev import ide
+from app.dev.ide import building
 
 if __name__ == "__main__":
-    ide.BUILT = Path(__file__).parent / "nothing"
+    building.BUILT = Path(__file__).parent / "missing"
     main()

@@ -1,7 +1,6 @@
-"""Promise: a person with a browser and no network runs a query, a mutation and a subscription in the full
-page, or what the plain one can, sees the answers, and the browser has nothing to complain of.
+"""The full page runs queries, mutations and subscriptions, the plain page queries and mutations.
 
-Pictures of what was seen are in var/browser.
+Both load nothing from other hosts, cause no browser errors and store no tokens. Screenshots: var/browser.
 """
 
 import json
@@ -15,25 +14,22 @@ import httpx2
 import pytest
 
 from app.dev.ide.building import NotBuilt
-from app.dev.ide.examples import (
-    ASSIGN_HOMEWORK,
-    ASSIGN_HOMEWORK_VARIABLES,
-    MY_RUNNING_SESSIONS,
-    RUNNING_ASSIGNMENTS,
-)
+from app.dev.ide.examples import HOMEWORK, OPERATIONS
 from tests.browser.browsers import ROOT, NoBrowser, find_browser
 from tests.browser.chrome import Page, opened_browser
 from tests.live.processes import Served, run, serving
 
 pytestmark = pytest.mark.browser
 
-PICTURES = ROOT / "var" / "browser"
-ANSWER = "globalThis.__MONACO.editor.getModels().find((one) => one.uri.path.includes('response')).getValue()"
-EDITED = {name: ANSWER.replace("response", name) for name in ("operation", "variables", "request-headers")}
+SCREENSHOTS = ROOT / "var" / "browser"
+RESPONSE = (
+    "globalThis.__MONACO.editor.getModels().find((one) => one.uri.path.includes('response')).getValue()"
+)
+EDITED = {name: RESPONSE.replace("response", name) for name in ("operation", "variables", "request-headers")}
 RUN = "document.querySelector('.graphiql-execute-button')"
 IS_RUNNING = "document.querySelector('.graphiql-execute-button').ariaLabel.startsWith('Stop')"
-# Kept by the page: the browser's own storage of either kind, and cookies.
-KEPT = "JSON.stringify([{...sessionStorage}, {...localStorage}, document.cookie])"
+# Everything that the page stores.
+STORED = "JSON.stringify([{...sessionStorage}, {...localStorage}, document.cookie])"
 
 
 def tab(name: str) -> str:
@@ -42,12 +38,12 @@ def tab(name: str) -> str:
     )
 
 
-def whose(text: str) -> str:
+def token_button(text: str) -> str:
     return f"[...document.querySelectorAll('.whose button')].find((one) => one.textContent === '{text}')"
 
 
 def runs_as(text: str) -> str:
-    """Whose token the open tab says that it runs with."""
+    """Whether the open tab runs with this token."""
     pressed = "[...document.querySelectorAll('.whose [aria-pressed=true]')]"
     return f"{pressed}.map((one) => one.textContent) == '{text}'"
 
@@ -65,8 +61,8 @@ def example(title: str) -> str:
 def program() -> Path:
     try:
         return find_browser()
-    except (NoBrowser, NotBuilt) as fault:
-        pytest.fail(str(fault), pytrace=False)
+    except (NoBrowser, NotBuilt) as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 @pytest.fixture
@@ -89,23 +85,25 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def served(demo: Path, tmp_path: Path, module: str) -> Iterator[Served]:
-    """A demo world of its own."""
+    """A service with its own copy of the demo data."""
     var = shutil.copytree(demo, tmp_path / "var")
     with serving(tmp_path / "log", module=module, env="development", var=str(var)) as one:
         yield one
 
 
-def as_others_ask(served: Served, page: Page, role: str, query: str, variables: str = "") -> dict[str, Any]:
-    """Past the page, with its own token."""
-    token = page.evaluate("document.getElementById('config').textContent")
-    headers = {"authorization": f"bearer {json.loads(token)['tokens'][role]}"}
-    asked = {"query": query, "variables": json.loads(variables or "{}")}
-    said = httpx2.post(f"{served.url}/graphql", json=asked, headers=headers, verify=False)
-    return dict(said.json()["data"])
+def send_graphql(
+    served: Served, page: Page, role: str, query: str, variables: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Sends a request without the page, but with its token."""
+    config = page.evaluate("document.getElementById('config').textContent")
+    headers = {"authorization": f"bearer {json.loads(config)['tokens'][role]}"}
+    body = {"query": query, "variables": variables or {}}
+    response = httpx2.post(f"{served.url}/graphql", json=body, headers=headers, verify=False)
+    return dict(response.json()["data"])
 
 
 def run_tab(page: Page, contains: str, name: str = "operation") -> None:
-    """GraphiQL looks which operation a text has a moment after it changed; nothing shows when it did."""
+    """Waits a moment, because GraphiQL parses a changed text later and does not show when it has."""
     page.until(f"{EDITED[name]}.includes('{contains}')")
     page.evaluate("new Promise((done) => setTimeout(done, 400))")
     page.click(RUN)
@@ -116,7 +114,7 @@ def write_query(page: Page, text: str) -> None:
 
 
 def is_in_view(page: Page, element: str) -> bool:
-    """Whole, and under the mouse."""
+    """Whether the element is completely visible and clickable."""
     return bool(
         page.evaluate(
             f"""(() => {{
@@ -129,75 +127,79 @@ def is_in_view(page: Page, element: str) -> bool:
     )
 
 
-def answered(page: Page, what: str) -> dict[str, Any]:
-    page.until(f"JSON.parse({ANSWER}).data.{what}")
-    return dict(json.loads(page.evaluate(ANSWER))["data"])
+def response_data(page: Page, field: str) -> dict[str, Any]:
+    page.until(f"JSON.parse({RESPONSE}).data.{field}")
+    return dict(json.loads(page.evaluate(RESPONSE))["data"])
 
 
-def assert_nothing_amiss(served: Served, page: Page) -> None:
+def assert_no_errors_and_no_foreign_requests(served: Served, page: Page) -> None:
     here = (f"{served.url}/", f"{served.url.replace('http', 'ws')}/", "data:")
-    assert page.complaints == []
+    assert page.errors == []
     assert [url for url in page.requests if not url.startswith(here)] == []
-    assert "bearer" not in page.evaluate(KEPT).lower()
+    assert "bearer" not in page.evaluate(STORED).lower()
 
 
 @pytest.mark.parametrize("module", ["app"])
-def test_the_full_page_asks_changes_and_listens(served: Served, page: Page) -> None:
+def test_the_full_page_runs_a_query_a_mutation_and_a_subscription(served: Served, page: Page) -> None:
     page.open(f"{served.url}/graphql")
     page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {tab('RunningAssignments')}")
     page.until("document.querySelector('.examples') && document.fonts.status === 'loaded'")
-    page.keep_picture(PICTURES / "full-1-opened.png")
+    page.save_screenshot(SCREENSHOTS / "full-1-opened.png")
 
     page.click(RUN)
-    asked = answered(page, "sessions")
-    page.keep_picture(PICTURES / "full-2-query.png")
-    assert asked == as_others_ask(served, page, "client", MY_RUNNING_SESSIONS)
+    queried = response_data(page, "sessions")
+    page.save_screenshot(SCREENSHOTS / "full-2-query.png")
+    assert queried == send_graphql(served, page, "client", OPERATIONS["MyRunningSessions"])
 
     page.click(example("Assign homework"))
     run_tab(page, "bookIds", "variables")
-    changed = answered(page, "assignHomework")["assignHomework"]
-    page.keep_picture(PICTURES / "full-3-mutation.png")
+    changed = response_data(page, "assignHomework")["assignHomework"]
+    page.save_screenshot(SCREENSHOTS / "full-3-mutation.png")
     assert changed["userErrors"] == [] and len(changed["assignments"]) == 2
     numbers = {one["legacyId"] for one in changed["assignments"]}
-    listed = as_others_ask(served, page, "caregiver", "{ assignments(first: 50) { nodes { legacyId } } }")
+    listed = send_graphql(served, page, "caregiver", "{ assignments(first: 50) { nodes { legacyId } } }")
     assert numbers <= {one["legacyId"] for one in listed["assignments"]["nodes"]}
 
     page.click(example("Watch my assignments"))
     run_tab(page, "assignmentChanged")
-    heard = None
-    for _ in range(10):  # who listens from now on may have begun a moment after the first
-        as_others_ask(served, page, "caregiver", ASSIGN_HOMEWORK, ASSIGN_HOMEWORK_VARIABLES)
-        if page.evaluate(f"new Promise((done) => setTimeout(() => done({ANSWER}), 500))"):
-            heard = answered(page, "assignmentChanged")["assignmentChanged"]
+    event = None
+    for _ in range(10):  # the subscription may start after the first mutation
+        send_graphql(served, page, "caregiver", OPERATIONS["AssignHomework"], {"input": HOMEWORK})
+        if page.evaluate(f"new Promise((done) => setTimeout(() => done({RESPONSE}), 500))"):
+            event = response_data(page, "assignmentChanged")["assignmentChanged"]
             break
-    assert heard is not None and heard["what"] == "ASSIGNED"
-    page.keep_picture(PICTURES / "full-4-subscription.png")
+    assert event is not None and event["what"] == "ASSIGNED"
+    page.save_screenshot(SCREENSHOTS / "full-4-subscription.png")
     page.click(RUN)  # stops it
     page.until("!document.querySelector('.graphiql-spinner')")
 
     for plugin in ("Show GraphiQL Explorer", "Show Documentation Explorer", "Show History"):
         page.click(button(plugin))
         page.until("document.querySelector('.graphiql-plugin').innerText.length > 20")
-        page.keep_picture(PICTURES / f"full-5-{plugin.split()[-1].lower()}-{plugin.split()[1].lower()}.png")
+        page.save_screenshot(
+            SCREENSHOTS / f"full-5-{plugin.split()[-1].lower()}-{plugin.split()[1].lower()}.png"
+        )
     page.click(button("Show Examples"))
     page.click(example("Who am I"))
     run_tab(page, "WhoAmI")
-    assert answered(page, "viewer")["viewer"]["role"] == "CLIENT"
-    assert_nothing_amiss(served, page)
+    assert response_data(page, "viewer")["viewer"]["role"] == "CLIENT"
+    assert_no_errors_and_no_foreign_requests(served, page)
 
-    page.until(f"{KEPT}.includes('WhoAmI')")
+    page.until(f"{STORED}.includes('WhoAmI')")
     page.reload()
     page.until(f"{EDITED['request-headers']}.includes('bearer')")
     run_tab(page, "WhoAmI")
-    assert answered(page, "viewer")["viewer"]["role"] == "CLIENT"
+    assert response_data(page, "viewer")["viewer"]["role"] == "CLIENT"
     page.click(tab("RunningAssignments"))
     run_tab(page, "RunningAssignments")
-    assert answered(page, "assignments") == as_others_ask(served, page, "caregiver", RUNNING_ASSIGNMENTS)
-    assert_nothing_amiss(served, page)
+    assert response_data(page, "assignments") == send_graphql(
+        served, page, "caregiver", OPERATIONS["RunningAssignments"]
+    )
+    assert_no_errors_and_no_foreign_requests(served, page)
 
 
 @pytest.mark.parametrize("module", ["app"])
-def test_a_tab_keeps_listening_while_another_runs(served: Served, page: Page) -> None:
+def test_a_subscription_continues_while_another_tab_runs(served: Served, page: Page) -> None:
     page.open(f"{served.url}/graphql")
     page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {tab('RunningAssignments')}")
     page.click(example("Watch my assignments"))
@@ -207,37 +209,39 @@ def test_a_tab_keeps_listening_while_another_runs(served: Served, page: Page) ->
     page.click(example("Assign homework"))  # in a new tab
     page.until(f"!{IS_RUNNING}")
     run_tab(page, "bookIds", "variables")
-    changed = answered(page, "assignHomework")["assignHomework"]
-    page.click(tab("RunningAssignments"))  # which was there before
+    changed = response_data(page, "assignHomework")["assignHomework"]
+    page.click(tab("RunningAssignments"))  # an existing tab
     run_tab(page, "RunningAssignments")
-    assert answered(page, "assignments") == as_others_ask(served, page, "caregiver", RUNNING_ASSIGNMENTS)
-    page.keep_picture(PICTURES / "full-10-another-tab.png")
+    assert response_data(page, "assignments") == send_graphql(
+        served, page, "caregiver", OPERATIONS["RunningAssignments"]
+    )
+    page.save_screenshot(SCREENSHOTS / "full-10-another-tab.png")
 
     page.click(tab("WatchAssignments"))
-    for _ in range(10):  # the subscription may have begun a moment after the mutation
-        if page.evaluate(f"new Promise((done) => setTimeout(() => done({ANSWER}), 500))"):
+    for _ in range(10):  # the subscription may start after the mutation
+        if page.evaluate(f"new Promise((done) => setTimeout(() => done({RESPONSE}), 500))"):
             break
-        as_others_ask(served, page, "caregiver", ASSIGN_HOMEWORK, ASSIGN_HOMEWORK_VARIABLES)
-    event = answered(page, "assignmentChanged")["assignmentChanged"]
+        send_graphql(served, page, "caregiver", OPERATIONS["AssignHomework"], {"input": HOMEWORK})
+    event = response_data(page, "assignmentChanged")["assignmentChanged"]
     assert event["assignment"]["name"] in {one["name"] for one in changed["assignments"]}
     page.until(IS_RUNNING)
-    page.keep_picture(PICTURES / "full-11-still-listening.png")
+    page.save_screenshot(SCREENSHOTS / "full-11-still-listening.png")
     page.click(RUN)  # stops it
     page.until(f"!{IS_RUNNING}")
     page.click(tab("RunningAssignments"))
     page.click(tab("WatchAssignments"))
-    page.until(f"{ANSWER}.includes('assignmentChanged') && !{IS_RUNNING}")
-    assert_nothing_amiss(served, page)
+    page.until(f"{RESPONSE}.includes('assignmentChanged') && !{IS_RUNNING}")
+    assert_no_errors_and_no_foreign_requests(served, page)
 
 
 @pytest.mark.parametrize("module", ["app"])
-def test_the_full_page_in_the_dark_and_when_it_is_narrow(served: Served, page: Page) -> None:
-    page.dark()
+def test_the_full_page_in_dark_mode_and_in_narrow_windows(served: Served, page: Page) -> None:
+    page.use_dark_mode()
     page.open(f"{served.url}/graphql", 1100, 720)
     page.until(f"{EDITED['operation']}.includes('MyRunningSessions')")
     page.click(RUN)
-    answered(page, "sessions")
-    page.keep_picture(PICTURES / "full-6-dark.png")
+    response_data(page, "sessions")
+    page.save_screenshot(SCREENSHOTS / "full-6-dark.png")
     page.click(button("Hide Examples"))
     page.until(f"{button('Show Examples')} && !document.querySelector('.examples')")
     page.reload()
@@ -252,42 +256,42 @@ def test_the_full_page_in_the_dark_and_when_it_is_narrow(served: Served, page: P
         page.click(button("Show Examples"))
         page.click(example("Running assignments"))
         page.until(f"{runs_as('caregiver')} && !document.querySelector('.examples')")
-        assert is_in_view(page, RUN) and is_in_view(page, whose("own token"))
+        assert is_in_view(page, RUN) and is_in_view(page, token_button("own token"))
         assert is_in_view(page, tab("RunningAssignments"))
         run_tab(page, "RunningAssignments")
-        answered(page, "assignments")
-        page.keep_picture(PICTURES / f"full-7-narrow-{width}.png")
-        answer = page.evaluate("document.querySelector('.result-window').getBoundingClientRect().toJSON()")
-        assert answer["width"] > 280 and min(height, answer["bottom"]) - answer["top"] > 180
+        response_data(page, "assignments")
+        page.save_screenshot(SCREENSHOTS / f"full-7-narrow-{width}.png")
+        result = page.evaluate("document.querySelector('.result-window').getBoundingClientRect().toJSON()")
+        assert result["width"] > 280 and min(height, result["bottom"]) - result["top"] > 180
 
-    assert_nothing_amiss(served, page)
+    assert_no_errors_and_no_foreign_requests(served, page)
 
 
 @pytest.mark.parametrize("module", ["app"])
-def test_a_tab_says_whose_token_it_has_and_keeps_the_word_alone(served: Served, page: Page) -> None:
+def test_a_tab_stores_the_kind_of_its_token_but_not_the_token(served: Served, page: Page) -> None:
     page.open(f"{served.url}/graphql")
     page.until(f"{EDITED['operation']}.includes('MyRunningSessions') && {runs_as('client')}")
     for role in ("client", "caregiver"):
         page.click(button("New tab"))
         page.until(f"{EDITED['operation']} === '' && {runs_as('client')}")
-        page.click(whose(role))
+        page.click(token_button(role))
         page.until(runs_as(role))
         write_query(page, f"query Mine_{role} {{ viewer {{ role }} }}")
-        page.until(f"{tab(f'Mine_{role}')} && {KEPT}.includes('Mine_{role}')")
+        page.until(f"{tab(f'Mine_{role}')} && {STORED}.includes('Mine_{role}')")
     page.reload()
     for role in ("caregiver", "client"):
         page.click(tab(f"Mine_{role}"))
         page.until(runs_as(role))
         run_tab(page, f"Mine_{role}")
-        assert answered(page, "viewer") == {"viewer": {"role": role.upper()}}
+        assert response_data(page, "viewer") == {"viewer": {"role": role.upper()}}
 
-    page.click(whose("own token"))
+    page.click(token_button("own token"))
     page.until("document.activeElement.closest('.graphiql-editor-tool')")
     page.send("Input.insertText", text="of-my-own")
     page.until(f"{EDITED['request-headers']}.includes('bearer of-my-own') && {runs_as('own token')}")
-    page.until(f"{KEPT}.includes('own token')")
-    page.keep_picture(PICTURES / "full-8-own-token.png")
-    assert "of-my-own" not in page.evaluate(KEPT)
+    page.until(f"{STORED}.includes('own token')")
+    page.save_screenshot(SCREENSHOTS / "full-8-own-token.png")
+    assert "of-my-own" not in page.evaluate(STORED)
     page.reload()
     page.until("document.querySelector('.whose').innerText.includes('Nobody is signed in')")
     assert page.evaluate(EDITED["request-headers"]) == ""
@@ -296,14 +300,14 @@ def test_a_tab_says_whose_token_it_has_and_keeps_the_word_alone(served: Served, 
     run_tab(page, "assignmentChanged")
     page.until("document.querySelector('.graphiql-spinner')")
     served.stop(signal.SIGTERM)
-    page.until(f"{ANSWER}.includes('Nothing more will be heard')")
+    page.until(f"{RESPONSE}.includes('Nothing more will be heard')")
     page.until("!document.querySelector('.graphiql-spinner')")
-    page.keep_picture(PICTURES / "full-9-cut-off.png")
-    assert_nothing_amiss(served, page)
+    page.save_screenshot(SCREENSHOTS / "full-9-cut-off.png")
+    assert_no_errors_and_no_foreign_requests(served, page)
 
 
 @pytest.mark.parametrize("module", ["tests.browser.plain"])
-def test_the_plain_page_asks_and_changes_and_says_how_to_build_the_full_one(
+def test_the_plain_page_runs_a_query_and_a_mutation_and_names_the_build_command(
     served: Served, page: Page
 ) -> None:
     page.open(f"{served.url}/graphql")
@@ -311,8 +315,8 @@ def test_the_plain_page_asks_and_changes_and_says_how_to_build_the_full_one(
     page.click("document.getElementById('run')")
     page.until("document.getElementById('status').textContent.startsWith('200')")
     shown = json.loads(page.evaluate("document.getElementById('body').textContent"))
-    page.keep_picture(PICTURES / "plain-1-query.png")
-    assert shown["data"] == as_others_ask(served, page, "client", MY_RUNNING_SESSIONS)
+    page.save_screenshot(SCREENSHOTS / "plain-1-query.png")
+    assert shown["data"] == send_graphql(served, page, "client", OPERATIONS["MyRunningSessions"])
 
     page.click(example("Assign homework"))
     page.click("document.getElementById('run')")
@@ -320,8 +324,8 @@ def test_the_plain_page_asks_and_changes_and_says_how_to_build_the_full_one(
     changed = json.loads(page.evaluate("document.getElementById('body').textContent"))["data"][
         "assignHomework"
     ]
-    page.keep_picture(PICTURES / "plain-2-mutation.png")
+    page.save_screenshot(SCREENSHOTS / "plain-2-mutation.png")
     assert changed["userErrors"] == [] and len(changed["assignments"]) == 2
 
     assert "make ide" in page.evaluate("document.body.innerText")
-    assert_nothing_amiss(served, page)
+    assert_no_errors_and_no_foreign_requests(served, page)

@@ -18,7 +18,7 @@ from tests.cli.conftest import Command, assert_sentence
 from tests.database_rows import all_rows
 from tests.db import raw
 from tests.factories import a_world
-from tests.lifecycle import PRIVATE, one_life, put_one_life
+from tests.lifecycle import PRIVATE, load_one_client, one_client
 
 ERASED = "client 1 is erased: 3 sessions, 4 answers, 1 feedback, 1 draft"
 on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -41,7 +41,7 @@ def name_of(settings: Settings) -> str:
 
 @pytest.mark.parametrize(("option", "called"), [("--client", "client-1"), ("--id", "1")])
 def test_who_types_the_name_again_erases(settings: Settings, option: str, called: str) -> None:
-    put_one_life(settings.database)
+    load_one_client(settings.database)
 
     said = typed(settings, f"{called}\n", option, called)
 
@@ -56,7 +56,7 @@ def test_who_types_the_name_again_erases(settings: Settings, option: str, called
 
 @pytest.mark.parametrize("answer", ["client-2\n", "yes\n", "Client-1\n"])
 def test_who_types_something_else_erases_nothing(settings: Settings, answer: str) -> None:
-    put_one_life(settings.database)
+    load_one_client(settings.database)
     before = run_read(settings.database, all_rows())
 
     said = typed(settings, answer, "--client", "client-1")
@@ -69,7 +69,7 @@ def test_who_types_something_else_erases_nothing(settings: Settings, answer: str
 
 
 def test_who_says_nothing_erases_nothing(settings: Settings) -> None:
-    put_one_life(settings.database)
+    load_one_client(settings.database)
     before = run_read(settings.database, all_rows())
 
     said = typed(settings, "", "--client", "client-1")
@@ -82,7 +82,7 @@ def test_who_says_nothing_erases_nothing(settings: Settings) -> None:
 def test_it_may_be_told_to_ask_nothing_and_be_repeated_by_the_number(
     command: Command, settings: Settings
 ) -> None:
-    put_one_life(settings.database)
+    load_one_client(settings.database)
 
     first = command("erase", "--client", "client-1", "--yes")
     after = run_read(settings.database, all_rows())
@@ -130,7 +130,7 @@ def found_in_files(settings: Settings) -> set[str]:
 
 @on_sqlite
 def test_no_file_of_the_database_holds_a_word_of_it(command: Command, settings: Settings) -> None:
-    put_one_life(settings.database)
+    load_one_client(settings.database)
     assert found_in_files(settings) == set(PRIVATE)
 
     command("erase", "--client", "client-1", "--yes")
@@ -142,7 +142,7 @@ def test_no_file_of_the_database_holds_a_word_of_it(command: Command, settings: 
 @on_sqlite
 def test_copies_on_pages_that_were_left_long_ago_go_too(command: Command, settings: Settings) -> None:
     """A database of the time when what was deleted stayed in its page."""
-    load(settings.database, one_life())
+    load(settings.database, one_client())
     answers = [f"({n}, 1, 1, 1, 'How?', '{'Blue-bicycle ' * 40}')" for n in range(1000, 1200)]
     with closing(sqlite3.connect(sqlite_path(settings.database), isolation_level=None)) as connection:
         connection.execute("PRAGMA secure_delete = OFF")
@@ -162,7 +162,7 @@ def test_copies_on_pages_that_were_left_long_ago_go_too(command: Command, settin
 
 @on_sqlite
 def test_the_log_is_emptied_while_others_have_the_database_open(command: Command, settings: Settings) -> None:
-    put_one_life(settings.database)
+    load_one_client(settings.database)
     with closing(sqlite3.connect(sqlite_path(settings.database))) as connection:
         assert connection.execute("SELECT name FROM client WHERE id = 1").fetchall() == [("Zoë Client 1",)]
 
@@ -180,7 +180,7 @@ def test_a_read_that_still_sees_it_is_told(
 ) -> None:
     """The client is erased for everybody who asks from now on; the files are cleaned by the next time."""
     monkeypatch.setattr("app.db.drivers.sqlite.BUSY_SECONDS", 0)
-    put_one_life(settings.database)
+    load_one_client(settings.database)
     with closing(sqlite3.connect(sqlite_path(settings.database), isolation_level=None)) as connection:
         connection.execute("BEGIN")
         connection.execute("SELECT name FROM client").fetchall()
@@ -203,7 +203,7 @@ def test_a_read_that_still_sees_it_is_told(
 @on_postgresql
 def test_on_postgresql_old_versions_of_rows_are_vacuumed(command: Command, settings: Settings) -> None:
     """PostgreSQL does not know how many rows a table has that nobody vacuumed yet."""
-    put_one_life(settings.database)
+    load_one_client(settings.database)
 
     command("erase", "--client", "client-1", "--yes")
 

@@ -27,7 +27,7 @@ from tests.factories import (
     catalogue,
     people,
 )
-from tests.lifecycle import put_one_life
+from tests.lifecycle import load_one_client
 
 GOLDEN = Path(__file__).parent / "golden"
 FORMATS = ["json", "csv"]
@@ -44,7 +44,7 @@ def exported(command: Command, *words: str) -> bytes:
 def test_a_whole_life_is_told(
     command: Command, settings: Settings, format: str, who: tuple[str, str]
 ) -> None:
-    put_one_life(settings.database)
+    load_one_client(settings.database)
 
     assert exported(command, *who, "--format", format) == (GOLDEN / f"own_data.{format}").read_bytes()
 
@@ -53,7 +53,7 @@ def test_a_whole_life_is_told(
 def test_a_file_is_private_and_replaces_what_was_there(
     command: Command, settings: Settings, tmp_path: Path, format: str
 ) -> None:
-    put_one_life(settings.database)
+    load_one_client(settings.database)
     file = tmp_path / "own.data"
     file.write_text("what was there")
 

@@ -17,7 +17,7 @@ from app.db.reader.selection import AccessScope
 from app.db.sql import Bulk, Operation, Step
 from app.db.statements.books import ADD
 from app.db.tables import SaveType
-from tests.callers import remembering
+from tests.callers import collecting
 from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran, ran
 from tests.factories import DAY, HOUR, NOW
@@ -36,7 +36,7 @@ class Written:
 
     def by(self, verb: str, operation: Operation[Any]) -> Operation[Any]:
         seen: list[Step] = []
-        result = yield from remembering(operation, seen)
+        result = yield from collecting(operation, seen)
         self.statements += ran(verb, seen)
         self.bulks += [step for step in seen if isinstance(step, Bulk)]
         return result

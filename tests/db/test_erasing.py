@@ -21,7 +21,7 @@ from tests.db import raw
 from tests.db.operations import with_database
 from tests.db.overlapping import uncommitted, until_blocked
 from tests.factories import DAY, NOW, a_caregiver, a_client, a_session, a_world
-from tests.lifecycle import PRIVATE, one_life, put_one_life
+from tests.lifecycle import PRIVATE, load_one_client, one_client
 
 LATER = NOW + timedelta(seconds=90)
 
@@ -31,7 +31,7 @@ def all_of(url: str) -> Stored:
 
 
 def test_what_is_said_of_a_client_goes_and_all_else_stays(database_url: str) -> None:
-    put_one_life(database_url)
+    load_one_client(database_url)
     before = all_of(database_url)
 
     erased = run_write(database_url, erasing(1, NOW))
@@ -100,7 +100,7 @@ def an_erasing(number: int, caregiver: int, session: int) -> Row:
 
 
 def test_erasing_again_changes_nothing(database_url: str) -> None:
-    put_one_life(database_url)
+    load_one_client(database_url)
     run_write(database_url, erasing(1, NOW))
     before = all_of(database_url)
 
@@ -112,7 +112,7 @@ def test_erasing_again_changes_nothing(database_url: str) -> None:
 
 def test_erasing_again_takes_what_came_since_and_tells_of_that_alone(database_url: str) -> None:
     """As after a backup was read back, or when something came in between."""
-    put_one_life(database_url)
+    load_one_client(database_url)
     run_write(database_url, erasing(1, NOW))
     raw.run(
         database_url, "UPDATE answer SET answer = 'Blue-bicycle' WHERE answer_set_id = 2 AND position = 1"
@@ -130,7 +130,7 @@ def test_erasing_again_takes_what_came_since_and_tells_of_that_alone(database_ur
 
 
 def test_two_clients_are_erased_beside_each_other(database_url: str) -> None:
-    put_one_life(database_url)
+    load_one_client(database_url)
 
     for number in (1, 2):
         run_write(database_url, erasing(number, NOW))
@@ -182,7 +182,7 @@ async def assigned_meanwhile(url: str) -> tuple[list[Any], list[Any]]:
 
 
 def test_who_assigns_while_a_client_is_erased_is_heard_before_or_refused(database_url: str) -> None:
-    load(database_url, one_life())
+    load(database_url, one_client())
 
     assigned, erased = asyncio.run(assigned_meanwhile(database_url))
 
@@ -209,7 +209,7 @@ SESSIONS = "SELECT title, is_closed FROM session WHERE client_id = 1 ORDER BY id
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("way", OPENINGS)
 def test_who_opens_a_session_while_the_client_is_erased_is_refused(database_url: str, way: str) -> None:
-    load(database_url, [*one_life(), a_caregiver(3)])
+    load(database_url, [*one_client(), a_caregiver(3)])
     caregiver, asked = OPENINGS[way]
 
     async def use(db: Database) -> None:
@@ -227,7 +227,7 @@ def test_who_opens_a_session_while_the_client_is_erased_is_refused(database_url:
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("way", OPENINGS)
 def test_a_session_that_is_opened_before_the_erasure_is_erased_too(database_url: str, way: str) -> None:
-    load(database_url, [*one_life(), a_caregiver(3)])
+    load(database_url, [*one_client(), a_caregiver(3)])
     caregiver, asked = OPENINGS[way]
 
     async def use(db: Database) -> Erased:

@@ -1,4 +1,4 @@
-"""What is shown without a token depends on no kind of database."""
+"""The public pages do not depend on the kind of database, so these tests use SQLite only."""
 
 import shutil
 from pathlib import Path

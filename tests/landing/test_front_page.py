@@ -1,5 +1,7 @@
-"""Promise: `/` tells a visitor what this is and where things are, and beside each legacy call what replaces
-it, with what this service answers; tokens and data are shown in development alone, to this machine alone."""
+"""`/` shows endpoints, documentation and each legacy call beside its GraphQL replacement.
+
+Tokens and responses are shown only in development, and only to a browser on the same machine.
+"""
 
 import base64
 import hashlib
@@ -9,7 +11,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from httpx2 import Response
@@ -17,7 +18,6 @@ from httpx2 import Response
 from app.db.admin.demo import demo_lines
 from app.db.admin.importing import importing
 from app.landing.example_calls import example_calls
-from app.landing.page import DOCS
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
@@ -45,7 +45,7 @@ def service(settings: Settings, **changed: object) -> Iterator[Gateway]:
 
 @pytest.fixture
 def own_keys(settings: Settings) -> Settings:
-    """Of the service as `make run` starts it, with the demo world."""
+    """Settings like those of `make run`, with the demo data."""
     run_write(settings.database, importing(demo_lines(NOW)))
     return settings.model_copy(update={"token_key": ""})
 
@@ -57,11 +57,11 @@ def page_of(gateway: Gateway, **headers: str) -> Response:
 
 
 def blocks(page: str) -> dict[str, str]:
-    """What is shown as it is typed or answered, by its name."""
+    """The texts of the preformatted blocks, by their labels."""
     return {html.unescape(name): html.unescape(text) for name, text in BLOCK.findall(page)}
 
 
-def test_a_developer_sees_each_call_beside_what_replaces_it_with_live_answers(own_keys: Settings) -> None:
+def test_each_legacy_call_is_beside_its_replacement_with_live_responses(own_keys: Settings) -> None:
     with service(own_keys) as gateway:
         page = page_of(gateway).text
         tokens = re.findall(r'aria-label="Token of the (\w+)">([^<]+)<', page)
@@ -78,11 +78,11 @@ def test_a_developer_sees_each_call_beside_what_replaces_it_with_live_answers(ow
             legacy = json.loads(shown[f"Legacy response: {call.title}"])
             assert legacy == caller.get(call.target).json()
             graphql = json.loads(shown[f"GraphQL response: {call.title}"])
-            assert graphql == caller.graphql(call.document)
-            assert graphql["data"][call.field]
+            assert graphql == caller.graphql(call.document, **call.variables)
+            assert "errors" not in graphql
 
 
-def test_looking_at_the_page_changes_nothing_and_is_not_counted(own_keys: Settings) -> None:
+def test_viewing_the_page_changes_no_data_and_is_not_counted_as_usage(own_keys: Settings) -> None:
     with service(own_keys) as gateway:
         before = raw.row_counts(own_keys.database)
         page = page_of(gateway).text
@@ -94,7 +94,7 @@ def test_looking_at_the_page_changes_nothing_and_is_not_counted(own_keys: Settin
 
 
 @pytest.mark.parametrize("host", ["care.example.test", "localhost.example.test", "[::2]", "10.0.0.1"])
-def test_who_asks_under_another_name_sees_no_token_and_no_data(own_keys: Settings, host: str) -> None:
+def test_another_host_name_shows_no_tokens_and_no_data(own_keys: Settings, host: str) -> None:
     with service(own_keys) as gateway:
         page = page_of(gateway, host=host).text
         short = gateway.as_nobody().get("/", headers={"host": host}).text
@@ -104,7 +104,7 @@ def test_who_asks_under_another_name_sees_no_token_and_no_data(own_keys: Setting
     assert "Tokens are shown only to a browser on the same machine" in page
 
 
-def test_who_asks_from_another_machine_sees_no_token_and_no_data(own_keys: Settings) -> None:
+def test_a_visitor_on_another_machine_sees_no_tokens_and_no_data(own_keys: Settings) -> None:
     with service(own_keys) as gateway:
         gateway.client.comes_from = "10.0.0.7"
         page = page_of(gateway).text
@@ -113,7 +113,7 @@ def test_who_asks_from_another_machine_sees_no_token_and_no_data(own_keys: Setti
     assert responses_in(page) == []
 
 
-def test_with_the_keys_of_another_issuer_there_is_no_token_to_show(settings: Settings) -> None:
+def test_with_an_external_issuer_the_page_shows_no_tokens(settings: Settings) -> None:
     with service(settings) as gateway:
         page = page_of(gateway).text
 
@@ -121,29 +121,29 @@ def test_with_the_keys_of_another_issuer_there_is_no_token_to_show(settings: Set
     assert "The settings name an external token issuer" in page
 
 
-def test_production_shows_forms_and_nothing_of_persons_tokens_or_what_it_is_made_with(
+def test_production_shows_no_tokens_people_or_library_versions(
     own_keys: Settings, settings: Settings
 ) -> None:
     with service(settings, env=Environment.PRODUCTION) as gateway:
         page = page_of(gateway).text
         schema = gateway.as_nobody().get("/schema.graphql")
-        statements = [gateway.as_nobody().get(path).status_code for path in ("/livez", "/readyz")]
+        health = [gateway.as_nobody().get(path).status_code for path in ("/livez", "/readyz")]
 
     assert TOKEN.findall(page) == []
     assert responses_in(page) == []
     assert not re.search("Jonas|Mara|Zoë|Python|Strawberry|/schema.graphql|href=./graphql", page)
     assert schema.status_code == 404
-    assert statements == [200, 200]
+    assert health == [200, 200]
 
 
-def test_the_demo_world_that_is_missing_is_pointed_out(settings: Settings) -> None:
+def test_without_demo_data_the_page_names_the_command_that_loads_it(settings: Settings) -> None:
     with service(settings, token_key="") as gateway:
         page = page_of(gateway).text
 
     assert page.count("Load the demo data with") == 6
 
 
-def test_a_service_that_is_not_ready_says_so_on_its_page(settings: Settings) -> None:
+def test_a_service_that_is_not_ready_is_shown_as_such(settings: Settings) -> None:
     with service(settings) as gateway:
         take_away(settings.database)
         page = page_of(gateway).text
@@ -151,7 +151,7 @@ def test_a_service_that_is_not_ready_says_so_on_its_page(settings: Settings) -> 
     assert '<span class="status bad">the database does not answer</span>' in page
 
 
-def test_dates_for_leaving_the_legacy_paths_are_told(settings: Settings) -> None:
+def test_the_deprecation_dates_of_the_legacy_paths_are_shown(settings: Settings) -> None:
     dated = {
         "legacy_deprecated": NOW,
         "legacy_sunset": NOW + 365 * DAY,
@@ -161,18 +161,18 @@ def test_dates_for_leaving_the_legacy_paths_are_told(settings: Settings) -> None
         page = page_of(gateway).text
         short = gateway.as_nobody().get("/").text
 
-    said = (
+    notice = (
         "The legacy paths are deprecated from 2026-11-21 09:00 UTC on "
         "and may no longer answer from 2027-11-21 09:00 UTC on."
     )
-    assert f'<strong>{said}</strong> <a href="https://example.test/leaving?a=1&amp;b=2">' in page
-    assert f"\n{said} https://example.test/leaving?a=1&b=2\n" in short
+    assert f'<strong>{notice}</strong> <a href="https://example.test/leaving?a=1&amp;b=2">' in page
+    assert f"\n{notice} https://example.test/leaving?a=1&b=2\n" in short
 
 
-# --- what it is served as --------------------------------------------------------------------------
+# --- HTTP and HTML -------------------------------------------------------------------------------
 
 
-def test_who_is_no_browser_gets_a_few_lines(own_keys: Settings) -> None:
+def test_other_programs_than_browsers_get_plain_text(own_keys: Settings) -> None:
     with service(own_keys) as gateway:
         found = gateway.as_nobody().get("/", headers={"accept": "*/*", "host": "127.0.0.1:8000"})
     with service(own_keys, env=Environment.PRODUCTION, token_key=keys.public_pem()) as gateway:
@@ -190,23 +190,22 @@ def test_who_is_no_browser_gets_a_few_lines(own_keys: Settings) -> None:
     ]
 
 
-def test_other_methods_are_refused_and_head_is_answered(gateway: Gateway) -> None:
+def test_other_methods_than_get_and_head_are_rejected(gateway: Gateway) -> None:
     nobody = gateway.as_nobody()
 
     head = nobody.request("HEAD", "/", headers=BROWSER)
-    whole = nobody.get("/", headers=BROWSER)
-    refused = [nobody.request(method, "/") for method in ("POST", "PUT", "DELETE", "OPTIONS", "REPORT")]
+    get = nobody.get("/", headers=BROWSER)
+    rejected = [nobody.request(method, "/") for method in ("POST", "PUT", "DELETE", "OPTIONS", "REPORT")]
 
     assert (head.status_code, head.content) == (200, b"")
-    assert head.headers["content-type"] == whole.headers["content-type"] == "text/html; charset=utf-8"
-    assert [answer.status_code for answer in refused] == [405] * 5
-    assert {frozenset(answer.headers["allow"].split(", ")) for answer in refused} == {
-        frozenset(("GET", "HEAD"))
-    }
+    assert head.headers["content-type"] == get.headers["content-type"] == "text/html; charset=utf-8"
+    assert [response.status_code for response in rejected] == [405] * 5
+    allowed = {frozenset(response.headers["allow"].split(", ")) for response in rejected}
+    assert allowed == {frozenset(("GET", "HEAD"))}
 
 
 @pytest.mark.parametrize("path", ["/", "/openapi.html"])
-def test_a_page_may_do_nothing_but_look_like_itself(gateway: Gateway, path: str) -> None:
+def test_the_policy_of_a_page_allows_only_its_own_styles(gateway: Gateway, path: str) -> None:
     found = gateway.as_nobody().get(path, headers=BROWSER)
 
     (style,) = re.findall("<style>(.*?)</style>", found.text, re.DOTALL)
@@ -221,7 +220,7 @@ def test_a_page_may_do_nothing_but_look_like_itself(gateway: Gateway, path: str)
 
 
 class Outline(HTMLParser):
-    """Whether elements are closed in order; headings, ids, and where links lead."""
+    """The headings, ids, links and labels of a page. Fails if elements are not closed in order."""
 
     VOID = ("meta", "link")
 
@@ -234,21 +233,21 @@ class Outline(HTMLParser):
         self.labels: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        said = dict(attrs)
+        attributes = dict(attrs)
         if tag not in self.VOID:
             self.open.append(tag)
         if re.fullmatch("h[1-6]", tag):
             self.headings.append(int(tag[1]))
-        self.ids += [said["id"] or ""] if "id" in said else []
-        self.links += [said["href"] or ""] if tag == "a" else []
-        self.labels += [said["aria-labelledby"] or ""] if "aria-labelledby" in said else []
+        self.ids += [attributes["id"] or ""] if "id" in attributes else []
+        self.links += [attributes["href"] or ""] if tag == "a" else []
+        self.labels += [attributes["aria-labelledby"] or ""] if "aria-labelledby" in attributes else []
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
 
 @pytest.mark.parametrize("path", ["/", "/openapi.html"])
-def test_a_page_is_well_built(own_keys: Settings, path: str) -> None:
+def test_a_page_has_valid_elements_headings_links_and_labels(own_keys: Settings, path: str) -> None:
     with service(own_keys) as gateway:
         text = gateway.as_nobody().get(path, headers=BROWSER).text
         outline = Outline()
@@ -263,20 +262,13 @@ def test_a_page_is_well_built(own_keys: Settings, path: str) -> None:
     assert len(outline.ids) == len(set(outline.ids))
     assert {link[1:] for link in outline.links if link.startswith("#")} <= set(outline.ids)
     assert set(outline.labels) <= set(outline.ids)
-    assert {link: answer.status_code for link, answer in found.items()} == dict.fromkeys(elsewhere, 200)
-    for link, answer in found.items():
+    assert {link: response.status_code for link, response in found.items()} == dict.fromkeys(elsewhere, 200)
+    for link, response in found.items():
         anchor = link.partition("#")[2]
-        assert not anchor or f'id="{anchor}"' in answer.text
+        assert not anchor or f'id="{anchor}"' in response.text
 
 
-def test_the_documents_that_it_names_are_there() -> None:
-    root = Path(__file__).parent.parent.parent
-
-    assert [path for path, _ in DOCS if not (root / path).is_file()] == []
-
-
-def test_text_is_shown_as_text(settings: Settings) -> None:
-    """A title that is markup, in the answers that the page shows."""
+def test_markup_in_data_is_escaped(settings: Settings) -> None:
     hostile = "<script>alert(1)</script>&\"'"
     records = [
         json.loads(line) | ({"title": hostile} if json.loads(line)["kind"] == "session" else {})

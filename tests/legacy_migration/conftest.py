@@ -1,4 +1,4 @@
-"""Two databases, and a service on each: the old one and the new one."""
+"""Fixtures: the databases of an old and a new service, a complete recording, two fake services."""
 
 import shutil
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.cli.conftest import Command, command, no_settings
 from tests.conftest import fresh_database
 from tests.factories import NOW, a_world
 from tests.legacy_migration.recordings import Line, recording
-from tests.legacy_migration.two import Two
+from tests.legacy_migration.services import ServicePair
 
 __all__ = ["command", "no_settings"]
 
@@ -24,7 +24,7 @@ __all__ = ["command", "no_settings"]
 def new_settings(
     settings: Settings, kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[Settings]:
-    """Those of the new service, whose database is empty."""
+    """Settings of the new service, whose database is empty."""
     with fresh_database(kind, migrated, request, tmp_path / "new.db") as url:
         yield settings.model_copy(update={"database_url": url})
 
@@ -36,8 +36,8 @@ def serving(settings: Settings) -> Iterator[Gateway]:
 
 
 @pytest.fixture(scope="module")
-def whole(migrated_sqlite: str, tmp_path_factory: pytest.TempPathFactory) -> list[Line]:
-    """A complete recording of `a_world`; tests take it by `changed`, and spoil a copy."""
+def complete(migrated_sqlite: str, tmp_path_factory: pytest.TempPathFactory) -> list[Line]:
+    """A complete recording of `a_world`. Tests change a copy."""
     folder = tmp_path_factory.mktemp("old")
     shutil.copyfile(migrated_sqlite.removeprefix("sqlite:///"), folder / "care.db")
     settings = Settings(
@@ -53,6 +53,6 @@ def whole(migrated_sqlite: str, tmp_path_factory: pytest.TempPathFactory) -> lis
 
 
 @pytest.fixture
-def two(command: Command, tmp_path: Path) -> Iterator[Two]:
+def pair(command: Command, tmp_path: Path) -> Iterator[ServicePair]:
     with ExitStack() as stack:
-        yield Two(command, tmp_path, stack)
+        yield ServicePair(command, tmp_path, stack)

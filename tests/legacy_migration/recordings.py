@@ -1,6 +1,6 @@
-"""Recordings for tests: what people are answered, in lines as docs/moving-over.md tells of them."""
+"""Builds recordings in the format of docs/moving-over.md, and changes them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,19 @@ PATHS = {
     "client": "/gateway/profile/client/session",
 }
 Line = dict[str, Any]
+Change = Callable[[list[Line]], object]
 
 
 def pages(caller: Caller, role: str, size: int) -> Iterator[tuple[str, bytes]]:
-    """Every page of every list, as the path and what was answered."""
+    """The path and the response body of every page of every list."""
     for state in TimeState:
-        number, of_all = 0, 1
-        while number < max(of_all, 1):
+        number, count = 0, 1
+        while number < count:
             path = f"{PATHS[role]}?time-state={state}&page={number}&size={size}"
-            answer = caller.get(path)
-            assert answer.status_code == 200, (path, answer.text)
-            yield path, answer.content
-            number, of_all = number + 1, answer.json()["totalPages"]
+            response = caller.get(path)
+            assert response.status_code == 200, (path, response.text)
+            yield path, response.content
+            number, count = number + 1, response.json()["totalPages"]
 
 
 def caller_of(gateway: Gateway, role: str, number: int) -> Caller:
@@ -35,16 +36,17 @@ def caller_of(gateway: Gateway, role: str, number: int) -> Caller:
 def recording(
     gateway: Gateway, caregivers: Iterable[int], clients: Iterable[int], size: int = 20
 ) -> list[Line]:
-    """As `legacy record` makes one: with each complete assignment whose answers its list does not show."""
+    """The same calls as `legacy record` makes."""
     return [
         {"path": path, "userName": f"{role}-{number}", "answer": body.decode()}
         for role, numbers in (("caregiver", caregivers), ("client", clients))
         for number in numbers
-        for path, body in with_details(caller_of(gateway, role, number), role, size)
+        for path, body in pages_with_details(caller_of(gateway, role, number), role, size)
     ]
 
 
-def with_details(caller: Caller, role: str, size: int) -> Iterator[tuple[str, bytes]]:
+def pages_with_details(caller: Caller, role: str, size: int) -> Iterator[tuple[str, bytes]]:
+    """With each complete assignment whose answers its list omits."""
     for path, body in pages(caller, role, size):
         yield path, body
         for item in orjson.loads(body)["content"]:
@@ -56,3 +58,36 @@ def with_details(caller: Caller, role: str, size: int) -> Iterator[tuple[str, by
 def write_lines(file: Path, lines: Iterable[Line]) -> Path:
     file.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     return file
+
+
+# --- changes of a complete recording --------------------------------------------------------------
+
+
+def in_body(number: int, change: Callable[[Any], object]) -> Change:
+    """Changes the response of one line. Lines are numbered from 1, like in messages."""
+
+    def apply(lines: list[Line]) -> None:
+        body = orjson.loads(lines[number - 1]["answer"])
+        change(body)
+        lines[number - 1]["answer"] = orjson.dumps(body).decode()
+
+    return apply
+
+
+def item(number: int, index: int = 0, **changed: Any) -> Change:
+    return in_body(number, lambda body: body["content"][index].update(changed))
+
+
+def line(number: int, **changed: Any) -> Change:
+    return lambda lines: lines[number - 1].update(changed)
+
+
+def without(*numbers: int) -> Change:
+    def apply(lines: list[Line]) -> None:
+        lines[:] = [each for number, each in enumerate(lines, 1) if number not in numbers]
+
+    return apply
+
+
+def several(*changes: Change) -> Change:
+    return lambda lines: [change(lines) for change in changes]

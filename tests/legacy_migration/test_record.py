@@ -1,5 +1,4 @@
-"""Promise: `legacy record` writes down everything that the people with tokens can see, for `import` to take
-and `legacy compare` to ask again; its files are the owner's alone, and what breaks off leaves nothing."""
+"""`legacy record` writes every page of every user into a private folder, which exists only when complete."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +14,7 @@ from tests.callers import load
 from tests.cli.conftest import Command, assert_sentence
 from tests.factories import a_world
 from tests.legacy_migration.conftest import serving
-from tests.legacy_migration.services import Answering, Asked, Said, handing_on, listening
+from tests.legacy_migration.services import BUSY, Handler, Request, Response, fake_service, forwarding_to
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
@@ -32,53 +31,53 @@ def tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def old(settings: Settings) -> Iterator[str]:
     load(settings.database, a_world())
-    with serving(settings) as gateway, listening(handing_on(gateway.client)) as address:
+    with serving(settings) as gateway, fake_service(forwarding_to(gateway.client)) as address:
         yield address
 
 
-def test_a_service_is_recorded_imported_and_compared_by_commands_alone(
+def test_a_recorded_and_imported_service_compares_equal(
     old: str, new_settings: Settings, command: Command, tmp_path: Path
 ) -> None:
     folder = tmp_path / "recording"
 
     recorded = command("legacy", "record", "--old", old, "--to", str(folder), "--size", "1", *TOKENS)
     imported = command("import", str(folder), database_url=new_settings.database)
-    with serving(new_settings) as gateway, listening(handing_on(gateway.client)) as new:
+    with serving(new_settings) as gateway, fake_service(forwarding_to(gateway.client)) as new:
         compared = command("legacy", "compare", "--old", old, "--new", new, *TOKENS, str(folder))
-        with_files = command("legacy", "compare", "--recorded", "--new", new, *TOKENS, str(folder))
+        with_recording = command("legacy", "compare", "--recorded", "--new", new, *TOKENS, str(folder))
 
-    assert (recorded.exit_code, recorded.stdout) == (0, f"15 answers to 4 people, in {folder}\n")
+    assert (recorded.exit_code, recorded.stdout) == (0, f"15 responses for 4 users, in {folder}\n")
     assert (imported.exit_code, imported.stdout) == (
         0,
         "2 caregivers, 2 clients, 2 modules, 3 books, 5 sessions, 5 assignments, 3 answer sets\n",
     )
-    for one in (compared, with_files):
-        assert (one.exit_code, one.stdout) == (0, "15 same, 0 different\n")
+    for result in (compared, with_recording):
+        assert (result.exit_code, result.stdout) == (0, "15 same, 0 different\n")
 
 
-def written_otherwise(answer: Answering) -> Answering:
-    """The old service as it may well be: pages of its own size, members in another order, and indented."""
+def rewriting(handler: Handler) -> Handler:
+    """An old service with its own page size, order of members and indentation."""
 
-    def write(asked: Asked) -> Said:
-        said = answer(replace(asked, path=asked.path.replace("size=100", "size=20")))
-        assert said is not None
-        told = orjson.dumps(orjson.loads(said.body), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
-        return Said(said.status, told, {"Content-Type": "application/json;charset=UTF-8"})
+    def rewritten(request: Request) -> Response:
+        response = handler(replace(request, path=request.path.replace("size=100", "size=20")))
+        assert response is not None
+        body = orjson.dumps(orjson.loads(response.body), option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
+        return Response(response.status, body, {"Content-Type": "application/json;charset=UTF-8"})
 
-    return write
+    return rewritten
 
 
-def test_a_service_that_writes_its_answers_otherwise_is_taken_over_too(
+def test_a_service_with_another_json_format_can_be_migrated(
     settings: Settings, new_settings: Settings, command: Command, tmp_path: Path
 ) -> None:
     load(settings.database, a_world())
     folder = str(tmp_path / "recording")
     loosely = ("--loose", "--mask", "header:Content-Type")
 
-    with serving(settings) as gateway, listening(written_otherwise(handing_on(gateway.client))) as old:
+    with serving(settings) as gateway, fake_service(rewriting(forwarding_to(gateway.client))) as old:
         recorded = command("legacy", "record", "--old", old, "--to", folder, *TOKENS)
         imported = command("import", folder, database_url=new_settings.database)
-        with serving(new_settings) as other, listening(handing_on(other.client)) as new:
+        with serving(new_settings) as other, fake_service(forwarding_to(other.client)) as new:
             strict, loose = (
                 command("legacy", "compare", "--old", old, "--new", new, *TOKENS, *more, folder)
                 for more in (("--mask", "size"), (*loosely, "--mask", "size"))
@@ -93,7 +92,7 @@ def test_a_service_that_writes_its_answers_otherwise_is_taken_over_too(
     assert (loose.exit_code, loose.stdout) == (0, "12 same, 0 different\n")
 
 
-def test_the_files_are_the_owners_alone_and_hold_the_bytes_as_they_came(
+def test_the_files_are_private_and_contain_the_exact_bytes(
     old: str, command: Command, tmp_path: Path
 ) -> None:
     folder = tmp_path / "recording"
@@ -114,29 +113,29 @@ def test_the_files_are_the_owners_alone_and_hold_the_bytes_as_they_came(
     assert not any(b"bearer" in path.read_bytes() or b"eyJ" in path.read_bytes() for path in files)
 
 
-def page(number: int, of_all: int, *content: Any, total: int = 2) -> Said:
-    envelope = {"content": content, "totalElements": total, "totalPages": of_all, "number": number}
-    return Said(body=orjson.dumps(envelope))
+def page(number: int, pages: int, *content: Any, total: int = 2) -> Response:
+    envelope = {"content": content, "totalElements": total, "totalPages": pages, "number": number}
+    return Response(body=orjson.dumps(envelope))
 
 
-def test_a_list_that_changes_is_walked_again_and_hidden_answers_are_asked_for(
+def test_a_changing_list_is_read_again_and_omitted_answers_are_requested(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAREGIVERS", "someone a-token")
     running = iter([page(0, 2), page(1, 2, total=3), page(0, 2), page(1, 2, {"id": 7, "status": "COMPLETE"})])
-    asked: list[str] = []
+    paths: list[str] = []
 
-    def answer(one: Asked) -> Said:
-        asked.append(one.path.removeprefix("/gateway/profile/caregiver/session/assignment"))
-        assert (one.headers["offset"], one.headers["authorization"]) == ("1", "bearer a-token")
-        return next(running) if "RUNNING" in one.path else page(0, 0)
+    def handler(request: Request) -> Response:
+        paths.append(request.path.removeprefix("/gateway/profile/caregiver/session/assignment"))
+        assert (request.headers["offset"], request.headers["authorization"]) == ("1", "bearer a-token")
+        return next(running) if "RUNNING" in request.path else page(0, 0)
 
-    with listening(answer) as address:
-        said = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
+    with fake_service(handler) as address:
+        result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
 
-    assert (said.exit_code, said.stdout) == (0, f"5 answers to 1 person, in {tmp_path}/r\n")
+    assert (result.exit_code, result.stdout) == (0, f"5 responses for 1 user, in {tmp_path}/r\n")
     assert len(list((tmp_path / "r").iterdir())) == 6
-    assert asked == [
+    assert paths == [
         *(f"?time-state=RUNNING&page={number}&size=100" for number in (0, 1, 0, 1)),
         "/7",
         "?time-state=FUTURE&page=0&size=100",
@@ -145,55 +144,54 @@ def test_a_list_that_changes_is_walked_again_and_hidden_answers_are_asked_for(
 
 
 LIST = "/gateway/profile/caregiver/session/assignment?time-state=RUNNING&page=0&size=100"
-FAILING: dict[str, tuple[Answering, str]] = {
-    "a token that is refused": (
-        lambda asked: Said(401),
-        "env:CAREGIVERS, line 1: the service refuses this token (401)",
+FAILURES: dict[str, tuple[Handler, str]] = {
+    "a rejected token": (
+        lambda request: Response(401), "env:CAREGIVERS, line 1: the service rejects this token (401)"
     ),
-    "a fault": (lambda asked: Said(500), f"{LIST} is answered with 500"),
-    "no page": (lambda asked: Said(body=b"<html>"), f"{LIST} is not answered with a page"),
+    "an error": (lambda request: Response(500), f"{LIST} failed with status 500"),
+    "not a page": (lambda request: Response(body=b"<html>"), f"{LIST} does not return a page"),
     "always the same page": (
-        lambda asked: page(0, 2),
-        f"{LIST.replace('page=0', 'page=1')} is answered with another page: it cannot be walked by `page`",
+        lambda request: page(0, 2),
+        f"{LIST.replace('page=0', 'page=1')} returns a different page: the service does not support `page`",
     ),
-    "no answer": (lambda asked: None, f"{LIST} is not answered: the connection broke off"),
+    "no response": (lambda request: None, f"{LIST} failed: connection closed"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", FAILING)
-def test_what_cannot_be_recorded_is_told_in_one_line_and_leaves_nothing(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+@pytest.mark.parametrize("case", FAILURES)
+def test_a_failed_recording_is_reported_in_one_line_and_leaves_no_folder(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    answer, sentence = FAILING[what]
+    handler, sentence = FAILURES[case]
     monkeypatch.setenv("CAREGIVERS", "someone a-token")
 
-    with listening(answer) as address:
-        refused = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
+    with fake_service(handler) as address:
+        rejected = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
 
-    assert (refused.exit_code, refused.stdout) == (2, "")
-    assert refused.stderr == f"recording\ncare-gateway: {sentence}\n"
+    assert (rejected.exit_code, rejected.stdout) == (2, "")
+    assert rejected.stderr == f"recording\ncare-gateway: {sentence}\n"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("r")] == []
 
 
-def test_a_service_without_room_is_asked_again_when_it_says(
+def test_an_overloaded_service_gets_the_request_again(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CAREGIVERS", "someone a-token")
-    busy = iter([Said(503, headers={"Retry-After": "0"}), Said(429, headers={"Retry-After": "0"})])
+    busy = iter([Response(503, headers=BUSY), Response(429, headers=BUSY)])
 
-    with listening(lambda asked: next(busy, page(0, 0))) as address:
-        said = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
+    with fake_service(lambda request: next(busy, page(0, 0))) as address:
+        result = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
 
-    assert (said.exit_code, said.stdout) == (0, f"3 answers to 1 person, in {tmp_path}/r\n")
+    assert (result.exit_code, result.stdout) == (0, f"3 responses for 1 user, in {tmp_path}/r\n")
 
 
-def test_a_recording_is_never_written_over_and_needs_somebody(command: Command, tmp_path: Path) -> None:
+def test_a_recording_needs_a_new_folder_and_tokens(command: Command, tmp_path: Path) -> None:
     where = ("--old", "http://127.0.0.1:1", "--to", str(tmp_path))
 
-    refused = command("legacy", "record", *where, *TOKENS)
+    rejected = command("legacy", "record", *where, *TOKENS)
 
-    assert refused.stderr == (
-        f"recording\ncare-gateway: {tmp_path} is there already; recordings are not mixed\n"
+    assert rejected.stderr == (
+        f"recording\ncare-gateway: {tmp_path} exists already; a recording needs a new folder\n"
     )
     assert_sentence(
         command("legacy", "record", *where[:2], "--to", str(tmp_path / "new")),

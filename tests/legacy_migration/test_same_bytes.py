@@ -1,5 +1,4 @@
-"""Promise: what both roles can see, recorded, imported into an empty database and served again, is the same
-bytes: every page of everybody, and every assignment by itself."""
+"""A recorded and imported service is served again byte for byte, for every user."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -32,11 +31,11 @@ def a_random_world(url: str, rng: Random) -> None:
         *random_world.feedbacks(rng),
         *random_world.withdrawals(rng),
     )
-    run_write(url, recounting())
+    run_write(url, recomputing_counters())
 
 
 def homework_of_each_caregiver() -> Iterator[Record]:
-    """Whoever has given none is in no page that could be recorded."""
+    """Caregivers without assignments are on no page, so a recording cannot contain them."""
     for caregiver in range(1, random_world.CAREGIVERS + 1):
         session = random_world.SESSIONS + caregiver
         yield a_session(session, caregiver, 1)
@@ -44,7 +43,7 @@ def homework_of_each_caregiver() -> Iterator[Record]:
 
 
 def varied(records: Iterator[Record], rng: Random) -> Iterator[Record]:
-    """Texts that are hard to write, moments between the minutes and in the hour that clocks show twice."""
+    """Adds texts that need escapes, seconds, and moments in the repeated hour of a clock change."""
     for record in records:
         for member in ("name", "position", "title", "description", "chatId"):
             if member in record and rng.random() < 0.5:
@@ -58,29 +57,29 @@ def varied(records: Iterator[Record], rng: Random) -> Iterator[Record]:
         yield record
 
 
-def recounting() -> Operation[None]:
+def recomputing_counters() -> Operation[None]:
     last = random_world.SESSIONS + random_world.CAREGIVERS
     yield RECOMPUTE_COUNTERS, {"sessions": list(range(1, last + 1))}
 
 
 def everything(gateway: Gateway, size: int) -> dict[str, bytes]:
-    """All that anybody sees on the legacy paths, by who asked for what."""
+    """Every response of the legacy paths, by user and path."""
     seen = {
         f"{role} {number} {path}": body
-        for role, many in ROLES.items()
-        for number in range(1, many + 1)
+        for role, total in ROLES.items()
+        for number in range(1, total + 1)
         for path, body in pages(caller_of(gateway, role, number), role, size)
     }
     for caregiver in range(1, ROLES["caregiver"] + 1):
         for assignment in range(1, random_world.ASSIGNMENTS + 1):
-            answer = gateway.as_caregiver(caregiver).get(f"{PATHS['caregiver']}/{assignment}")
-            if answer.status_code == 200:
-                seen[f"caregiver {caregiver} assignment {assignment}"] = answer.content
+            response = gateway.as_caregiver(caregiver).get(f"{PATHS['caregiver']}/{assignment}")
+            if response.status_code == 200:
+                seen[f"caregiver {caregiver} assignment {assignment}"] = response.content
     return seen
 
 
 @pytest.mark.parametrize(("seed", "zone"), [(1, "UTC"), (2, "Europe/Berlin")])
-def test_what_is_recorded_and_imported_is_served_as_the_same_bytes(
+def test_an_imported_recording_is_served_as_the_same_bytes(
     settings: Settings, new_settings: Settings, command: Command, tmp_path: Path, seed: int, zone: str
 ) -> None:
     check_same_bytes(settings, new_settings, command, tmp_path, seed, zone)
@@ -88,7 +87,7 @@ def test_what_is_recorded_and_imported_is_served_as_the_same_bytes(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(100, 120))
-def test_the_same_of_many_worlds(
+def test_many_imported_recordings_are_served_as_the_same_bytes(
     settings: Settings, new_settings: Settings, command: Command, tmp_path: Path, seed: int
 ) -> None:
     zone = Random(seed).choice(("UTC", "Europe/Berlin", "America/St_Johns", "Asia/Kathmandu"))
@@ -101,14 +100,16 @@ def check_same_bytes(
     rng = Random(seed)
     a_random_world(settings.database, rng)
     with serving(settings.model_copy(update={"time_zone": zone})) as old:
-        lines = recording(old, *(range(1, many + 1) for many in ROLES.values()), size=rng.choice((3, 7, 20)))
+        lines = recording(
+            old, *(range(1, total + 1) for total in ROLES.values()), size=rng.choice((3, 7, 20))
+        )
         seen = everything(old, size=11)
     file = write_lines(tmp_path / "recording.jsonl", lines)
 
-    said = command("import", str(file), database_url=new_settings.database, time_zone=zone)
-    assert (said.exit_code, said.exception) == (0, None), said.output
+    result = command("import", str(file), database_url=new_settings.database, time_zone=zone)
+    assert (result.exit_code, result.exception) == (0, None), result.output
     account = ("--role", "client", "--user", f"client-{ROLES['client']}", "--oppt-id", "OPPT-new")
-    assert said.stderr.splitlines()[-1] == f"  client client-{ROLES['client']}"  # without a session
+    assert result.stderr.splitlines()[-1] == f"  client client-{ROLES['client']}"  # without a session
     assert (
         command("account", "add", *account, "--name", "New", database_url=new_settings.database).exit_code
         == 0

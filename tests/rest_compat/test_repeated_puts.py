@@ -11,7 +11,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
-from tests.concurrency import Asked, ask_together
+from tests.concurrency import ApiCall, send_together
 from tests.database_rows import stored, wrong_counters
 from tests.db import raw
 from tests.factories import NOW, a_world
@@ -117,9 +117,9 @@ def test_the_window_is_a_setting(settings: Settings, clock: Clock, seconds: int,
 
 
 def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
-    asked = Asked(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework())
+    asked = ApiCall(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework())
 
-    answers = ask_together([asked] * 16)
+    answers = send_together([asked] * 16)
 
     assert [(each.status, each.body) for each in answers] == [(200, ASSIGNED)] * 16
     assert books(world) == [1, 2]

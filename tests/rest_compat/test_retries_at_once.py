@@ -10,13 +10,13 @@ from httpx2 import Response
 from app.main import create_app
 from tests.callers import Gateway, opened
 from tests.concurrency import (
-    Answered,
-    Asked,
-    ask,
-    ask_together,
+    ApiCall,
+    ApiResponse,
+    before_database_calls,
     failure,
-    happening,
     nothing,
+    send_call,
+    send_together,
 )
 from tests.database_rows import wrong_counters
 from tests.factories import NOW, a_world
@@ -44,9 +44,9 @@ def world(gateway: Gateway) -> Gateway:
 
 
 def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
-    asked = Asked(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED)
+    asked = ApiCall(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED)
 
-    answers = ask_together([asked] * 16)
+    answers = send_together([asked] * 16)
 
     assert [each.body for each in answers if (each.status, each.is_replayed) == (200, False)] == [ASSIGNED]
     assert {(each.status, each.is_replayed) for each in answers} <= {(200, False), (200, True), (409, False)}
@@ -57,14 +57,14 @@ def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
 
 def test_what_is_still_running_is_said_as_such(world: Gateway) -> None:
     """Also for another request, as the result of the first is not known yet."""
-    same = Asked(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED)
+    same = ApiCall(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED)
     other = same._replace(body=homework(bookIds=[3]))
-    received: list[Answered] = []
+    received: list[ApiResponse] = []
 
     async def meanwhile() -> None:
-        received.extend([await ask(world.client, same), await ask(world.client, other)])
+        received.extend([await send_call(world.client, same), await send_call(world.client, other)])
 
-    with happening(world, writes=[meanwhile]):
+    with before_database_calls(world, writes=[meanwhile]):
         first = put(world)
 
     assert whole(first) == FIRST
@@ -78,10 +78,11 @@ def test_sixteen_at_once_in_two_processes_have_one_effect(world: Gateway) -> Non
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         elsewhere = Gateway(client, world.settings)
         asked = [
-            Asked(each.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED) for each in (world, elsewhere)
+            ApiCall(each.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED)
+            for each in (world, elsewhere)
         ]
 
-        answers = ask_together(asked * 8)
+        answers = send_together(asked * 8)
 
         assert whole(put(elsewhere)) == AGAIN
     assert [each.body for each in answers if (each.status, each.is_replayed) == (200, False)] == [ASSIGNED]
@@ -105,7 +106,7 @@ def test_a_request_that_another_process_overtakes_is_not_carried_out(
         async def meanwhile() -> None:
             received.append(await asyncio.to_thread(put, elsewhere, **changed))
 
-        with happening(world, writes=[meanwhile]):
+        with before_database_calls(world, writes=[meanwhile]):
             overtaken = put(world)
 
     assert whole(received[0]) == FIRST
@@ -117,7 +118,7 @@ def test_a_request_that_another_process_overtakes_is_not_carried_out(
 
 
 def test_an_answer_that_cannot_be_kept_is_given_all_the_same(world: Gateway) -> None:
-    with happening(world, writes=[nothing, failure]):
+    with before_database_calls(world, writes=[nothing, failure]):
         first = put(world)
 
     assert whole(first) == FIRST
@@ -128,7 +129,7 @@ def test_an_answer_that_cannot_be_kept_is_given_all_the_same(world: Gateway) -> 
 
 
 def test_a_change_that_the_database_cannot_take_leaves_the_key_free(world: Gateway) -> None:
-    with happening(world, writes=[failure]):
+    with before_database_calls(world, writes=[failure]):
         unavailable = put(world)
 
     assert refusal_of(unavailable) == (503, "the database cannot take this now; nothing was changed")

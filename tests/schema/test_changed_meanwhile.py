@@ -26,7 +26,7 @@ from tests.answers import (
 )
 from tests.callers import Gateway
 from tests.care.lives import Verb, as_client, reopening, withdrawing
-from tests.concurrency import happening, nothing
+from tests.concurrency import before_database_calls, nothing
 from tests.database_rows import stored
 
 EXTEND = """mutation($input: ExtendAssignmentInput!) { extendAssignment(input: $input) {
@@ -104,7 +104,7 @@ def test_what_is_gone_by_the_time_it_is_read_is_null(gateway: Gateway, what: str
         for verb in verbs:
             await verb(authenticator.db, number)
 
-    with happening(gateway, reads=[nothing, meanwhile]):
+    with before_database_calls(gateway, reads=[nothing, meanwhile]):
         answer = caller.graphql(document, input=asked)
 
     ((verb, said),) = answer["data"].items()

@@ -7,13 +7,13 @@ import pytest
 from app.db.admin.erasing import erasing
 from tests.callers import Gateway, run_write
 from tests.factories import NOW
-from tests.lifecycle import PRIVATE, put_one_life
+from tests.lifecycle import PRIVATE, load_one_client
 from tests.rest_compat.legacy import ASSIGNMENTS
 
 
 @pytest.fixture
 def erased(gateway: Gateway) -> Gateway:
-    put_one_life(gateway.settings.database)
+    load_one_client(gateway.settings.database)
     run_write(gateway.settings.database, erasing(1, NOW))
     return gateway
 

@@ -11,7 +11,7 @@ from app.care.idempotency import IdempotentRequest, KeyScope, performing_once, s
 from app.db.admin.erasing import erasing
 from app.db.drivers.interface import Database
 from tests.callers import Gateway, load
-from tests.concurrency import happening, nothing
+from tests.concurrency import before_database_calls, nothing
 from tests.db import raw
 from tests.db.operations import add_module, with_database
 from tests.db.overlapping import uncommitted, until_blocked
@@ -44,7 +44,7 @@ def test_a_reply_that_is_stored_after_the_erasure_holds_no_name(gateway: Gateway
     async def erase() -> None:
         await gateway.database.write(erasing(1, NOW))
 
-    with happening(gateway, writes=[nothing, erase]):
+    with before_database_calls(gateway, writes=[nothing, erase]):
         first = post(gateway.as_caregiver(1), opening())
 
     assert first.json() == payload("Moving out", "Zoë Client 1")  # it was read before the erasure

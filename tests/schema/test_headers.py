@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.dev.ide import PLAIN_POLICY
+from app.dev.ide.page import PLAIN_POLICY
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests.callers import Gateway, opened

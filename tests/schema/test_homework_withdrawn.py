@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from app.cli import main
 from tests.answers import give, reopen, save, submit
 from tests.callers import Caller, Gateway
-from tests.database_rows import Stored, changed, stored, told, wrong_counters
+from tests.database_rows import Stored, changed, new_events, stored, wrong_counters
 from tests.db import raw
 from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
@@ -159,7 +159,7 @@ def test_it_is_kept_and_told_of(world: Gateway) -> None:
         "reminder": {each: {"state": "SKIPPED"} for each in scheduled(before, number)},
     }
     assert len(scheduled(before, number)) == 2
-    assert told(before, after) == [("WITHDRAWN", "CAREGIVER", 1, 1, 1, number, NOW)]
+    assert new_events(before, after) == [("WITHDRAWN", "CAREGIVER", 1, 1, 1, number, NOW)]
     trail = [row["kind"] for row in after["event"] if row["assignment_id"] == number]
     assert trail == ["ASSIGNED", "REMINDERS_SET", "WITHDRAWN"]
 
@@ -204,7 +204,7 @@ def test_a_retried_change_is_answered_without_what_is_gone(world: Gateway) -> No
     assert first["data"]["extendAssignment"] == {"assignment": {"legacyId": "2"}, "userErrors": []}
     assert again["data"]["extendAssignment"] == {"assignment": None, "userErrors": []}
     assert changed(before, stored(world)) == {}
-    assert told(before, stored(world)) == []
+    assert new_events(before, stored(world)) == []
 
 
 def test_a_retried_feedback_is_answered_without_what_is_gone(world: Gateway) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from app.main import create_app
 from tests.callers import Gateway, opened
-from tests.concurrency import failure, happening, nothing
+from tests.concurrency import before_database_calls, failure, nothing
 from tests.database_rows import stored
 from tests.db import raw
 from tests.factories import NOW, a_world
@@ -211,7 +211,7 @@ def test_a_restart_forgets_nothing(world: Gateway) -> None:
 
 def test_an_answer_that_tells_of_a_fault_is_not_the_one_to_give_again(world: Gateway) -> None:
     """The change was made, and then the database went away."""
-    with happening(world, reads=[nothing, nothing, failure]):
+    with before_database_calls(world, reads=[nothing, nothing, failure]):
         response = assign(world)
 
     assert response.status_code == 503

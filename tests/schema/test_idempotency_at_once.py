@@ -9,7 +9,7 @@ from httpx2 import Response
 
 from app.main import create_app
 from tests.callers import Gateway, opened
-from tests.concurrency import Answered, Asked, ask, ask_together, happening
+from tests.concurrency import ApiCall, ApiResponse, before_database_calls, send_call, send_together
 from tests.factories import NOW, a_world
 from tests.schema.keyed import (
     KEYED,
@@ -31,9 +31,9 @@ def world(gateway: Gateway) -> Gateway:
 
 
 def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
-    asked = Asked(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
+    asked = ApiCall(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
 
-    answers = ask_together([asked] * 16)
+    answers = send_together([asked] * 16)
 
     [first] = [each for each in answers if (each.status, each.is_replayed) == (200, False)]
     assert {(each.status, each.is_replayed) for each in answers} <= {(200, False), (200, True), (409, False)}
@@ -45,10 +45,11 @@ def test_sixteen_at_once_in_two_processes_have_one_effect(world: Gateway) -> Non
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         elsewhere = Gateway(client, world.settings)
         asked = [
-            Asked(each.as_caregiver(1), "POST", "/graphql", assigning(), KEYED) for each in (world, elsewhere)
+            ApiCall(each.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
+            for each in (world, elsewhere)
         ]
 
-        answers = ask_together(asked * 8)
+        answers = send_together(asked * 8)
 
     [first] = [each for each in answers if (each.status, each.is_replayed) == (200, False)]
     assert {each.body for each in answers if each.status == 200} == {first.body}
@@ -57,13 +58,13 @@ def test_sixteen_at_once_in_two_processes_have_one_effect(world: Gateway) -> Non
 
 
 def test_what_is_still_running_is_said_as_such(world: Gateway) -> None:
-    same = Asked(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
-    heard: list[Answered] = []
+    same = ApiCall(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
+    heard: list[ApiResponse] = []
 
     async def meanwhile() -> None:
-        heard.append(await ask(world.client, same))
+        heard.append(await send_call(world.client, same))
 
-    with happening(world, writes=[meanwhile]):
+    with before_database_calls(world, writes=[meanwhile]):
         first = assign(world)
 
     assert is_assigned(first)
@@ -88,7 +89,7 @@ def test_a_request_that_another_process_overtakes_is_not_carried_out(
         async def meanwhile() -> None:
             heard.append(await asyncio.to_thread(assign, elsewhere, **changed))
 
-        with happening(world, writes=[meanwhile]):
+        with before_database_calls(world, writes=[meanwhile]):
             overtaken = assign(world)
 
     assert is_assigned(heard[0])

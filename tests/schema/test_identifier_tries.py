@@ -17,7 +17,7 @@ from app.main import create_app
 from app.settings import Environment, Settings
 from tests.audit.trail import told
 from tests.callers import Caller, Gateway, opened
-from tests.concurrency import Asked, ask_together
+from tests.concurrency import ApiCall, send_together
 from tests.database_rows import stored
 from tests.factories import NOW, a_client, a_world
 from tests.schema.changing import document, refused
@@ -113,7 +113,7 @@ def test_each_caregiver_has_tries_of_their_own(limited: Gateway) -> None:
 
 def test_tries_at_the_same_time_do_not_exceed_the_limit(limited: Gateway) -> None:
     asked = [
-        Asked(
+        ApiCall(
             limited.as_caregiver(1),
             "POST",
             "/graphql",
@@ -122,7 +122,7 @@ def test_tries_at_the_same_time_do_not_exceed_the_limit(limited: Gateway) -> Non
         for number in range(80, 96)
     ]
 
-    answers = ask_together(asked)
+    answers = send_together(asked)
 
     assert sorted(each.status for each in answers) == [200] * 3 + [429] * 13
 

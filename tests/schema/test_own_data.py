@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from app.cli import main
 from tests.callers import Gateway
-from tests.lifecycle import put_one_life
+from tests.lifecycle import load_one_client
 from tests.schema.worlds import refusal
 
 FORMATS = ["JSON", "CSV"]
@@ -15,7 +15,7 @@ FORMATS = ["JSON", "CSV"]
 
 @pytest.fixture
 def lived(gateway: Gateway) -> Gateway:
-    put_one_life(gateway.settings.database)
+    load_one_client(gateway.settings.database)
     return gateway
 
 

@@ -15,8 +15,8 @@ from graphql import parse, validate
 
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.admin.importing import importing
-from app.dev.ide import ASSETS, PLAIN_POLICY
-from app.dev.ide.examples import EXAMPLES, LISTENING, Example
+from app.dev.ide.examples import EXAMPLES, SUBSCRIPTION_EXAMPLES, Example
+from app.dev.ide.page import ASSETS, PLAIN_POLICY
 from app.main import create_app, schema_of_service
 from tests import keys
 from tests.callers import Caller, Gateway, opened, run_write
@@ -133,7 +133,7 @@ def demo(gateway: Gateway) -> Iterator[Gateway]:
     yield gateway
 
 
-@pytest.mark.parametrize("example", EXAMPLES + LISTENING, ids=lambda example: example.title)
+@pytest.mark.parametrize("example", EXAMPLES + SUBSCRIPTION_EXAMPLES, ids=lambda example: example.title)
 def test_an_example_is_valid(example: Example) -> None:
     assert validate(schema_of_service(True)._schema, parse(example.query)) == []
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.database_rows import Stored, added, changed, stored, told
+from tests.database_rows import Stored, added, changed, new_events, stored
 from tests.factories import DAY, HOUR, NOW, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.changing import a_world_to_change, change
@@ -93,7 +93,7 @@ def test_an_assignment_gets_more_time(
     after = stored(world)
     ((table, rows),) = changed(before, after).items()
     assert (table, list(rows), list(rows[number])) == ("assignment", [number], ["end_date"])
-    assert told(before, after) == [("EXTENDED", "CAREGIVER", 1, 1, session, number, NOW)]
+    assert new_events(before, after) == [("EXTENDED", "CAREGIVER", 1, 1, session, number, NOW)]
     assert world.as_client(1).data(f"{{ assignment(id: {number}) {{ endDate }} }}") == {
         "assignment": {"endDate": end}
     }
@@ -183,7 +183,7 @@ def test_reminders_take_the_place_of_those_to_come(
     was, now = reminders_of_10(before), reminders_of_10(after)
     assert changed(before, after) == {"reminder": {was[moment]: {} for moment in was.keys() - now.keys()}}
     assert len(added(before, after, "reminder")) == len(now.keys() - was.keys())
-    assert told(before, after) == [("REMINDERS_SET", *EVENT, 10, NOW)]
+    assert new_events(before, after) == [("REMINDERS_SET", *EVENT, 10, NOW)]
 
 
 def reminders_of_10(stored: Stored) -> dict[datetime, int]:
@@ -202,7 +202,7 @@ def test_a_session_to_come_has_reminders_too(world: Gateway) -> None:
     )
 
     assert answer == {"assignment": {"legacyId": "7", "reminders": [scheduled("2026-11-26T09:00:00Z")]}}
-    assert told(before, stored(world)) == [("REMINDERS_SET", "CAREGIVER", 1, 1, 2, 7, NOW)]
+    assert new_events(before, stored(world)) == [("REMINDERS_SET", "CAREGIVER", 1, 1, 2, 7, NOW)]
 
 
 def test_without_an_end_a_reminder_may_be_any_time(world: Gateway) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.database_rows import changed, stored, told
+from tests.database_rows import changed, new_events, stored
 from tests.factories import DAY, HOUR, NOW, a_complete_assignment, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
 from tests.schema.changing import a_world_to_change, change, check_refusals, document
@@ -92,7 +92,7 @@ def test_a_session_to_come_changes(
         by = written["start_date"] - (NOW + 3 * DAY)
         moved = {"assignment": {7: {"start_date": NOW + 4 * DAY + by, "end_date": NOW + 9 * DAY + by}}}
     assert changed(before, after) == {"session": {2: written}} | moved
-    assert told(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 1, 2, None, NOW)]
+    assert new_events(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 1, 2, None, NOW)]
 
 
 WITH_HOMEWORK = {
@@ -210,7 +210,7 @@ def test_a_running_session_gets_another_title(world: Gateway) -> None:
     assert answer == {"session": {"title": "Another", "runningStatus": "RUNNING"}}
     after = stored(world)
     assert changed(before, after) == {"session": {1: {"title": "Another"}}}
-    assert told(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 1, 1, None, NOW)]
+    assert new_events(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 1, 1, None, NOW)]
     (seen,) = world.as_client(1).get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
     assert seen["title"] == "Another"
 
@@ -263,7 +263,7 @@ def test_a_closed_session_is_completed_and_reminds_nobody(world: Gateway) -> Non
         },
     }
     assert len(changed(before, after)["reminder"]) == 3
-    assert told(before, after) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 1, None, NOW)]
+    assert new_events(before, after) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 1, None, NOW)]
     assert [after[table] == before[table] for table in ("answer_set", "answer")] == [True, True]
 
 
@@ -274,7 +274,7 @@ def test_a_session_may_be_closed_before_it_starts(world: Gateway) -> None:
 
     closed = {"closeDate": "2026-11-21T09:00:00Z", "isClosed": True, "runningStatus": "COMPLETED"}
     assert answer == {"session": TO_COME | closed}
-    assert told(before, stored(world)) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 2, None, NOW)]
+    assert new_events(before, stored(world)) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 2, None, NOW)]
 
 
 def test_the_legacy_paths_list_it_as_completed(world: Gateway) -> None:

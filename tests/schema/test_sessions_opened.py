@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.database_rows import added, changed, stored, told, wrong_counters
+from tests.database_rows import added, changed, new_events, stored, wrong_counters
 from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.schema.changing import a_world_to_change, change
@@ -91,7 +91,7 @@ def test_a_session_opens_for_whom_the_caregiver_never_met(world: Gateway) -> Non
     assert [row for row in after["relationship"] if row not in before["relationship"]] == [
         {"client_id": 3, "caregiver_id": 1}
     ]
-    assert told(before, after) == [("SESSION_CREATED", *EVENT, 6, None, NOW)]
+    assert new_events(before, after) == [("SESSION_CREATED", *EVENT, 6, None, NOW)]
     assert changed(before, after) == {}
 
 
@@ -104,7 +104,7 @@ def test_a_session_opens_for_a_client_of_the_caregiver(world: Gateway, client: s
     assert session == {"legacyId": "6", "client": {"opptId": "OPPT-2"}}
     after = stored(world)
     assert after["relationship"] == before["relationship"]
-    assert told(before, after) == [("SESSION_CREATED", "CAREGIVER", 1, 2, 6, None, NOW)]
+    assert new_events(before, after) == [("SESSION_CREATED", "CAREGIVER", 1, 2, 6, None, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_books_are_assigned_in_a_session_that_is_still_to_come(world: Gateway) -
         assignments={"nodes": [an_assigned("11", "Sleep diary"), an_assigned("10", "Mood check")]},
     )
     after = stored(world)
-    assert told(before, after) == [  # in this order: whoever hears of homework knows its session
+    assert new_events(before, after) == [  # in this order: whoever hears of homework knows its session
         ("SESSION_CREATED", *EVENT, 6, None, NOW),
         ("ASSIGNED", *EVENT, 6, 10, NOW),
         ("ASSIGNED", *EVENT, 6, 11, NOW),

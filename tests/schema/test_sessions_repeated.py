@@ -12,7 +12,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
-from tests.database_rows import added, stored, told, wrong_counters
+from tests.database_rows import added, new_events, stored, wrong_counters
 from tests.factories import NOW, a_book
 from tests.schema.changing import Refusal, a_world_to_change, change, check_refusals
 
@@ -112,7 +112,7 @@ def test_homework_and_reminders_move_along(berlin: Gateway) -> None:
         for number, of_session in enumerate(moments)
     ]
     after = stored(berlin)
-    assert told(before, after) == [
+    assert new_events(before, after) == [
         *(("SESSION_CREATED", "CAREGIVER", 1, 3, number, None, NOW) for number in (6, 7, 8)),
         *(
             ("ASSIGNED", "CAREGIVER", 1, 3, session, number, NOW)

@@ -1,59 +1,96 @@
-"""Builds the full GraphQL page: npm's packages by their hashes, bundled by esbuild; Node is a Python package.
+"""Builds GraphiQL with npm and esbuild, and reads the result.
 
-It needs the standard library alone, because it also runs where a wheel is built and nothing is installed yet.
+Imports only the standard library, because it also runs in the build of a wheel, before anything is installed.
 """
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from app.dev.ide.built import BUILT, Built, Incomplete, check_built
-
 SOURCES = Path(__file__).parent / "graphiql"
-PATIENCE = 600  # seconds for each step
-LINES = 6  # of what a step said when it failed
+BUILT = Path(__file__).parent / "built"
+MANIFEST = "manifest.json"
+LICENCES = "licences.txt"
+MEDIA_TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".txt": "text/plain; charset=utf-8",
+}
+TIMEOUT_SECONDS = 600  # for each step
+MAX_ERROR_LINES = 6
 
-NO_SOURCES = (
-    "what the page is built from is not in an installed package; build it in a checkout of the project"
-)
+NO_SOURCES = "an installed package does not contain the sources of the page; build it in a checkout"
 NO_NODE = (
     "Node is missing. `make ide` installs it, or do so yourself: "
     "pip install --require-hashes -r requirements-node.lock"
 )
-NO_PACKAGES = (
-    "npm could not get the packages that package-lock.json names; is its registry within reach from here?"
-)
+NO_PACKAGES = "npm could not install the packages of package-lock.json; is its registry reachable?"
 NO_BUNDLE = "the page could not be bundled"
 
 
 class NotBuilt(Exception):
-    """The message is for who asked for the build: what is missing, and what to do."""
+    """The message says what is missing and what to do."""
 
 
-def build(folder: Path = BUILT, tell: Callable[[str], None] = print) -> Built:
-    """Replaces what is in `folder`, or leaves it as it was."""
+@dataclass(frozen=True)
+class Built:
+    script: str
+    style: str
+    files: dict[str, Path]  # by name; no other file of the folder is served
+
+    @property
+    def size(self) -> int:
+        return sum(path.stat().st_size for path in self.files.values())
+
+
+def read_built() -> Built | None:
+    """None without a complete build; the plain page is served then."""
+    try:
+        return check_built(BUILT)
+    except NotBuilt:
+        return None
+
+
+def check_built(folder: Path) -> Built:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        script, style = str(manifest["script"]), str(manifest["style"])
+        names = [str(name) for name in manifest["files"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise NotBuilt(f"the build has no readable {MANIFEST}") from None
+    for name in {script, style, LICENCES, *names}:
+        if name not in names:
+            raise NotBuilt(f"the build is incomplete: {name} is not in {MANIFEST}")
+        if Path(name).name != name or Path(name).suffix not in MEDIA_TYPES:
+            raise NotBuilt(f"the build is invalid: {name} is not the name of an asset")
+        if not (folder / name).is_file() or not (folder / name).stat().st_size:
+            raise NotBuilt(f"the build is incomplete: {name} is missing")
+    return Built(script, style, {name: folder / name for name in names})
+
+
+def build(folder: Path = BUILT, report: Callable[[str], None] = print) -> Built:
+    """Replaces the folder only if every step succeeds."""
     if not (SOURCES / "package-lock.json").is_file():
         raise NotBuilt(NO_SOURCES)
     node = find_node()
     with tempfile.TemporaryDirectory(prefix="care-gateway-ide-") as name:
         work = Path(name)
         shutil.copytree(SOURCES, work, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
-        tell("getting the npm packages, each by its hash")
+        report("installing the npm packages")
         run([node, npm_of(node), "ci"], work, NO_PACKAGES)
-        tell("bundling")
-        made = work / "built"
-        made.mkdir()
-        run([node, "build.mjs", made.name], work, NO_BUNDLE)
-        try:
-            check_built(made)
-        except Incomplete as fault:
-            raise NotBuilt(f"{NO_BUNDLE}: {fault}") from None
+        report("bundling")
+        output = work / "built"
+        output.mkdir()
+        run([node, "build.mjs", output.name], work, NO_BUNDLE)
+        check_built(output)
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.move(made, folder)
+        shutil.move(output, folder)
     return check_built(folder)
 
 
@@ -70,16 +107,20 @@ def npm_of(node: Path) -> Path:
     return folder / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 
-def run(command: list[Path | str], folder: Path, fault: str) -> None:
-    words = [str(word) for word in command]
+def run(command: list[Path | str], folder: Path, failure: str) -> None:
     try:
-        done = subprocess.run(
-            words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE
+        process = subprocess.run(
+            [str(word) for word in command],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
         )
     except OSError as error:
         raise NotBuilt(f"Node does not start: {error}") from None
     except subprocess.TimeoutExpired:
-        raise NotBuilt(f"{fault}: nothing came of it in {PATIENCE} seconds") from None
-    if done.returncode:
-        said = [line for line in done.stdout.splitlines() if line and not line.startswith("npm warn")]
-        raise NotBuilt("\n".join([fault, *said[:LINES]]))
+        raise NotBuilt(f"{failure}: timeout after {TIMEOUT_SECONDS} seconds") from None
+    if process.returncode:
+        lines = [line for line in process.stdout.splitlines() if line and not line.startswith("npm warn")]
+        raise NotBuilt("\n".join([failure, *lines[:MAX_ERROR_LINES]]))

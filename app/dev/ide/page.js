@@ -1,5 +1,5 @@
-// The GraphQL page: write a query, run it, read the answer, look things up in the schema.
-// No library and no address but the endpoint; text from the server becomes text nodes only, never HTML.
+// The plain GraphQL page: an editor, the response, examples and the schema.
+// It uses no library and calls only the endpoint. Text from the server becomes text nodes, never HTML.
 
 const at = (id) => document.getElementById(id);
 const config = JSON.parse(at("config").textContent);
@@ -20,7 +20,7 @@ const button = (kind, text, onclick) => element("button", { type: "button", clas
 
 const TOKENS = /"""(?:\\"""|[^])*?"""|"(?:\\.|[^"\\\n])*"|#[^\n]*|[@$]?[A-Za-z_]\w*|[{}()[\]]/g;
 
-/** The operations of a document, found by brackets alone: it may be half written and must not need a parser. */
+/** Finds the operations of a document by its brackets, because an unfinished document cannot be parsed. */
 function operationsIn(text) {
   const definitions = [];
   let open = null;
@@ -54,7 +54,7 @@ function offerOperations() {
 
 // ---- Editing
 
-// execCommand is deprecated, but it alone writes so that the browser's own undo can take it back.
+// execCommand is deprecated, but only its edits can be undone with the browser's undo.
 const write = (text) => document.execCommand(text ? "insertText" : "delete", false, text);
 
 function replaceAll(field, text) {
@@ -89,7 +89,7 @@ function breakLine(field) {
   field.setSelectionRange(caret, caret);
 }
 
-let tabLeaves = false; // after Esc, or the keyboard would be caught in the editor
+let tabLeaves = false; // after Esc, so that keyboard users can leave the editor
 
 function onEditorKey(event) {
   const field = event.target;
@@ -103,7 +103,7 @@ function onEditorKey(event) {
   edit();
 }
 
-// ---- Asking the endpoint
+// ---- Requests
 
 function headersToSend() {
   const lines = at("headers").value.split("\n").filter((line) => line.trim());
@@ -146,7 +146,7 @@ function readRequest() {
   const operations = operationsIn(query);
   const chosen = operations.find(({ name }) => name === at("operation").value);
   if (chosen?.kind === "subscription") {
-    throw new Error("This page runs queries and mutations; a subscription needs a websocket or an event stream, for which docs/subscriptions.md has a line of curl. The full page, built by make ide, listens too.");
+    throw new Error("This page cannot run subscriptions. Use the full page (make ide) or the curl command in docs/subscriptions.md.");
   }
   return { query, variables: readVariables(), operationName: chosen?.name || undefined };
 }
@@ -160,8 +160,8 @@ async function ask(request, signal) {
     response = await fetch(config.endpoint, { method: "POST", headers, body, signal, cache: "no-store" });
     text = await response.text();
   } catch (fault) {
-    if (signal?.aborted) throw new Error("Stopped waiting. A mutation may have been carried out all the same.");
-    throw new Error(`No answer from ${config.endpoint}: the server is down or out of reach (${fault.message}).`);
+    if (signal?.aborted) throw new Error("Cancelled. A mutation may have been executed nevertheless.");
+    throw new Error(`No response from ${config.endpoint}: the server is down or unreachable (${fault.message}).`);
   }
   const milliseconds = performance.now() - started;
   return { response, text, json: parsed(text), milliseconds, signedIn: headers.has("Authorization") };
@@ -175,23 +175,23 @@ function parsed(text) {
   }
 }
 
-// ---- Reading the answer
+// ---- Responses
 
-/** What a person should know first: how to mend it, then what the server says. */
+/** The notices about a response: first what the user can do, then the errors of the server. */
 function noticesOn({ response, json, signedIn }) {
   const notices = [];
   const errors = Array.isArray(json?.errors) ? json.errors : [];
   const wait = response.headers.get("Retry-After");
   if (response.status === 401 || errors.some((error) => error?.extensions?.code === "UNAUTHENTICATED")) {
     const demo = Object.keys(config.tokens).length ? ", or choose a demo token" : "";
-    const why = signedIn ? "The token was refused; it may have expired." : "Nobody is signed in.";
+    const why = signedIn ? "The token was rejected; it may have expired." : "The request has no token.";
     notices.push({ text: `${why} Paste a valid token into Authorization${demo}, then run again.` });
   }
   if (json === undefined) {
     const type = response.headers.get("Content-Type")?.split(";")[0] ?? "without a content type";
-    notices.push({ text: `The answer is not JSON but ${type}. Is ${config.endpoint} the GraphQL endpoint?` });
+    notices.push({ text: `The response is not JSON but ${type}. Is ${config.endpoint} the GraphQL endpoint?` });
   } else if (!response.ok && !errors.length) {
-    notices.push({ text: `The server answered ${response.status} without saying why.` });
+    notices.push({ text: `The server responded ${response.status} without a reason.` });
   }
   if (wait) notices.push({ text: `Try again in ${wait} s.` });
   for (const error of errors) {
@@ -208,7 +208,7 @@ function noticesOn({ response, json, signedIn }) {
 }
 
 function noticeItem({ text, code, location, refused }) {
-  const kind = refused ? "refused" : "error"; // an answer that refuses, or no answer
+  const kind = refused ? "refused" : "error"; // an error response, or no response
   const place = location && button("link", `line ${location.line}`, () => goTo(location));
   const details = [code && element("code", {}, code), place].filter((detail) => detail);
   return element("li", { class: kind }, text, ...details.flatMap((detail) => [" ", detail]));
@@ -223,7 +223,7 @@ function goTo({ line, column }) {
 }
 
 const JSON_TOKENS = /"(?:\\.|[^"\\])*"(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
-const TOO_LONG_TO_COLOUR = 300_000; // one node per token: beyond this, colour costs more than it tells
+const TOO_LONG_TO_COLOUR = 300_000; // colours need one node per token, which is slow for long texts
 
 function coloured(text) {
   if (text.length > TOO_LONG_TO_COLOUR) return [text];
@@ -267,14 +267,14 @@ async function run() {
     at("status").className = "";
     markRunning(true);
     showReply(await ask(request, running.signal));
-    if (schemaFailed) loadSchema(); // there is an answer again, so what it says of the schema is old
+    if (schemaFailed) loadSchema(); // the server is reachable again
   } catch (fault) {
     showAnswer("", "bad", [{ text: fault.message }], []);
   } finally {
     running = null;
     markRunning(false);
   }
-  at("answer").scrollIntoView({ block: "start" }); // moves only where the panes stand one under the other
+  at("answer").scrollIntoView({ block: "start" }); // scrolls only in the narrow layout
 }
 
 function markRunning(yes) {
@@ -308,7 +308,7 @@ const KINDS = {
   OBJECT: "Objects", INTERFACE: "Interfaces", UNION: "Unions", INPUT_OBJECT: "Inputs", ENUM: "Enums", SCALAR: "Scalars",
 };
 
-let schemaFailed = false; // and the pane says so
+let schemaFailed = false; // and the pane shows that
 let schema = null; // { roots: names of the root types, types: Map(name -> type) }
 let trail = [];
 
@@ -319,7 +319,7 @@ async function loadSchema() {
   try {
     const reply = await ask({ query: INTROSPECTION, operationName: "IntrospectionQuery" });
     const found = reply.json?.data?.__schema;
-    if (!found) throw new Error(noticesOn(reply)[0]?.text ?? "The answer holds no schema.");
+    if (!found) throw new Error(noticesOn(reply)[0]?.text ?? "The response contains no schema.");
     const roots = [found.queryType, found.mutationType, found.subscriptionType];
     schema = {
       roots: roots.filter((root) => root).map(({ name }) => name),
@@ -343,7 +343,7 @@ function openType(name, member) {
   trail = known < 0 ? [...trail, name] : trail.slice(0, known + 1);
   at("search").value = "";
   drawPlace(member);
-  // what was pressed is gone from the page, so the keyboard is put where its answer is
+  // the pressed button is gone from the page, so the focus moves to the new view
   at("schema-view").querySelector(".found, h3")?.focus();
 }
 
@@ -430,10 +430,10 @@ function drawMatches(wanted) {
     return element("li", { class: "compact" }, button("link", text, open));
   };
   if (matches.length) drawSchema(element("ul", {}, ...matches.map(item)));
-  else drawSchema(element("p", {}, "Nothing has this in its name."));
+  else drawSchema(element("p", {}, "No matching names."));
 }
 
-// ---- Examples, demo tokens, and what outlives a reload
+// ---- Examples, demo tokens, and storage
 
 const exampleButtons = new Map(); // example -> its button
 let role = null; // of the example chosen last
@@ -448,7 +448,7 @@ function drawExamples() {
 
 function exampleButton(example) {
   const item = button("example", example.title, () => {
-    replaceAll(at("query"), example.query); // undo brings back what was there
+    replaceAll(at("query"), example.query); // undo restores the previous query
     replaceAll(at("variables"), example.variables);
     item.focus({ preventScroll: true });
     signInAs(example.role);
@@ -488,13 +488,13 @@ function onInput() {
 
 const STORE = "care-gateway.graphql";
 
-/** Kept for this tab only, not in the address: variables may hold a client's answers, and addresses get about. */
+/** Stored for this tab only and not in the URL, because variables may contain a client's answers. */
 function remember() {
   const kept = { query: at("query").value, variables: at("variables").value, role };
   try {
     sessionStorage.setItem(STORE, JSON.stringify(kept));
   } catch {
-    // storage is switched off or full: the page works without
+    // storage is disabled or full; the page works without it
   }
 }
 
@@ -506,7 +506,7 @@ function recall() {
   }
 }
 
-// ---- Wiring
+// ---- Event listeners
 
 const TABS = ["examples", "schema"];
 
@@ -516,7 +516,7 @@ function showTab(chosen) {
     at(`${name}-tab`).tabIndex = name === chosen ? 0 : -1;
     at(name).hidden = name !== chosen;
   }
-  if (chosen === "schema" && !schema) loadSchema(); // not before: in production it takes a token
+  if (chosen === "schema" && !schema) loadSchema(); // not earlier: in production it needs a token
 }
 
 function onTabKey(event) {

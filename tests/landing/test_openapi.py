@@ -6,7 +6,7 @@ from tests import openapi
 from tests.callers import Gateway
 
 
-def test_it_is_served_as_it_is(gateway: Gateway) -> None:
+def test_the_yaml_is_served_unchanged(gateway: Gateway) -> None:
     found = gateway.as_nobody().get("/openapi.yaml")
 
     assert (found.status_code, found.headers["content-type"]) == (200, "application/yaml")
@@ -14,7 +14,7 @@ def test_it_is_served_as_it_is(gateway: Gateway) -> None:
     assert yaml.safe_load(found.text) == openapi.DOCUMENT
 
 
-def test_it_is_served_as_json(gateway: Gateway) -> None:
+def test_the_json_equals_the_yaml(gateway: Gateway) -> None:
     found = gateway.as_nobody().get("/openapi.json")
 
     assert (found.status_code, found.headers["content-type"]) == (200, "application/json")

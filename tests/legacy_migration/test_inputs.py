@@ -1,0 +1,80 @@
+"""Invalid addresses, tokens and lines of calls are rejected with one sentence, which contains no token."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.care.context import Role
+from app.legacy_migration import MigrationError
+from app.legacy_migration.http_client import read_address
+from app.legacy_migration.recorded_calls import read_calls
+from app.legacy_migration.tokens import read_tokens
+from tests.legacy_migration.recordings import write_lines
+
+PATH = "/gateway/profile/caregiver/session/assignment/1"
+INVALID_PATH = "path must be a path like /gateway/profile/client/session?time-state=RUNNING"
+LINES: dict[str, tuple[dict[str, Any], str]] = {
+    "a token in the file": (
+        {"path": PATH, "headers": {"Authorization": "bearer x"}},
+        "headers.Authorization is not allowed; options of the command name the tokens",
+    ),
+    "an invalid header name": ({"path": PATH, "headers": {"a b": "x"}}, "headers contains an invalid name"),
+    "a header of two lines": (
+        {"path": PATH, "headers": {"a": "x\r\nb: c"}}, "headers.a must be ASCII text of one line"
+    ),
+    "a relative path": ({"path": "gateway"}, INVALID_PATH),
+    "a path of two lines": ({"path": "/a\r\nHost: b"}, INVALID_PATH),
+    "an unknown method": (
+        {"path": PATH, "method": "get"},
+        "method must be one of GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE",
+    ),
+    "an unknown member": ({"path": PATH, "paht": "x"}, "paht is not known here"),
+    "a missing file": ({"path": PATH, "file": "7.json"}, "file 7.json does not exist"),
+    "a file in another folder": (
+        {"path": PATH, "file": "../7.json"}, "file must be in the folder of the file that names it, or below"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) -> None:
+    line, sentence = LINES[case]
+    file = write_lines(tmp_path / "calls.jsonl", [{"path": PATH}, line])
+
+    with pytest.raises(MigrationError) as error:
+        list(read_calls(file))
+
+    assert str(error.value) == f"{file}, line 2: {sentence}"
+
+
+@pytest.mark.parametrize(
+    "address", ["care.example.test", "ftp://care.example.test", "https://a:b@care.example.test"]
+)
+def test_an_invalid_address_is_rejected(address: str) -> None:
+    with pytest.raises(MigrationError, match=r"^an address is like https://care\.example, optionally with"):
+        read_address(address)
+
+
+TOKENS = {
+    "a b c": "must be a token, or a user name and a token",
+    "someone tök": "must be a token, or a user name and a token",
+    "a-token": "the token does not contain a user name; put it before the token",
+    "one a-token\none b-token": "this user already has a token",
+}
+
+
+@pytest.mark.parametrize("text", TOKENS)
+def test_an_unusable_token_is_rejected_and_not_repeated(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKENS", text)
+
+    with pytest.raises(MigrationError) as error:
+        read_tokens(Role.CLIENT, ("env:TOKENS",), "user_name")
+
+    assert str(error.value) == f"env:TOKENS, line {len(text.splitlines())}: {TOKENS[text]}"
+
+
+def test_a_token_is_not_part_of_its_representation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKENS", "someone a-token")
+
+    assert "a-token" not in repr(read_tokens(Role.CLIENT, ("env:TOKENS",), "user_name"))
