@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import orjson
 from sqlalchemy import select
 
 from app.care.context import Role
-from app.db.admin.importing import importing_records
+from app.db.admin.importing import importing_numbered
 from app.db.reader.entities import Table, table_of
 from app.db.sql import Operation, Statement
 from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session
@@ -82,7 +83,8 @@ def importing_recording(
         compare_with_stored(gathered, kind, stored[kind])
     if any(gathered.gaps.values()) and not is_partial:
         raise RecordingIncomplete(gathered.gaps)
-    counts = yield from importing_records(lines_of(gathered, stored, calls, zone))
+    lines = lines_of(gathered, stored, calls, zone)
+    counts = yield from importing_numbered((number, orjson.dumps(record)) for number, record in lines)
     new_books = [number for number in sorted(gathered.facts["book"]) if number not in stored["book"]]
     return ImportResult(counts, gathered.gaps, *find_unlinked(gathered, stored), new_books)
 

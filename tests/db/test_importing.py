@@ -214,7 +214,7 @@ def test_a_batch_handed_over_is_gone_when_a_later_line_is_refused(
 ) -> None:
     monkeypatch.setattr(importer, "MAX_ROWS_IN_MEMORY", 2)
 
-    with pytest.raises(importer.ImportRefused, match=r"^line 20: id 1 is there already$"):
+    with pytest.raises(importer.ImportRefused, match=r"^line 20: id: 1 exists already$"):
         load(database_url, [*islice(a_world(), 19), a_caregiver(1)])
 
     assert set(raw.row_counts(database_url).values()) == {0}

@@ -320,11 +320,11 @@ REFUSED: dict[str, tuple[Spoil, str]] = {
     ),
     "one identifier for two clients": (
         several(*(item(line, clientOpptId="OPPT-2") for line in (8, 9, 10))),
-        "line 1: opptId is there already",
+        "line 1: opptId: exists already",
     ),
     "an id that two answer sets have": (
         in_body(5, lambda body: body["content"][0]["answers"][0].update(id=1)),
-        "line 5: id 1 is there already",
+        "line 5: id: 1 exists already",
     ),
 }  # fmt: skip
 
