@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from app.care.context import Role
-from app.db.admin.records import Problem, Record
 from app.legacy_migration.errors import MovingRefused
+from app.legacy_migration.json_object import Problem, Record
 
 INDEX = "index.jsonl"  # of a recording that is a folder: its calls; the answers lie beside it
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
