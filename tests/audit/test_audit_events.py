@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from app.db.audit.chain import MAX_SEALED
 from app.db.audit.records import recording
-from app.db.audit.sealing import MOST_SEALED
-from tests.audit.test_sealing import records
+from tests.audit.test_chain import records
 from tests.audit.trail import trail
 from tests.callers import Gateway
 from tests.db import raw
@@ -90,7 +90,7 @@ def test_a_request_seals_no_more_than_a_portion_of_a_backlog_and_shows_what_is_s
     """And the later ones at the next request."""
     gateway.given(a_world())
     assert gateway.client.portal is not None
-    gateway.client.portal.call(gateway.database.write, recording(records(MOST_SEALED + 1)))
+    gateway.client.portal.call(gateway.database.write, recording(records(MAX_SEALED + 1)))
     listed = "auditEvents(clientId: 1, first: 1) { totalCount nodes { requestId } }"
     url = gateway.settings.database
 
@@ -104,8 +104,8 @@ def test_a_request_seals_no_more_than_a_portion_of_a_backlog_and_shows_what_is_s
         return {"totalCount": total, "nodes": [{"requestId": f"request-{total - 1}"}]}
 
     assert seen == [
-        (shown(MOST_SEALED), shown(MOST_SEALED), [(MOST_SEALED,)]),
-        (shown(MOST_SEALED + 1), shown(MOST_SEALED + 1), [(MOST_SEALED,), (1,)]),
+        (shown(MAX_SEALED), shown(MAX_SEALED), [(MAX_SEALED,)]),
+        (shown(MAX_SEALED + 1), shown(MAX_SEALED + 1), [(MAX_SEALED,), (1,)]),
     ]
     assert sum("many records wait to be sealed" in message for message in caplog.messages) == 2
 

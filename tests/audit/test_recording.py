@@ -8,7 +8,7 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 
 from app.care.context import Context, Role, Viewer
 from app.care.subscriptions import get_my_reminders
-from app.db.audit.records import MOST_TOGETHER, Record, Recorder
+from app.db.audit.records import MAX_GROUP, Record, Recorder
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.reader.selection import Link, Selection
@@ -335,7 +335,7 @@ def test_who_is_first_does_not_wait_for_ever_more_who_come(database_url: str) ->
         db = await open_database(database_url)
         recorder = Recorder(db)
         kept, waiting = [], []
-        for number in range(MOST_TOGETHER + 3):
+        for number in range(MAX_GROUP + 3):
             kept.append(asyncio.create_task(recorder.keep(a_record(number))))
             await asyncio.sleep(0)
             waiting.append(len(recorder.waiting))
@@ -345,8 +345,8 @@ def test_who_is_first_does_not_wait_for_ever_more_who_come(database_url: str) ->
 
     waiting = asyncio.run(keep())
 
-    assert waiting[-1] < MOST_TOGETHER  # the first ones are being written
-    assert [one.actor_id for one in trail(database_url)] == list(range(MOST_TOGETHER + 3))
+    assert waiting[-1] < MAX_GROUP  # the first ones are being written
+    assert [one.actor_id for one in trail(database_url)] == list(range(MAX_GROUP + 3))
 
 
 def test_nobody_waits_for_a_recorder_that_was_stopped(database_url: str) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from app.db.audit.records import MOST_REFUSALS, Recorder
+from app.db.audit.records import MAX_REFUSALS, Recorder
 from app.main import create_app, schema_of_service
 from app.schema.types.node import global_id
 from app.settings import Settings
-from tests.audit.test_sealing import seal_all, verified
+from tests.audit.test_chain import seal_all, verified
 from tests.audit.trail import told, trail
 from tests.callers import Caller, Gateway, load, opened
 from tests.db import raw
@@ -211,10 +211,10 @@ def test_many_refusals_of_a_viewer_leave_some_records_and_a_number(gateway: Gate
     database = gateway.settings.database
     each = [
         ("CAREGIVER", 2, "assignment", "NOT_FOUND", named(assignments=[1000 + number]))
-        for number in range(MOST_REFUSALS)
+        for number in range(MAX_REFUSALS)
     ]
 
-    probe(gateway.as_caregiver(2), MOST_REFUSALS + 15)
+    probe(gateway.as_caregiver(2), MAX_REFUSALS + 15)
     assert told(database) == each
 
     probe(gateway.as_caregiver(1), 1)
@@ -230,9 +230,9 @@ def test_many_refusals_of_a_viewer_leave_some_records_and_a_number(gateway: Gate
 def test_the_number_is_recorded_when_the_process_ends(database_url: str, settings: Settings) -> None:
     load(database_url, a_world())
     with opened(create_app(settings, clock=lambda: NOW)) as client:
-        probe(Gateway(client, settings).as_caregiver(2), MOST_REFUSALS + 3)
+        probe(Gateway(client, settings).as_caregiver(2), MAX_REFUSALS + 3)
 
-    assert told(database_url)[MOST_REFUSALS:] == [more(2, 3)]
+    assert told(database_url)[MAX_REFUSALS:] == [more(2, 3)]
 
 
 def test_the_number_is_recorded_when_the_window_ends(
@@ -255,7 +255,7 @@ def test_caregivers_do_not_see_who_tries_and_the_trail_stays_whole(gateway: Gate
     gateway.given(a_world())
     database = gateway.settings.database
 
-    probe(gateway.as_caregiver(2), MOST_REFUSALS + 1)
+    probe(gateway.as_caregiver(2), MAX_REFUSALS + 1)
     end_window(gateway)
     seal_all(database)
 
@@ -263,7 +263,7 @@ def test_caregivers_do_not_see_who_tries_and_the_trail_stays_whole(gateway: Gate
         "auditEvents": {"totalCount": 0}
     }
     verdict = verified(database)
-    assert (verdict.records, verdict.faults) == (MOST_REFUSALS + 1, [])
+    assert (verdict.records, verdict.faults) == (MAX_REFUSALS + 1, [])
 
 
 def test_the_statement_of_the_documentation_finds_who_tries(gateway: Gateway) -> None:

@@ -13,7 +13,7 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.events.retention import RetentionRefused, removing_expired
 from app.settings import KEEP_ALL, Retention
-from tests.audit.test_sealing import GUARDS, records, seal_all, verified
+from tests.audit.test_chain import GUARDS, records, seal_all, verified
 from tests.audit.trail import told
 from tests.callers import run_read, run_write
 from tests.db import raw
@@ -111,7 +111,7 @@ def test_the_newest_seal_and_its_records_always_stay(database_url: str) -> None:
 
 
 def test_more_than_fits_into_one_batch_goes_too(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.db.audit.removing.MOST_SEALED", 4)
+    monkeypatch.setattr("app.db.audit.removing.MAX_SEALED", 4)
     monkeypatch.setattr("app.events.retention.MOST_VERIFIED", 2)
     for _ in range(5):
         run_write(database_url, recording(records(3, ABOUT, OLD)))
@@ -132,7 +132,7 @@ def test_more_than_fits_into_one_batch_goes_too(database_url: str, monkeypatch: 
 def test_a_removal_that_was_broken_off_verifies_and_is_finished_by_the_next(
     aged: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.db.audit.removing.MOST_SEALED", 3)
+    monkeypatch.setattr("app.db.audit.removing.MAX_SEALED", 3)
 
     async def break_off(db: Database) -> None:
         due = await db.read(verifying_next(Verdict(), MIDNIGHT - 30 * DAY, 10))
@@ -182,11 +182,11 @@ def test_two_who_remove_at_once_note_it_once(aged: str) -> None:
 def test_what_was_tampered_with_is_not_removed(aged: str) -> None:
     raw.run(aged, *GUARDS[kind_of(aged)], "UPDATE audit_record SET actor_id = 2 WHERE id = 4")
 
-    with pytest.raises(RetentionRefused, match="the records of seal 2 are not those that were sealed"):
+    with pytest.raises(RetentionRefused, match="the records of seal 2 were changed after it was made"):
         removed(aged)
 
     assert left(aged)[0] == [*range(1, 13)]
-    assert verified(aged).faults == ["the records of seal 2 are not those that were sealed"]
+    assert verified(aged).faults == ["the records of seal 2 were changed after it was made"]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_removal_that_is_not_on_record_is_found(aged: str) -> None:
     raw.run(aged, a_checkpoint(3, 9, OF_SEAL_3), "DELETE FROM audit_record WHERE id <= 9")
     raw.run(aged, "DELETE FROM audit_entry WHERE record_id <= 9", "DELETE FROM audit_seal WHERE id <= 3")
 
-    assert verified(aged).faults == ["no sealed record says that the records up to seal 3 were removed"]
+    assert verified(aged).faults == ["no sealed record shows that the records up to seal 3 were removed"]
 
 
 def test_records_before_the_first_seal_that_are_gone_without_a_checkpoint_are_found(aged: str) -> None:
@@ -254,7 +254,7 @@ def test_records_before_the_first_seal_that_are_gone_without_a_checkpoint_are_fo
         "DELETE FROM audit_seal WHERE id <= 2",
     )
 
-    assert verified(aged).faults == ["the records of seal 3 are not those that were sealed"]
+    assert verified(aged).faults == ["the records of seal 3 were changed after it was made"]
 
 
 def test_a_seal_that_was_noted_and_removed_cannot_be_compared(aged: str) -> None:
@@ -262,7 +262,7 @@ def test_a_seal_that_was_noted_and_removed_cannot_be_compared(aged: str) -> None
     removed(aged)
 
     assert verified(aged, {2: second}).faults == []
-    assert verified(aged, {2: first}).faults == ["seal 2 is not the one that was noted"]
+    assert verified(aged, {2: first}).faults == ["seal 2 differs from the noted hash"]
     assert verified(aged, {1: first}).faults == [
         f"seal 1 cannot be compared: it was removed with the records up to seal 2; note 2:{second} instead"
     ]

@@ -5,7 +5,7 @@ import pytest
 
 from app.db.audit.records import recording
 from app.settings import Settings
-from tests.audit.test_sealing import records
+from tests.audit.test_chain import records
 from tests.audit.trail import told
 from tests.callers import load, run_write
 from tests.cli.conftest import Command
@@ -91,7 +91,7 @@ def test_what_is_not_as_it_was_noted_is_told(command: Command, settings: Setting
 
     assert said.exit_code == 1
     assert said.stdout.splitlines()[:2] == [
-        "seal 1 is not the one that was noted",
+        "seal 1 differs from the noted hash",
         "3 records under 1 seal, 1 fault",
     ]
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.audit.sealing import RECORD, SEAL
+from app.db.audit.chain import RECORD, SEAL
 from app.db.reader.entities import as_moment, table_of
 from app.db.sql import DatabaseKind, Operation, Statement
 from app.db.statements.dispatch import is_state

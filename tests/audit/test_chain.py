@@ -6,8 +6,8 @@ from datetime import datetime
 import pytest
 
 from app.care.audit import seal
+from app.db.audit.chain import MAX_SEALED
 from app.db.audit.records import Record, recording
-from app.db.audit.sealing import MOST_SEALED
 from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
@@ -34,7 +34,7 @@ GUARDS = {
 }
 # Of the chain over the records of `sealed`: were it made otherwise, no chain of before could be verified.
 HEAD = "8515a025482b0c4c7d0b4d11bef5c2bc456ce8917136d42d5918e144f9c7ca04"
-NOT_THOSE = "the records of seal 2 are not those that were sealed"
+NOT_THOSE = "the records of seal 2 were changed after it was made"
 
 
 def records(count: int, about: str = '[[1,1,{"answerSets":[1]}]]', moment: datetime = NOW) -> list[Record]:
@@ -110,11 +110,11 @@ def test_what_is_not_sealed_yet_is_counted(sealed: str) -> None:
 
 
 def test_very_many_are_sealed_in_portions(database_url: str) -> None:
-    run_write(database_url, recording(records(MOST_SEALED + 1)))
+    run_write(database_url, recording(records(MAX_SEALED + 1)))
 
     seal_all(database_url)
 
-    assert raw.run(database_url, "SELECT record_count FROM audit_seal ORDER BY id") == [(MOST_SEALED,), (1,)]
+    assert raw.run(database_url, "SELECT record_count FROM audit_seal ORDER BY id") == [(MAX_SEALED,), (1,)]
     assert verified(database_url).faults == []
 
 
@@ -145,7 +145,7 @@ def test_an_entry_that_is_missing_is_found(sealed: str) -> None:
     guard = "audit_entry_delete" if sealed.startswith("sqlite") else "audit_entry_removal ON audit_entry"
     raw.run(sealed, f"DROP TRIGGER {guard}", "DELETE FROM audit_entry WHERE record_id = 4")
 
-    assert verified(sealed).faults == ["the table has 8 entries of the records, should be 9"]
+    assert verified(sealed).faults == ["the index of the records has 8 entries, should be 9"]
 
 
 def test_a_missing_entry_of_a_record_about_drafts_and_submissions_is_found(database_url: str) -> None:
@@ -162,14 +162,14 @@ def test_a_missing_entry_of_a_record_about_drafts_and_submissions_is_found(datab
     raw.run(database_url, f"DROP TRIGGER {guard}", "DELETE FROM audit_entry")
 
     assert (entries, before) == ([(1, 1, 1)], [])
-    assert verified(database_url).faults == ["the table has 0 entries of the records, should be 1"]
+    assert verified(database_url).faults == ["the index of the records has 0 entries, should be 1"]
 
 
 def test_an_entry_that_leads_elsewhere_is_found(sealed: str) -> None:
     guard = "audit_entry_update" if sealed.startswith("sqlite") else "audit_entry_change ON audit_entry"
     raw.run(sealed, f"DROP TRIGGER {guard}", "UPDATE audit_entry SET client_id = 2 WHERE record_id = 4")
 
-    assert verified(sealed).faults == ["the entries lead to other records than they should"]
+    assert verified(sealed).faults == ["the index of the records has entries that do not match the records"]
 
 
 def test_a_chain_made_anew_is_found_by_what_was_noted_before(sealed: str) -> None:
@@ -186,8 +186,8 @@ def test_a_chain_made_anew_is_found_by_what_was_noted_before(sealed: str) -> Non
 
     [(id,)] = raw.run(sealed, "SELECT max(id) FROM audit_seal")
     assert verified(sealed).faults == []
-    assert verified(sealed, {id: before}).faults == [f"seal {id} is not the one that was noted"]
-    assert verified(sealed, {id + 1: before}).faults == [f"seal {id + 1} is not there"]
+    assert verified(sealed, {id: before}).faults == [f"seal {id} differs from the noted hash"]
+    assert verified(sealed, {id + 1: before}).faults == [f"seal {id + 1} is missing"]
 
 
 # --- records that are committed late --------------------------------------------------------------
