@@ -326,10 +326,10 @@ def spoil(file: Path, how: str) -> None:
 SPOILT = {
     "damaged": "is damaged and was not restored: *** in database main ***",
     "rows missing": "is damaged and was not restored: rows refer to rows that are missing",
-    "newer": f"has the tables of a newer version, 9999; this one has those of {newest_version()}",
-    "no tables": "is no backup of this service: it has no version of its tables",
+    "newer": f"has the newer schema version 9999; this program supports up to {newest_version()}",
+    "no tables": "is not a backup of this service: it has no schema version",
     "no database": "cannot be read as a backup: file is not a database",
-    "with a log": "has a log beside it, so it is a database in use or a plain copy of one",
+    "with a log": "has a write-ahead log: it is a database in use or an incomplete copy",
 }
 
 
