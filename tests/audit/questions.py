@@ -67,14 +67,7 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         "session",
         OF_1,
     ),
-    "closeSession": (
-        Role.CAREGIVER,
-        {"sessionId": 1},
-        SESSION,
-        [[1, 1, {"sessions": [1]}]],
-        "session",
-        OF_1,
-    ),
+    "closeSession": (Role.CAREGIVER, {"sessionId": 1}, SESSION, [[1, 1, {"sessions": [1]}]], "session", OF_1),
     "assignHomework": (
         Role.CAREGIVER,
         {"sessionId": 1, "bookIds": [1, 2], **WINDOW},

@@ -4,13 +4,7 @@ import asyncio
 
 import pytest
 
-from app.db.admin.accounts import (
-    AccountRefused,
-    Person,
-    add_person,
-    list_people,
-    set_disabled,
-)
+from app.db.admin.accounts import AccountRefused, Person, add_person, list_people, set_disabled
 from app.db.admin.orm import transaction
 from app.db.tables import Caregiver, Client
 from tests.callers import load

@@ -121,10 +121,7 @@ INVALID: dict[str, tuple[Record, str]] = {
         a_book(9, questions=[SCALE | {"weights": [1, 2, 3]}]),
         "weights are only for a book with isTest",
     ),
-    "weights of a number": (
-        a_test(NUMBER | {"weights": [1]}),
-        "questions[0]: weights are not for NUMBER",
-    ),
+    "weights of a number": (a_test(NUMBER | {"weights": [1]}), "questions[0]: weights are not for NUMBER"),
     "weights of a text": (a_test(TEXT | {"weights": []}), "questions[0]: weights are not for TEXT"),
     "too few weights": (a_test(SCALE | {"weights": [1, 2]}), ONE_PER_ANSWER.format(3)),
     "too many weights": (a_test(SINGLE | {"weights": [1, 2, 3]}), ONE_PER_ANSWER.format(2)),

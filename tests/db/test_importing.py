@@ -88,10 +88,7 @@ def test_every_kind_is_stored_with_its_ids(database_url: str) -> None:
     ]
     assert stored(
         database_url, "question", "book_id", "position", "text", "kind", "options", "is_required"
-    ) == [
-        (BIG + 4, 1, "How?", "SCALE", '["1","zwölf"]', True),
-        (BIG + 4, 2, "Why?", "TEXT", "[]", False),
-    ]
+    ) == [(BIG + 4, 1, "How?", "SCALE", '["1","zwölf"]', True), (BIG + 4, 2, "Why?", "TEXT", "[]", False)]
     assert stored(database_url, "relationship", "caregiver_id", "client_id") == [parties]
     assert stored(
         database_url, "session", "id", "caregiver_id", "client_id", "title", "description", "chat_id",

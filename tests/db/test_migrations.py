@@ -16,14 +16,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Inspector, create_engine, inspect
 from sqlmodel import SQLModel
 
-from app.db.admin.migrate import (
-    config,
-    make_sqlite_file,
-    migrate,
-    newest_version,
-    stored_version,
-    upgrade,
-)
+from app.db.admin.migrate import config, make_sqlite_file, migrate, newest_version, stored_version, upgrade
 from app.db.admin.orm import connected
 from app.db.drivers.interface import DatabaseError
 from app.db.reader.entities import table_of
@@ -57,8 +50,7 @@ def compared(connection: Connection) -> list[Any]:
         return name not in BY_EXPRESSION
 
     context = MigrationContext.configure(
-        connection,
-        opts={"compare_type": True, "compare_server_default": True, "include_object": is_compared},
+        connection, opts={"compare_type": True, "compare_server_default": True, "include_object": is_compared}
     )
     return compare_metadata(context, SQLModel.metadata)
 

@@ -67,12 +67,5 @@ COUNT_BACKLOG = Statement(count_backlog)
 def reading_backlog() -> Operation[Backlog]:
     [[events, event, deliveries, retried, dead, delivery, unsealed, record]] = yield COUNT_BACKLOG, {}
     return Backlog(
-        events,
-        as_moment(event),
-        deliveries,
-        retried,
-        dead,
-        as_moment(delivery),
-        unsealed,
-        as_moment(record),
+        events, as_moment(event), deliveries, retried, dead, as_moment(delivery), unsealed, as_moment(record)
     )

@@ -17,14 +17,7 @@ from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.reader.entities import known_moment, table_of
 from app.db.reader.reads import CAREGIVERS_OF_CLIENT
-from app.db.sql import (
-    DatabaseKind,
-    Operation,
-    Statement,
-    Values,
-    id_parameter,
-    text_parameter,
-)
+from app.db.sql import DatabaseKind, Operation, Statement, Values, id_parameter, text_parameter
 from app.db.statements.erasing import (
     BLANK_ANSWERS,
     BLANK_FEEDBACKS,
@@ -118,11 +111,7 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
         new = [session_id for session_id in of_caregiver if session_id not in notified]
         yield INSERT_SESSION_EVENTS, {**event, "caregiver": caregiver_id, "sessions": new}
     return Erased(
-        values["caregivers"],
-        sum(map(len, sessions.values())),
-        len(drafts),
-        len(answers),
-        len(feedbacks),
+        values["caregivers"], sum(map(len, sessions.values())), len(drafts), len(answers), len(feedbacks)
     )
 
 

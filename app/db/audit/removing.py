@@ -21,13 +21,7 @@ from app.db.audit.chain import (
 )
 from app.db.audit.records import as_text, operator_record, recording
 from app.db.reader.entities import known_moment, table_of
-from app.db.sql import (
-    DatabaseKind,
-    Operation,
-    Statement,
-    count_parameter,
-    id_parameter,
-)
+from app.db.sql import DatabaseKind, Operation, Statement, count_parameter, id_parameter
 from app.db.tables import AuditActor, AuditCheckpoint
 
 OPERATION = "retention audit"  # the operation in the audit record of the removal
