@@ -32,7 +32,7 @@ from app.db.statements.books import (
     RESTORE_BOOK,
     RETIRE_BOOK,
 )
-from app.db.tables import Book, Module, Question
+from app.db.tables import Book, BookWord, Module, Question
 from app.db.words import words_of
 
 SET_NEXT_ID = {"module": set_next_id(Module), "book": set_next_id(Book)}
@@ -137,7 +137,7 @@ def storing_line(line: CatalogueLine, is_new: bool) -> Operation[int]:
         yield CHANGE[line.kind], values
     assert row_id is not None
     if isinstance(line, CatalogueBook):
-        yield Bulk("book_word", ("word", "book_id"), [(word, row_id) for word in words_of(line.name)])
+        yield Bulk("book_word", COLUMNS[BookWord], [(word, row_id) for word in words_of(line.name)])
         yield Bulk("question", COLUMNS[Question], list(question_rows(row_id, line.questions)))
     return row_id
 

@@ -40,31 +40,24 @@ from app.db.tables import (
 )
 from app.db.words import words_of
 
-# The order of insertion: parents before children.
-COLUMNS: dict[Table, tuple[str, ...]] = {
-    Caregiver: ("id", "name", "position", "user_name", "is_disabled"),
-    Client: ("id", "name", "oppt_id", "user_name", "is_disabled"),
-    Module: ("id", "name"),
-    Book: ("id", "module_id", "name", "is_test", "retire_date"),
-    BookWord: ("word", "book_id"),
-    Question: (
-        "book_id", "position", "text", "kind", "options", "is_required", "minimum", "maximum", "weights",
-    ),
-    Session: (
-        "id", "caregiver_id", "client_id", "title", "description", "chat_id", "create_date", "start_date",
-        "is_closed", "close_date", "assignment_count", "completed_assignment_count",
-    ),
-    Assignment: (
-        "id", "caregiver_id", "client_id", "session_id", "book_id", "assign_date", "start_date", "end_date",
-        "submit_date", "status", "attempt", "score", "feedback_status", "feedback_submit_date",
-    ),
-    Reminder: ("caregiver_id", "client_id", "assignment_id", "remind_date", "state"),
-    AnswerSet: (
-        "id", "caregiver_id", "client_id", "assignment_id", "save_type", "attempt", "revision", "submit_date",
-        "score", "own_score",
-    ),
-    Answer: ("answer_set_id", "position", "caregiver_id", "client_id", "question_text", "answer"),
-}  # fmt: skip
+# The order of insertion is parents before children. The columns are those that an import leaves empty.
+EMPTY_COLUMNS: dict[Table, set[str]] = {
+    Caregiver: set(),
+    Client: {"erase_date"},
+    Module: set(),
+    Book: {"is_assigned"},
+    BookWord: set(),
+    Question: {"id"},
+    Session: {"latest_assignment_id", "last_assignment_score"},
+    Assignment: {"withdraw_date"},
+    Reminder: {"id"},
+    AnswerSet: set(),
+    Answer: {"question_id"},
+}
+COLUMNS = {
+    table: tuple(column.name for column in table_of(table).columns if column.name not in empty)
+    for table, empty in EMPTY_COLUMNS.items()
+}
 ROW_OF = {table: itemgetter(*columns) for table, columns in COLUMNS.items()}
 TABLES: dict[str, Table] = {
     "caregiver": Caregiver,
@@ -172,23 +165,24 @@ class ImportRows:
         self.require(Caregiver, "caregiverId", line.caregiver_id)
         self.require(Client, "clientId", line.client_id)
         self.sessions.add(line.id)
-        self.add(Session, {**vars(line), "assignment_count": 0, "completed_assignment_count": 0})
+        counters = {"assignment_count": 0, "completed_assignment_count": 0}
+        self.add(Session, {**vars(line), **counters})
         return line.caregiver_id, line.client_id
 
     def add_assignment(self, line: AssignmentLine) -> Parties:
         parties: Parties = self.require(Session, "sessionId", line.session_id)
         self.require(Book, "bookId", line.book_id)
-        caregiver_id, client_id = parties
         self.sessions.add(line.session_id)
         self.books.add(line.book_id)
         self.attempts[line.id] = (line.attempt, line.status, self.counted(line.book_id, line.score))
-        self.add(Assignment, {**vars(line), "caregiver_id": caregiver_id, "client_id": client_id})
-        self.rows[Reminder] += [(*parties, line.id, item.remind_date, item.state) for item in line.reminders]
+        key = {"caregiver_id": parties[0], "client_id": parties[1]}
+        self.add(Assignment, {**vars(line), **key})
+        for item in line.reminders:
+            self.add(Reminder, {**vars(item), **key, "assignment_id": line.id})
         return parties
 
     def add_answer_set(self, line: AnswerSetLine) -> Parties:
         parties: Parties = self.require(Assignment, "assignmentId", line.assignment_id)
-        caregiver_id, client_id = parties
         score = None
         if line.save_type == SaveType.FINAL:
             score = self.submit(line.assignment_id, line.attempt)
@@ -196,12 +190,12 @@ class ImportRows:
             raise LineRejected(f"saveType: assignment {line.assignment_id} has a draft already")
         else:
             self.drafted.add(line.assignment_id)
-        values = {"caregiver_id": caregiver_id, "client_id": client_id, "score": score, "own_score": score}
-        self.add(AnswerSet, {**vars(line), **values})
-        self.rows[Answer] += [
-            (line.id, position, *parties, item.question_text, item.answer)
-            for position, item in enumerate(line.answers, 1)
-        ]
+        key = {"caregiver_id": parties[0], "client_id": parties[1]}
+        scores = {"score": score, "own_score": score}
+        self.add(AnswerSet, {**vars(line), **key, **scores})
+        for position, item in enumerate(line.answers, 1):
+            values = {**vars(item), **key, "answer_set_id": line.id, "position": position}
+            self.add(Answer, values)
         return parties
 
     def counted(self, book_id: int, score: int) -> int | None:
