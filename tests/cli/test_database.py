@@ -83,7 +83,7 @@ def test_migrate_touches_no_file_of_another_kind(command: Command, tmp_path: Pat
 
     refused = command("migrate", database_url=f"sqlite:///{path}")
 
-    assert_sentence(refused, f"the database at {path} cannot be made: file is not a database")
+    assert_sentence(refused, f"the database at {path} cannot be created: file is not a database")
     assert path.read_text() == "Dear all, this is not a database." * 50
 
 

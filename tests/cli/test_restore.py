@@ -325,7 +325,7 @@ def spoil(file: Path, how: str) -> None:
 
 SPOILT = {
     "damaged": "is damaged and was not restored: *** in database main ***",
-    "rows missing": "is damaged and was not restored: rows refer to rows that are missing",
+    "rows missing": "is damaged and was not restored: rows refer to missing rows",
     "newer": f"has the newer schema version 9999; this program supports up to {newest_version()}",
     "no tables": "is not a backup of this service: it has no schema version",
     "no database": "cannot be read as a backup: file is not a database",

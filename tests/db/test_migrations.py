@@ -214,7 +214,7 @@ def test_tables_of_a_newer_version_are_left_alone(database_url: str) -> None:
     raw.run(database_url, "UPDATE alembic_version SET version_num = '9999'")
 
     newer = (
-        "the tables are those of a newer version, 9999, and this version knows them up to "
+        "the database has the newer schema version 9999; this program supports up to "
         f"{newest_version()}: start the newer version again, or restore the backup from before the upgrade "
         '(docs/upgrading.md, "Rolling back")'
     )
