@@ -5,8 +5,8 @@ import pytest
 
 from app.db.audit.records import recording
 from app.settings import Settings
+from tests.audit.audit_log import audited
 from tests.audit.test_chain import records
-from tests.audit.trail import told
 from tests.callers import load, run_write
 from tests.cli.conftest import Command
 from tests.db import raw
@@ -120,7 +120,7 @@ def test_what_operators_do_is_on_record(command: Command, settings: Settings) ->
     ):
         assert command(*words).exit_code == 0, words
 
-    assert told(settings.database) == [
+    assert audited(settings.database) == [
         ("OPERATOR", None, "account add", "DONE", [[3, None, {}]]),
         ("OPERATOR", None, "account disable", "DONE", [[3, None, {}]]),
         ("OPERATOR", None, "account enable", "DONE", [[None, 2, {}]]),
@@ -141,4 +141,4 @@ def test_a_command_that_is_refused_is_not_on_record(command: Command, settings: 
     assert command("erase", "--id", "99", "--yes").exit_code == 2
     assert command("export", "--id", "99", "--format", "json").exit_code == 2
 
-    assert told(settings.database) == []
+    assert audited(settings.database) == []
