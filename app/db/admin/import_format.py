@@ -16,7 +16,6 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticUseDefault
 
 from app.db.tables import AssignmentStatus, FeedbackStatus, QuestionKind, ReminderState, SaveType, is_storable
 
@@ -43,21 +42,18 @@ def read_moment(value: Any) -> datetime:
     raise ValueError("must be a moment like 2026-11-21T09:00:00Z, of the years 1900 to 2999")
 
 
-def replace_null(value: Any) -> Any:
-    if value is None:
-        raise PydanticUseDefault
-    return value
+def null_means(default: object) -> BeforeValidator:
+    return BeforeValidator(lambda value: default if value is None else value)
 
 
-NullIsDefault = BeforeValidator(replace_null)
 Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 Text = Annotated[str, AfterValidator(reject_nul)]
 UserName = Annotated[str, Field(min_length=1), AfterValidator(reject_nul)]
 Moment = Annotated[datetime, PlainValidator(read_moment)]
-Flag = Annotated[bool, NullIsDefault]
+Flag = Annotated[bool, null_means(False)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-Attempt = Annotated[int, Field(ge=1, le=LARGEST_INTEGER), NullIsDefault]
-Score = Annotated[int, Field(ge=0, le=LARGEST_INTEGER), NullIsDefault]
+Attempt = Annotated[int, Field(ge=1, le=LARGEST_INTEGER), null_means(1)]
+Score = Annotated[int, Field(ge=0, le=LARGEST_INTEGER), null_means(0)]
 Weight = Annotated[int, Field(ge=-LARGEST_WEIGHT, le=LARGEST_WEIGHT)]
 
 
@@ -88,8 +84,8 @@ class QuestionItem(JsonObject):
     """A question of a book. Questions that cannot be answered or scored are rejected."""
 
     text: Text
-    kind: Annotated[QuestionKind, NullIsDefault] = QuestionKind.TEXT
-    options: Annotated[list[Text], NullIsDefault] = []
+    kind: Annotated[QuestionKind, null_means(QuestionKind.TEXT)] = QuestionKind.TEXT
+    options: Annotated[list[Text], null_means([])] = []
     is_required: Flag = Field(False, alias="required")
     minimum: Number | None = None
     maximum: Number | None = None
@@ -137,7 +133,7 @@ class CatalogueBook(JsonObject):
     name: Text
     is_test: Flag = False
     retire_date: Moment | None = None
-    questions: Annotated[list[QuestionItem], Field(max_length=MAX_QUESTIONS), NullIsDefault] = []
+    questions: Annotated[list[QuestionItem], Field(max_length=MAX_QUESTIONS), null_means([])] = []
 
     @model_validator(mode="after")
     def check_weights(self) -> Self:
@@ -182,7 +178,7 @@ class SessionLine(JsonObject):
 
 class ReminderItem(JsonObject):
     remind_date: Moment
-    state: Annotated[ReminderState, NullIsDefault] = ReminderState.SCHEDULED
+    state: Annotated[ReminderState, null_means(ReminderState.SCHEDULED)] = ReminderState.SCHEDULED
 
 
 class AssignmentLine(JsonObject):
@@ -194,12 +190,12 @@ class AssignmentLine(JsonObject):
     start_date: Moment
     end_date: Moment | None = None
     submit_date: Moment | None = None
-    status: Annotated[AssignmentStatus, NullIsDefault] = AssignmentStatus.PENDING
+    status: Annotated[AssignmentStatus, null_means(AssignmentStatus.PENDING)] = AssignmentStatus.PENDING
     attempt: Attempt = 1
     score: Score = 0
-    feedback_status: Annotated[FeedbackStatus, NullIsDefault] = FeedbackStatus.WAITING
+    feedback_status: Annotated[FeedbackStatus, null_means(FeedbackStatus.WAITING)] = FeedbackStatus.WAITING
     feedback_submit_date: Moment | None = None
-    reminders: Annotated[list[ReminderItem], NullIsDefault] = []
+    reminders: Annotated[list[ReminderItem], null_means([])] = []
 
     @model_validator(mode="after")
     def check_dates(self) -> Self:
@@ -219,7 +215,7 @@ class AnswerSetLine(JsonObject):
     kind: Literal["answer_set"]
     id: Id
     assignment_id: Id
-    save_type: Annotated[SaveType, NullIsDefault] = SaveType.FINAL
+    save_type: Annotated[SaveType, null_means(SaveType.FINAL)] = SaveType.FINAL
     submit_date: Moment | None = None
     attempt: Attempt = 1
     revision: Attempt = 1
