@@ -40,7 +40,7 @@ from app.db.tables import (
 )
 from app.db.words import words_of
 
-# The order of insertion is parents before children. The columns are those that an import leaves empty.
+# The tables in the order of insertion, parents before children, and the columns that an import leaves empty.
 EMPTY_COLUMNS: dict[Table, set[str]] = {
     Caregiver: set(),
     Client: {"erase_date"},

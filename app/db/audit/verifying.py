@@ -170,12 +170,8 @@ def verifying_seal(verdict: Verdict, seal: Seal) -> Operation[None]:
 def reading_entries(after_record: int) -> Operation[Entries]:
     """The entries of the records with a higher id than `after_record`."""
     entries = Entries()
-    last: Entry = (0, 0, 0)
-    while True:
-        key = dict(zip(("caregiver", "client", "record"), last, strict=True))
-        found = yield FIND_ENTRIES, {**key, "removed": after_record, "most": PAGE_SIZE}
-        if not found:
-            return entries
-        rows = [(caregiver, client, record) for caregiver, client, record in found]
-        entries.add(rows)
-        last = rows[-1]
+    last = {"caregiver": 0, "client": 0, "record": 0}
+    while found := (yield FIND_ENTRIES, {**last, "removed": after_record, "most": PAGE_SIZE}):
+        entries.add((caregiver, client, record) for caregiver, client, record in found)
+        last = dict(zip(last, found[-1], strict=True))
+    return entries
