@@ -5,8 +5,8 @@ import logging
 from datetime import datetime
 
 from app.care.context import Context, Role
+from app.db.audit.chain import is_unsealed, sealing
 from app.db.audit.reading import listing_events
-from app.db.audit.sealing import is_unsealed, sealing
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.reader.reads import Page
 from app.db.reader.selection import PageRequest
@@ -30,7 +30,7 @@ async def list_audit_events(ctx: Context, client_id: int, window: PageRequest) -
 
 
 async def seal_some(db: Database, now: datetime) -> bool:
-    """Seals up to MOST_SEALED of the oldest unsealed records. Returns whether more wait."""
+    """Seals up to MAX_SEALED of the oldest unsealed records. Returns whether more wait."""
     return await db.read(is_unsealed()) and await db.write(sealing(now))
 
 

@@ -19,15 +19,15 @@ from app.cli.own_data import about, nothing
 from app.db.admin.erasing import Erased, clean_sqlite, erasing
 from app.db.admin.migrate import migrate
 from app.db.admin.orm import transaction
-from app.db.admin.restoring import (
-    Current,
-    aside_of,
+from app.db.admin.restore import (
+    ReplacedDatabase,
     check_backup,
+    find_people_to_change,
     is_later,
-    leave_gap,
     locked_database,
-    people_to_treat_again,
+    new_path_of,
     remove_logs,
+    skip_ids,
 )
 from app.db.audit.records import About
 from app.db.drivers.interface import Database, DatabaseError, sqlite_path
@@ -74,8 +74,8 @@ def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
             with unfinished(path) as part:
                 shutil.copyfile(file, part)
                 treated = prepare(settings, part, current, erased, now)
-                aside = aside_of(path, now)
-                current.put_aside(aside)
+                aside = new_path_of(path, now)
+                current.rename(aside)
                 part.replace(path)
                 sync(path.absolute().parent)
     except OSError as error:
@@ -102,15 +102,15 @@ def read_numbers(lists: Iterable[TextIO]) -> set[int]:
 
 
 def prepare(
-    settings: Settings, part: Path, current: Current, erased: set[int], now: datetime
+    settings: Settings, part: Path, current: ReplacedDatabase, erased: set[int], now: datetime
 ) -> dict[str, list[int]]:
     """Migrates and cleans the copy before it replaces the database. Returns the ids that it changed."""
     here = settings.model_copy(update={"database_url": f"sqlite:///{part.absolute()}"})
     remove_logs(part)  # left by a killed command: SQLite would apply them to this file
     try:
         asyncio.run(migrate(here.database))
-        leave_gap(part)
-        to_erase, to_disable = people_to_treat_again(part, current, erased)
+        skip_ids(part)
+        to_erase, to_disable = find_people_to_change(part, current, erased)
         on_database(here, lambda db: erase_again(db, to_erase, now))
         asyncio.run(disable_again(here.database, to_disable))
         clean_sqlite(part)

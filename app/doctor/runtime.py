@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from app.auth.key_sources import opener_for
 from app.care.context import utc_now
-from app.db.admin.backlog import MOST_COUNTED, Backlog, reading_backlog
+from app.db.admin.backlog import MAX_COUNTED, Backlog, reading_backlog
 from app.db.audit.verifying import finding_newest_moment, verifying_tail
 from app.db.reader.entities import known_moment
 from app.db.sql import Operation, Statement
@@ -69,7 +69,7 @@ def of_the_backlog(backlog: Backlog, has_webhook: bool, now: datetime) -> list[F
 
 
 def up_to(number: int, one: str, more: str) -> str:
-    return f"{number} or more {more}" if number == MOST_COUNTED else counted(number, one, more)
+    return f"{number} or more {more}" if number == MAX_COUNTED else counted(number, one, more)
 
 
 async def check_trail(context: CheckContext) -> Findings:

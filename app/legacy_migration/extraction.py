@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from app.care.context import Role
-from app.db.admin.records import Problem, Record
 from app.db.tables import AssignmentStatus, TimeState
+from app.legacy_migration.json_object import Problem, Record
 from app.legacy_migration.pages import (
     Envelope,
     Ignored,

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import orjson
 from sqlalchemy import select
 
 from app.care.context import Role
-from app.db.admin.importing import importing_records
+from app.db.admin.importing import importing_numbered
 from app.db.reader.entities import Table, table_of
 from app.db.sql import Operation, Statement
 from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session
@@ -77,7 +78,8 @@ def importing_recording(
         compare_with_stored(recording, kind, stored[kind])
     if any(recording.gaps.values()) and not is_partial:
         raise RecordingIncomplete(recording.gaps)
-    counts = yield from importing_records(import_lines(recording, stored, calls, zone))
+    lines = import_lines(recording, stored, calls, zone)
+    counts = yield from importing_numbered((number, orjson.dumps(line)) for number, line in lines)
     return ImportResult(
         counts,
         recording.gaps,

@@ -14,9 +14,9 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from app.care.context import Role
-from app.db.admin.records import Problem, Record
 from app.db.tables import AssignmentStatus, FeedbackStatus, SaveType, TimeState, is_storable
 from app.http.paths import ASSIGNMENTS, ROOT, SESSIONS
+from app.legacy_migration.json_object import Problem, Record
 from app.legacy_migration.recorded_calls import Call
 
 ASSIGNMENT = re.compile(rf"{ASSIGNMENTS}/[0-9]+")

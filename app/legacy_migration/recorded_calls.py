@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import orjson
 
 from app.care.context import Role
-from app.db.admin.records import Problem, Record
 from app.legacy_migration import MigrationError
 from app.legacy_migration.http_client import SAFE_METHODS, is_visible_ascii
+from app.legacy_migration.json_object import Problem, Record
 
 INDEX = "index.jsonl"  # the calls of a recording that is a folder; the response files are beside it
 METHODS = (*SAFE_METHODS, "POST", "PUT", "PATCH", "DELETE")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from app.db.admin.usage import Known
+from app.db.admin.usage import StoredUsage
 from app.db.statements.usage import ANONYMOUS, Counted, day_of
 from app.http.paths import PATHS
 from app.telemetry.wording import counted
@@ -67,7 +67,7 @@ def first_day_of(now: datetime, days: int) -> str:
     return day_of(now - timedelta(days=days - 1))
 
 
-def report_of(known: Known, now: datetime, days: int) -> Report:
+def report_of(known: StoredUsage, now: datetime, days: int) -> Report:
     first_day, day_before = first_day_of(now, days), first_day_of(now, 2 * days)
     since = known.days[0][1] if known.days else None
     on = [day for day, _ in known.days if day >= first_day]

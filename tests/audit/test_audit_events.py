@@ -1,13 +1,13 @@
-"""Promise: a caregiver can see who saw a client's answers in their sessions, and who changed something."""
+"""Promise: a caregiver sees who read a client's answers in their sessions, and who changed something."""
 
 from typing import Any
 
 import pytest
 
+from app.db.audit.chain import MAX_SEALED
 from app.db.audit.records import recording
-from app.db.audit.sealing import MOST_SEALED
-from tests.audit.test_sealing import records
-from tests.audit.trail import trail
+from tests.audit.audit_log import audit_rows
+from tests.audit.test_chain import records
 from tests.callers import Gateway
 from tests.db import raw
 from tests.factories import a_world
@@ -30,8 +30,8 @@ def names(answer: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def lived(gateway: Gateway) -> Gateway:
-    """Caregiver 1 looks and assigns, client 1 looks; client 2 looks at what they answered caregiver 2."""
+def used(gateway: Gateway) -> Gateway:
+    """Caregiver 1 reads and assigns, client 1 reads; client 2 reads and caregiver 2 closes a session."""
     gateway.given(a_world())
     gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1", headers={"x-request-id": "looks"})
     gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework(), headers={"x-request-id": "assigns"})
@@ -41,13 +41,13 @@ def lived(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_what_happened_is_told_newest_first(lived: Gateway) -> None:
-    told = lived.as_caregiver(1).data(EVENTS, client="1", first=2)["auditEvents"]
+def test_events_are_listed_newest_first(used: Gateway) -> None:
+    events = used.as_caregiver(1).data(EVENTS, client="1", first=2)["auditEvents"]
 
-    assert told["totalCount"] == 3
-    assert told["pageInfo"].pop("endCursor")
-    assert told["pageInfo"] == {"hasNextPage": True, "hasPreviousPage": False}
-    client, assigned = told["nodes"]
+    assert events["totalCount"] == 3
+    assert events["pageInfo"].pop("endCursor")
+    assert events["pageInfo"] == {"hasNextPage": True, "hasPreviousPage": False}
+    client, assigned = events["nodes"]
     assert client.pop("requestId")
     assert client == {
         "actor": "CLIENT",
@@ -74,8 +74,8 @@ def test_what_happened_is_told_newest_first(lived: Gateway) -> None:
     }
 
 
-def test_pages_follow_upon_each_other(lived: Gateway) -> None:
-    caregiver = lived.as_caregiver(1)
+def test_a_cursor_continues_the_list(used: Gateway) -> None:
+    caregiver = used.as_caregiver(1)
 
     first = caregiver.data(EVENTS, client="1", first=2)["auditEvents"]
     second = caregiver.data(EVENTS, client="1", after=first["pageInfo"]["endCursor"])["auditEvents"]
@@ -84,13 +84,12 @@ def test_pages_follow_upon_each_other(lived: Gateway) -> None:
     assert (second["pageInfo"]["hasNextPage"], second["pageInfo"]["hasPreviousPage"]) == (False, True)
 
 
-def test_a_request_seals_no_more_than_a_portion_of_a_backlog_and_shows_what_is_sealed(
+def test_a_request_seals_a_limited_number_of_records_and_lists_the_sealed_ones(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And the later ones at the next request."""
     gateway.given(a_world())
     assert gateway.client.portal is not None
-    gateway.client.portal.call(gateway.database.write, recording(records(MOST_SEALED + 1)))
+    gateway.client.portal.call(gateway.database.write, recording(records(MAX_SEALED + 1)))
     listed = "auditEvents(clientId: 1, first: 1) { totalCount nodes { requestId } }"
     url = gateway.settings.database
 
@@ -104,16 +103,16 @@ def test_a_request_seals_no_more_than_a_portion_of_a_backlog_and_shows_what_is_s
         return {"totalCount": total, "nodes": [{"requestId": f"request-{total - 1}"}]}
 
     assert seen == [
-        (shown(MOST_SEALED), shown(MOST_SEALED), [(MOST_SEALED,)]),
-        (shown(MOST_SEALED + 1), shown(MOST_SEALED + 1), [(MOST_SEALED,), (1,)]),
+        (shown(MAX_SEALED), shown(MAX_SEALED), [(MAX_SEALED,)]),
+        (shown(MAX_SEALED + 1), shown(MAX_SEALED + 1), [(MAX_SEALED,), (1,)]),
     ]
     assert sum("many records wait to be sealed" in message for message in caplog.messages) == 2
 
 
-def test_each_caregiver_is_told_of_their_own_sessions(lived: Gateway) -> None:
+def test_a_caregiver_sees_only_events_of_the_own_sessions(used: Gateway) -> None:
     """Both have sessions with client 2."""
-    assert names(lived.as_caregiver(1).data(NAMES, client="2")) == []
-    assert names(lived.as_caregiver(2).data(NAMES, client="2")) == [
+    assert names(used.as_caregiver(1).data(NAMES, client="2")) == []
+    assert names(used.as_caregiver(2).data(NAMES, client="2")) == [
         ("CAREGIVER", "closeSession"),
         ("CLIENT", "assignments"),
     ]
@@ -124,53 +123,51 @@ SAVE = """mutation { saveAnswers(input: { assignmentId: 2, revision: 0, answers:
 } }"""
 
 
-def test_of_drafts_no_caregiver_is_told(lived: Gateway) -> None:
-    """Neither what is in them, nor that there are any."""
-    client = lived.as_client(1)
+def test_events_of_drafts_are_hidden_from_caregivers(used: Gateway) -> None:
+    client = used.as_client(1)
     client.data(SAVE)
     client.data("{ assignment(id: 2) { draft { answers { answer } } answerSets { answers { answer } } } }")
 
-    told = names(lived.as_caregiver(1).data(NAMES, client="1"))
+    events = names(used.as_caregiver(1).data(NAMES, client="1"))
 
-    assert told == [("CLIENT", "assignments"), ("CAREGIVER", "assignHomework"), ("CAREGIVER", "assignment")]
-    assert [one.operation for one in trail(lived.settings.database)][-3:] == [
+    assert events == [("CLIENT", "assignments"), ("CAREGIVER", "assignHomework"), ("CAREGIVER", "assignment")]
+    assert [one.operation for one in audit_rows(used.settings.database)][-3:] == [
         "saveAnswers",
         "answerSet",
         "assignment",
     ]
 
 
-def test_a_client_who_reads_a_draft_and_submissions_in_one_query_is_shown_with_the_submissions(
-    lived: Gateway,
+def test_a_read_of_a_draft_and_submissions_is_listed_with_the_submissions(
+    used: Gateway,
 ) -> None:
-    client = lived.as_client(1)
+    client = used.as_client(1)
     client.data(SAVE)
     client.data(
         "{ assignments { nodes { draft { answers { answer } } answerSets { answers { answer } } } } }"
     )
-    [*_, both] = trail(lived.settings.database)
+    [*_, both] = audit_rows(used.settings.database)
 
-    told = lived.as_caregiver(1).data(EVENTS, client="1", first=1)["auditEvents"]
+    events = used.as_caregiver(1).data(EVENTS, client="1", first=1)["auditEvents"]
 
-    assert (told["totalCount"], both.operation) == (4, "assignments")
+    assert (events["totalCount"], both.operation) == (4, "assignments")
     assert both.about == [[1, 1, {"answerSets": [2, 1], "drafts": [4]}]]
-    [shown] = told["nodes"]
+    [shown] = events["nodes"]
     assert (shown["actor"], shown["requestId"]) == ("CLIENT", both.request_id)
     assert shown["answerSetIds"] == ["QW5zd2VyU2V0OjI=", "QW5zd2VyU2V0OjE="]
 
 
 @pytest.mark.parametrize("client", ["1", "Q2xpZW50OjE=", "99", "nonsense", "QXNzaWdubWVudDox"])
-def test_of_others_clients_nothing_is_told(lived: Gateway, client: str) -> None:
-    """Not there and not theirs are the same."""
-    assert lived.as_caregiver(2).data(EVENTS, client=client)["auditEvents"] == {
+def test_a_foreign_client_is_answered_like_a_missing_one(used: Gateway, client: str) -> None:
+    assert used.as_caregiver(2).data(EVENTS, client=client)["auditEvents"] == {
         "totalCount": 0,
         "nodes": [],
         "pageInfo": {"endCursor": None, "hasNextPage": False, "hasPreviousPage": False},
     }
 
 
-def test_clients_are_refused(lived: Gateway) -> None:
-    answer = lived.as_client(1).graphql(NAMES, client="1")
+def test_clients_may_not_list_events(used: Gateway) -> None:
+    answer = used.as_client(1).graphql(NAMES, client="1")
 
     assert [error["extensions"]["code"] for error in answer["errors"]] == ["FORBIDDEN"]
 
@@ -183,12 +180,12 @@ def test_clients_are_refused(lived: Gateway) -> None:
         ({"after": "QXNzaWdubWVudDpiZWZvcmU6MQ=="}, "after is not a cursor of this list"),
     ],
 )
-def test_a_page_that_is_not_to_be_had_is_refused(lived: Gateway, asked: dict[str, Any], message: str) -> None:
-    answer = lived.as_caregiver(1).graphql(EVENTS, client="1", **asked)
+def test_invalid_page_arguments_are_rejected(used: Gateway, asked: dict[str, Any], message: str) -> None:
+    answer = used.as_caregiver(1).graphql(EVENTS, client="1", **asked)
 
     assert [error["message"] for error in answer["errors"]] == [message]
 
 
-def test_what_is_asked_of_the_trail_leaves_none(lived: Gateway) -> None:
+def test_listing_events_is_not_recorded(used: Gateway) -> None:
     for _ in range(2):
-        assert len(names(lived.as_caregiver(1).data(NAMES, client="1"))) == 3
+        assert len(names(used.as_caregiver(1).data(NAMES, client="1"))) == 3

@@ -1,4 +1,4 @@
-"""Promise: every access to a person's answers and every change is on record before its answer leaves."""
+"""Promise: every access to answers and every change is recorded before the response is sent."""
 
 import asyncio
 from typing import Any
@@ -8,7 +8,7 @@ from graphql import GraphQLInterfaceType, GraphQLObjectType, get_named_type
 
 from app.care.context import Context, Role, Viewer
 from app.care.subscriptions import get_my_reminders
-from app.db.audit.records import MOST_TOGETHER, Record, Recorder
+from app.db.audit.records import MAX_GROUP, Record, Recorder
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
 from app.db.reader.selection import Link, Selection
@@ -16,22 +16,22 @@ from app.db.tables import AuditActor, Contract
 from app.main import create_app, schema_of_service
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
-from tests.audit.questions import ANSWERS, CHANGES, OF_1, OF_2, READS, SCORES
-from tests.audit.trail import told, trail
+from tests.audit.audit_log import audit_rows, audited
+from tests.audit.operations import ANSWERS, CHANGES, OF_1, OF_2, READS, SCORES
 from tests.callers import Caller, Gateway, load, opened
 from tests.concurrency import ApiCall, send_together
 from tests.db import raw
 from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 
-SAID = "über Nacht"  # in every answer of the world
+ANSWER = "über Nacht"  # in every answer of the world
 ANSWERS_OF_IT = Selection(
     frozenset(),
     (Link("answer_sets", Selection(frozenset(), (Link("answers", Selection(frozenset({"answer"}))),))),),
 )
 
 
-def as_one(gateway: Gateway, role: Role) -> Caller:
+def caller_of(gateway: Gateway, role: Role) -> Caller:
     return gateway.as_caregiver(1) if role is Role.CAREGIVER else gateway.as_client(1)
 
 
@@ -48,10 +48,10 @@ def leads_to_answers(kind: Any, seen: set[str]) -> bool:
     return any(leads_to_answers(each, seen) for each in further)
 
 
-# --- reading --------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------
 
 
-def test_every_field_that_leads_to_answers_is_asked_here() -> None:
+def test_these_tests_cover_every_field_that_leads_to_answers() -> None:
     schema = schema_of_service(True)._schema
     roots = [schema.query_type, schema.mutation_type]
 
@@ -67,18 +67,18 @@ def test_every_field_that_leads_to_answers_is_asked_here() -> None:
 
 
 @pytest.mark.parametrize("field", READS)
-def test_answers_that_are_read_are_on_record(gateway: Gateway, field: str) -> None:
+def test_a_read_of_answers_is_recorded(gateway: Gateway, field: str) -> None:
     question, role, what, about = READS[field]
     gateway.given(a_world())
 
-    answer = as_one(gateway, role).post_graphql(question)
+    answer = caller_of(gateway, role).post_graphql(question)
 
-    assert SAID in answer.text
-    [one] = trail(gateway.settings.database)
+    assert ANSWER in answer.text
+    [one] = audit_rows(gateway.settings.database)
     assert one == (role, 1, "GRAPHQL", what, "DONE", about, answer.headers["x-request-id"])
 
 
-def test_what_shows_no_answers_leaves_no_record(gateway: Gateway) -> None:
+def test_a_read_without_answers_is_not_recorded(gateway: Gateway) -> None:
     gateway.given(a_world())
 
     gateway.as_caregiver(1).data(
@@ -86,10 +86,10 @@ def test_what_shows_no_answers_leaves_no_record(gateway: Gateway) -> None:
     )
     gateway.as_client(1).get(SESSIONS, params={"time-state": "RUNNING"})
 
-    assert trail(gateway.settings.database) == []
+    assert audit_rows(gateway.settings.database) == []
 
 
-def test_a_legacy_path_is_on_record_as_such(gateway: Gateway) -> None:
+def test_requests_of_the_legacy_paths_are_recorded(gateway: Gateway) -> None:
     gateway.given(a_world())
     caregiver = gateway.as_caregiver(1)
 
@@ -100,19 +100,19 @@ def test_a_legacy_path_is_on_record_as_such(gateway: Gateway) -> None:
     assigned = caregiver.put(ASSIGNMENTS, json=homework(), headers={"x-request-id": "put"})
 
     assert (one.status_code, several.status_code, assigned.status_code) == (200, 200, 200)
-    assert trail(gateway.settings.database) == [
+    assert audit_rows(gateway.settings.database) == [
         ("CAREGIVER", 1, "LEGACY", "assignment", "DONE", OF_1, "one"),
         ("CAREGIVER", 1, "LEGACY", "assignments", "DONE", OF_1, "several"),
         ("CAREGIVER", 1, "LEGACY", "assignHomework", "DONE", [[1, 1, {"assignments": [6, 7]}]], "put"),
     ]
 
 
-def test_answers_of_several_clients_are_told_apart(gateway: Gateway) -> None:
+def test_a_record_contains_only_the_answer_sets_of_the_viewer(gateway: Gateway) -> None:
     gateway.given(a_world())
 
     gateway.as_client(2).data(f"{{ assignments {{ nodes {{ {ANSWERS} }} }} }}")
 
-    assert told(gateway.settings.database) == [
+    assert audited(gateway.settings.database) == [
         ("CLIENT", 2, "assignments", "DONE", [[2, 2, {"answerSets": [3]}]])
     ]
 
@@ -125,24 +125,24 @@ def test_answers_of_several_clients_are_told_apart(gateway: Gateway) -> None:
         (f"{{ clients(first: 1) {{ nodes {{ {SCORES} }} }} }}", []),
     ],
 )
-def test_only_what_is_on_the_page_is_on_record(gateway: Gateway, question: str, about: list[Any]) -> None:
-    """One row more is read than is shown, to know whether there are further ones."""
+def test_only_rows_of_the_page_are_recorded(gateway: Gateway, question: str, about: list[Any]) -> None:
+    """A page reads one row more than it returns, to know whether there are further rows."""
     gateway.given(a_world())
 
     gateway.as_caregiver(1).data(question)
 
-    assert [one.about for one in trail(gateway.settings.database)] == about
+    assert [one.about for one in audit_rows(gateway.settings.database)] == about
 
 
-def test_own_data_is_on_record_as_a_whole(gateway: Gateway) -> None:
+def test_a_data_export_is_recorded_by_relationship(gateway: Gateway) -> None:
     gateway.given(a_world())
 
     gateway.as_client(2).data("{ ownData }")
 
-    assert told(gateway.settings.database) == [("CLIENT", 2, "ownData", "DONE", [[1, 2, {}], [2, 2, {}]])]
+    assert audited(gateway.settings.database) == [("CLIENT", 2, "ownData", "DONE", [[1, 2, {}], [2, 2, {}]])]
 
 
-def test_answers_told_with_a_reminder_are_on_record(database_url: str) -> None:
+def test_answers_that_a_subscription_sends_with_a_reminder_are_recorded(database_url: str) -> None:
     load(database_url, a_world())
     raw.run(database_url, "UPDATE reminder SET assignment_id = 1")
 
@@ -154,11 +154,11 @@ def test_answers_told_with_a_reminder_are_on_record(database_url: str) -> None:
         await db.close()
 
     asyncio.run(read())
-    assert told(database_url) == [("CLIENT", 1, "reminder", "DONE", OF_1)]
+    assert audited(database_url) == [("CLIENT", 1, "reminder", "DONE", OF_1)]
 
 
 @pytest.mark.parametrize("contract", ["GraphQL", "legacy"])
-def test_what_cannot_be_recorded_is_not_told(gateway: Gateway, contract: str) -> None:
+def test_answers_whose_record_cannot_be_stored_are_not_sent(gateway: Gateway, contract: str) -> None:
     gateway.given(a_world())
     raw.run(gateway.settings.database, "ALTER TABLE audit_record RENAME TO gone")
     caregiver = gateway.as_caregiver(1)
@@ -171,32 +171,32 @@ def test_what_cannot_be_recorded_is_not_told(gateway: Gateway, contract: str) ->
         assert answer.json()["data"] == {"assignment": None}
 
     assert "Internal error" in answer.text
-    assert SAID not in answer.text
+    assert ANSWER not in answer.text
 
 
-# --- changing -------------------------------------------------------------------------------------
+# --- changing ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", CHANGES)
-def test_a_change_is_on_record_and_so_is_what_its_answer_shows(gateway: Gateway, verb: str) -> None:
+def test_a_change_and_the_answers_in_its_payload_are_recorded(gateway: Gateway, verb: str) -> None:
     role, given, selection, changed, what, shown = CHANGES[verb]
     gateway.given(a_world())
     name = verb[0].upper() + verb[1:]
     payload = f"{selection} userErrors {{ message }}"
     document = f"mutation ($input: {name}Input!) {{ {verb}(input: $input) {{ {payload} }} }}"
 
-    answer = as_one(gateway, role).data(document, input=given)
+    answer = caller_of(gateway, role).data(document, input=given)
 
     assert answer[verb]["userErrors"] == []
-    assert told(gateway.settings.database) == [
+    assert audited(gateway.settings.database) == [
         (role, 1, verb, "DONE", changed),
         (role, 1, what, "DONE", shown),
     ]
 
 
 @pytest.mark.parametrize("verb", CHANGES)
-def test_what_is_shown_once_more_for_its_key_is_on_record_once_more(gateway: Gateway, verb: str) -> None:
-    """So it is not kept as bytes: no answer leaves without a read, and none is copied."""
+def test_a_replayed_response_with_answers_is_recorded_again(gateway: Gateway, verb: str) -> None:
+    """The response bytes are not stored: a replay reads the answers again."""
     role, given, selection, changed, what, shown = CHANGES[verb]
     gateway.given(a_world())
     payload = f"{selection} userErrors {{ message }}"
@@ -204,7 +204,7 @@ def test_what_is_shown_once_more_for_its_key_is_on_record_once_more(gateway: Gat
     document = f"mutation ($input: {name}Input!) {{ {verb}(input: $input) {{ {payload} }} }}"
     asked = {"json": {"query": document, "variables": {"input": given}}, "headers": {"idempotency-key": "k"}}
 
-    first, second, third = (as_one(gateway, role).request("POST", "/graphql", **asked) for _ in range(3))
+    first, second, third = (caller_of(gateway, role).request("POST", "/graphql", **asked) for _ in range(3))
 
     assert first.json()["data"][verb]["userErrors"] == []
     assert [each.content for each in (second, third)] == [first.content] * 2
@@ -213,7 +213,7 @@ def test_what_is_shown_once_more_for_its_key_is_on_record_once_more(gateway: Gat
         "true",
         "true",
     ]
-    assert told(gateway.settings.database) == [
+    assert audited(gateway.settings.database) == [
         (role, 1, verb, "DONE", changed),
         *[(role, 1, what, "DONE", shown)] * 3,
     ]
@@ -223,28 +223,28 @@ def test_what_is_shown_once_more_for_its_key_is_on_record_once_more(gateway: Gat
 CLOSE = "mutation ($id: ID!) { closeSession(input: { sessionId: $id }) { userErrors { code } } }"
 
 
-def test_a_refused_change_is_on_record_with_its_code(gateway: Gateway) -> None:
+def test_a_rejected_change_is_recorded_with_its_code(gateway: Gateway) -> None:
     gateway.given(a_world())
 
     gateway.as_caregiver(1).data(CLOSE, id=3)
     gateway.as_caregiver(2).data(CLOSE, id=1)
 
-    assert told(gateway.settings.database) == [
+    assert audited(gateway.settings.database) == [
         ("CAREGIVER", 1, "closeSession", "NOT_RUNNING", []),
         ("CAREGIVER", 2, "closeSession", "NOT_FOUND", []),
     ]
 
 
-def test_a_change_that_changes_nothing_leaves_no_record(gateway: Gateway) -> None:
+def test_a_mutation_that_changes_nothing_is_not_recorded(gateway: Gateway) -> None:
     gateway.given(a_world())
     same = 'mutation { updateSession(input: { sessionId: 1, title: "Session 1" }) { userErrors { code } } }'
 
     gateway.as_caregiver(1).data(same)
 
-    assert trail(gateway.settings.database) == []
+    assert audit_rows(gateway.settings.database) == []
 
 
-def test_a_repetition_is_no_second_change(gateway: Gateway) -> None:
+def test_a_repeated_request_is_not_recorded_as_a_second_change(gateway: Gateway) -> None:
     gateway.given(a_world())
     caregiver = gateway.as_caregiver(1)
 
@@ -253,11 +253,11 @@ def test_a_repetition_is_no_second_change(gateway: Gateway) -> None:
             caregiver.put(ASSIGNMENTS, json=homework(), headers={"idempotency-key": "k"}).status_code == 200
         )
 
-    assert [one.operation for one in trail(gateway.settings.database)] == ["assignHomework"]
+    assert [one.operation for one in audit_rows(gateway.settings.database)] == ["assignHomework"]
 
 
-def test_answers_that_a_repetition_shows_are_on_record_again(gateway: Gateway) -> None:
-    """What shows answers is not kept under the key, but read again."""
+def test_reopening_again_with_the_same_key_records_the_read_again(gateway: Gateway) -> None:
+    """A response with answers is not stored under the key."""
     gateway.given(a_world())
     document = (
         f"mutation {{ reopenAssignment(input: {{ assignmentId: 1 }}) {{ assignment {{ {ANSWERS} }} }} }}"
@@ -267,10 +267,10 @@ def test_answers_that_a_repetition_shows_are_on_record_again(gateway: Gateway) -
 
     answers = [caller.request("POST", "/graphql", json={"query": document}, headers=key) for _ in range(2)]
 
-    assert SAID in answers[0].text
+    assert ANSWER in answers[0].text
     assert answers[1].text == answers[0].text
     assert answers[1].headers["idempotency-replayed"] == "true"
-    assert told(gateway.settings.database) == [
+    assert audited(gateway.settings.database) == [
         ("CAREGIVER", 1, "reopenAssignment", "DONE", [[1, 1, {"assignments": [1]}]]),
         ("CAREGIVER", 1, "assignment", "DONE", OF_1),
         ("CAREGIVER", 1, "assignment", "DONE", OF_1),
@@ -278,8 +278,7 @@ def test_answers_that_a_repetition_shows_are_on_record_again(gateway: Gateway) -
     assert raw.run(gateway.settings.database, "SELECT body FROM kept_answer") == [(None,)]
 
 
-def test_a_change_and_its_record_are_one(gateway: Gateway) -> None:
-    """Where the record cannot be written the change is not made."""
+def test_a_change_whose_record_cannot_be_stored_is_not_made(gateway: Gateway) -> None:
     gateway.given(a_world())
     database = gateway.settings.database
     raw.run(database, "ALTER TABLE audit_record RENAME TO gone")
@@ -290,14 +289,14 @@ def test_a_change_and_its_record_are_one(gateway: Gateway) -> None:
     assert raw.run(database, "SELECT count(*) FROM event") == [(0,)]
 
 
-# --- at once --------------------------------------------------------------------------------------
+# --- concurrency ------------------------------------------------------------------------------------
 
 
 def a_record(number: int) -> Record:
     return Record(NOW, AuditActor.CLIENT, number, Contract.GRAPHQL, "ownData", "DONE", "[]", "request")
 
 
-def test_all_that_ask_at_once_are_on_record(gateway: Gateway) -> None:
+def test_concurrent_reads_are_all_recorded(gateway: Gateway) -> None:
     gateway.given(a_world())
     caller = gateway.as_caregiver(1)
     asked = [
@@ -307,12 +306,12 @@ def test_all_that_ask_at_once_are_on_record(gateway: Gateway) -> None:
 
     assert {one.status for one in send_together(asked)} == {200}
 
-    assert sorted(one.request_id for one in trail(gateway.settings.database)) == sorted(
+    assert sorted(one.request_id for one in audit_rows(gateway.settings.database)) == sorted(
         f"request-{number}" for number in range(40)
     )
 
 
-def test_who_goes_away_takes_nobody_along(database_url: str) -> None:
+def test_a_cancelled_caller_does_not_cancel_the_records_of_others(database_url: str) -> None:
     async def keep() -> list[Any]:
         db = await open_database(database_url)
         recorder = Recorder(db)
@@ -327,15 +326,15 @@ def test_who_goes_away_takes_nobody_along(database_url: str) -> None:
     outcomes = asyncio.run(keep())
 
     assert outcomes[1::2] == [None] * 10
-    assert {one.actor_id for one in trail(database_url)} >= set(range(1, 20, 2))
+    assert {one.actor_id for one in audit_rows(database_url)} >= set(range(1, 20, 2))
 
 
-def test_who_is_first_does_not_wait_for_ever_more_who_come(database_url: str) -> None:
+def test_a_full_group_is_written_without_waiting_for_further_records(database_url: str) -> None:
     async def keep() -> list[int]:
         db = await open_database(database_url)
         recorder = Recorder(db)
         kept, waiting = [], []
-        for number in range(MOST_TOGETHER + 3):
+        for number in range(MAX_GROUP + 3):
             kept.append(asyncio.create_task(recorder.keep(a_record(number))))
             await asyncio.sleep(0)
             waiting.append(len(recorder.waiting))
@@ -345,11 +344,11 @@ def test_who_is_first_does_not_wait_for_ever_more_who_come(database_url: str) ->
 
     waiting = asyncio.run(keep())
 
-    assert waiting[-1] < MOST_TOGETHER  # the first ones are being written
-    assert [one.actor_id for one in trail(database_url)] == list(range(MOST_TOGETHER + 3))
+    assert waiting[-1] < MAX_GROUP  # the first ones are being written
+    assert [one.actor_id for one in audit_rows(database_url)] == list(range(MAX_GROUP + 3))
 
 
-def test_nobody_waits_for_a_recorder_that_was_stopped(database_url: str) -> None:
+def test_callers_of_a_stopped_recorder_get_an_error(database_url: str) -> None:
     async def keep() -> list[Any]:
         db = await open_database(database_url)
         recorder = Recorder(db)
@@ -370,7 +369,7 @@ def test_nobody_waits_for_a_recorder_that_was_stopped(database_url: str) -> None
     assert [type(one) for one in outcomes] == [DatabaseUnavailable] * 3
 
 
-def test_a_record_that_cannot_be_stored_is_a_fault_of_all_who_wait_for_it(database_url: str) -> None:
+def test_all_callers_of_a_group_that_cannot_be_stored_get_an_error(database_url: str) -> None:
     raw.run(database_url, "ALTER TABLE audit_record RENAME TO gone")
 
     async def keep() -> list[Any]:
@@ -386,13 +385,13 @@ def test_a_record_that_cannot_be_stored_is_a_fault_of_all_who_wait_for_it(databa
     *outcomes, work = asyncio.run(keep())
 
     assert all(isinstance(outcome, Exception) for outcome in outcomes)
-    assert work is None  # the next one begins anew
+    assert work is None  # the next record starts a new task
 
 
-# --- off ------------------------------------------------------------------------------------------
+# --- without an audit log ---------------------------------------------------------------------------
 
 
-def test_only_development_may_go_without(settings: Settings) -> None:
+def test_only_development_may_turn_the_audit_log_off(settings: Settings) -> None:
     unaudited = settings.model_copy(update={"audit": False})
     assert create_app(unaudited)
 
@@ -404,11 +403,11 @@ def test_only_development_may_go_without(settings: Settings) -> None:
     assert str(refused.value) == "CARE_AUDIT=off is for development only: every access to answers is recorded"
 
 
-def test_without_it_nothing_is_recorded(database_url: str, settings: Settings) -> None:
+def test_nothing_is_recorded_while_the_audit_log_is_off(database_url: str, settings: Settings) -> None:
     with opened(create_app(settings.model_copy(update={"audit": False}), clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
         gateway.given(a_world())
         assert gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1").status_code == 200
         assert gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework()).status_code == 200
 
-    assert trail(database_url) == []
+    assert audit_rows(database_url) == []

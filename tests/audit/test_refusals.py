@@ -1,5 +1,5 @@
-"""Promise: a read that is refused to somebody who is signed in is on record before it is answered: who, what,
-and the id that was named. Many of them leave their number, so nobody fills the disk by trying."""
+"""Promise: a rejected read of an authenticated viewer is recorded before the response. Of very many only the
+number is recorded, so that nobody can fill the disk."""
 
 import re
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.db.audit.records import MOST_REFUSALS, Recorder
+from app.db.audit.records import MAX_REFUSALS, Recorder
 from app.main import create_app, schema_of_service
 from app.schema.types.node import global_id
 from app.settings import Settings
-from tests.audit.test_sealing import seal_all, verified
-from tests.audit.trail import told, trail
+from tests.audit.audit_log import audit_rows, audited
+from tests.audit.test_chain import seal_all, verified
 from tests.callers import Caller, Gateway, load, opened
 from tests.db import raw
 from tests.factories import NOW, a_world
@@ -27,7 +27,6 @@ def named(**ids: list[int]) -> list[Any]:
 
 
 def ask(caller: Caller, question: str) -> None:
-    """Over HTTP, whatever kind of operation it is."""
     accept = "text/event-stream" if question.startswith("subscription") else "application/json"
     answer = caller.request("POST", "/graphql", json={"query": question}, headers={"accept": accept})
     assert answer.status_code in (200, 403), answer.text
@@ -36,7 +35,7 @@ def ask(caller: Caller, question: str) -> None:
 SEVERAL = [("Session", 1), ("Session", 5), ("Session", 1), ("Session", 7), ("Assignment", 1), ("Book", 99)]
 SOME = ", ".join(f'"{global_id(*one)}"' for one in [*SEVERAL, ("Event", 1)])
 
-# By the field: the role of caregiver 2 or client 1, the question, and what is on record of it.
+# The role (caregiver 2 or client 1), the field, the query, and the outcome and content of its record.
 BY_GRAPHQL: list[tuple[str, str, str, str, list[Any]]] = [
     ("caregiver", "session", "{ session(id: 1) { title } }", "NOT_FOUND", named(sessions=[1])),
     ("caregiver", "session", "{ session(id: 999) { title } }", "NOT_FOUND", named(sessions=[999])),
@@ -84,13 +83,7 @@ BY_GRAPHQL: list[tuple[str, str, str, str, list[Any]]] = [
     ("caregiver", "reminderDue", "subscription { reminderDue { id } }", "FORBIDDEN", []),
     ("caregiver", "ownData", "{ ownData }", "FORBIDDEN", []),
     ("client", "clients", "{ clients { nodes { name } } }", "FORBIDDEN", []),
-    (
-        "client",
-        "auditEvents",
-        "{ auditEvents(clientId: 2) { totalCount } }",
-        "FORBIDDEN",
-        named(clients=[2]),
-    ),
+    ("client", "auditEvents", "{ auditEvents(clientId: 2) { totalCount } }", "FORBIDDEN", named(clients=[2])),
     (
         "client",
         "closeSession",
@@ -106,11 +99,11 @@ BY_GRAPHQL: list[tuple[str, str, str, str, list[Any]]] = [
         [],
     ),
 ]
-# What cannot be refused to a viewer, or belongs to nobody.
+# Fields that reject no viewer, or whose data belongs to nobody.
 NEVER = {"viewer", "sessions", "assignments", "submissions", "books", "book"}
 
 
-def test_every_read_that_can_be_refused_is_tried_here() -> None:
+def test_these_tests_cover_every_field_that_can_be_rejected() -> None:
     schema = schema_of_service(True)._schema
     assert schema.query_type and schema.subscription_type
 
@@ -124,7 +117,7 @@ def test_every_read_that_can_be_refused_is_tried_here() -> None:
     BY_GRAPHQL,
     ids=[f"{role}-{question}" for role, _, question, *_ in BY_GRAPHQL],
 )
-def test_what_is_refused_by_graphql_is_on_record(
+def test_a_rejected_graphql_read_is_recorded(
     gateway: Gateway, role: str, field: str, question: str, outcome: str, about: list[Any]
 ) -> None:
     gateway.given(a_world())
@@ -132,10 +125,10 @@ def test_what_is_refused_by_graphql_is_on_record(
 
     ask(caller, question)
 
-    assert told(gateway.settings.database) == [(role.upper(), number, field, outcome, about)]
+    assert audited(gateway.settings.database) == [(role.upper(), number, field, outcome, about)]
 
 
-def test_what_is_refused_on_the_legacy_paths_is_on_record(gateway: Gateway) -> None:
+def test_a_rejected_legacy_request_is_recorded(gateway: Gateway) -> None:
     gateway.given(a_world())
     caregiver, client = gateway.as_caregiver(2), gateway.as_client(1)
     running = {"time-state": "RUNNING"}
@@ -152,7 +145,7 @@ def test_what_is_refused_on_the_legacy_paths_is_on_record(gateway: Gateway) -> N
     ]
 
     assert [answer.status_code for answer in asked] == [404, 404, 404, 403, 403, 403, 403, 403]
-    assert trail(gateway.settings.database) == [
+    assert audit_rows(gateway.settings.database) == [
         ("CAREGIVER", 2, "LEGACY", "assignment", "NOT_FOUND", named(assignments=[1]), "foreign"),
         ("CAREGIVER", 2, "LEGACY", "assignment", "NOT_FOUND", named(assignments=[999]), "missing"),
         ("CAREGIVER", 2, "LEGACY", "assignment", "NOT_FOUND", named(assignments=[2]), "head"),
@@ -164,7 +157,7 @@ def test_what_is_refused_on_the_legacy_paths_is_on_record(gateway: Gateway) -> N
     ]
 
 
-def test_what_is_granted_or_belongs_to_nobody_leaves_no_record(gateway: Gateway) -> None:
+def test_a_permitted_read_without_answers_is_not_recorded(gateway: Gateway) -> None:
     gateway.given(a_world())
     caller = gateway.as_caregiver(1)
 
@@ -177,10 +170,10 @@ def test_what_is_granted_or_belongs_to_nobody_leaves_no_record(gateway: Gateway)
     assert caller.get(f"{ASSIGNMENTS}/none").status_code == 400
     ask(gateway.as_nobody(), "{ __typename }")
 
-    assert trail(gateway.settings.database) == []
+    assert audit_rows(gateway.settings.database) == []
 
 
-def test_a_refusal_that_cannot_be_recorded_is_not_answered(gateway: Gateway) -> None:
+def test_a_rejection_whose_record_cannot_be_stored_is_an_internal_error(gateway: Gateway) -> None:
     gateway.given(a_world())
     raw.run(gateway.settings.database, "ALTER TABLE audit_record RENAME TO gone")
 
@@ -188,7 +181,7 @@ def test_a_refusal_that_cannot_be_recorded_is_not_answered(gateway: Gateway) -> 
     assert gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/2").status_code == 200
 
 
-# --- bounded --------------------------------------------------------------------------------------
+# --- the limit --------------------------------------------------------------------------------------
 
 
 def probe(caller: Caller, count: int) -> None:
@@ -206,33 +199,33 @@ def more(viewer: int, count: int) -> tuple[Any, ...]:
     return ("CAREGIVER", viewer, "moreRefusals", "REFUSED", named(count=[count]))
 
 
-def test_many_refusals_of_a_viewer_leave_some_records_and_a_number(gateway: Gateway) -> None:
+def test_beyond_the_limit_only_the_number_of_rejections_is_recorded(gateway: Gateway) -> None:
     gateway.given(a_world())
     database = gateway.settings.database
     each = [
         ("CAREGIVER", 2, "assignment", "NOT_FOUND", named(assignments=[1000 + number]))
-        for number in range(MOST_REFUSALS)
+        for number in range(MAX_REFUSALS)
     ]
 
-    probe(gateway.as_caregiver(2), MOST_REFUSALS + 15)
-    assert told(database) == each
+    probe(gateway.as_caregiver(2), MAX_REFUSALS + 15)
+    assert audited(database) == each
 
     probe(gateway.as_caregiver(1), 1)
     end_window(gateway)
     others = [("CAREGIVER", 1, "assignment", "NOT_FOUND", named(assignments=[1000]))]
-    assert told(database) == [*each, *others, more(2, 15)]
+    assert audited(database) == [*each, *others, more(2, 15)]
 
     probe(gateway.as_caregiver(2), 1)
     end_window(gateway)
-    assert told(database) == [*each, *others, more(2, 15), each[0]]
+    assert audited(database) == [*each, *others, more(2, 15), each[0]]
 
 
 def test_the_number_is_recorded_when_the_process_ends(database_url: str, settings: Settings) -> None:
     load(database_url, a_world())
     with opened(create_app(settings, clock=lambda: NOW)) as client:
-        probe(Gateway(client, settings).as_caregiver(2), MOST_REFUSALS + 3)
+        probe(Gateway(client, settings).as_caregiver(2), MAX_REFUSALS + 3)
 
-    assert told(database_url)[MOST_REFUSALS:] == [more(2, 3)]
+    assert audited(database_url)[MAX_REFUSALS:] == [more(2, 3)]
 
 
 def test_the_number_is_recorded_when_the_window_ends(
@@ -245,17 +238,17 @@ def test_the_number_is_recorded_when_the_window_ends(
         one = " ".join(f"a{number}: assignment(id: {1000 + number}) {{ id }}" for number in range(30))
         ask(gateway.as_caregiver(2), f"{{ {one} }}")
 
-        wait_for(lambda: sum(one[4][0][2].get("count", [1])[0] for one in told(database_url)) == 30)
+        wait_for(lambda: sum(one[4][0][2].get("count", [1])[0] for one in audited(database_url)) == 30)
 
 
-# --- what it is for -------------------------------------------------------------------------------
+# --- finding attempts -------------------------------------------------------------------------------
 
 
-def test_caregivers_do_not_see_who_tries_and_the_trail_stays_whole(gateway: Gateway) -> None:
+def test_rejections_are_hidden_from_caregivers_and_the_chain_verifies(gateway: Gateway) -> None:
     gateway.given(a_world())
     database = gateway.settings.database
 
-    probe(gateway.as_caregiver(2), MOST_REFUSALS + 1)
+    probe(gateway.as_caregiver(2), MAX_REFUSALS + 1)
     end_window(gateway)
     seal_all(database)
 
@@ -263,10 +256,10 @@ def test_caregivers_do_not_see_who_tries_and_the_trail_stays_whole(gateway: Gate
         "auditEvents": {"totalCount": 0}
     }
     verdict = verified(database)
-    assert (verdict.records, verdict.faults) == (MOST_REFUSALS + 1, [])
+    assert (verdict.records, verdict.faults) == (MAX_REFUSALS + 1, [])
 
 
-def test_the_statement_of_the_documentation_finds_who_tries(gateway: Gateway) -> None:
+def test_the_documented_statement_finds_viewers_with_rejections(gateway: Gateway) -> None:
     gateway.given(a_world())
     statement = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
     ask(gateway.as_caregiver(1), "{ assignments { nodes { answerSets { answers { answer } } } } }")

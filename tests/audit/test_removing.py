@@ -1,5 +1,5 @@
-"""Promise: audit records go only when the operator has set a period, from the oldest on, and their removal is
-on record; the rest still verifies, and a removal that nobody sanctioned is found."""
+"""Promise: audit records are removed only after a configured period, oldest first. The removal is recorded,
+the other records still verify, and an unauthorized removal is found."""
 
 import asyncio
 from datetime import timedelta
@@ -13,8 +13,8 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.events.retention import RetentionRefused, removing_expired
 from app.settings import KEEP_ALL, Retention
-from tests.audit.test_sealing import GUARDS, records, seal_all, verified
-from tests.audit.trail import told
+from tests.audit.audit_log import audited
+from tests.audit.test_chain import GUARDS, records, seal_all, verified
 from tests.callers import run_read, run_write
 from tests.db import raw
 from tests.factories import DAY, NOW
@@ -52,8 +52,8 @@ def ids(url: str, table: str, column: str = "id") -> list[int]:
     return [row[0] for row in raw.run(url, f"SELECT DISTINCT {column} FROM {table} ORDER BY {column}")]
 
 
-def left(url: str) -> tuple[list[int], list[int], list[int]]:
-    """The records, seals and entries that there are."""
+def remaining(url: str) -> tuple[list[int], list[int], list[int]]:
+    """The remaining records, seals and entries."""
     return ids(url, "audit_record"), ids(url, "audit_seal"), ids(url, "audit_entry", "record_id")
 
 
@@ -61,10 +61,10 @@ def kind_of(url: str) -> str:
     return "sqlite" if url.startswith("sqlite") else "postgresql"
 
 
-# --- removing -------------------------------------------------------------------------------------
+# --- removing ---------------------------------------------------------------------------------------
 
 
-def test_records_go_when_their_period_is_over_and_the_rest_verifies(aged: str) -> None:
+def test_expired_records_are_removed_and_the_others_verify(aged: str) -> None:
     [(hash,)] = raw.run(aged, "SELECT hash FROM audit_seal WHERE id = 2")
 
     assert removed(aged, is_dry_run=True) == 5
@@ -72,8 +72,8 @@ def test_records_go_when_their_period_is_over_and_the_rest_verifies(aged: str) -
     assert removed(aged) == 5
 
     verdict = verified(aged, {2: hash})
-    assert left(aged) == ([*range(6, 14)], [3, 4, 5], [*range(6, 13)])
-    assert told(aged)[-1] == REMOVAL
+    assert remaining(aged) == ([*range(6, 14)], [3, 4, 5], [*range(6, 13)])
+    assert audited(aged)[-1] == REMOVAL
     assert (verdict.faults, verdict.records, verdict.seals, verdict.unsealed) == ([], 8, 3, 0)
     assert [(one.seal_id, one.hash, one.record_count, one.seal_count) for one in verdict.removed] == [
         (2, hash, 5, 2)
@@ -81,23 +81,23 @@ def test_records_go_when_their_period_is_over_and_the_rest_verifies(aged: str) -
     assert (removed(aged), verified(aged).faults) == (0, [])
 
 
-def test_later_removals_go_on_from_there(aged: str) -> None:
+def test_a_later_removal_continues_after_the_checkpoint(aged: str) -> None:
     removed(aged)
 
     assert removed(aged, PERIOD._replace(audit=29)) == 4
 
     verdict = verified(aged)
     assert (verdict.faults, [one.seal_id for one in verdict.removed]) == ([], [2, 3])
-    assert left(aged) == ([*range(10, 15)], [4, 5, 6], [10, 11, 12])
+    assert remaining(aged) == ([*range(10, 15)], [4, 5, 6], [10, 11, 12])
 
 
-def test_without_a_period_nothing_goes(aged: str) -> None:
+def test_nothing_is_removed_without_a_period(aged: str) -> None:
     assert removed(aged, KEEP_ALL) == 0
-    assert (left(aged)[0], verified(aged).removed) == ([*range(1, 13)], [])
+    assert (remaining(aged)[0], verified(aged).removed) == ([*range(1, 13)], [])
 
 
-def test_the_newest_seal_and_its_records_always_stay(database_url: str) -> None:
-    """The chain goes on from it; and SQLite would number new records from 1 on if there were none."""
+def test_the_newest_seal_and_its_records_are_never_removed(database_url: str) -> None:
+    """The next seal needs its hash, and without records SQLite would assign ids from 1 again."""
     for _ in range(2):
         run_write(database_url, recording(records(1, moment=OLD)))
         seal_all(database_url, OLD)
@@ -106,12 +106,12 @@ def test_the_newest_seal_and_its_records_always_stay(database_url: str) -> None:
 
     run_write(database_url, recording(records(1)))
     seal_all(database_url)
-    assert left(database_url)[:2] == ([2, 3, 4], [2, 3, 4])
+    assert remaining(database_url)[:2] == ([2, 3, 4], [2, 3, 4])
     assert verified(database_url).faults == []
 
 
-def test_more_than_fits_into_one_batch_goes_too(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.db.audit.removing.MOST_SEALED", 4)
+def test_a_removal_takes_several_batches(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.db.audit.removing.MAX_SEALED", 4)
     monkeypatch.setattr("app.events.retention.MOST_VERIFIED", 2)
     for _ in range(5):
         run_write(database_url, recording(records(3, ABOUT, OLD)))
@@ -126,13 +126,13 @@ def test_more_than_fits_into_one_batch_goes_too(database_url: str, monkeypatch: 
         [],
         [(15, 5)],
     )
-    assert left(database_url)[:2] == ([16, 17], [6, 7])
+    assert remaining(database_url)[:2] == ([16, 17], [6, 7])
 
 
-def test_a_removal_that_was_broken_off_verifies_and_is_finished_by_the_next(
+def test_an_interrupted_removal_verifies_and_the_next_run_finishes_it(
     aged: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.db.audit.removing.MOST_SEALED", 3)
+    monkeypatch.setattr("app.db.audit.removing.MAX_SEALED", 3)
 
     async def break_off(db: Database) -> None:
         due = await db.read(verifying_next(Verdict(), MIDNIGHT - 30 * DAY, 10))
@@ -146,21 +146,21 @@ def test_a_removal_that_was_broken_off_verifies_and_is_finished_by_the_next(
 
     asyncio.run(run())
     seal_all(aged)
-    between, verdict = left(aged), verified(aged)
+    between, verdict = remaining(aged), verified(aged)
     monkeypatch.undo()
 
     assert between == ([*range(4, 14)], [2, 3, 4, 5], [*range(4, 13)])
     assert verdict.faults == []
     assert removed(aged, KEEP_ALL) == 2
-    assert left(aged)[0] == [*range(6, 14)]
+    assert remaining(aged)[0] == [*range(6, 14)]
 
 
-def test_two_who_remove_at_once_note_it_once(aged: str) -> None:
+def test_concurrent_removals_store_one_checkpoint(aged: str) -> None:
     async def remove(db: Database) -> None:
         try:
             async for _ in removing_expired(db, PERIOD, NOW):
                 pass
-        except DatabaseUnavailable:  # the other one holds the table: the next run goes on
+        except DatabaseUnavailable:  # another run has locked the table; the next run continues
             pass
 
     async def run() -> None:
@@ -172,21 +172,21 @@ def test_two_who_remove_at_once_note_it_once(aged: str) -> None:
 
     asyncio.run(run())
 
-    assert [one for one in told(aged) if one[2] == "retention audit"] == [REMOVAL]
+    assert [one for one in audited(aged) if one[2] == "retention audit"] == [REMOVAL]
     assert (ids(aged, "audit_record"), verified(aged).faults) == ([*range(6, 14)], [])
 
 
-# --- what is not sanctioned -----------------------------------------------------------------------
+# --- unauthorized changes ---------------------------------------------------------------------------
 
 
-def test_what_was_tampered_with_is_not_removed(aged: str) -> None:
+def test_changed_records_are_not_removed(aged: str) -> None:
     raw.run(aged, *GUARDS[kind_of(aged)], "UPDATE audit_record SET actor_id = 2 WHERE id = 4")
 
-    with pytest.raises(RetentionRefused, match="the records of seal 2 are not those that were sealed"):
+    with pytest.raises(RetentionRefused, match="the records of seal 2 were changed after it was made"):
         removed(aged)
 
-    assert left(aged)[0] == [*range(1, 13)]
-    assert verified(aged).faults == ["the records of seal 2 are not those that were sealed"]
+    assert remaining(aged)[0] == [*range(1, 13)]
+    assert verified(aged).faults == ["the records of seal 2 were changed after it was made"]
 
 
 @pytest.mark.parametrize(
@@ -201,14 +201,14 @@ def test_what_was_tampered_with_is_not_removed(aged: str) -> None:
         "UPDATE audit_checkpoint SET last_record_id = 9",
     ],
 )
-def test_behind_the_checkpoint_the_database_refuses_a_change(aged: str, change: str) -> None:
+def test_the_database_rejects_changes_after_the_checkpoint(aged: str, change: str) -> None:
     removed(aged)
-    before = left(aged)
+    before = remaining(aged)
 
     with pytest.raises(Exception, match="the audit trail is only added to"):
         raw.run(aged, change)
 
-    assert (left(aged), verified(aged).faults) == (before, [])
+    assert (remaining(aged), verified(aged).faults) == (before, [])
 
 
 def a_checkpoint(seal: int, record: int, hash: str) -> str:
@@ -232,20 +232,20 @@ OF_SEAL_3 = "(SELECT hash FROM audit_seal WHERE id = 3)"
         (4, 12, "(SELECT hash FROM audit_seal WHERE id = 4)"),  # the newest
     ],
 )
-def test_a_checkpoint_of_no_seal_is_refused(aged: str, seal: int, record: int, hash: str) -> None:
+def test_a_checkpoint_without_its_seal_is_rejected(aged: str, seal: int, record: int, hash: str) -> None:
     with pytest.raises(Exception, match="a checkpoint names a seal that exists and is not the newest"):
         raw.run(aged, a_checkpoint(seal, record, hash))
 
 
-def test_a_removal_that_is_not_on_record_is_found(aged: str) -> None:
-    """Whoever may write to the database can add a checkpoint too, and then remove what lies before it."""
+def test_a_removal_without_an_audit_record_is_found(aged: str) -> None:
+    """Anyone with write access can add a checkpoint and then remove the records before it."""
     raw.run(aged, a_checkpoint(3, 9, OF_SEAL_3), "DELETE FROM audit_record WHERE id <= 9")
     raw.run(aged, "DELETE FROM audit_entry WHERE record_id <= 9", "DELETE FROM audit_seal WHERE id <= 3")
 
-    assert verified(aged).faults == ["no sealed record says that the records up to seal 3 were removed"]
+    assert verified(aged).faults == ["no sealed record shows that the records up to seal 3 were removed"]
 
 
-def test_records_before_the_first_seal_that_are_gone_without_a_checkpoint_are_found(aged: str) -> None:
+def test_a_removal_without_a_checkpoint_is_found(aged: str) -> None:
     raw.run(
         aged,
         *GUARDS[kind_of(aged)],
@@ -254,21 +254,21 @@ def test_records_before_the_first_seal_that_are_gone_without_a_checkpoint_are_fo
         "DELETE FROM audit_seal WHERE id <= 2",
     )
 
-    assert verified(aged).faults == ["the records of seal 3 are not those that were sealed"]
+    assert verified(aged).faults == ["the records of seal 3 were changed after it was made"]
 
 
-def test_a_seal_that_was_noted_and_removed_cannot_be_compared(aged: str) -> None:
+def test_a_noted_seal_that_was_removed_cannot_be_compared(aged: str) -> None:
     [(first,), (second,)] = raw.run(aged, "SELECT hash FROM audit_seal WHERE id <= 2 ORDER BY id")
     removed(aged)
 
     assert verified(aged, {2: second}).faults == []
-    assert verified(aged, {2: first}).faults == ["seal 2 is not the one that was noted"]
+    assert verified(aged, {2: first}).faults == ["seal 2 differs from the noted hash"]
     assert verified(aged, {1: first}).faults == [
         f"seal 1 cannot be compared: it was removed with the records up to seal 2; note 2:{second} instead"
     ]
 
 
-def test_a_look_at_the_newest_seal_alone_goes_on_from_the_checkpoint(aged: str) -> None:
+def test_verifying_only_the_newest_seal_begins_at_the_checkpoint(aged: str) -> None:
     removed(aged)
     raw.run(aged, *GUARDS[kind_of(aged)], "DELETE FROM audit_seal WHERE id > 3")
 

@@ -162,7 +162,7 @@ def test_somebody_without_an_account_is_given_one(command: Command, database_url
 
 
 UNLINKED = {
-    "nobody": (("--id", "9", *JONAS), "there is no person with this number in this role"),
+    "nobody": (("--id", "9", *JONAS), "there is no person with this id in this role"),
     "who has one": (("--id", "1", *JONAS), "this person has an account already"),
     "a name that is taken": (
         ("--id", "2", "--role", "client", "--user", "client-1"),

@@ -5,8 +5,8 @@ import pytest
 
 from app.db.audit.records import recording
 from app.settings import Settings
-from tests.audit.test_sealing import records
-from tests.audit.trail import told
+from tests.audit.audit_log import audited
+from tests.audit.test_chain import records
 from tests.callers import load, run_write
 from tests.cli.conftest import Command
 from tests.db import raw
@@ -91,7 +91,7 @@ def test_what_is_not_as_it_was_noted_is_told(command: Command, settings: Setting
 
     assert said.exit_code == 1
     assert said.stdout.splitlines()[:2] == [
-        "seal 1 is not the one that was noted",
+        "seal 1 differs from the noted hash",
         "3 records under 1 seal, 1 fault",
     ]
 
@@ -120,7 +120,7 @@ def test_what_operators_do_is_on_record(command: Command, settings: Settings) ->
     ):
         assert command(*words).exit_code == 0, words
 
-    assert told(settings.database) == [
+    assert audited(settings.database) == [
         ("OPERATOR", None, "account add", "DONE", [[3, None, {}]]),
         ("OPERATOR", None, "account disable", "DONE", [[3, None, {}]]),
         ("OPERATOR", None, "account enable", "DONE", [[None, 2, {}]]),
@@ -141,4 +141,4 @@ def test_a_command_that_is_refused_is_not_on_record(command: Command, settings: 
     assert command("erase", "--id", "99", "--yes").exit_code == 2
     assert command("export", "--id", "99", "--format", "json").exit_code == 2
 
-    assert told(settings.database) == []
+    assert audited(settings.database) == []

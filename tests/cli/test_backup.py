@@ -190,7 +190,7 @@ def test_a_database_that_is_not_there_is_told(command: Command, tmp_path: Path, 
 
 
 DAMAGE = {
-    "rows refer to rows that are missing": (
+    "rows refer to missing rows": (
         "PRAGMA foreign_keys = OFF",
         "DELETE FROM client WHERE id = 1",
     ),

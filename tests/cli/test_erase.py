@@ -189,7 +189,7 @@ def test_a_read_that_still_sees_it_is_told(
 
         assert_sentence(
             said,
-            "the client is erased, but the files of the database still hold what was (a long read holds the "
+            "the client is erased, but the database files still contain the old data (a long read holds the "
             "write-ahead log); run `care-gateway erase --id 1` again",
         )
         assert name_of(settings) == "erased"
@@ -218,6 +218,6 @@ def test_a_database_that_goes_away_before_its_files_are_clean_is_told() -> None:
         asyncio.run(clean("postgresql://care@127.0.0.1:1/care", 7))
 
     assert str(told.value).startswith(
-        "the client is erased, but the files of the database still hold what was ("
+        "the client is erased, but the database files still contain the old data ("
     )
     assert str(told.value).endswith("); run `care-gateway erase --id 7` again")

@@ -15,7 +15,7 @@ from app.db.admin.migrate import config, migrate, newest_version
 from app.db.admin.orm import connected
 from app.db.drivers.interface import sqlite_path
 from app.settings import Settings
-from tests.audit.trail import told
+from tests.audit.audit_log import audited
 from tests.callers import load
 from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
@@ -76,7 +76,7 @@ def test_a_backup_takes_the_place_of_the_database_which_is_kept(
     assert raw.run(f"sqlite:///{replaced}", "SELECT max(id) FROM assignment") == [(6,)]
     assert raw.run(settings.database, "PRAGMA journal_mode") == [("wal",)]
     assert path.stat().st_mode & 0o777 == 0o600
-    assert told(settings.database) == [("OPERATOR", None, "restore", "DONE", [])]
+    assert audited(settings.database) == [("OPERATOR", None, "restore", "DONE", [])]
     assert [command(*words).exit_code for words in (("verify",), ("audit", "verify"))] == [0, 0]
 
 
@@ -100,7 +100,7 @@ def test_who_was_erased_or_disabled_since_the_backup_still_is(
         (2, "erased", 1),
     ]
     assert raw.run(settings.database, "SELECT id, is_disabled FROM caregiver") == [(1, 0), (2, 1)]
-    assert [one[2:5:2] for one in told(settings.database)] == [
+    assert [one[2:5:2] for one in audited(settings.database)] == [
         ("restore", []),
         ("erase", [[1, 2, {}], [2, 2, {}]]),
         ("account disable", [[2, None, {}]]),
@@ -325,11 +325,11 @@ def spoil(file: Path, how: str) -> None:
 
 SPOILT = {
     "damaged": "is damaged and was not restored: *** in database main ***",
-    "rows missing": "is damaged and was not restored: rows refer to rows that are missing",
-    "newer": f"has the tables of a newer version, 9999; this one has those of {newest_version()}",
-    "no tables": "is no backup of this service: it has no version of its tables",
+    "rows missing": "is damaged and was not restored: rows refer to missing rows",
+    "newer": f"has the newer schema version 9999; this program supports up to {newest_version()}",
+    "no tables": "is not a backup of this service: it has no schema version",
     "no database": "cannot be read as a backup: file is not a database",
-    "with a log": "has a log beside it, so it is a database in use or a plain copy of one",
+    "with a log": "has a write-ahead log: it is a database in use or an incomplete copy",
 }
 
 

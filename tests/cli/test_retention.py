@@ -7,7 +7,7 @@ from app.care.context import utc_now
 from app.db.audit.records import recording
 from app.db.tables import moment_as_text
 from app.settings import Settings
-from tests.audit.test_sealing import records, seal_all
+from tests.audit.test_chain import records, seal_all
 from tests.callers import load, run_write
 from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
@@ -97,7 +97,7 @@ def test_records_that_are_not_those_that_were_sealed_are_not_removed(
 
     assert_sentence(
         command("retention", retention_audit="365"),
-        "no audit record was removed: the records of seal 1 are not those that were sealed; see "
+        "no audit record was removed: the records of seal 1 were changed after it was made; see "
         "`care-gateway audit verify`",
     )
     assert raw.run(settings.database, "SELECT count(*) FROM audit_record") == [(4,)]

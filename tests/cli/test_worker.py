@@ -164,7 +164,7 @@ def test_a_worker_on_the_tables_of_a_newer_version_is_told_the_way_back(
 ) -> None:
     raw.run(settings.database, "UPDATE alembic_version SET version_num = '9999'")
     sentence = (
-        "the tables are those of a newer version, 9999, and this version knows them up to "
+        "the database has the newer schema version 9999; this program supports up to "
         f"{newest_version()}: start the newer version again, or restore the backup from before the upgrade "
         '(docs/upgrading.md, "Rolling back")'
     )

@@ -1,16 +1,10 @@
-"""Accounts as the operator keeps them: made, listed, disabled; refusals leave everything as it was."""
+"""Adding, listing and disabling accounts; a rejected command changes nothing."""
 
 import asyncio
 
 import pytest
 
-from app.db.admin.accounts import (
-    AccountRefused,
-    Person,
-    add_person,
-    list_people,
-    set_disabled,
-)
+from app.db.admin.accounts import AccountRefused, Person, add_person, list_people, set_disabled
 from app.db.admin.orm import transaction
 from app.db.tables import Caregiver, Client
 from tests.callers import load
@@ -70,7 +64,7 @@ def test_a_new_person_gets_the_next_id(database_url: str) -> None:
     ],
     ids=["a caregiver's user name", "a client's user name", "an identifier"],
 )
-def test_what_is_taken_is_refused_and_nobody_is_added(database_url: str, person: object) -> None:
+def test_a_duplicate_user_name_or_identifier_is_rejected(database_url: str, person: object) -> None:
     before = raw.row_counts(database_url)
 
     with pytest.raises(
@@ -101,7 +95,7 @@ def test_an_account_is_disabled_and_enabled_again(database_url: str) -> None:
     assert stored(database_url, "caregiver") == [(3, "caregiver-3", False), (4, None, False)]
 
 
-def test_an_account_of_the_other_role_is_not_there(database_url: str) -> None:
+def test_an_account_of_the_other_role_is_not_found(database_url: str) -> None:
     with pytest.raises(AccountRefused, match="there is no such account in this role"):
         disable(database_url, Client, "caregiver-3")
 

@@ -1,4 +1,4 @@
-"""A book that is replaced while somebody assigns it is assigned as it was or as it is, never half of it."""
+"""A book that is replaced during an assignment is assigned in its old or its new state, never partly."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ from tests.callers import load
 from tests.db import raw
 from tests.factories import DAY, NOW, a_book, a_world, lines
 
-NEW = a_book(4, name="As it is", questions=[{"text": "First?"}, {"text": "Second?"}])
+NEW = a_book(4, name="New", questions=[{"text": "First?"}, {"text": "Second?"}])
 
 
 async def both_at_once(url: str, import_first: bool) -> tuple[Any, Any]:
@@ -33,10 +33,8 @@ async def both_at_once(url: str, import_first: bool) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("import_first", [True, False])
-def test_who_assigns_a_book_while_it_is_replaced_gets_one_of_the_two(
-    database_url: str, import_first: bool
-) -> None:
-    load(database_url, [*a_world(), a_book(4, name="As it was")])
+def test_a_concurrent_assignment_gets_the_old_or_the_new_book(database_url: str, import_first: bool) -> None:
+    load(database_url, [*a_world(), a_book(4, name="Old")])
 
     assigned, replaced = asyncio.run(both_at_once(database_url, import_first))
 
@@ -44,6 +42,6 @@ def test_who_assigns_a_book_while_it_is_replaced_gets_one_of_the_two(
     [(name,)] = raw.run(database_url, "SELECT name FROM book WHERE id = 4")
     [(questions,)] = raw.run(database_url, "SELECT count(*) FROM question WHERE book_id = 4")
     if isinstance(replaced, ImportRefused):
-        assert (name, questions) == ("As it was", 1)
+        assert (name, questions) == ("Old", 1)
     else:
-        assert ([change.id for change in replaced], name, questions) == ([4], "As it is", 2)
+        assert ([change.id for change in replaced], name, questions) == ([4], "New", 2)

@@ -1,4 +1,4 @@
-"""An erased client's names, texts and answers are gone; numbers, dates and the trail are what they were."""
+"""Erasing removes a client's names, texts and answers; numbers, dates and the audit log stay."""
 
 import asyncio
 from datetime import timedelta
@@ -30,7 +30,7 @@ def all_of(url: str) -> Stored:
     return run_read(url, all_rows())
 
 
-def test_what_is_said_of_a_client_goes_and_all_else_stays(database_url: str) -> None:
+def test_erasing_removes_personal_data_and_keeps_all_other_data(database_url: str) -> None:
     load_one_client(database_url)
     before = all_of(database_url)
 
@@ -44,7 +44,7 @@ def test_what_is_said_of_a_client_goes_and_all_else_stays(database_url: str) -> 
 
 
 def expected_after(before: Stored) -> Stored:
-    """Written out: what becomes of each table, the neighbours' rows untouched."""
+    """The expected rows of each table; rows of other clients are unchanged."""
     client = {
         "name": "erased", "oppt_id": "erased-1", "user_name": None, "is_disabled": True, "erase_date": NOW,
     }  # fmt: skip
@@ -55,9 +55,9 @@ def expected_after(before: Stored) -> Stored:
         3: {**blank, "chat_id": "erased-3", "is_closed": True, "close_date": NOW},
     }
     new_events = [
-        an_erasing(5, caregiver=1, session=1),
-        an_erasing(6, caregiver=1, session=2),
-        an_erasing(7, caregiver=2, session=3),
+        an_erasure_event(5, caregiver=1, session=1),
+        an_erasure_event(6, caregiver=1, session=2),
+        an_erasure_event(7, caregiver=2, session=3),
     ]
     return before | {
         "client": [row | client if row["id"] == 1 else row for row in before["client"]],
@@ -84,7 +84,7 @@ def expected_after(before: Stored) -> Stored:
 OTHERS = (("CLIENT", 2), ("CAREGIVER", 3))
 
 
-def an_erasing(number: int, caregiver: int, session: int) -> Row:
+def an_erasure_event(number: int, caregiver: int, session: int) -> Row:
     return {
         "id": number,
         "caregiver_id": caregiver,
@@ -110,8 +110,8 @@ def test_erasing_again_changes_nothing(database_url: str) -> None:
     assert all_of(database_url) == before
 
 
-def test_erasing_again_takes_what_came_since_and_tells_of_that_alone(database_url: str) -> None:
-    """As after a backup was read back, or when something came in between."""
+def test_erasing_again_erases_later_data_and_adds_events_for_new_sessions_only(database_url: str) -> None:
+    """For example after a restore."""
     load_one_client(database_url)
     run_write(database_url, erasing(1, NOW))
     raw.run(
@@ -123,13 +123,13 @@ def test_erasing_again_takes_what_came_since_and_tells_of_that_alone(database_ur
 
     assert erased == Erased(caregivers=[1, 2], sessions=4, drafts=0, answers=1, feedbacks=0)
     assert "Blue-bicycle" not in str(all_of(database_url)["answer"])
-    told = "SELECT session_id, count(*) FROM event WHERE kind = 'CLIENT_ERASED' GROUP BY 1 ORDER BY 1"
-    assert raw.run(database_url, told) == [(1, 1), (2, 1), (3, 1), (9, 1)]
+    events = "SELECT session_id, count(*) FROM event WHERE kind = 'CLIENT_ERASED' GROUP BY 1 ORDER BY 1"
+    assert raw.run(database_url, events) == [(1, 1), (2, 1), (3, 1), (9, 1)]
     [client] = [row for row in all_of(database_url)["client"] if row["id"] == 1]
     assert client["erase_date"] == NOW
 
 
-def test_two_clients_are_erased_beside_each_other(database_url: str) -> None:
+def test_two_clients_can_be_erased(database_url: str) -> None:
     load_one_client(database_url)
 
     for number in (1, 2):
@@ -139,7 +139,7 @@ def test_two_clients_are_erased_beside_each_other(database_url: str) -> None:
     assert raw.run(database_url, names) == [(1, "erased", "erased-1", None), (2, "erased", "erased-2", None)]
 
 
-def test_a_client_without_sessions_is_erased_too(database_url: str) -> None:
+def test_a_client_without_sessions_can_be_erased(database_url: str) -> None:
     load(database_url, [a_client(1)])
 
     assert run_write(database_url, erasing(1, NOW)) == Erased([], 0, 0, 0, 0)
@@ -149,39 +149,39 @@ def test_a_client_without_sessions_is_erased_too(database_url: str) -> None:
 
 
 @pytest.mark.parametrize(("user", "number"), [("client-1", None), (None, 1)])
-def test_a_client_is_found_by_name_or_number(database_url: str, user: str | None, number: int | None) -> None:
+def test_a_client_is_found_by_user_name_or_id(
+    database_url: str, user: str | None, number: int | None
+) -> None:
     load(database_url, a_world())
 
     assert run_read(database_url, finding_client(user, number)) == Named(1, "Zoë Client 1")
 
 
 @pytest.mark.parametrize(("user", "number"), [("caregiver-1", None), (None, 9), ("", None)])
-def test_a_client_that_is_not_there_is_refused(
-    database_url: str, user: str | None, number: int | None
-) -> None:
+def test_a_missing_client_is_an_error(database_url: str, user: str | None, number: int | None) -> None:
     load(database_url, [*a_world(), a_client(8, userName=None)])
 
     with pytest.raises(AccountRefused, match=r"^there is no such client$"):
         run_read(database_url, finding_client(user, number))
 
 
-# --- at the same time ---
+# --- concurrency ---
 
 
 async def assigned_meanwhile(url: str) -> tuple[list[Any], list[Any]]:
-    """Twenty caregivers' requests for homework, and two erasings between them."""
+    """The outcomes of twenty assignments, and of two erasures between them."""
     db = await open_database(url, readers=8)
     homework = Homework(1, (1, 2), NOW, NOW + DAY, (NOW + DAY,))
     try:
         assign = [db.write(assigning(AccessScope(NOW, caregiver=1), homework)) for _ in range(20)]
         erase = [db.write(erasing(1, NOW)) for _ in range(2)]
-        said = await asyncio.gather(*assign[:10], *erase, *assign[10:], return_exceptions=True)
+        outcomes = await asyncio.gather(*assign[:10], *erase, *assign[10:], return_exceptions=True)
     finally:
         await db.close()
-    return [*said[:10], *said[12:]], said[10:12]
+    return [*outcomes[:10], *outcomes[12:]], outcomes[10:12]
 
 
-def test_who_assigns_while_a_client_is_erased_is_heard_before_or_refused(database_url: str) -> None:
+def test_a_concurrent_assignment_is_made_before_the_erasure_or_rejected(database_url: str) -> None:
     load(database_url, one_client())
 
     assigned, erased = asyncio.run(assigned_meanwhile(database_url))
@@ -194,21 +194,21 @@ def test_who_assigns_while_a_client_is_erased_is_heard_before_or_refused(databas
         (3 + 2 * len(done),)
     ]
     assert raw.run(database_url, "SELECT count(*) FROM reminder WHERE state = 'SCHEDULED'") == [(0,)]
-    told = "SELECT session_id, count(*) FROM event WHERE kind = 'CLIENT_ERASED' GROUP BY 1 ORDER BY 1"
-    assert raw.run(database_url, told) == [(1, 1), (2, 1), (3, 1)]
+    events = "SELECT session_id, count(*) FROM event WHERE kind = 'CLIENT_ERASED' GROUP BY 1 ORDER BY 1"
+    assert raw.run(database_url, events) == [(1, 1), (2, 1), (3, 1)]
 
 
-# By the identifier, a caregiver who is new to the client; by the number, one of the client's own.
+# By identifier: a caregiver without a relationship; by id: a caregiver of the client.
 OPENINGS = {
     "by identifier": (3, NewSession(None, "OPPT-1", "Moving-out", "", NOW)),
-    "by number": (1, NewSession(1, None, "Moving-out", "", NOW)),
+    "by id": (1, NewSession(1, None, "Moving-out", "", NOW)),
 }
 SESSIONS = "SELECT title, is_closed FROM session WHERE client_id = 1 ORDER BY id"
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("way", OPENINGS)
-def test_who_opens_a_session_while_the_client_is_erased_is_refused(database_url: str, way: str) -> None:
+def test_opening_a_session_during_an_erasure_is_rejected(database_url: str, way: str) -> None:
     load(database_url, [*one_client(), a_caregiver(3)])
     caregiver, asked = OPENINGS[way]
 
@@ -226,7 +226,7 @@ def test_who_opens_a_session_while_the_client_is_erased_is_refused(database_url:
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("way", OPENINGS)
-def test_a_session_that_is_opened_before_the_erasure_is_erased_too(database_url: str, way: str) -> None:
+def test_a_session_opened_before_the_erasure_is_erased(database_url: str, way: str) -> None:
     load(database_url, [*one_client(), a_caregiver(3)])
     caregiver, asked = OPENINGS[way]
 

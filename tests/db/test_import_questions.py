@@ -1,11 +1,12 @@
-"""What a question may be: a range for numbers, options to choose from, weights where a test is scored."""
+"""Questions of imported books: ranges, options and weights, and the questions that are rejected."""
 
 from typing import Any
 
 import orjson
 import pytest
+from pydantic import ValidationError
 
-from app.db.admin.importing import ImportRefused
+from app.db.admin.import_format import CATALOGUE_LINE, IMPORT_LINE, LineRejected
 from app.db.reader.entities import as_moment
 from tests.callers import load
 from tests.db import raw
@@ -67,92 +68,132 @@ def stored(url: str) -> list[tuple[Any, ...]]:
     return [(*row[:3], None if row[3] is None else orjson.loads(row[3])) for row in rows]
 
 
-def test_options_of_other_kinds_mean_nothing_and_are_taken(database_url: str) -> None:
-    """Worlds of the time when nobody looked at them must still be read."""
+def test_options_of_other_kinds_are_stored_and_ignored(database_url: str) -> None:
+    """Files from before options were validated must still be imported."""
     load(database_url, [a_module(1), a_book(9, questions=[TEXT | {"options": ["a"]}])])
 
     assert raw.run(database_url, "SELECT kind, options FROM question") == [("TEXT", '["a"]')]
 
 
-ONE_PER_ANSWER = "must be {}, one for each answer that can be given"
-RANGE = "must lie between -1,000,000 and 1,000,000"
-MISSING = "are missing: there is nothing to choose from"
-LINES = "must be lines of text, none of them blank"
-REFUSED: dict[str, tuple[Record, str, str]] = {
-    "a scale without options": (a_test(SCALE | {"options": []}), "options", MISSING),
-    "a choice without options": (a_test({"text": "?", "kind": "SINGLE_CHOICE"}), "options", MISSING),
-    "choices without options": (a_test(MANY | {"options": None}), "options", MISSING),
-    "a blank option": (a_test(MANY | {"options": ["a", " "]}), "options", LINES),
-    "an empty option": (a_test(MANY | {"options": ["a", ""]}), "options", LINES),
-    "an option of two lines": (a_test(MANY | {"options": ["a", "b\nc"]}), "options", LINES),
-    "an option that ends its line": (a_test(MANY | {"options": ["a", "b\u2028c"]}), "options", LINES),
-    "an option twice": (
+ONE_PER_ANSWER = "questions[0]: weights must be {}, one for each possible answer"
+SINGLE_LINES = "questions[0]: options must be single lines that are not blank"
+RANGE_OF_NUMBERS = "questions[0]: minimum and maximum are for NUMBER only"
+INVALID: dict[str, tuple[Record, str]] = {
+    "scale without options": (
+        a_test(SCALE | {"options": []}),
+        "questions[0]: options are required for SCALE",
+    ),
+    "choice without options": (
+        a_test({"text": "?", "kind": "SINGLE_CHOICE"}),
+        "questions[0]: options are required for SINGLE_CHOICE",
+    ),
+    "choices with null": (
+        a_test(MANY | {"options": None}),
+        "questions[0]: options are required for MULTIPLE_CHOICE",
+    ),
+    "blank option": (a_test(MANY | {"options": ["a", " "]}), SINGLE_LINES),
+    "empty option": (a_test(MANY | {"options": ["a", ""]}), SINGLE_LINES),
+    "option of two lines": (a_test(MANY | {"options": ["a", "b\nc"]}), SINGLE_LINES),
+    "option with a line separator": (a_test(MANY | {"options": ["a", "b\u2028c"]}), SINGLE_LINES),
+    "option with NUL": (
+        a_test(MANY | {"options": ["a\0"]}),
+        "questions[0].options[0]: must not contain NUL, because PostgreSQL cannot store it",
+    ),
+    "equal options": (
         a_test(MANY | {"options": ["a", "b", "a"]}),
-        "options",
-        "must differ from each other",
+        "questions[0]: options must differ from each other",
     ),
-    "a text as minimum": (a_test(NUMBER | {"minimum": "1"}), "minimum", "must be a number"),
-    "a flag as maximum": (a_test(NUMBER | {"maximum": True}), "maximum", "must be a number"),
-    "a range upside down": (
+    "text as minimum": (
+        a_test(NUMBER | {"minimum": "1"}),
+        "questions[0].minimum: Input should be a valid number",
+    ),
+    "flag as maximum": (
+        a_test(NUMBER | {"maximum": True}),
+        "questions[0].maximum: Input should be a valid number",
+    ),
+    "maximum below minimum": (
         a_test(NUMBER | {"minimum": 2, "maximum": 1.5}),
-        "maximum",
-        "is less than minimum",
+        "questions[0]: maximum is less than minimum",
     ),
-    "a minimum of a text": (a_test(TEXT | {"minimum": 1}), "minimum", "belongs to a NUMBER only"),
-    "a maximum of a scale": (a_test(SCALE | {"maximum": 1}), "maximum", "belongs to a NUMBER only"),
-    "weights where nothing is scored": (
+    "minimum of a text": (a_test(TEXT | {"minimum": 1}), RANGE_OF_NUMBERS),
+    "maximum of a scale": (a_test(SCALE | {"maximum": 1}), RANGE_OF_NUMBERS),
+    "weights in a book that is no test": (
         a_book(9, questions=[SCALE | {"weights": [1, 2, 3]}]),
-        "weights",
-        "belong to a book that isTest only",
+        "weights are only for a book with isTest",
     ),
-    "weights of a number": (a_test(NUMBER | {"weights": [1]}), "weights", "do not belong to a NUMBER"),
-    "weights of a text": (a_test(TEXT | {"weights": []}), "weights", "do not belong to a TEXT"),
-    "too few weights": (a_test(SCALE | {"weights": [1, 2]}), "weights", ONE_PER_ANSWER.format(3)),
-    "too many weights": (a_test(SINGLE | {"weights": [1, 2, 3]}), "weights", ONE_PER_ANSWER.format(2)),
-    "one weight for yes or no": (a_test(YES_NO | {"weights": [1]}), "weights", ONE_PER_ANSWER.format(2)),
-    "a weight that is no integer": (
+    "weights of a number": (a_test(NUMBER | {"weights": [1]}), "questions[0]: weights are not for NUMBER"),
+    "weights of a text": (a_test(TEXT | {"weights": []}), "questions[0]: weights are not for TEXT"),
+    "too few weights": (a_test(SCALE | {"weights": [1, 2]}), ONE_PER_ANSWER.format(3)),
+    "too many weights": (a_test(SINGLE | {"weights": [1, 2, 3]}), ONE_PER_ANSWER.format(2)),
+    "one weight for yes or no": (a_test(YES_NO | {"weights": [1]}), ONE_PER_ANSWER.format(2)),
+    "fraction as weight": (
         a_test(YES_NO | {"weights": [1, 0.5]}),
-        "weights",
-        "must be a list of integers",
+        "questions[0].weights[1]: Input should be a valid integer",
     ),
-    "a flag as weight": (a_test(YES_NO | {"weights": [1, True]}), "weights", "must be a list of integers"),
-    "a weight alone": (a_test(YES_NO | {"weights": 1}), "weights", "must be a list of integers"),
-    "a weight too large": (a_test(YES_NO | {"weights": [0, 1_000_001]}), "weights", RANGE),
-    "a weight too small": (a_test(YES_NO | {"weights": [-1_000_001, 0]}), "weights", RANGE),
+    "flag as weight": (
+        a_test(YES_NO | {"weights": [1, True]}),
+        "questions[0].weights[1]: Input should be a valid integer",
+    ),
+    "weights without a list": (
+        a_test(YES_NO | {"weights": 1}),
+        "questions[0].weights: Input should be a valid array",
+    ),
+    "weight too large": (
+        a_test(YES_NO | {"weights": [0, 1_000_001]}),
+        "questions[0].weights[1]: Input should be less than or equal to 1000000",
+    ),
+    "weight too small": (
+        a_test(YES_NO | {"weights": [-1_000_001, 0]}),
+        "questions[0].weights[0]: Input should be greater than or equal to -1000000",
+    ),
+    "weights that exceed the score columns": (
+        a_test(*[MANY | {"options": list(map(str, range(1000))), "weights": [1_000_000] * 1000}] * 3),
+        "the weights of all questions exceed 2,147,483,647",
+    ),
+    "too many questions": (
+        a_test(*[TEXT] * 501),
+        "questions: List should have at most 500 items after validation, not 501",
+    ),
 }
 
 
-@pytest.mark.sqlite_only
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_question_that_cannot_be_answered_or_scored_is_refused(database_url: str, name: str) -> None:
-    book, member, reason = REFUSED[name]
+@pytest.mark.parametrize("name", INVALID)
+def test_a_question_that_cannot_be_answered_or_scored_is_rejected(name: str) -> None:
+    book, sentence = INVALID[name]
 
-    with pytest.raises(ImportRefused) as refused:
-        load(database_url, [a_module(1), book])
-
-    assert str(refused.value) == f"line 2: questions[0].{member} {reason}"
-    assert set(raw.row_counts(database_url).values()) == {0}
+    for adapter in (IMPORT_LINE, CATALOGUE_LINE):
+        with pytest.raises(ValidationError) as invalid:
+            adapter.validate_json(orjson.dumps(book))
+        assert str(LineRejected.of(invalid.value)) == sentence
 
 
-def test_a_score_that_could_not_be_stored_is_refused(database_url: str) -> None:
+def test_infinite_numbers_are_rejected() -> None:
+    """JSON has none, but parsers read them."""
+    for number in ("NaN", "Infinity", "1e400"):
+        line = orjson.dumps(a_test(NUMBER | {"minimum": 0})).replace(
+            b'"minimum":0', f'"minimum":{number}'.encode()
+        )
+        with pytest.raises(ValidationError, match="finite"):
+            IMPORT_LINE.validate_json(line)
+
+
+def test_a_book_may_have_the_largest_weights_that_can_be_stored(database_url: str) -> None:
     question = MANY | {"options": [str(n) for n in range(1000)], "weights": [1_000_000] * 999 + [-1_000_000]}
+
     load(database_url, [a_module(1), a_test(question, question)])
 
-    with pytest.raises(ImportRefused) as refused:
-        load(database_url, [a_test(question, question, question) | {"id": 10}])
-
-    assert str(refused.value) == "line 1: questions have weights of more than 2,147,483,647 together"
+    assert raw.row_counts(database_url)["question"] == 2
 
 
-def test_a_book_may_be_retired_from_the_start(database_url: str) -> None:
+def test_a_book_may_be_imported_as_retired(database_url: str) -> None:
     load(database_url, [a_module(1), a_book(1, retireDate=NOW), a_book(2), a_book(3, retireDate=None)])
 
     rows = raw.run(database_url, "SELECT id, retire_date FROM book ORDER BY id")
     assert [(number, as_moment(moment)) for number, moment in rows] == [(1, NOW), (2, None), (3, None)]
 
 
-def test_the_score_of_an_assignment_is_that_of_its_last_submission(database_url: str) -> None:
-    """Of earlier attempts nobody knows any more how they were scored; a draft has no score."""
+def test_the_submission_of_the_current_attempt_has_the_score_of_the_assignment(database_url: str) -> None:
+    """The scores of earlier attempts are unknown; a draft has no score."""
     load(database_url, [*a_world(), a_complete_assignment(9, attempt=2, score=12), an_assignment(8)])
 
     load(

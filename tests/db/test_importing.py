@@ -1,15 +1,17 @@
-"""`import` puts every kind of record into its table, ids kept, and what follows from them beside it."""
+"""`import` stores every kind of line with its ids, and derives relationships, counters and search words."""
 
 from itertools import islice
 from typing import Any
 
 import pytest
 
+from app.care.assignments.homework import Homework, assigning
 from app.db.admin import importing as importer
 from app.db.admin.importing import importing
 from app.db.reader.entities import as_moment
+from app.db.reader.selection import AccessScope
 from app.db.session_counters import differences
-from tests.callers import load, run_read, run_write
+from tests.callers import Gateway, load, run_read, run_write
 from tests.db import raw
 from tests.factories import (
     DAY,
@@ -88,10 +90,7 @@ def test_every_kind_is_stored_with_its_ids(database_url: str) -> None:
     ]
     assert stored(
         database_url, "question", "book_id", "position", "text", "kind", "options", "is_required"
-    ) == [
-        (BIG + 4, 1, "How?", "SCALE", '["1","zwölf"]', True),
-        (BIG + 4, 2, "Why?", "TEXT", "[]", False),
-    ]
+    ) == [(BIG + 4, 1, "How?", "SCALE", '["1","zwölf"]', True), (BIG + 4, 2, "Why?", "TEXT", "[]", False)]
     assert stored(database_url, "relationship", "caregiver_id", "client_id") == [parties]
     assert stored(
         database_url, "session", "id", "caregiver_id", "client_id", "title", "description", "chat_id",
@@ -130,8 +129,7 @@ def test_every_kind_is_stored_with_its_ids(database_url: str) -> None:
     ]  # fmt: skip
 
 
-def test_a_line_may_stand_anywhere_behind_what_it_refers_to(database_url: str) -> None:
-    """Not all of one kind first: each session with everything of its own."""
+def test_lines_may_be_in_any_order_after_the_lines_they_refer_to(database_url: str) -> None:
     records = [
         a_module(), a_book(), a_client(), a_caregiver(),
         a_session(1), an_assignment(1), an_answer_set(1, 1, saveType="DRAFT"),
@@ -144,7 +142,7 @@ def test_a_line_may_stand_anywhere_behind_what_it_refers_to(database_url: str) -
     assert stored(database_url, "relationship", "client_id", "caregiver_id") == [(1, 1), (1, 2)]
 
 
-def test_blank_lines_are_passed_over_and_text_lines_are_read(database_url: str) -> None:
+def test_blank_lines_are_skipped_and_text_is_accepted(database_url: str) -> None:
     first, second = (line.decode() for line in lines([a_caregiver(1), a_client(1)]))
 
     counts = run_write(database_url, importing(["", first, "  \t\n", second + "\r\n", "\n"]))
@@ -152,12 +150,12 @@ def test_blank_lines_are_passed_over_and_text_lines_are_read(database_url: str) 
     assert counts == {"caregiver": 1, "client": 1}
 
 
-def test_nothing_is_an_import_too(database_url: str) -> None:
+def test_an_empty_file_is_valid(database_url: str) -> None:
     assert run_write(database_url, importing([])) == {}
     assert set(raw.row_counts(database_url).values()) == {0}
 
 
-def test_the_numbers_that_sessions_keep_are_right_after_an_import(database_url: str) -> None:
+def test_session_counters_are_correct_after_an_import(database_url: str) -> None:
     load(database_url, a_world())
 
     assert run_read(database_url, differences()) == []
@@ -169,7 +167,7 @@ def test_the_numbers_that_sessions_keep_are_right_after_an_import(database_url: 
     ]  # fmt: skip
 
 
-def test_a_second_import_refers_to_what_is_there(database_url: str) -> None:
+def test_a_second_import_may_refer_to_stored_rows(database_url: str) -> None:
     load(database_url, a_world())
 
     load(
@@ -193,12 +191,12 @@ def test_a_second_import_refers_to_what_is_there(database_url: str) -> None:
     assert raw.run(database_url, "SELECT caregiver_id, client_id FROM answer_set WHERE id = 9") == [(1, 1)]
 
 
-@pytest.mark.parametrize("held", [1, 3, 7])
-def test_rows_may_be_handed_over_in_several_batches(
-    database_url: str, held: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("max_rows", [1, 3, 7])
+def test_rows_may_be_inserted_in_several_batches(
+    database_url: str, max_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(database_url, a_world()[:4])
-    monkeypatch.setattr(importer, "MAX_ROWS_IN_MEMORY", held)
+    monkeypatch.setattr(importer, "MAX_ROWS_IN_MEMORY", max_rows)
 
     load(database_url, a_world()[4:])
 
@@ -209,12 +207,51 @@ def test_rows_may_be_handed_over_in_several_batches(
     }  # fmt: skip
 
 
-def test_a_batch_handed_over_is_gone_when_a_later_line_is_refused(
+def test_an_inserted_batch_is_rolled_back_when_a_later_line_is_rejected(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importer, "MAX_ROWS_IN_MEMORY", 2)
 
-    with pytest.raises(importer.ImportRefused, match=r"^line 20: id 1 is there already$"):
+    with pytest.raises(importer.ImportRefused, match=r"^line 20: id: 1 exists already$"):
         load(database_url, [*islice(a_world(), 19), a_caregiver(1)])
 
     assert set(raw.row_counts(database_url).values()) == {0}
+
+
+# --- ids after an import ---------------------------------------------------------------------------
+
+
+def assigned(url: str, session: int = 1) -> list[int]:
+    """Assigns two books and returns the new ids."""
+    homework = Homework(session, (1, 2), NOW, NOW + DAY, (NOW,))
+    before = {row[0] for row in raw.run(url, "SELECT id FROM assignment")}
+    run_write(url, assigning(AccessScope(NOW, caregiver=1), homework))
+    return sorted({row[0] for row in raw.run(url, "SELECT id FROM assignment")} - before)
+
+
+def test_new_ids_follow_the_ids_of_the_file(database_url: str) -> None:
+    load(database_url, a_world())
+    assert assigned(database_url) == [6, 7]
+
+    load(database_url, [an_assignment(BIG), an_assignment(100)])
+
+    assert assigned(database_url) == [BIG + 1, BIG + 2]
+    assert run_read(database_url, differences()) == []
+
+
+def test_the_ids_of_deleted_rows_are_not_assigned_again(database_url: str) -> None:
+    load(database_url, a_world())
+    assert assigned(database_url) == [6, 7]
+    raw.run(database_url, "DELETE FROM reminder", "DELETE FROM assignment WHERE id > 5")
+
+    load(database_url, [a_module(9)])
+
+    assert assigned(database_url) == [8, 9]
+
+
+def test_a_session_with_the_largest_id_is_listed(gateway: Gateway) -> None:
+    gateway.given([*a_world(), a_session(2**63 - 2)])
+
+    answer = gateway.as_caregiver(1).data("{ sessions(first: 1) { nodes { legacyId } } }")
+
+    assert answer == {"sessions": {"nodes": [{"legacyId": str(2**63 - 2)}]}}

@@ -1,4 +1,4 @@
-"""An import leaves the counters of sessions right whatever the service commits beside it."""
+"""Session counters stay correct when an import and requests of the service run concurrently."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -71,7 +71,7 @@ def test_homework_that_waits_for_an_import_into_its_session_is_counted(database_
 
 
 @on_postgresql
-def test_homework_in_a_session_that_an_import_does_not_name_is_counted_and_not_waited_for(
+def test_an_import_does_not_wait_for_homework_in_other_sessions(
     database_url: str,
 ) -> None:
     load(database_url, a_world())
@@ -90,7 +90,7 @@ def test_homework_in_a_session_that_an_import_does_not_name_is_counted_and_not_w
 
 
 @on_postgresql
-def test_an_import_and_a_caregiver_may_begin_the_same_relationship(database_url: str) -> None:
+def test_an_import_and_a_request_may_add_the_same_relationship(database_url: str) -> None:
     load(database_url, a_world())
     opened = opening(AccessScope(NOW, caregiver=2), [NewSession(None, "OPPT-1", "Sleep", "", NOW)])
     imported = [a_session(9, caregiver=2, client=1)]
@@ -101,8 +101,8 @@ def test_an_import_and_a_caregiver_may_begin_the_same_relationship(database_url:
     assert raw.run(database_url, known) == [(1,), (2,)]
 
 
-def test_an_import_recomputes_the_sessions_that_it_names_alone(database_url: str) -> None:
-    """Other sessions are `verify`'s to report."""
+def test_an_import_recomputes_only_the_sessions_of_its_lines(database_url: str) -> None:
+    """`verify` reports differences of other sessions."""
     load(database_url, a_world())
     raw.run(database_url, "UPDATE session SET assignment_count = 7 WHERE id IN (1, 4)")
 

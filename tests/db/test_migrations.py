@@ -1,4 +1,4 @@
-"""A migrated database is what the models say, however often and from wherever it is migrated."""
+"""A migrated database equals the models, from whichever version it is migrated."""
 
 import asyncio
 import re
@@ -16,14 +16,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Inspector, create_engine, inspect
 from sqlmodel import SQLModel
 
-from app.db.admin.migrate import (
-    config,
-    make_sqlite_file,
-    migrate,
-    newest_version,
-    stored_version,
-    upgrade,
-)
+from app.db.admin.migrate import config, make_sqlite_file, migrate, newest_version, stored_version, upgrade
 from app.db.admin.orm import connected
 from app.db.drivers.interface import DatabaseError
 from app.db.reader.entities import table_of
@@ -32,7 +25,7 @@ from tests.db import raw
 from tests.db.overlapping import until_blocked
 from tests.factories import a_book, a_world
 
-# SQLAlchemy cannot read them from SQLite, and PostgreSQL writes their expressions in its own way.
+# Indexes of expressions: SQLAlchemy does not reflect them on SQLite, and PostgreSQL rewrites the expressions.
 BY_EXPRESSION = {"ix_assignment_caregiver_due"}
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Skipped unsupported reflection of expression-based index",
@@ -51,20 +44,19 @@ def with_connection(url: str, use: Callable[[Connection], Any]) -> Any:
 
 
 def compared(connection: Connection) -> list[Any]:
-    """Without the indexes by expression: their definitions are compared as the database writes them."""
+    """The differences between the database and the models, without the indexes of expressions."""
 
     def is_compared(_: Any, name: str | None, *__: Any) -> bool:
         return name not in BY_EXPRESSION
 
     context = MigrationContext.configure(
-        connection,
-        opts={"compare_type": True, "compare_server_default": True, "include_object": is_compared},
+        connection, opts={"compare_type": True, "compare_server_default": True, "include_object": is_compared}
     )
     return compare_metadata(context, SQLModel.metadata)
 
 
 def index_definitions(connection: Connection) -> dict[str, str]:
-    """The text of every index, as the database keeps it."""
+    """The SQL text of every index."""
     of_database = {
         "sqlite": "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL",
         "postgresql": "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
@@ -74,10 +66,7 @@ def index_definitions(connection: Connection) -> dict[str, str]:
 
 
 def outline(connection: Connection) -> dict[str, Any]:
-    """Columns, keys, constraints and indexes of every table, as the database itself tells them.
-
-    Not the order of the columns: those of a later migration stand last.
-    """
+    """Columns, keys, constraints and indexes of every table, without the order of the columns."""
     found: Inspector = inspect(connection)
     return {
         name: {
@@ -102,8 +91,8 @@ def test_a_migrated_database_equals_the_models(database_url: str) -> None:
     assert with_connection(database_url, compared) == []
 
 
-def test_what_the_models_would_make_is_what_the_migration_makes(database_url: str) -> None:
-    """Also what comparing passes over: nullability, keys, collations aside."""
+def test_tables_made_by_the_models_equal_the_migrated_tables(database_url: str) -> None:
+    """Also compares nullability and keys, which Alembic does not."""
     migrated = with_connection(database_url, outline)
 
     def made_by_models(connection: Connection) -> dict[str, Any]:
@@ -115,7 +104,7 @@ def test_what_the_models_would_make_is_what_the_migration_makes(database_url: st
     assert migrated == with_connection(database_url, made_by_models)
 
 
-def test_every_index_is_defined_as_the_models_define_it(database_url: str) -> None:
+def test_every_index_equals_its_definition_in_the_models(database_url: str) -> None:
     migrated = with_connection(database_url, index_definitions)
 
     def made_by_models(connection: Connection) -> dict[str, str]:
@@ -131,8 +120,8 @@ def test_every_index_is_defined_as_the_models_define_it(database_url: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_the_sql_of_every_sqlite_table_is_that_of_its_model(database_url: str) -> None:
-    """AUTOINCREMENT and WITHOUT ROWID are told by no inspector."""
+def test_every_sqlite_table_has_the_options_of_its_model(database_url: str) -> None:
+    """SQLAlchemy does not reflect AUTOINCREMENT and WITHOUT ROWID."""
     engine = create_engine("sqlite://")
     with engine.connect() as connection:
         SQLModel.metadata.create_all(connection)
@@ -152,7 +141,7 @@ def test_the_sql_of_every_sqlite_table_is_that_of_its_model(database_url: str) -
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_words_are_ranges_of_code_points(database_url: str) -> None:
+def test_search_words_have_the_c_collation(database_url: str) -> None:
     found = raw.run(
         database_url,
         "SELECT collation_name FROM information_schema.columns"
@@ -162,7 +151,7 @@ def test_words_are_ranges_of_code_points(database_url: str) -> None:
     assert found == [("C",)]
 
 
-def test_down_and_up_again_gives_the_same_tables(database_url: str) -> None:
+def test_downgrading_and_migrating_again_gives_the_same_tables(database_url: str) -> None:
     before = with_connection(database_url, outline)
 
     with_connection(database_url, lambda connection: command.downgrade(config(connection), "base"))
@@ -173,7 +162,7 @@ def test_down_and_up_again_gives_the_same_tables(database_url: str) -> None:
     assert with_connection(database_url, outline) == before
 
 
-def test_books_that_were_assigned_before_the_column_existed_are_marked(database_url: str) -> None:
+def test_migrating_marks_books_that_were_assigned(database_url: str) -> None:
     load(database_url, [*a_world(), a_book(4)])
 
     with_connection(database_url, lambda connection: command.downgrade(config(connection), "0007"))
@@ -182,7 +171,7 @@ def test_books_that_were_assigned_before_the_column_existed_are_marked(database_
     assert raw.run(database_url, "SELECT id FROM book WHERE is_assigned ORDER BY id") == [(1,), (2,), (3,)]
 
 
-def test_migrating_tells_which_tables_there_were(database_url: str) -> None:
+def test_migrating_returns_the_previous_version(database_url: str) -> None:
     with_connection(database_url, lambda connection: command.downgrade(config(connection), "0002"))
 
     assert [asyncio.run(migrate(database_url)) for _ in range(2)] == ["0002", newest_version()]
@@ -218,11 +207,11 @@ def test_a_second_migrate_waits_for_the_first_and_finds_nothing_to_do(
     assert run_read(database_url, stored_version()) == newest_version()
 
 
-def test_tables_of_a_newer_version_are_left_alone(database_url: str) -> None:
+def test_a_newer_database_is_not_migrated(database_url: str) -> None:
     raw.run(database_url, "UPDATE alembic_version SET version_num = '9999'")
 
     newer = (
-        "the tables are those of a newer version, 9999, and this version knows them up to "
+        "the database has the newer schema version 9999; this program supports up to "
         f"{newest_version()}: start the newer version again, or restore the backup from before the upgrade "
         '(docs/upgrading.md, "Rolling back")'
     )
@@ -232,7 +221,7 @@ def test_tables_of_a_newer_version_are_left_alone(database_url: str) -> None:
     assert raw.run(database_url, "SELECT version_num FROM alembic_version") == [("9999",)]
 
 
-def test_the_stored_version_is_the_newest(database_url: str) -> None:
+def test_a_migrated_database_has_the_newest_version(database_url: str) -> None:
     assert newest_version() == ScriptDirectory.from_config(config()).get_current_head()
     assert run_read(database_url, stored_version()) == newest_version()
 
@@ -240,7 +229,7 @@ def test_the_stored_version_is_the_newest(database_url: str) -> None:
     assert run_read(database_url, stored_version()) is None
 
 
-def test_a_new_sqlite_file_is_the_operators_alone_and_written_ahead(tmp_path: Path) -> None:
+def test_a_new_sqlite_file_is_private_and_uses_a_write_ahead_log(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "care.db"
 
     asyncio.run(migrate(f"sqlite:///{path}"))
@@ -250,7 +239,7 @@ def test_a_new_sqlite_file_is_the_operators_alone_and_written_ahead(tmp_path: Pa
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_nobody_else_may_look_into_a_new_folder_or_read_the_file_while_it_is_made(
+def test_a_new_folder_and_a_new_file_are_private_from_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "some/folder/care.db"
@@ -269,7 +258,7 @@ def test_nobody_else_may_look_into_a_new_folder_or_read_the_file_while_it_is_mad
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_every_model_is_a_table_of_the_migration() -> None:
+def test_the_table_lists_of_the_tests_are_complete() -> None:
     assert (
         {*raw.TABLES, *raw.AUDIT_TABLES, *raw.USAGE_TABLES}
         == TABLES
@@ -277,8 +266,7 @@ def test_every_model_is_a_table_of_the_migration() -> None:
     )
 
 
-def test_an_address_may_carry_what_postgresql_understands(database_url: str, kind: str) -> None:
-    """Hosts hand out addresses with parameters; every way to the database reads them alike."""
+def test_a_database_url_may_have_parameters_of_postgresql(database_url: str, kind: str) -> None:
     url = database_url if kind == "sqlite" else f"{database_url}?application_name=care&sslmode=disable"
 
     asyncio.run(migrate(url))

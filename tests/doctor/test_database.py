@@ -20,7 +20,7 @@ from app.db.admin.migrate import newest_version
 from app.db.audit.records import recording
 from app.settings import Settings
 from tests import keys
-from tests.audit.test_sealing import GUARDS, records, seal_all
+from tests.audit.test_chain import GUARDS, records, seal_all
 from tests.auth.issuer import jwk, key_set
 from tests.callers import load, run_write
 from tests.db import raw
@@ -271,7 +271,7 @@ def test_the_end_of_the_audit_trail_is_verified(ask: Ask, settings: Settings, ki
 
     assert empty == [("ok", "there are no seals yet")]
     assert whole == [("ok", "seal 3 matches its records")]
-    assert ask("audit trail") == [("failed", "the records of seal 3 are not those that were sealed")]
+    assert ask("audit trail") == [("failed", "the records of seal 3 were changed after it was made")]
 
 
 # --- clocks ---

@@ -175,11 +175,11 @@ INVALID: dict[str, tuple[Change, str]] = {
     ),
     "one identifier of two clients": (
         several(*(item(line, clientOpptId="OPPT-2") for line in (8, 9, 10))),
-        "line 1: opptId is there already",
+        "line 1: opptId: exists already",
     ),
     "one id of two answer sets": (
         in_body(5, lambda body: body["content"][0]["answers"][0].update(id=1)),
-        "line 5: id 1 is there already",
+        "line 5: id: 1 exists already",
     ),
 }  # fmt: skip
 

@@ -15,7 +15,7 @@ from app.care.errors import RateLimited
 from app.care.rate_limits import HOUR, MOST_CAREGIVERS, IdentifierLimiter
 from app.main import create_app
 from app.settings import Environment, Settings
-from tests.audit.trail import told
+from tests.audit.audit_log import audited
 from tests.callers import Caller, Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.database_rows import stored
@@ -131,7 +131,7 @@ def test_tries_are_on_record_without_the_identifier(limited: Gateway) -> None:
     for identifier in ("OPPT-77", "OPPT-78", "OPPT-79", "OPPT-3"):
         post(limited.as_caregiver(1), identifier)
 
-    assert told(limited.settings.database) == [
+    assert audited(limited.settings.database) == [
         ("CAREGIVER", 1, "createSession", outcome, []) for outcome in ["NOT_FOUND"] * 3 + ["RATE_LIMITED"]
     ]
 

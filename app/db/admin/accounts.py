@@ -12,7 +12,12 @@ Person = Caregiver | Client
 
 
 class AccountRefused(Exception):
-    """The account cannot be made or changed; the message is one sentence for the operator."""
+    """The account cannot be added or changed; the message is one sentence for the operator."""
+
+
+async def find_person(tx: AsyncSession, table: type[Person], **values: Any) -> Any:
+    """The person with these column values, or None."""
+    return (await tx.exec(select(table).filter_by(**values))).one_or_none()
 
 
 async def add_person(tx: AsyncSession, person: Person) -> Person:
@@ -20,22 +25,18 @@ async def add_person(tx: AsyncSession, person: Person) -> Person:
     tx.add(person)
     try:
         await tx.flush()
-    except IntegrityError:
+    except IntegrityError:  # a concurrent command was faster
         raise AccountRefused("this user name or client identifier is taken") from None
     return person
 
 
 async def refuse_duplicate(tx: AsyncSession, person: Person) -> None:
-    """Names the duplicate value and its owner. Unique indexes decide between concurrent commands."""
-    table: Any = type(person)
-    role = table.__name__.lower()
-    same_user = await tx.exec(select(table).where(col(table.user_name) == person.user_name))
-    if person.user_name is not None and (taken := same_user.one_or_none()):
-        raise AccountRefused(f"{role} {taken.id} has the user name {person.user_name} already")
-    if isinstance(person, Client):
-        same_identifier = await tx.exec(select(table).where(col(table.oppt_id) == person.oppt_id))
-        if taken := same_identifier.one_or_none():
-            raise AccountRefused(f"client {taken.id} has the identifier {person.oppt_id} already")
+    """Names the duplicate value and its owner."""
+    role, user = type(person).__name__.lower(), person.user_name
+    if user is not None and (owner := await find_person(tx, type(person), user_name=user)):
+        raise AccountRefused(f"{role} {owner.id} has the user name {user} already")
+    if isinstance(person, Client) and (owner := await find_person(tx, Client, oppt_id=person.oppt_id)):
+        raise AccountRefused(f"client {owner.id} has the identifier {person.oppt_id} already")
 
 
 async def list_people(tx: AsyncSession) -> list[Person]:
@@ -46,8 +47,7 @@ async def list_people(tx: AsyncSession) -> list[Person]:
 
 
 async def set_disabled(tx: AsyncSession, table: type[Person], user: str, is_disabled: bool) -> Person:
-    found: Any = await tx.exec(select(table).where(col(table.user_name) == user))
-    person: Person | None = found.one_or_none()
+    person: Person | None = await find_person(tx, table, user_name=user)
     if person is None:
         raise AccountRefused("there is no such account in this role")
     person.is_disabled = is_disabled
@@ -56,10 +56,9 @@ async def set_disabled(tx: AsyncSession, table: type[Person], user: str, is_disa
 
 async def link_person(tx: AsyncSession, table: type[Person], person_id: int, user: str) -> Person:
     """Adds an account to an existing person, as after the legacy migration."""
-    found: Any = await tx.exec(select(table).where(col(table.id) == person_id))
-    person: Person | None = found.one_or_none()
+    person: Person | None = await find_person(tx, table, id=person_id)
     if person is None:
-        raise AccountRefused("there is no person with this number in this role")
+        raise AccountRefused("there is no person with this id in this role")
     if isinstance(person, Client) and person.erase_date is not None:
         raise AccountRefused("this client is erased")
     if person.user_name is not None:

@@ -7,14 +7,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.audit.sealing import RECORD, SEAL
+from app.db.audit.chain import RECORD, SEAL
 from app.db.reader.entities import as_moment, table_of
 from app.db.sql import DatabaseKind, Operation, Statement
 from app.db.statements.dispatch import is_state
 from app.db.tables import Delivery, DeliveryState, Event
 
-MOST_COUNTED = 10_000  # a long backlog must not make monitoring slow
-MOST_LOOKED_AT = 100  # next deliveries that are searched for the oldest event
+MAX_COUNTED = 10_000  # so that a long backlog does not make monitoring slow
+MAX_SEARCHED = 100  # of the next deliveries, to find the oldest event
 
 EVENT, DELIVERY = table_of(Event), table_of(Delivery)
 
@@ -34,7 +34,7 @@ class Backlog:
 
 
 def count(*conditions: ColumnElement[bool]) -> ColumnElement[int]:
-    rows = select(literal(1)).where(*conditions).limit(MOST_COUNTED)
+    rows = select(literal(1)).where(*conditions).limit(MAX_COUNTED)
     return select(func.count()).select_from(rows.subquery()).scalar_subquery()
 
 
@@ -46,7 +46,7 @@ def count_backlog(kind: DatabaseKind) -> ClauseElement:
     is_new = EVENT.c.hand_over_date.is_(None)
     is_waiting = is_state(DELIVERY, DeliveryState.WAITING)
     next_deliveries = select(DELIVERY.c.event_id).where(is_waiting).order_by(DELIVERY.c.next_date)
-    next_events = select(next_deliveries.limit(MOST_LOOKED_AT).subquery().c.event_id)
+    next_events = select(next_deliveries.limit(MAX_SEARCHED).subquery().c.event_id)
     last_sealed = select(SEAL.c.last_record_id).order_by(SEAL.c.id.desc())
     is_unsealed = RECORD.c.id > func.coalesce(first(last_sealed), 0)
     return select(
@@ -67,12 +67,5 @@ COUNT_BACKLOG = Statement(count_backlog)
 def reading_backlog() -> Operation[Backlog]:
     [[events, event, deliveries, retried, dead, delivery, unsealed, record]] = yield COUNT_BACKLOG, {}
     return Backlog(
-        events,
-        as_moment(event),
-        deliveries,
-        retried,
-        dead,
-        as_moment(delivery),
-        unsealed,
-        as_moment(record),
+        events, as_moment(event), deliveries, retried, dead, as_moment(delivery), unsealed, as_moment(record)
     )

@@ -8,13 +8,12 @@ from pathlib import Path
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import check_sqlite, connect_sqlite
 
-PAGES_AT_ONCE = 1000  # between two reports of the progress, and checks for Ctrl-C
-
-Progress = Callable[[int, int], None]  # copied pages, and all pages
+PAGES_PER_STEP = 1000  # after each step the progress is reported and Ctrl-C is checked
 
 
-def copy_sqlite(path: Path, copy: Path, progress: Progress) -> None:
-    """Copies the state at the start into `copy`, which must be an empty file."""
+def copy_sqlite(path: Path, copy: Path, progress: Callable[[int, int], None]) -> None:
+    """Copies the state at the start into `copy`, which must be an empty file. Calls `progress` with the
+    number of copied pages and of all pages."""
     check_sqlite(path)
     try:
         with closing(connect_sqlite(path)) as source, closing(sqlite3.connect(copy)) as target:
@@ -26,16 +25,13 @@ def copy_sqlite(path: Path, copy: Path, progress: Progress) -> None:
             source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             source.backup(
                 target,
-                pages=PAGES_AT_ONCE,
+                pages=PAGES_PER_STEP,
                 progress=lambda _, remaining, total: progress(total - remaining, total),
             )
-        check_copy(copy)
+        damage = damage_of(copy)
     except sqlite3.Error as fault:
         raise DatabaseError(f"the backup cannot be made: {fault}") from None
-
-
-def check_copy(copy: Path) -> None:
-    if damage := damage_of(copy):
+    if damage:
         raise DatabaseError(f"the database is damaged and was not backed up: {damage}")
 
 
@@ -50,5 +46,5 @@ def damage_of(copy: Path) -> str | None:
     with opened_copy(copy) as connection:
         [found] = connection.execute("PRAGMA integrity_check(1)").fetchone()
         if found == "ok" and connection.execute("PRAGMA foreign_key_check").fetchone():
-            return "rows refer to rows that are missing"
+            return "rows refer to missing rows"
     return None if found == "ok" else str(found)

@@ -1,15 +1,20 @@
 """Catalogue commands: add, replace, retire and restore modules and books."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-import orjson
+from pydantic import ValidationError
 
-from app.db.admin.importing import MOST_MISTAKES, ImportRefused, Mistake, set_next_id
-from app.db.admin.questions import QUESTION_COLUMNS, QuestionRow, read_questions
-from app.db.admin.records import Problem, Record
+from app.db.admin.import_format import (
+    CATALOGUE_LINE,
+    CatalogueBook,
+    CatalogueLine,
+    CatalogueModule,
+    LineRejected,
+)
+from app.db.admin.import_rows import COLUMNS, question_rows
+from app.db.admin.importing import MAX_MISTAKES, ImportRefused, Mistake, set_next_id
 from app.db.reader.entities import as_moment
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Link, Selection
@@ -27,7 +32,7 @@ from app.db.statements.books import (
     RESTORE_BOOK,
     RETIRE_BOOK,
 )
-from app.db.tables import Book, Module
+from app.db.tables import Book, BookWord, Module, Question
 from app.db.words import words_of
 
 SET_NEXT_ID = {"module": set_next_id(Module), "book": set_next_id(Book)}
@@ -38,8 +43,7 @@ class NoSuchBook(Exception):
         super().__init__(f"there is no book {book_id}")
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """The result of one line."""
 
     is_new: bool
@@ -48,127 +52,93 @@ class Change:
     name: str
 
 
-# --- reading the lines ----------------------------------------------------------------------------
+# --- operations -----------------------------------------------------------------------------------
 
 
-@dataclass
-class Line:
-    """A module or a book; the database assigns an id if there is none."""
-
-    number: int
-    kind: str
-    id: int | None
-    name: str
-    module_id: int | None = None
-    is_test: bool = False
-    retire_date: datetime | None = None
-    questions: list[QuestionRow] | None = None
-
-    def mistake(self, member: str, reason: str) -> Mistake:
-        return Mistake(self.number, member, reason)
-
-
-def read_lines(lines: Iterable[str | bytes]) -> tuple[list[Line], list[Mistake]]:
-    """The valid lines, and the first mistakes of the other lines."""
-    read, mistakes = [], []
+def read_lines(lines: Iterable[str | bytes]) -> tuple[dict[int, CatalogueLine], list[Mistake]]:
+    """The valid lines by number, and the first mistake of each other line."""
+    valid, mistakes = {}, []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            read.append(read_line(number, line))
-        except Problem as problem:
-            mistakes.append(Mistake(number, problem.member, problem.reason))
-            if len(mistakes) == MOST_MISTAKES:
+            valid[number] = CATALOGUE_LINE.validate_json(line)
+        except ValidationError as error:
+            mistakes.append(Mistake(number, str(LineRejected.of(error))))
+            if len(mistakes) == MAX_MISTAKES:
                 break
-    return read, mistakes
-
-
-def read_line(number: int, line: str | bytes) -> Line:
-    try:
-        record = Record(orjson.loads(line))
-    except orjson.JSONDecodeError:
-        raise Problem("the line", "is not JSON") from None
-    kind = record.take("kind", "one of module, book", lambda v: v in ("module", "book"))
-    read = Line(number, kind, record.optional_id("id"), record.text("name"))
-    if kind == "book":
-        read.module_id = record.id("moduleId")
-        read.is_test = record.flag("isTest")
-        read.retire_date = record.optional_moment("retireDate")
-        read.questions = read_questions(record, read.is_test)
-    record.finish()
-    return read
-
-
-# --- operations -----------------------------------------------------------------------------------
+    return valid, mistakes
 
 
 def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
     """Adds or replaces modules and books. A book that was ever assigned cannot be replaced, but questions can
     be added if it has none. Raises ImportRefused and then changes nothing."""
-    read, mistakes = read_lines(lines)
-    named: Values = {"books": [line.id for line in read if line.kind == "book" and line.id is not None]}
+    valid, mistakes = read_lines(lines)
+    books = [line.id for line in valid.values() if line.kind == "book" and line.id is not None]
     known = {
         "module": {row[0] for row in (yield FIND_MODULES, {})},
-        "book": {row[0] for row in (yield LOCK_BOOKS, named)},
+        "book": {row[0] for row in (yield LOCK_BOOKS, {"books": books})},
     }
-    assigned = {row[0] for row in (yield FIND_ASSIGNED, named)}
-    bare = {tuple(row) for row in (yield FIND_BARE, named)}
-    is_module_certain = not mistakes  # an invalid line may be a module
-    mistakes += check_lines(read, known["module"] if is_module_certain else None, assigned, bare)
+    assigned = {row[0] for row in (yield FIND_ASSIGNED, {"books": books})}
+    without_questions = {tuple(row) for row in (yield FIND_BARE, {"books": books})}
+    modules = None if mistakes else known["module"]  # an invalid line may be a module
+    mistakes += check_lines(valid, modules, assigned, without_questions)
     if mistakes:
         raise ImportRefused(sorted(mistakes))
 
-    yield DROP_WORDS, named
-    yield DROP_QUESTIONS, named
+    yield DROP_WORDS, {"books": books}
+    yield DROP_QUESTIONS, {"books": books}
     changes = {}
-    for line in sorted(read, key=lambda line: line.id is None):  # so that no new id equals a given one
+    # Lines with an id come first, so that no new id equals the id of a line.
+    for number, line in sorted(valid.items(), key=lambda item: item[1].id is None):
         is_new = line.id not in known[line.kind]
-        changes[line.number] = Change(is_new, line.kind, (yield from storing_line(line, is_new)), line.name)
-    return [changes[line.number] for line in read]
+        changes[number] = Change(is_new, line.kind, (yield from storing_line(line, is_new)), line.name)
+    return [changes[number] for number in valid]
 
 
 def check_lines(
-    read: list[Line], known: set[int] | None, assigned: set[int], bare: set[tuple[Any, ...]]
+    lines: dict[int, CatalogueLine],
+    modules: set[int] | None,
+    assigned: set[int],
+    without_questions: set[tuple[Any, ...]],
 ) -> Iterator[Mistake]:
-    """At most one mistake per line. Without the list of known modules, modules are not checked."""
-    modules = set(known or ())
-    named = set()
-    for line in read:
+    """At most one mistake per line. The modules of books are checked only if `modules` are given."""
+    module_ids = set(modules or ())
+    seen = set()
+    for number, line in lines.items():
         if line.id is not None:
-            if (line.kind, line.id) in named:
-                yield line.mistake("id", f"{line.id} stands on a line above")
+            if (line.kind, line.id) in seen:
+                yield Mistake(number, f"id: {line.id} is the id of an earlier line")
                 continue
-            named.add((line.kind, line.id))
-        if line.kind == "module" and line.id is not None:
-            modules.add(line.id)
-        is_same = (line.id, line.module_id, line.name, line.is_test) in bare
-        if line.kind == "book" and known is not None and line.module_id not in modules:
-            yield line.mistake("moduleId", f"{line.module_id} is not known before this line")
-        elif line.kind == "book" and line.id in assigned and not is_same:
-            yield line.mistake("id", f"{line.id} is a book that was assigned, and stays as it was assigned")
+            seen.add((line.kind, line.id))
+        if isinstance(line, CatalogueModule):
+            if line.id is not None:
+                module_ids.add(line.id)
+        elif modules is not None and line.module_id not in module_ids:
+            yield Mistake(number, f"moduleId: {line.module_id} does not exist before this line")
+        elif line.id in assigned and (
+            (line.id, line.module_id, line.name, line.is_test) not in without_questions
+        ):
+            yield Mistake(number, f"id: book {line.id} was assigned and cannot be changed")
 
 
-def storing_line(line: Line, is_new: bool) -> Operation[int]:
+def storing_line(line: CatalogueLine, is_new: bool) -> Operation[int]:
     """Stores the line and returns its id."""
-    values: Values = {
-        "id": line.id,
-        "name": line.name,
-        "module": line.module_id,
-        "is_test": line.is_test,
-        "retired": line.retire_date,
-    }
+    values: Values = {"id": line.id, "name": line.name}
+    if isinstance(line, CatalogueBook):
+        values |= {"module": line.module_id, "is_test": line.is_test, "retired": line.retire_date}
     row_id = line.id
-    if not is_new:
-        yield CHANGE[line.kind], values
-    elif row_id is None:
+    if row_id is None:
         row_id = (yield ADD[line.kind], values)[0][0]
-    else:
+    elif is_new:
         yield ADD_NUMBERED[line.kind], values
         yield SET_NEXT_ID[line.kind], {}
+    else:
+        yield CHANGE[line.kind], values
     assert row_id is not None
-    if line.questions is not None:
-        yield Bulk("book_word", ("word", "book_id"), [(word, row_id) for word in words_of(line.name)])
-        yield Bulk("question", QUESTION_COLUMNS, [(row_id, *question) for question in line.questions])
+    if isinstance(line, CatalogueBook):
+        yield Bulk("book_word", COLUMNS[BookWord], [(word, row_id) for word in words_of(line.name)])
+        yield Bulk("question", COLUMNS[Question], list(question_rows(row_id, line.questions)))
     return row_id
 
 

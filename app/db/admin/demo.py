@@ -8,6 +8,11 @@ import orjson
 
 CAREGIVER = "mara.lind@example.test"
 CLIENT = "jonas.berg@example.test"
+FIVE = ("1", "2", "3", "4", "5")
+
+HOURS, RESTED = "How many hours did you sleep?", "How rested did you feel?"
+AWAKE = "What kept you awake?"
+MOOD, ENJOYED = "How was your mood today?", "Did you enjoy something you usually enjoy?"
 
 Record = dict[str, Any]
 
@@ -29,29 +34,22 @@ def people() -> Iterator[Record]:
 def catalogue() -> Iterator[Record]:
     yield {"kind": "module", "id": 1, "name": "Rest and sleep"}
     yield {"kind": "module", "id": 2, "name": "Mood"}
-    yield book(
-        1,
-        1,
-        "Sleep diary",
-        question("How many hours did you sleep?", "NUMBER", minimum=0, maximum=24),
-        question("How rested did you feel?", "SCALE", "1", "2", "3", "4", "5"),
-        question("What kept you awake?", "TEXT"),
+    sleep = (
+        question(HOURS, "NUMBER", minimum=0, maximum=24),
+        question(RESTED, "SCALE", *FIVE),
+        question(AWAKE, "TEXT"),
     )
-    yield book(
-        2,
-        1,
-        "Evening routine",
+    evening = (
         question("Did you put screens away an hour before bed?", "YES_NO"),
         question("What helped you to wind down?", "MULTIPLE_CHOICE", "reading", "a bath", "music", "talking"),
     )
-    yield book(
-        3,
-        2,
-        "Mood check",
-        question("How was your mood today?", "SCALE", "1", "2", "3", "4", "5", weights=[0, 20, 40, 60, 80]),
-        question("Did you enjoy something you usually enjoy?", "YES_NO", weights=[20, 0]),
-        is_test=True,
+    mood = (
+        question(MOOD, "SCALE", *FIVE, weights=[0, 20, 40, 60, 80]),
+        question(ENJOYED, "YES_NO", weights=[20, 0]),
     )
+    yield book(1, 1, "Sleep diary", *sleep)
+    yield book(2, 1, "Evening routine", *evening)
+    yield book(3, 2, "Mood check", *mood, is_test=True)
     yield book(4, 2, "Three good things", question("Name three things that went well.", "TEXT"))
 
 
@@ -63,61 +61,37 @@ def care(now: datetime) -> Iterator[Record]:
     yield session(4, 1, 3, "First steps", "A short series, closed.", now - 200 * day, closed=now - 90 * day)
     yield session(5, 2, 1, "Family evenings", "With the whole family.", now - 20 * day)
 
+    why = "Thinking about the next day – and the neighbours."
     yield assignment(1, 1, 1, now - 28 * day, submitted=now - 23 * day)
-    yield answers(
-        1,
-        1,
-        now - 23 * day,
-        ("How many hours did you sleep?", "6"),
-        ("How rested did you feel?", "3"),
-        ("What kept you awake?", "Thinking about the next day – and the neighbours."),
-    )
+    yield answer_set(1, 1, now - 23 * day, {HOURS: "6", RESTED: "3", AWAKE: why})
     yield assignment(2, 1, 3, now - 21 * day, submitted=now - 15 * day, score=60)
-    yield answers(
-        2,
-        2,
-        now - 15 * day,
-        ("How was your mood today?", "3"),
-        ("Did you enjoy something you usually enjoy?", "true"),
-    )
+    yield answer_set(2, 2, now - 15 * day, {MOOD: "3", ENJOYED: "true"})
     yield assignment(3, 1, 2, now - 2 * day, remind=now + 2 * day)
     yield assignment(4, 2, 4, now - 10 * day)
     yield assignment(5, 4, 3, now - 190 * day, submitted=now - 185 * day, score=80)
-    yield answers(
-        3,
-        5,
-        now - 185 * day,
-        ("How was your mood today?", "4"),
-        ("Did you enjoy something you usually enjoy?", "true"),
-    )
+    yield answer_set(3, 5, now - 185 * day, {MOOD: "4", ENJOYED: "true"})
     yield assignment(6, 5, 4, now - 6 * day)
 
 
-def caregiver(number: int, name: str, position: str, user: str) -> Record:
-    return {"kind": "caregiver", "id": number, "name": name, "position": position, "userName": user}
+def caregiver(id: int, name: str, position: str, user: str) -> Record:
+    return {"kind": "caregiver", "id": id, "name": name, "position": position, "userName": user}
 
 
-def client(number: int, name: str, oppt_id: str, user: str) -> Record:
-    return {"kind": "client", "id": number, "name": name, "opptId": oppt_id, "userName": user}
+def client(id: int, name: str, oppt_id: str, user: str) -> Record:
+    return {"kind": "client", "id": id, "name": name, "opptId": oppt_id, "userName": user}
 
 
-def book(number: int, module: int, name: str, *questions: Record, is_test: bool = False) -> Record:
-    return {
-        "kind": "book",
-        "id": number,
-        "moduleId": module,
-        "name": name,
-        "isTest": is_test,
-        "questions": list(questions),
-    }
+def book(id: int, module: int, name: str, *questions: Record, is_test: bool = False) -> Record:
+    about = {"id": id, "moduleId": module, "name": name, "isTest": is_test}
+    return {"kind": "book", **about, "questions": questions}
 
 
 def question(text: str, kind: str, *options: str, **more: Any) -> Record:
-    return {"text": text, "kind": kind, "options": list(options), "required": kind != "TEXT", **more}
+    return {"text": text, "kind": kind, "options": options, "required": kind != "TEXT", **more}
 
 
 def session(
-    number: int,
+    id: int,
     caregiver: int,
     client: int,
     title: str,
@@ -127,12 +101,12 @@ def session(
 ) -> Record:
     return {
         "kind": "session",
-        "id": number,
+        "id": id,
         "caregiverId": caregiver,
         "clientId": client,
         "title": title,
         "description": description,
-        "chatId": f"chat-{number:04d}",
+        "chatId": f"chat-{id:04d}",
         "createDate": start - timedelta(days=5),
         "startDate": start,
         "isClosed": closed is not None,
@@ -141,7 +115,7 @@ def session(
 
 
 def assignment(
-    number: int,
+    id: int,
     session: int,
     book: int,
     start: datetime,
@@ -151,7 +125,7 @@ def assignment(
 ) -> Record:
     return {
         "kind": "assignment",
-        "id": number,
+        "id": id,
         "sessionId": session,
         "bookId": book,
         "assignDate": start - timedelta(hours=20),
@@ -164,12 +138,7 @@ def assignment(
     }
 
 
-def answers(number: int, assignment: int, submitted: datetime, *given: tuple[str, str]) -> Record:
-    return {
-        "kind": "answer_set",
-        "id": number,
-        "assignmentId": assignment,
-        "saveType": "FINAL",
-        "submitDate": submitted,
-        "answers": [{"questionText": question, "answer": answer} for question, answer in given],
-    }
+def answer_set(id: int, assignment: int, submitted: datetime, answers: dict[str, str]) -> Record:
+    about = {"id": id, "assignmentId": assignment, "saveType": "FINAL", "submitDate": submitted}
+    items = [{"questionText": question, "answer": answer} for question, answer in answers.items()]
+    return {"kind": "answer_set", **about, "answers": items}

@@ -9,7 +9,6 @@ from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import or_, select
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.orm import connect_postgres
@@ -17,14 +16,7 @@ from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.reader.entities import known_moment, table_of
 from app.db.reader.reads import CAREGIVERS_OF_CLIENT
-from app.db.sql import (
-    DatabaseKind,
-    Operation,
-    Statement,
-    Values,
-    id_parameter,
-    text_parameter,
-)
+from app.db.sql import Operation, Statement, Values, id_parameter, text_parameter
 from app.db.statements.erasing import (
     BLANK_ANSWERS,
     BLANK_FEEDBACKS,
@@ -63,29 +55,25 @@ class Named:
     name: str
 
 
-def find_client(kind: DatabaseKind) -> ClauseElement:
-    client = table_of(Client).c
-    is_named = or_(client.user_name == text_parameter("user"), client.id == id_parameter("client"))
-    return select(client.id, client.name).where(is_named)
-
-
-FIND_CLIENT = Statement(find_client)
+CLIENT = table_of(Client).c
+FIND_CLIENT = Statement(
+    lambda kind: select(CLIENT.id, CLIENT.name).where(
+        or_(CLIENT.user_name == text_parameter("user"), CLIENT.id == id_parameter("client"))
+    )
+)
+FIND_ERASED = Statement(
+    lambda kind: (
+        select(CLIENT.id, CLIENT.erase_date).where(CLIENT.erase_date.is_not(None)).order_by(CLIENT.id)
+    )
+)
 
 
 def finding_client(user: str | None, client_id: int | None) -> Operation[Named]:
-    """Finds a client by user name, or by id, which remains after the erasure."""
+    """Finds a client by user name or by id. Erased clients have an id only."""
     found = yield FIND_CLIENT, {"user": user, "client": client_id}
     if not found:
         raise AccountRefused("there is no such client")
     return Named(*found[0])
-
-
-def find_erased(kind: DatabaseKind) -> ClauseElement:
-    client = table_of(Client).c
-    return select(client.id, client.erase_date).where(client.erase_date.is_not(None)).order_by(client.id)
-
-
-FIND_ERASED = Statement(find_erased)
 
 
 def finding_erased() -> Operation[list[tuple[int, datetime]]]:
@@ -118,11 +106,7 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
         new = [session_id for session_id in of_caregiver if session_id not in notified]
         yield INSERT_SESSION_EVENTS, {**event, "caregiver": caregiver_id, "sessions": new}
     return Erased(
-        values["caregivers"],
-        sum(map(len, sessions.values())),
-        len(drafts),
-        len(answers),
-        len(feedbacks),
+        values["caregivers"], sum(map(len, sessions.values())), len(drafts), len(answers), len(feedbacks)
     )
 
 
@@ -140,7 +124,7 @@ async def clean(url: str, client_id: int) -> None:
         if not (is_fault_of_database(fault) or isinstance(fault, OSError)):
             raise
         raise DatabaseError(
-            f"the client is erased, but the files of the database still hold what was ({reason_of(fault)}); "
+            f"the client is erased, but the database files still contain the old data ({reason_of(fault)}); "
             f"run `care-gateway erase --id {client_id}` again"
         ) from None
 

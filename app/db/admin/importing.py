@@ -2,14 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import cast, false, func, literal, select, text
+from sqlalchemy import cast, false, func, literal, or_, select, text
 from sqlalchemy.dialects.postgresql import REGCLASS
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.admin.records import Consequence, Problem
-from app.db.admin.world import COLUMNS, World
+from app.db.admin.import_format import LineRejected
+from app.db.admin.import_rows import COLUMNS, ImportRows, ParentRejected
 from app.db.reader.entities import Table, is_final, table_of
 from app.db.session_counters import LOCK_SESSIONS, RECOMPUTE_COUNTERS
 from app.db.sql import INSERT, DatabaseKind, Operation, Statement, among
@@ -27,19 +27,15 @@ from app.db.tables import (
     Session,
 )
 
-SESSION_ID = COLUMNS[Assignment].index("session_id")
-
 MAX_ROWS_IN_MEMORY = 50_000  # rows collected before they are inserted
+MAX_MISTAKES = 20  # in one refusal; reading stops there
 
+SESSION_ID = COLUMNS[Assignment].index("session_id")
 NUMBERED = (Caregiver, Client, Module, Book, Question, Session, Assignment, Reminder, AnswerSet)
-
-
-MOST_MISTAKES = 20  # maximum in one refusal; reading stops there
 
 
 class Mistake(NamedTuple):
     line: int
-    member: str
     reason: str
 
 
@@ -47,12 +43,10 @@ class ImportRefused(Exception):
     """Lines cannot be imported; the message has a line of text per mistake: file, line, member and reason."""
 
     def __init__(self, mistakes: Sequence[Mistake], file: str = "") -> None:
-        place = file and f"{file}, "
-        lines = [
-            f"{place}line {line}: {member} {reason}" for line, member, reason in mistakes[:MOST_MISTAKES]
-        ]
-        if len(mistakes) >= MOST_MISTAKES:
-            lines.append(f"there may be more than these {MOST_MISTAKES} mistakes")
+        prefix = file and f"{file}, "
+        lines = [f"{prefix}line {line}: {reason}" for line, reason in mistakes[:MAX_MISTAKES]]
+        if len(mistakes) >= MAX_MISTAKES:
+            lines.append(f"reading stopped after {MAX_MISTAKES} mistakes; there may be more")
         super().__init__("\n".join(lines))
         self.mistakes = mistakes
 
@@ -90,103 +84,98 @@ def set_next_id(table: Table) -> Statement:
     return Statement(build)
 
 
-FIND_PEOPLE: dict[Table, Statement] = {
-    table: find_columns(table, "id", "user_name") for table in (Caregiver, Client)
-}
-ANY_PERSON = (
-    Statement(lambda kind: select(table_of(Caregiver).c.id).limit(1)),
-    Statement(lambda kind: select(table_of(Client).c.id).limit(1)),
-)
-FIND_OPPT_IDS = find_columns(Client, "oppt_id")
+ANSWER_SET = table_of(AnswerSet)
+FIND_CAREGIVERS = find_columns(Caregiver, "id", "user_name")
+FIND_CLIENTS = find_columns(Client, "id", "user_name", "oppt_id")
 FIND_MODULES = find_columns(Module, "id")
 FIND_BOOKS = find_columns(Book, "id", "is_test")
-FIND_CARE: dict[Table, Statement] = {
+FIND_CARE = {
     table: find_columns(table, "id", "caregiver_id", "client_id")
     for table in (Session, Assignment, AnswerSet)
 }
 FIND_ATTEMPTS = find_columns(Assignment, "id", "attempt", "status", "book_id", "score")
 FIND_SUBMITTED = Statement(
-    lambda kind: select(table_of(AnswerSet).c.assignment_id, table_of(AnswerSet).c.attempt).where(
-        is_final(table_of(AnswerSet))
-    )
+    lambda kind: select(ANSWER_SET.c.assignment_id, ANSWER_SET.c.attempt).where(is_final(ANSWER_SET))
 )
-FIND_DRAFTED = Statement(
-    lambda kind: select(table_of(AnswerSet).c.assignment_id).where(~is_final(table_of(AnswerSet)))
+FIND_DRAFTED = Statement(lambda kind: select(ANSWER_SET.c.assignment_id).where(~is_final(ANSWER_SET)))
+FIND_ANY_PERSON = Statement(
+    lambda kind: select(literal(1)).where(
+        or_(*(select(table_of(table).c.id).exists() for table in (Caregiver, Client)))
+    )
 )
 RELATE = Statement(relate)
 SET_NEXT_ID = [set_next_id(table) for table in NUMBERED]
 
 
-def reading_world() -> Operation[World]:
-    world = World()
-    for table, statement in FIND_PEOPLE.items():
-        for row_id, user_name in (yield statement, {}):
-            world.known[table][row_id] = None
-            world.unique[table_of(table).name].add(user_name)
-    world.unique["opptId"] = {row[0] for row in (yield FIND_OPPT_IDS, {})}
-    world.known[Module] = {row[0]: None for row in (yield FIND_MODULES, {})}
+def reading_ids() -> Operation[ImportRows]:
+    """The ids and unique values of the database, without rows."""
+    found = ImportRows()
+    for row_id, user_name in (yield FIND_CAREGIVERS, {}):
+        found.known[Caregiver][row_id] = None
+        found.unique[Caregiver, "userName"].add(user_name)
+    for row_id, user_name, oppt_id in (yield FIND_CLIENTS, {}):
+        found.known[Client][row_id] = None
+        found.unique[Client, "userName"].add(user_name)
+        found.unique[Client, "opptId"].add(oppt_id)
+    found.known[Module] = {row[0]: None for row in (yield FIND_MODULES, {})}
     for book_id, is_test in (yield FIND_BOOKS, {}):
-        world.known[Book][book_id] = None
+        found.known[Book][book_id] = None
         if is_test:
-            world.tests.add(book_id)
+            found.tests.add(book_id)
     for table, statement in FIND_CARE.items():
-        world.known[table] = {row[0]: (row[1], row[2]) for row in (yield statement, {})}
+        found.known[table] = {row[0]: (row[1], row[2]) for row in (yield statement, {})}
     for row_id, attempt, status, book_id, score in (yield FIND_ATTEMPTS, {}):
-        world.attempts[row_id] = (attempt, status, world.counted(book_id, score))
-    world.submitted = {(row[0], row[1]) for row in (yield FIND_SUBMITTED, {})}
-    world.drafted = {row[0] for row in (yield FIND_DRAFTED, {})}
-    return world
+        found.attempts[row_id] = (attempt, status, found.counted(book_id, score))
+    found.submitted = {(row[0], row[1]) for row in (yield FIND_SUBMITTED, {})}
+    found.drafted = {row[0] for row in (yield FIND_DRAFTED, {})}
+    return found
 
 
 def is_empty() -> Operation[bool]:
     """Are there no caregivers and no clients?"""
-    for statement in ANY_PERSON:
-        if (yield statement, {}):
-            return False
-    return True
+    return not (yield FIND_ANY_PERSON, {})
 
 
 def importing(lines: Iterable[str | bytes]) -> Operation[dict[str, int]]:
     """Returns the number of imported lines of each kind. Raises ImportRefused and then imports nothing."""
-    numbered = enumerate(lines, 1)
-    return (yield from importing_records((number, line) for number, line in numbered if line.strip()))
+    return (yield from importing_numbered(enumerate(lines, 1)))
 
 
-def importing_records(
-    records: Iterable[tuple[int, str | bytes | dict[str, Any]]],
-) -> Operation[dict[str, int]]:
-    """The same for records with their line numbers, parsed or not."""
-    world = yield from reading_world()
+def importing_numbered(lines: Iterable[tuple[int, str | bytes]]) -> Operation[dict[str, int]]:
+    """The same for lines with their numbers, which messages name."""
+    collected = yield from reading_ids()
     counts: dict[str, int] = defaultdict(int)
     mistakes: list[Mistake] = []
-    for number, record in records:
-        try:
-            counts[world.take(record)] += 1
-        except Consequence:
+    for number, line in lines:
+        if not line.strip():
             continue
-        except Problem as problem:
-            mistakes.append(Mistake(number, problem.member, problem.reason))
-            if len(mistakes) == MOST_MISTAKES:
+        try:
+            counts[collected.add_line(line)] += 1
+        except ParentRejected:
+            continue
+        except LineRejected as rejection:
+            mistakes.append(Mistake(number, str(rejection)))
+            if len(mistakes) == MAX_MISTAKES:
                 break
-        if sum(map(len, world.rows.values())) >= MAX_ROWS_IN_MEMORY:
+        if sum(map(len, collected.rows.values())) >= MAX_ROWS_IN_MEMORY:
             if mistakes:
-                world.take_rows()  # frees the rows, because nothing will be imported
+                collected.take_rows()  # frees the rows, because nothing will be imported
             else:
-                yield from inserting_rows(world)
+                yield from inserting_rows(collected)
     if mistakes:
         raise ImportRefused(mistakes)
-    yield from inserting_rows(world)
-    sessions = {"sessions": sorted(world.sessions)}
+    yield from inserting_rows(collected)
+    sessions = {"sessions": sorted(collected.sessions)}
     yield RELATE, sessions
     yield RECOMPUTE_COUNTERS, sessions
-    yield MARK_BOOKS_ASSIGNED, {"books": sorted(world.books)}
+    yield MARK_BOOKS_ASSIGNED, {"books": sorted(collected.books)}
     for statement in SET_NEXT_ID:
         yield statement, {}
     return dict(counts)
 
 
-def inserting_rows(world: World) -> Operation[None]:
+def inserting_rows(collected: ImportRows) -> Operation[None]:
     """Locks the sessions before it adds their assignments, in the order of every other change."""
-    yield LOCK_SESSIONS, {"sessions": sorted({row[SESSION_ID] for row in world.rows[Assignment]})}
-    for bulk in world.take_rows():  # noqa: UP028 (a list cannot be sent the rows)
+    yield LOCK_SESSIONS, {"sessions": sorted({row[SESSION_ID] for row in collected.rows[Assignment]})}
+    for bulk in collected.take_rows():  # noqa: UP028 (a list cannot be sent the rows)
         yield bulk

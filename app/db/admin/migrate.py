@@ -1,6 +1,7 @@
 """Migrates a database to the newest schema version."""
 
 import sqlite3
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,7 +71,7 @@ def refuse_newer(version: str | None) -> None:
     """Tables are never migrated back, because this version does not know the newer schema."""
     if is_newer(version):
         raise DatabaseError(
-            f"the tables are those of a newer version, {version}, and this version knows them up to "
+            f"the database has the newer schema version {version}; this program supports up to "
             f"{newest_version()}: {NEWER_ADVICE}"
         )
 
@@ -84,11 +85,8 @@ def make_sqlite_file(path: Path) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        connection = sqlite3.connect(path)
-        try:
+        with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-        finally:
-            connection.close()
         path.chmod(0o600)
     except (OSError, sqlite3.Error) as error:
-        raise DatabaseError(f"the database at {path} cannot be made: {error}") from None
+        raise DatabaseError(f"the database at {path} cannot be created: {error}") from None

@@ -1,8 +1,7 @@
-"""Reads the counted calls of the legacy paths."""
+"""Reads the usage of the legacy paths."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import func, select
 
@@ -30,20 +29,17 @@ FIND_DAYS = Statement(lambda kind: select(DAY.c.day, DAY.c.since).order_by(DAY.c
 
 
 @dataclass(frozen=True)
-class Known:
+class StoredUsage:
     """The calls since a day, the last call of each path, and the days with counting."""
 
     usage: list[Counted]
     last_uses: dict[tuple[str, str], datetime]  # by path and role
-    days: list[tuple[str, datetime]]  # with the moment since when
+    days: list[tuple[str, datetime]]  # with the start of counting
 
 
-def reading_usage(first: str) -> Operation[Known]:
-    usage = [counted_of(*row) for row in (yield FIND_USAGE, {"first": first})]
+def reading_usage(first: str) -> Operation[StoredUsage]:
+    rows = yield FIND_USAGE, {"first": first}
+    usage = [Counted._make((*columns, known_moment(last_date))) for *columns, last_date in rows]
     last = {(path, role): known_moment(moment) for path, role, moment in (yield FIND_LAST_USES, {})}
     days = [(day, known_moment(since)) for day, since in (yield FIND_DAYS, {})]
-    return Known(usage, last, days)
-
-
-def counted_of(day: str, path: str, role: str, application: str, requests: int, last_date: Any) -> Counted:
-    return Counted(day, path, role, application, requests, known_moment(last_date))
+    return StoredUsage(usage, last, days)

@@ -4,22 +4,15 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, and_, func, select
 from sqlalchemy.sql.elements import ClauseElement
 
+from app.db.audit.chain import ENTRY, FIND_RECORDS, RECORD
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS, About
-from app.db.audit.sealing import ENTRY, FIND_RECORDS, RECORD
 from app.db.reader.entities import Table, known_moment
 from app.db.reader.reads import Page
 from app.db.reader.selection import NEWEST, PageRequest
-from app.db.sql import (
-    DatabaseKind,
-    Operation,
-    Statement,
-    Values,
-    count_parameter,
-    id_parameter,
-)
+from app.db.sql import DatabaseKind, Operation, Statement, Values, count_parameter, id_parameter
 from app.db.tables import AuditActor, AuditRecord, Contract
 
 
@@ -39,17 +32,8 @@ class StoredRecord(NamedTuple):
 
 def stored_record_of(row: Any) -> StoredRecord:
     id, moment, actor, actor_id, contract, operation, outcome, about, request_id = row
-    return StoredRecord(
-        id,
-        known_moment(moment),
-        AuditActor(actor),
-        actor_id,
-        Contract(contract),
-        operation,
-        outcome,
-        orjson.loads(about),
-        request_id,
-    )
+    read = known_moment(moment), AuditActor(actor), actor_id, Contract(contract)
+    return StoredRecord(id, *read, operation, outcome, orjson.loads(about), request_id)
 
 
 # --- for a caregiver ------------------------------------------------------------------------------
@@ -75,22 +59,20 @@ class AuditEvent(NamedTuple):
         return AuditRecord
 
 
-def is_about() -> list[Any]:
-    return [ENTRY.c.caregiver_id == id_parameter("caregiver"), ENTRY.c.client_id == id_parameter("client")]
+def is_of_relationship() -> ColumnElement[bool]:
+    return and_(
+        ENTRY.c.caregiver_id == id_parameter("caregiver"), ENTRY.c.client_id == id_parameter("client")
+    )
 
 
 def find_events(kind: DatabaseKind) -> ClauseElement:
     found = select(RECORD).join(ENTRY, ENTRY.c.record_id == RECORD.c.id)
-    found = found.where(*is_about(), ENTRY.c.record_id < id_parameter("before"))
+    found = found.where(is_of_relationship(), ENTRY.c.record_id < id_parameter("before"))
     return found.order_by(ENTRY.c.record_id.desc()).limit(count_parameter("limit"))
 
 
-def count_events(kind: DatabaseKind) -> ClauseElement:
-    return select(func.count()).select_from(ENTRY).where(*is_about())
-
-
 FIND_EVENTS = Statement(find_events)
-COUNT_EVENTS = Statement(count_events)
+COUNT_EVENTS = Statement(lambda kind: select(func.count()).select_from(ENTRY).where(is_of_relationship()))
 
 
 def listing_events(caregiver: int, client: int, window: PageRequest) -> Operation[Page]:
@@ -104,21 +86,10 @@ def listing_events(caregiver: int, client: int, window: PageRequest) -> Operatio
     return Page(window.key, events[: window.first], len(events) > window.first, has_previous, total)
 
 
-def event_of(recorded: StoredRecord, caregiver: int, client: int) -> AuditEvent:
-    rows = next(rows for *parties, rows in recorded.about if parties == [caregiver, client])
-    return AuditEvent(
-        recorded.id,
-        recorded.moment,
-        recorded.actor,
-        recorded.actor_id,
-        recorded.contract,
-        recorded.operation,
-        recorded.outcome,
-        recorded.request_id,
-        rows.get(SESSIONS, []),
-        rows.get(ASSIGNMENTS, []),
-        rows.get(ANSWER_SETS, []),
-    )
+def event_of(record: StoredRecord, caregiver: int, client: int) -> AuditEvent:
+    rows = next(rows for *parties, rows in record.about if parties == [caregiver, client])
+    ids = (rows.get(name, []) for name in (SESSIONS, ASSIGNMENTS, ANSWER_SETS))
+    return AuditEvent(*record[:7], record.request_id, *ids)
 
 
 # --- for the operator -----------------------------------------------------------------------------

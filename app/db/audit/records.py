@@ -1,4 +1,4 @@
-"""Audit records: their content, and how one is stored before the response is sent."""
+"""Audit records: what they contain, and how they are stored before the response is sent."""
 
 import asyncio
 import logging
@@ -22,26 +22,23 @@ from app.db.tables import AuditActor, AuditRecord, Contract, EventKind, SaveType
 
 Result = TypeVar("Result")
 
-MOST_TOGETHER = 32  # records in one group
 DONE = "DONE"  # the outcome of a successful operation
-
-MOST_REFUSALS = 20  # refusals of one viewer that get a record each, per window and process
+MAX_GROUP = 32  # records in one transaction
+MAX_REFUSALS = 20  # refusals of one viewer that get a record each, per window and process
 WINDOW_SECONDS = 60
 MORE_REFUSALS, REFUSED = "moreRefusals", "REFUSED"  # operation and outcome of the record with the count
-END_SECONDS = 2  # the timeout to store the last counts when the process ends
+SHUTDOWN_SECONDS = 2  # to store the last counts when the process ends
 
 # This does not say that nothing was changed, because the read may follow a committed change.
-NOT_RECORDED = "the database cannot take the record of this now, so it is not shown"
+NOT_RECORDED = "the database cannot store the audit record of this now, so it is not shown"
 
 # Caregiver, client, and the ids of their rows by the names below. Records of operators may be about one
 # person or about none.
 Rows = dict[tuple[int, int], dict[str, list[int]]]
 About = list[tuple[int | None, int | None, dict[str, list[int]]]]
 ANSWER_SETS, ASSIGNMENTS, SESSIONS, BOOKS = "answerSets", "assignments", "sessions", "books"
-CAREGIVERS, CLIENTS, EVENTS = "caregivers", "clients", "events"
-COUNT = "count"
+CAREGIVERS, CLIENTS, EVENTS, COUNT = "caregivers", "clients", "events", "count"
 DRAFTS = "drafts"  # answer sets before submission; caregivers do not see these records
-
 
 logger = logging.getLogger("care.audit")
 
@@ -88,9 +85,9 @@ def operator_record(now: datetime, operation: str, about: About) -> Record:
     return Record(now, AuditActor.OPERATOR, None, Contract.COMMAND, operation, DONE, as_text(about), "")
 
 
-EVENT_STATEMENTS = {INSERT_ASSIGNMENT_EVENTS, INSERT_SESSION_EVENTS}
+# --- writing records ------------------------------------------------------------------------------
 
-# --- writing them ---------------------------------------------------------------------------------
+EVENT_STATEMENTS = {INSERT_ASSIGNMENT_EVENTS, INSERT_SESSION_EVENTS}
 
 
 def add_record(kind: DatabaseKind) -> ClauseElement:
@@ -100,13 +97,8 @@ def add_record(kind: DatabaseKind) -> ClauseElement:
     )
 
 
-def add_records(kind: DatabaseKind) -> ClauseElement:
-    """Adds all records in one statement, because the writer thread waits for the interpreter lock after each
-    statement."""
-    return text(ADD[kind]).bindparams(bindparam("records", type_=Text))
-
-
-ADD: dict[DatabaseKind, str] = {
+# One statement for all records: the writer thread waits for the interpreter lock after each statement.
+ADD_RECORDS_SQL: dict[DatabaseKind, str] = {
     "sqlite": f"INSERT INTO audit_record ({', '.join(Record._fields)})"
     " SELECT value->>0, value->>1, value->>2, value->>3, value->>4, value->>5, value->>6, value->>7"
     " FROM json_each(:records)",  # in the order of the list, as in `in_order`
@@ -116,7 +108,7 @@ ADD: dict[DatabaseKind, str] = {
     " FROM json_array_elements(CAST(:records AS json)) WITH ORDINALITY AS one (value, place) ORDER BY place",
 }
 ADD_RECORD = Statement(add_record)
-ADD_RECORDS = Statement(add_records)
+ADD_RECORDS = Statement(lambda kind: text(ADD_RECORDS_SQL[kind]).bindparams(bindparam("records", type_=Text)))
 
 
 def recording(records: Iterable[Record]) -> Operation[None]:
@@ -146,7 +138,7 @@ def recorded(operation: Operation[Result], record_of: Callable[[About], Record])
 
 
 class Refusals:
-    """Records each refused read up to `MOST_REFUSALS` of a viewer in a window, and then their number.
+    """Records each refused read up to `MAX_REFUSALS` of a viewer in a window, and then their number.
 
     An account that tries identifiers is recorded, but cannot fill the disk with records.
     """
@@ -163,7 +155,7 @@ class Refusals:
             self.window = asyncio.create_task(self.end_window())
         viewer = record.actor, record.actor_id
         self.counts[viewer] += 1
-        if self.counts[viewer] > MOST_REFUSALS:
+        if self.counts[viewer] > MAX_REFUSALS:
             self.last[viewer] = record
         else:
             await self.keep_record(record)
@@ -177,7 +169,7 @@ class Refusals:
         counts, self.counts = self.counts, Counter()
         last, self.last = self.last, {}
         for viewer, record in last.items():
-            count = counts[viewer] - MOST_REFUSALS
+            count = counts[viewer] - MAX_REFUSALS
             about = as_text([(None, None, {COUNT: [count]})])
             try:
                 await self.keep_record(record._replace(operation=MORE_REFUSALS, outcome=REFUSED, about=about))
@@ -188,7 +180,7 @@ class Refusals:
         if self.window is not None:
             self.window.cancel()
         with suppress(TimeoutError):
-            async with asyncio.timeout(END_SECONDS):
+            async with asyncio.timeout(SHUTDOWN_SECONDS):
                 await self.record_counts()
 
 
@@ -209,16 +201,16 @@ class Recorder:
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.waiting.append((record, stored))
         if self.work is None:
-            self.work = asyncio.create_task(self.write_on())
+            self.work = asyncio.create_task(self.write_groups())
         await stored
 
-    async def write_on(self) -> None:
+    async def write_groups(self) -> None:
         group: list[tuple[Record, asyncio.Future[None]]] = []
         try:
             while self.waiting:
-                await self.gather()
+                await self.collect()
                 group, self.waiting = self.waiting, []
-                fault = await self.write([record for record, _ in group])
+                fault = await self.store([record for record, _ in group])
                 for _, stored in group:
                     set_outcome(stored, fault)
         finally:
@@ -227,14 +219,14 @@ class Recorder:
             for _, stored in left:  # not empty only if this task was stopped
                 set_outcome(stored, DatabaseUnavailable())
 
-    async def gather(self) -> None:
+    async def collect(self) -> None:
         """Waits for concurrent reads to finish, because a commit takes longer than a turn of the loop."""
         known = 0
-        while known < len(self.waiting) < MOST_TOGETHER:
+        while known < len(self.waiting) < MAX_GROUP:
             known = len(self.waiting)
             await asyncio.sleep(0)
 
-    async def write(self, records: list[Record]) -> Exception | None:
+    async def store(self, records: list[Record]) -> Exception | None:
         try:
             await self.db.write(recording(records))
         except Exception as fault:
@@ -243,18 +235,14 @@ class Recorder:
 
 
 def set_outcome(stored: asyncio.Future[None], fault: Exception | None) -> None:
-    if stored.done():  # the caller has gone
+    if stored.done():  # the caller was cancelled
         return
     if fault is None:
         stored.set_result(None)
     elif isinstance(fault, DatabaseUnavailable):
-        stored.set_exception(unavailable(fault))
+        # A new exception for each caller: a shared exception would collect the tracebacks of all callers.
+        own = DatabaseUnavailable(NOT_RECORDED)
+        own.__cause__ = fault.__cause__
+        stored.set_exception(own)
     else:
         stored.set_exception(fault)
-
-
-def unavailable(fault: DatabaseUnavailable) -> DatabaseUnavailable:
-    """A new exception for each caller: a shared exception would collect the tracebacks of all callers."""
-    own = DatabaseUnavailable(NOT_RECORDED)
-    own.__cause__ = fault.__cause__
-    return own

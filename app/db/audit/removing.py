@@ -5,30 +5,23 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import Text, bindparam, delete, func, insert, select, text
+from sqlalchemy import Select, Text, bindparam, delete, func, insert, select, text
+from sqlalchemy import Table as SqlTable
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.audit.records import as_text, operator_record, recording
-from app.db.audit.sealing import (
+from app.db.audit.chain import (
     LIMIT_LOCK_WAIT,
     LOCK_RECORDS,
-    MOST_SEALED,
+    MAX_SEALED,
     RECORD,
     SEAL,
     Seal,
     entries_of,
-    seals,
+    select_seals,
 )
+from app.db.audit.records import as_text, operator_record, recording
 from app.db.reader.entities import known_moment, table_of
-from app.db.sql import (
-    DatabaseKind,
-    Operation,
-    Statement,
-    count_parameter,
-    id_parameter,
-    moment_parameter,
-    text_parameter,
-)
+from app.db.sql import DatabaseKind, Operation, Statement, count_parameter, id_parameter
 from app.db.tables import AuditActor, AuditCheckpoint
 
 OPERATION = "retention audit"  # the operation in the audit record of the removal
@@ -60,75 +53,50 @@ class Checkpoint(NamedTuple):
         return bool(operation == OPERATION and actor == AuditActor.OPERATOR and about == self.about)
 
 
-def find_checkpoints(kind: DatabaseKind) -> ClauseElement:
-    columns = (CHECKPOINT.c[name] for name in Checkpoint._fields)
-    return select(*columns).order_by(CHECKPOINT.c.seal_id)
-
-
 def find_next_seals(kind: DatabaseKind) -> ClauseElement:
     """Never the newest seal: the next seal needs its hash, and SQLite continues the ids of its records."""
     newest = select(func.max(SEAL.c.id)).scalar_subquery()
-    later = seals().add_columns(SEAL.c.moment).where(SEAL.c.id > id_parameter("after"), SEAL.c.id < newest)
+    later = select_seals().add_columns(SEAL.c.moment)
+    later = later.where(SEAL.c.id > id_parameter("after"), SEAL.c.id < newest)
     return later.order_by(SEAL.c.id).limit(count_parameter("most"))
 
 
 def add_checkpoint(kind: DatabaseKind) -> ClauseElement:
     return insert(CHECKPOINT).values(
-        seal_id=id_parameter("seal_id"),
-        last_record_id=id_parameter("last_record_id"),
-        hash=text_parameter("hash"),
-        record_count=id_parameter("record_count"),
-        seal_count=id_parameter("seal_count"),
-        seal_date=moment_parameter("seal_date"),
-        moment=moment_parameter("now"),
+        {name: bindparam(name, type_=CHECKPOINT.c[name].type) for name in (*Checkpoint._fields, "moment")}
     )
 
 
-def find_oldest_records(kind: DatabaseKind) -> ClauseElement:
-    oldest = select(RECORD).where(RECORD.c.id <= id_parameter("last"))
-    return oldest.order_by(RECORD.c.id).limit(count_parameter("most"))
+def find_oldest(rows: Select[Any], table: SqlTable) -> Statement:
+    oldest = rows.where(table.c.id <= id_parameter("last")).order_by(table.c.id)
+    return Statement(lambda kind: oldest.limit(count_parameter("most")))
 
 
-def find_oldest_seals(kind: DatabaseKind) -> ClauseElement:
-    oldest = seals().where(SEAL.c.id <= id_parameter("last"))
-    return oldest.order_by(SEAL.c.id).limit(count_parameter("most"))
-
-
-def remove_entries(kind: DatabaseKind) -> ClauseElement:
-    return text(REMOVE[kind]).bindparams(bindparam("entries", type_=Text))
-
-
-REMOVE: dict[DatabaseKind, str] = {
+REMOVE_ENTRIES_SQL: dict[DatabaseKind, str] = {
     "sqlite": "DELETE FROM audit_entry WHERE (caregiver_id, client_id, record_id) IN"
     " (SELECT value->>0, value->>1, value->>2 FROM json_each(:entries))",
     "postgresql": "DELETE FROM audit_entry WHERE (caregiver_id, client_id, record_id) IN"
     " (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint), CAST(value->>2 AS bigint)"
     " FROM json_array_elements(CAST(:entries AS json)) AS one (value))",
 }
-
-
-def remove_records(kind: DatabaseKind) -> ClauseElement:
-    return delete(RECORD).where(RECORD.c.id <= id_parameter("last"))
-
-
-def remove_seals(kind: DatabaseKind) -> ClauseElement:
-    return delete(SEAL).where(SEAL.c.id <= id_parameter("last"))
-
-
-FIND_CHECKPOINTS = Statement(find_checkpoints)
+FIND_CHECKPOINTS = Statement(
+    lambda kind: select(*(CHECKPOINT.c[name] for name in Checkpoint._fields)).order_by(CHECKPOINT.c.seal_id)
+)
 FIND_NEXT_SEALS = Statement(find_next_seals)
 ADD_CHECKPOINT = Statement(add_checkpoint)
-FIND_OLDEST_RECORDS = Statement(find_oldest_records)
-FIND_OLDEST_SEALS = Statement(find_oldest_seals)
-REMOVE_ENTRIES = Statement(remove_entries)
-REMOVE_RECORDS = Statement(remove_records)
-REMOVE_SEALS = Statement(remove_seals)
+FIND_OLDEST_RECORDS = find_oldest(select(RECORD), RECORD)
+FIND_OLDEST_SEALS = find_oldest(select_seals(), SEAL)
+REMOVE_ENTRIES = Statement(
+    lambda kind: text(REMOVE_ENTRIES_SQL[kind]).bindparams(bindparam("entries", type_=Text))
+)
+REMOVE_RECORDS = Statement(lambda kind: delete(RECORD).where(RECORD.c.id <= id_parameter("last")))
+REMOVE_SEALS = Statement(lambda kind: delete(SEAL).where(SEAL.c.id <= id_parameter("last")))
 
 
 def finding_checkpoints() -> Operation[list[Checkpoint]]:
     """Oldest first."""
     rows = yield FIND_CHECKPOINTS, {}
-    return [Checkpoint._make([*row[:-1], known_moment(row[-1])]) for row in map(tuple, rows)]
+    return [Checkpoint._make((*columns, known_moment(seal_date))) for *columns, seal_date in rows]
 
 
 def adding_checkpoint(due: Checkpoint, now: datetime) -> Operation[bool]:
@@ -139,7 +107,7 @@ def adding_checkpoint(due: Checkpoint, now: datetime) -> Operation[bool]:
     if found and found[-1].seal_id >= due.seal_id:
         return False
     yield from recording([operator_record(now, OPERATION, [])._replace(about=due.about)])
-    yield ADD_CHECKPOINT, {**due._asdict(), "now": now}
+    yield ADD_CHECKPOINT, {**due._asdict(), "moment": now}
     return True
 
 
@@ -157,12 +125,13 @@ def removing_records() -> Operation[int]:
     found = yield from finding_checkpoints()
     if not found:
         return 0
-    records = yield FIND_OLDEST_RECORDS, {"last": found[-1].last_record_id, "most": MOST_SEALED}
-    last = records[-1][0] if len(records) == MOST_SEALED else found[-1].last_record_id
+    checkpoint = found[-1]
+    records = yield FIND_OLDEST_RECORDS, {"last": checkpoint.last_record_id, "most": MAX_SEALED}
+    last = records[-1][0] if len(records) == MAX_SEALED else checkpoint.last_record_id
     if entries := sorted(entries_of(records)):
         yield REMOVE_ENTRIES, {"entries": orjson.dumps(entries).decode()}
     yield REMOVE_RECORDS, {"last": last}
-    oldest = yield FIND_OLDEST_SEALS, {"last": found[-1].seal_id, "most": MOST_SEALED + 1}
-    if done := [seal_id for seal_id, last_record, *_ in oldest if last_record <= last]:
+    seals = yield FIND_OLDEST_SEALS, {"last": checkpoint.seal_id, "most": MAX_SEALED + 1}
+    if done := [seal_id for seal_id, last_record, *_ in seals if last_record <= last]:
         yield REMOVE_SEALS, {"last": done[-1]}
     return len(records)

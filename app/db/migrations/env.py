@@ -1,11 +1,11 @@
-"""Alembic's entry: runs on the connection that app/db/admin/migrate.py hands over."""
+"""Alembic loads this file; it uses the connection of app/db/admin/migrate.py."""
 
 from alembic import context
 from sqlmodel import SQLModel
 
 from app.db import tables
 
-assert tables.CARE_TABLES  # imported for what it declares
+assert tables.CARE_TABLES  # the import declares the tables
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=SQLModel.metadata, transaction_per_migration=False)

@@ -3,13 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
+from app.db.migrations.columns import BIGINT, ID, MOMENT, STRING, required
+
 revision = "0006"
 down_revision = "0005"
-branch_labels = None
-depends_on = None
-
-ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-MOMENT = sa.DateTime(timezone=True).with_variant(sa.String(27), "sqlite")
 
 REFUSAL = "the audit trail is only added to"  # as in 0003
 NO_SEAL = "a checkpoint names a seal that exists and is not the newest"
@@ -28,19 +25,15 @@ def upgrade() -> None:
     op.create_table(
         "audit_checkpoint",
         sa.Column("seal_id", ID, autoincrement=False, nullable=False),
-        sa.Column("last_record_id", ID, nullable=False),
-        sa.Column("hash", sa.String(), nullable=False),
-        sa.Column("record_count", sa.BigInteger(), nullable=False),
-        sa.Column("seal_count", sa.BigInteger(), nullable=False),
-        sa.Column("seal_date", MOMENT, nullable=False),
-        sa.Column("moment", MOMENT, nullable=False),
+        *required(last_record_id=ID, hash=STRING, record_count=BIGINT, seal_count=BIGINT, seal_date=MOMENT),
+        *required(moment=MOMENT),
         sa.PrimaryKeyConstraint("seal_id"),
         sqlite_with_rowid=False,
     )
     op.create_table(
         "event_removal",
         sa.Column("last_event_id", ID, autoincrement=False, nullable=False),
-        sa.Column("moment", MOMENT, nullable=False),
+        *required(moment=MOMENT),
         sa.PrimaryKeyConstraint("last_event_id"),
         sqlite_with_rowid=False,
     )

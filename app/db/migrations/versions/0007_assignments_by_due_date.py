@@ -5,8 +5,6 @@ from alembic import op
 
 revision = "0007"
 down_revision = "0006"
-branch_labels = None
-depends_on = None
 
 DUE = (
     "(CASE WHEN status = 'PENDING' THEN coalesce(end_date, '9999-12-30T00:00:00.000000Z')"

@@ -6,8 +6,6 @@ from alembic import op
 
 revision = "0008"
 down_revision = "0007"
-branch_labels = None
-depends_on = None
 
 DUE = (
     "(CASE WHEN status = 'PENDING' THEN coalesce(end_date, '9999-12-30T00:00:00.000000Z')"

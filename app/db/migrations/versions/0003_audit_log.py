@@ -3,13 +3,10 @@
 import sqlalchemy as sa
 from alembic import op
 
+from app.db.migrations.columns import ID, INTEGER, MOMENT, STRING, TEXT, optional, required
+
 revision = "0003"
 down_revision = "0002"
-branch_labels = None
-depends_on = None
-
-ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-MOMENT = sa.DateTime(timezone=True).with_variant(sa.String(27), "sqlite")
 
 TABLES = ("audit_record", "audit_seal", "audit_entry")
 REFUSAL = "the audit trail is only added to"
@@ -18,31 +15,19 @@ REFUSAL = "the audit trail is only added to"
 def upgrade() -> None:
     op.create_table(
         "audit_record",
-        sa.Column("id", ID, nullable=False),
-        sa.Column("moment", MOMENT, nullable=False),
-        sa.Column("actor", sa.String(), nullable=False),
-        sa.Column("actor_id", ID, nullable=True),
-        sa.Column("contract", sa.String(), nullable=False),
-        sa.Column("operation", sa.String(), nullable=False),
-        sa.Column("outcome", sa.String(), nullable=False),
-        sa.Column("about", sa.Text(), nullable=False),
-        sa.Column("request_id", sa.String(), nullable=False),
+        *required(id=ID, moment=MOMENT, actor=STRING),
+        *optional(actor_id=ID),
+        *required(contract=STRING, operation=STRING, outcome=STRING, about=TEXT, request_id=STRING),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_table(
         "audit_seal",
-        sa.Column("id", ID, nullable=False),
-        sa.Column("last_record_id", ID, nullable=False),
-        sa.Column("record_count", sa.Integer(), nullable=False),
-        sa.Column("moment", MOMENT, nullable=False),
-        sa.Column("hash", sa.String(), nullable=False),
+        *required(id=ID, last_record_id=ID, record_count=INTEGER, moment=MOMENT, hash=STRING),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_table(
         "audit_entry",
-        sa.Column("caregiver_id", ID, nullable=False),
-        sa.Column("client_id", ID, nullable=False),
-        sa.Column("record_id", ID, nullable=False),
+        *required(caregiver_id=ID, client_id=ID, record_id=ID),
         sa.PrimaryKeyConstraint("caregiver_id", "client_id", "record_id"),
         sqlite_with_rowid=False,
     )

@@ -1,4 +1,4 @@
-"""A question for each field that leads to answers, and what is on record when `a_world` was asked it."""
+"""A query or mutation for each field that leads to answers, and the audit records that it must leave."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ NODE = '{ node(id: "QW5zd2VyU2V0OjE=") { ... on AnswerSet { answers { answer } }
 NODES = f'{{ nodes(ids: ["QXNzaWdubWVudDox"]) {{ ... on Assignment {{ {ANSWERS} }} }} }}'
 SCORES = f"scoreHistory(bookId: 3) {{ {ASSIGNMENT} }}"
 
-# By root field: a question that reads answers, who asks it, and what is on record then.
+# By root field: a query that reads answers, the role, and the operation and content of its record.
 READS: dict[str, tuple[str, Role, str, list[Any]]] = {
     "session": (
         f"{{ session(id: 1) {{ assignments {{ nodes {{ {ANSWERS} }} }} }} }}",
@@ -49,7 +49,8 @@ SESSION = f"session {{ assignments {{ nodes {{ {ANSWERS} }} }} }}"
 START = "2026-12-01T09:00:00Z"
 WINDOW = {"startDate": START, "endDate": "2026-12-08T09:00:00Z"}
 
-# By mutation: who makes it, its input, what is selected, what the change is about, and which read follows.
+# By mutation: the role, the input, the selection, the content of its record, and the record of the read
+# that follows.
 CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] = {
     "createSession": (
         Role.CAREGIVER,
@@ -67,14 +68,7 @@ CHANGES: dict[str, tuple[Role, dict[str, Any], str, list[Any], str, list[Any]]] 
         "session",
         OF_1,
     ),
-    "closeSession": (
-        Role.CAREGIVER,
-        {"sessionId": 1},
-        SESSION,
-        [[1, 1, {"sessions": [1]}]],
-        "session",
-        OF_1,
-    ),
+    "closeSession": (Role.CAREGIVER, {"sessionId": 1}, SESSION, [[1, 1, {"sessions": [1]}]], "session", OF_1),
     "assignHomework": (
         Role.CAREGIVER,
         {"sessionId": 1, "bookIds": [1, 2], **WINDOW},

@@ -1,4 +1,4 @@
-"""Seals audit records: each seal is a hash over the previous seal and the records since."""
+"""The hash chain of audit records: each seal is a hash over the previous seal and the records since."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -22,14 +22,21 @@ from app.db.sql import (
 )
 from app.db.tables import AuditEntry, AuditRecord, AuditSeal, moment_as_text
 
-MOST_SEALED = 250  # records in one transaction, which blocks other writes
-NO_HASH = ""  # before the first seal
-
+MAX_SEALED = 250  # records in one transaction, which blocks other writes
 ABOUT = 7  # the index of the column `about` in a record
+RECORD, SEAL, ENTRY = table_of(AuditRecord), table_of(AuditSeal), table_of(AuditEntry)
 
 Entry = tuple[int, int, int]  # a caregiver, a client, and a record about both
 
-RECORD, SEAL, ENTRY = table_of(AuditRecord), table_of(AuditSeal), table_of(AuditEntry)
+
+class Seal(NamedTuple):
+    id: int = 0
+    last_record_id: int = 0
+    record_count: int = 0
+    hash: str = ""
+
+
+NO_SEAL = Seal()  # before the first seal
 
 
 # --- statements -----------------------------------------------------------------------------------
@@ -48,12 +55,8 @@ def limit_lock_wait(kind: DatabaseKind) -> ClauseElement:
     return select(literal(1)) if kind == "sqlite" else text("SET LOCAL lock_timeout = '200ms'")
 
 
-def seals() -> Select[Any]:
-    return select(SEAL.c.id, SEAL.c.last_record_id, SEAL.c.record_count, SEAL.c.hash)
-
-
-def find_last_seal(kind: DatabaseKind) -> ClauseElement:
-    return seals().order_by(SEAL.c.id.desc()).limit(1)
+def select_seals() -> Select[Any]:
+    return select(*(SEAL.c[name] for name in Seal._fields))
 
 
 def find_records(kind: DatabaseKind) -> ClauseElement:
@@ -70,21 +73,17 @@ def add_seal(kind: DatabaseKind) -> ClauseElement:
     )
 
 
-def add_entries(kind: DatabaseKind) -> ClauseElement:
-    return text(ADD[kind]).bindparams(bindparam("entries", type_=Text))
-
-
-ADD: dict[DatabaseKind, str] = {
+ADD_ENTRIES_SQL: dict[DatabaseKind, str] = {
     "sqlite": "INSERT INTO audit_entry (caregiver_id, client_id, record_id)"
     " SELECT value->>0, value->>1, value->>2 FROM json_each(:entries)",
     "postgresql": "INSERT INTO audit_entry (caregiver_id, client_id, record_id)"
     " SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint), CAST(value->>2 AS bigint)"
     " FROM json_array_elements(CAST(:entries AS json)) AS one (value)",
 }
-ADD_ENTRIES = Statement(add_entries)
+ADD_ENTRIES = Statement(lambda kind: text(ADD_ENTRIES_SQL[kind]).bindparams(bindparam("entries", type_=Text)))
 LOCK_RECORDS = Statement(lock_records)
 LIMIT_LOCK_WAIT = Statement(limit_lock_wait)
-FIND_LAST_SEAL = Statement(find_last_seal)
+FIND_LAST_SEAL = Statement(lambda kind: select_seals().order_by(SEAL.c.id.desc()).limit(1))
 FIND_RECORDS = Statement(find_records)
 ADD_SEAL = Statement(add_seal)
 
@@ -92,36 +91,29 @@ ADD_SEAL = Statement(add_seal)
 # --- sealing --------------------------------------------------------------------------------------
 
 
-class Seal(NamedTuple):
-    id: int = 0
-    last_record_id: int = 0
-    record_count: int = 0
-    hash: str = NO_HASH
-
-
-BEFORE_ALL = Seal()
+def finding_last_seal() -> Operation[Seal]:
+    found = yield FIND_LAST_SEAL, {}
+    return Seal(*found[0]) if found else NO_SEAL
 
 
 def is_unsealed() -> Operation[bool]:
-    last = yield FIND_LAST_SEAL, {}
-    after = last[0][1] if last else BEFORE_ALL.last_record_id
-    return bool((yield FIND_RECORDS, {"after": after, "most": 1}))
+    """Are there records after the last seal?"""
+    last = yield from finding_last_seal()
+    return bool((yield FIND_RECORDS, {"after": last.last_record_id, "most": 1}))
 
 
 def sealing(now: datetime) -> Operation[bool]:
     """Seals some of the records since the last seal; returns whether there may be more."""
     yield LIMIT_LOCK_WAIT, {}
     yield LOCK_RECORDS, {}
-    found = yield FIND_LAST_SEAL, {}
-    last = Seal(*found[0]) if found else BEFORE_ALL
-    records = yield FIND_RECORDS, {"after": last.last_record_id, "most": MOST_SEALED}
+    last = yield from finding_last_seal()
+    records = yield FIND_RECORDS, {"after": last.last_record_id, "most": MAX_SEALED}
     if records:
-        entries = sorted(entries_of(records))
-        if entries:
+        if entries := sorted(entries_of(records)):
             yield ADD_ENTRIES, {"entries": orjson.dumps(entries).decode()}
-        hash = chained(last.hash, records)
+        hash = chain_hash(last.hash, records)
         yield ADD_SEAL, {"last": records[-1][0], "count": len(records), "now": now, "hash": hash}
-    return len(records) == MOST_SEALED
+    return len(records) == MAX_SEALED
 
 
 def entries_of(records: Iterable[Any]) -> Iterator[Entry]:
@@ -132,10 +124,10 @@ def entries_of(records: Iterable[Any]) -> Iterator[Entry]:
                 yield caregiver, client, record[0]
 
 
-def chained(before: str, records: Iterable[Any]) -> str:
+def chain_hash(previous: str, records: Iterable[Any]) -> str:
     """The hash over the previous hash and these records. Each record is preceded by its length, so that two
     different lists of records are never the same bytes."""
-    digest = sha256(before.encode())
+    digest = sha256(previous.encode())
     for id, moment, *others in records:
         line = orjson.dumps([id, moment if isinstance(moment, str) else moment_as_text(moment), *others])
         digest.update(b"%d:%b" % (len(line), line))

@@ -7,8 +7,6 @@ from app.db.drivers.interface import DatabaseError
 
 revision = "0005"
 down_revision = "0004"
-branch_labels = None
-depends_on = None
 
 TABLE = "answer_set"
 UNIQUE = {
@@ -19,7 +17,7 @@ MEANING = {
     "uq_answer_set_submission": "two FINAL answer sets for one attempt",
     "uq_answer_set_draft": "two drafts for one assignment",
 }
-MOST_NAMED = 20
+MAX_NAMED = 20  # assignments in the message
 
 
 def upgrade() -> None:
@@ -41,7 +39,7 @@ def refuse_violations() -> None:
             )
         )
         if ids := [row[0] for row in rows]:
-            found.append(f"{MEANING[name]} ({named(ids)})")
+            found.append(f"{MEANING[name]} ({list_ids(ids)})")
     if found:
         raise DatabaseError(
             f"nothing was changed: the database has {' and '.join(found)}; docs/upgrading.md, "
@@ -50,9 +48,9 @@ def refuse_violations() -> None:
         )
 
 
-def named(ids: list[int]) -> str:
-    more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
-    return f"assignments {', '.join(map(str, ids[:MOST_NAMED]))}{more}"
+def list_ids(ids: list[int]) -> str:
+    more = f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else ""
+    return f"assignments {', '.join(map(str, ids[:MAX_NAMED]))}{more}"
 
 
 def downgrade() -> None:

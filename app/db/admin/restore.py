@@ -13,20 +13,20 @@ from app.db.admin.migrate import newest_version
 from app.db.drivers.interface import DatabaseError
 from app.db.drivers.sqlite import connect_sqlite
 
-GAP = 1_000_000  # added to the next id of each table, so that ids assigned after the backup are not reused
-PEOPLE = ("caregiver", "client")
+SKIPPED_IDS = 1_000_000  # so that ids assigned after the backup are not assigned again
+ROLES = ("caregiver", "client")
 SHARED_LOCK = (0x40000002, 510)  # the bytes of a database file that each open connection of SQLite locks
-FILES = ("", "-wal", "-shm")
+LOG_SUFFIXES = ("-wal", "-shm")
 
 
 @dataclass
-class Current:
-    """Values of the replaced database; empty if it is damaged or missing."""
+class ReplacedDatabase:
+    """What is read from the replaced database; empty if it is damaged or missing."""
 
-    numbers: dict[str, int] | None = None  # the last id of each table
+    last_ids: dict[str, int] | None = None  # of each table
     erased: set[int] = field(default_factory=set)  # clients
     disabled: dict[str, set[int]] = field(default_factory=dict)  # by role
-    put_aside: Callable[[Path], None] = lambda aside: None
+    rename: Callable[[Path], None] = lambda new_path: None
 
 
 # --- the backup -----------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ def check_backup(file: Path) -> None:
     """Rejects a damaged file, and tables that this version cannot migrate."""
     log = file.with_name(f"{file.name}-wal")
     if log.exists() and log.stat().st_size:
-        raise DatabaseError(f"{file} has a log beside it, so it is a database in use or a plain copy of one")
+        raise DatabaseError(f"{file} has a write-ahead log: it is a database in use or an incomplete copy")
     try:
         damage = damage_of(file)
         version = None if damage else version_of(file)
@@ -45,10 +45,10 @@ def check_backup(file: Path) -> None:
     if damage:
         raise DatabaseError(f"{file} is damaged and was not restored: {damage}")
     if version is None:
-        raise DatabaseError(f"{file} is no backup of this service: it has no version of its tables")
+        raise DatabaseError(f"{file} is not a backup of this service: it has no schema version")
     if version > newest_version():
         raise DatabaseError(
-            f"{file} has the tables of a newer version, {version}; this one has those of {newest_version()}"
+            f"{file} has the newer schema version {version}; this program supports up to {newest_version()}"
         )
 
 
@@ -64,25 +64,23 @@ def version_of(file: Path) -> str | None:
 
 
 @contextmanager
-def locked_database(path: Path) -> Iterator[Current]:
+def locked_database(path: Path) -> Iterator[ReplacedDatabase]:
     """Locks the current database exclusively. Raises DatabaseError while another process has it open."""
     if not path.exists():
-        yield Current()
+        yield ReplacedDatabase()
         return
     try:
         connection = lock_file(path)
-    except sqlite3.OperationalError as fault:
+    except sqlite3.DatabaseError as fault:
         if fault.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
             raise in_use(path) from None
-        connection = None
-    except sqlite3.DatabaseError:
         connection = None
     if connection is None:
         with locked_unreadable(path) as current:
             yield current
-        return
-    with closing(connection):
-        yield read_current(connection, path)
+    else:
+        with closing(connection):
+            yield read_current(connection, path)
 
 
 def in_use(path: Path) -> DatabaseError:
@@ -104,55 +102,52 @@ def lock_file(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def read_current(connection: sqlite3.Connection, path: Path) -> Current:
-    def put_aside(aside: Path) -> None:
+def read_current(connection: sqlite3.Connection, path: Path) -> ReplacedDatabase:
+    def rename(new_path: Path) -> None:
         """Moves the log into the file first, because SQLite removes the log by its name on closing."""
-        aside.hardlink_to(path)
+        new_path.hardlink_to(path)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA journal_mode = MEMORY")
         remove_logs(path)
 
     try:
-        return Current(
-            numbers_of(connection),
-            ids_in(connection, "client", "erase_date IS NOT NULL"),
-            {role: ids_in(connection, role, "is_disabled") for role in PEOPLE},
-            put_aside,
-        )
+        last_ids, erased = last_ids_of(connection), ids_where(connection, "client", "erase_date IS NOT NULL")
+        disabled = {role: ids_where(connection, role, "is_disabled") for role in ROLES}
     except sqlite3.DatabaseError:  # damaged, or without tables
-        return Current(put_aside=put_aside)
+        return ReplacedDatabase(rename=rename)
+    return ReplacedDatabase(last_ids, erased, disabled, rename)
 
 
-def is_later(current: Current, file: Path) -> bool:
+def is_later(current: ReplacedDatabase, file: Path) -> bool:
     """Is the current database a later state of the backup? A new database has no record of erasures."""
     with opened_copy(file) as connection:
-        before = numbers_of(connection)
-    now = current.numbers
-    return now is not None and all(now.get(table, 0) >= number for table, number in before.items())
+        before = last_ids_of(connection)
+    now = current.last_ids
+    return now is not None and all(now.get(table, 0) >= last_id for table, last_id in before.items())
 
 
-def numbers_of(connection: sqlite3.Connection) -> dict[str, int]:
+def last_ids_of(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
 
 
-def remove_logs(path: Path) -> None:
-    for log in FILES[1:]:
-        path.with_name(path.name + log).unlink(missing_ok=True)
-
-
-def ids_in(connection: sqlite3.Connection, table: str, condition: str) -> set[int]:
+def ids_where(connection: sqlite3.Connection, table: str, condition: str) -> set[int]:
     return {row[0] for row in connection.execute(f"SELECT id FROM {table} WHERE {condition}")}
 
 
-@contextmanager
-def locked_unreadable(path: Path) -> Iterator[Current]:
-    """Locks a file that SQLite cannot read; its files are renamed with the log."""
+def remove_logs(path: Path) -> None:
+    for suffix in LOG_SUFFIXES:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
 
-    def put_aside(aside: Path) -> None:
-        for log in reversed(FILES):
-            file = path.with_name(path.name + log)
+
+@contextmanager
+def locked_unreadable(path: Path) -> Iterator[ReplacedDatabase]:
+    """Locks a file that SQLite cannot read; its logs are renamed with it."""
+
+    def rename(new_path: Path) -> None:
+        for suffix in (*LOG_SUFFIXES, ""):
+            file = path.with_name(path.name + suffix)
             if file.exists():
-                file.rename(aside.with_name(aside.name + log))
+                file.rename(new_path.with_name(new_path.name + suffix))
 
     start, length = SHARED_LOCK
     with path.open("rb+") as file:
@@ -160,41 +155,43 @@ def locked_unreadable(path: Path) -> Iterator[Current]:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, length, start)
         except OSError:
             raise in_use(path) from None
-        yield Current(put_aside=put_aside)
+        yield ReplacedDatabase(rename=rename)
 
 
 # --- the restored database ------------------------------------------------------------------------
 
 
-def leave_gap(part: Path) -> None:
+def skip_ids(copy: Path) -> None:
     """Raises the next id of every table, also of tables without rows."""
-    with closing(connect_sqlite(part)) as connection:
+    with closing(connect_sqlite(copy)) as connection:
         connection.execute("BEGIN IMMEDIATE")
+        last_ids = last_ids_of(connection)
         numbered = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'"
-        for (table,) in connection.execute(numbered).fetchall():
-            found = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-            connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
-            values = (table, (found[0] if found else 0) + GAP)
-            connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", values)
+        tables = [row[0] for row in connection.execute(numbered)]
+        connection.execute("DELETE FROM sqlite_sequence")
+        connection.executemany(
+            "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)",
+            [(table, last_ids.get(table, 0) + SKIPPED_IDS) for table in tables],
+        )
         connection.execute("COMMIT")
 
 
-def people_to_treat_again(
-    part: Path, current: Current, erased: set[int]
+def find_people_to_change(
+    copy: Path, current: ReplacedDatabase, erased: set[int]
 ) -> tuple[list[int], dict[str, list[int]]]:
     """Clients to erase again and people to disable again, which the backup has in their earlier state."""
-    with closing(connect_sqlite(part)) as connection:
-        there = ids_in(connection, "client", "erase_date IS NULL")
-        enabled = {role: ids_in(connection, role, "NOT is_disabled") for role in PEOPLE}
-    to_erase = there & (current.erased | erased)
-    to_disable = {role: enabled[role] & current.disabled.get(role, set()) for role in PEOPLE}
+    with closing(connect_sqlite(copy)) as connection:
+        not_erased = ids_where(connection, "client", "erase_date IS NULL")
+        enabled = {role: ids_where(connection, role, "NOT is_disabled") for role in ROLES}
+    to_erase = not_erased & (current.erased | erased)
+    to_disable = {role: enabled[role] & current.disabled.get(role, set()) for role in ROLES}
     to_disable["client"] -= to_erase  # an erased client is disabled anyway
     return sorted(to_erase), {role: sorted(ids) for role, ids in to_disable.items() if ids}
 
 
-def aside_of(path: Path, now: datetime) -> Path:
+def new_path_of(path: Path, now: datetime) -> Path:
     """The name that the replaced database gets."""
-    aside = path.with_name(f"{path.name}.replaced-{now:%Y%m%dT%H%M%SZ}")
-    if aside.exists():
-        raise DatabaseError(f"there is a file at {aside} already; try again in a moment")
-    return aside
+    new_path = path.with_name(f"{path.name}.replaced-{now:%Y%m%dT%H%M%SZ}")
+    if new_path.exists():
+        raise DatabaseError(f"{new_path} exists already; try again in a moment")
+    return new_path

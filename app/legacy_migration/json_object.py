@@ -1,23 +1,17 @@
-"""Validates the members of one JSON object."""
+"""Validates the members of a recorded JSON object one by one."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from app.db.tables import is_storable
-
-LARGEST_ID = 2**63 - 2  # one less than the maximum, because there must be a next id
+from app.db.admin.import_format import LARGEST_ID, read_moment
 
 
 class Problem(Exception):
     def __init__(self, member: str, reason: str) -> None:
         self.member = member
         self.reason = reason
-
-
-class Consequence(Problem):
-    """The line refers to a rejected line, and may be correct itself."""
 
 
 class Record:
@@ -65,17 +59,12 @@ class Record:
         value = self.take(member, f"one of {', '.join(kinds)}", lambda v: v in list(kinds), default)
         return str(value)
 
-    def moment(self, member: str) -> datetime:
-        return read_moment(self.path + member, self.take(member, "text", is_text))
-
     def optional_moment(self, member: str) -> datetime | None:
-        value = self.take(member, "text", is_text, None)
-        return None if value is None else read_moment(self.path + member, value)
-
-    def texts(self, member: str) -> list[str]:
-        return self.take(  # type: ignore[no-any-return]
-            member, "a list of texts", lambda v: isinstance(v, list) and all(map(is_text, v)), []
-        )
+        value = self.optional_text(member)
+        try:
+            return None if value is None else read_moment(value)
+        except ValueError as error:
+            raise Problem(self.path + member, str(error)) from None
 
     def records(self, member: str, default: Any = ...) -> list["Record"]:
         found = self.take(member, "a list of objects", lambda v: isinstance(v, list), default)
@@ -92,13 +81,3 @@ def is_id(value: object) -> bool:
 
 def is_text(value: object) -> bool:
     return isinstance(value, str) and "\0" not in value  # PostgreSQL stores no NUL
-
-
-def read_moment(member: str, text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is not None and is_storable(moment):
-            return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise Problem(member, "must be a moment like 2026-11-21T09:00:00Z, of the years 1900 to 2999")

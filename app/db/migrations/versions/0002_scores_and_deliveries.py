@@ -1,19 +1,16 @@
-"""What the whole care life needs: scores of submissions, withdrawing, deliveries, kept answers."""
+"""Scores of submissions, withdrawal, erasure, retirement, deliveries and idempotency keys."""
 
 from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
 
+from app.db.migrations.columns import ID, INTEGER, MOMENT, STRING, TEXT, optional, reference, required
+
 revision = "0002"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 
-ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-MOMENT = sa.DateTime(timezone=True).with_variant(sa.String(27), "sqlite")
-
-# All of them may be null: SQLite then adds them without making the table anew.
+# All are nullable, because SQLite adds such columns without copying the table.
 COLUMNS: dict[str, dict[str, Any]] = {
     "client": {"erase_date": MOMENT},
     "book": {"retire_date": MOMENT},
@@ -33,7 +30,7 @@ def upgrade() -> None:
     for table, columns in COLUMNS.items():
         for name, kind in columns.items():
             op.add_column(table, sa.Column(name, kind, nullable=True))
-    # Only caregivers did anything so far, and nobody waits to hear of what is long past.
+    # Only caregivers caused events before this version, and old events are not delivered.
     op.execute("UPDATE event SET actor = 'CAREGIVER', hand_over_date = moment")
     op.execute(
         "UPDATE answer_set SET score = (SELECT a.score FROM assignment a"
@@ -45,28 +42,18 @@ def upgrade() -> None:
     op.execute("UPDATE answer_set SET own_score = score")
     op.create_table(
         "delivery",
-        sa.Column("event_id", ID, nullable=False),
-        sa.Column("caregiver_id", ID, nullable=False),
-        sa.Column("client_id", ID, nullable=False),
-        sa.Column("state", sa.String(), nullable=False),
-        sa.Column("attempts", sa.Integer(), nullable=False),
-        sa.Column("next_date", MOMENT, nullable=False),
-        sa.Column("last_answer", sa.Text(), nullable=True),
-        sa.ForeignKeyConstraint(["event_id"], ["event.id"]),
+        *required(event_id=ID, caregiver_id=ID, client_id=ID, state=STRING, attempts=INTEGER),
+        *required(next_date=MOMENT),
+        *optional(last_answer=TEXT),
+        reference("event"),
         sa.PrimaryKeyConstraint("event_id"),
         sqlite_with_rowid=False,
     )
     op.create_table(
         "kept_answer",
-        sa.Column("role", sa.String(), nullable=False),
-        sa.Column("viewer_id", ID, nullable=False),
-        sa.Column("contract", sa.String(), nullable=False),
-        sa.Column("key", sa.String(), nullable=False),
-        sa.Column("fingerprint", sa.String(), nullable=False),
-        sa.Column("result", sa.Text(), nullable=False),
-        sa.Column("status", sa.Integer(), nullable=True),
-        sa.Column("body", sa.Text(), nullable=True),
-        sa.Column("moment", MOMENT, nullable=False),
+        *required(role=STRING, viewer_id=ID, contract=STRING, key=STRING, fingerprint=STRING, result=TEXT),
+        *optional(status=INTEGER, body=TEXT),
+        *required(moment=MOMENT),
         sa.PrimaryKeyConstraint("role", "viewer_id", "contract", "key"),
         sqlite_with_rowid=False,
     )

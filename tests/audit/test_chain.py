@@ -1,4 +1,4 @@
-"""Promise: records are only ever added, and a chain of hashes over them tells whether that is so."""
+"""Promise: audit records are append-only, and the hash chain shows every other change."""
 
 import asyncio
 from datetime import datetime
@@ -6,8 +6,8 @@ from datetime import datetime
 import pytest
 
 from app.care.audit import seal
+from app.db.audit.chain import MAX_SEALED
 from app.db.audit.records import Record, recording
-from app.db.audit.sealing import MOST_SEALED
 from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import DatabaseUnavailable
@@ -32,9 +32,9 @@ GUARDS = {
         "DROP TRIGGER audit_entry_removal ON audit_entry",
     ),
 }
-# Of the chain over the records of `sealed`: were it made otherwise, no chain of before could be verified.
+# The last hash of `sealed`. If it changes, chains of earlier versions can no longer be verified.
 HEAD = "8515a025482b0c4c7d0b4d11bef5c2bc456ce8917136d42d5918e144f9c7ca04"
-NOT_THOSE = "the records of seal 2 are not those that were sealed"
+CHANGED = "the records of seal 2 were changed after it was made"
 
 
 def records(count: int, about: str = '[[1,1,{"answerSets":[1]}]]', moment: datetime = NOW) -> list[Record]:
@@ -70,12 +70,12 @@ def sealed(database_url: str) -> str:
     return database_url
 
 
-# --- the guard ------------------------------------------------------------------------------------
+# --- the guard --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("table", ["audit_record", "audit_seal", "audit_entry"])
 @pytest.mark.parametrize("change", ["UPDATE {0} SET {1} = {1}", "DELETE FROM {0}"])
-def test_the_database_itself_refuses_a_change(sealed: str, table: str, change: str) -> None:
+def test_the_database_rejects_updates_and_deletes(sealed: str, table: str, change: str) -> None:
     column = "record_id" if table == "audit_entry" else "id"
     before = raw.run(sealed, f"SELECT * FROM {table}")
 
@@ -85,7 +85,7 @@ def test_the_database_itself_refuses_a_change(sealed: str, table: str, change: s
     assert raw.run(sealed, f"SELECT * FROM {table}") == before
 
 
-# --- the chain ------------------------------------------------------------------------------------
+# --- the chain --------------------------------------------------------------------------------------
 
 
 def test_records_are_sealed_in_their_order(sealed: str) -> None:
@@ -96,30 +96,29 @@ def test_records_are_sealed_in_their_order(sealed: str) -> None:
     assert (verdict.seals, verdict.records, verdict.unsealed, verdict.faults) == (3, 9, 0, [])
 
 
-def test_nothing_new_is_not_sealed_again(sealed: str) -> None:
+def test_without_new_records_no_seal_is_added(sealed: str) -> None:
     seal_all(sealed)
 
     assert raw.run(sealed, "SELECT count(*) FROM audit_seal") == [(3,)]
 
 
-def test_what_is_not_sealed_yet_is_counted(sealed: str) -> None:
+def test_unsealed_records_are_counted(sealed: str) -> None:
     run_write(sealed, recording(records(2)))
 
     verdict = verified(sealed)
     assert (verdict.records, verdict.unsealed, verdict.faults) == (9, 2, [])
 
 
-def test_very_many_are_sealed_in_portions(database_url: str) -> None:
-    run_write(database_url, recording(records(MOST_SEALED + 1)))
+def test_many_records_are_sealed_in_several_seals(database_url: str) -> None:
+    run_write(database_url, recording(records(MAX_SEALED + 1)))
 
     seal_all(database_url)
 
-    assert raw.run(database_url, "SELECT record_count FROM audit_seal ORDER BY id") == [(MOST_SEALED,), (1,)]
+    assert raw.run(database_url, "SELECT record_count FROM audit_seal ORDER BY id") == [(MAX_SEALED,), (1,)]
     assert verified(database_url).faults == []
 
 
-def test_equal_trails_have_equal_chains_whatever_the_database(sealed: str) -> None:
-    """The hash is of what was recorded, and not of how a database keeps it."""
+def test_both_databases_compute_the_same_hash(sealed: str) -> None:
     head = raw.run(sealed, "SELECT hash FROM audit_seal ORDER BY id DESC LIMIT 1")
 
     assert head == [(HEAD,)]
@@ -128,28 +127,28 @@ def test_equal_trails_have_equal_chains_whatever_the_database(sealed: str) -> No
 @pytest.mark.parametrize(
     ("tampering", "fault"),
     [
-        ("UPDATE audit_record SET actor_id = 2 WHERE id = 4", NOT_THOSE),
-        ("UPDATE audit_record SET about = '[]' WHERE id = 4", NOT_THOSE),
+        ("UPDATE audit_record SET actor_id = 2 WHERE id = 4", CHANGED),
+        ("UPDATE audit_record SET about = '[]' WHERE id = 4", CHANGED),
         ("DELETE FROM audit_record WHERE id = 4", "seal 2 covers 3 records, but the table has 2"),
         ("DELETE FROM audit_seal WHERE id = 2", "seal 3 covers 4 records, but the table has 7"),
     ],
 )  # fmt: skip
-def test_what_was_tampered_with_is_found(sealed: str, tampering: str, fault: str) -> None:
+def test_tampering_is_found(sealed: str, tampering: str, fault: str) -> None:
     kind = "sqlite" if sealed.startswith("sqlite") else "postgresql"
     raw.run(sealed, *GUARDS[kind], tampering)
 
     assert fault in verified(sealed).faults
 
 
-def test_an_entry_that_is_missing_is_found(sealed: str) -> None:
+def test_a_missing_index_entry_is_found(sealed: str) -> None:
     guard = "audit_entry_delete" if sealed.startswith("sqlite") else "audit_entry_removal ON audit_entry"
     raw.run(sealed, f"DROP TRIGGER {guard}", "DELETE FROM audit_entry WHERE record_id = 4")
 
-    assert verified(sealed).faults == ["the table has 8 entries of the records, should be 9"]
+    assert verified(sealed).faults == ["the index of the records has 8 entries, should be 9"]
 
 
-def test_a_missing_entry_of_a_record_about_drafts_and_submissions_is_found(database_url: str) -> None:
-    """Drafts alone lead to no entry."""
+def test_a_missing_index_entry_of_a_record_about_drafts_and_submissions_is_found(database_url: str) -> None:
+    """A record about drafts only has no entry."""
     both = '[[1,1,{"answerSets":[1],"drafts":[2]}],[2,1,{"drafts":[3]}]]'
     run_write(database_url, recording(records(1, both)))
     seal_all(database_url)
@@ -162,17 +161,17 @@ def test_a_missing_entry_of_a_record_about_drafts_and_submissions_is_found(datab
     raw.run(database_url, f"DROP TRIGGER {guard}", "DELETE FROM audit_entry")
 
     assert (entries, before) == ([(1, 1, 1)], [])
-    assert verified(database_url).faults == ["the table has 0 entries of the records, should be 1"]
+    assert verified(database_url).faults == ["the index of the records has 0 entries, should be 1"]
 
 
-def test_an_entry_that_leads_elsewhere_is_found(sealed: str) -> None:
+def test_a_changed_index_entry_is_found(sealed: str) -> None:
     guard = "audit_entry_update" if sealed.startswith("sqlite") else "audit_entry_change ON audit_entry"
     raw.run(sealed, f"DROP TRIGGER {guard}", "UPDATE audit_entry SET client_id = 2 WHERE record_id = 4")
 
-    assert verified(sealed).faults == ["the entries lead to other records than they should"]
+    assert verified(sealed).faults == ["the index of the records has entries that do not match the records"]
 
 
-def test_a_chain_made_anew_is_found_by_what_was_noted_before(sealed: str) -> None:
+def test_a_rewritten_chain_is_found_by_a_noted_seal(sealed: str) -> None:
     [(before,)] = raw.run(sealed, "SELECT hash FROM audit_seal WHERE id = 3")
     kind = "sqlite" if sealed.startswith("sqlite") else "postgresql"
     raw.run(
@@ -186,17 +185,17 @@ def test_a_chain_made_anew_is_found_by_what_was_noted_before(sealed: str) -> Non
 
     [(id,)] = raw.run(sealed, "SELECT max(id) FROM audit_seal")
     assert verified(sealed).faults == []
-    assert verified(sealed, {id: before}).faults == [f"seal {id} is not the one that was noted"]
-    assert verified(sealed, {id + 1: before}).faults == [f"seal {id + 1} is not there"]
+    assert verified(sealed, {id: before}).faults == [f"seal {id} differs from the noted hash"]
+    assert verified(sealed, {id + 1: before}).faults == [f"seal {id + 1} is missing"]
 
 
-# --- records that are committed late --------------------------------------------------------------
+# --- records that are committed late ----------------------------------------------------------------
 
 
-def test_a_record_that_is_committed_late_is_not_passed_over(database_url: str) -> None:
-    """On PostgreSQL it may have a smaller number than others that are there already."""
+def test_a_record_that_is_committed_late_is_sealed(database_url: str) -> None:
+    """On PostgreSQL it may have a smaller id than records that are committed already."""
     if database_url.startswith("sqlite"):
-        pytest.skip("one writer: what is recorded first is committed first")
+        pytest.skip("SQLite has one writer, so records are committed in order")
     import asyncpg
 
     async def run() -> None:
@@ -207,7 +206,7 @@ def test_a_record_that_is_committed_late_is_not_passed_over(database_url: str) -
         await late.execute(INSERT)
         await db.write(recording(records(1)))
 
-        with pytest.raises(DatabaseUnavailable):  # for a moment only: nobody is kept waiting behind it
+        with pytest.raises(DatabaseUnavailable):  # it waits a short time only
             await seal(db, NOW)
         await db.write(recording(records(1)))
 
@@ -227,7 +226,7 @@ INSERT = (
 )
 
 
-def test_two_who_seal_at_once_seal_each_record_once(database_url: str) -> None:
+def test_concurrent_sealing_seals_each_record_once(database_url: str) -> None:
     async def run() -> None:
         databases = [await open_database(database_url) for _ in range(4)]
         for count in range(1, 8):

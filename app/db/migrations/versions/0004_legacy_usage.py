@@ -3,30 +3,23 @@
 import sqlalchemy as sa
 from alembic import op
 
+from app.db.migrations.columns import BIGINT, MOMENT, STRING, required
+
 revision = "0004"
 down_revision = "0003"
-branch_labels = None
-depends_on = None
-
-MOMENT = sa.DateTime(timezone=True).with_variant(sa.String(27), "sqlite")
 
 
 def upgrade() -> None:
     op.create_table(
         "legacy_usage",
-        sa.Column("day", sa.String(), nullable=False),
-        sa.Column("path", sa.String(), nullable=False),
-        sa.Column("role", sa.String(), nullable=False),
-        sa.Column("application", sa.String(), nullable=False),
-        sa.Column("requests", sa.BigInteger(), nullable=False),
-        sa.Column("last_date", MOMENT, nullable=False),
+        *required(day=STRING, path=STRING, role=STRING, application=STRING, requests=BIGINT),
+        *required(last_date=MOMENT),
         sa.PrimaryKeyConstraint("day", "path", "role", "application"),
         sqlite_with_rowid=False,
     )
     op.create_table(
         "legacy_day",
-        sa.Column("day", sa.String(), nullable=False),
-        sa.Column("since", MOMENT, nullable=False),
+        *required(day=STRING, since=MOMENT),
         sa.PrimaryKeyConstraint("day"),
         sqlite_with_rowid=False,
     )
