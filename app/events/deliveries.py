@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.db.reader.entities import known_moment
+from app.db.moments import known_moment
 from app.db.sql import Operation
 from app.db.statements.deliveries import (
     COUNT_ATTEMPTS,

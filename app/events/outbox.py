@@ -12,7 +12,7 @@ from app.db.statements.dispatch import (
     HAND_OVER_EVENTS,
     INSERT_REMINDER_EVENTS,
     MARK_REMINDERS,
-    MOST_FOUND,
+    SEARCH_LIMIT,
     TAKE_EVENTS,
     TAKE_REMINDERS,
 )
@@ -26,7 +26,7 @@ async def remind(db: Database, now: datetime) -> bool:
     """Processes a batch of due reminders. Returns whether more remain."""
     found = await db.read(finding(FIND_DUE_REMINDERS, {"now": now}))
     taken = await take_each(db, found, partial(reminding, now))
-    return len(found) == MOST_FOUND and bool(taken)
+    return len(found) == SEARCH_LIMIT and bool(taken)
 
 
 def reminding(now: datetime, caregiver: int, reminders: list[int]) -> Operation[list[int]]:
@@ -52,7 +52,7 @@ async def queue_deliveries(db: Database, has_webhook: bool, now: datetime) -> bo
     until = now if has_webhook else now - WAIT_FOR_WEBHOOK
     found = await db.read(finding(FIND_WAITING_EVENTS, {"until": until}))
     taken = await take_each(db, found, partial(queueing_deliveries, has_webhook, now))
-    return len(found) == MOST_FOUND and bool(taken)
+    return len(found) == SEARCH_LIMIT and bool(taken)
 
 
 def queueing_deliveries(

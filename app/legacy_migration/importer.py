@@ -9,9 +9,8 @@ from sqlalchemy import select
 
 from app.care.context import Role
 from app.db.admin.importing import importing_records
-from app.db.reader.entities import Table, table_of
 from app.db.sql import Operation, Statement
-from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session
+from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session, Table, table_of
 from app.legacy_migration.errors import MovingRefused
 from app.legacy_migration.extraction import Facts, Gap, Gathered, is_whole, user_names
 from app.legacy_migration.pages import read_answer, read_assignment

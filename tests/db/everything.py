@@ -29,7 +29,7 @@ from app.care.subscriptions import (
     finding_event,
     reading_events,
 )
-from app.db.reader.entities import ENTITIES, Table, ToOne
+from app.db.reader.entities import ENTITIES, ToOne
 from app.db.reader.selection import Link, PageRequest, Selection, Where
 from app.db.sql import Statement, Step, Values
 from app.db.statements.conditions import has_status, is_of_book
@@ -41,6 +41,7 @@ from app.db.tables import (
     Caregiver,
     Client,
     Session,
+    Table,
     TimeState,
 )
 from tests.callers import Watched

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from app.db.reader.entities import ENTITIES, Table, ToOne, as_moment
+from app.db.moments import Moment, as_moment
+from app.db.reader.entities import ENTITIES, ToOne
 from app.db.reader.reads import Page
 from app.db.reader.selection import FIRST, NEWEST, AccessScope, Link, PageRequest, Selection
-from app.db.tables import Moment
+from app.db.tables import Table
 from tests.db.random_world import PlainRow, PlainWorld, name_of
 
 CARE = {"session", "assignment", "reminder", "answer_set", "answer", "feedback"}
@@ -99,7 +100,7 @@ class ObviousReader:
         known = ENTITIES[table].links[link.name]
         if isinstance(known, ToOne):
             found = self.one(known.target, row[known.key])
-            return None if found is None else self.say(known.target, found, link.wanted)
+            return None if found is None else self.say(known.target, found, link.selection)
         rows = [child for child in self.visible(known.target) if child[known.key] == row["id"]]
         if link.name == "answer_sets":
             rows = [child for child in rows if child["save_type"] == "FINAL"]
@@ -109,11 +110,13 @@ class ObviousReader:
                 for child in rows
                 if child["save_type"] != "FINAL" and child["client_id"] == self.access.client
             ]
-        if link.window is not None:
-            status = link.window.values.get("status")
+        if link.page is not None:
+            status = link.page.values.get("status")
             rows = [child for child in rows if status is None or child["status"] == status]
-            return self.page(known.target, rows, link.window, link.wanted)
-        said = [self.say(known.target, child, link.wanted) for child in sorted(rows, key=IN_ORDER[link.name])]
+            return self.page(known.target, rows, link.page, link.selection)
+        said = [
+            self.say(known.target, child, link.selection) for child in sorted(rows, key=IN_ORDER[link.name])
+        ]
         if link.name in ("draft", "feedback"):
             return said[0] if said else None
         return said
@@ -133,7 +136,7 @@ def as_said(found: Any, wanted: Selection) -> Any:
     if found is None:
         return None
     said = {name: said_of(found, name) for name in wanted.columns}
-    return said | {key_of(link): as_said(linked_to(found, link), link.wanted) for link in wanted.links}
+    return said | {key_of(link): as_said(linked_to(found, link), link.selection) for link in wanted.links}
 
 
 def said_of(row: Any, name: str) -> Any:
@@ -144,13 +147,13 @@ def said_of(row: Any, name: str) -> Any:
 
 
 def key_of(link: Link) -> str:
-    return link.name if link.window is None else link.window.key
+    return link.name if link.page is None else link.page.key
 
 
 def linked_to(found: Any, link: Link) -> Any:
-    if link.window is None:
+    if link.page is None:
         return getattr(found, link.name)
-    (page,) = [page for page in found.pages if page.key == link.window.key]
+    (page,) = [page for page in found.pages if page.key == link.page.key]
     return page
 
 

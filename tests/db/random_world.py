@@ -9,8 +9,9 @@ from typing import Any
 import orjson
 from sqlalchemy import Boolean
 
-from app.db.reader.entities import ENTITIES, Table, as_moment
-from app.db.tables import Moment
+from app.db.moments import Moment, as_moment
+from app.db.reader.entities import ENTITIES
+from app.db.tables import Table
 from tests.callers import load
 from tests.db import raw
 from tests.factories import (

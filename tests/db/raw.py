@@ -7,7 +7,6 @@ from contextlib import closing
 from typing import Any
 
 from app.db.drivers.interface import sqlite_path
-from app.db.reader.entities import table_of
 from app.db.tables import (
     CARE_TABLES,
     AuditCheckpoint,
@@ -25,6 +24,7 @@ from app.db.tables import (
     Module,
     Question,
     Relationship,
+    table_of,
 )
 
 TABLES = [

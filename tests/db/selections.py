@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from app.care.assignments.reading import DUE_SOONEST
 from app.care.sessions.reading import IN_TIME_STATE
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
-from app.db.reader.entities import ENTITIES, Table, ToOne
+from app.db.reader.entities import ENTITIES, ToOne
 from app.db.reader.selection import FIRST, NEWEST, AccessScope, Link, PageRequest, Selection, Where
 from app.db.statements.conditions import has_status, is_in_session, is_of_client
-from app.db.tables import Assignment, Session, TimeState
+from app.db.tables import Assignment, Session, Table, TimeState
 from tests.db.obvious_reader import SUBMITTED, UNENDING, Keep, ObviousReader
 from tests.db.random_world import ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS, PlainRow
 from tests.factories import DAY, HOUR, NOW
@@ -49,8 +49,8 @@ def wanted_of(draw: st.DrawFn, table: Table, depth: int = DEEPEST) -> Selection:
         st.lists(st.sampled_from(list(entity.links)), max_size=MOST_LINKS if depth == DEEPEST else 2)
     )
     links = [draw(link_of(table, name, index, depth)) for index, name in enumerate(names)]
-    whole = {link.name: link for link in links if link.window is None}  # asked for once, whoever asks
-    return Selection(columns, (*whole.values(), *(link for link in links if link.window is not None)))
+    whole = {link.name: link for link in links if link.page is None}  # asked for once, whoever asks
+    return Selection(columns, (*whole.values(), *(link for link in links if link.page is not None)))
 
 
 @st.composite

@@ -3,9 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
-from app.db.reader.entities import table_of
 from app.db.sql import CompiledStatement
-from app.db.tables import CARE_TABLES
+from app.db.tables import CARE_TABLES, table_of
 
 CARE = "|".join(table_of(table).name for table in CARE_TABLES)
 NAMED = re.compile(rf"(?:\bFROM|\bJOIN|\bUPDATE|,) \"?({CARE})\"?(?: AS (\w+))?(?= |$|\))")

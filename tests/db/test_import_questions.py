@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from app.db.admin.importing import ImportRefused
-from app.db.reader.entities import as_moment
+from app.db.moments import as_moment
 from tests.callers import load
 from tests.db import raw
 from tests.factories import (

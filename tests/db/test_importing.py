@@ -7,7 +7,7 @@ import pytest
 
 from app.db.admin import importing as importer
 from app.db.admin.importing import importing
-from app.db.reader.entities import as_moment
+from app.db.moments import as_moment
 from app.db.session_counters import differences
 from tests.callers import load, run_read, run_write
 from tests.db import raw

@@ -26,7 +26,7 @@ from app.db.admin.migrate import (
 )
 from app.db.admin.orm import connected
 from app.db.drivers.interface import DatabaseError
-from app.db.reader.entities import table_of
+from app.db.tables import table_of
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.overlapping import until_blocked

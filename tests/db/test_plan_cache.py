@@ -1,7 +1,8 @@
 """Plans are kept by the shape of a selection: values are no part of it, so equal shapes share their text."""
 
 from app.care.sessions.reading import IN_TIME_STATE
-from app.db.reader.plans import count_of_rows, level_for
+from app.db.reader.plans import plan_of
+from app.db.reader.queries import count_of_rows
 from app.db.reader.selection import Link, PageRequest, Selection, Where
 from app.db.statements.conditions import HasWord, has_status, is_in_session
 from app.db.tables import Assignment, Book, Session, TimeState
@@ -22,16 +23,16 @@ def wanted(first: int = 20, before: int = 100, status: str = "PENDING", total: b
 
 
 def test_equal_selections_share_their_plan_and_its_text() -> None:
-    one = level_for(Session, wanted(), "caregiver", "page", (Where(IN_TIME_STATE[TimeState.RUNNING]),))
-    other = level_for(Session, wanted(), "caregiver", "page", (Where(IN_TIME_STATE[TimeState.RUNNING]),))
+    one = plan_of(Session, wanted(), "caregiver", "page", (Where(IN_TIME_STATE[TimeState.RUNNING]),))
+    other = plan_of(Session, wanted(), "caregiver", "page", (Where(IN_TIME_STATE[TimeState.RUNNING]),))
 
     assert one is other
     assert one.statement.for_("sqlite") is other.statement.for_("sqlite")
 
 
 def test_windows_with_other_values_share_a_plan() -> None:
-    one = level_for(Session, wanted(), "client", "page")
-    other = level_for(Session, wanted(first=3, before=7, status="COMPLETE"), "client", "page")
+    one = plan_of(Session, wanted(), "client", "page")
+    other = plan_of(Session, wanted(first=3, before=7, status="COMPLETE"), "client", "page")
 
     assert one is other
 
@@ -39,13 +40,13 @@ def test_windows_with_other_values_share_a_plan() -> None:
 def test_another_shape_has_another_plan() -> None:
     running, future = Where(IN_TIME_STATE[TimeState.RUNNING]), Where(IN_TIME_STATE[TimeState.FUTURE])
     levels = [
-        level_for(Session, wanted(), "caregiver", "page"),
-        level_for(Session, wanted(), "client", "page"),
-        level_for(Session, wanted(), "caregiver", "ids"),
-        level_for(Session, wanted(), "caregiver", "page", (running,)),
-        level_for(Session, wanted(), "caregiver", "page", (future,)),
-        level_for(Session, wanted(total=True), "caregiver", "page"),
-        level_for(Session, Selection(frozenset({"id"})), "caregiver", "page"),
+        plan_of(Session, wanted(), "caregiver", "page"),
+        plan_of(Session, wanted(), "client", "page"),
+        plan_of(Session, wanted(), "caregiver", "ids"),
+        plan_of(Session, wanted(), "caregiver", "page", (running,)),
+        plan_of(Session, wanted(), "caregiver", "page", (future,)),
+        plan_of(Session, wanted(total=True), "caregiver", "page"),
+        plan_of(Session, Selection(frozenset({"id"})), "caregiver", "page"),
     ]
 
     assert len(set(map(id, levels))) == len(levels)

@@ -12,7 +12,7 @@ from app.care.sessions.reading import IN_TIME_STATE, ORDERS, SessionOrder
 from app.db.drivers.interface import sqlite_path
 from app.db.drivers.sqlite import sqlite_values
 from app.db.reader.entities import is_due
-from app.db.reader.plans import level_for
+from app.db.reader.plans import plan_of
 from app.db.reader.selection import Order, ReaderRole, Selection, ViewerRole, Where
 from app.db.sql import CompiledStatement, Values
 from app.db.statements.books import FIND_ASSIGNED, FIND_BARE, LOCK_BOOKS
@@ -223,7 +223,7 @@ def test_a_list_is_read_along_its_own_index(
     where: tuple[Where, ...],
     index: str,
 ) -> None:
-    written = level_for(table, IDS, role, "page", where).statement.for_("sqlite")
+    written = plan_of(table, IDS, role, "page", where).statement.for_("sqlite")
 
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
         plan = explain(connection, written, dict.fromkeys(name for name, _ in written.parameters))
@@ -297,7 +297,7 @@ def plan_of_page(
     order: Order,
     where: tuple[Where, ...],
 ) -> list[str]:
-    written = level_for(table, IDS, role, "page", where, order).statement.for_("sqlite")
+    written = plan_of(table, IDS, role, "page", where, order).statement.for_("sqlite")
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
         return explain(connection, written, dict.fromkeys(name for name, _ in written.parameters))
 
@@ -327,7 +327,7 @@ def test_postgresql_sorts_no_page_in_another_order(
     index: str,
 ) -> None:
     """Where it does not sort if it can do without: a table of a few rows is sorted more cheaply."""
-    statement = level_for(table, IDS, role, "page", where, order).statement
+    statement = plan_of(table, IDS, role, "page", where, order).statement
     values = {
         "caregiver": 1,
         "client": 2,

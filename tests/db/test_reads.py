@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from app.db.reader.plans import JOINS_PER_STATEMENT, level_for
+from app.db.reader.plans import JOINS_PER_STATEMENT, plan_of
 from app.db.reader.reads import get_rows, list_rows
 from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
 from app.db.tables import Assignment
@@ -61,13 +61,13 @@ def test_a_chain_of_links_may_be_longer_than_a_statement_joins(
 
 
 def test_no_statement_joins_more_than_planners_bear() -> None:
-    waiting = [level_for(Assignment, chain(40), "caregiver", "page")]
+    waiting = [plan_of(Assignment, chain(40), "caregiver", "page")]
     joins = []
 
     while waiting:
         level = waiting.pop()
         joins.append(level.statement.for_("sqlite").sql.count(" JOIN "))
-        waiting += [child.level for child in level.children]
+        waiting += [child.node for child in level.children]
 
     assert joins == [12, 12, 12, 1]
 

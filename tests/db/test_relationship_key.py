@@ -5,7 +5,7 @@ import pytest
 from app.db.reader.reads import get_rows
 from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
 from app.db.sql import CompiledStatement, Statement
-from app.db.statements import answers, assignments, events, homework, repeats, sessions
+from app.db.statements import answers, assignments, events, sessions
 from app.db.tables import Assignment, Session
 from tests.callers import load, run_read
 from tests.db import raw
@@ -64,7 +64,7 @@ def test_every_change_names_the_key(world: OpenWorld, changes: WrittenStatements
     assert {bulk.table for bulk in changes.bulks} == {"answer"}
 
 
-WRITES = (answers, assignments, events, homework, repeats, sessions)
+WRITES = (answers, assignments, events, sessions)
 
 
 def test_no_statement_of_a_change_escapes(changes: WrittenStatements) -> None:

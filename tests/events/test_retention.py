@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.db.drivers.interface import Database, sqlite_path
+from app.db.moments import moment_as_text
 from app.db.statements import retention
-from app.db.tables import moment_as_text
 from app.events.dispatcher import dispatching
 from app.events.retention import expire, removing_expired
 from app.settings import KEEP_ALL, Retention

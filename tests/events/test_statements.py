@@ -10,7 +10,7 @@ import pytest
 
 from app.db.drivers.interface import sqlite_path
 from app.db.sql import REQUIRED, CompiledStatement, Statement, Values
-from app.db.statements import deliveries, dispatch
+from app.db.statements import deliveries, dispatch, idempotency_keys
 from tests.db.sql_text import CARE, care_tables, keyless, queries_of, with_names
 from tests.db.test_query_plans import explain, is_walk
 from tests.events.conftest import Care
@@ -20,7 +20,7 @@ TAKING = {
     name: statement
     for name, statement in {**vars(dispatch), **vars(deliveries)}.items()
     if isinstance(statement, Statement) and not name.startswith("FIND")
-}
+} | {"REMOVE_IDEMPOTENCY_KEYS": idempotency_keys.REMOVE_IDEMPOTENCY_KEYS}
 ACROSS = {
     name: statement
     for name, statement in {**vars(dispatch), **vars(deliveries)}.items()

@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from datetime import datetime
 from typing import Any
 
-from app.db.reader.entities import as_moment
+from app.db.moments import as_moment
 from app.db.sql import Operation, Values
-from app.db.statements.repeats import FIND_LATELY_ASSIGNED, FIND_THEIR_REMINDERS
+from app.db.statements.assignments import FIND_LATELY_ASSIGNED, FIND_THEIR_REMINDERS
 from app.db.tables import ReminderState
 
 

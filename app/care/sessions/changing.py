@@ -8,7 +8,7 @@ from app.care.context import Context, Role
 from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.care.sessions.reading import changed_session, time_state
 from app.care.sessions.rescheduling import moving_homework
-from app.db.reader.entities import known_moment
+from app.db.moments import known_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Values

@@ -10,7 +10,7 @@ import orjson
 from app.db.admin.importing import MOST_MISTAKES, ImportRefused, Mistake, set_next_id
 from app.db.admin.questions import QUESTION_COLUMNS, QuestionRow, read_questions
 from app.db.admin.records import Problem, Record
-from app.db.reader.entities import as_moment
+from app.db.moments import as_moment
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Link, Selection
 from app.db.sql import Bulk, Operation, Values

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from app.db.tables import is_storable
+from app.db.moments import is_storable
 
 LARGEST_ID = 2**63 - 2  # one less than the maximum, because there must be a next id
 

@@ -7,7 +7,6 @@ import orjson
 
 from app.db.admin.questions import QUESTION_COLUMNS, read_questions
 from app.db.admin.records import Consequence, Problem, Record, is_id
-from app.db.reader.entities import Table, table_of
 from app.db.sql import Bulk
 from app.db.tables import (
     Answer,
@@ -25,6 +24,8 @@ from app.db.tables import (
     ReminderState,
     SaveType,
     Session,
+    Table,
+    table_of,
 )
 from app.db.words import words_of
 

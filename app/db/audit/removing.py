@@ -19,7 +19,7 @@ from app.db.audit.sealing import (
     entries_of,
     seals,
 )
-from app.db.reader.entities import known_moment, table_of
+from app.db.moments import known_moment
 from app.db.sql import (
     DatabaseKind,
     Operation,
@@ -29,7 +29,7 @@ from app.db.sql import (
     moment_parameter,
     text_parameter,
 )
-from app.db.tables import AuditActor, AuditCheckpoint
+from app.db.tables import AuditActor, AuditCheckpoint, table_of
 
 OPERATION = "retention audit"  # the operation in the audit record of the removal
 CHECKPOINT = table_of(AuditCheckpoint)

@@ -10,7 +10,7 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, finding_checkpoints
 from app.db.audit.sealing import BEFORE_ALL, ENTRY, RECORD, SEAL, Entry, Seal, chained, entries_of, seals
-from app.db.reader.entities import known_moment
+from app.db.moments import known_moment
 from app.db.sql import (
     DatabaseKind,
     Operation,

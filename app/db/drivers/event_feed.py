@@ -6,20 +6,17 @@ from contextlib import suppress
 from functools import partial
 
 from sqlalchemy import func, select
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.drivers.interface import Database
 from app.db.drivers.sqlite import SqliteDatabase
-from app.db.reader.entities import table_of
 from app.db.sql import (
-    DatabaseKind,
     Operation,
     Statement,
     count_parameter,
     id_parameter,
 )
 from app.db.statements.events import CHANNEL
-from app.db.tables import Event
+from app.db.tables import Event, table_of
 
 # The caregivers and clients of the new events; None if they are unknown and every subscription must check.
 Parties = Iterable[tuple[int, int]] | None
@@ -45,21 +42,13 @@ def event_feed_of(url: str, db: Database) -> EventFeed:
 # primary key.
 
 
-def newest_event(kind: DatabaseKind) -> ClauseElement:
-    return select(func.coalesce(func.max(EVENT.id), 0))
-
-
-def events_after(kind: DatabaseKind) -> ClauseElement:
-    return (
-        select(EVENT.id, EVENT.caregiver_id, EVENT.client_id)
-        .where(EVENT.id > id_parameter("last"))
-        .order_by(EVENT.id)
-        .limit(count_parameter("limit"))
-    )
-
-
-NEWEST_EVENT = Statement(newest_event)
-EVENTS_AFTER = Statement(events_after)
+NEWEST_EVENT = Statement(select(func.coalesce(func.max(EVENT.id), 0)))
+EVENTS_AFTER = Statement(
+    select(EVENT.id, EVENT.caregiver_id, EVENT.client_id)
+    .where(EVENT.id > id_parameter("last"))
+    .order_by(EVENT.id)
+    .limit(count_parameter("limit"))
+)
 
 
 def reading_newest() -> Operation[int]:

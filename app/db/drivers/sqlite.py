@@ -20,6 +20,7 @@ from app.db.drivers.interface import (
     Occupancy,
     run_steps,
 )
+from app.db.moments import moment_as_text
 from app.db.sql import (
     REQUIRED,
     Bulk,
@@ -29,7 +30,6 @@ from app.db.sql import (
     Step,
     Values,
 )
-from app.db.tables import moment_as_text
 from app.telemetry import counters
 
 Result = TypeVar("Result")
@@ -330,7 +330,7 @@ def run_on_sqlite(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -
     statement, values = step
     written = statement.for_("sqlite")
     done = connection.execute(written.sql, sqlite_values(written, values))
-    if written.is_counted:
+    if written.returns_ids:
         return new_ids(done)
     return done.fetchall()
 
