@@ -26,9 +26,9 @@ from app.db.statements.books import (
     LOCK_BOOKS,
     RESTORE_BOOK,
     RETIRE_BOOK,
+    words_of,
 )
 from app.db.tables import Book, Module
-from app.db.words import words_of
 
 SET_NEXT_ID = {"module": set_next_id(Module), "book": set_next_id(Book)}
 

@@ -8,6 +8,7 @@ import orjson
 from app.db.admin.questions import QUESTION_COLUMNS, read_questions
 from app.db.admin.records import Consequence, Problem, Record, is_id
 from app.db.sql import Bulk
+from app.db.statements.books import words_of
 from app.db.tables import (
     Answer,
     AnswerSet,
@@ -27,7 +28,6 @@ from app.db.tables import (
     Table,
     table_of,
 )
-from app.db.words import words_of
 
 # The order of insertion: parents before children.
 COLUMNS: dict[Table, tuple[str, ...]] = {

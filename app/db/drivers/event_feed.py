@@ -24,7 +24,7 @@ Notify = Callable[[Parties], None]
 EventFeed = Callable[[Notify], Awaitable[None]]  # runs until it is cancelled or fails
 
 PAUSE_SECONDS = 0.25  # between two polls of SQLite for events of other processes
-MOST_AT_ONCE = 1000
+BATCH_SIZE = 1000  # events of one poll
 CHECK_SECONDS = 10  # between two checks of the PostgreSQL connection
 
 EVENT = table_of(Event).c
@@ -58,7 +58,7 @@ def reading_newest() -> Operation[int]:
 
 
 def reading_after(last: int) -> Operation[list[tuple[int, int, int]]]:
-    return (yield EVENTS_AFTER, {"last": last, "limit": MOST_AT_ONCE})
+    return (yield EVENTS_AFTER, {"last": last, "limit": BATCH_SIZE})
 
 
 async def follow_sqlite(db: SqliteDatabase, notify: Notify) -> None:
@@ -70,7 +70,7 @@ async def follow_sqlite(db: SqliteDatabase, notify: Notify) -> None:
         if found:
             last = found[-1][0]
             notify((caregiver_id, client_id) for _, caregiver_id, client_id in found)
-        if len(found) < MOST_AT_ONCE:
+        if len(found) < BATCH_SIZE:
             with suppress(TimeoutError):
                 await asyncio.wait_for(db.written.wait(), PAUSE_SECONDS)
 

@@ -1,4 +1,7 @@
-"""Statements that add, replace, retire and restore modules and books."""
+"""Statements that add, replace, retire and restore modules and books, and the words of their names."""
+
+import re
+import unicodedata
 
 from sqlalchemy import Boolean, bindparam, delete, func, insert, null, select, update
 
@@ -7,6 +10,23 @@ from app.db.tables import Book, BookWord, Module, Question, table_of
 
 MODULE, BOOK = table_of(Module), table_of(Book)
 WORD, QUESTION = table_of(BookWord), table_of(Question)
+
+# --- the words of a name, stored for the prefix search --------------------------------------------
+
+LONGEST_WORD = 63
+AFTER_EVERY_LETTER = "\U0010ffff"
+
+
+def words_of(text: str) -> list[str]:
+    """Folds case and normalizes accents, so that the search ignores both."""
+    folded = unicodedata.normalize("NFC", text.casefold())
+    return list(dict.fromkeys(word[:LONGEST_WORD] for word in re.findall(r"\w+", folded)))
+
+
+def end_of(beginning: str) -> str:
+    """Greater than every word with this prefix."""
+    return beginning + AFTER_EVERY_LETTER
+
 
 # --- finding and locking --------------------------------------------------------------------------
 

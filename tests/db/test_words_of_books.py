@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.db.words import LONGEST_WORD, end_of, words_of
+from app.db.statements.books import LONGEST_WORD, end_of, words_of
 
 
 @pytest.mark.parametrize(
