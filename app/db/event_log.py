@@ -43,14 +43,7 @@ def is_of_kind(kinds: tuple[EventKind, ...]) -> ColumnElement[bool]:
 @lru_cache(maxsize=64)
 def events_from(role: ViewerRole, kinds: tuple[EventKind, ...], in_session: bool) -> Statement:
     """The events after the id `floor`, in the order of their ids."""
-    found = select(
-        EVENT.c.id,
-        EVENT.c.kind,
-        EVENT.c.moment,
-        EVENT.c.session_id,
-        EVENT.c.assignment_id,
-        EVENT.c.reminder_id,
-    ).where(
+    found = select(*EVENT.c["id", "kind", "moment", "session_id", "assignment_id", "reminder_id"]).where(
         relationship_key(EVENT, role, uses_index=True), EVENT.c.id > id_parameter("floor"), is_of_kind(kinds)
     )
     if in_session:

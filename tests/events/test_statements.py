@@ -89,7 +89,7 @@ GIVEN = {
     "events": [1, 2],
     "event": 1,
     "attempt": 1,
-    "most": 8,
+    "limit": 8,
     "now": NOW,
     "until": NOW,
     "next": NOW,

@@ -23,15 +23,9 @@ OF_ASSIGNMENT = {
 
 FIND_QUESTIONS = Statement(
     select(
-        QUESTION.c.id,
-        QUESTION.c.position,
-        QUESTION.c.text,
-        QUESTION.c.kind,
-        QUESTION.c.options,
-        QUESTION.c.is_required,
-        QUESTION.c.minimum,
-        QUESTION.c.maximum,
-        QUESTION.c.weights,
+        *QUESTION.c[
+            "id", "position", "text", "kind", "options", "is_required", "minimum", "maximum", "weights"
+        ]
     )
     .where(QUESTION.c.book_id == id_parameter("book"))
     .order_by(QUESTION.c.position)
@@ -59,7 +53,7 @@ FIND_SUBMISSION = Statement(
     select(SET.c.id).where(IS_OF_ASSIGNMENT, is_final(SET), SET.c.attempt == count_parameter("attempt"))
 )
 FIND_SET = Statement(
-    select(SET.c.assignment_id, SET.c.attempt, SET.c.own_score).where(
+    select(*SET.c["assignment_id", "attempt", "own_score"]).where(
         SET.c.id == id_parameter("answer_set"), is_of_caregiver(SET), is_final(SET)
     )
 )
@@ -100,7 +94,7 @@ CONTENT = {
     "submit_date": moment_parameter("now"),
 }
 
-FIND_FEEDBACK = Statement(select(FEEDBACK.c.id, FEEDBACK.c.text, FEEDBACK.c.score).where(IS_FEEDBACK_ON_SET))
+FIND_FEEDBACK = Statement(select(*FEEDBACK.c["id", "text", "score"]).where(IS_FEEDBACK_ON_SET))
 ADD_FEEDBACK = Statement(
     insert(FEEDBACK).values(**OF_ASSIGNMENT, answer_set_id=id_parameter("answer_set"), **CONTENT),
     returns_ids=True,

@@ -40,7 +40,7 @@ def lock_session() -> Statement:
     can be assigned, or one row without a book."""
     session = SESSION.alias("s")
     return Statement(
-        select(session.c.client_id, session.c.is_closed, session.c.start_date, BOOK.c.id, BOOK.c.is_assigned)
+        select(*session.c["client_id", "is_closed", "start_date"], BOOK.c.id, BOOK.c.is_assigned)
         .select_from(session.outerjoin(BOOK, CAN_BE_ASSIGNED))
         .where(session.c.id == id_parameter("session"), is_of_caregiver(session))
         .with_for_update(of=session)
@@ -121,14 +121,7 @@ IS_UNCHANGED = and_(
 
 # All assignments of the session since `since`; each with whether it is unchanged.
 FIND_LATELY_ASSIGNED = Statement(
-    select(
-        ASSIGNMENT.c.id,
-        ASSIGNMENT.c.book_id,
-        ASSIGNMENT.c.assign_date,
-        ASSIGNMENT.c.start_date,
-        ASSIGNMENT.c.end_date,
-        IS_UNCHANGED,
-    )
+    select(*ASSIGNMENT.c["id", "book_id", "assign_date", "start_date", "end_date"], IS_UNCHANGED)
     .where(
         ASSIGNMENT.c.session_id == id_parameter("session"),
         is_of_caregiver(ASSIGNMENT),
@@ -138,7 +131,7 @@ FIND_LATELY_ASSIGNED = Statement(
     .order_by(ASSIGNMENT.c.id)
 )
 FIND_THEIR_REMINDERS = Statement(
-    select(REMINDER.c.assignment_id, REMINDER.c.remind_date, REMINDER.c.state).where(
+    select(*REMINDER.c["assignment_id", "remind_date", "state"]).where(
         among(REMINDER.c.assignment_id, "assignments"),
         is_of_caregiver(REMINDER),
         REMINDER.c.client_id == id_parameter("client"),
@@ -153,14 +146,8 @@ def lock_assignment(role: ViewerRole) -> Statement:
     session, assignment = SESSION.alias("s"), ASSIGNMENT.alias("a")
     return Statement(
         select(
-            assignment.c.caregiver_id,
-            assignment.c.client_id,
-            assignment.c.session_id,
-            assignment.c.book_id,
-            assignment.c.start_date,
-            assignment.c.end_date,
-            assignment.c.status,
-            assignment.c.attempt,
+            *assignment.c["caregiver_id", "client_id", "session_id", "book_id"],
+            *assignment.c["start_date", "end_date", "status", "attempt"],
             session.c.is_closed,
             session.c.start_date.label("session_start"),
         )
@@ -218,7 +205,7 @@ IS_REMINDER_OF_ASSIGNMENT = and_(
 IS_SCHEDULED = REMINDER.c.state == ReminderState.SCHEDULED.value
 
 FIND_REMINDERS = Statement(
-    select(REMINDER.c.id, REMINDER.c.remind_date, REMINDER.c.state)
+    select(*REMINDER.c["id", "remind_date", "state"])
     .where(IS_REMINDER_OF_ASSIGNMENT)
     .order_by(REMINDER.c.remind_date)
 )

@@ -42,7 +42,7 @@ FIND_ASSIGNED = Statement(select(BOOK.c.id).where(IS_AMONG_BOOKS, BOOK.c.is_assi
 
 # Finds `books` without questions, as the legacy migration imports them.
 FIND_BARE = Statement(
-    select(BOOK.c.id, BOOK.c.module_id, BOOK.c.name, BOOK.c.is_test).where(
+    select(*BOOK.c["id", "module_id", "name", "is_test"]).where(
         IS_AMONG_BOOKS, ~select(QUESTION.c.id).where(QUESTION.c.book_id == BOOK.c.id).exists()
     )
 )

@@ -18,19 +18,14 @@ IS_UNDELIVERED = DELIVERY.c.state != DeliveryState.DELIVERED.value
 # --- delivering -----------------------------------------------------------------------------------
 
 FIND_DUE_DELIVERIES = Statement(
-    FIND.where(IS_DUE).order_by(DELIVERY.c.next_date, DELIVERY.c.caregiver_id).limit(count_parameter("most"))
+    FIND.where(IS_DUE).order_by(DELIVERY.c.next_date, DELIVERY.c.caregiver_id).limit(count_parameter("limit"))
 )
 # Locks the deliveries of `events` that are still due, and reads the content of their events.
 TAKE_DELIVERIES = Statement(
     select(
         DELIVERY.c.event_id,
         DELIVERY.c.attempts,
-        EVENT.c.kind,
-        EVENT.c.moment,
-        EVENT.c.client_id,
-        EVENT.c.session_id,
-        EVENT.c.assignment_id,
-        EVENT.c.reminder_id,
+        *EVENT.c["kind", "moment", "client_id", "session_id", "assignment_id", "reminder_id"],
     )
     .select_from(DELIVERY.join(EVENT, and_(EVENT.c.id == DELIVERY.c.event_id, is_of_caregiver(EVENT))))
     .where(IS_AMONG_EVENTS, IS_DUE)
@@ -63,12 +58,7 @@ STORE_OUTCOME = Statement(
 
 def list_deliveries(state: DeliveryState | None) -> Statement:
     listed = select(
-        DELIVERY.c.event_id,
-        EVENT.c.kind,
-        DELIVERY.c.state,
-        DELIVERY.c.attempts,
-        DELIVERY.c.next_date,
-        DELIVERY.c.last_answer,
+        DELIVERY.c.event_id, EVENT.c.kind, *DELIVERY.c["state", "attempts", "next_date", "last_answer"]
     ).select_from(DELIVERY.join(EVENT, EVENT.c.id == DELIVERY.c.event_id))
     if state is not None:
         listed = listed.where(has_state(DELIVERY, state))

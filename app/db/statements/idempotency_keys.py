@@ -32,7 +32,7 @@ def claim_key(kind: DatabaseKind) -> ClauseElement:
 
 
 CLAIM_KEY = Statement(claim_key)
-FIND_KEY = Statement(select(KEY.c.fingerprint, KEY.c.result, KEY.c.status, KEY.c.body).where(IS_THE_KEY))
+FIND_KEY = Statement(select(*KEY.c["fingerprint", "result", "status", "body"]).where(IS_THE_KEY))
 STORE_RESULT = Statement(update(KEY).where(IS_THE_KEY).values(result=bindparam("new_result", type_=Text)))
 
 # Stores the first response only: two processes may run the same request, and all repetitions get the same

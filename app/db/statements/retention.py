@@ -59,7 +59,7 @@ def mark_removed(kind: DatabaseKind) -> ClauseElement:
 
 
 NEXT_EVENTS = Statement(
-    select(EVENT.c.caregiver_id, EVENT.c.id, EVENT.c.moment, IS_REMOVABLE)
+    select(*EVENT.c["caregiver_id", "id", "moment"], IS_REMOVABLE)
     .where(EVENT.c.id > id_parameter("after"))
     .order_by(EVENT.c.id)
     .limit(SEARCH_LIMIT)

@@ -76,13 +76,7 @@ IS_PENDING_OF_SESSION = and_(
 IS_SCHEDULED = and_(is_of_caregiver(REMINDER), REMINDER.c.state == ReminderState.SCHEDULED.value)
 
 LOCK_WHOLE_SESSION = Statement(
-    select(
-        SESSION.c.client_id,
-        SESSION.c.is_closed,
-        SESSION.c.start_date,
-        SESSION.c.title,
-        SESSION.c.description,
-    )
+    select(*SESSION.c["client_id", "is_closed", "start_date", "title", "description"])
     .where(IS_SESSION)
     .with_for_update()
 )
@@ -98,7 +92,7 @@ CHANGE_SESSION = Statement(
 
 # The pending assignments of the session with their start and end.
 FIND_PENDING = Statement(
-    select(ASSIGNMENT.c.id, ASSIGNMENT.c.start_date, ASSIGNMENT.c.end_date)
+    select(*ASSIGNMENT.c["id", "start_date", "end_date"])
     .where(IS_PENDING_OF_SESSION)
     .order_by(ASSIGNMENT.c.id)
 )
