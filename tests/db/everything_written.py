@@ -1,4 +1,4 @@
-"""Every statement that the service's changes run: one session's whole life, undone at its end."""
+"""Every statement that changes run: all changes of one session, rolled back at the end."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,49 +23,49 @@ from tests.db.everything import Ran, ran
 from tests.factories import DAY, HOUR, NOW
 
 CAREGIVER, CLIENT = AccessScope(NOW, caregiver=1), AccessScope(NOW, client=2)
-LATER = replace(CAREGIVER, now=NOW + timedelta(minutes=2))  # what is assigned together has one moment
+LATER = replace(CAREGIVER, now=NOW + timedelta(minutes=2))  # assignments of one request have one moment
 BOOK = 7  # it has three questions
 
 
 @dataclass
 class Written:
-    """What ran so far: statements by the verb that they belong to, and rows that were put in by the table."""
+    """The statements that ran, by operation, and the rows that were inserted in bulk."""
 
     statements: list[Ran] = field(default_factory=list)
     bulks: list[Bulk] = field(default_factory=list)
 
     def by(self, verb: str, operation: Operation[Any]) -> Operation[Any]:
-        seen: list[Step] = []
-        result = yield from remembering(operation, seen)
-        self.statements += ran(verb, seen)
-        self.bulks += [step for step in seen if isinstance(step, Bulk)]
+        steps: list[Step] = []
+        result = yield from remembering(operation, steps)
+        self.statements += ran(verb, steps)
+        self.bulks += [step for step in steps if isinstance(step, Bulk)]
         return result
 
 
 def everything_written(world: OpenWorld) -> Written:
     written = Written()
-    with suppress(Undone):
-        world.runner.run(world.db.write(undone(a_whole_life(written))))
+    with suppress(RolledBack):
+        world.runner.run(world.db.write(rolled_back(all_changes(written))))
     return written
 
 
-class Undone(Exception):
+class RolledBack(Exception):
     pass
 
 
-def undone(operation: Operation[Any]) -> Operation[None]:
+def rolled_back(operation: Operation[Any]) -> Operation[None]:
     yield from operation
-    raise Undone
+    raise RolledBack
 
 
-def a_whole_life(written: Written) -> Operation[None]:
-    """Each verb in each of the ways that ask for other statements."""
+def all_changes(written: Written) -> Operation[None]:
+    """Each change in every variant that runs other statements."""
     by = written.by
     new_book = {"module": 1, "name": "Never assigned", "is_test": False, "retired": None}
     unused: int = (yield ADD["book"], new_book)[0][0]
     work = Homework(None, (1, BOOK, unused), NOW - DAY, NOW + DAY, (NOW - HOUR, NOW + HOUR))
-    asked = NewSession(None, "OPPT-2", "Title", "Description", NOW - DAY, work)
-    session: int = (yield from by("caregiver: opening", opening(CAREGIVER, [asked])))[0]
+    new = NewSession(None, "OPPT-2", "Title", "Description", NOW - DAY, work)
+    session: int = (yield from by("caregiver: opening", opening(CAREGIVER, [new])))[0]
     yield from by("caregiver: opening by id", opening(CAREGIVER, [NewSession(2, None, "Title", "", NOW)]))
     yield from by("caregiver: updating", updating(CAREGIVER, SessionChange(session, title="Another")))
     to_come = NewSession(2, None, "Title", "", work.start_date + 2 * DAY, replace_window(work, 2 * DAY))
@@ -78,11 +78,11 @@ def a_whole_life(written: Written) -> Operation[None]:
     yield from by("caregiver: extending", extending(CAREGIVER, first, NOW + 2 * DAY))
     yield from by("caregiver: reminding", setting_reminders(CAREGIVER, first, (NOW + 2 * HOUR,)))
     yield from by("caregiver: withdrawing", withdrawing(CAREGIVER, second))
-    said = yield from what_is_said()
-    for these, revision in ((said[:1], 0), (said, 1), (said, 1)):
+    given = yield from given_answers()
+    for these, revision in ((given[:1], 0), (given, 1), (given, 1)):
         draft = Answers(first, these, revision)
         yield from by("client: saving", saving(CLIENT, draft, SaveType.DRAFT))
-    answers = Answers(first, said, 2)
+    answers = Answers(first, given, 2)
     answer_set: int = (yield from by("client: submitting", submitting(CLIENT, answers)))[1]
     yield from by("client: submitting again", submitting(CLIENT, answers))
     for score in (None, 7):
@@ -103,6 +103,6 @@ def replace_window(homework: Homework, by: timedelta) -> Homework:
     )
 
 
-def what_is_said() -> Operation[tuple[GivenAnswer, ...]]:
+def given_answers() -> Operation[tuple[GivenAnswer, ...]]:
     questions = yield from finding_questions({"book": BOOK})
     return tuple(GivenAnswer(question.id, question.options[0]) for question in questions)

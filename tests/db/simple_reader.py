@@ -1,6 +1,6 @@
-"""Reads slowly and obviously what `list_rows` and `get_rows` read: all rows at hand, one loop per parent.
+"""A second implementation of `list_rows` and `get_rows`: loops over all rows in Python.
 
-Which row may be seen, which draft is whose and what order a list has is written here once more, in Python.
+The access conditions, the conditions of links and the orders of lists are repeated here in Python.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tests.db.random_world import PlainRow, PlainWorld, name_of
 
 CARE = {"session", "assignment", "reminder", "answer_set", "answer", "feedback"}
 Keep = Callable[[PlainRow], bool]
-Said = dict[str, Any]
+PlainResult = dict[str, Any]
 
 IN_ORDER = {
     "questions": lambda row: row["position"],
@@ -30,8 +30,8 @@ IN_ORDER = {
 }
 
 
-# Where pending assignments without an end date and submitted ones stand among those that are due.
-UNENDING = datetime.fromisoformat("9999-12-30T00:00:00Z")
+# The due dates of pending assignments without an end date, and of submitted assignments.
+WITHOUT_END_DATE = datetime.fromisoformat("9999-12-30T00:00:00Z")
 SUBMITTED = datetime.fromisoformat("9999-12-31T00:00:00.000000Z")
 
 
@@ -39,16 +39,16 @@ def due(row: PlainRow) -> datetime:
     if row["status"] != "PENDING":
         return SUBMITTED
     end: datetime | None = row["end_date"]
-    return UNENDING if end is None else end
+    return WITHOUT_END_DATE if end is None else end
 
 
-PLACES: dict[str, Callable[[PlainRow], tuple[datetime, int]]] = {
+SORT_KEYS: dict[str, Callable[[PlainRow], tuple[datetime, int]]] = {
     "DUE_SOONEST": lambda row: (due(row), row["id"]),
     "STARTS_SOONEST": lambda row: (row["start_date"], row["id"]),
 }
 
 
-class ObviousReader:
+class SimpleReader:
     def __init__(self, world: PlainWorld, access: AccessScope) -> None:
         self.world = world
         self.access = access
@@ -60,47 +60,49 @@ class ObviousReader:
         if self.access.caregiver is not None:
             return [row for row in rows if row["caregiver_id"] == self.access.caregiver]
         client = self.access.client
-        hers = {row["caregiver_id"] for row in self.world["relationship"] if row["client_id"] == client}
-        return [row for row in rows if row["client_id"] == client and row["caregiver_id"] in hers]
+        caregivers = {row["caregiver_id"] for row in self.world["relationship"] if row["client_id"] == client}
+        return [row for row in rows if row["client_id"] == client and row["caregiver_id"] in caregivers]
 
     def one(self, table: Table, row_id: int | None) -> PlainRow | None:
         return next((row for row in self.visible(table) if row["id"] == row_id), None)
 
-    def get_rows(self, table: Table, ids: list[int], wanted: Selection) -> list[Said]:
+    def get_rows(self, table: Table, ids: list[int], selection: Selection) -> list[PlainResult]:
         rows = sorted((row for row in self.visible(table) if row["id"] in ids), key=lambda row: row["id"])
-        return [self.say(table, row, wanted) for row in rows]
+        return [self.plain_row(table, row, selection) for row in rows]
 
-    def list_rows(self, table: Table, window: PageRequest, keep: Keep, wanted: Selection) -> Said:
-        return self.page(table, [row for row in self.visible(table) if keep(row)], window, wanted)
+    def list_rows(self, table: Table, request: PageRequest, keep: Keep, selection: Selection) -> PlainResult:
+        return self.page(table, [row for row in self.visible(table) if keep(row)], request, selection)
 
-    def page(self, table: Table, rows: list[PlainRow], window: PageRequest, wanted: Selection) -> Said:
-        total = len(rows) if window.with_total else None
-        if not window.with_rows:
+    def page(
+        self, table: Table, rows: list[PlainRow], request: PageRequest, selection: Selection
+    ) -> PlainResult:
+        total = len(rows) if request.with_total else None
+        if not request.with_rows:
             return {"rows": [], "has_next": False, "has_previous": False, "total": total}
-        if window.order is None:
-            in_order = sorted((r for r in rows if r["id"] < window.before), key=lambda r: -r["id"])
-            is_later = window.before != NEWEST
+        if request.order is None:
+            in_order = sorted((r for r in rows if r["id"] < request.before), key=lambda r: -r["id"])
+            is_later = request.before != NEWEST
         else:
-            place = PLACES[window.order.name]
-            in_order = sorted((r for r in rows if place(r) > window.after), key=place)
-            is_later = window.after != FIRST
-        behind = in_order[window.offset :]
+            sort_key = SORT_KEYS[request.order.name]
+            in_order = sorted((r for r in rows if sort_key(r) > request.after), key=sort_key)
+            is_later = request.after != FIRST
+        remaining = in_order[request.offset :]
         return {
-            "rows": [self.say(table, row, wanted) for row in behind[: window.first]],
-            "has_next": len(behind) > window.first,
-            "has_previous": window.offset > 0 or is_later,
+            "rows": [self.plain_row(table, row, selection) for row in remaining[: request.first]],
+            "has_next": len(remaining) > request.first,
+            "has_previous": request.offset > 0 or is_later,
             "total": total,
         }
 
-    def say(self, table: Table, row: PlainRow, wanted: Selection) -> Said:
-        said = {name: self.access.now if name == "now" else row[name] for name in wanted.columns}
-        return said | {key_of(link): self.linked(table, row, link) for link in wanted.links}
+    def plain_row(self, table: Table, row: PlainRow, selection: Selection) -> PlainResult:
+        result = {name: self.access.now if name == "now" else row[name] for name in selection.columns}
+        return result | {key_of(link): self.linked(table, row, link) for link in selection.links}
 
     def linked(self, table: Table, row: PlainRow, link: Link) -> Any:
         known = ENTITIES[table].links[link.name]
         if isinstance(known, ToOne):
             found = self.one(known.target, row[known.key])
-            return None if found is None else self.say(known.target, found, link.selection)
+            return None if found is None else self.plain_row(known.target, found, link.selection)
         rows = [child for child in self.visible(known.target) if child[known.key] == row["id"]]
         if link.name == "answer_sets":
             rows = [child for child in rows if child["save_type"] == "FINAL"]
@@ -114,33 +116,36 @@ class ObviousReader:
             status = link.page.values.get("status")
             rows = [child for child in rows if status is None or child["status"] == status]
             return self.page(known.target, rows, link.page, link.selection)
-        said = [
-            self.say(known.target, child, link.selection) for child in sorted(rows, key=IN_ORDER[link.name])
+        result = [
+            self.plain_row(known.target, child, link.selection)
+            for child in sorted(rows, key=IN_ORDER[link.name])
         ]
         if link.name in ("draft", "feedback"):
-            return said[0] if said else None
-        return said
+            return result[0] if result else None
+        return result
 
 
-def as_said(found: Any, wanted: Selection) -> Any:
-    """What the service read, in the form in which the obvious reader says it."""
+def as_plain(found: Any, selection: Selection) -> Any:
+    """A result of the service in the form of the simple reader's results."""
     if isinstance(found, Page):
         return {
-            "rows": as_said(found.rows, wanted),
+            "rows": as_plain(found.rows, selection),
             "has_next": found.has_next,
             "has_previous": found.has_previous,
             "total": found.total,
         }
     if isinstance(found, list):
-        return [as_said(row, wanted) for row in found]
+        return [as_plain(row, selection) for row in found]
     if found is None:
         return None
-    said = {name: said_of(found, name) for name in wanted.columns}
-    return said | {key_of(link): as_said(linked_to(found, link), link.selection) for link in wanted.links}
+    result = {name: value_of(found, name) for name in selection.columns}
+    return result | {
+        key_of(link): as_plain(linked_to(found, link), link.selection) for link in selection.links
+    }
 
 
-def said_of(row: Any, name: str) -> Any:
-    """The value; a moment as a moment, whatever the database keeps it as."""
+def value_of(row: Any, name: str) -> Any:
+    """The value of a column, with a stored moment converted."""
     value = getattr(row, name)
     is_moment = name == "now" or isinstance(ENTITIES[row.table].columns[name].type, Moment)
     return as_moment(value) if is_moment else value
@@ -157,12 +162,12 @@ def linked_to(found: Any, link: Link) -> Any:
     return page
 
 
-def exact(said: Any) -> Any:
-    """With the type of every value beside it: 1 is not True here."""
-    if isinstance(said, dict):
-        return {name: exact(value) for name, value in said.items()}
-    if isinstance(said, list):
-        return [exact(value) for value in said]
-    if isinstance(said, datetime):
-        assert said.tzinfo is not None
-    return type(said).__name__, said
+def typed(result: Any) -> Any:
+    """Adds the type to every value, so that 1 differs from True."""
+    if isinstance(result, dict):
+        return {name: typed(value) for name, value in result.items()}
+    if isinstance(result, list):
+        return [typed(value) for value in result]
+    if isinstance(result, datetime):
+        assert result.tzinfo is not None
+    return type(result).__name__, result
