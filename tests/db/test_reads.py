@@ -14,10 +14,7 @@ from tests.db.simple_reader import SimpleReader, as_plain, typed
 from tests.factories import NOW
 
 ALL = PageRequest(first=ASSIGNMENTS)
-VIEWERS = {
-    "caregiver": AccessScope(NOW, caregiver=1),
-    "client": AccessScope(NOW, client=2),
-}
+VIEWERS = {"caregiver": AccessScope(NOW, caregiver=1), "client": AccessScope(NOW, client=2)}
 
 # The same examples in every run. They share a world, because they only read it.
 some_requests = settings(

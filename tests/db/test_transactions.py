@@ -9,13 +9,7 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, sqlite_path
-from app.db.sql import (
-    DatabaseKind,
-    MissingParameter,
-    Operation,
-    Statement,
-    Values,
-)
+from app.db.sql import DatabaseKind, MissingParameter, Operation, Statement, Values
 from tests.db import raw
 from tests.db.operations import (
     COUNT_MODULES,

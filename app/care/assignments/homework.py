@@ -19,7 +19,7 @@ from app.db.statements.assignments import (
     ADD_ASSIGNMENTS,
     ADD_REMINDERS,
     COUNT_NEW_ASSIGNMENTS,
-    LOCK_SESSION,
+    LOCK_SESSION_AND_BOOKS,
     MARK_BOOKS_ASSIGNED,
 )
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
@@ -88,7 +88,7 @@ def assigning(
     within `repeats_within` writes nothing and returns the ids of the first request."""
     values = values_of(homework)
     values |= {"caregiver": access.caregiver, "session": homework.session_id, "now": access.now}
-    found = yield LOCK_SESSION, values
+    found = yield LOCK_SESSION_AND_BOOKS, values
     if not found:
         raise NotFound("session", "sessionId")
     values["client"], is_closed, start_date = found[0][:3]

@@ -21,7 +21,7 @@ from app.db.statements.books import (
     DROP_QUESTIONS,
     DROP_WORDS,
     FIND_ASSIGNED,
-    FIND_BARE,
+    FIND_BOOKS_WITHOUT_QUESTIONS,
     FIND_MODULES,
     LOCK_BOOKS,
     RESTORE_BOOK,
@@ -112,7 +112,7 @@ def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
         "book": {row[0] for row in (yield LOCK_BOOKS, named)},
     }
     assigned = {row[0] for row in (yield FIND_ASSIGNED, named)}
-    bare = {tuple(row) for row in (yield FIND_BARE, named)}
+    bare = {tuple(row) for row in (yield FIND_BOOKS_WITHOUT_QUESTIONS, named)}
     is_module_certain = not mistakes  # an invalid line may be a module
     mistakes += check_lines(read, known["module"] if is_module_certain else None, assigned, bare)
     if mistakes:

@@ -9,12 +9,7 @@ from sqlalchemy import func, select
 
 from app.db.drivers.interface import Database
 from app.db.drivers.sqlite import SqliteDatabase
-from app.db.sql import (
-    Operation,
-    Statement,
-    count_parameter,
-    id_parameter,
-)
+from app.db.sql import Operation, Statement, count_parameter, id_parameter
 from app.db.statements.events import CHANNEL
 from app.db.tables import Event, table_of
 

@@ -97,7 +97,7 @@ class Writer:
             self.failed("the database writer", error)
 
     def process_group(self) -> bool:
-        """Returns whether the thread goes on."""
+        """Returns False if the thread must end."""
         queued = self.next_group()
         self.had_several = len(queued) > 1
         group = deque(write for write in queued if write is not None)
@@ -136,7 +136,7 @@ class Writer:
         try:
             while group:
                 write = group.popleft()
-                if write.future.cancelled():  # its caller has gone
+                if write.future.cancelled():  # its caller was cancelled
                     write.operation.close()
                     continue
                 done.append(write)

@@ -92,7 +92,7 @@ class SqliteDatabase:
         try:
             return await asyncio.wrap_future(submitted)
         finally:
-            if submitted.cancel():  # the caller has gone, and no thread has started it
+            if submitted.cancel():  # the caller was cancelled before a thread started it
                 operation.close()
                 self.release(reader)
 
@@ -337,12 +337,10 @@ def code_of(error: Exception) -> int:
 
 
 def sqlite_values(statement: CompiledStatement, given: Values) -> list[Any]:
+    """The parameters in one pass, which takes as long as a small statement."""
     values = []
     try:
-        for (
-            name,
-            default,
-        ) in statement.parameters:  # one pass, which takes as long as a small statement
+        for name, default in statement.parameters:
             value = given[name] if default is REQUIRED else default
             values.append(value if value.__class__ in UNCONVERTED_TYPES else as_sqlite(value))
     except KeyError as missing:

@@ -1,7 +1,7 @@
 """Reads all stored data of one client, a few sessions at a time so that memory use is limited.
 
 The names of the columns are the members of the exported JSON document in snake case and in their order; a dot
-leads into an object.
+separates the members of nested objects.
 """
 
 from collections import defaultdict

@@ -35,7 +35,7 @@ BOOK, SESSION, SET = table_of(Book), table_of(Session), table_of(AnswerSet)
 CAN_BE_ASSIGNED = and_(among(BOOK.c.id, "books"), BOOK.c.retire_date.is_(None))
 
 
-def lock_session() -> Statement:
+def lock_session_and_books() -> Statement:
     """Locks the caregiver's session, whose counters will change. Returns one row for each of the books that
     can be assigned, or one row without a book."""
     session = SESSION.alias("s")
@@ -90,7 +90,7 @@ def add_reminders(kind: DatabaseKind) -> ClauseElement:
     return insert(REMINDER).from_select(list(columns), rows)
 
 
-LOCK_SESSION = lock_session()
+LOCK_SESSION_AND_BOOKS = lock_session_and_books()
 FIND_BOOKS = Statement(select(BOOK.c.id, BOOK.c.is_assigned).where(CAN_BE_ASSIGNED))
 MARK_BOOKS_ASSIGNED = mark_books_assigned()
 ADD_ASSIGNMENTS = Statement(add_assignments, returns_ids=True)
@@ -120,7 +120,7 @@ IS_UNCHANGED = and_(
 )
 
 # All assignments of the session since `since`; each with whether it is unchanged.
-FIND_LATELY_ASSIGNED = Statement(
+FIND_RECENT_ASSIGNMENTS = Statement(
     select(*ASSIGNMENT.c["id", "book_id", "assign_date", "start_date", "end_date"], IS_UNCHANGED)
     .where(
         ASSIGNMENT.c.session_id == id_parameter("session"),
@@ -130,7 +130,7 @@ FIND_LATELY_ASSIGNED = Statement(
     )
     .order_by(ASSIGNMENT.c.id)
 )
-FIND_THEIR_REMINDERS = Statement(
+FIND_REMINDERS_OF_ASSIGNMENTS = Statement(
     select(*REMINDER.c["assignment_id", "remind_date", "state"]).where(
         among(REMINDER.c.assignment_id, "assignments"),
         is_of_caregiver(REMINDER),
@@ -189,7 +189,7 @@ REOPEN = Statement(
         feedback_submit_date=null(),
     )
 )
-NOTE_FEEDBACK = Statement(
+STORE_FEEDBACK_STATUS = Statement(
     CHANGE.values(
         feedback_status=literal(FeedbackStatus.SUBMITTED.value),
         feedback_submit_date=moment_parameter("now"),

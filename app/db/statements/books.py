@@ -41,7 +41,7 @@ LOCK_BOOKS = Statement(select(BOOK.c.id).where(IS_AMONG_BOOKS).order_by(BOOK.c.i
 FIND_ASSIGNED = Statement(select(BOOK.c.id).where(IS_AMONG_BOOKS, BOOK.c.is_assigned))
 
 # Finds `books` without questions, as the legacy migration imports them.
-FIND_BARE = Statement(
+FIND_BOOKS_WITHOUT_QUESTIONS = Statement(
     select(*BOOK.c["id", "module_id", "name", "is_test"]).where(
         IS_AMONG_BOOKS, ~select(QUESTION.c.id).where(QUESTION.c.book_id == BOOK.c.id).exists()
     )
@@ -50,11 +50,7 @@ FIND_BARE = Statement(
 # --- adding and changing, by the kind of entry ----------------------------------------------------
 
 NAME = {"name": text_parameter("name")}
-CONTENT = {
-    "module_id": id_parameter("module"),
-    **NAME,
-    "is_test": bindparam("is_test", type_=Boolean),
-}
+CONTENT = {"module_id": id_parameter("module"), **NAME, "is_test": bindparam("is_test", type_=Boolean)}
 RETIRED = moment_parameter("retired")
 ID = id_parameter("id")
 

@@ -75,7 +75,7 @@ IS_PENDING_OF_SESSION = and_(
 )
 IS_SCHEDULED = and_(is_of_caregiver(REMINDER), REMINDER.c.state == ReminderState.SCHEDULED.value)
 
-LOCK_WHOLE_SESSION = Statement(
+LOCK_SESSION = Statement(
     select(*SESSION.c["client_id", "is_closed", "start_date", "title", "description"])
     .where(IS_SESSION)
     .with_for_update()
