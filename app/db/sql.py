@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Column,
     ColumnElement,
     Dialect,
     FromClause,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Integer,
     Select,
     String,
+    Table,
     bindparam,
     column,
     func,
@@ -109,6 +111,16 @@ def compile_statement(
         (name, REQUIRED if compiled.binds[name].required else compiled.params[name]) for name in names
     )
     return CompiledStatement(compiled.string, parameters, returns_ids)
+
+
+def insert_if_absent(table: Table, values: Values, returning: Sequence[Column[Any]] = ()) -> Statement:
+    """An INSERT that does nothing if a row with the same key exists."""
+
+    def build(kind: DatabaseKind) -> ClauseElement:
+        added: Insert = INSERT[kind](table).values(values).on_conflict_do_nothing()
+        return added.returning(*returning) if returning else added
+
+    return Statement(build)
 
 
 @dataclass(frozen=True)

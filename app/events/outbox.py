@@ -9,8 +9,8 @@ from app.db.statements.dispatch import (
     ADD_DELIVERIES,
     FIND_DUE_REMINDERS,
     FIND_WAITING_EVENTS,
-    HAND_OVER_EVENTS,
     INSERT_REMINDER_EVENTS,
+    MARK_EVENTS_QUEUED,
     MARK_REMINDERS,
     SEARCH_LIMIT,
     TAKE_EVENTS,
@@ -61,7 +61,7 @@ def queueing_deliveries(
     values = {"caregiver": caregiver, "events": events, "now": now}
     locked = [row[0] for row in (yield TAKE_EVENTS, values)]
     if locked:
-        yield HAND_OVER_EVENTS, {**values, "events": locked}
+        yield MARK_EVENTS_QUEUED, {**values, "events": locked}
         if has_webhook:
             yield ADD_DELIVERIES, {**values, "events": locked}
     return locked

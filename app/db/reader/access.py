@@ -52,7 +52,10 @@ def is_not_withdrawn(assignment: FromClause) -> ColumnElement[bool]:
     return assignment.c.withdraw_date.is_(None)
 
 
-# --- who may see an answer set: both parties a submission, only the client a draft ----------------
+# --- who may see an answer set --------------------------------------------------------------------
+#
+# Both parties see a submission, and only the client sees a draft. The events of drafts follow the same rule:
+# `add_deliveries` in statements/dispatch.py leaves them out, and care/subscriptions.py sends them to clients.
 
 FINAL = literal_text(SaveType.FINAL)
 

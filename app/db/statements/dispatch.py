@@ -132,7 +132,7 @@ TAKE_EVENTS = Statement(
     .order_by(EVENT.c.id)
     .with_for_update(skip_locked=True)
 )
-HAND_OVER_EVENTS = Statement(
+MARK_EVENTS_QUEUED = Statement(
     update(EVENT).where(IS_AMONG_EVENTS).values(hand_over_date=moment_parameter("now"))
 )
 ADD_DELIVERIES = add_deliveries()

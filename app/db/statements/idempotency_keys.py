@@ -1,9 +1,8 @@
 """Statements for idempotency keys: claim a key, store the result and the response, remove old keys."""
 
 from sqlalchemy import Integer, Text, and_, bindparam, delete, literal, select, tuple_, update
-from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.sql import INSERT, DatabaseKind, Statement, id_parameter, moment_parameter, text_parameter
+from app.db.sql import Statement, id_parameter, insert_if_absent, moment_parameter, text_parameter
 from app.db.statements.dispatch import SEARCH_LIMIT
 from app.db.tables import IdempotencyKey, table_of
 
@@ -18,20 +17,17 @@ PRIMARY_KEY = {
 }
 IS_THE_KEY = and_(*(KEY.c[name] == value for name, value in PRIMARY_KEY.items()))
 
-
-def claim_key(kind: DatabaseKind) -> ClauseElement:
-    """Returns a row if the key was free. PostgreSQL waits for a transaction that claims the same key."""
-    values = {
+# Returns a row if the key was free. PostgreSQL waits for a transaction that claims the same key.
+CLAIM_KEY = insert_if_absent(
+    KEY,
+    {
         **PRIMARY_KEY,
         "fingerprint": text_parameter("fingerprint"),
         "result": literal("null"),  # a placeholder: the same transaction stores the result
         "moment": moment_parameter("now"),
-    }
-    added: ClauseElement = INSERT[kind](KEY).values(values).on_conflict_do_nothing().returning(KEY.c.key)
-    return added
-
-
-CLAIM_KEY = Statement(claim_key)
+    },
+    returning=[KEY.c.key],
+)
 FIND_KEY = Statement(select(*KEY.c["fingerprint", "result", "status", "body"]).where(IS_THE_KEY))
 STORE_RESULT = Statement(update(KEY).where(IS_THE_KEY).values(result=bindparam("new_result", type_=Text)))
 

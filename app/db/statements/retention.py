@@ -8,12 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import and_, delete, exists, func, or_, select
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import DRAFTS, About, operator_record, recording
 from app.db.moments import known_moment
 from app.db.reader.access import is_final, is_of_caregiver
-from app.db.sql import INSERT, DatabaseKind, Operation, Statement, among, id_parameter, moment_parameter
+from app.db.sql import Operation, Statement, among, id_parameter, insert_if_absent, moment_parameter
 from app.db.statements.dispatch import SEARCH_LIMIT, has_state
 from app.db.tables import (
     Answer,
@@ -51,13 +50,6 @@ IS_REMOVABLE = and_(
 )
 ITS_DELIVERY = and_(is_of_caregiver(DELIVERY), DELIVERY.c.event_id == EVENT.c.id)
 
-
-def mark_removed(kind: DatabaseKind) -> ClauseElement:
-    row = {"last_event_id": id_parameter("last"), "moment": moment_parameter("now")}
-    added: ClauseElement = INSERT[kind](REMOVAL).values(row).on_conflict_do_nothing()
-    return added
-
-
 NEXT_EVENTS = Statement(
     select(*EVENT.c["caregiver_id", "id", "moment"], IS_REMOVABLE)
     .where(EVENT.c.id > id_parameter("after"))
@@ -67,7 +59,9 @@ NEXT_EVENTS = Statement(
 REMOVE_EVENTS = Statement(
     delete(EVENT).where(is_of_caregiver(EVENT), among(EVENT.c.id, "ids"), ~exists().where(ITS_DELIVERY))
 )
-MARK_REMOVED = Statement(mark_removed)
+MARK_REMOVED = insert_if_absent(
+    REMOVAL, {"last_event_id": id_parameter("last"), "moment": moment_parameter("now")}
+)
 REMOVE_OLDER_MARKS = Statement(delete(REMOVAL).where(REMOVAL.c.last_event_id < id_parameter("last")))
 FIND_NEWEST_MARK = Statement(select(func.coalesce(func.max(REMOVAL.c.last_event_id), 0)))
 

@@ -1,11 +1,10 @@
 """Statements that open, change and close a session."""
 
 from sqlalchemy import Boolean, and_, insert, literal, select, true, update
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.reader.access import is_not_withdrawn, is_of_caregiver, without_index
 from app.db.session_counters import recomputed
-from app.db.sql import INSERT, DatabaseKind, Statement, among, id_parameter, moment_parameter, text_parameter
+from app.db.sql import Statement, among, id_parameter, insert_if_absent, moment_parameter, text_parameter
 from app.db.tables import (
     Assignment,
     AssignmentStatus,
@@ -21,13 +20,6 @@ SESSION, CLIENT, RELATIONSHIP = table_of(Session), table_of(Client), table_of(Re
 ASSIGNMENT, REMINDER = table_of(Assignment), table_of(Reminder)
 
 # --- opening --------------------------------------------------------------------------------------
-
-
-def relate(kind: DatabaseKind) -> ClauseElement:
-    relationship = {"client_id": id_parameter("client"), "caregiver_id": id_parameter("caregiver")}
-    added: ClauseElement = INSERT[kind](RELATIONSHIP).values(relationship).on_conflict_do_nothing()
-    return added
-
 
 # Finds a client by the external identifier, and whether there is a relationship with the caregiver. Waits for
 # a concurrent erasure.
@@ -49,7 +41,9 @@ FIND_MY_CLIENT = Statement(
     )
     .with_for_update(read=True, key_share=True, of=CLIENT)
 )
-RELATE = Statement(relate)
+RELATE = insert_if_absent(
+    RELATIONSHIP, {"client_id": id_parameter("client"), "caregiver_id": id_parameter("caregiver")}
+)
 ADD_SESSION = Statement(
     insert(SESSION).values(
         caregiver_id=id_parameter("caregiver"),

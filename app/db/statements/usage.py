@@ -7,7 +7,15 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, bindparam, delete, func
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.sql import INSERT, DatabaseKind, Operation, Statement, moment_parameter, text_parameter
+from app.db.sql import (
+    INSERT,
+    DatabaseKind,
+    Operation,
+    Statement,
+    insert_if_absent,
+    moment_parameter,
+    text_parameter,
+)
 from app.db.tables import LegacyDay, LegacyUsage, table_of
 
 USAGE, DAY = table_of(LegacyUsage), table_of(LegacyDay)
@@ -50,14 +58,8 @@ def add_usage(kind: DatabaseKind) -> ClauseElement:
     return result
 
 
-def add_day(kind: DatabaseKind) -> ClauseElement:
-    values = {"day": text_parameter("day"), "since": moment_parameter("since")}
-    added: ClauseElement = INSERT[kind](DAY).values(values).on_conflict_do_nothing()
-    return added
-
-
 ADD_USAGE = Statement(add_usage)
-ADD_DAY = Statement(add_day)
+ADD_DAY = insert_if_absent(DAY, {"day": text_parameter("day"), "since": moment_parameter("since")})
 REMOVE_OLD_USAGE = Statement(delete(USAGE).where(USAGE.c.day < text_parameter("day")))
 REMOVE_OLD_DAYS = Statement(delete(DAY).where(DAY.c.day < text_parameter("day")))
 
