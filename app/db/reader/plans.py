@@ -60,7 +60,7 @@ class PlanNode:
 
     statement: Statement
     single_statement: Statement | None  # for one id in place of a list
-    row: type[Row]
+    row_class: type[Row]
     children: list["ChildPlan"]
 
 
@@ -106,11 +106,11 @@ def build_node(
     if link is not None:
         query.index_of(query.source, parent_column(link))  # first, so that rows are grouped by row[0]
     builder = NodeBuilder(query)
-    row = builder.row_class(query.source, selection, ())
+    row_class = builder.add_rows(query.source, selection, ())
     if not query.columns:  # SQLite needs at least one column
         query.index_of(query.source, "id")
     query.conditions()  # adds their joins before the statement is compiled
-    return PlanNode(statement_of(query, form), single_statement_of(query, form), row, builder.children)
+    return PlanNode(statement_of(query, form), single_statement_of(query, form), row_class, builder.children)
 
 
 @dataclass
@@ -120,7 +120,7 @@ class NodeBuilder:
     query: Query
     children: list[ChildPlan] = field(default_factory=list)
 
-    def row_class(self, source: Source, selection: Selection, path: tuple[int, ...]) -> type[Row]:
+    def add_rows(self, source: Source, selection: Selection, path: tuple[int, ...]) -> type[Row]:
         """Adds what is selected of one table, and returns the class of its rows."""
         layout = Layout()
         members: dict[str, Any] = {"__slots__": (), "table": source.entity.table, "__layout__": layout}
@@ -131,7 +131,7 @@ class NodeBuilder:
         for index, link in enumerate(selection.links):
             target = source.entity.links[link.name]
             if isinstance(target, ToOne) and len(self.query.joins) < JOINS_PER_STATEMENT:
-                members |= self.joined_members(source, link, (*path, index), layout)
+                members |= self.add_joined(source, link, (*path, index), layout)
                 continue
             child = self.add_child(source, link, target, (*path, index))
             place = -len(self.children)  # at the end of a row in reverse order, as more columns may follow
@@ -140,7 +140,7 @@ class NodeBuilder:
                 continue
             members |= {link.name: property(value_at(source, place)), **through_members(source.entity, link)}
             if not child.is_single:
-                layout.lists[link.name] = (place, child.node.row.__layout__)
+                layout.lists[link.name] = (place, child.node.row_class.__layout__)
         members["pages"] = property(lambda row: [page(row) for page in pages])
         return type(source.entity.table.__name__, (Row,), members)
 
@@ -149,24 +149,24 @@ class NodeBuilder:
         conversion = conversion_of(source.entity.columns[name]) if is_stored else None
         return self.query.index_of(source, name), conversion
 
-    def joined_members(
+    def add_joined(
         self, source: Source, link: Link, path: tuple[int, ...], layout: Layout
     ) -> dict[str, property]:
-        """Joins a to-one link; the joined row is None without a match."""
+        """Joins a to-one link, and returns its members; the joined row is None without a match."""
         joined = self.query.join(source, link.name)
         id_index = self.query.index_of(joined, "id")
-        row = self.row_class(joined, link.selection, path)
-        layout.joined[link.name] = (id_index, row.__layout__)
+        joined_class = self.add_rows(joined, link.selection, path)
+        layout.joined[link.name] = (id_index, joined_class.__layout__)
         members = through_members(source.entity, link)
         for name, (through, column) in source.entity.through.items():
             if through == link.name and column in link.selection.columns:
                 layout.columns[name] = self.place_of(joined, column)
                 members[name] = column_property(source, layout.columns[name])
-            elif through == link.name and column in row.__layout__.joined:
-                layout.joined[name] = row.__layout__.joined[column]
+            elif through == link.name and column in joined_class.__layout__.joined:
+                layout.joined[name] = joined_class.__layout__.joined[column]
         id_of = value_at(source, id_index)
-        view: Callable[[Any], Row] = row if source.is_joined else lambda base: row((base,))
-        members[link.name] = property(lambda base: None if id_of(base) is None else view(base))
+        view: Callable[[Any], Row] = joined_class if source.is_joined else lambda row: joined_class((row,))
+        members[link.name] = property(lambda row: None if id_of(row) is None else view(row))
         return members
 
     def add_child(
@@ -176,12 +176,12 @@ class NodeBuilder:
         page, role = link.page, self.query.role
         where, order = (page.where, page.order) if page else ((), None)
         form: Form = "pages" if page else "children"
-        parent_id = self.query.index_of(source, target.key if isinstance(target, ToOne) else "id")
+        id_index = self.query.index_of(source, target.key if isinstance(target, ToOne) else "id")
         with_total = page is not None and page.with_total and isinstance(target, ToMany)
         child = ChildPlan(
             node=build_node(target.target, link.selection, role, form, where, order, target),
             path=path,
-            parent_id=itemgetter(parent_id),
+            parent_id=itemgetter(id_index),
             answer_set=self.answer_set_of(source) if target.target is Answer else None,
             is_single=isinstance(target, ToOne) or target.is_single,
             count=count_of_children(target, role, where) if with_total else None,

@@ -104,7 +104,7 @@ def get_rows(
 def rows_of_ids(table: Table, access: AccessScope, ids: list[int], selection: Selection) -> list[Row]:
     """Rows with only their ids selected, without a statement."""
     node = plan_of(table, selection, access.role, "ids")
-    return [node.row((id,)) for id in ids]
+    return [node.row_class((id,)) for id in ids]
 
 
 def as_page(rows: list[Row], request: PageRequest, total: int | None) -> Page:
@@ -127,7 +127,7 @@ def reading_node(
     """The rows of a statement with their linked rows; `parent_id` is for the pages of several parents."""
     found = yield read
     if not node.children or not found:
-        return list(map(node.row, found))
+        return list(map(node.row_class, found))
     not_on_page: list[Any] = []
     if request is not None:
         found, not_on_page = split_pages(found, request.first, parent_id)
@@ -136,10 +136,10 @@ def reading_node(
         linked.append((yield from reading_linked(child, selection, found, read[1])))
     linked.reverse()  # the order in which plans.py places them
     rows = [
-        node.row((*values, *members))
+        node.row_class((*values, *members))
         for values, members in zip(found, zip(*linked, strict=True), strict=True)
     ]
-    return rows + list(map(node.row, not_on_page))
+    return rows + list(map(node.row_class, not_on_page))
 
 
 def split_pages(
