@@ -8,10 +8,9 @@ from typing import Any
 from sqlalchemy import Table, select
 from sqlmodel import SQLModel
 
-from app.db.reader.entities import as_moment
+from app.db.moments import Moment, as_moment
 from app.db.session_counters import Difference, differences
 from app.db.sql import Operation, Statement
-from app.db.tables import Moment
 from tests.callers import Gateway
 
 Row = dict[str, Any]

@@ -118,7 +118,7 @@ def test_every_room_has_its_place_in_the_order() -> None:
         ("telemetry/logs.py", "from app.telemetry import tracing", "app.telemetry.tracing"),
         ("schema/query.py", "from app.rest_compat.bodies import page", "app.rest_compat.bodies.page"),
         ("rest_compat/routes.py", "from app.main import create_app", "app.main.create_app"),
-        ("settings.py", "from app.db.words import words_of", "app.db.words.words_of"),
+        ("settings.py", "from app.db.moments import Moment", "app.db.moments.Moment"),
         ("__init__.py", "from app.main import create_app", "app.main.create_app"),
     ],
 )  # fmt: skip

@@ -8,6 +8,7 @@ from app.care.errors import Unreadable
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
 from app.db.sql import Operation
+from app.db.statements.books import end_of, words_of
 from app.db.statements.conditions import (
     HasWord,
     is_current,
@@ -17,7 +18,6 @@ from app.db.statements.conditions import (
     is_test_or_not,
 )
 from app.db.tables import Book
-from app.db.words import end_of, words_of
 
 MOST_WORDS = 5
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from app.care.errors import Incomplete, Unreadable
-from app.db.tables import is_storable
+from app.db.moments import is_storable
 
 LONGEST_TITLE = 200
 LONGEST_TEXT = 10_000

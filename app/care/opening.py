@@ -20,8 +20,8 @@ from app.care.sessions.reading import get_my_sessions
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Values
+from app.db.statements.assignments import FIND_BOOKS
 from app.db.statements.events import INSERT_SESSION_EVENTS
-from app.db.statements.homework import FIND_BOOKS
 from app.db.statements.sessions import ADD_SESSION, FIND_CLIENT, FIND_MY_CLIENT, RELATE
 from app.db.tables import Actor, EventKind
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from app.care.context import Context, Role
-from app.db.reader.reads import Page, Row, get_rows, list_rows, seen_from
+from app.db.reader.reads import Page, Row, get_rows, list_rows, reading_scope_values
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
 from app.db.sql import Operation
 from app.db.statements.accounts import FIND_CLIENTS_OF_CAREGIVER
@@ -41,7 +41,7 @@ async def get_my_clients(ctx: Context, ids: list[int], wanted: Selection) -> lis
 
 
 def caregivers_seen(access: AccessScope, ids: list[int], wanted: Selection) -> Operation[list[Row]]:
-    key = yield from seen_from(access)
+    key = yield from reading_scope_values(access)
     mine = {access.caregiver, *key.get("caregivers", ())}
     known = [person for person in ids if person in mine]
     return (yield from get_rows(Caregiver, as_far_as(wanted, access), known, wanted))

@@ -13,8 +13,9 @@ from zoneinfo import ZoneInfo
 
 from app.care.assignments.reading import is_overdue, is_past
 from app.care.sessions.reading import time_state
+from app.db.moments import moment_as_text
 from app.db.reader.plans import Row
-from app.db.tables import AssignmentStatus, moment_as_text
+from app.db.tables import AssignmentStatus
 
 MOST_WEEKS = 520  # ten years: one row with an old date must not make a huge response
 WEEK = timedelta(weeks=1)

@@ -11,7 +11,7 @@ from app.care.errors import EventsExpired, NotFound
 from app.care.sessions.reading import get_my_sessions
 from app.db.audit.records import EVENTS, SESSIONS
 from app.db.event_log import LoggedEvent, events_from, find_event, newest_stable_event
-from app.db.reader.reads import Row, get_rows, seen_from
+from app.db.reader.reads import Row, get_rows, reading_scope_values
 from app.db.reader.selection import NEWEST, AccessScope, Selection, Where
 from app.db.sql import Operation
 from app.db.statements.retention import FIND_NEWEST_MARK
@@ -111,12 +111,12 @@ def finding_event(access: AccessScope, kinds: Kinds, event_id: int) -> Operation
     """Raises EventsExpired for every id up to the last removed event, visible to the viewer or not."""
     if event_id <= (yield FIND_NEWEST_MARK, {})[0][0]:
         raise EventsExpired
-    values = {**(yield from seen_from(access)), "event": event_id}
+    values = {**(yield from reading_scope_values(access)), "event": event_id}
     return bool((yield find_event(access.role, kinds), values))
 
 
 def reading_current_position(access: AccessScope, event_filter: EventFilter) -> Operation[EventPosition]:
-    values = {**(yield from seen_from(access)), **settling(access), "floor": 0, "top": NEWEST}
+    values = {**(yield from reading_scope_values(access)), **settling(access), "floor": 0, "top": NEWEST}
     settled = yield newest_stable_event(access.role), values
     floor = settled[0][0] if settled else 0
     _, position = yield from reading_events(access, event_filter, EventPosition(floor), NO_LIMIT)
@@ -139,7 +139,7 @@ def reading_events(
 ) -> Operation[tuple[list[LoggedEvent], EventPosition]]:
     limit = min(len(position.seen) + most, NO_LIMIT)
     values = {
-        **(yield from seen_from(access)),
+        **(yield from reading_scope_values(access)),
         **settling(access),
         "floor": position.floor,
         "limit": limit,

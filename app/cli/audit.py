@@ -12,7 +12,8 @@ from app.db.audit.reading import StoredRecord, listing_records
 from app.db.audit.records import DONE
 from app.db.audit.verifying import Verdict, verifying
 from app.db.drivers.interface import Database
-from app.db.tables import AuditActor, moment_as_text
+from app.db.moments import moment_as_text
+from app.db.tables import AuditActor
 from app.telemetry.wording import counted
 
 MOST_AT_ONCE = 1000

@@ -18,7 +18,7 @@ from app.db.admin.books import (
 )
 from app.db.admin.importing import ImportRefused
 from app.db.audit.records import BOOKS, About
-from app.db.reader.entities import as_moment
+from app.db.moments import as_moment
 from app.db.reader.reads import Page, Row
 from app.db.reader.selection import Link, PageRequest, Selection
 

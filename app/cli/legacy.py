@@ -10,7 +10,7 @@ from app.care.context import utc_now
 from app.cli.common import Group, Whole, on_database, settings_or_warn
 from app.db.admin.usage import reading_usage
 from app.db.drivers.interface import Database
-from app.db.tables import moment_as_text
+from app.db.moments import moment_as_text
 from app.rest_compat.report import Line, OfPath, Report, State, first_day_of, report_of
 
 EXIT_CODES = {State.UNUSED: 0, State.USED: 1, State.NOT_KNOWN: 3}  # 2: the command failed

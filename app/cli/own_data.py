@@ -16,9 +16,9 @@ from app.cli.common import NUMBER, on_database, on_record, settings_or_warn
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.erasing import Named, clean, erasing, finding_client, finding_erased
 from app.db.audit.records import About
+from app.db.moments import moment_as_text
 from app.db.reader.own_data import reading_key
 from app.db.sql import Operation
-from app.db.tables import moment_as_text
 from app.telemetry.wording import counted
 
 FORMATS = click.Choice([format.lower() for format in DataFormat])

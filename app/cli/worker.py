@@ -13,7 +13,8 @@ from app.cli.common import Group, Whole, no_work, on_database, refuse_barred, se
 from app.cli.serving import METRICS_ADVICE, refuse_taken_port
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
-from app.db.tables import DeliveryState, moment_as_text
+from app.db.moments import moment_as_text
+from app.db.tables import DeliveryState
 from app.events.cleanup import Listed, listing, retry_dead, retry_event
 from app.events.dispatcher import dispatch
 from app.events.webhook import TYPES, Webhook, open_webhook

@@ -4,22 +4,15 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, literal_column, select
-from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy import ColumnElement, select
 
-from app.db.reader.entities import known_moment, table_of
-from app.db.reader.relationship import relationship_key
+from app.db.moments import known_moment
+from app.db.reader.access import relationship_key
 from app.db.reader.selection import ViewerRole
-from app.db.sql import (
-    DatabaseKind,
-    Statement,
-    count_parameter,
-    id_parameter,
-    moment_parameter,
-)
-from app.db.tables import Event, EventKind
+from app.db.sql import Statement, count_parameter, id_parameter, literal_text, moment_parameter
+from app.db.tables import Event, EventKind, table_of
 
-EVENT = table_of(Event).c
+EVENT = table_of(Event)
 
 
 class LoggedEvent(NamedTuple):
@@ -37,62 +30,43 @@ class LoggedEvent(NamedTuple):
         return known_moment(self.stored_moment)
 
 
-def belongs(role: ViewerRole, kind: DatabaseKind) -> ColumnElement[bool]:
-    return relationship_key(table_of(Event), role, kind, leads=True)
-
-
-def is_one_of(kinds: tuple[EventKind, ...]) -> ColumnElement[bool]:
-    return EVENT.kind.in_([literal_column(f"'{kind.value}'") for kind in kinds])
+def is_of_kind(kinds: tuple[EventKind, ...]) -> ColumnElement[bool]:
+    return EVENT.c.kind.in_([literal_text(kind) for kind in kinds])
 
 
 @lru_cache(maxsize=64)
 def events_from(role: ViewerRole, kinds: tuple[EventKind, ...], in_session: bool) -> Statement:
     """The events after the id `floor`, in the order of their ids."""
-
-    def build(kind: DatabaseKind) -> ClauseElement:
-        columns = (
-            EVENT.id,
-            EVENT.kind,
-            EVENT.moment,
-            EVENT.session_id,
-            EVENT.assignment_id,
-            EVENT.reminder_id,
-        )
-        found = select(*columns).where(
-            belongs(role, kind), EVENT.id > id_parameter("floor"), is_one_of(kinds)
-        )
-        if in_session:
-            found = found.where(EVENT.session_id == id_parameter("watched"))
-        return found.order_by(EVENT.id).limit(count_parameter("limit"))
-
-    return Statement(build)
+    found = select(*EVENT.c["id", "kind", "moment", "session_id", "assignment_id", "reminder_id"]).where(
+        relationship_key(EVENT, role, uses_index=True), EVENT.c.id > id_parameter("floor"), is_of_kind(kinds)
+    )
+    if in_session:
+        found = found.where(EVENT.c.session_id == id_parameter("watched"))
+    return Statement(found.order_by(EVENT.c.id).limit(count_parameter("limit")))
 
 
 @lru_cache(maxsize=8)
 def newest_stable_event(role: ViewerRole) -> Statement:
     """The newest event between `floor` and `top` before which no concurrent transaction can add one."""
-
-    def build(kind: DatabaseKind) -> ClauseElement:
-        return (
-            select(EVENT.id)
-            .where(
-                belongs(role, kind),
-                EVENT.id > id_parameter("floor"),
-                EVENT.id <= id_parameter("top"),
-                EVENT.moment <= moment_parameter("stable_before"),
-            )
-            .order_by(EVENT.id.desc())
-            .limit(1)
+    return Statement(
+        select(EVENT.c.id)
+        .where(
+            relationship_key(EVENT, role, uses_index=True),
+            EVENT.c.id > id_parameter("floor"),
+            EVENT.c.id <= id_parameter("top"),
+            EVENT.c.moment <= moment_parameter("stable_before"),
         )
-
-    return Statement(build)
+        .order_by(EVENT.c.id.desc())
+        .limit(1)
+    )
 
 
 @lru_cache(maxsize=64)
 def find_event(role: ViewerRole, kinds: tuple[EventKind, ...]) -> Statement:
-    def build(kind: DatabaseKind) -> ClauseElement:
-        return select(EVENT.id).where(
-            belongs(role, kind), EVENT.id == id_parameter("event"), is_one_of(kinds)
+    return Statement(
+        select(EVENT.c.id).where(
+            relationship_key(EVENT, role, uses_index=True),
+            EVENT.c.id == id_parameter("event"),
+            is_of_kind(kinds),
         )
-
-    return Statement(build)
+    )

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
-from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.reader.entities import table_of
-from app.db.sql import DatabaseKind, Operation, Statement, among
-from app.db.tables import Assignment, AssignmentStatus, Session
+from app.db.sql import Operation, Statement, among
+from app.db.tables import Assignment, AssignmentStatus, Session, table_of
 
 SESSION = table_of(Session)
 ASSIGNMENT = table_of(Assignment)
@@ -31,31 +29,23 @@ def recomputed(caregiver: ColumnElement[int] = SESSION.c.caregiver_id) -> dict[s
     }
 
 
-def lock_sessions(kind: DatabaseKind) -> ClauseElement:
-    """Until the transaction ends, no other transaction changes an assignment of `sessions`."""
-    rows = select(SESSION.c.id).where(among(SESSION.c.id, "sessions", kind))
-    return rows.order_by(SESSION.c.id).with_for_update()
+# Until the transaction ends, no other transaction changes an assignment of `sessions`.
+LOCK_SESSIONS = Statement(
+    select(SESSION.c.id).where(among(SESSION.c.id, "sessions")).order_by(SESSION.c.id).with_for_update()
+)
+# The sessions must be locked before. PostgreSQL counts on the snapshot at the start of the statement, and
+# would miss an assignment that another transaction commits while the statement waits for the lock.
+RECOMPUTE_COUNTERS = Statement(update(SESSION).where(among(SESSION.c.id, "sessions")).values(recomputed()))
 
 
-def recompute_counters(kind: DatabaseKind) -> ClauseElement:
-    """The sessions must be locked before. PostgreSQL counts on the snapshot at the start of the statement,
-    and would miss an assignment that another transaction commits while the statement waits for the lock."""
-    return update(SESSION).where(among(SESSION.c.id, "sessions", kind)).values(recomputed())
-
-
-def find_differences(kind: DatabaseKind) -> ClauseElement:
+def find_differences() -> Statement:
     found = recomputed()
+    columns = (*(SESSION.c[name] for name in COUNTERS), *(found[name] for name in COUNTERS))
     differ = or_(*(SESSION.c[name].is_distinct_from(found[name]) for name in COUNTERS))
-    return (
-        select(SESSION.c.id, *(SESSION.c[name] for name in COUNTERS), *(found[name] for name in COUNTERS))
-        .where(differ)
-        .order_by(SESSION.c.id)
-    )
+    return Statement(select(SESSION.c.id, *columns).where(differ).order_by(SESSION.c.id))
 
 
-LOCK_SESSIONS = Statement(lock_sessions)
-RECOMPUTE_COUNTERS = Statement(recompute_counters)
-FIND_DIFFERENCES = Statement(find_differences)
+FIND_DIFFERENCES = find_differences()
 
 
 @dataclass(frozen=True)

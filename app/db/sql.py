@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Column,
     ColumnElement,
     Dialect,
     FromClause,
@@ -16,19 +17,23 @@ from sqlalchemy import (
     Integer,
     Select,
     String,
+    Table,
     bindparam,
     column,
     func,
+    literal_column,
     select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
-from app.db.tables import Moment
+from app.db.moments import Moment
 
 DatabaseKind = Literal["sqlite", "postgresql"]
 Values = dict[str, Any]
@@ -38,19 +43,10 @@ DIALECTS: dict[DatabaseKind, Dialect] = {
     "postgresql": PGDialect_asyncpg(paramstyle="numeric_dollar"),  # type: ignore[no-untyped-call]
 }
 
-
 # INSERT with ON CONFLICT, which SQLAlchemy has in the dialects only.
 INSERT: dict[DatabaseKind, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
-
-class Required:
-    """Marks a parameter without a default: the caller must pass its value."""
-
-    def __repr__(self) -> str:
-        return "required"
-
-
-REQUIRED = Required()
+REQUIRED: Any = object()  # marks a parameter without a default: the caller must pass its value
 
 
 class MissingParameter(Exception):
@@ -70,7 +66,7 @@ class CompiledStatement:
 
     sql: str
     parameters: tuple[tuple[str, Any], ...]
-    is_counted: bool = False  # an INSERT whose new ids SQLite derives from the last one
+    returns_ids: bool = False  # an INSERT whose new ids SQLite derives from the last one
 
     def values(self, given: Values) -> list[Any]:
         try:
@@ -80,24 +76,32 @@ class CompiledStatement:
 
 
 class Statement:
-    """Compiles its SQLAlchemy expression at the first use on a kind of database and keeps the text."""
+    """An SQLAlchemy expression, compiled at the first use on a kind of database.
 
-    def __init__(self, build: Callable[[DatabaseKind], ClauseElement], gives_ids: bool = False) -> None:
-        self.build = build
-        self.gives_ids = gives_ids
-        self.written: dict[DatabaseKind, CompiledStatement] = {}
+    A function of the kind returns the expression if it must be built late or differs between the databases.
+    """
+
+    def __init__(
+        self, expression: ClauseElement | Callable[[DatabaseKind], ClauseElement], returns_ids: bool = False
+    ) -> None:
+        self.expression = expression
+        self.returns_ids = returns_ids
+        self.compiled: dict[DatabaseKind, CompiledStatement] = {}
 
     def for_(self, kind: DatabaseKind) -> CompiledStatement:
-        written = self.written.get(kind)
-        if written is None:
-            written = self.written[kind] = compile_statement(self.build(kind), kind, self.gives_ids)
-        return written
+        compiled = self.compiled.get(kind)
+        if compiled is None:
+            expression = self.expression
+            if not isinstance(expression, ClauseElement):
+                expression = expression(kind)
+            compiled = self.compiled[kind] = compile_statement(expression, kind, self.returns_ids)
+        return compiled
 
 
 def compile_statement(
-    expression: ClauseElement, kind: DatabaseKind, gives_ids: bool = False
+    expression: ClauseElement, kind: DatabaseKind, returns_ids: bool = False
 ) -> CompiledStatement:
-    if gives_ids and kind != "sqlite":
+    if returns_ids and kind != "sqlite":
         assert isinstance(expression, Insert)
         expression = expression.returning(expression.table.c.id)
     compiled = expression.compile(dialect=DIALECTS[kind])
@@ -106,7 +110,17 @@ def compile_statement(
     parameters = tuple(
         (name, REQUIRED if compiled.binds[name].required else compiled.params[name]) for name in names
     )
-    return CompiledStatement(compiled.string, parameters, gives_ids)
+    return CompiledStatement(compiled.string, parameters, returns_ids)
+
+
+def insert_if_absent(table: Table, values: Values, returning: Sequence[Column[Any]] = ()) -> Statement:
+    """An INSERT that does nothing if a row with the same key exists."""
+
+    def build(kind: DatabaseKind) -> ClauseElement:
+        added: Insert = INSERT[kind](table).values(values).on_conflict_do_nothing()
+        return added.returning(*returning) if returning else added
+
+    return Statement(build)
 
 
 @dataclass(frozen=True)
@@ -124,42 +138,7 @@ Result = TypeVar("Result")
 Operation = Generator[Step, list[Any], Result]
 
 
-@cache
-def each(name: str, kind: DatabaseKind, item: TypeEngine[Any] | None = None) -> FromClause:
-    """The items of the list parameter `name` as a table (value, position)."""
-    item = item or BigInteger()
-    if kind == "sqlite":
-        items = func.json_each(bindparam(name)).table_valued("value", "key", name=name)
-        return (
-            select(items.c.value.label("value"), items.c.key.label("position"))
-            .select_from(items)
-            .subquery(name)
-        )
-    items = func.unnest(bindparam(name, type_=ARRAY(item))).table_valued(
-        column("value", item), with_ordinality="position", name=name
-    )
-    return items.render_derived()
-
-
-def in_order(rows: Select[Any], kind: DatabaseKind, *lists: FromClause) -> Select[Any]:
-    """Orders rows by their position in the lists. SQLite reads them in this order anyway."""
-    return rows if kind == "sqlite" else rows.order_by(*(items.c.position for items in lists))
-
-
-def among(subject: ColumnElement[Any], name: str, kind: DatabaseKind) -> ColumnElement[bool]:
-    """`subject` is one of the ids in the list parameter `name`."""
-    if kind == "sqlite":
-        items = func.json_each(bindparam(name)).table_valued("value")
-        return subject.in_(select(items.c.value))
-    return subject == func.any(bindparam(name, type_=ARRAY(BigInteger)))
-
-
-def the_one(subject: ColumnElement[Any], name: str, kind: DatabaseKind) -> ColumnElement[bool]:
-    """The same for a single id, without a list: SQLite takes 2 us to open a list."""
-    return subject == id_parameter(name)
-
-
-IdCondition = Callable[[ColumnElement[Any], str, DatabaseKind], ColumnElement[bool]]
+# --- parameters and literals ----------------------------------------------------------------------
 
 
 def moment_parameter(name: str) -> ColumnElement[datetime]:
@@ -176,3 +155,65 @@ def id_parameter(name: str) -> ColumnElement[int]:
 
 def count_parameter(name: str) -> ColumnElement[int]:
     return bindparam(name, type_=Integer)
+
+
+def literal_text(text: str) -> ColumnElement[Any]:
+    """A literal in the statement. A parameter does not match the expression of an index, and if it decides on
+    a partial index, SQLite prepares the statement again whenever the parameters change."""
+    return literal_column(f"'{text}'")
+
+
+# --- expressions that the databases write differently ---------------------------------------------
+
+
+class PerDatabase(FunctionElement[Any]):
+    """An expression with one form for SQLite and one for PostgreSQL."""
+
+    inherit_cache = False
+
+    def __init__(self, sqlite: ColumnElement[Any], postgresql: ColumnElement[Any]) -> None:
+        super().__init__(sqlite, postgresql)
+        self.type = postgresql.type
+
+    def self_group(self, against: Any = None) -> "PerDatabase":
+        """Returns itself: SQLAlchemy would compare a condition with 1 on SQLite, which has no booleans."""
+        return self
+
+
+@compiles(PerDatabase)
+def write_form(element: PerDatabase, compiler: SQLCompiler, **options: Any) -> str:
+    sqlite, postgresql = element.clauses
+    return compiler.process(sqlite if compiler.dialect.name == "sqlite" else postgresql, **options)
+
+
+def among(subject: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """`subject` is one of the ids in the list parameter `name`."""
+    items = func.json_each(bindparam(name)).table_valued("value")
+    return PerDatabase(
+        sqlite=subject.in_(select(items.c.value)),
+        postgresql=subject == func.any(bindparam(name, type_=ARRAY(BigInteger))),
+    )
+
+
+def is_the_id(subject: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """The same for a single id, without a list: SQLite takes 2 us to open a list."""
+    return subject == id_parameter(name)
+
+
+@cache
+def each(name: str, kind: DatabaseKind, item: TypeEngine[Any] | None = None) -> FromClause:
+    """The items of the list parameter `name` as a table (value, position)."""
+    item = item or BigInteger()
+    if kind == "sqlite":
+        items = func.json_each(bindparam(name)).table_valued("value", "key", name=name)
+        rows = select(items.c.value.label("value"), items.c.key.label("position"))
+        return rows.select_from(items).subquery(name)
+    items = func.unnest(bindparam(name, type_=ARRAY(item))).table_valued(
+        column("value", item), with_ordinality="position", name=name
+    )
+    return items.render_derived()
+
+
+def in_order(rows: Select[Any], kind: DatabaseKind, *lists: FromClause) -> Select[Any]:
+    """Orders rows by their position in the lists. SQLite reads them in this order anyway."""
+    return rows if kind == "sqlite" else rows.order_by(*(items.c.position for items in lists))

@@ -1,17 +1,13 @@
 """The tables. Every row of a care relationship names its caregiver and its client (docs/decisions/0006)."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
-from functools import lru_cache
-from typing import Any
 
 from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
     Column,
-    DateTime,
-    Dialect,
     Index,
     Integer,
     String,
@@ -20,8 +16,10 @@ from sqlalchemy import (
     false,
     text,
 )
-from sqlalchemy.types import TypeDecorator, TypeEngine
+from sqlalchemy import Table as SqlTable
 from sqlmodel import Field, SQLModel
+
+from app.db.moments import Moment
 
 
 class TimeState(StrEnum):
@@ -105,36 +103,6 @@ class DeliveryState(StrEnum):
     DEAD = "DEAD"
 
 
-@lru_cache(maxsize=256)  # each statement of a request has the moment of the request
-def moment_as_text(moment: datetime) -> str:
-    """SQLite has no timestamps: this text sorts like one, and `datetime.fromisoformat` parses it."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def is_storable(moment: datetime) -> bool:
-    """Excludes years that some databases and time zones do not support."""
-    return 1900 <= moment.astimezone(UTC).year < 3000
-
-
-class Moment(TypeDecorator[datetime]):
-    """An aware UTC moment: timestamptz on PostgreSQL, sortable text on SQLite."""
-
-    impl = String(27)
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        stored: TypeEngine[Any] = String(27) if dialect.name == "sqlite" else DateTime(timezone=True)
-        return dialect.type_descriptor(stored)
-
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
-        if value is None or dialect.name != "sqlite":
-            return value
-        return moment_as_text(value)
-
-    def process_result_value(self, value: datetime | str | None, dialect: Dialect) -> datetime | None:
-        return datetime.fromisoformat(value) if isinstance(value, str) else value
-
-
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite generates ids for INTEGER columns only
 
 # Words must sort by code point on both databases, whatever the collation of PostgreSQL.
@@ -147,6 +115,10 @@ NEVER_REUSED = {"sqlite_autoincrement": True}
 def new_id() -> int:
     """An id that the database generates."""
     return Field(default=None, primary_key=True, sa_type=Id)  # type: ignore[no-any-return]
+
+
+def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
 
 
 class Caregiver(SQLModel, table=True):
@@ -180,9 +152,8 @@ class Book(SQLModel, table=True):
     module_id: int = Field(foreign_key="module.id", sa_type=Id)
     name: str = Field(sa_type=Text)
     is_test: bool = False
-    retire_date: datetime | None = Field(
-        default=None, sa_type=Moment
-    )  # new assignments are not possible since then
+    # New assignments are not possible since then.
+    retire_date: datetime | None = Field(default=None, sa_type=Moment)
     # Once true it stays true, and the book's questions never change.
     is_assigned: bool = Field(sa_column=Column(Boolean, nullable=False, server_default=false()))
 
@@ -281,19 +252,10 @@ class Assignment(SQLModel, table=True):
     withdraw_date: datetime | None = Field(default=None, sa_type=Moment)
 
 
-IS_SCHEDULED = text("state = 'SCHEDULED'")
-
-
 class Reminder(SQLModel, table=True):
     __table_args__ = (
         Index("ix_reminder_assignment", "assignment_id", "remind_date"),
-        Index(
-            "ix_reminder_due",
-            "remind_date",
-            "caregiver_id",
-            sqlite_where=IS_SCHEDULED,
-            postgresql_where=IS_SCHEDULED,
-        ),
+        partial_index("ix_reminder_due", "remind_date", "caregiver_id", where="state = 'SCHEDULED'"),
         NEVER_REUSED,
     )
     id: int = new_id()
@@ -304,30 +266,15 @@ class Reminder(SQLModel, table=True):
     state: str = ReminderState.SCHEDULED
 
 
-IS_FINAL = text("save_type = 'FINAL'")
-IS_DRAFT = text("save_type <> 'FINAL'")
-
-
 class AnswerSet(SQLModel, table=True):
     """One submission per attempt and one draft per assignment: the database refuses a second one."""
 
     __tablename__ = "answer_set"
     __table_args__ = (
-        Index(
-            "uq_answer_set_submission",
-            "assignment_id",
-            "attempt",
-            unique=True,
-            sqlite_where=IS_FINAL,
-            postgresql_where=IS_FINAL,
+        partial_index(
+            "uq_answer_set_submission", "assignment_id", "attempt", where="save_type = 'FINAL'", unique=True
         ),
-        Index(
-            "uq_answer_set_draft",
-            "assignment_id",
-            unique=True,
-            sqlite_where=IS_DRAFT,
-            postgresql_where=IS_DRAFT,
-        ),
+        partial_index("uq_answer_set_draft", "assignment_id", where="save_type <> 'FINAL'", unique=True),
         Index("ix_answer_set_assignment", "assignment_id", "id"),
         Index("ix_answer_set_caregiver", "caregiver_id", "id"),
         Index("ix_answer_set_client", "client_id", "id"),
@@ -374,18 +321,13 @@ class Feedback(SQLModel, table=True):
     submit_date: datetime = Field(sa_type=Moment)
 
 
-IS_WAITING = text("hand_over_date IS NULL")
-
-
 class Event(SQLModel, table=True):
     """The outbox: events, inserted by the transaction of the change."""
 
     __table_args__ = (
         Index("ix_event_caregiver", "caregiver_id", "id"),
         Index("ix_event_client", "client_id", "id"),
-        Index(
-            "ix_event_waiting", "moment", "caregiver_id", sqlite_where=IS_WAITING, postgresql_where=IS_WAITING
-        ),
+        partial_index("ix_event_waiting", "moment", "caregiver_id", where="hand_over_date IS NULL"),
         NEVER_REUSED,
     )
     id: int = new_id()
@@ -397,9 +339,8 @@ class Event(SQLModel, table=True):
     assignment_id: int | None = Field(default=None, sa_type=Id)
     reminder_id: int | None = Field(default=None, sa_type=Id)
     moment: datetime = Field(sa_type=Moment)
-    hand_over_date: datetime | None = Field(
-        default=None, sa_type=Moment
-    )  # when its delivery was created, if a webhook exists
+    # When its delivery was created, if a webhook exists.
+    hand_over_date: datetime | None = Field(default=None, sa_type=Moment)
 
 
 class EventRemoval(SQLModel, table=True):
@@ -424,9 +365,8 @@ class Delivery(SQLModel, table=True):
     state: str = DeliveryState.WAITING
     attempts: int = 0
     next_date: datetime = Field(sa_type=Moment)  # of the next attempt, or of the removal after delivery
-    last_answer: str | None = Field(
-        default=None, sa_type=Text
-    )  # the response of the webhook, or the reason why there is none
+    # The response of the webhook, or the reason why there is none.
+    last_answer: str | None = Field(default=None, sa_type=Text)
 
 
 class IdempotencyKey(SQLModel, table=True):
@@ -520,4 +460,11 @@ class LegacyDay(SQLModel, table=True):
     since: datetime = Field(sa_type=Moment)
 
 
+Table = type[SQLModel]
+
 CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Answer, Feedback, Event, Delivery)
+
+
+def table_of(model: Table) -> SqlTable:
+    """SQLAlchemy's table behind a SQLModel class."""
+    return model.__table__  # type: ignore[attr-defined, no-any-return]

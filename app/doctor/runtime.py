@@ -13,7 +13,7 @@ from app.auth.key_sources import opener_for
 from app.care.context import utc_now
 from app.db.admin.backlog import MAX_COUNTED, Backlog, reading_backlog
 from app.db.audit.verifying import finding_newest_moment, verifying_tail
-from app.db.reader.entities import known_moment
+from app.db.moments import known_moment
 from app.db.sql import Operation, Statement
 from app.doctor.results import CheckContext, Finding, Findings, failed, ok, warning
 from app.telemetry.wording import counted

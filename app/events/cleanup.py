@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from app.db.drivers.interface import Database
-from app.db.reader.entities import known_moment
+from app.db.moments import known_moment
 from app.db.sql import Operation, Statement
 from app.db.statements.deliveries import (
     FIND_DEAD_DELIVERIES,
@@ -14,10 +14,10 @@ from app.db.statements.deliveries import (
     FIND_OLD_DELIVERIES,
     LIST_DELIVERIES,
     REMOVE_DELIVERIES,
-    REMOVE_IDEMPOTENCY_KEYS,
     RETRY_DELIVERIES,
 )
-from app.db.statements.dispatch import MOST_FOUND
+from app.db.statements.dispatch import SEARCH_LIMIT
+from app.db.statements.idempotency_keys import REMOVE_IDEMPOTENCY_KEYS
 from app.db.tables import DeliveryState
 from app.events.batches import finding, take_each
 
@@ -41,7 +41,7 @@ class Listed:
 
 
 def listing(state: DeliveryState | None, after: int) -> Operation[list[Listed]]:
-    """Lists the deliveries of events after `after`, MOST_FOUND at most."""
+    """Lists the deliveries of events after `after`, SEARCH_LIMIT at most."""
     rows = yield LIST_DELIVERIES[state], {"after": after}
     return [listed_of(*row) for row in rows]
 
@@ -68,7 +68,7 @@ async def clean_up(db: Database, now: datetime) -> bool:
     found = await db.read(finding(FIND_OLD_DELIVERIES, {"now": now}))
     removed = await take_each(db, found, partial(updating, REMOVE_DELIVERIES, now))
     responses = await db.write(removing_responses(now - KEPT_RESPONSES))
-    return len(removed) == MOST_FOUND or responses == MOST_FOUND
+    return len(removed) == SEARCH_LIMIT or responses == SEARCH_LIMIT
 
 
 def removing_responses(before: datetime) -> Operation[int]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.db.reader.entities import known_moment
+from app.db.moments import known_moment
 from app.db.sql import Operation
 from app.db.statements.deliveries import (
     COUNT_ATTEMPTS,
@@ -58,7 +58,7 @@ class Attempt:
 async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime]) -> bool:
     """Delivers a batch of due events. Returns whether more remain."""
     now = clock()
-    found = await db.read(finding(FIND_DUE_DELIVERIES, {"now": now, "most": MOST_AT_ONCE}))
+    found = await db.read(finding(FIND_DUE_DELIVERIES, {"now": now, "limit": MOST_AT_ONCE}))
     attempts: list[Attempt] = []
     faults: list[BaseException | None] = []
     try:

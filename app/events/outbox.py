@@ -9,10 +9,10 @@ from app.db.statements.dispatch import (
     ADD_DELIVERIES,
     FIND_DUE_REMINDERS,
     FIND_WAITING_EVENTS,
-    HAND_OVER_EVENTS,
     INSERT_REMINDER_EVENTS,
+    MARK_EVENTS_QUEUED,
     MARK_REMINDERS,
-    MOST_FOUND,
+    SEARCH_LIMIT,
     TAKE_EVENTS,
     TAKE_REMINDERS,
 )
@@ -26,7 +26,7 @@ async def remind(db: Database, now: datetime) -> bool:
     """Processes a batch of due reminders. Returns whether more remain."""
     found = await db.read(finding(FIND_DUE_REMINDERS, {"now": now}))
     taken = await take_each(db, found, partial(reminding, now))
-    return len(found) == MOST_FOUND and bool(taken)
+    return len(found) == SEARCH_LIMIT and bool(taken)
 
 
 def reminding(now: datetime, caregiver: int, reminders: list[int]) -> Operation[list[int]]:
@@ -52,7 +52,7 @@ async def queue_deliveries(db: Database, has_webhook: bool, now: datetime) -> bo
     until = now if has_webhook else now - WAIT_FOR_WEBHOOK
     found = await db.read(finding(FIND_WAITING_EVENTS, {"until": until}))
     taken = await take_each(db, found, partial(queueing_deliveries, has_webhook, now))
-    return len(found) == MOST_FOUND and bool(taken)
+    return len(found) == SEARCH_LIMIT and bool(taken)
 
 
 def queueing_deliveries(
@@ -61,7 +61,7 @@ def queueing_deliveries(
     values = {"caregiver": caregiver, "events": events, "now": now}
     locked = [row[0] for row in (yield TAKE_EVENTS, values)]
     if locked:
-        yield HAND_OVER_EVENTS, {**values, "events": locked}
+        yield MARK_EVENTS_QUEUED, {**values, "events": locked}
         if has_webhook:
             yield ADD_DELIVERIES, {**values, "events": locked}
     return locked

@@ -14,7 +14,8 @@ from urllib.parse import SplitResult, urlsplit
 
 import orjson
 
-from app.db.tables import EventKind, moment_as_text
+from app.db.moments import moment_as_text
+from app.db.tables import EventKind
 from app.settings import Settings, SettingsError
 
 # Saved drafts are missing, because only the client sees drafts.

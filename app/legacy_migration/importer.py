@@ -11,9 +11,8 @@ from sqlalchemy import select
 
 from app.care.context import Role
 from app.db.admin.importing import importing_numbered
-from app.db.reader.entities import Table, table_of
 from app.db.sql import Operation, Statement
-from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session
+from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session, Table, table_of
 from app.legacy_migration import MigrationError
 from app.legacy_migration.extraction import Gap, Gaps, Recording, is_complete
 from app.legacy_migration.pages import Members, read_assignment, read_response

@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from app.care.context import Role
-from app.db.tables import AssignmentStatus, FeedbackStatus, SaveType, TimeState, is_storable
+from app.db.moments import is_storable
+from app.db.tables import AssignmentStatus, FeedbackStatus, SaveType, TimeState
 from app.http.paths import ASSIGNMENTS, ROOT, SESSIONS
 from app.legacy_migration.json_object import Problem, Record
 from app.legacy_migration.recorded_calls import Call

@@ -13,9 +13,8 @@ from app.care.assignments.reading import get_my_assignments
 from app.care.context import Context, Role
 from app.care.errors import DraftConflict, Incomplete, Refused
 from app.care.sessions import changing
-from app.db.reader.entities import Table
 from app.db.reader.reads import Row
-from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session
+from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session, Table
 from app.schema.errors import user_errors
 from app.schema.inputs.answers import (
     SaveAnswersInput,

@@ -24,7 +24,6 @@ from app.care.own_data.export import DataFormat, get_own_data
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS
-from app.db.reader.entities import Table
 from app.db.reader.plans import Row
 from app.db.reader.selection import Order, PageRequest, Selection
 from app.db.tables import (
@@ -37,6 +36,7 @@ from app.db.tables import (
     Client,
     Module,
     Session,
+    Table,
     TimeState,
 )
 from app.schema.selection import Info, selected_page, selected_parts, selected_rows

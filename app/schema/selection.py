@@ -10,8 +10,9 @@ from graphql.execution.collect_fields import FieldDetails, FragmentDetails, coll
 from graphql.execution.values import VariableValues, get_argument_values
 
 from app.care.context import Context
-from app.db.reader.entities import ENTITIES, Table
+from app.db.reader.entities import ENTITIES
 from app.db.reader.selection import Link, Order, PageRequest, Selection
+from app.db.tables import Table
 from app.engine.executor import selection_cache_of
 from app.schema.types.lists import page_key, read_page_request
 

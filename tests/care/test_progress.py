@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.care.progress import MOST_WEEKS, CompletionPoint, ScorePoint, completion, progress, score_history
-from app.db.tables import moment_as_text
+from app.db.moments import moment_as_text
 from tests.factories import DAY, NOW
 
 BERLIN, AUCKLAND = "Europe/Berlin", "Pacific/Auckland"

@@ -11,9 +11,8 @@ from app.db.admin.demo import CAREGIVER, CLIENT
 from app.db.admin.importing import is_empty
 from app.db.admin.migrate import newest_version, stored_version
 from app.db.drivers.interface import location_of, sqlite_path
-from app.db.reader.entities import table_of
 from app.db.sql import Operation, Statement
-from app.db.tables import Assignment, Session
+from app.db.tables import Assignment, Session, table_of
 from app.settings import Settings
 from tests.callers import load, run_read, run_write
 from tests.cli.conftest import Command, assert_sentence

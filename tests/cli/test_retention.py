@@ -5,7 +5,7 @@ import pytest
 
 from app.care.context import utc_now
 from app.db.audit.records import recording
-from app.db.tables import moment_as_text
+from app.db.moments import moment_as_text
 from app.settings import Settings
 from tests.audit.test_chain import records, seal_all
 from tests.callers import load, run_write

@@ -1,4 +1,4 @@
-"""Worlds that many tests only read: put into a database once per module and kind."""
+"""The random world, loaded once per test module and kind of database."""
 
 import asyncio
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class OpenWorld:
-    """The random world, open as long as the module's tests run."""
+    """The random world in an open database."""
 
     url: str
     kind: str
@@ -27,7 +27,7 @@ class OpenWorld:
     runner: asyncio.Runner
 
     def _repr_pretty_(self, printer: Any, _: bool) -> None:
-        """A failing example is told without all the rows of its world."""
+        """Hypothesis prints a failing example without the rows of its world."""
         printer.text(f"<the random world on {self.kind}>")
 
     def read(self, operation: Operation[Result]) -> Result:

@@ -1,4 +1,4 @@
-"""Every statement that reads on behalf of a viewer: all lists, look-ups and levels."""
+"""Every statement that reads for a viewer: all lists, lookups and linked rows."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from app.care.subscriptions import (
     finding_event,
     reading_events,
 )
-from app.db.reader.entities import ENTITIES, Table, ToOne
+from app.db.reader.entities import ENTITIES, ToOne
 from app.db.reader.selection import Link, PageRequest, Selection, Where
 from app.db.sql import Statement, Step, Values
 from app.db.statements.conditions import has_status, is_of_book
@@ -41,6 +41,7 @@ from app.db.tables import (
     Caregiver,
     Client,
     Session,
+    Table,
     TimeState,
 )
 from tests.callers import Watched
@@ -54,22 +55,22 @@ SHAPES = {
     "rows and total": PageRequest(with_total=True, before=70),
     "total": PageRequest(with_rows=False, with_total=True),
 }
-BEHIND = (NOW, 7)  # a row of an earlier page
+AFTER = (NOW, 7)  # the last row of the previous page
 BY_START = {
     "by start": PageRequest(order=ORDERS_OF_SESSIONS[SessionOrder.STARTS_SOONEST]),
-    "later by start": PageRequest(order=ORDERS_OF_SESSIONS[SessionOrder.STARTS_SOONEST], after=BEHIND),
+    "later by start": PageRequest(order=ORDERS_OF_SESSIONS[SessionOrder.STARTS_SOONEST], after=AFTER),
 }
 BY_DUE_DATE = {
     "by due date": PageRequest(order=DUE_SOONEST),
-    "later by due date": PageRequest(order=DUE_SOONEST, after=BEHIND),
+    "later by due date": PageRequest(order=DUE_SOONEST, after=AFTER),
 }
-LITTLE = Selection(frozenset({"id"}))
-Ask = Callable[[Context], Awaitable[Any]]
+ONLY_IDS = Selection(frozenset({"id"}))
+ReadFunction = Callable[[Context], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
 class Ran:
-    """A statement, what it ran with, and which question of whom it belongs to."""
+    """A statement that ran, its values, and the read that it belongs to."""
 
     name: str
     statement: Statement
@@ -77,33 +78,33 @@ class Ran:
 
 
 def everything_of(table: Table, depth: int = 2) -> Selection:
-    """All columns and all links, each list both whole and in pages, some levels deep."""
+    """All columns and all links, each list both in full and in pages, some levels deep."""
     entity = ENTITIES[table]
     if depth == 0:
         return Selection(frozenset(entity.columns))
     links = []
     for name, link in entity.links.items():
-        wanted = everything_of(link.target, depth - 1)
-        links.append(Link(name, wanted))
+        selection = everything_of(link.target, depth - 1)
+        links.append(Link(name, selection))
         if not isinstance(link, ToOne) and "id" in ENTITIES[link.target].columns:
             page = PageRequest(first=3, with_total=True)
-            links.append(Link(name, wanted, page))
+            links.append(Link(name, selection, page))
         if link.target is Assignment and not isinstance(link, ToOne):
             pending = replace(page, where=(Where(has_status),), values={"status": "PENDING"})
-            links.append(Link(name, wanted, pending))
-            links.append(Link(name, wanted, replace(pending, order=DUE_SOONEST)))
+            links.append(Link(name, selection, pending))
+            links.append(Link(name, selection, replace(pending, order=DUE_SOONEST)))
             of_book = replace(page, where=(Where(is_of_book),), values={"of_book": 1}, with_total=False)
-            links.append(Link(name, wanted, of_book))
+            links.append(Link(name, selection, of_book))
     return Selection(frozenset({*entity.columns, "now"}), tuple(links))
 
 
-def lists() -> Iterator[tuple[str, Ask]]:
-    for (shape, window), state in product(BY_START.items(), (None, *TimeState)):
+def lists() -> Iterator[tuple[str, ReadFunction]]:
+    for (shape, request), state in product(BY_START.items(), (None, *TimeState)):
         yield (
             f"sessions({state}): {shape}",
-            lambda ctx, s=state, w=window: list_my_sessions(ctx, s, w, LITTLE),
+            lambda ctx, s=state, w=request: list_my_sessions(ctx, s, w, ONLY_IDS),
         )
-    for (shape, window), state, status, session, client, overdue in product(
+    for (shape, request), state, status, session, client, overdue in product(
         BY_DUE_DATE.items(),
         (None, TimeState.RUNNING),
         (None, *AssignmentStatus),
@@ -111,55 +112,55 @@ def lists() -> Iterator[tuple[str, Ask]]:
         (None, 2),
         (None, True),
     ):
-        asked = AssignmentFilter(state, status, session, client, overdue)
+        filter = AssignmentFilter(state, status, session, client, overdue)
         yield (
             f"assignments({state}, {status}, session={session}, client={client}, overdue={overdue}): {shape}",
-            lambda ctx, a=asked, w=window: list_my_assignments(ctx, a, w, LITTLE),
+            lambda ctx, a=filter, w=request: list_my_assignments(ctx, a, w, ONLY_IDS),
         )
-    for (shape, window), state in product(SHAPES.items(), (None, *TimeState)):
+    for (shape, request), state in product(SHAPES.items(), (None, *TimeState)):
         yield (
             f"sessions({state}): {shape}",
-            lambda ctx, s=state, w=window: list_my_sessions(ctx, s, w, LITTLE),
+            lambda ctx, s=state, w=request: list_my_sessions(ctx, s, w, ONLY_IDS),
         )
         for status, session, client in product((None, *AssignmentStatus), (None, 4), (None, 2)):
-            asked = AssignmentFilter(state, status, session, client)
+            filter = AssignmentFilter(state, status, session, client)
             yield (
                 f"assignments({state}, {status}, session={session}, client={client}): {shape}",
-                lambda ctx, a=asked, w=window: list_my_assignments(ctx, a, w, LITTLE),
+                lambda ctx, a=filter, w=request: list_my_assignments(ctx, a, w, ONLY_IDS),
             )
         for overdue, since, client in product((None, True, False), (None, NOW - DAY), (None, 2)):
-            asked = AssignmentFilter(state, None, None, client, overdue, since)
+            filter = AssignmentFilter(state, None, None, client, overdue, since)
             yield (
                 f"assignments({state}, client={client}, overdue={overdue}, since={since}): {shape}",
-                lambda ctx, a=asked, w=window: list_my_assignments(ctx, a, w, LITTLE),
+                lambda ctx, a=filter, w=request: list_my_assignments(ctx, a, w, ONLY_IDS),
             )
-    for (shape, window), since, client in product(SHAPES.items(), (None, NOW - DAY), (None, 2)):
-        came_in = SubmissionFilter(since, client)
+    for (shape, request), since, client in product(SHAPES.items(), (None, NOW - DAY), (None, 2)):
+        submitted = SubmissionFilter(since, client)
         yield (
             f"submissions({since}, client={client}): {shape}",
-            lambda ctx, a=came_in, w=window: list_my_submissions(ctx, a, w, LITTLE),
+            lambda ctx, a=submitted, w=request: list_my_submissions(ctx, a, w, ONLY_IDS),
         )
-    for (shape, window), search, module, is_test in product(
+    for (shape, request), search, module, is_test in product(
         SHAPES.items(), (None, "boo", "b o o k 3"), (None, 2), (None, True)
     ):
         filter = BookFilter(search, module, is_test)
         yield (
             f"books({search}, module={module}, is_test={is_test}): {shape}",
-            lambda ctx, a=filter, w=window: list_books(ctx, a, w, LITTLE),
+            lambda ctx, a=filter, w=request: list_books(ctx, a, w, ONLY_IDS),
         )
 
 
-def look_ups() -> Iterator[tuple[str, Ask]]:
-    """The links of every kind hang on its look-up and on its list alike."""
+def lookups() -> Iterator[tuple[str, ReadFunction]]:
+    """Lookups of every kind by id, with all of its links."""
     sessions, assignments = everything_of(Session), everything_of(Assignment)
-    for ids in (list(range(1, ASSIGNMENTS)), [2]):  # a single one is asked for in another way
+    for ids in (list(range(1, ASSIGNMENTS)), [2]):  # a single id has another statement
         yield "session", lambda ctx, i=ids: get_my_sessions(ctx, i, sessions)
         yield "assignment", lambda ctx, i=ids: get_my_assignments(ctx, i, assignments)
         yield "answer set", lambda ctx, i=ids: get_my_answer_sets(ctx, i, everything_of(AnswerSet))
         yield "book", lambda ctx, i=ids: get_books(ctx, i, everything_of(Book))
         yield "caregiver", lambda ctx, i=ids: get_my_caregivers(ctx, i, everything_of(Caregiver))
         yield "client", lambda ctx, i=ids: get_my_clients(ctx, i, everything_of(Client))
-    yield "myself", lambda ctx: get_myself(ctx, ctx.signed_in().role, LITTLE)
+    yield "myself", lambda ctx: get_myself(ctx, ctx.signed_in().role, ONLY_IDS)
     yield "sessions", lambda ctx: list_my_sessions(ctx, None, PageRequest(), sessions)
     yield (
         "assignments",
@@ -167,10 +168,10 @@ def look_ups() -> Iterator[tuple[str, Ask]]:
     )
 
 
-def what_is_watched() -> Iterator[tuple[str, Ask]]:
+def subscriptions() -> Iterator[tuple[str, ReadFunction]]:
     for session in (None, 4):
-        yield f"what happens: session={session}", lambda ctx, s=session: watch(ctx, s)
-    yield "what happens: an event", lambda ctx: ctx.db.read(finding_event(ctx.access(), CHANGES, 1))
+        yield f"events: session={session}", lambda ctx, s=session: watch(ctx, s)
+    yield "events: an event", lambda ctx: ctx.db.read(finding_event(ctx.access(), CHANGES, 1))
 
 
 async def watch(ctx: Context, session: int | None) -> None:
@@ -179,33 +180,33 @@ async def watch(ctx: Context, session: int | None) -> None:
     await ctx.db.read(reading_events(ctx.access(), event_filter, position, MOST_AT_ONCE))
 
 
-def lists_of_a_caregiver() -> Iterator[tuple[str, Ask]]:
-    for (shape, window), wanted in product(SHAPES.items(), (LITTLE, everything_of(Client))):
-        yield f"clients: {shape}", lambda ctx, s=wanted, w=window: list_my_clients(ctx, w, s)
+def lists_of_a_caregiver() -> Iterator[tuple[str, ReadFunction]]:
+    for (shape, request), selection in product(SHAPES.items(), (ONLY_IDS, everything_of(Client))):
+        yield f"clients: {shape}", lambda ctx, s=selection, w=request: list_my_clients(ctx, w, s)
 
 
 def everything_read(world: OpenWorld) -> Iterator[Ran]:
-    for_both = [*lists(), *look_ups(), *what_is_watched()]
+    for_both = [*lists(), *lookups(), *subscriptions()]
     of_a_client = [*for_both, ("own data", lambda ctx: get_own_data(ctx, DataFormat.JSON))]
     of_one_caregiver = Viewer(Role.CLIENT, OF_ONE_CAREGIVER)
-    for viewer_name, viewer, questions in (
+    for viewer_name, viewer, reads in (
         ("caregiver", VIEWERS["caregiver"], [*for_both, *lists_of_a_caregiver()]),
         ("client", VIEWERS["client"], of_a_client),
-        ("client", of_one_caregiver, look_ups()),
+        ("client", of_one_caregiver, lookups()),
     ):
-        for name, ask in questions:
-            seen: list[Step] = []
-            ctx = Context(viewer, Watched(world.db, seen), NOW, "request", "UTC")
-            world.runner.run(as_coroutine(ask(ctx)))
-            yield from ran(f"{viewer_name}: {name}", seen)
+        for name, read in reads:
+            steps: list[Step] = []
+            ctx = Context(viewer, Watched(world.db, steps), NOW, "request", "UTC")
+            world.runner.run(as_coroutine(read(ctx)))
+            yield from ran(f"{viewer_name}: {name}", steps)
     for role in Role:
         yield from ran(f"account of a {role}", [next(viewer_for(Identity("client-1", role)))])
 
 
-async def as_coroutine(asked: Awaitable[Any]) -> Any:
-    return await asked
+async def as_coroutine(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
 
 
 def ran(name: str, steps: list[Step]) -> list[Ran]:
-    assert steps, f"{name} asked nothing"
+    assert steps, f"{name} ran no statement"
     return [Ran(name, step[0], step[1]) for step in steps if isinstance(step, tuple)]

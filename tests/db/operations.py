@@ -1,4 +1,4 @@
-"""Small operations, and a database that is open while a test uses it."""
+"""Small operations on modules, and a database that is open while a test uses it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class Broken(Exception):
-    """A refusal."""
+    """An error that an operation raises."""
 
 
 def sql(statement: str) -> Statement:
@@ -49,7 +49,7 @@ def adding(name: str) -> Operation[str]:
     return name
 
 
-def adding_and_breaking(fault: Exception | None) -> Operation[None]:
+def adding_and_failing(fault: Exception | None) -> Operation[None]:
     yield add_module("never"), {}
     if fault is not None:
         raise fault

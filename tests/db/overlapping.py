@@ -1,4 +1,4 @@
-"""Transactions on PostgreSQL that overlap in an order that the test decides."""
+"""Overlapping transactions on PostgreSQL, in an order that the test decides."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,8 +16,8 @@ BLOCKED = """
 
 @asynccontextmanager
 async def uncommitted(url: str, operation: Operation[Result]) -> AsyncIterator[Result]:
-    """The operation has run on a connection of its own; the end of the block commits it."""
-    import asyncpg  # here, because the suite on SQLite does without the driver
+    """Runs the operation on its own connection; the end of the block commits it."""
+    import asyncpg  # not installed where the suite runs on SQLite only
 
     from app.db.drivers.postgres import run_steps_on_postgres
 
@@ -30,7 +30,7 @@ async def uncommitted(url: str, operation: Operation[Result]) -> AsyncIterator[R
 
 
 async def until_blocked(url: str, task: asyncio.Task[Any]) -> bool:
-    """Returns whether a transaction of this database waits for another, or else the task ended."""
+    """Returns whether a transaction of this database waits for a lock; False if the task has ended."""
     import asyncpg
 
     connection = await asyncpg.connect(url)

@@ -1,4 +1,4 @@
-"""A seeded world of every kind of row, some of them damaged, and all of it as plain Python rows."""
+"""A seeded world with rows of every table, some of them inconsistent, and the same rows in Python."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -9,8 +9,9 @@ from typing import Any
 import orjson
 from sqlalchemy import Boolean
 
-from app.db.reader.entities import ENTITIES, Table, as_moment
-from app.db.tables import Moment
+from app.db.moments import Moment, as_moment
+from app.db.reader.entities import ENTITIES
+from app.db.tables import Table
 from tests.callers import load
 from tests.db import raw
 from tests.factories import (
@@ -70,8 +71,7 @@ def records(rng: Random) -> Iterator[Record]:
 
 
 def submissions(rng: Random) -> Iterator[str]:
-    """Half of the drafts become attempts of some assignments: more and other ones than an import would take,
-    because reads must cope with whatever is there."""
+    """Turns half of the drafts into submissions, also in combinations that an import would reject."""
     attempts: dict[int, int] = defaultdict(int)
     for number in rng.sample(range(1, ANSWER_SETS + 1), ANSWER_SETS // 2):
         assignment = rng.randint(1, ASSIGNMENTS // 2)
@@ -104,7 +104,7 @@ def withdrawals(rng: Random) -> Iterator[str]:
 
 
 def damages(rng: Random) -> Iterator[str]:
-    """Rows of one relationship that hang below a row of another: nothing must lead there."""
+    """Rows of one relationship below a row of another: no read may return them."""
     most = {"assignment": ASSIGNMENTS, "answer_set": ANSWER_SETS, "reminder": 60, "feedback": 30}
     for table, number in most.items():
         for row_id in rng.sample(range(1, number + 1), number // 6):

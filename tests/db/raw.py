@@ -1,4 +1,4 @@
-"""Plain SQL on either database, past everything of ours: to plant what is wrong and to see what is there."""
+"""Runs SQL on either database without the drivers, to insert inconsistent rows and to read the tables."""
 
 import asyncio
 import sqlite3
@@ -7,7 +7,6 @@ from contextlib import closing
 from typing import Any
 
 from app.db.drivers.interface import sqlite_path
-from app.db.reader.entities import table_of
 from app.db.tables import (
     CARE_TABLES,
     AuditCheckpoint,
@@ -25,6 +24,7 @@ from app.db.tables import (
     Module,
     Question,
     Relationship,
+    table_of,
 )
 
 TABLES = [
@@ -43,11 +43,11 @@ TABLES = [
     )
 ]
 
-# Left out above: what is refused leaves a record in the trail, and nothing anywhere else.
+# Not in TABLES: a rejected request adds an audit record and changes nothing else.
 AUDIT_TABLES = [table_of(table).name for table in (AuditRecord, AuditSeal, AuditEntry, AuditCheckpoint)]
 
 
-# Left out too: who calls the legacy paths, which is counted beside what they do.
+# Not in TABLES: the counts of the legacy paths.
 USAGE_TABLES = [table_of(table).name for table in (LegacyUsage, LegacyDay)]
 
 
@@ -61,7 +61,7 @@ def run(url: str, *statements: str) -> list[tuple[Any, ...]]:
 
 
 async def run_on_postgres(url: str, statements: Sequence[str]) -> list[tuple[Any, ...]]:
-    import asyncpg  # here, because the suite on SQLite does without the driver
+    import asyncpg  # not installed where the suite runs on SQLite only
 
     connection = await asyncpg.connect(url)
     try:

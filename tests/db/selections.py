@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from app.care.assignments.reading import DUE_SOONEST
 from app.care.sessions.reading import IN_TIME_STATE
 from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
-from app.db.reader.entities import ENTITIES, Table, ToOne
+from app.db.reader.entities import ENTITIES, ToOne
 from app.db.reader.selection import FIRST, NEWEST, AccessScope, Link, PageRequest, Selection, Where
 from app.db.statements.conditions import has_status, is_in_session, is_of_client
-from app.db.tables import Assignment, Session, TimeState
-from tests.db.obvious_reader import SUBMITTED, UNENDING, Keep, ObviousReader
+from app.db.tables import Assignment, Session, Table, TimeState
 from tests.db.random_world import ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS, PlainRow
+from tests.db.simple_reader import SUBMITTED, WITHOUT_END_DATE, Keep, SimpleReader
 from tests.factories import DAY, HOUR, NOW
 
 DEEPEST = 4
@@ -21,7 +21,7 @@ MOST_LINKS = 3  # of the rows of a list; below them two
 STATUSES = ("PENDING", "COMPLETE")
 ROOTS = [table for table, entity in ENTITIES.items() if "id" in entity.columns]
 
-VIEWPOINTS = st.one_of(
+ACCESS_SCOPES = st.one_of(
     st.integers(1, CAREGIVERS + 1).map(lambda number: AccessScope(NOW, caregiver=number)),
     st.integers(1, CLIENTS + 1).map(lambda number: AccessScope(NOW, client=number)),
 )
@@ -32,7 +32,7 @@ ORDERS = {
 AFTER = st.one_of(
     st.just(FIRST),
     st.tuples(
-        st.sampled_from((NOW - 30 * DAY, NOW - HOUR, NOW, NOW + DAY, UNENDING, SUBMITTED)),
+        st.sampled_from((NOW - 30 * DAY, NOW - HOUR, NOW, NOW + DAY, WITHOUT_END_DATE, SUBMITTED)),
         st.integers(0, ASSIGNMENTS + 1),
     ),
 )
@@ -40,7 +40,7 @@ BEFORE = st.one_of(st.just(NEWEST), st.integers(1, ASSIGNMENTS + 1))
 
 
 @st.composite
-def wanted_of(draw: st.DrawFn, table: Table, depth: int = DEEPEST) -> Selection:
+def selection_of(draw: st.DrawFn, table: Table, depth: int = DEEPEST) -> Selection:
     entity = ENTITIES[table]
     columns = draw(st.frozensets(st.sampled_from([*entity.columns, "now"]), max_size=4))
     if depth == 0 or not entity.links:
@@ -49,34 +49,34 @@ def wanted_of(draw: st.DrawFn, table: Table, depth: int = DEEPEST) -> Selection:
         st.lists(st.sampled_from(list(entity.links)), max_size=MOST_LINKS if depth == DEEPEST else 2)
     )
     links = [draw(link_of(table, name, index, depth)) for index, name in enumerate(names)]
-    whole = {link.name: link for link in links if link.window is None}  # asked for once, whoever asks
-    return Selection(columns, (*whole.values(), *(link for link in links if link.window is not None)))
+    lists = {link.name: link for link in links if link.page is None}  # each is selected once
+    return Selection(columns, (*lists.values(), *(link for link in links if link.page is not None)))
 
 
 @st.composite
 def link_of(draw: st.DrawFn, table: Table, name: str, index: int, depth: int) -> Link:
     link = ENTITIES[table].links[name]
-    wanted = draw(wanted_of(link.target, depth - 1))
+    selection = draw(selection_of(link.target, depth - 1))
     can_page = not isinstance(link, ToOne) and "id" in ENTITIES[link.target].columns
-    window = None
+    page = None
     if can_page and draw(st.booleans()):
-        window = replace(draw(nested_windows(link.target)), key=f"{name}({index})")
-    return Link(name, wanted, window)
+        page = replace(draw(nested_page_requests(link.target)), key=f"{name}({index})")
+    return Link(name, selection, page)
 
 
 @st.composite
-def places(draw: st.DrawFn, table: Table) -> dict[str, Any]:
-    """An order, and where in it the page begins."""
+def page_starts(draw: st.DrawFn, table: Table) -> dict[str, Any]:
+    """An order, and the position after which the page begins."""
     order = draw(ORDERS.get(table, st.none()))
     return {"before": draw(BEFORE)} if order is None else {"order": order, "after": draw(AFTER)}
 
 
 @st.composite
-def nested_windows(draw: st.DrawFn, table: Table) -> PageRequest:
+def nested_page_requests(draw: st.DrawFn, table: Table) -> PageRequest:
     status = draw(st.sampled_from((None, *STATUSES))) if table is Assignment else None
     return PageRequest(
         first=draw(st.integers(1, 4)),
-        **draw(places(table)),
+        **draw(page_starts(table)),
         where=(Where(has_status),) if status else (),
         values={"status": status} if status else {},
         with_rows=draw(st.booleans()),
@@ -93,7 +93,7 @@ class Filter:
     state: TimeState | None = None
     equal: dict[str, Any] = field(default_factory=dict)
 
-    def keeps(self, table: Table, reader: ObviousReader) -> Keep:
+    def keeps(self, table: Table, reader: SimpleReader) -> Keep:
         def keep(row: PlainRow) -> bool:
             if any(row[name] != value for name, value in self.equal.items()):
                 return False
@@ -134,22 +134,22 @@ def filters(draw: st.DrawFn, table: Table) -> Filter:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadRequest:
     table: Table
     access: AccessScope
-    wanted: Selection
-    window: PageRequest
+    selection: Selection
+    page: PageRequest
     filter: Filter
     ids: list[int]
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> Asked:
+def read_requests(draw: st.DrawFn) -> ReadRequest:
     table = draw(st.sampled_from([Session, Assignment, *ROOTS]))  # the roots of lists twice
     filter = draw(filters(table))
-    window = PageRequest(
+    page = PageRequest(
         first=draw(st.integers(1, 12)),
-        **draw(places(table)),
+        **draw(page_starts(table)),
         offset=draw(st.sampled_from((0, 0, 3, 200))),
         where=filter.where,
         values=filter.values,
@@ -157,4 +157,4 @@ def questions(draw: st.DrawFn) -> Asked:
         with_total=draw(st.booleans()),
     )
     ids = draw(st.lists(st.integers(0, ASSIGNMENTS + 2), max_size=12))
-    return Asked(table, draw(VIEWPOINTS), draw(wanted_of(table)), window, filter, ids)
+    return ReadRequest(table, draw(ACCESS_SCOPES), draw(selection_of(table)), page, filter, ids)

@@ -1,11 +1,10 @@
-"""Reads SQL text: which tables of a care relationship it names, and whether each names its key."""
+"""Parses SQL text: finds its care tables, and whether the statement names the relationship key of each."""
 
 import re
 from dataclasses import dataclass, field
 
-from app.db.reader.entities import table_of
 from app.db.sql import CompiledStatement
-from app.db.tables import CARE_TABLES
+from app.db.tables import CARE_TABLES, table_of
 
 CARE = "|".join(table_of(table).name for table in CARE_TABLES)
 NAMED = re.compile(rf"(?:\bFROM|\bJOIN|\bUPDATE|,) \"?({CARE})\"?(?: AS (\w+))?(?= |$|\))")
@@ -16,7 +15,7 @@ EACH_CAREGIVER = re.compile(r"SELECT (\w+)\.value FROM json_each\(:caregivers\) 
 
 @dataclass
 class Query:
-    """One SELECT (or UPDATE) with what stands in it itself; queries inside it are only named by a mark."""
+    """The text of one SELECT, UPDATE or DELETE, with a marker in place of each nested query."""
 
     text: str
     inside: list["Query"] = field(default_factory=list)
@@ -34,7 +33,7 @@ def without_key(written: CompiledStatement, role: str) -> list[str]:
 
 
 def care_tables(written: CompiledStatement) -> list[str]:
-    """All aliases of care tables, at whatever depth."""
+    """All aliases of care tables, also in nested queries."""
     found: list[str] = []
     waiting = [queries_of(with_names(written))]
     while waiting:
@@ -45,7 +44,7 @@ def care_tables(written: CompiledStatement) -> list[str]:
 
 
 def with_names(written: CompiledStatement) -> str:
-    """The text on one line, each parameter by its name."""
+    """The text on one line, with the names of the parameters."""
     names = [f":{name}" for name, _ in written.parameters]
     one_line = re.sub(r"\s+", " ", written.sql)
     if "$1" in one_line:
@@ -55,7 +54,7 @@ def with_names(written: CompiledStatement) -> str:
 
 
 def queries_of(text: str) -> Query:
-    """The query with every `(SELECT ...)` in it replaced by a mark, and those queries."""
+    """Replaces every nested `(SELECT ...)` by a marker, and parses it too."""
     inside: list[Query] = []
     own = ""
     at = 0

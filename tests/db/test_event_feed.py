@@ -1,5 +1,5 @@
-"""Promise: a process notices events of its own and of others, and says of whom they are; when it may have
-missed some it says that nobody knows."""
+"""The event feed notifies a process of its own events and of those of other processes, with the caregiver
+and client of each; after a gap it notifies without them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -16,8 +16,8 @@ from tests.callers import load
 from tests.db import raw
 from tests.factories import NOW, a_world
 
-PATIENCE = 30
-Told = asyncio.Queue[list[tuple[int, int]] | None]
+TIMEOUT = 30
+Notifications = asyncio.Queue[list[tuple[int, int]] | None]
 
 
 @pytest.fixture
@@ -27,18 +27,18 @@ def url(database_url: str) -> str:
 
 
 @asynccontextmanager
-async def followed(url: str) -> AsyncIterator[tuple[Any, Told, asyncio.Task[None]]]:
-    """An open database, what is told of it, and the task that follows it."""
+async def followed(url: str) -> AsyncIterator[tuple[Any, Notifications, asyncio.Task[None]]]:
+    """An open database, its notifications, and the task of the feed."""
     db = await open_database(url)
-    told: Told = asyncio.Queue()
+    notifications: Notifications = asyncio.Queue()
 
     async def follow() -> None:
-        await event_feed_of(url, db)(lambda parties: told.put_nowait(parties and list(parties)))
+        await event_feed_of(url, db)(lambda parties: notifications.put_nowait(parties and list(parties)))
 
     task = asyncio.create_task(follow())
     try:
-        assert await soon(told.get()) is None  # what happened before it began, nobody knows
-        yield db, told, task
+        assert await soon(notifications.get()) is None  # earlier events are unknown
+        yield db, notifications, task
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError, Exception):
@@ -46,11 +46,11 @@ async def followed(url: str) -> AsyncIterator[tuple[Any, Told, asyncio.Task[None
         await db.close()
 
 
-async def soon(what: Coroutine[Any, Any, Any]) -> Any:
-    return await asyncio.wait_for(what, PATIENCE)
+async def soon(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return await asyncio.wait_for(coroutine, TIMEOUT)
 
 
-def telling(caregiver: int, client: int, session: int, assignments: list[int]) -> Any:
+def inserting_events(caregiver: int, client: int, session: int, assignments: list[int]) -> Any:
     yield (
         INSERT_ASSIGNMENT_EVENTS,
         {
@@ -65,49 +65,49 @@ def telling(caregiver: int, client: int, session: int, assignments: list[int]) -
     )
 
 
-def test_events_of_this_process_are_noticed(url: str) -> None:
+def test_events_of_this_process_are_notified(url: str) -> None:
     async def run() -> list[Any]:
-        async with followed(url) as (db, told, _):
-            await db.write(telling(1, 1, 1, [2]))
-            first = await soon(told.get())
-            await db.write(telling(1, 2, 4, [4]))
-            return [first, await soon(told.get())]
+        async with followed(url) as (db, notifications, _):
+            await db.write(inserting_events(1, 1, 1, [2]))
+            first = await soon(notifications.get())
+            await db.write(inserting_events(1, 2, 4, [4]))
+            return [first, await soon(notifications.get())]
 
     assert asyncio.run(run()) == [[(1, 1)], [(1, 2)]]
 
 
-def test_events_of_another_process_are_noticed(url: str) -> None:
+def test_events_of_another_process_are_notified(url: str) -> None:
     async def run() -> list[Any]:
-        async with followed(url) as (_, told, _):
+        async with followed(url) as (_, notifications, _):
             other = await open_database(url)
             try:
-                await other.write(telling(2, 2, 5, [5]))
+                await other.write(inserting_events(2, 2, 5, [5]))
             finally:
                 await other.close()
-            return [await soon(told.get())]
+            return [await soon(notifications.get())]
 
     assert asyncio.run(run()) == [[(2, 2)]]
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_a_word_of_somebody_else_makes_everybody_look(url: str) -> None:
+def test_an_unknown_notification_makes_every_subscription_check(url: str) -> None:
     async def run() -> Any:
-        async with followed(url) as (_, told, _):
+        async with followed(url) as (_, notifications, _):
             await asyncio.to_thread(raw.run, url, "SELECT pg_notify('care_event', 'hello')")
-            return await soon(told.get())
+            return await soon(notifications.get())
 
     assert asyncio.run(run()) is None
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_a_connection_that_is_lost_is_no_longer_followed(url: str) -> None:
-    """Who follows begins anew, and then everybody looks."""
+def test_the_feed_fails_when_its_connection_is_lost(url: str) -> None:
+    """The caller restarts it, and then every subscription checks."""
     lose = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
 
     async def run() -> bool:
         async with followed(url) as (_, _, task):
             await asyncio.to_thread(raw.run, url, lose)
-            done, _ = await asyncio.wait({task}, timeout=PATIENCE)
+            done, _ = await asyncio.wait({task}, timeout=TIMEOUT)
             return bool(done) and task.exception() is not None
 
     assert asyncio.run(run())

@@ -1,5 +1,5 @@
-"""Promise: writes that wait at the same time are committed together and answered when they are on the disk;
-what one of them breaks is its own, and what breaks the transaction is told to all that were in it."""
+"""Concurrent writes of SQLite share a commit and return after it. An error of one write fails that write
+alone; an error of the transaction fails every write in it."""
 
 import asyncio
 import sqlite3
@@ -18,7 +18,7 @@ from tests.db.operations import (
     Broken,
     add_module,
     adding,
-    adding_and_breaking,
+    adding_and_failing,
     modules,
     sql,
     with_database,
@@ -27,27 +27,27 @@ from tests.fault_injection import kill_writer
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
-ENDLESS = 60  # seconds after which a test that hangs fails
+TIMEOUT = 60  # seconds after which a test that hangs fails
 
 
-def holding(is_held: Event, release: Event) -> Operation[None]:
-    is_held.set()
-    assert release.wait(ENDLESS)
+def blocking(is_running: Event, release: Event) -> Operation[None]:
+    is_running.set()
+    assert release.wait(TIMEOUT)
     yield from ()
 
 
 @asynccontextmanager
 async def busy_writer(db: Database) -> AsyncIterator[None]:
-    """What is written inside the block waits until the block ends, and so is one group."""
-    is_held, release = Event(), Event()
-    holder = asyncio.create_task(db.write(holding(is_held, release)))
-    await asyncio.to_thread(is_held.wait, ENDLESS)
+    """Writes inside the block are queued until it ends, and so form one group."""
+    is_running, release = Event(), Event()
+    blocker = asyncio.create_task(db.write(blocking(is_running, release)))
+    await asyncio.to_thread(is_running.wait, TIMEOUT)
     try:
         yield
-        await asyncio.sleep(0)  # what was asked for last has begun to wait
+        await asyncio.sleep(0)  # until the last write is queued
     finally:
         release.set()
-        await holder
+        await blocker
 
 
 async def write_together(db: Database, *operations: Operation[object]) -> list[object]:
@@ -56,22 +56,22 @@ async def write_together(db: Database, *operations: Operation[object]) -> list[o
     return await asyncio.gather(*writes, return_exceptions=True)
 
 
-def adding_and_looking(name: str, url: str) -> Operation[tuple[int, int]]:
-    """How many modules the operation sees, and how many are committed."""
+def adding_and_counting(name: str, url: str) -> Operation[tuple[int, int]]:
+    """Returns how many modules the operation sees, and how many are committed."""
     yield add_module(name), {}
     own = (yield COUNT_MODULES, {})[0][0]
     return own, len(modules(url))
 
 
-def test_writes_that_wait_are_committed_together(database_url: str) -> None:
+def test_queued_writes_are_committed_together(database_url: str) -> None:
     async def use(db: Database) -> list[object]:
-        return await write_together(db, *(adding_and_looking(name, database_url) for name in "abc"))
+        return await write_together(db, *(adding_and_counting(name, database_url) for name in "abc"))
 
     assert with_database(database_url, use) == [(1, 0), (2, 0), (3, 0)]
     assert modules(database_url) == ["a", "b", "c"]
 
 
-def test_nobody_is_answered_before_the_commit(database_url: str) -> None:
+def test_no_write_returns_before_the_commit(database_url: str) -> None:
     async def use(db: Database) -> None:
         async with busy_writer(db):
             writes = [asyncio.create_task(db.write(adding(name))) for name in "abc"]
@@ -82,11 +82,11 @@ def test_nobody_is_answered_before_the_commit(database_url: str) -> None:
     with_database(database_url, use)
 
 
-def test_a_group_has_an_end(database_url: str) -> None:
+def test_a_group_has_64_writes_at_most(database_url: str) -> None:
     names = [f"module {number:03}" for number in range(70)]
 
     async def use(db: Database) -> list[object]:
-        return await write_together(db, *(adding_and_looking(name, database_url) for name in names))
+        return await write_together(db, *(adding_and_counting(name, database_url) for name in names))
 
     seen = with_database(database_url, use)
 
@@ -94,15 +94,15 @@ def test_a_group_has_an_end(database_url: str) -> None:
     assert modules(database_url) == names
 
 
-def test_what_one_of_a_group_breaks_is_its_own(database_url: str) -> None:
+def test_an_error_of_one_write_of_a_group_fails_that_write_alone(database_url: str) -> None:
     async def use(db: Database) -> list[object]:
         return await write_together(
             db,
             adding("a"),
-            adding_and_breaking(Broken()),
+            adding_and_failing(Broken()),
             adding("b"),
-            adding_and_breaking(None),
-            adding_and_looking("c", database_url),
+            adding_and_failing(None),
+            adding_and_counting("c", database_url),
         )
 
     a, refused, b, broken, c = with_database(database_url, use)
@@ -113,10 +113,10 @@ def test_what_one_of_a_group_breaks_is_its_own(database_url: str) -> None:
     assert modules(database_url) == ["a", "b", "c"]
 
 
-def test_what_one_that_is_alone_breaks_is_undone(database_url: str) -> None:
+def test_an_error_of_a_single_write_rolls_it_back(database_url: str) -> None:
     async def use(db: Database) -> str:
         with pytest.raises(Broken):
-            await db.write(adding_and_breaking(Broken()))
+            await db.write(adding_and_failing(Broken()))
         return await db.write(adding("a"))
 
     assert with_database(database_url, use) == "a"
@@ -124,36 +124,36 @@ def test_what_one_that_is_alone_breaks_is_undone(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("fault", [MemoryError, SystemExit, KeyboardInterrupt, asyncio.CancelledError])
-@pytest.mark.parametrize("company", ["", "bc"], ids=["alone", "in a group"])
-def test_the_thread_outlives_whatever_an_operation_raises(
-    database_url: str, fault: type[BaseException], company: str
+@pytest.mark.parametrize("others_of_group", ["", "bc"], ids=["alone", "in a group"])
+def test_the_thread_survives_every_exception_of_an_operation(
+    database_url: str, fault: type[BaseException], others_of_group: str
 ) -> None:
     def raising() -> Operation[None]:
         yield add_module("never"), {}
         raise fault
 
     async def use(db: Database) -> list[object]:
-        answers = await write_together(db, raising(), *(adding(name) for name in company))
+        answers = await write_together(db, raising(), *(adding(name) for name in others_of_group))
         return [*answers, await db.write(adding("a"))]
 
     refused, *others = with_database(database_url, use)
 
     if fault is MemoryError:
         assert isinstance(refused, MemoryError)
-    else:  # what would end the caller's event loop or task does not get there
+    else:  # would end the caller's event loop or task
         assert repr(refused) == repr(RuntimeError(f"an operation raised {fault.__name__}"))
-    assert others == [*company, "a"]
-    assert modules(database_url) == [*company, "a"]
+    assert others == [*others_of_group, "a"]
+    assert modules(database_url) == [*others_of_group, "a"]
 
 
-def test_when_the_thread_ends_all_who_wait_and_all_who_come_later_are_refused(database_url: str) -> None:
+def test_when_the_thread_ends_all_pending_and_later_writes_fail(database_url: str) -> None:
     failed: list[tuple[str, str]] = []
 
     async def use(db: Database) -> list[BaseException]:
         assert isinstance(db, SqliteDatabase)
-        kill_writer(db.writer.thread)  # as soon as it takes up the first of these
+        kill_writer(db.writer.thread)  # when it takes the first of these
         waiting = [asyncio.create_task(db.write(adding(name))) for name in "abc"]
-        done, _ = await asyncio.wait([*waiting], timeout=ENDLESS)
+        done, _ = await asyncio.wait([*waiting], timeout=TIMEOUT)
         assert len(done) == 3
         waiting.append(asyncio.create_task(db.write(adding("d"))))
         await asyncio.wait(waiting)
@@ -171,10 +171,10 @@ def test_when_the_thread_ends_all_who_wait_and_all_who_come_later_are_refused(da
     assert modules(database_url) == []
 
 
-# --- called off
+# --- cancelled
 
 
-def test_a_write_that_is_called_off_before_its_turn_is_left_out(database_url: str) -> None:
+def test_a_write_that_is_cancelled_in_the_queue_does_not_run(database_url: str) -> None:
     async def use(db: Database) -> None:
         async with busy_writer(db):
             writes = [asyncio.create_task(db.write(adding(name))) for name in "abc"]
@@ -188,19 +188,19 @@ def test_a_write_that_is_called_off_before_its_turn_is_left_out(database_url: st
     assert modules(database_url) == ["a", "c"]
 
 
-def test_a_write_that_is_called_off_while_it_runs_is_carried_out_to_its_end(database_url: str) -> None:
-    is_held, release = Event(), Event()
+def test_a_write_that_is_cancelled_while_it_runs_is_completed(database_url: str) -> None:
+    is_running, release = Event(), Event()
 
     def adding_slowly() -> Operation[None]:
         yield add_module("a"), {}
-        yield from holding(is_held, release)
+        yield from blocking(is_running, release)
         yield add_module("b"), {}
 
     async def use(db: Database) -> None:
         async with busy_writer(db):
             slow = asyncio.create_task(db.write(adding_slowly()))
             next_one = asyncio.create_task(db.write(adding("c")))
-        await asyncio.to_thread(is_held.wait, ENDLESS)
+        await asyncio.to_thread(is_running.wait, TIMEOUT)
         slow.cancel()
         with pytest.raises(asyncio.CancelledError):
             await slow
@@ -211,7 +211,7 @@ def test_a_write_that_is_called_off_while_it_runs_is_carried_out_to_its_end(data
     assert modules(database_url) == ["a", "b", "c"]
 
 
-def test_closing_lets_what_waits_finish(database_url: str) -> None:
+def test_closing_completes_the_queued_writes(database_url: str) -> None:
     async def use(db: Database) -> None:
         async with busy_writer(db):
             writes = [asyncio.create_task(db.write(adding(name))) for name in "abc"]
@@ -224,16 +224,16 @@ def test_closing_lets_what_waits_finish(database_url: str) -> None:
     assert modules(database_url) == ["a", "b", "c"]
 
 
-# --- faults of the database
+# --- errors of the database
 
 
 def setting(pragma: str) -> Operation[None]:
-    """For the connection that writes."""
+    """For the writer's connection."""
     yield sql(f"PRAGMA {pragma}"), {}
 
 
 def limit_size(url: str) -> Operation[None]:
-    """The file may not grow any more: to SQLite that is a full disk."""
+    """The file cannot grow: SQLite reports a full disk."""
     return setting(f"max_page_count = {raw.run(url, 'PRAGMA page_count')[0][0]}")
 
 
@@ -249,24 +249,24 @@ LARGE_AND_SEVERAL = sql(
 )
 
 
-def test_a_full_disk_fails_all_that_shared_the_transaction_and_nothing_behind_it(database_url: str) -> None:
-    heard = []
+def test_a_full_disk_fails_the_writes_of_the_transaction_and_no_later_ones(database_url: str) -> None:
+    seen = []
 
     def adding_too_much() -> Operation[None]:
         try:
             yield LARGE, {}
-        except Exception as fault:
-            heard.append(fault)
+        except Exception as error:
+            seen.append(error)
 
     async def use(db: Database) -> None:
         await db.write(limit_size(database_url))
         a, refused, large, b, c = await write_together(
-            db, adding("a"), adding_and_breaking(Broken()), adding_too_much(), adding("b"), adding("c")
+            db, adding("a"), adding_and_failing(Broken()), adding_too_much(), adding("b"), adding("c")
         )
         for one in (a, refused, large):
             assert_unavailable(one, "database or disk is full")
         assert (b, c) == ("b", "c")
-        assert heard == []  # there is nothing that an operation could do about it
+        assert seen == []  # an operation does not receive errors of statements
 
         await db.write(setting("max_page_count = 100000"))
         await db.write(adding_too_much())
@@ -275,7 +275,7 @@ def test_a_full_disk_fails_all_that_shared_the_transaction_and_nothing_behind_it
     assert [name[:3] for name in modules(database_url)] == ["b", "c", "000"]
 
 
-def test_a_full_disk_of_which_sqlite_undoes_one_statement_fails_one_operation(database_url: str) -> None:
+def test_a_full_disk_for_which_sqlite_rolls_back_one_statement_fails_one_write(database_url: str) -> None:
     def adding_too_much() -> Operation[None]:
         yield add_module("never"), {}
         yield LARGE_AND_SEVERAL, {}
@@ -283,7 +283,7 @@ def test_a_full_disk_of_which_sqlite_undoes_one_statement_fails_one_operation(da
     async def use(db: Database) -> None:
         await db.write(limit_size(database_url))
         a, large, b = await write_together(
-            db, adding("a"), adding_too_much(), adding_and_looking("b", database_url)
+            db, adding("a"), adding_too_much(), adding_and_counting("b", database_url)
         )
         assert (a, b) == ("a", (2, 0))
         assert_unavailable(large, "database or disk is full")
@@ -298,7 +298,7 @@ def test_a_commit_that_fails_fails_the_group(database_url: str) -> None:
         yield sql("INSERT INTO book (module_id, name, is_test) VALUES (77, 'x', false)"), {}
 
     async def use(db: Database) -> None:
-        failed = await write_together(db, adding("a"), breaking_late(), adding_and_breaking(Broken()))
+        failed = await write_together(db, adding("a"), breaking_late(), adding_and_failing(Broken()))
         for one in failed:
             assert_unavailable(one, "FOREIGN KEY constraint failed")
         await db.write(adding("b"))
@@ -307,7 +307,7 @@ def test_a_commit_that_fails_fails_the_group(database_url: str) -> None:
     assert modules(database_url) == ["b"]
 
 
-def test_a_lock_that_is_not_let_go_fails_what_waits_for_it(database_url: str) -> None:
+def test_a_lock_that_is_not_released_fails_the_waiting_writes(database_url: str) -> None:
     started = []
 
     def starting() -> Operation[None]:
@@ -327,9 +327,9 @@ def test_a_lock_that_is_not_let_go_fails_what_waits_for_it(database_url: str) ->
     assert (started, modules(database_url)) == ([], ["next"])
 
 
-def test_a_file_that_may_not_be_written_is_unavailable(database_url: str) -> None:
+def test_a_read_only_file_is_unavailable(database_url: str) -> None:
     async def use(db: Database) -> None:
-        await db.write(setting("query_only = ON"))  # for SQLite the same as a file that is read-only
+        await db.write(setting("query_only = ON"))  # the same for SQLite as a read-only file
         with pytest.raises(DatabaseUnavailable) as refused:
             await db.write(adding("never"))
         assert_unavailable(refused.value, "attempt to write a readonly database")

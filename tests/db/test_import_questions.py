@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from app.db.admin.import_format import CATALOGUE_LINE, IMPORT_LINE, LineRejected
-from app.db.reader.entities import as_moment
+from app.db.moments import as_moment
 from tests.callers import load
 from tests.db import raw
 from tests.factories import (

@@ -8,7 +8,7 @@ import pytest
 from app.care.assignments.homework import Homework, assigning
 from app.db.admin import importing as importer
 from app.db.admin.importing import importing
-from app.db.reader.entities import as_moment
+from app.db.moments import as_moment
 from app.db.reader.selection import AccessScope
 from app.db.session_counters import differences
 from tests.callers import Gateway, load, run_read, run_write

@@ -19,7 +19,7 @@ from sqlmodel import SQLModel
 from app.db.admin.migrate import config, make_sqlite_file, migrate, newest_version, stored_version, upgrade
 from app.db.admin.orm import connected
 from app.db.drivers.interface import DatabaseError
-from app.db.reader.entities import table_of
+from app.db.tables import table_of
 from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.overlapping import until_blocked

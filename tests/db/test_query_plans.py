@@ -1,4 +1,4 @@
-"""Every statement finds its rows by an index, and lists come in their order without being sorted."""
+"""Every statement finds its rows by an index, and pages are read in index order without a sort."""
 
 import re
 import sqlite3
@@ -12,10 +12,10 @@ from app.care.sessions.reading import IN_TIME_STATE, ORDERS, SessionOrder
 from app.db.drivers.interface import sqlite_path
 from app.db.drivers.sqlite import sqlite_values
 from app.db.reader.entities import is_due
-from app.db.reader.plans import level_for
+from app.db.reader.plans import plan_of
 from app.db.reader.selection import Order, ReaderRole, Selection, ViewerRole, Where
 from app.db.sql import CompiledStatement, Values
-from app.db.statements.books import FIND_ASSIGNED, FIND_BARE, LOCK_BOOKS
+from app.db.statements.books import FIND_ASSIGNED, FIND_BOOKS_WITHOUT_QUESTIONS, LOCK_BOOKS
 from app.db.statements.conditions import has_status, is_in_session
 from app.db.tables import Assignment, Session, TimeState
 from tests.db.conftest import OpenWorld
@@ -23,7 +23,7 @@ from tests.db.everything import Ran, everything_read
 from tests.db.everything_written import everything_written
 from tests.factories import NOW
 
-# The total of the whole catalogue, or of its tests, is a count of its rows; there is nothing to search by.
+# The total of the catalogue, or of its tests, counts all rows of the table.
 CATALOGUE_TOTALS = re.compile(r"\w+: books\(None, module=None, is_test=(None|True)\): (rows and )?total")
 
 # The assignments of one session or one client are few enough to be sorted (docs/decisions/0011).
@@ -45,7 +45,7 @@ on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 
 
 def plans(world: OpenWorld, ran: list[Ran]) -> Iterator[tuple[Ran, str, list[str]]]:
-    """Each different statement with what SQLite says it will do."""
+    """Each different statement with SQLite's query plan."""
     seen = set()
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
         for one in ran:
@@ -60,8 +60,8 @@ def explain(connection: sqlite3.Connection, written: CompiledStatement, values: 
     return [row[3] for row in rows]
 
 
-def is_walk(step: str) -> bool:
-    """SCAN of a table that is stored; an id list handed in as a parameter is walked by right."""
+def is_scan(step: str) -> bool:
+    """A SCAN of a stored table; the list of ids in a parameter is always scanned."""
     return "AUTOMATIC" in step or (step.startswith("SCAN") and "VIRTUAL TABLE" not in step)
 
 
@@ -70,11 +70,11 @@ def is_catalogue_total(one: Ran, sql: str) -> bool:
 
 
 @on_sqlite
-def test_no_statement_walks_a_table(world: OpenWorld, everything: list[Ran]) -> None:
+def test_no_statement_scans_a_table(world: OpenWorld, everything: list[Ran]) -> None:
     found = [
         (one.name, sql, plan)
         for one, sql, plan in plans(world, everything)
-        if any(map(is_walk, plan)) and not is_catalogue_total(one, sql)
+        if any(map(is_scan, plan)) and not is_catalogue_total(one, sql)
     ]
 
     assert found == []
@@ -82,7 +82,7 @@ def test_no_statement_walks_a_table(world: OpenWorld, everything: list[Ran]) -> 
 
 @on_sqlite
 def test_no_parameter_decides_whether_a_partial_index_is_used(everything: list[Ran]) -> None:
-    """SQLite would plan such a statement anew each time that its parameters change."""
+    """SQLite would prepare such a statement again whenever its parameters change."""
     texts = {one.statement.for_("sqlite").sql for one in everything}
 
     assert len(texts) > 50
@@ -101,13 +101,11 @@ def test_no_page_is_sorted(world: OpenWorld, everything: list[Ran]) -> None:
 
 
 @on_sqlite
-def test_rows_are_found_by_their_id_or_parent_where_one_is_known(
-    world: OpenWorld, everything: list[Ran]
-) -> None:
-    """Not by all rows of the relationship, which are more every year; unless the client is the parent."""
+def test_rows_are_found_by_a_known_id_or_parent(world: OpenWorld, everything: list[Ran]) -> None:
+    """Not by all rows of the relationship, unless the client is the parent."""
     by_relationship = re.compile(
         r"SEARCH \w+ USING (COVERING )?INDEX ix_\w+_(caregiver|client|open)(_due|_start)?\b"
-        r"(?! \(caregiver_id=\? AND client_id=\?\))"  # both at once is one row
+        r"(?! \(caregiver_id=\? AND client_id=\?\))"  # both columns identify one row
     )
     of_clients = re.compile(r"\b[tn]\.client_id (IN \(|= parents\.value)|ORDER BY t\.client_id\b")
     known = {
@@ -138,34 +136,35 @@ def test_rows_are_found_by_their_id_or_parent_where_one_is_known(
     assert found == []
 
 
-HELD_BOOKS = [
-    Ran(f"books import: {name}", statement, {"books": [1, 2]})
-    for name, statement in (("lock", LOCK_BOOKS), ("assigned", FIND_ASSIGNED), ("bare", FIND_BARE))
+BOOK_STATEMENTS = [
+    Ran("books import", statement, {"books": [1, 2]})
+    for statement in (LOCK_BOOKS, FIND_ASSIGNED, FIND_BOOKS_WITHOUT_QUESTIONS)
 ]
 
 
 @on_sqlite
-def test_an_import_of_books_walks_no_table_while_nobody_else_may_write(world: OpenWorld) -> None:
-    found = {one.name: plan for one, _, plan in plans(world, HELD_BOOKS)}
+def test_an_import_of_books_scans_no_table_of_sqlite(world: OpenWorld) -> None:
+    found = [plan for _, _, plan in plans(world, BOOK_STATEMENTS)]
 
-    assert [step for plan in found.values() for step in plan if is_walk(step)] == []
+    assert [step for plan in found for step in plan if is_scan(step)] == []
+    assert len(found) == 3
 
 
 @on_postgresql
-def test_an_import_of_books_needs_to_walk_no_table_of_postgresql(world: OpenWorld) -> None:
-    found = [plan for _, _, plan in world.runner.run(postgres_plans(world.url, HELD_BOOKS))]
+def test_an_import_of_books_scans_no_table_of_postgresql(world: OpenWorld) -> None:
+    found = [plan for _, _, plan in world.runner.run(postgres_plans(world.url, BOOK_STATEMENTS))]
 
     assert [plan for plan in found if "Seq Scan" in plan] == []
 
 
 @on_sqlite
-def test_a_walk_and_a_sort_are_noticed(world: OpenWorld) -> None:
+def test_a_scan_and_a_sort_are_detected(world: OpenWorld) -> None:
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
         plan = explain(
             connection, CompiledStatement("SELECT id FROM session WHERE title > 'a' ORDER BY title", ()), {}
         )
 
-    assert [is_walk(step) for step in plan] == [True, False]
+    assert [is_scan(step) for step in plan] == [True, False]
     assert "ORDER BY" in plan[1]
 
 
@@ -216,14 +215,14 @@ def step_on(plan: list[str], alias: str) -> str:
         ),
     ],
 )
-def test_a_list_is_read_along_its_own_index(
+def test_a_list_is_read_in_the_order_of_its_index(
     world: OpenWorld,
     table: type[Session] | type[Assignment],
     role: ViewerRole,
     where: tuple[Where, ...],
     index: str,
 ) -> None:
-    written = level_for(table, IDS, role, "page", where).statement.for_("sqlite")
+    written = plan_of(table, IDS, role, "page", where).statement.for_("sqlite")
 
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
         plan = explain(connection, written, dict.fromkeys(name for name, _ in written.parameters))
@@ -263,7 +262,7 @@ SESSIONS_BY_START = [
         ),
     ],
 )
-def test_a_list_in_another_order_is_read_along_the_index_of_that_order(
+def test_a_list_in_another_order_is_read_in_the_order_of_its_index(
     world: OpenWorld,
     table: type[Session] | type[Assignment],
     role: ReaderRole,
@@ -297,7 +296,7 @@ def plan_of_page(
     order: Order,
     where: tuple[Where, ...],
 ) -> list[str]:
-    written = level_for(table, IDS, role, "page", where, order).statement.for_("sqlite")
+    written = plan_of(table, IDS, role, "page", where, order).statement.for_("sqlite")
     with closing(sqlite3.connect(sqlite_path(world.url))) as connection:
         return explain(connection, written, dict.fromkeys(name for name, _ in written.parameters))
 
@@ -318,7 +317,7 @@ def plan_of_page(
         (Session, "client of one", STARTS_SOONEST, (), "ix_session_client_start"),
     ],
 )
-def test_postgresql_sorts_no_page_in_another_order(
+def test_postgresql_can_read_a_page_in_another_order_without_a_sort(
     world: OpenWorld,
     table: type[Session] | type[Assignment],
     role: ReaderRole,
@@ -326,8 +325,8 @@ def test_postgresql_sorts_no_page_in_another_order(
     where: tuple[Where, ...],
     index: str,
 ) -> None:
-    """Where it does not sort if it can do without: a table of a few rows is sorted more cheaply."""
-    statement = level_for(table, IDS, role, "page", where, order).statement
+    """With sorts disabled, as a sort is cheaper for a table of a few rows."""
+    statement = plan_of(table, IDS, role, "page", where, order).statement
     values = {
         "caregiver": 1,
         "client": 2,
@@ -347,7 +346,7 @@ def test_postgresql_sorts_no_page_in_another_order(
 
 
 @on_postgresql
-def test_postgresql_needs_to_walk_no_table(world: OpenWorld, everything: list[Ran]) -> None:
+def test_postgresql_can_read_without_scanning_a_table(world: OpenWorld, everything: list[Ran]) -> None:
     found = [
         (one.name, plan)
         for one, sql, plan in world.runner.run(postgres_plans(world.url, everything))
@@ -358,8 +357,8 @@ def test_postgresql_needs_to_walk_no_table(world: OpenWorld, everything: list[Ra
 
 
 async def postgres_plans(url: str, ran: list[Ran], **settings: str) -> list[tuple[Ran, str, str]]:
-    """What PostgreSQL does where it walks a table only if nothing else leads to the rows."""
-    import asyncpg  # here, because the suite on SQLite does without the driver
+    """The plans of PostgreSQL with table scans disabled where an index can be used."""
+    import asyncpg  # not installed where the suite runs on SQLite only
 
     written = {one.statement.for_("postgresql").sql: one for one in ran}
     connection = await asyncpg.connect(url, server_settings={"enable_seqscan": "off", **settings})

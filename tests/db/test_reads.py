@@ -1,26 +1,23 @@
-"""Whatever is selected, the planned reads give what the obvious reader gives, damaged rows included."""
+"""For every selection the planned reads return what the simple reader returns, also for inconsistent rows."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from app.db.reader.plans import JOINS_PER_STATEMENT, level_for
+from app.db.reader.plans import JOINS_PER_STATEMENT, plan_of
 from app.db.reader.reads import get_rows, list_rows
 from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
 from app.db.tables import Assignment
 from tests.db.conftest import OpenWorld
-from tests.db.obvious_reader import ObviousReader, as_said, exact
 from tests.db.random_world import ASSIGNMENTS
-from tests.db.selections import Asked, questions
+from tests.db.selections import ReadRequest, read_requests
+from tests.db.simple_reader import SimpleReader, as_plain, typed
 from tests.factories import NOW
 
 ALL = PageRequest(first=ASSIGNMENTS)
-VIEWERS = {
-    "caregiver": AccessScope(NOW, caregiver=1),
-    "client": AccessScope(NOW, client=2),
-}
+VIEWERS = {"caregiver": AccessScope(NOW, caregiver=1), "client": AccessScope(NOW, client=2)}
 
-# Fixed, so that a red run is red again. The world is only read, so examples may share it.
-some_questions = settings(
+# The same examples in every run. They share a world, because they only read it.
+some_requests = settings(
     max_examples=80,
     derandomize=True,
     database=None,
@@ -30,57 +27,55 @@ some_questions = settings(
 )
 
 
-@some_questions
-@given(asked=questions())
-def test_a_page_and_rows_by_id_are_what_a_naive_reader_finds(world: OpenWorld, asked: Asked) -> None:
-    """Both of each question: to make one up takes four times as long as to read it."""
-    reader = ObviousReader(world.plain, asked.access)
+@some_requests
+@given(read=read_requests())
+def test_a_page_and_rows_by_id_equal_those_of_the_simple_reader(world: OpenWorld, read: ReadRequest) -> None:
+    """One request is read in both ways: drawing it takes four times as long as reading it."""
+    reader = SimpleReader(world.plain, read.access)
 
-    page = world.read(list_rows(asked.table, asked.access, asked.window, asked.wanted))
-    rows = world.read(get_rows(asked.table, asked.access, asked.ids, asked.wanted))
+    page = world.read(list_rows(read.table, read.access, read.page, read.selection))
+    rows = world.read(get_rows(read.table, read.access, read.ids, read.selection))
 
-    keep = asked.filter.keeps(asked.table, reader)
-    naive_page = reader.list_rows(asked.table, asked.window, keep, asked.wanted)
-    naive_rows = reader.get_rows(asked.table, asked.ids, asked.wanted)
-    assert exact(as_said(page, asked.wanted)) == exact(naive_page)
-    assert exact(as_said(rows, asked.wanted)) == exact(naive_rows)
+    keep = read.filter.keeps(read.table, reader)
+    expected_page = reader.list_rows(read.table, read.page, keep, read.selection)
+    expected_rows = reader.get_rows(read.table, read.ids, read.selection)
+    assert typed(as_plain(page, read.selection)) == typed(expected_page)
+    assert typed(as_plain(rows, read.selection)) == typed(expected_rows)
 
 
 @pytest.mark.parametrize("viewer", VIEWERS)
 @pytest.mark.parametrize("length", [1, JOINS_PER_STATEMENT, JOINS_PER_STATEMENT + 1, 26, 40])
-def test_a_chain_of_links_may_be_longer_than_a_statement_joins(
-    world: OpenWorld, viewer: str, length: int
-) -> None:
-    access, wanted = VIEWERS[viewer], chain(length)
+def test_a_chain_of_links_continues_in_another_statement(world: OpenWorld, viewer: str, length: int) -> None:
+    access, selection = VIEWERS[viewer], chain(length)
 
-    page = world.read(list_rows(Assignment, access, ALL, wanted))
+    page = world.read(list_rows(Assignment, access, ALL, selection))
 
-    naive = ObviousReader(world.plain, access).list_rows(Assignment, ALL, lambda _: True, wanted)
+    expected = SimpleReader(world.plain, access).list_rows(Assignment, ALL, lambda _: True, selection)
     assert len(page.rows) > 5
-    assert exact(as_said(page, wanted)) == exact(naive)
+    assert typed(as_plain(page, selection)) == typed(expected)
 
 
-def test_no_statement_joins_more_than_planners_bear() -> None:
-    waiting = [level_for(Assignment, chain(40), "caregiver", "page")]
+def test_no_statement_has_more_than_twelve_joins() -> None:
+    nodes = [plan_of(Assignment, chain(40), "caregiver", "page")]
     joins = []
 
-    while waiting:
-        level = waiting.pop()
-        joins.append(level.statement.for_("sqlite").sql.count(" JOIN "))
-        waiting += [child.level for child in level.children]
+    while nodes:
+        node = nodes.pop()
+        joins.append(node.statement.for_("sqlite").sql.count(" JOIN "))
+        nodes += [child.node for child in node.children]
 
     assert joins == [12, 12, 12, 1]
 
 
 @pytest.mark.parametrize("viewer", VIEWERS)
-def test_links_beside_each_other_may_be_more_than_a_statement_joins(world: OpenWorld, viewer: str) -> None:
-    """Every third row of a chain also names people, a book with its module, and answers."""
-    access, wanted = VIEWERS[viewer], chain(9, beside=True)
+def test_several_links_of_a_row_continue_in_another_statement(world: OpenWorld, viewer: str) -> None:
+    """Each row of the chain also selects people, and an assignment its book, module and answer sets."""
+    access, selection = VIEWERS[viewer], chain(9, beside=True)
 
-    page = world.read(list_rows(Assignment, access, ALL, wanted))
+    page = world.read(list_rows(Assignment, access, ALL, selection))
 
-    naive = ObviousReader(world.plain, access).list_rows(Assignment, ALL, lambda _: True, wanted)
-    assert exact(as_said(page, wanted)) == exact(naive)
+    expected = SimpleReader(world.plain, access).list_rows(Assignment, ALL, lambda _: True, selection)
+    assert typed(as_plain(page, selection)) == typed(expected)
 
 
 def chain(length: int, beside: bool = False, is_session: bool = False) -> Selection:

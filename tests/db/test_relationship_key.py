@@ -5,7 +5,7 @@ import pytest
 from app.db.reader.reads import get_rows
 from app.db.reader.selection import AccessScope, Link, PageRequest, Selection
 from app.db.sql import CompiledStatement, Statement
-from app.db.statements import answers, assignments, events, homework, repeats, sessions
+from app.db.statements import answers, assignments, events, sessions
 from app.db.tables import Assignment, Session
 from tests.callers import load, run_read
 from tests.db import raw
@@ -45,7 +45,7 @@ def test_every_read_names_the_key_of_the_viewer(world: OpenWorld, reads: list[Ra
 
 
 def test_every_change_names_the_key(world: OpenWorld, changes: WrittenStatements) -> None:
-    """A client's change finds its assignment by the key of the client, and the rest by what it found."""
+    """A client's change finds its assignment by the key of the client, and other rows by its caregiver."""
     statements = [(one.name, one.statement.for_(world.kind)) for one in changes.statements]
 
     found = [
@@ -64,15 +64,15 @@ def test_every_change_names_the_key(world: OpenWorld, changes: WrittenStatements
     assert {bulk.table for bulk in changes.bulks} == {"answer"}
 
 
-WRITES = (answers, assignments, events, homework, repeats, sessions)
+CHANGES = (answers, assignments, events, sessions)
 
 
-def test_no_statement_of_a_change_escapes(changes: WrittenStatements) -> None:
+def test_every_statement_of_a_change_is_checked(changes: WrittenStatements) -> None:
     run = {one.statement for one in changes.statements}
 
     found = {
         (module.__name__, name)
-        for module in WRITES
+        for module in CHANGES
         for name, value in vars(module).items()
         for statement in (value.values() if isinstance(value, dict) else [value])
         if isinstance(statement, Statement) and statement not in run
@@ -85,17 +85,17 @@ def type_of(sql: str) -> str:
     return sql.split(" ", 1)[0].strip()
 
 
-def test_no_care_table_escapes_the_reading_of_the_text(
+def test_every_care_table_in_a_statement_is_found(
     world: OpenWorld, reads: list[Ran], changes: WrittenStatements
 ) -> None:
-    """Wherever the name of a care table stands, it is a table whose alias was found, or an insert's."""
+    """Every care table in a statement has an alias that was found, or is the target of an insert."""
     for one in (*reads, *changes.statements):
-        text = one.statement.for_(world.kind)
-        said = with_names(text)
-        care_inserts = said.count("INSERT") - said.count("INSERT INTO relationship")
-        assert len(INSERTED.findall(said)) == care_inserts
-        read = said.replace("INSERT INTO ", "INSERT:")
-        assert len(ANY_CARE_TABLE.findall(read)) == len(care_tables(text)), read
+        compiled = one.statement.for_(world.kind)
+        text = with_names(compiled)
+        care_inserts = text.count("INSERT") - text.count("INSERT INTO relationship")
+        assert len(INSERTED.findall(text)) == care_inserts
+        read = text.replace("INSERT INTO ", "INSERT:")
+        assert len(ANY_CARE_TABLE.findall(read)) == len(care_tables(compiled)), read
 
 
 @pytest.mark.parametrize(
@@ -176,13 +176,14 @@ def test_no_care_table_escapes_the_reading_of_the_text(
         ),
     ],
 )  # fmt: skip
-def test_a_statement_without_the_key_is_noticed(
+def test_a_statement_without_the_key_is_detected(
     role: str, missing: list[str], statement: CompiledStatement
 ) -> None:
     assert without_key(statement, role) == missing
 
 
-# --- the second lock on the door
+# --- rows with inconsistent keys
+
 
 IDS = Selection(frozenset({"id"}))
 IN_PAGES = Link("answer_sets", IDS, PageRequest(with_total=True))
@@ -190,7 +191,7 @@ SETS = Selection(frozenset({"id"}), (Link("answer_sets", IDS), IN_PAGES))
 
 
 @pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)], ids=VIEWERS)
-def test_a_row_of_somebody_else_is_not_reached_through_a_wrong_parent(
+def test_a_row_of_another_client_is_not_read_below_a_wrong_parent(
     database_url: str, access: AccessScope
 ) -> None:
     load(database_url, a_world())
@@ -205,14 +206,14 @@ def test_a_row_of_somebody_else_is_not_reached_through_a_wrong_parent(
 
 
 @pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)], ids=VIEWERS)
-def test_a_row_of_somebody_else_is_not_reached_through_a_wrong_link(
+def test_a_row_of_another_client_is_not_read_through_a_wrong_link(
     database_url: str, access: AccessScope
 ) -> None:
     load(database_url, a_world())
     raw.run(database_url, "UPDATE session SET latest_assignment_id = 5 WHERE id = 1")
-    wanted = Selection(frozenset({"id"}), (Link("latest_assignment", IDS),))
+    selection = Selection(frozenset({"id"}), (Link("latest_assignment", IDS),))
 
-    (session,) = run_read(database_url, get_rows(Session, access, [1], wanted))
+    (session,) = run_read(database_url, get_rows(Session, access, [1], selection))
 
     assert session.latest_assignment is None
 
@@ -222,14 +223,14 @@ def test_a_row_of_somebody_else_is_not_reached_through_a_wrong_link(
     [(AccessScope(NOW, caregiver=1), []), (AccessScope(NOW, client=1), [9])],
     ids=VIEWERS,
 )
-def test_a_page_of_drafts_is_the_clients_alone(
+def test_only_the_client_reads_a_page_of_drafts(
     database_url: str, access: AccessScope, drafts: list[int]
 ) -> None:
-    """A list that a link narrows stays narrow when it is read in pages."""
+    """The condition of a link holds also for its pages."""
     load(database_url, [*a_world(), an_answer_set(9, assignment=2, saveType="DRAFT")])
-    wanted = Selection(frozenset({"id"}), (Link("draft", IDS, PageRequest(with_total=True)),))
+    selection = Selection(frozenset({"id"}), (Link("draft", IDS, PageRequest(with_total=True)),))
 
-    (assignment,) = run_read(database_url, get_rows(Assignment, access, [2], wanted))
+    (assignment,) = run_read(database_url, get_rows(Assignment, access, [2], selection))
 
     (page,) = assignment.pages
     assert [one.id for one in page.rows] == drafts

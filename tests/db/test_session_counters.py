@@ -17,7 +17,7 @@ TRUE = {
 
 @pytest.mark.parametrize("name", TRUE)
 @pytest.mark.parametrize("planted", [9, 0])
-def test_a_wrong_number_is_named(database_url: str, name: str, planted: int) -> None:
+def test_a_wrong_counter_is_reported(database_url: str, name: str, planted: int) -> None:
     load(database_url, a_world())
     raw.run(database_url, f"UPDATE session SET {name} = {planted} WHERE id = 1")
 
@@ -26,7 +26,7 @@ def test_a_wrong_number_is_named(database_url: str, name: str, planted: int) -> 
     assert found == [Difference(1, name, planted, TRUE[name])]
 
 
-def test_a_missing_number_and_one_too_many_are_named(database_url: str) -> None:
+def test_a_missing_and_a_superfluous_counter_are_reported(database_url: str) -> None:
     load(database_url, a_world())
     raw.run(
         database_url,
@@ -43,7 +43,7 @@ def test_a_missing_number_and_one_too_many_are_named(database_url: str) -> None:
     ]
 
 
-def test_an_assignment_changed_past_the_service_is_found_by_its_session(database_url: str) -> None:
+def test_an_assignment_that_was_changed_by_sql_is_reported_by_its_session(database_url: str) -> None:
     load(database_url, a_world())
     raw.run(database_url, "UPDATE assignment SET status = 'PENDING' WHERE id = 1")
 

@@ -1,4 +1,4 @@
-"""A SQLite file is opened only when it is fit; every connection is durable and checks foreign keys."""
+"""Only a usable SQLite file is opened; every connection is durable and checks foreign keys."""
 
 import asyncio
 import sqlite3
@@ -34,8 +34,8 @@ def without_wal(path: Path) -> None:
         connection.execute("CREATE TABLE caregiver (id INTEGER)")
 
 
-def garbage(path: Path) -> None:
-    path.write_bytes(b"this is no database " * 500)
+def no_database(path: Path) -> None:
+    path.write_bytes(b"not a database " * 500)
 
 
 @pytest.mark.parametrize(
@@ -43,18 +43,16 @@ def garbage(path: Path) -> None:
     [
         (no_file, "there is no database at {}; run `care-gateway migrate` first"),
         (Path.mkdir, "the database at {} cannot be opened: is a directory"),
-        (garbage, "the database at {} cannot be opened: file is not a database"),
+        (no_database, "the database at {} cannot be opened: file is not a database"),
         (
             without_wal,
             "the database at {} is not durable or not checked: "
             "{{'journal_mode': 'delete', 'synchronous': 2, 'foreign_keys': 1}}",
         ),
     ],
-    ids=["missing", "a directory", "garbage", "without write-ahead log"],
+    ids=["missing", "a directory", "not a database", "without write-ahead log"],
 )
-def test_a_file_that_is_not_fit_is_refused(
-    tmp_path: Path, make: Callable[[Path], None], message: str
-) -> None:
+def test_an_unusable_file_is_rejected(tmp_path: Path, make: Callable[[Path], None], message: str) -> None:
     path = tmp_path / "care.db"
     make(path)
 
@@ -67,13 +65,13 @@ def test_a_file_that_is_not_fit_is_refused(
 
 def pragmas() -> Operation[dict[str, object]]:
     found = {}
-    for name in FIT:
+    for name in EXPECTED:
         rows = yield Statement(lambda kind, name=name: text(f"PRAGMA {name}")), {}
         found[name] = rows[0][0]
     return found
 
 
-FIT = {
+EXPECTED = {
     "journal_mode": "wal",
     "synchronous": 2,
     "foreign_keys": 1,
@@ -84,7 +82,7 @@ FIT = {
 
 @pytest.fixture
 def other_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of an SQLite that was compiled to be fast: each new connection begins unsafe."""
+    """As of an SQLite that is compiled for speed: new connections are not durable."""
     connect = sqlite3.connect
 
     def connected(*given: Any, **named: Any) -> sqlite3.Connection:
@@ -98,18 +96,20 @@ def other_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @on_sqlite
 @pytest.mark.usefixtures("other_defaults")
-def test_readers_and_the_writer_are_durable_and_checked(database_url: str) -> None:
-    on_the_loop = FIT | {"busy_timeout": 0}  # who meets a lock there goes on in a thread, and waits in it
+def test_connections_of_the_service_are_durable_and_checked(database_url: str) -> None:
+    on_the_loop = EXPECTED | {
+        "busy_timeout": 0
+    }  # a read that finds a lock continues in a thread and waits there
     assert run_read(database_url, pragmas()) == on_the_loop
-    assert run_write(database_url, pragmas()) == FIT
+    assert run_write(database_url, pragmas()) == EXPECTED
 
 
 @on_sqlite
 @pytest.mark.usefixtures("other_defaults")
-def test_what_is_seldom_written_is_durable_and_checked_too(database_url: str) -> None:
-    async def asked() -> dict[str, object]:
+def test_connections_of_commands_are_durable_and_checked(database_url: str) -> None:
+    async def read_pragmas() -> dict[str, object]:
         async with transaction(database_url) as tx:
             connection = await tx.connection()
-            return {name: (await connection.exec_driver_sql(f"PRAGMA {name}")).scalar() for name in FIT}
+            return {name: (await connection.exec_driver_sql(f"PRAGMA {name}")).scalar() for name in EXPECTED}
 
-    assert asyncio.run(asked()) == FIT
+    assert asyncio.run(read_pragmas()) == EXPECTED

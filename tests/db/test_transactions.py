@@ -1,4 +1,4 @@
-"""An operation runs whole: a write in one transaction, a read on one snapshot, on either database."""
+"""On both databases a write runs in one transaction, and a read on one snapshot."""
 
 import asyncio
 import sqlite3
@@ -9,20 +9,14 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, sqlite_path
-from app.db.sql import (
-    DatabaseKind,
-    MissingParameter,
-    Operation,
-    Statement,
-    Values,
-)
+from app.db.sql import DatabaseKind, MissingParameter, Operation, Statement, Values
 from tests.db import raw
 from tests.db.operations import (
     COUNT_MODULES,
     Broken,
     add_module,
     adding,
-    adding_and_breaking,
+    adding_and_failing,
     counting,
     modules,
     sql,
@@ -34,12 +28,12 @@ from tests.postgres import drop_database
 @pytest.mark.parametrize(
     "fault", [Broken("broken inside"), None], ids=["raised inside", "a broken constraint"]
 )
-def test_a_write_that_breaks_leaves_nothing_and_the_next_one_works(
+def test_a_failed_write_is_rolled_back_and_the_next_one_works(
     database_url: str, fault: Exception | None
 ) -> None:
     async def use(db: Database) -> None:
         with pytest.raises(Exception, match=r"(?i)broken inside|foreign key"):
-            await db.write(adding_and_breaking(fault))
+            await db.write(adding_and_failing(fault))
         await db.write(adding("next"))
 
     with_database(database_url, use)
@@ -47,7 +41,7 @@ def test_a_write_that_breaks_leaves_nothing_and_the_next_one_works(
     assert modules(database_url) == ["next"]
 
 
-def test_a_statement_does_not_run_without_a_value_for_each_parameter(database_url: str) -> None:
+def test_a_statement_without_a_value_for_each_parameter_does_not_run(database_url: str) -> None:
     add = sql("INSERT INTO module (name) VALUES (:name)")
     find = sql("SELECT count(*) FROM module WHERE name = :name OR name = 'a'")
 
@@ -89,7 +83,7 @@ def test_a_read_sees_one_snapshot_while_a_write_commits(database_url: str) -> No
     assert with_database(database_url, use) == ((0, 0), 1)
 
 
-def test_a_read_writes_nothing(database_url: str) -> None:
+def test_a_read_cannot_write(database_url: str) -> None:
     async def use(db: Database) -> None:
         with pytest.raises(Exception) as refused:
             await db.read(adding("never"))
@@ -100,7 +94,7 @@ def test_a_read_writes_nothing(database_url: str) -> None:
     assert modules(database_url) == []
 
 
-def test_writes_of_many_at_once_happen_each_once(database_url: str) -> None:
+def test_concurrent_writes_happen_once_each(database_url: str) -> None:
     names = [f"module {number:02}" for number in range(40)]
 
     async def use(db: Database) -> list[str]:
@@ -110,13 +104,13 @@ def test_writes_of_many_at_once_happen_each_once(database_url: str) -> None:
     assert sorted(modules(database_url)) == names
 
 
-def test_what_one_of_many_writes_breaks_is_its_own(database_url: str) -> None:
+def test_an_error_of_one_concurrent_write_fails_that_write_alone(database_url: str) -> None:
     async def use(db: Database) -> list[object]:
         writes = [
             adding("a"),
-            adding_and_breaking(Broken()),
+            adding_and_failing(Broken()),
             adding("b"),
-            adding_and_breaking(None),
+            adding_and_failing(None),
             adding("c"),
         ]
         return await asyncio.gather(*(db.write(one) for one in writes), return_exceptions=True)
@@ -129,7 +123,7 @@ def test_what_one_of_many_writes_breaks_is_its_own(database_url: str) -> None:
     assert sorted(modules(database_url)) == ["a", "b", "c"]
 
 
-def test_a_write_that_is_called_off_is_whole_or_not_there(database_url: str) -> None:
+def test_a_cancelled_write_is_complete_or_absent(database_url: str) -> None:
     def adding_twice() -> Operation[None]:
         yield add_module("first"), {}
         yield add_module("second"), {}
@@ -151,38 +145,33 @@ def test_a_write_that_is_called_off_is_whole_or_not_there(database_url: str) -> 
 
 
 @pytest.mark.parametrize("is_write", [False, True], ids=["read", "write"])
-def test_a_mistake_in_a_statement_is_not_told_as_a_fault_of_the_database(
-    database_url: str, is_write: bool
-) -> None:
-    def mistaken() -> Operation[None]:
+def test_a_wrong_statement_is_not_an_unavailable_database(database_url: str, is_write: bool) -> None:
+    def wrong() -> Operation[None]:
         yield sql("SELECT nonsense FROM module"), {}
 
     async def use(db: Database) -> None:
         with pytest.raises(Exception, match="nonsense") as refused:
-            await (db.write(mistaken()) if is_write else db.read(mistaken()))
+            await (db.write(wrong()) if is_write else db.read(wrong()))
         assert not isinstance(refused.value, DatabaseUnavailable)
         assert await db.read(counting()) == 0
 
     with_database(database_url, use)
 
 
-def test_after_closing_nothing_is_taken(database_url: str) -> None:
+def test_a_closed_database_rejects_operations(database_url: str) -> None:
     async def use(db: Database) -> None:
         await db.read(counting())
         await db.close()
-        for asked in (db.read(counting()), db.write(counting())):
+        for operation in (db.read(counting()), db.write(counting())):
             with pytest.raises(DatabaseUnavailable):
-                await asked
+                await operation
 
     with_database(database_url, use)
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def test_a_write_waits_for_the_lock_of_another_process(database_url: str) -> None:
-    """It asks for the lock before it reads: what it read would else be stale when its turn comes.
-
-    The lock is let go only once the write has had time to meet it; nothing here depends on how much.
-    """
+    """It takes the lock before it reads; otherwise it would read an outdated state."""
 
     def reading_and_adding() -> Operation[int]:
         before = (yield COUNT_MODULES, {})[0][0]
@@ -204,23 +193,23 @@ def test_a_write_waits_for_the_lock_of_another_process(database_url: str) -> Non
     assert modules(database_url) == ["first", "second"]
 
 
-# --- PostgreSQL that goes away
+# --- a lost PostgreSQL
 
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 
 
 @on_postgresql
 @pytest.mark.parametrize("is_write", [False, True], ids=["read", "write"])
-def test_a_connection_that_is_ended_is_unavailable_and_the_next_one_works(
+def test_a_terminated_connection_is_unavailable_and_the_next_one_works(
     database_url: str, is_write: bool
 ) -> None:
-    heard = []
+    seen = []
 
     def ending() -> Operation[None]:
         try:
             yield sql("SELECT pg_terminate_backend(pg_backend_pid())"), {}
-        except Exception as fault:
-            heard.append(fault)
+        except Exception as error:
+            seen.append(error)
 
     async def use(db: Database) -> int:
         with pytest.raises(DatabaseUnavailable, match="nothing was changed"):
@@ -228,12 +217,12 @@ def test_a_connection_that_is_ended_is_unavailable_and_the_next_one_works(
         return await db.read(counting())
 
     assert with_database(database_url, use) == 0
-    assert heard == []  # there is nothing that an operation could do about it
+    assert seen == []  # an operation does not receive errors of statements
 
 
 @on_postgresql
-def test_a_connection_that_ends_between_statements_undoes_the_write(database_url: str) -> None:
-    def adding_around_the_end() -> Operation[None]:
+def test_a_connection_lost_between_statements_rolls_back_the_write(database_url: str) -> None:
+    def adding_before_and_after() -> Operation[None]:
         own = yield sql("SELECT pg_backend_pid()"), {}
         yield add_module("never"), {}
         other = threading.Thread(
@@ -245,7 +234,7 @@ def test_a_connection_that_ends_between_statements_undoes_the_write(database_url
 
     async def use(db: Database) -> None:
         with pytest.raises(DatabaseUnavailable) as refused:
-            await db.write(adding_around_the_end())
+            await db.write(adding_before_and_after())
         assert refused.value.__cause__ is not None
         await db.write(adding("next"))
 
@@ -254,7 +243,7 @@ def test_a_connection_that_ends_between_statements_undoes_the_write(database_url
 
 
 @on_postgresql
-def test_a_refusal_stays_one_when_the_connection_is_gone(database_url: str) -> None:
+def test_an_error_of_the_operation_is_raised_even_if_the_connection_is_lost(database_url: str) -> None:
     def refusing() -> Operation[None]:
         own = yield sql("SELECT pg_backend_pid()"), {}
         other = threading.Thread(
@@ -272,7 +261,7 @@ def test_a_refusal_stays_one_when_the_connection_is_gone(database_url: str) -> N
 
 
 @on_postgresql
-def test_a_statement_that_takes_too_long_is_given_up(database_url: str) -> None:
+def test_a_statement_over_its_time_limit_is_unavailable(database_url: str) -> None:
     def sleeping() -> Operation[None]:
         yield sql("SELECT pg_sleep(600)"), {}
 
@@ -285,24 +274,24 @@ def test_a_statement_that_takes_too_long_is_given_up(database_url: str) -> None:
 
 
 @on_postgresql
-def test_a_pool_without_a_free_connection_is_waited_for_but_not_for_ever(database_url: str) -> None:
+def test_waiting_for_a_free_connection_has_a_time_limit(database_url: str) -> None:
     from app.db.drivers.postgres import (
         PostgresDatabase,  # here, because the suite on SQLite does without the driver
     )
 
     async def use(db: Database) -> None:
         assert isinstance(db, PostgresDatabase)
-        hasty = PostgresDatabase(db.pool, 0.05)
+        impatient = PostgresDatabase(db.pool, 0.05)
         async with db.pool.acquire():
             with pytest.raises(DatabaseUnavailable):
-                await hasty.read(counting())
-        assert await hasty.read(counting()) == 0
+                await impatient.read(counting())
+        assert await impatient.read(counting()) == 0
 
     with_database(database_url, use, readers=1)
 
 
 @on_postgresql
-def test_a_database_that_is_dropped_is_unavailable(database_url: str) -> None:
+def test_a_dropped_database_is_unavailable(database_url: str) -> None:
     async def use(db: Database) -> None:
         server, name = database_url.rsplit("/", 1)
         await asyncio.to_thread(drop_database, f"{server}/postgres", name)
@@ -313,7 +302,7 @@ def test_a_database_that_is_dropped_is_unavailable(database_url: str) -> None:
     with_database(database_url, use)
 
 
-# --- PostgreSQL that cannot be opened
+# --- a PostgreSQL that cannot be opened
 
 
 @pytest.mark.parametrize(
@@ -328,21 +317,21 @@ def test_a_database_that_is_dropped_is_unavailable(database_url: str) -> None:
         ("care:s3#cret@127.0.0.1:1/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
         ("care:s3cret@127.0.0.1:port/care", r"the address of the PostgreSQL database cannot be read; .*%XX"),
     ],
-    ids=["nobody listens", "no such host", "slash in the password", "hash in the password", "no port"],
+    ids=["no server", "no such host", "slash in the password", "hash in the password", "no port"],
 )
-def test_an_unreachable_postgresql_is_one_sentence_without_the_password(address: str, message: str) -> None:
+def test_the_error_of_an_unreachable_server_does_not_contain_the_password(address: str, message: str) -> None:
     pytest.importorskip("asyncpg")
 
     with pytest.raises(DatabaseError) as refused:
         asyncio.run(open_database(f"postgresql://{address}"))
 
-    said = str(refused.value)
-    assert "s3" not in said and "cret" not in said and "\n" not in said
+    message_text = str(refused.value)
+    assert "s3" not in message_text and "cret" not in message_text and "\n" not in message_text
     assert refused.match(f"^{message}$")
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_a_wrong_password_is_one_sentence_without_it(database_url: str) -> None:
+def test_the_error_of_a_wrong_password_does_not_contain_it(database_url: str) -> None:
     user, host = database_url.removeprefix("postgresql://").split("@")
     wrong = f"postgresql://{user.split(':')[0]}:s3cret@{host}"
 
@@ -353,7 +342,7 @@ def test_a_wrong_password_is_one_sentence_without_it(database_url: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_a_server_that_is_too_old_is_refused(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_server_is_rejected(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.db.drivers.postgres.OLDEST_POSTGRES", 99)
 
     with pytest.raises(DatabaseError, match=r"^PostgreSQL \d+\.\d+ is too old; 99 or newer is needed$"):

@@ -1,5 +1,5 @@
-"""The database refuses a second submission of an attempt and a second draft of an assignment. A database that
-has them already is not migrated."""
+"""The database rejects a second submission of an attempt and a second draft of an assignment. A database
+with duplicates is not migrated."""
 
 import asyncio
 import re
@@ -33,7 +33,7 @@ def put_answer_sets(url: str) -> None:
 
 
 def copy_set(number: int, *, to: int, **changed: object) -> str:
-    """The statement that adds a set like the one with this number."""
+    """The statement that adds a copy of this answer set."""
     columns = ("caregiver_id", "client_id", "assignment_id", "save_type", "attempt", "revision")
     values = (str(changed.get(name, name)) for name in columns)
     return (
@@ -47,7 +47,7 @@ def copy_set(number: int, *, to: int, **changed: object) -> str:
     [copy_set(1, to=90), copy_set(12, to=90), copy_set(14, to=90, save_type="'DRAFT'", attempt=2)],
     ids=["submission", "draft", "draft of another kind and attempt"],
 )
-def test_a_second_answer_set_is_refused_by_the_database(database_url: str, second: str) -> None:
+def test_the_database_rejects_a_second_answer_set(database_url: str, second: str) -> None:
     put_answer_sets(database_url)
 
     with pytest.raises(Exception, match=r"(?i)unique") as refused:
@@ -59,7 +59,7 @@ def test_a_second_answer_set_is_refused_by_the_database(database_url: str, secon
     ]
 
 
-def test_submissions_of_several_attempts_and_a_draft_are_taken(database_url: str) -> None:
+def test_the_database_accepts_submissions_of_several_attempts_and_a_draft(database_url: str) -> None:
     put_answer_sets(database_url)
 
     raw.run(database_url, copy_set(13, to=90, attempt=1), copy_set(13, to=91, save_type="'DRAFT'"))
@@ -67,7 +67,7 @@ def test_submissions_of_several_attempts_and_a_draft_are_taken(database_url: str
     assert raw.run(database_url, "SELECT count(*) FROM answer_set WHERE assignment_id = 9") == [(3,)]
 
 
-# --- a database that has them already ---
+# --- a database with duplicates ---
 
 TWO_DRAFTS = (copy_set(12, to=90), copy_set(14, to=91, save_type="'DRAFT'", attempt=2))
 TWO_SUBMISSIONS = (copy_set(1, to=92), copy_set(13, to=93), copy_set(13, to=94))
@@ -89,7 +89,7 @@ COUNT = "SELECT count(*) FROM answer_set"
 
 
 def without_indexes(url: str, *statements: str) -> None:
-    """The tables as they were before the indexes, with what these statements add."""
+    """The tables before the unique indexes, with the rows of these statements."""
     with_connection(url, lambda connection: command.downgrade(config(connection), "0004"))
     if statements:
         raw.run(url, *statements)
@@ -108,7 +108,7 @@ def without_indexes(url: str, *statements: str) -> None:
     ],
     ids=["drafts", "submissions", "both"],
 )
-def test_a_database_with_two_answer_sets_is_left_as_it_is(
+def test_a_database_with_duplicate_answer_sets_is_not_migrated(
     database_url: str, statements: tuple[str, ...], found: str
 ) -> None:
     put_answer_sets(database_url)
@@ -122,7 +122,7 @@ def test_a_database_with_two_answer_sets_is_left_as_it_is(
     assert run_read(database_url, stored_version()) == "0004"
 
 
-def test_of_many_assignments_the_first_are_named(database_url: str) -> None:
+def test_the_error_names_the_first_assignments(database_url: str) -> None:
     load(
         database_url,
         [*a_world(), *(a_complete_assignment(number) for number in range(101, 123))]
@@ -135,13 +135,13 @@ def test_of_many_assignments_the_first_are_named(database_url: str) -> None:
 
 
 def documented_statements() -> dict[str, str]:
-    """The SQL of the page, by the comment with which it begins."""
+    """The SQL examples of the page, by their first comment."""
     section = UPGRADING.read_text().split("### Two answer sets where one is allowed")[1].split("\n#")[0]
     blocks = [block.split("```")[0].strip() for block in section.split("```sql\n")[1:]]
     return {block.splitlines()[0].removeprefix("-- "): block for block in blocks}
 
 
-def test_the_documented_statements_make_a_database_that_can_be_migrated(database_url: str) -> None:
+def test_a_database_can_be_migrated_after_the_documented_statements(database_url: str) -> None:
     put_answer_sets(database_url)
     without_indexes(database_url, *TWO_DRAFTS, *TWO_SUBMISSIONS, *ANSWERS_TOO)
     page = documented_statements()

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from app.db.drivers.interface import Database, sqlite_path
+from app.db.moments import moment_as_text
 from app.db.statements import retention
-from app.db.tables import moment_as_text
 from app.events.dispatcher import dispatching
 from app.events.retention import expire, removing_expired
 from app.settings import KEEP_ALL, Retention
 from tests.db.sql_text import care_tables, keyless, queries_of, with_names
-from tests.db.test_query_plans import explain, is_walk
+from tests.db.test_query_plans import explain, is_scan
 from tests.events.conftest import Care, on_database
 from tests.factories import DAY, NOW
 
@@ -185,7 +185,7 @@ def test_nothing_is_removed_by_walking_a_table(care: Care) -> None:
     with closing(sqlite3.connect(sqlite_path(care.settings.database))) as connection:
         plans = [explain(connection, one.for_("sqlite"), values) for one in REMOVING.values()]
 
-    assert [step for plan in plans for step in plan if is_walk(step)] == []
+    assert [step for plan in plans for step in plan if is_scan(step)] == []
 
 
 # --- as the dispatcher does it --------------------------------------------------------------------

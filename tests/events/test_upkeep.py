@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 from app.db.drivers.interface import Database
-from app.db.tables import moment_as_text
+from app.db.moments import moment_as_text
 from app.events.cleanup import clean_up
 from tests.events.conftest import Care, on_database
 from tests.events.receiver import Receiver

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from app.db.reader.entities import Table, table_of
 from app.db.sql import Bulk, Operation, Statement
+from app.db.tables import Table, table_of
 from tests.callers import Caller, Gateway, run_write
 from tests.factories import (
     DAY,

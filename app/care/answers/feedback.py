@@ -22,7 +22,7 @@ from app.db.statements.answers import (
     FIND_SET,
     SCORE_SET,
 )
-from app.db.statements.assignments import NOTE_FEEDBACK
+from app.db.statements.assignments import STORE_FEEDBACK_STATUS
 from app.db.statements.sessions import RECOUNT
 from app.db.tables import Actor, EventKind, Feedback
 
@@ -87,6 +87,6 @@ def giving_feedback(access: AccessScope, feedback: FeedbackInput) -> Operation[l
     else:
         feedback_id = (yield ADD_FEEDBACK, values)[0][0]
     yield SCORE_SET, values
-    yield NOTE_FEEDBACK, {**values, "score": score or 0}
+    yield STORE_FEEDBACK_STATUS, {**values, "score": score or 0}
     yield RECOUNT, values
     return [feedback_id, (yield from emitting_event(locked, EventKind.FEEDBACK_GIVEN, Actor.CAREGIVER))]

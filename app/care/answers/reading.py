@@ -3,7 +3,7 @@
 from sqlalchemy import ColumnElement, FromClause, or_
 
 from app.care.context import Context
-from app.db.reader.entities import is_final, is_own_draft
+from app.db.reader.access import is_final, is_own_draft
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import Selection, Where
 from app.db.tables import AnswerSet

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from app.care.answers.reading import is_joined
 from app.care.context import Context
-from app.db.reader.entities import is_final
+from app.db.reader.access import is_final
 from app.db.reader.reads import Page, list_rows
 from app.db.reader.selection import PageRequest, Selection, Where
 from app.db.statements.conditions import is_of_client, is_submitted_since

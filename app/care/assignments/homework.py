@@ -11,18 +11,18 @@ from app.care.bounds import check_moment
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
 from app.care.sessions.reading import time_state
-from app.db.reader.entities import known_moment
+from app.db.moments import known_moment
 from app.db.reader.reads import Row, rows_of_ids
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Values
-from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
-from app.db.statements.homework import (
+from app.db.statements.assignments import (
     ADD_ASSIGNMENTS,
     ADD_REMINDERS,
     COUNT_NEW_ASSIGNMENTS,
-    LOCK_SESSION,
+    LOCK_SESSION_AND_BOOKS,
     MARK_BOOKS_ASSIGNED,
 )
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.tables import Actor, Assignment, EventKind, TimeState
 
 MOST_BOOKS = 50
@@ -88,7 +88,7 @@ def assigning(
     within `repeats_within` writes nothing and returns the ids of the first request."""
     values = values_of(homework)
     values |= {"caregiver": access.caregiver, "session": homework.session_id, "now": access.now}
-    found = yield LOCK_SESSION, values
+    found = yield LOCK_SESSION_AND_BOOKS, values
     if not found:
         raise NotFound("session", "sessionId")
     values["client"], is_closed, start_date = found[0][:3]

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.care.sessions.reading import time_state
-from app.db.reader.entities import as_moment, known_moment
-from app.db.reader.reads import seen_from
+from app.db.moments import as_moment, known_moment
+from app.db.reader.reads import reading_scope_values
 from app.db.reader.selection import AccessScope
 from app.db.sql import Operation, Values
 from app.db.statements.assignments import LOCK_ASSIGNMENT
@@ -30,7 +30,7 @@ def locking_assignment(
     access: AccessScope, assignment_id: int | None, what: str = "assignment", member: str = "assignmentId"
 ) -> Operation[LockedAssignment]:
     """Raises the same NotFound for a missing and for a foreign assignment."""
-    values = {**(yield from seen_from(access)), "assignment": assignment_id}
+    values = {**(yield from reading_scope_values(access)), "assignment": assignment_id}
     found = yield LOCK_ASSIGNMENT[access.role], values
     if not found:
         raise NotFound(what, member)

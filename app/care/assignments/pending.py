@@ -15,18 +15,18 @@ from app.care.bounds import check_moment
 from app.care.context import Context, Role
 from app.care.errors import Unreadable
 from app.care.sessions.reading import changed_session
-from app.db.reader.entities import known_moment
+from app.db.moments import known_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation
 from app.db.statements.assignments import (
+    ADD_REMINDERS,
     DROP_SCHEDULED_REMINDERS,
     EXTEND,
     FIND_REMINDERS,
     SKIP_REMINDERS,
     WITHDRAW,
 )
-from app.db.statements.homework import ADD_REMINDERS
 from app.db.statements.sessions import RECOUNT
 from app.db.tables import Actor, EventKind, ReminderState
 

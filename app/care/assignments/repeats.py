@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from datetime import datetime
 from typing import Any
 
-from app.db.reader.entities import as_moment
+from app.db.moments import as_moment
 from app.db.sql import Operation, Values
-from app.db.statements.repeats import FIND_LATELY_ASSIGNED, FIND_THEIR_REMINDERS
+from app.db.statements.assignments import FIND_RECENT_ASSIGNMENTS, FIND_REMINDERS_OF_ASSIGNMENTS
 from app.db.tables import ReminderState
 
 
@@ -17,12 +17,12 @@ def finding_repeated(values: Values, since: datetime) -> Operation[list[int] | N
     the rest after a withdrawal, is other homework.
     """
     together: dict[Any, list[Any]] = defaultdict(list)
-    for row in (yield FIND_LATELY_ASSIGNED, {**values, "since": since}):
+    for row in (yield FIND_RECENT_ASSIGNMENTS, {**values, "since": since}):
         together[row[2]].append(row)
     for rows in together.values():
         if is_same_work(rows, values):
             ids = [row[0] for row in rows]
-            reminders = yield FIND_THEIR_REMINDERS, {**values, "assignments": ids}
+            reminders = yield FIND_REMINDERS_OF_ASSIGNMENTS, {**values, "assignments": ids}
             if are_same_reminders(reminders, ids, values["moments"]):
                 return ids
     return None

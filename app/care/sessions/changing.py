@@ -8,7 +8,7 @@ from app.care.context import Context, Role
 from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.care.sessions.reading import changed_session, time_state
 from app.care.sessions.rescheduling import moving_homework
-from app.db.reader.entities import known_moment
+from app.db.moments import known_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Values
@@ -16,7 +16,7 @@ from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.statements.sessions import (
     CHANGE_SESSION,
     CLOSE_SESSION,
-    LOCK_WHOLE_SESSION,
+    LOCK_SESSION,
     SKIP_REMINDERS_OF_SESSION,
 )
 from app.db.tables import Actor, EventKind, TimeState
@@ -61,7 +61,7 @@ class LockedSession:
 def locking_session(access: AccessScope, session_id: int | None) -> Operation[LockedSession]:
     """Locks the caregiver's open session until the transaction ends."""
     values: Values = {"caregiver": access.caregiver, "session": session_id, "now": access.now}
-    found = yield LOCK_WHOLE_SESSION, values
+    found = yield LOCK_SESSION, values
     if not found:
         raise NotFound("session", "sessionId")
     client_id, is_closed, start, title, description = found[0]

@@ -4,7 +4,7 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 
 from app.care.bounds import check_moment
-from app.db.reader.entities import as_moment, known_moment
+from app.db.moments import as_moment, known_moment
 from app.db.sql import Operation, Values
 from app.db.statements.sessions import (
     FIND_PENDING,

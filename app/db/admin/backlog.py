@@ -8,10 +8,10 @@ from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.chain import RECORD, SEAL
-from app.db.reader.entities import as_moment, table_of
+from app.db.moments import as_moment
 from app.db.sql import DatabaseKind, Operation, Statement
-from app.db.statements.dispatch import is_state
-from app.db.tables import Delivery, DeliveryState, Event
+from app.db.statements.dispatch import has_state
+from app.db.tables import Delivery, DeliveryState, Event, table_of
 
 MAX_COUNTED = 10_000  # so that a long backlog does not make monitoring slow
 MAX_SEARCHED = 100  # of the next deliveries, to find the oldest event
@@ -44,7 +44,7 @@ def first(rows: Select[Any]) -> ColumnElement[Any]:
 
 def count_backlog(kind: DatabaseKind) -> ClauseElement:
     is_new = EVENT.c.hand_over_date.is_(None)
-    is_waiting = is_state(DELIVERY, DeliveryState.WAITING)
+    is_waiting = has_state(DELIVERY, DeliveryState.WAITING)
     next_deliveries = select(DELIVERY.c.event_id).where(is_waiting).order_by(DELIVERY.c.next_date)
     next_events = select(next_deliveries.limit(MAX_SEARCHED).subquery().c.event_id)
     last_sealed = select(SEAL.c.last_record_id).order_by(SEAL.c.id.desc())
@@ -54,7 +54,7 @@ def count_backlog(kind: DatabaseKind) -> ClauseElement:
         first(select(EVENT.c.moment).where(is_new).order_by(EVENT.c.moment)),
         count(is_waiting),
         count(is_waiting, DELIVERY.c.attempts > 0),
-        count(is_state(DELIVERY, DeliveryState.DEAD)),
+        count(has_state(DELIVERY, DeliveryState.DEAD)),
         first(select(EVENT.c.moment).where(EVENT.c.id.in_(next_events)).order_by(EVENT.c.id)),
         count(is_unsealed),
         first(select(RECORD.c.moment).where(is_unsealed).order_by(RECORD.c.id)),

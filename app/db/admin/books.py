@@ -15,7 +15,7 @@ from app.db.admin.import_format import (
 )
 from app.db.admin.import_rows import COLUMNS, question_rows
 from app.db.admin.importing import MAX_MISTAKES, ImportRefused, Mistake, set_next_id
-from app.db.reader.entities import as_moment
+from app.db.moments import as_moment
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Link, Selection
 from app.db.sql import Bulk, Operation, Values
@@ -26,14 +26,14 @@ from app.db.statements.books import (
     DROP_QUESTIONS,
     DROP_WORDS,
     FIND_ASSIGNED,
-    FIND_BARE,
+    FIND_BOOKS_WITHOUT_QUESTIONS,
     FIND_MODULES,
     LOCK_BOOKS,
     RESTORE_BOOK,
     RETIRE_BOOK,
+    words_of,
 )
 from app.db.tables import Book, BookWord, Module, Question
-from app.db.words import words_of
 
 SET_NEXT_ID = {"module": set_next_id(Module), "book": set_next_id(Book)}
 
@@ -80,7 +80,7 @@ def importing_books(lines: Iterable[str | bytes]) -> Operation[list[Change]]:
         "book": {row[0] for row in (yield LOCK_BOOKS, {"books": books})},
     }
     assigned = {row[0] for row in (yield FIND_ASSIGNED, {"books": books})}
-    without_questions = {tuple(row) for row in (yield FIND_BARE, {"books": books})}
+    without_questions = {tuple(row) for row in (yield FIND_BOOKS_WITHOUT_QUESTIONS, {"books": books})}
     modules = None if mistakes else known["module"]  # an invalid line may be a module
     mistakes += check_lines(valid, modules, assigned, without_questions)
     if mistakes:

@@ -14,7 +14,7 @@ from app.db.admin.accounts import AccountRefused
 from app.db.admin.orm import connect_postgres
 from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
-from app.db.reader.entities import known_moment, table_of
+from app.db.moments import known_moment
 from app.db.reader.reads import CAREGIVERS_OF_CLIENT
 from app.db.sql import Operation, Statement, Values, id_parameter, text_parameter
 from app.db.statements.erasing import (
@@ -33,7 +33,7 @@ from app.db.statements.erasing import (
     SKIP_REMINDERS,
 )
 from app.db.statements.events import INSERT_SESSION_EVENTS
-from app.db.tables import Actor, Client, EventKind
+from app.db.tables import Actor, Client, EventKind, table_of
 
 CHANGED_TABLES = "client, session, reminder, answer_set, answer, feedback, delivery, kept_answer"
 

@@ -17,7 +17,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from app.db.tables import AssignmentStatus, FeedbackStatus, QuestionKind, ReminderState, SaveType, is_storable
+from app.db.moments import is_storable
+from app.db.tables import AssignmentStatus, FeedbackStatus, QuestionKind, ReminderState, SaveType
 
 LARGEST_ID = 2**63 - 2  # one less than the maximum, because there must be a next id
 LARGEST_INTEGER = 2**31 - 1  # the maximum of the integer columns

@@ -21,8 +21,8 @@ from app.db.admin.import_format import (
     QuestionItem,
     SessionLine,
 )
-from app.db.reader.entities import Table, table_of
 from app.db.sql import Bulk, Values
+from app.db.statements.books import words_of
 from app.db.tables import (
     Answer,
     AnswerSet,
@@ -37,8 +37,9 @@ from app.db.tables import (
     Reminder,
     SaveType,
     Session,
+    Table,
+    table_of,
 )
-from app.db.words import words_of
 
 # The tables in the order of insertion, parents before children, and the columns that an import leaves empty.
 EMPTY_COLUMNS: dict[Table, set[str]] = {

@@ -10,10 +10,10 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.admin.import_format import LineRejected
 from app.db.admin.import_rows import COLUMNS, ImportRows, ParentRejected
-from app.db.reader.entities import Table, is_final, table_of
+from app.db.reader.access import is_final
 from app.db.session_counters import LOCK_SESSIONS, RECOMPUTE_COUNTERS
 from app.db.sql import INSERT, DatabaseKind, Operation, Statement, among
-from app.db.statements.homework import MARK_BOOKS_ASSIGNED
+from app.db.statements.assignments import MARK_BOOKS_ASSIGNED
 from app.db.tables import (
     AnswerSet,
     Assignment,
@@ -25,6 +25,8 @@ from app.db.tables import (
     Relationship,
     Reminder,
     Session,
+    Table,
+    table_of,
 )
 
 MAX_ROWS_IN_MEMORY = 50_000  # rows collected before they are inserted
@@ -62,9 +64,7 @@ def find_columns(table: Table, *columns: str) -> Statement:
 def relate(kind: DatabaseKind) -> ClauseElement:
     """Adds the relationships of `sessions`, which another transaction may add too."""
     session = table_of(Session).c
-    rows = (
-        select(session.client_id, session.caregiver_id).where(among(session.id, "sessions", kind)).distinct()
-    )
+    rows = select(session.client_id, session.caregiver_id).where(among(session.id, "sessions")).distinct()
     added = INSERT[kind](table_of(Relationship)).from_select(["client_id", "caregiver_id"], rows)
     return added.on_conflict_do_nothing()  # type: ignore[no-any-return]
 

@@ -5,10 +5,10 @@ from datetime import datetime
 
 from sqlalchemy import func, select
 
-from app.db.reader.entities import known_moment, table_of
+from app.db.moments import known_moment
 from app.db.sql import Operation, Statement, text_parameter
 from app.db.statements.usage import Counted
-from app.db.tables import LegacyDay, LegacyUsage
+from app.db.tables import LegacyDay, LegacyUsage, table_of
 
 USAGE = table_of(LegacyUsage)
 DAY = table_of(LegacyDay)

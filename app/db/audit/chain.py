@@ -10,7 +10,7 @@ from sqlalchemy import Select, Text, bindparam, insert, literal, select, text
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import DRAFTS
-from app.db.reader.entities import table_of
+from app.db.moments import moment_as_text
 from app.db.sql import (
     DatabaseKind,
     Operation,
@@ -20,7 +20,7 @@ from app.db.sql import (
     moment_parameter,
     text_parameter,
 )
-from app.db.tables import AuditEntry, AuditRecord, AuditSeal, moment_as_text
+from app.db.tables import AuditEntry, AuditRecord, AuditSeal, table_of
 
 MAX_SEALED = 250  # records in one transaction, which blocks other writes
 ABOUT = 7  # the index of the column `about` in a record

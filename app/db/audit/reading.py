@@ -9,11 +9,11 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.chain import ENTRY, FIND_RECORDS, RECORD
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, SESSIONS, About
-from app.db.reader.entities import Table, known_moment
+from app.db.moments import known_moment
 from app.db.reader.reads import Page
 from app.db.reader.selection import NEWEST, PageRequest
 from app.db.sql import DatabaseKind, Operation, Statement, Values, count_parameter, id_parameter
-from app.db.tables import AuditActor, AuditRecord, Contract
+from app.db.tables import AuditActor, AuditRecord, Contract, Table
 
 
 class StoredRecord(NamedTuple):

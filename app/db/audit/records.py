@@ -14,11 +14,11 @@ from sqlalchemy import Text, bindparam, insert, text
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.db.reader.entities import table_of
+from app.db.moments import moment_as_text
 from app.db.reader.selection import Shown
 from app.db.sql import Bulk, DatabaseKind, Operation, Statement, Values
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS, INSERT_SESSION_EVENTS
-from app.db.tables import AuditActor, AuditRecord, Contract, EventKind, SaveType, moment_as_text
+from app.db.tables import AuditActor, AuditRecord, Contract, EventKind, SaveType, table_of
 
 Result = TypeVar("Result")
 

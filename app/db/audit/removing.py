@@ -20,9 +20,9 @@ from app.db.audit.chain import (
     select_seals,
 )
 from app.db.audit.records import as_text, operator_record, recording
-from app.db.reader.entities import known_moment, table_of
+from app.db.moments import known_moment
 from app.db.sql import DatabaseKind, Operation, Statement, count_parameter, id_parameter
-from app.db.tables import AuditActor, AuditCheckpoint
+from app.db.tables import AuditActor, AuditCheckpoint, table_of
 
 OPERATION = "retention audit"  # the operation in the audit record of the removal
 CHECKPOINT = table_of(AuditCheckpoint)

@@ -10,7 +10,7 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.chain import ENTRY, NO_SEAL, RECORD, SEAL, Entry, Seal, chain_hash, entries_of, select_seals
 from app.db.audit.removing import FIND_NEXT_SEALS, Checkpoint, finding_checkpoints
-from app.db.reader.entities import known_moment
+from app.db.moments import known_moment
 from app.db.sql import DatabaseKind, Operation, Statement, count_parameter, id_parameter
 from app.telemetry.wording import counted
 

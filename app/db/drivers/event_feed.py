@@ -6,20 +6,12 @@ from contextlib import suppress
 from functools import partial
 
 from sqlalchemy import func, select
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.drivers.interface import Database
 from app.db.drivers.sqlite import SqliteDatabase
-from app.db.reader.entities import table_of
-from app.db.sql import (
-    DatabaseKind,
-    Operation,
-    Statement,
-    count_parameter,
-    id_parameter,
-)
+from app.db.sql import Operation, Statement, count_parameter, id_parameter
 from app.db.statements.events import CHANNEL
-from app.db.tables import Event
+from app.db.tables import Event, table_of
 
 # The caregivers and clients of the new events; None if they are unknown and every subscription must check.
 Parties = Iterable[tuple[int, int]] | None
@@ -27,7 +19,7 @@ Notify = Callable[[Parties], None]
 EventFeed = Callable[[Notify], Awaitable[None]]  # runs until it is cancelled or fails
 
 PAUSE_SECONDS = 0.25  # between two polls of SQLite for events of other processes
-MOST_AT_ONCE = 1000
+BATCH_SIZE = 1000  # events of one poll
 CHECK_SECONDS = 10  # between two checks of the PostgreSQL connection
 
 EVENT = table_of(Event).c
@@ -45,21 +37,13 @@ def event_feed_of(url: str, db: Database) -> EventFeed:
 # primary key.
 
 
-def newest_event(kind: DatabaseKind) -> ClauseElement:
-    return select(func.coalesce(func.max(EVENT.id), 0))
-
-
-def events_after(kind: DatabaseKind) -> ClauseElement:
-    return (
-        select(EVENT.id, EVENT.caregiver_id, EVENT.client_id)
-        .where(EVENT.id > id_parameter("last"))
-        .order_by(EVENT.id)
-        .limit(count_parameter("limit"))
-    )
-
-
-NEWEST_EVENT = Statement(newest_event)
-EVENTS_AFTER = Statement(events_after)
+NEWEST_EVENT = Statement(select(func.coalesce(func.max(EVENT.id), 0)))
+EVENTS_AFTER = Statement(
+    select(EVENT.id, EVENT.caregiver_id, EVENT.client_id)
+    .where(EVENT.id > id_parameter("last"))
+    .order_by(EVENT.id)
+    .limit(count_parameter("limit"))
+)
 
 
 def reading_newest() -> Operation[int]:
@@ -69,7 +53,7 @@ def reading_newest() -> Operation[int]:
 
 
 def reading_after(last: int) -> Operation[list[tuple[int, int, int]]]:
-    return (yield EVENTS_AFTER, {"last": last, "limit": MOST_AT_ONCE})
+    return (yield EVENTS_AFTER, {"last": last, "limit": BATCH_SIZE})
 
 
 async def follow_sqlite(db: SqliteDatabase, notify: Notify) -> None:
@@ -81,7 +65,7 @@ async def follow_sqlite(db: SqliteDatabase, notify: Notify) -> None:
         if found:
             last = found[-1][0]
             notify((caregiver_id, client_id) for _, caregiver_id, client_id in found)
-        if len(found) < MOST_AT_ONCE:
+        if len(found) < BATCH_SIZE:
             with suppress(TimeoutError):
                 await asyncio.wait_for(db.written.wait(), PAUSE_SECONDS)
 

@@ -17,8 +17,8 @@ from app.telemetry import counters
 
 Result = TypeVar("Result")
 
-MOST_TOGETHER = 64
-GATHERING_SECONDS = 0.001  # to let concurrent writes arrive before a commit
+GROUP_SIZE = 64  # maximum number of writes in one commit
+GATHER_SECONDS = 0.001  # to let concurrent writes arrive before a commit
 ENDED = "the database writer has ended; nothing was changed"
 ENDED_MEANWHILE = "the database writer has ended; whether the change was kept is not known"
 
@@ -30,13 +30,13 @@ class PendingWrite:
     operation: Operation[Any]
     future: asyncio.Future[Any]
     result: Any = None
-    fault: BaseException | None = None
+    error: BaseException | None = None
 
 
 class Writer:
     """`run` runs a step on a connection.
 
-    The thread survives every exception of an operation. A fault elsewhere ends the thread: then every caller
+    The thread survives every exception of an operation. An error elsewhere ends the thread: then every caller
     gets DatabaseUnavailable, and `failed` is called.
     """
 
@@ -52,22 +52,22 @@ class Writer:
         self.has_ended = False
         self.pending: set[PendingWrite] = set()
         self.connection: sqlite3.Connection | None = None
-        self.had_several = False  # did the last group have several operations?
+        self.had_several = False  # did the last group have several writes?
         self.queue: SimpleQueue[PendingWrite | None] = SimpleQueue()
         # A daemon, so that a process that does not close it can end; SQLite survives that at any moment.
-        self.thread = Thread(target=self.work, name="writer", daemon=True)
+        self.thread = Thread(target=self.run_thread, name="writer", daemon=True)
         self.thread.start()
 
     async def write(self, operation: Operation[Result]) -> Result:
-        waiting = PendingWrite(operation, asyncio.get_running_loop().create_future())
-        self.pending.add(waiting)
+        write = PendingWrite(operation, asyncio.get_running_loop().create_future())
+        self.pending.add(write)
         try:
             if self.has_ended:  # checked after `add`: the thread sets it before it fails the pending writes
                 raise DatabaseUnavailable(ENDED)
-            self.queue.put(waiting)
-            return await waiting.future  # type: ignore[no-any-return]
+            self.queue.put(write)
+            return await write.future  # type: ignore[no-any-return]
         finally:
-            self.pending.discard(waiting)
+            self.pending.discard(write)
 
     def close(self) -> None:
         """Completes the queued writes first."""
@@ -76,96 +76,96 @@ class Writer:
 
     # --- in the thread ---
 
-    def work(self) -> None:
+    def run_thread(self) -> None:
         try:
-            while self.work_on_a_group():
+            while self.process_group():
                 pass
-        except BaseException as fault:
-            self.end(fault)
+        except BaseException as error:
+            self.fail_pending(error)
         finally:
             self.drop_connection()
 
-    def end(self, fault: BaseException) -> None:
+    def fail_pending(self, error: BaseException) -> None:
         self.has_ended = True
         try:
-            left = list(self.pending)
-            for one in left:
-                one.fault = DatabaseUnavailable(ENDED_MEANWHILE)
-                one.fault.__cause__ = fault
-            notify_callers(left)
+            writes = list(self.pending)
+            for write in writes:
+                write.error = DatabaseUnavailable(ENDED_MEANWHILE)
+                write.error.__cause__ = error
+            notify_callers(writes)
         finally:
-            self.failed("the database writer", fault)
+            self.failed("the database writer", error)
 
-    def work_on_a_group(self) -> bool:
-        waiting = self.next_group()
-        self.had_several = len(waiting) > 1
-        is_last = waiting[-1] is None
-        group = deque(one for one in waiting if one is not None)
+    def process_group(self) -> bool:
+        """Returns False if the thread must end."""
+        queued = self.next_group()
+        self.had_several = len(queued) > 1
+        group = deque(write for write in queued if write is not None)
         while group:
-            notify_callers(self.commit_together(group))
-        return not is_last
+            notify_callers(self.commit_group(group))
+        return queued[-1] is not None
 
     def next_group(self) -> list[PendingWrite | None]:
-        """All queued operations up to MOST_TOGETHER; None, which ends the thread, is the last of all.
+        """All queued writes up to GROUP_SIZE; None, which ends the thread, is the last of all.
 
-        After a group of several operations the thread waits shortly, so that the next group is large too.
+        After a group of several writes the thread waits shortly, so that the next group is large too.
         """
         group = [self.queue.get()]
         if self.had_several:
-            sleep(GATHERING_SECONDS)
-        while group[-1] is not None and len(group) < MOST_TOGETHER:
+            sleep(GATHER_SECONDS)
+        while group[-1] is not None and len(group) < GROUP_SIZE:
             try:
                 group.append(self.queue.get_nowait())
             except Empty:
                 break
         return group
 
-    def commit_together(self, group: deque[PendingWrite]) -> list[PendingWrite]:
+    def commit_group(self, group: deque[PendingWrite]) -> list[PendingWrite]:
         """Runs the group in one transaction. `group` keeps the rest only if SQLite ended the transaction."""
-        ran: list[PendingWrite] = []
-        is_alone = len(group) == 1
+        done: list[PendingWrite] = []
+        is_single = len(group) == 1
         try:
             connection = self.connection = self.connection or self.connect()
             began = perf_counter()
             connection.execute("BEGIN IMMEDIATE")
-        except BaseException as fault:
-            ran.extend(group)
+        except BaseException as error:
+            done.extend(group)
             group.clear()
-            fail_together(ran, fault)
-            return ran
+            fail_all(done, error)
+            return done
         try:
             while group:
-                one = group.popleft()
-                if one.future.cancelled():  # the caller has gone
-                    one.operation.close()
+                write = group.popleft()
+                if write.future.cancelled():  # its caller was cancelled
+                    write.operation.close()
                     continue
-                ran.append(one)
-                self.run_by_itself(connection, one, is_alone)
-            if connection.in_transaction or not is_alone:
+                done.append(write)
+                self.run_write(connection, write, is_single)
+            if connection.in_transaction or not is_single:
                 connection.execute("COMMIT")
-        except BaseException as fault:
+        except BaseException as error:
             self.roll_back(connection)
-            fail_together(ran, fault)
+            fail_all(done, error)
         else:
             counters.commits.add(perf_counter() - began)
-            counters.committed.add(len(ran))
-        return ran
+            counters.committed.add(len(done))
+        return done
 
-    def run_by_itself(self, connection: sqlite3.Connection, one: PendingWrite, is_alone: bool) -> None:
-        """Rolls back one failed operation of a group; raises only if the whole transaction is lost.
+    def run_write(self, connection: sqlite3.Connection, write: PendingWrite, is_single: bool) -> None:
+        """Rolls back one failed write of a group; raises only if the whole transaction is lost.
 
-        A single operation needs no savepoint, whose copies of changed pages would be large for an import.
+        A single write needs no savepoint, whose copies of changed pages would be large for an import.
         """
-        if not is_alone:
+        if not is_single:
             connection.execute("SAVEPOINT operation")
         try:
-            one.result = run_steps(one.operation, partial(self.run, connection))
-        except BaseException as fault:
+            write.result = run_steps(write.operation, partial(self.run, connection))
+        except BaseException as error:
             if not connection.in_transaction:  # SQLite ended it: a full disk, an I/O error
                 raise
-            connection.execute("ROLLBACK" if is_alone else "ROLLBACK TO operation")
-            one.fault = as_exception(fault)
-        if not is_alone:
+            connection.execute("ROLLBACK" if is_single else "ROLLBACK TO operation")
+            write.error = as_exception(error)
+        if not is_single:
             connection.execute("RELEASE operation")
 
     def roll_back(self, connection: sqlite3.Connection) -> None:
@@ -181,39 +181,38 @@ class Writer:
             self.connection = None
 
 
-def as_exception(fault: BaseException) -> Exception:
+def as_exception(error: BaseException) -> Exception:
     """SystemExit and KeyboardInterrupt would end the caller's event loop."""
-    if isinstance(fault, Exception):
-        return fault
-    error = RuntimeError(f"an operation raised {type(fault).__name__}")
-    error.__cause__ = fault
-    return error
+    if isinstance(error, Exception):
+        return error
+    wrapped = RuntimeError(f"an operation raised {type(error).__name__}")
+    wrapped.__cause__ = error
+    return wrapped
 
 
-def fail_together(ran: list[PendingWrite], fault: BaseException) -> None:
-    """Fails the rejected operations too: the reason may be a change of the group that was rolled back."""
-    cause = fault.__cause__ if isinstance(fault, DatabaseUnavailable) else fault
-    for one in ran:
-        one.fault = DatabaseUnavailable()
-        one.fault.__cause__ = cause
+def fail_all(writes: list[PendingWrite], error: BaseException) -> None:
+    """Fails the rejected writes too: the reason may be a change of the group that was rolled back."""
+    cause = error.__cause__ if isinstance(error, DatabaseUnavailable) else error
+    for write in writes:
+        write.error = DatabaseUnavailable()
+        write.error.__cause__ = cause
 
 
-def notify_callers(ran: list[PendingWrite]) -> None:
+def notify_callers(writes: list[PendingWrite]) -> None:
     """Wakes each event loop once for all of its callers."""
-    loops = {one.future.get_loop() for one in ran}
-    for loop in loops:
-        mine = [one for one in ran if one.future.get_loop() is loop]
+    for loop in {write.future.get_loop() for write in writes}:
         try:
-            loop.call_soon_threadsafe(set_results, mine)
+            of_loop = [write for write in writes if write.future.get_loop() is loop]
+            loop.call_soon_threadsafe(set_results, of_loop)
         except RuntimeError:  # the loop is closed
             continue
 
 
-def set_results(ran: list[PendingWrite]) -> None:
-    for one in ran:
-        if one.future.done():  # the caller was cancelled; the change stays committed
+def set_results(writes: list[PendingWrite]) -> None:
+    for write in writes:
+        if write.future.done():  # the caller was cancelled; the change stays committed
             continue
-        if one.fault is not None:
-            one.future.set_exception(one.fault)
+        if write.error is not None:
+            write.future.set_exception(write.error)
         else:
-            one.future.set_result(one.result)
+            write.future.set_result(write.result)

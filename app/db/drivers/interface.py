@@ -10,9 +10,8 @@ from urllib.parse import unquote, urlsplit
 from app.db.sql import Operation, Step
 
 Result = TypeVar("Result")
-Failed = Callable[
-    [str, BaseException], None
-]  # receives the part of a driver that ended; called from any thread
+# Receives the part of a driver that has ended, and the reason; called from any thread.
+Failed = Callable[[str, BaseException], None]
 
 logger = logging.getLogger("care.database")
 
@@ -45,7 +44,7 @@ class Occupancy(NamedTuple):
 
     open: int
     idle: int
-    most: int
+    limit: int
     writes_waiting: int = 0
 
 

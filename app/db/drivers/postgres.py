@@ -52,8 +52,8 @@ class PostgresDatabase:
     async def run_transaction(self, operation: Operation[Result], **kind: Any) -> Result:
         try:
             connection = await self.pool.acquire(timeout=self.acquire_seconds)
-        except Exception as fault:  # no statement has run
-            raise DatabaseUnavailable from fault
+        except Exception as error:  # no statement has run
+            raise DatabaseUnavailable from error
         try:
             transaction = connection.transaction(**kind)
             with raising_unavailable():
@@ -86,10 +86,10 @@ async def open_postgres(url: str, connections: int, patience: float | None) -> P
             raise DatabaseError(f"the address of the PostgreSQL database cannot be used: {error}") from None
         raise DatabaseError(
             "the address of the PostgreSQL database cannot be read; "
-            "what is special in a user name or password is written as %XX"
+            "write special characters in the user name and password as %XX"
         ) from None
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        reason = str(error) or "it does not answer"
+        reason = str(error) or "it does not respond"
         raise DatabaseError(f"the PostgreSQL database cannot be opened: {reason}") from None
     await refuse_old_server(pool)
     return PostgresDatabase(pool, None if patience is None else ACQUIRE_SECONDS)
@@ -109,16 +109,16 @@ async def refuse_old_server(pool: Any) -> None:
 def raising_unavailable(*message: str) -> Iterator[None]:
     try:
         yield
-    except Exception as fault:
-        if is_unavailable(fault):
-            raise DatabaseUnavailable(*message) from fault
+    except Exception as error:
+        if is_unavailable(error):
+            raise DatabaseUnavailable(*message) from error
         raise
 
 
-def is_unavailable(fault: Exception) -> bool:
+def is_unavailable(error: Exception) -> bool:
     # asyncpg raises the same class for a closed connection and for a wrong call; only the text differs.
-    is_closed = type(fault) is asyncpg.InterfaceError and "clos" in str(fault)
-    return is_closed or isinstance(fault, UNAVAILABLE)
+    is_closed = type(error) is asyncpg.InterfaceError and "clos" in str(error)
+    return is_closed or isinstance(error, UNAVAILABLE)
 
 
 async def run_steps_on_postgres(connection: Any, operation: Operation[Result]) -> Result:
@@ -139,5 +139,5 @@ async def run_on_postgres(connection: Any, step: Step) -> list[Any]:
         await connection.copy_records_to_table(step.table, records=step.rows, columns=step.columns)
         return []
     statement, values = step
-    written = statement.for_("postgresql")
-    return await connection.fetch(written.sql, *written.values(values))  # type: ignore[no-any-return]
+    compiled = statement.for_("postgresql")
+    return await connection.fetch(compiled.sql, *compiled.values(values))  # type: ignore[no-any-return]

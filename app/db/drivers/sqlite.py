@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import datetime
 from functools import partial
 from math import inf
@@ -13,23 +14,9 @@ from typing import Any, TypeVar
 import orjson
 
 from app.db.drivers.group_commit import Writer
-from app.db.drivers.interface import (
-    DatabaseError,
-    DatabaseUnavailable,
-    Failed,
-    Occupancy,
-    run_steps,
-)
-from app.db.sql import (
-    REQUIRED,
-    Bulk,
-    CompiledStatement,
-    MissingParameter,
-    Operation,
-    Step,
-    Values,
-)
-from app.db.tables import moment_as_text
+from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, Failed, Occupancy, run_steps
+from app.db.moments import moment_as_text
+from app.db.sql import REQUIRED, Bulk, CompiledStatement, MissingParameter, Operation, Step, Values
 from app.telemetry import counters
 
 Result = TypeVar("Result")
@@ -38,7 +25,7 @@ OLDEST_SQLITE = (3, 38, 0)  # json_each without an extension, RETURNING
 BUSY_SECONDS = 10
 STEPS_BETWEEN_CHECKS = 2000  # instructions of SQLite's virtual machine: some tens of microseconds
 PAGES_BETWEEN_CHECKPOINTS = 4000  # a log of 16 MB; a page in it is still found by one lookup
-READS_UNDER_WAY = 4  # per thread; each keeps a connection and a snapshot while it waits
+READS_PER_THREAD = 4  # running or waiting; each keeps a connection and a snapshot
 
 # The low bytes of the error codes that an operator can correct.
 UNAVAILABLE = {
@@ -53,8 +40,8 @@ UNAVAILABLE = {
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
-AS_THEY_ARE = {int, str, type(None)}
-OUT_OF_TIME = {sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY}
+UNCONVERTED_TYPES = {int, str, type(None)}
+INTERRUPTED = {sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_BUSY}
 
 
 class SqliteDatabase:
@@ -67,8 +54,8 @@ class SqliteDatabase:
         self.is_closed = False
         self.idle: list[Reader] = []  # the most recently used one, whose page cache is warm, is the last
         self.opened: set[Reader] = set()
-        self.most_idle = threads + 1
-        self.most_opened = threads * READS_UNDER_WAY
+        self.max_idle = threads + 1
+        self.max_opened = threads * READS_PER_THREAD
         self.threads = ThreadPoolExecutor(threads, thread_name_prefix="reader")
         self.writer = Writer(partial(connect_writer, path), run_in_transaction, failed)
         self.written = asyncio.Event()  # set after each write, for the event feed
@@ -78,38 +65,40 @@ class SqliteDatabase:
     async def read(self, operation: Operation[Result]) -> Result:
         if self.is_closed:
             raise DatabaseUnavailable
-        reader = self.take_at_once() if self.loop_seconds else None
+        reader = self.take_reader() if self.loop_seconds else None
         if reader is None:
             began, loop = perf_counter(), asyncio.get_running_loop()
             result = await loop.run_in_executor(self.threads, self.read_in_thread, operation)
             counters.reads_in_threads.add(perf_counter() - began)
             return result
-        late_at = None
+        late_step = None
         try:
             reader.begin_on_loop(self.loop_seconds)
             result = run_steps(operation, reader.run_on_loop)
             counters.reads_on_loop.add(perf_counter() - reader.deadline + self.loop_seconds)
             return result
         except OutOfTime as late:
-            late_at = late.step
+            late_step = late.step
         finally:
-            if late_at is None:
-                self.give_back(reader)
+            if late_step is None:
+                self.release(reader)
         began = reader.deadline - self.loop_seconds
-        result = await self.go_on_in_thread(reader, operation, late_at)
+        result = await self.continue_in_thread(reader, operation, late_step)
         counters.reads_in_threads.add(perf_counter() - began)
         return result
 
-    async def go_on_in_thread(self, reader: "Reader", operation: Operation[Result], step: Step) -> Result:
-        moved = self.threads.submit(self.finish, reader, operation, step)
+    async def continue_in_thread(self, reader: "Reader", operation: Operation[Result], step: Step) -> Result:
+        submitted = self.threads.submit(self.run_in_thread, reader, operation, step)
         try:
-            return await asyncio.wrap_future(moved)
+            return await asyncio.wrap_future(submitted)
         finally:
-            if moved.cancel():  # the caller has gone, and no thread has started it
+            if submitted.cancel():  # the caller was cancelled before a thread started it
                 operation.close()
-                self.give_back(reader)
+                self.release(reader)
 
-    def finish(self, reader: "Reader", operation: Operation[Result], step: Step | None = None) -> Result:
+    def run_in_thread(
+        self, reader: "Reader", operation: Operation[Result], step: Step | None = None
+    ) -> Result:
         """Runs the whole operation, or the rest of it on the snapshot of the event loop."""
         try:
             reader.leave_loop()
@@ -117,21 +106,21 @@ class SqliteDatabase:
                 reader.connection.execute("BEGIN")
             return run_steps(operation, partial(run_in_transaction, reader.connection), step)
         finally:
-            self.give_back(reader)
+            self.release(reader)
 
     def read_in_thread(self, operation: Operation[Result]) -> Result:
         try:
             reader = self.idle.pop()
         except IndexError:
             reader = self.open_reader(BUSY_SECONDS)
-        return self.finish(reader, operation)
+        return self.run_in_thread(reader, operation)
 
-    def take_at_once(self) -> "Reader | None":
+    def take_reader(self) -> "Reader | None":
         """None if the read would have to wait for a lock or for a free connection."""
         try:
             return self.idle.pop()
         except IndexError:
-            if len(self.opened) >= self.most_opened:
+            if len(self.opened) >= self.max_opened:
                 return None
         try:
             return self.open_reader(0)
@@ -141,18 +130,17 @@ class SqliteDatabase:
     def open_reader(self, patience: float) -> "Reader":
         try:
             reader = Reader(connect_sqlite(self.path, patience))
-        except sqlite3.Error as fault:
-            raise DatabaseUnavailable from fault
+        except sqlite3.Error as error:
+            raise DatabaseUnavailable from error
         self.opened.add(reader)
         return reader
 
-    def give_back(self, reader: "Reader") -> None:
+    def release(self, reader: "Reader") -> None:
         try:
             reader.end()
+            is_usable = len(self.idle) < self.max_idle
         except sqlite3.Error:
             is_usable = False
-        else:
-            is_usable = len(self.idle) < self.most_idle
         if is_usable:
             self.idle.append(reader)
         else:
@@ -173,8 +161,7 @@ class SqliteDatabase:
             self.written.set()
 
     def occupancy(self) -> Occupancy:
-        waiting = self.writer.queue.qsize()
-        return Occupancy(len(self.opened), len(self.idle), self.most_opened, waiting)
+        return Occupancy(len(self.opened), len(self.idle), self.max_opened, self.writer.queue.qsize())
 
     # --- closing ---
 
@@ -221,11 +208,11 @@ class Reader:
             raise OutOfTime(step)
         try:
             return run_on_sqlite(self.cursor, step)
-        except sqlite3.Error as fault:
-            if code_of(fault) in OUT_OF_TIME:
+        except sqlite3.Error as error:
+            if code_of(error) in INTERRUPTED:
                 raise OutOfTime(step) from None
-            if is_unavailable(fault):
-                raise DatabaseUnavailable from fault
+            if is_unavailable(error):
+                raise DatabaseUnavailable from error
             raise
 
     def is_late(self) -> bool:
@@ -290,15 +277,12 @@ def check_sqlite(path: Path) -> None:
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise DatabaseError(f"SQLite {sqlite3.sqlite_version} is too old; 3.38 or newer is needed")
     try:
-        path.open("rb").close()  # the error of the system has the reason, the error of SQLite has not
-        connection = connect_sqlite(path)
-        try:
+        path.open("rb").close()  # the system's error gives the reason, SQLite's does not
+        with closing(connect_sqlite(path)) as connection:
             found = {
                 name: connection.execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("journal_mode", "synchronous", "foreign_keys")
             }
-        finally:
-            connection.close()
     except FileNotFoundError:
         raise DatabaseError(f"there is no database at {path}; run `care-gateway migrate` first") from None
     except (OSError, sqlite3.Error) as error:
@@ -315,9 +299,9 @@ def run_in_transaction(connection: sqlite3.Connection, step: Step) -> list[Any]:
     """Raises DatabaseUnavailable for faults that an operator can correct and for a lost transaction."""
     try:
         return run_on_sqlite(connection, step)
-    except Exception as fault:
-        if is_unavailable(fault) or not connection.in_transaction:
-            raise DatabaseUnavailable from fault
+    except Exception as error:
+        if is_unavailable(error) or not connection.in_transaction:
+            raise DatabaseUnavailable from error
         raise
 
 
@@ -328,38 +312,39 @@ def run_on_sqlite(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -
         connection.executemany(sql, ([as_sqlite(value) for value in row] for row in step.rows))
         return []
     statement, values = step
-    written = statement.for_("sqlite")
-    done = connection.execute(written.sql, sqlite_values(written, values))
-    if written.is_counted:
-        return new_ids(done)
-    return done.fetchall()
+    compiled = statement.for_("sqlite")
+    cursor = connection.execute(compiled.sql, sqlite_values(compiled, values))
+    if compiled.returns_ids:
+        return new_ids(cursor)
+    return cursor.fetchall()
 
 
-def new_ids(done: sqlite3.Cursor) -> list[tuple[int]]:
+def new_ids(cursor: sqlite3.Cursor) -> list[tuple[int]]:
     """The ids of the inserted rows. They are consecutive, because SQLite has one writer. RETURNING would
     double the time: SQLite stores the returned rows in a temporary table."""
-    last = done.lastrowid
+    last = cursor.lastrowid
     assert last is not None
-    return [(id,) for id in range(last - done.rowcount + 1, last + 1)]
+    return [(id,) for id in range(last - cursor.rowcount + 1, last + 1)]
 
 
-def is_unavailable(fault: Exception) -> bool:
-    return code_of(fault) in UNAVAILABLE
+def is_unavailable(error: Exception) -> bool:
+    return code_of(error) in UNAVAILABLE
 
 
-def code_of(fault: Exception) -> int:
+def code_of(error: Exception) -> int:
     """0 for errors that Python's sqlite3 module raises itself."""
-    return getattr(fault, "sqlite_errorcode", 0) & 0xFF
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
-def sqlite_values(written: CompiledStatement, given: Values) -> list[Any]:
+def sqlite_values(statement: CompiledStatement, given: Values) -> list[Any]:
+    """The parameters in one pass, which takes as long as a small statement."""
     values = []
     try:
-        for name, default in written.parameters:  # one pass, because this takes as long as a small statement
+        for name, default in statement.parameters:
             value = given[name] if default is REQUIRED else default
-            values.append(value if value.__class__ in AS_THEY_ARE else as_sqlite(value))
+            values.append(value if value.__class__ in UNCONVERTED_TYPES else as_sqlite(value))
     except KeyError as missing:
-        raise MissingParameter(missing.args[0], written.sql) from None
+        raise MissingParameter(missing.args[0], statement.sql) from None
     return values
 
 

@@ -1,1 +1,1 @@
-"""Reads: each level of a selection is one statement."""
+"""Reads: a selection is planned, written as SQL statements, and run."""

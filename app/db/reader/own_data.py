@@ -1,19 +1,18 @@
 """Reads all stored data of one client, a few sessions at a time so that memory use is limited.
 
 The names of the columns are the members of the exported JSON document in snake case and in their order; a dot
-leads into an object.
+separates the members of nested objects.
 """
 
 from collections import defaultdict
 from typing import Any
 
 from sqlalchemy import Boolean, Column, ColumnElement, FromClause, select
-from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.reader.entities import Table, as_moment, table_of
+from app.db.moments import Moment, as_moment
+from app.db.reader.access import relationship_key
 from app.db.reader.reads import CAREGIVERS_OF_CLIENT
-from app.db.reader.relationship import relationship_key
-from app.db.sql import DatabaseKind, Operation, Statement, Values, among, count_parameter, id_parameter
+from app.db.sql import Operation, Statement, Values, among, count_parameter, id_parameter
 from app.db.tables import (
     Answer,
     AnswerSet,
@@ -24,9 +23,10 @@ from app.db.tables import (
     Event,
     Feedback,
     Module,
-    Moment,
     Reminder,
     Session,
+    Table,
+    table_of,
 )
 
 SESSIONS_AT_ONCE = 20
@@ -80,47 +80,43 @@ EVENT = columns_of(Event, "id", "kind", "actor", "session_id", "assignment_id", 
 # --- statements -----------------------------------------------------------------------------------
 
 
-def read_client(kind: DatabaseKind) -> ClauseElement:
-    return select(*CLIENT.values()).where(CLIENT["id"] == id_parameter("client"))
-
-
-def read_sessions(kind: DatabaseKind) -> ClauseElement:
-    source = SESSION_TABLE.join(CAREGIVER, CAREGIVER.c.id == SESSION_TABLE.c.caregiver_id)
-    rows = select(*SESSION.values()).select_from(source)
-    rows = rows.where(relationship_key(SESSION_TABLE, "client", kind, leads=True))
-    rows = rows.where(SESSION_TABLE.c.id > id_parameter("after")).order_by(SESSION_TABLE.c.id)
-    return rows.limit(count_parameter("at_once"))
-
-
-def read_below(source: FromClause, columns: Columns, *order: str) -> Statement:
+def read_below(columns: Columns, *order: str, source: FromClause | None = None) -> Statement:
     """The rows that belong to one of `parents`, in the order of the parents."""
     parent: Column[Any] = columns[PARENT]  # type: ignore[assignment]
     table = parent.table
-
-    def build(kind: DatabaseKind) -> ClauseElement:
-        rows = select(*columns.values()).select_from(source)
-        rows = rows.where(relationship_key(table, "client", kind), among(parent, "parents", kind))
-        return rows.order_by(parent, *(table.c[name] for name in order))
-
-    return Statement(build)
-
-
-def read_events(kind: DatabaseKind) -> ClauseElement:
-    key = relationship_key(table_of(Event), "client", kind, leads=True)
-    return select(*EVENT.values()).where(key).order_by(EVENT["id"])
+    return Statement(
+        select(*columns.values())
+        .select_from(table if source is None else source)
+        .where(relationship_key(table, "client"), among(parent, "parents"))
+        .order_by(parent, *(table.c[name] for name in order))
+    )
 
 
-ASSIGNMENTS = ASSIGNMENT_TABLE.join(BOOK, BOOK.c.id == ASSIGNMENT_TABLE.c.book_id).join(
-    MODULE, MODULE.c.id == BOOK.c.module_id
+READ_CLIENT = Statement(select(*CLIENT.values()).where(CLIENT["id"] == id_parameter("client")))
+READ_SESSIONS = Statement(
+    select(*SESSION.values())
+    .select_from(SESSION_TABLE.join(CAREGIVER, CAREGIVER.c.id == SESSION_TABLE.c.caregiver_id))
+    .where(relationship_key(SESSION_TABLE, "client", uses_index=True))
+    .where(SESSION_TABLE.c.id > id_parameter("after"))
+    .order_by(SESSION_TABLE.c.id)
+    .limit(count_parameter("at_once"))
 )
-READ_CLIENT = Statement(read_client)
-READ_SESSIONS = Statement(read_sessions)
-READ_ASSIGNMENTS = read_below(ASSIGNMENTS, ASSIGNMENT, "id")
-READ_REMINDERS = read_below(table_of(Reminder), REMINDER, "remind_date", "id")
-READ_ANSWER_SETS = read_below(table_of(AnswerSet), ANSWER_SET, "attempt", "id")
-READ_ANSWERS = read_below(table_of(Answer), ANSWER, "position")
-READ_FEEDBACKS = read_below(table_of(Feedback), FEEDBACK, "id")
-READ_EVENTS = Statement(read_events)
+READ_ASSIGNMENTS = read_below(
+    ASSIGNMENT,
+    "id",
+    source=ASSIGNMENT_TABLE.join(BOOK, BOOK.c.id == ASSIGNMENT_TABLE.c.book_id).join(
+        MODULE, MODULE.c.id == BOOK.c.module_id
+    ),
+)
+READ_REMINDERS = read_below(REMINDER, "remind_date", "id")
+READ_ANSWER_SETS = read_below(ANSWER_SET, "attempt", "id")
+READ_ANSWERS = read_below(ANSWER, "position")
+READ_FEEDBACKS = read_below(FEEDBACK, "id")
+READ_EVENTS = Statement(
+    select(*EVENT.values())
+    .where(relationship_key(table_of(Event), "client", uses_index=True))
+    .order_by(EVENT["id"])
+)
 
 
 # --- operations -----------------------------------------------------------------------------------

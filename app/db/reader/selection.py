@@ -99,5 +99,5 @@ class Link:
     """Linked rows are a member with the name of the link; the pages of a row are in `pages`."""
 
     name: str
-    wanted: Selection
-    window: PageRequest | None = None
+    selection: Selection
+    page: PageRequest | None = None

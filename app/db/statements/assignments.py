@@ -1,127 +1,164 @@
-"""Statements that change an assignment."""
+"""Statements that add assignments (the homework of a session), change them, and set their reminders."""
 
-from sqlalchemy import and_, delete, literal, null, select, update
-from sqlalchemy.sql.elements import ClauseElement, ColumnElement
+from sqlalchemy import DateTime, and_, case, delete, exists, insert, literal, null, select, update
+from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.reader.entities import is_there, table_of
-from app.db.reader.relationship import relationship_key
+from app.db.reader.access import is_not_withdrawn, is_of_caregiver, relationship_key, without_index
 from app.db.reader.selection import ViewerRole
 from app.db.sql import (
     DatabaseKind,
     Statement,
     among,
     count_parameter,
+    each,
     id_parameter,
+    in_order,
     moment_parameter,
 )
-from app.db.tables import Assignment, AssignmentStatus, FeedbackStatus, Reminder, ReminderState, Session
+from app.db.tables import (
+    AnswerSet,
+    Assignment,
+    AssignmentStatus,
+    Book,
+    FeedbackStatus,
+    Reminder,
+    ReminderState,
+    Session,
+    table_of,
+)
 
-ASSIGNMENT = table_of(Assignment)
-REMINDER = table_of(Reminder)
+ASSIGNMENT, REMINDER = table_of(Assignment), table_of(Reminder)
+BOOK, SESSION, SET = table_of(Book), table_of(Session), table_of(AnswerSet)
+
+# --- adding assignments to a session --------------------------------------------------------------
+
+CAN_BE_ASSIGNED = and_(among(BOOK.c.id, "books"), BOOK.c.retire_date.is_(None))
+
+
+def lock_session_and_books() -> Statement:
+    """Locks the caregiver's session, whose counters will change. Returns one row for each of the books that
+    can be assigned, or one row without a book."""
+    session = SESSION.alias("s")
+    return Statement(
+        select(*session.c["client_id", "is_closed", "start_date"], BOOK.c.id, BOOK.c.is_assigned)
+        .select_from(session.outerjoin(BOOK, CAN_BE_ASSIGNED))
+        .where(session.c.id == id_parameter("session"), is_of_caregiver(session))
+        .with_for_update(of=session)
+    )
+
+
+def mark_books_assigned() -> Statement:
+    """Locks the rows in the order of their ids, to avoid deadlocks."""
+    unused = select(BOOK.c.id).where(among(BOOK.c.id, "books"), ~BOOK.c.is_assigned)
+    locked = unused.order_by(BOOK.c.id).with_for_update().scalar_subquery()
+    return Statement(update(BOOK).where(BOOK.c.id.in_(locked)).values(is_assigned=literal(True)))
+
+
+def add_assignments(kind: DatabaseKind) -> ClauseElement:
+    books = each("books", kind)
+    columns = {
+        "caregiver_id": id_parameter("caregiver"),
+        "client_id": id_parameter("client"),
+        "session_id": id_parameter("session"),
+        "book_id": books.c.value,
+        "assign_date": moment_parameter("now"),
+        "start_date": moment_parameter("start"),
+        "end_date": moment_parameter("end"),
+        "status": literal(AssignmentStatus.PENDING.value),
+        "attempt": literal(1),
+        "score": literal(0),
+        "feedback_status": literal(FeedbackStatus.WAITING.value),
+    }
+    rows = in_order(select(*columns.values()).select_from(books), kind, books)
+    return insert(ASSIGNMENT).from_select(list(columns), rows)
+
+
+def add_reminders(kind: DatabaseKind) -> ClauseElement:
+    """Adds every moment for every new assignment; a moment in the past is stored as skipped."""
+    assignments = each("assignments", kind)
+    moments = each("moments", kind, DateTime(timezone=True))
+    is_past = moments.c.value < moment_parameter("now")
+    columns = {
+        "caregiver_id": id_parameter("caregiver"),
+        "client_id": id_parameter("client"),
+        "assignment_id": assignments.c.value,
+        "remind_date": moments.c.value,
+        "state": case((is_past, ReminderState.SKIPPED.value), else_=ReminderState.SCHEDULED.value),
+    }
+    rows = select(*columns.values()).select_from(assignments.join(moments, literal(True)))
+    rows = in_order(rows, kind, assignments, moments)
+    return insert(REMINDER).from_select(list(columns), rows)
+
+
+LOCK_SESSION_AND_BOOKS = lock_session_and_books()
+FIND_BOOKS = Statement(select(BOOK.c.id, BOOK.c.is_assigned).where(CAN_BE_ASSIGNED))
+MARK_BOOKS_ASSIGNED = mark_books_assigned()
+ADD_ASSIGNMENTS = Statement(add_assignments, returns_ids=True)
+ADD_REMINDERS = Statement(add_reminders)
+COUNT_NEW_ASSIGNMENTS = Statement(
+    update(SESSION)
+    .where(SESSION.c.id == id_parameter("session"), is_of_caregiver(SESSION))
+    .values(
+        assignment_count=SESSION.c.assignment_count + count_parameter("added"),
+        latest_assignment_id=id_parameter("latest"),
+    )
+)
+
+# --- recent assignments, to detect a repeated request ---------------------------------------------
+
+HAS_ANSWERS = exists().where(
+    SET.c.assignment_id == ASSIGNMENT.c.id,
+    # SQLite must not search all answers of the client.
+    without_index(SET.c.caregiver_id) == id_parameter("caregiver"),
+    without_index(SET.c.client_id) == id_parameter("client"),
+)
+IS_UNCHANGED = and_(
+    ASSIGNMENT.c.status == AssignmentStatus.PENDING.value,
+    ASSIGNMENT.c.attempt == 1,
+    is_not_withdrawn(ASSIGNMENT),
+    ~HAS_ANSWERS,
+)
+
+# All assignments of the session since `since`; each with whether it is unchanged.
+FIND_RECENT_ASSIGNMENTS = Statement(
+    select(*ASSIGNMENT.c["id", "book_id", "assign_date", "start_date", "end_date"], IS_UNCHANGED)
+    .where(
+        ASSIGNMENT.c.session_id == id_parameter("session"),
+        is_of_caregiver(ASSIGNMENT),
+        ASSIGNMENT.c.client_id == id_parameter("client"),
+        ASSIGNMENT.c.assign_date >= moment_parameter("since"),
+    )
+    .order_by(ASSIGNMENT.c.id)
+)
+FIND_REMINDERS_OF_ASSIGNMENTS = Statement(
+    select(*REMINDER.c["assignment_id", "remind_date", "state"]).where(
+        among(REMINDER.c.assignment_id, "assignments"),
+        is_of_caregiver(REMINDER),
+        REMINDER.c.client_id == id_parameter("client"),
+    )
+)
+
+# --- changing one assignment ----------------------------------------------------------------------
 
 
 def lock_assignment(role: ViewerRole) -> Statement:
     """Locks the session and then the assignment, in the order of every other change, to avoid deadlocks."""
-
-    def build(kind: DatabaseKind) -> ClauseElement:
-        session, assignment = table_of(Session).alias("s"), ASSIGNMENT.alias("a")
-        columns = (
-            assignment.c.caregiver_id,
-            assignment.c.client_id,
-            assignment.c.session_id,
-            assignment.c.book_id,
-            assignment.c.start_date,
-            assignment.c.end_date,
-            assignment.c.status,
-            assignment.c.attempt,
+    session, assignment = SESSION.alias("s"), ASSIGNMENT.alias("a")
+    return Statement(
+        select(
+            *assignment.c["caregiver_id", "client_id", "session_id", "book_id"],
+            *assignment.c["start_date", "end_date", "status", "attempt"],
             session.c.is_closed,
             session.c.start_date.label("session_start"),
         )
-        return (
-            select(*columns)
-            .select_from(session.join(assignment, assignment.c.session_id == session.c.id))
-            .where(
-                assignment.c.id == id_parameter("assignment"),
-                is_there(assignment),
-                relationship_key(assignment, role, kind),
-                relationship_key(session, role, kind),
-            )
-            .with_for_update()
+        .select_from(session.join(assignment, assignment.c.session_id == session.c.id))
+        .where(
+            assignment.c.id == id_parameter("assignment"),
+            is_not_withdrawn(assignment),
+            relationship_key(assignment, role),
+            relationship_key(session, role),
         )
-
-    return Statement(build)
-
-
-def is_locked_assignment() -> ColumnElement[bool]:
-    """The assignment that the transaction has locked."""
-    return and_(
-        ASSIGNMENT.c.id == id_parameter("assignment"), ASSIGNMENT.c.caregiver_id == id_parameter("caregiver")
-    )
-
-
-def of_locked_assignment() -> ColumnElement[bool]:
-    return and_(
-        REMINDER.c.assignment_id == id_parameter("assignment"),
-        REMINDER.c.caregiver_id == id_parameter("caregiver"),
-    )
-
-
-def extend(kind: DatabaseKind) -> ClauseElement:
-    return update(ASSIGNMENT).where(is_locked_assignment()).values(end_date=moment_parameter("end"))
-
-
-def withdraw(kind: DatabaseKind) -> ClauseElement:
-    return update(ASSIGNMENT).where(is_locked_assignment()).values(withdraw_date=moment_parameter("now"))
-
-
-def complete(kind: DatabaseKind) -> ClauseElement:
-    changed = {
-        "status": literal(AssignmentStatus.COMPLETE.value),
-        "submit_date": moment_parameter("now"),
-        "score": count_parameter("score"),
-    }
-    return update(ASSIGNMENT).where(is_locked_assignment()).values(changed)
-
-
-def reopen(kind: DatabaseKind) -> ClauseElement:
-    changed = {
-        "status": literal(AssignmentStatus.PENDING.value),
-        "attempt": ASSIGNMENT.c.attempt + 1,
-        "score": literal(0),
-        "submit_date": null(),
-        "feedback_status": literal(FeedbackStatus.WAITING.value),
-        "feedback_submit_date": null(),
-    }
-    return update(ASSIGNMENT).where(is_locked_assignment()).values(changed)
-
-
-def note_feedback(kind: DatabaseKind) -> ClauseElement:
-    changed = {
-        "feedback_status": literal(FeedbackStatus.SUBMITTED.value),
-        "feedback_submit_date": moment_parameter("now"),
-        "score": count_parameter("score"),
-    }
-    return update(ASSIGNMENT).where(is_locked_assignment()).values(changed)
-
-
-def find_reminders(kind: DatabaseKind) -> ClauseElement:
-    columns = (REMINDER.c.id, REMINDER.c.remind_date, REMINDER.c.state)
-    return select(*columns).where(of_locked_assignment()).order_by(REMINDER.c.remind_date)
-
-
-def drop_scheduled_reminders(kind: DatabaseKind) -> ClauseElement:
-    """Skips reminders that were sent after they were read."""
-    is_scheduled = REMINDER.c.state == ReminderState.SCHEDULED.value
-    return delete(REMINDER).where(
-        of_locked_assignment(), among(REMINDER.c.id, "reminders", kind), is_scheduled
-    )
-
-
-def skip_reminders(kind: DatabaseKind) -> ClauseElement:
-    return (
-        update(REMINDER)
-        .where(of_locked_assignment(), REMINDER.c.state == ReminderState.SCHEDULED.value)
-        .values(state=ReminderState.SKIPPED.value)
+        .with_for_update()
     )
 
 
@@ -129,11 +166,53 @@ LOCK_ASSIGNMENT: dict[ViewerRole, Statement] = {
     "caregiver": lock_assignment("caregiver"),
     "client": lock_assignment("client"),
 }
-EXTEND = Statement(extend)
-WITHDRAW = Statement(withdraw)
-COMPLETE = Statement(complete)
-REOPEN = Statement(reopen)
-NOTE_FEEDBACK = Statement(note_feedback)
-FIND_REMINDERS = Statement(find_reminders)
-DROP_SCHEDULED_REMINDERS = Statement(drop_scheduled_reminders)
-SKIP_REMINDERS = Statement(skip_reminders)
+
+# The assignment that the transaction has locked.
+CHANGE = update(ASSIGNMENT).where(ASSIGNMENT.c.id == id_parameter("assignment"), is_of_caregiver(ASSIGNMENT))
+
+EXTEND = Statement(CHANGE.values(end_date=moment_parameter("end")))
+WITHDRAW = Statement(CHANGE.values(withdraw_date=moment_parameter("now")))
+COMPLETE = Statement(
+    CHANGE.values(
+        status=literal(AssignmentStatus.COMPLETE.value),
+        submit_date=moment_parameter("now"),
+        score=count_parameter("score"),
+    )
+)
+REOPEN = Statement(
+    CHANGE.values(
+        status=literal(AssignmentStatus.PENDING.value),
+        attempt=ASSIGNMENT.c.attempt + 1,
+        score=literal(0),
+        submit_date=null(),
+        feedback_status=literal(FeedbackStatus.WAITING.value),
+        feedback_submit_date=null(),
+    )
+)
+STORE_FEEDBACK_STATUS = Statement(
+    CHANGE.values(
+        feedback_status=literal(FeedbackStatus.SUBMITTED.value),
+        feedback_submit_date=moment_parameter("now"),
+        score=count_parameter("score"),
+    )
+)
+
+# --- reminders of the locked assignment -----------------------------------------------------------
+
+IS_REMINDER_OF_ASSIGNMENT = and_(
+    REMINDER.c.assignment_id == id_parameter("assignment"), is_of_caregiver(REMINDER)
+)
+IS_SCHEDULED = REMINDER.c.state == ReminderState.SCHEDULED.value
+
+FIND_REMINDERS = Statement(
+    select(*REMINDER.c["id", "remind_date", "state"])
+    .where(IS_REMINDER_OF_ASSIGNMENT)
+    .order_by(REMINDER.c.remind_date)
+)
+# Leaves out reminders that were sent after they were read.
+DROP_SCHEDULED_REMINDERS = Statement(
+    delete(REMINDER).where(IS_REMINDER_OF_ASSIGNMENT, among(REMINDER.c.id, "reminders"), IS_SCHEDULED)
+)
+SKIP_REMINDERS = Statement(
+    update(REMINDER).where(IS_REMINDER_OF_ASSIGNMENT, IS_SCHEDULED).values(state=ReminderState.SKIPPED.value)
+)

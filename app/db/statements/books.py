@@ -1,95 +1,81 @@
-"""Statements that add, replace, retire and restore modules and books."""
+"""Statements that add, replace, retire and restore modules and books, and the words of their names."""
+
+import re
+import unicodedata
 
 from sqlalchemy import Boolean, bindparam, delete, func, insert, null, select, update
-from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.reader.entities import table_of
-from app.db.sql import (
-    DatabaseKind,
-    Statement,
-    Values,
-    among,
-    id_parameter,
-    moment_parameter,
-    text_parameter,
+from app.db.sql import Statement, among, id_parameter, moment_parameter, text_parameter
+from app.db.tables import Book, BookWord, Module, Question, table_of
+
+MODULE, BOOK = table_of(Module), table_of(Book)
+WORD, QUESTION = table_of(BookWord), table_of(Question)
+
+# --- the words of a name, stored for the prefix search --------------------------------------------
+
+LONGEST_WORD = 63
+AFTER_EVERY_LETTER = "\U0010ffff"
+
+
+def words_of(text: str) -> list[str]:
+    """Folds case and normalizes accents, so that the search ignores both."""
+    folded = unicodedata.normalize("NFC", text.casefold())
+    return list(dict.fromkeys(word[:LONGEST_WORD] for word in re.findall(r"\w+", folded)))
+
+
+def end_of(beginning: str) -> str:
+    """Greater than every word with this prefix."""
+    return beginning + AFTER_EVERY_LETTER
+
+
+# --- finding and locking --------------------------------------------------------------------------
+
+IS_AMONG_BOOKS = among(BOOK.c.id, "books")
+
+FIND_MODULES = Statement(select(MODULE.c.id))
+
+# Locks `books`, so that no other transaction assigns them.
+LOCK_BOOKS = Statement(select(BOOK.c.id).where(IS_AMONG_BOOKS).order_by(BOOK.c.id).with_for_update())
+
+# The ids of `books` that were ever assigned; their questions cannot change.
+FIND_ASSIGNED = Statement(select(BOOK.c.id).where(IS_AMONG_BOOKS, BOOK.c.is_assigned))
+
+# Finds `books` without questions, as the legacy migration imports them.
+FIND_BOOKS_WITHOUT_QUESTIONS = Statement(
+    select(*BOOK.c["id", "module_id", "name", "is_test"]).where(
+        IS_AMONG_BOOKS, ~select(QUESTION.c.id).where(QUESTION.c.book_id == BOOK.c.id).exists()
+    )
 )
-from app.db.tables import Book, BookWord, Module, Question
 
-MODULE = table_of(Module)
-BOOK = table_of(Book)
-WORD = table_of(BookWord)
-QUESTION = table_of(Question)
+# --- adding and changing, by the kind of entry ----------------------------------------------------
 
+NAME = {"name": text_parameter("name")}
+CONTENT = {"module_id": id_parameter("module"), **NAME, "is_test": bindparam("is_test", type_=Boolean)}
+RETIRED = moment_parameter("retired")
+ID = id_parameter("id")
 
-def lock_books(kind: DatabaseKind) -> ClauseElement:
-    """Locks `books`, so that no other transaction assigns them."""
-    return select(BOOK.c.id).where(among(BOOK.c.id, "books", kind)).order_by(BOOK.c.id).with_for_update()
-
-
-def find_assigned(kind: DatabaseKind) -> ClauseElement:
-    """The ids of `books` that were ever assigned; their questions cannot change."""
-    return select(BOOK.c.id).where(among(BOOK.c.id, "books", kind), BOOK.c.is_assigned)
-
-
-def find_bare(kind: DatabaseKind) -> ClauseElement:
-    """Finds `books` without questions, as the legacy migration imports them."""
-    questions = select(QUESTION.c.id).where(QUESTION.c.book_id == BOOK.c.id).exists()
-    columns = (BOOK.c.id, BOOK.c.module_id, BOOK.c.name, BOOK.c.is_test)
-    return select(*columns).where(among(BOOK.c.id, "books", kind), ~questions)
-
-
-def of_book() -> Values:
-    return {
-        "module_id": id_parameter("module"),
-        "name": text_parameter("name"),
-        "is_test": bindparam("is_test", type_=Boolean),
-    }
-
-
-def change_book(kind: DatabaseKind) -> ClauseElement:
-    retired = func.coalesce(moment_parameter("retired"), BOOK.c.retire_date)
-    return update(BOOK).where(BOOK.c.id == id_parameter("id")).values(retire_date=retired, **of_book())
-
-
-def add_book(kind: DatabaseKind) -> ClauseElement:
-    return insert(BOOK).values(retire_date=moment_parameter("retired"), **of_book())
-
-
-def add_numbered_book(kind: DatabaseKind) -> ClauseElement:
-    return insert(BOOK).values(id=id_parameter("id"), retire_date=moment_parameter("retired"), **of_book())
-
-
-def add_module(kind: DatabaseKind) -> ClauseElement:
-    return insert(MODULE).values(name=text_parameter("name"))
-
-
-def add_numbered_module(kind: DatabaseKind) -> ClauseElement:
-    return insert(MODULE).values(id=id_parameter("id"), name=text_parameter("name"))
-
-
-def change_module(kind: DatabaseKind) -> ClauseElement:
-    name = text_parameter("name")
-    return update(MODULE).where(MODULE.c.id == id_parameter("id")).values(name=name)
-
-
-def retire_book(kind: DatabaseKind) -> ClauseElement:
-    first = func.coalesce(BOOK.c.retire_date, moment_parameter("now"))
-    return update(BOOK).where(BOOK.c.id == id_parameter("id")).values(retire_date=first).returning(BOOK.c.id)
-
-
-def restore_book(kind: DatabaseKind) -> ClauseElement:
-    changed = update(BOOK).where(BOOK.c.id == id_parameter("id")).values(retire_date=null())
-    return changed.returning(BOOK.c.id)
-
-
-FIND_MODULES = Statement(lambda kind: select(MODULE.c.id))
-LOCK_BOOKS = Statement(lock_books)
-FIND_ASSIGNED = Statement(find_assigned)
-FIND_BARE = Statement(find_bare)
-CHANGE = {"module": Statement(change_module), "book": Statement(change_book)}
-ADD = {"module": Statement(add_module, gives_ids=True), "book": Statement(add_book, gives_ids=True)}
-ADD_NUMBERED = {"module": Statement(add_numbered_module), "book": Statement(add_numbered_book)}
-DROP_WORDS = Statement(lambda kind: delete(WORD).where(among(WORD.c.book_id, "books", kind)))
-DROP_QUESTIONS = Statement(lambda kind: delete(QUESTION).where(among(QUESTION.c.book_id, "books", kind)))
-RETIRE_BOOK = Statement(retire_book)
-RESTORE_BOOK = Statement(restore_book)
+ADD = {
+    "module": Statement(insert(MODULE).values(NAME), returns_ids=True),
+    "book": Statement(insert(BOOK).values(retire_date=RETIRED, **CONTENT), returns_ids=True),
+}
+ADD_NUMBERED = {
+    "module": Statement(insert(MODULE).values(id=ID, **NAME)),
+    "book": Statement(insert(BOOK).values(id=ID, retire_date=RETIRED, **CONTENT)),
+}
+CHANGE = {
+    "module": Statement(update(MODULE).where(MODULE.c.id == ID).values(NAME)),
+    "book": Statement(
+        update(BOOK)
+        .where(BOOK.c.id == ID)
+        .values(retire_date=func.coalesce(RETIRED, BOOK.c.retire_date), **CONTENT)
+    ),
+}
+DROP_WORDS = Statement(delete(WORD).where(among(WORD.c.book_id, "books")))
+DROP_QUESTIONS = Statement(delete(QUESTION).where(among(QUESTION.c.book_id, "books")))
+RETIRE_BOOK = Statement(
+    update(BOOK)
+    .where(BOOK.c.id == ID)
+    .values(retire_date=func.coalesce(BOOK.c.retire_date, moment_parameter("now")))
+    .returning(BOOK.c.id)
+)
+RESTORE_BOOK = Statement(update(BOOK).where(BOOK.c.id == ID).values(retire_date=null()).returning(BOOK.c.id))

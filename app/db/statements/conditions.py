@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, false, select
 
-from app.db.reader.entities import table_of
 from app.db.sql import id_parameter, moment_parameter, text_parameter
-from app.db.tables import BookWord, Relationship
+from app.db.tables import BookWord, Relationship, table_of
 
 # --- assignments and submissions ------------------------------------------------------------------
 

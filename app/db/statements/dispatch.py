@@ -6,25 +6,16 @@ row is to lock it: another dispatcher skips it on PostgreSQL, and on SQLite writ
 
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    FromClause,
-    and_,
-    insert,
-    literal,
-    literal_column,
-    select,
-    true,
-    update,
-)
+from sqlalchemy import ColumnElement, FromClause, and_, insert, literal, select, true, update
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.reader.entities import table_of
+from app.db.reader.access import is_of_caregiver
 from app.db.sql import (
     DatabaseKind,
     Statement,
     among,
     id_parameter,
+    literal_text,
     moment_parameter,
     text_parameter,
 )
@@ -40,75 +31,35 @@ from app.db.tables import (
     Reminder,
     ReminderState,
     Session,
+    table_of,
 )
 
-MOST_FOUND = 500
+SEARCH_LIMIT = 500  # rows that one search finds
 
-REMINDER = table_of(Reminder)
-ASSIGNMENT = table_of(Assignment)
-SESSION = table_of(Session)
-EVENT = table_of(Event)
+REMINDER, ASSIGNMENT, SESSION = table_of(Reminder), table_of(Assignment), table_of(Session)
+EVENT, DELIVERY = table_of(Event), table_of(Delivery)
 
 
-def is_of_caregiver(row: FromClause) -> ColumnElement[bool]:
-    return row.c.caregiver_id == id_parameter("caregiver")
+def has_state(row: FromClause, state: str) -> ColumnElement[bool]:
+    """The state as a literal, because a database chooses a partial index before it knows the parameters."""
+    return row.c.state == literal_text(state)
 
 
-def is_state(row: FromClause, state: str) -> ColumnElement[bool]:
-    """A literal, because a database matches a partial index before it knows the parameters."""
-    return row.c.state == literal_column(f"'{state}'")
+# --- due reminders --------------------------------------------------------------------------------
 
-
-# --- reminders that are due -----------------------------------------------------------------------
-
-
-def is_due() -> ColumnElement[bool]:
-    return and_(
-        is_state(REMINDER, ReminderState.SCHEDULED), REMINDER.c.remind_date <= moment_parameter("now")
-    )
-
-
-def find_due_reminders(kind: DatabaseKind) -> ClauseElement:
-    due = select(REMINDER.c.caregiver_id, REMINDER.c.id).where(is_due())
-    return due.order_by(REMINDER.c.remind_date, REMINDER.c.caregiver_id).limit(MOST_FOUND)
-
-
-def its_assignment() -> ColumnElement[bool]:
-    return and_(ASSIGNMENT.c.id == REMINDER.c.assignment_id, is_of_caregiver(ASSIGNMENT))
-
-
-def take_reminders(kind: DatabaseKind) -> ClauseElement:
-    """Locks the `reminders` that are still due; each with whether its assignment can still be answered.
-
-    A change that submits, withdraws or closes skips the reminders itself. It waits for the rows locked here,
-    or this statement skips the rows that it has locked: either the reminder is sent first, or it is skipped.
-    """
-    its_session = and_(SESSION.c.id == ASSIGNMENT.c.session_id, is_of_caregiver(SESSION))
-    is_open = and_(
-        ASSIGNMENT.c.status == AssignmentStatus.PENDING.value,
-        ASSIGNMENT.c.withdraw_date.is_(None),
-        SESSION.c.is_closed != true(),
-    )
-    rows = REMINDER.outerjoin(ASSIGNMENT, its_assignment()).outerjoin(SESSION, its_session)
-    return (
-        select(REMINDER.c.id, is_open)
-        .select_from(rows)
-        .where(is_of_caregiver(REMINDER), among(REMINDER.c.id, "reminders", kind), is_due())
-        .order_by(REMINDER.c.remind_date, REMINDER.c.id)
-        .with_for_update(of=REMINDER, skip_locked=True)
-    )
-
-
-def mark_reminders(kind: DatabaseKind) -> ClauseElement:
-    return (
-        update(REMINDER)
-        .where(is_of_caregiver(REMINDER), among(REMINDER.c.id, "reminders", kind))
-        .values(state=text_parameter("to"))
-    )
+IS_DUE = and_(has_state(REMINDER, ReminderState.SCHEDULED), REMINDER.c.remind_date <= moment_parameter("now"))
+IS_AMONG_REMINDERS = and_(is_of_caregiver(REMINDER), among(REMINDER.c.id, "reminders"))
+ITS_ASSIGNMENT = and_(ASSIGNMENT.c.id == REMINDER.c.assignment_id, is_of_caregiver(ASSIGNMENT))
+ITS_SESSION = and_(SESSION.c.id == ASSIGNMENT.c.session_id, is_of_caregiver(SESSION))
+CAN_BE_ANSWERED = and_(
+    ASSIGNMENT.c.status == AssignmentStatus.PENDING.value,
+    ASSIGNMENT.c.withdraw_date.is_(None),
+    SESSION.c.is_closed != true(),
+)
 
 
 def insert_reminder_events(kind: DatabaseKind) -> ClauseElement:
-    """One event for each of `reminders`."""
+    """Inserts one event for each of `reminders`."""
     columns: dict[str, Any] = {
         "caregiver_id": id_parameter("caregiver"),
         "client_id": REMINDER.c.client_id,
@@ -121,47 +72,40 @@ def insert_reminder_events(kind: DatabaseKind) -> ClauseElement:
     }
     rows = (
         select(*columns.values())
-        .select_from(REMINDER.join(ASSIGNMENT, its_assignment()))
-        .where(is_of_caregiver(REMINDER), among(REMINDER.c.id, "reminders", kind))
+        .select_from(REMINDER.join(ASSIGNMENT, ITS_ASSIGNMENT))
+        .where(IS_AMONG_REMINDERS)
         .order_by(REMINDER.c.remind_date, REMINDER.c.id)
     )
     return insert_events(kind, rows, list(columns))
 
 
-FIND_DUE_REMINDERS = Statement(find_due_reminders)
-TAKE_REMINDERS = Statement(take_reminders)
-MARK_REMINDERS = Statement(mark_reminders)
+FIND_DUE_REMINDERS = Statement(
+    select(REMINDER.c.caregiver_id, REMINDER.c.id)
+    .where(IS_DUE)
+    .order_by(REMINDER.c.remind_date, REMINDER.c.caregiver_id)
+    .limit(SEARCH_LIMIT)
+)
+# Locks the `reminders` that are still due; each with whether its assignment can still be answered.
+#
+# A change that submits, withdraws or closes skips the reminders itself. It waits for the rows locked here, or
+# this statement skips the rows that it has locked: either the reminder is sent first, or it is skipped.
+TAKE_REMINDERS = Statement(
+    select(REMINDER.c.id, CAN_BE_ANSWERED)
+    .select_from(REMINDER.outerjoin(ASSIGNMENT, ITS_ASSIGNMENT).outerjoin(SESSION, ITS_SESSION))
+    .where(IS_AMONG_REMINDERS, IS_DUE)
+    .order_by(REMINDER.c.remind_date, REMINDER.c.id)
+    .with_for_update(of=REMINDER, skip_locked=True)
+)
+MARK_REMINDERS = Statement(update(REMINDER).where(IS_AMONG_REMINDERS).values(state=text_parameter("to")))
 INSERT_REMINDER_EVENTS = Statement(insert_reminder_events)
 
-# --- events that wait -----------------------------------------------------------------------------
+# --- waiting events -------------------------------------------------------------------------------
+
+IS_WAITING = EVENT.c.hand_over_date.is_(None)
+IS_AMONG_EVENTS = and_(is_of_caregiver(EVENT), among(EVENT.c.id, "events"))
 
 
-def find_waiting_events(kind: DatabaseKind) -> ClauseElement:
-    waiting = select(EVENT.c.caregiver_id, EVENT.c.id).where(
-        EVENT.c.hand_over_date.is_(None), EVENT.c.moment <= moment_parameter("until")
-    )
-    return waiting.order_by(EVENT.c.moment, EVENT.c.caregiver_id).limit(MOST_FOUND)
-
-
-def take_events(kind: DatabaseKind) -> ClauseElement:
-    """Locks the `events` that still wait."""
-    return (
-        select(EVENT.c.id)
-        .where(is_of_caregiver(EVENT), among(EVENT.c.id, "events", kind), EVENT.c.hand_over_date.is_(None))
-        .order_by(EVENT.c.id)
-        .with_for_update(skip_locked=True)
-    )
-
-
-def hand_over_events(kind: DatabaseKind) -> ClauseElement:
-    return (
-        update(EVENT)
-        .where(is_of_caregiver(EVENT), among(EVENT.c.id, "events", kind))
-        .values(hand_over_date=moment_parameter("now"))
-    )
-
-
-def add_deliveries(kind: DatabaseKind) -> ClauseElement:
+def add_deliveries() -> Statement:
     """Adds a delivery for each of `events` except saved drafts, which only the client may see."""
     columns: dict[str, Any] = {
         "caregiver_id": id_parameter("caregiver"),
@@ -171,15 +115,24 @@ def add_deliveries(kind: DatabaseKind) -> ClauseElement:
         "attempts": literal(0),
         "next_date": moment_parameter("now"),
     }
-    rows = select(*columns.values()).where(
-        is_of_caregiver(EVENT),
-        among(EVENT.c.id, "events", kind),
-        EVENT.c.kind != EventKind.DRAFT_SAVED.value,
-    )
-    return insert(table_of(Delivery)).from_select(list(columns), rows)
+    rows = select(*columns.values()).where(IS_AMONG_EVENTS, EVENT.c.kind != EventKind.DRAFT_SAVED.value)
+    return Statement(insert(DELIVERY).from_select(list(columns), rows))
 
 
-FIND_WAITING_EVENTS = Statement(find_waiting_events)
-TAKE_EVENTS = Statement(take_events)
-HAND_OVER_EVENTS = Statement(hand_over_events)
-ADD_DELIVERIES = Statement(add_deliveries)
+FIND_WAITING_EVENTS = Statement(
+    select(EVENT.c.caregiver_id, EVENT.c.id)
+    .where(IS_WAITING, EVENT.c.moment <= moment_parameter("until"))
+    .order_by(EVENT.c.moment, EVENT.c.caregiver_id)
+    .limit(SEARCH_LIMIT)
+)
+# Locks the `events` that still wait.
+TAKE_EVENTS = Statement(
+    select(EVENT.c.id)
+    .where(IS_AMONG_EVENTS, IS_WAITING)
+    .order_by(EVENT.c.id)
+    .with_for_update(skip_locked=True)
+)
+MARK_EVENTS_QUEUED = Statement(
+    update(EVENT).where(IS_AMONG_EVENTS).values(hand_over_date=moment_parameter("now"))
+)
+ADD_DELIVERIES = add_deliveries()

@@ -5,7 +5,6 @@ They find rows by the client alone, so that they do not miss a row of an unknown
 
 from sqlalchemy import (
     ColumnElement,
-    Select,
     Text,
     and_,
     case,
@@ -22,14 +21,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.reader.entities import is_final, table_of
-from app.db.sql import (
-    DatabaseKind,
-    Statement,
-    among,
-    id_parameter,
-    moment_parameter,
-)
+from app.db.reader.access import is_final
+from app.db.sql import DatabaseKind, Statement, among, id_parameter, moment_parameter
 from app.db.statements.idempotency_keys import NO_RESPONSE
 from app.db.tables import (
     Answer,
@@ -44,95 +37,24 @@ from app.db.tables import (
     Reminder,
     ReminderState,
     Session,
+    table_of,
 )
 
-CLIENT = table_of(Client)
-SESSION = table_of(Session)
-ASSIGNMENT = table_of(Assignment)
-REMINDER = table_of(Reminder)
-SET = table_of(AnswerSet)
-ANSWER = table_of(Answer)
-FEEDBACK = table_of(Feedback)
-EVENT = table_of(Event)
-DELIVERY = table_of(Delivery)
-KEY = table_of(IdempotencyKey)
+CLIENT, SESSION, ASSIGNMENT = table_of(Client), table_of(Session), table_of(Assignment)
+REMINDER, SET = table_of(Reminder), table_of(AnswerSet)
+ANSWER, FEEDBACK = table_of(Answer), table_of(Feedback)
+EVENT, DELIVERY, KEY = table_of(Event), table_of(Delivery), table_of(IdempotencyKey)
+
+CLIENT_ID = id_parameter("client")
+ASSIGNMENT_IDS = select(ASSIGNMENT.c.id).where(ASSIGNMENT.c.client_id == CLIENT_ID)
+SET_IDS = select(SET.c.id).where(SET.c.client_id == CLIENT_ID)
+IS_EVENT_OF_CLIENT = and_(among(EVENT.c.caregiver_id, "caregivers"), EVENT.c.client_id == CLIENT_ID)
 
 ERASED = "erased"
 
 
-def their_assignments() -> Select[tuple[int]]:
-    return select(ASSIGNMENT.c.id).where(ASSIGNMENT.c.client_id == id_parameter("client"))
-
-
-def their_sets() -> Select[tuple[int]]:
-    return select(SET.c.id).where(SET.c.client_id == id_parameter("client"))
-
-
 def erased_name(row_id: ColumnElement[int]) -> ColumnElement[str]:
     return literal(f"{ERASED}-") + cast(row_id, Text)
-
-
-def lock_client(kind: DatabaseKind) -> ClauseElement:
-    """Until the transaction ends, no other transaction opens a session with the client."""
-    return select(CLIENT.c.id).where(CLIENT.c.id == id_parameter("client")).with_for_update()
-
-
-def lock_sessions_of_client(kind: DatabaseKind) -> ClauseElement:
-    rows = select(SESSION.c.id, SESSION.c.caregiver_id).where(SESSION.c.client_id == id_parameter("client"))
-    return rows.order_by(SESSION.c.id).with_for_update()
-
-
-def find_erased_sessions(kind: DatabaseKind) -> ClauseElement:
-    """The sessions with a CLIENT_ERASED event."""
-    return select(EVENT.c.session_id).where(
-        among(EVENT.c.caregiver_id, "caregivers", kind),
-        EVENT.c.client_id == id_parameter("client"),
-        EVENT.c.kind == EventKind.CLIENT_ERASED.value,
-    )
-
-
-def erase_client(kind: DatabaseKind) -> ClauseElement:
-    erased = update(CLIENT).where(CLIENT.c.id == id_parameter("client"))
-    return erased.values(
-        name=ERASED,
-        oppt_id=erased_name(CLIENT.c.id),
-        user_name=null(),
-        is_disabled=true(),
-        erase_date=func.coalesce(CLIENT.c.erase_date, moment_parameter("now")),
-    )
-
-
-def erase_sessions(kind: DatabaseKind) -> ClauseElement:
-    closed_now = case((SESSION.c.is_closed, SESSION.c.close_date), else_=moment_parameter("now"))
-    erased = update(SESSION).where(SESSION.c.client_id == id_parameter("client"))
-    return erased.values(
-        title="", description="", chat_id=erased_name(SESSION.c.id), is_closed=true(), close_date=closed_now
-    )
-
-
-def skip_reminders(kind: DatabaseKind) -> ClauseElement:
-    waiting = REMINDER.c.state == ReminderState.SCHEDULED.value
-    theirs = REMINDER.c.assignment_id.in_(their_assignments())
-    return update(REMINDER).where(theirs, waiting).values(state=ReminderState.SKIPPED.value)
-
-
-def drop_draft_answers(kind: DatabaseKind) -> ClauseElement:
-    return delete(ANSWER).where(ANSWER.c.answer_set_id.in_(their_sets().where(~is_final(SET))))
-
-
-def drop_drafts(kind: DatabaseKind) -> ClauseElement:
-    drafts = and_(SET.c.client_id == id_parameter("client"), ~is_final(SET))
-    return delete(SET).where(drafts).returning(SET.c.id)
-
-
-def blank_answers(kind: DatabaseKind) -> ClauseElement:
-    theirs = ANSWER.c.answer_set_id.in_(their_sets())
-    return update(ANSWER).where(theirs, ANSWER.c.answer != "").values(answer="").returning(literal(1))
-
-
-def blank_feedbacks(kind: DatabaseKind) -> ClauseElement:
-    theirs = FEEDBACK.c.assignment_id.in_(their_assignments())
-    return update(FEEDBACK).where(theirs, FEEDBACK.c.text != "").values(text="").returning(literal(1))
 
 
 def lock_idempotency_keys(kind: DatabaseKind) -> ClauseElement:
@@ -145,33 +67,79 @@ def lock_idempotency_keys(kind: DatabaseKind) -> ClauseElement:
     return text("LOCK TABLE kept_answer IN SHARE ROW EXCLUSIVE MODE")
 
 
-def clear_responses(kind: DatabaseKind) -> ClauseElement:
-    """Removes the stored responses of the client and the caregivers, which may contain texts of the client,
-    and marks their keys: a response that was read before the erasure must not be stored after it. The results
-    of the changes stay, so that a repeated request still changes nothing."""
-    of_client = and_(KEY.c.role == "CLIENT", KEY.c.viewer_id == id_parameter("client"))
-    of_caregivers = and_(KEY.c.role == "CAREGIVER", among(KEY.c.viewer_id, "caregivers", kind))
-    return update(KEY).where(or_(of_client, of_caregivers)).values(status=NO_RESPONSE, body=null())
-
-
-def clear_webhook_answers(kind: DatabaseKind) -> ClauseElement:
-    """Removes the stored webhook responses, which may contain texts of the client."""
-    events = select(EVENT.c.id).where(
-        among(EVENT.c.caregiver_id, "caregivers", kind), EVENT.c.client_id == id_parameter("client")
-    )
-    return update(DELIVERY).where(DELIVERY.c.event_id.in_(events)).values(last_answer=null())
-
-
 LOCK_IDEMPOTENCY_KEYS = Statement(lock_idempotency_keys)
-LOCK_CLIENT = Statement(lock_client)
-LOCK_SESSIONS_OF_CLIENT = Statement(lock_sessions_of_client)
-FIND_ERASED_SESSIONS = Statement(find_erased_sessions)
-ERASE_CLIENT = Statement(erase_client)
-ERASE_SESSIONS = Statement(erase_sessions)
-SKIP_REMINDERS = Statement(skip_reminders)
-DROP_DRAFT_ANSWERS = Statement(drop_draft_answers)
-DROP_DRAFTS = Statement(drop_drafts)
-BLANK_ANSWERS = Statement(blank_answers)
-BLANK_FEEDBACKS = Statement(blank_feedbacks)
-CLEAR_RESPONSES = Statement(clear_responses)
-CLEAR_WEBHOOK_ANSWERS = Statement(clear_webhook_answers)
+
+# Until the transaction ends, no other transaction opens a session with the client.
+LOCK_CLIENT = Statement(select(CLIENT.c.id).where(CLIENT.c.id == CLIENT_ID).with_for_update())
+LOCK_SESSIONS_OF_CLIENT = Statement(
+    select(SESSION.c.id, SESSION.c.caregiver_id)
+    .where(SESSION.c.client_id == CLIENT_ID)
+    .order_by(SESSION.c.id)
+    .with_for_update()
+)
+# The sessions with a CLIENT_ERASED event.
+FIND_ERASED_SESSIONS = Statement(
+    select(EVENT.c.session_id).where(IS_EVENT_OF_CLIENT, EVENT.c.kind == EventKind.CLIENT_ERASED.value)
+)
+ERASE_CLIENT = Statement(
+    update(CLIENT)
+    .where(CLIENT.c.id == CLIENT_ID)
+    .values(
+        name=ERASED,
+        oppt_id=erased_name(CLIENT.c.id),
+        user_name=null(),
+        is_disabled=true(),
+        erase_date=func.coalesce(CLIENT.c.erase_date, moment_parameter("now")),
+    )
+)
+ERASE_SESSIONS = Statement(
+    update(SESSION)
+    .where(SESSION.c.client_id == CLIENT_ID)
+    .values(
+        title="",
+        description="",
+        chat_id=erased_name(SESSION.c.id),
+        is_closed=true(),
+        close_date=case((SESSION.c.is_closed, SESSION.c.close_date), else_=moment_parameter("now")),
+    )
+)
+SKIP_REMINDERS = Statement(
+    update(REMINDER)
+    .where(REMINDER.c.assignment_id.in_(ASSIGNMENT_IDS), REMINDER.c.state == ReminderState.SCHEDULED.value)
+    .values(state=ReminderState.SKIPPED.value)
+)
+DROP_DRAFT_ANSWERS = Statement(
+    delete(ANSWER).where(ANSWER.c.answer_set_id.in_(SET_IDS.where(~is_final(SET))))
+)
+DROP_DRAFTS = Statement(delete(SET).where(SET.c.client_id == CLIENT_ID, ~is_final(SET)).returning(SET.c.id))
+BLANK_ANSWERS = Statement(
+    update(ANSWER)
+    .where(ANSWER.c.answer_set_id.in_(SET_IDS), ANSWER.c.answer != "")
+    .values(answer="")
+    .returning(literal(1))
+)
+BLANK_FEEDBACKS = Statement(
+    update(FEEDBACK)
+    .where(FEEDBACK.c.assignment_id.in_(ASSIGNMENT_IDS), FEEDBACK.c.text != "")
+    .values(text="")
+    .returning(literal(1))
+)
+# Removes the stored responses of the client and the caregivers, which may contain texts of the client, and
+# marks their keys: a response that was read before the erasure must not be stored after it. The results of
+# the changes stay, so that a repeated request still changes nothing.
+CLEAR_RESPONSES = Statement(
+    update(KEY)
+    .where(
+        or_(
+            and_(KEY.c.role == "CLIENT", KEY.c.viewer_id == CLIENT_ID),
+            and_(KEY.c.role == "CAREGIVER", among(KEY.c.viewer_id, "caregivers")),
+        )
+    )
+    .values(status=NO_RESPONSE, body=null())
+)
+# Removes the stored webhook responses, which may contain texts of the client.
+CLEAR_WEBHOOK_ANSWERS = Statement(
+    update(DELIVERY)
+    .where(DELIVERY.c.event_id.in_(select(EVENT.c.id).where(IS_EVENT_OF_CLIENT)))
+    .values(last_answer=null())
+)

@@ -1,21 +1,12 @@
 """Statements that insert events, in the transaction of the change."""
 
+from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Insert, Select, Text, cast, func, insert, null, select
-from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy import ColumnElement, Insert, Select, Text, cast, func, insert, null, select
 
-from app.db.reader.entities import table_of
-from app.db.sql import (
-    DatabaseKind,
-    Statement,
-    each,
-    id_parameter,
-    in_order,
-    moment_parameter,
-    text_parameter,
-)
-from app.db.tables import Event, Id
+from app.db.sql import DatabaseKind, Statement, each, id_parameter, in_order, moment_parameter, text_parameter
+from app.db.tables import Event, Id, table_of
 
 EVENT = table_of(Event)
 CHANNEL = "care_event"  # the channel on which PostgreSQL sends the caregiver and the client of an event
@@ -30,37 +21,30 @@ def insert_events(kind: DatabaseKind, rows: Select[Any], columns: list[str]) -> 
     return added.returning(func.pg_notify(CHANNEL, parties))
 
 
-def insert_assignment_events(kind: DatabaseKind) -> ClauseElement:
-    """Inserts one event for each of `assignments`."""
-    assignments = each("assignments", kind)
-    columns: dict[str, Any] = {
-        "caregiver_id": id_parameter("caregiver"),
-        "client_id": id_parameter("client"),
-        "kind": text_parameter("event"),
-        "actor": text_parameter("actor"),
-        "session_id": id_parameter("session"),
-        "assignment_id": assignments.c.value,
-        "moment": moment_parameter("now"),
-    }
-    rows = in_order(select(*columns.values()).select_from(assignments), kind, assignments)
-    return insert_events(kind, rows, list(columns))
+def insert_events_for_each(
+    name: str, subject: Callable[[ColumnElement[int]], dict[str, ColumnElement[Any]]]
+) -> Statement:
+    """Inserts one event for each id in the list parameter `name`."""
+
+    def build(kind: DatabaseKind) -> Insert:
+        ids = each(name, kind)
+        columns: dict[str, Any] = {
+            "caregiver_id": id_parameter("caregiver"),
+            "client_id": id_parameter("client"),
+            "kind": text_parameter("event"),
+            "actor": text_parameter("actor"),
+            **subject(ids.c.value),
+            "moment": moment_parameter("now"),
+        }
+        rows = in_order(select(*columns.values()).select_from(ids), kind, ids)
+        return insert_events(kind, rows, list(columns))
+
+    return Statement(build)
 
 
-def insert_session_events(kind: DatabaseKind) -> ClauseElement:
-    """Inserts one event for each of `sessions`."""
-    sessions = each("sessions", kind)
-    columns: dict[str, Any] = {
-        "caregiver_id": id_parameter("caregiver"),
-        "client_id": id_parameter("client"),
-        "kind": text_parameter("event"),
-        "actor": text_parameter("actor"),
-        "session_id": sessions.c.value,
-        "assignment_id": cast(null(), Id),
-        "moment": moment_parameter("now"),
-    }
-    rows = in_order(select(*columns.values()).select_from(sessions), kind, sessions)
-    return insert_events(kind, rows, list(columns))
-
-
-INSERT_ASSIGNMENT_EVENTS = Statement(insert_assignment_events)
-INSERT_SESSION_EVENTS = Statement(insert_session_events)
+INSERT_ASSIGNMENT_EVENTS = insert_events_for_each(
+    "assignments", lambda id: {"session_id": id_parameter("session"), "assignment_id": id}
+)
+INSERT_SESSION_EVENTS = insert_events_for_each(
+    "sessions", lambda id: {"session_id": id, "assignment_id": cast(null(), Id)}
+)

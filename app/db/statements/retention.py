@@ -8,20 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import and_, delete, exists, func, or_, select
-from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.audit.records import DRAFTS, About, operator_record, recording
-from app.db.reader.entities import is_final, known_moment, table_of
-from app.db.sql import (
-    INSERT,
-    DatabaseKind,
-    Operation,
-    Statement,
-    among,
-    id_parameter,
-    moment_parameter,
-)
-from app.db.statements.dispatch import MOST_FOUND, is_of_caregiver, is_state
+from app.db.moments import known_moment
+from app.db.reader.access import is_final, is_of_caregiver
+from app.db.sql import Operation, Statement, among, id_parameter, insert_if_absent, moment_parameter
+from app.db.statements.dispatch import SEARCH_LIMIT, has_state
 from app.db.tables import (
     Answer,
     AnswerSet,
@@ -32,6 +24,7 @@ from app.db.tables import (
     EventKind,
     EventRemoval,
     Session,
+    table_of,
 )
 
 EVENT, DELIVERY, REMOVAL = table_of(Event), table_of(Delivery), table_of(EventRemoval)
@@ -42,45 +35,35 @@ ASSIGNMENT, SESSION = table_of(Assignment), table_of(Session)
 Found = tuple[list[tuple[int, int]], int | None]
 Find = Callable[[int, datetime], Operation[Found]]
 
+
+def found_in(rows: list[Any]) -> Found:
+    return [(row[0], row[1]) for row in rows], rows[-1][1] if len(rows) == SEARCH_LIMIT else None
+
+
 # --- events ---------------------------------------------------------------------------------------
 
+# Keeps events with a delivery, and CLIENT_ERASED events, which record the erased clients.
+IS_REMOVABLE = and_(
+    EVENT.c.hand_over_date.is_not(None),
+    EVENT.c.kind != EventKind.CLIENT_ERASED.value,
+    ~exists().where(DELIVERY.c.event_id == EVENT.c.id),
+)
+ITS_DELIVERY = and_(is_of_caregiver(DELIVERY), DELIVERY.c.event_id == EVENT.c.id)
 
-def next_events(kind: DatabaseKind) -> ClauseElement:
-    """Keeps events with a delivery, and CLIENT_ERASED events, which record the erased clients."""
-    is_removable = and_(
-        EVENT.c.hand_over_date.is_not(None),
-        EVENT.c.kind != EventKind.CLIENT_ERASED.value,
-        ~exists().where(DELIVERY.c.event_id == EVENT.c.id),
-    )
-    rows = select(EVENT.c.caregiver_id, EVENT.c.id, EVENT.c.moment, is_removable)
-    return rows.where(EVENT.c.id > id_parameter("after")).order_by(EVENT.c.id).limit(MOST_FOUND)
-
-
-def remove_events(kind: DatabaseKind) -> ClauseElement:
-    its_delivery = and_(is_of_caregiver(DELIVERY), DELIVERY.c.event_id == EVENT.c.id)
-    are_named = and_(is_of_caregiver(EVENT), among(EVENT.c.id, "ids", kind))
-    return delete(EVENT).where(are_named, ~exists().where(its_delivery))
-
-
-def mark_removed(kind: DatabaseKind) -> ClauseElement:
-    row = {"last_event_id": id_parameter("last"), "moment": moment_parameter("now")}
-    added: ClauseElement = INSERT[kind](REMOVAL).values(row).on_conflict_do_nothing()
-    return added
-
-
-def remove_older_marks(kind: DatabaseKind) -> ClauseElement:
-    return delete(REMOVAL).where(REMOVAL.c.last_event_id < id_parameter("last"))
-
-
-def find_newest_mark(kind: DatabaseKind) -> ClauseElement:
-    return select(func.coalesce(func.max(REMOVAL.c.last_event_id), 0))
-
-
-NEXT_EVENTS = Statement(next_events)
-REMOVE_EVENTS = Statement(remove_events)
-MARK_REMOVED = Statement(mark_removed)
-REMOVE_OLDER_MARKS = Statement(remove_older_marks)
-FIND_NEWEST_MARK = Statement(find_newest_mark)
+NEXT_EVENTS = Statement(
+    select(*EVENT.c["caregiver_id", "id", "moment"], IS_REMOVABLE)
+    .where(EVENT.c.id > id_parameter("after"))
+    .order_by(EVENT.c.id)
+    .limit(SEARCH_LIMIT)
+)
+REMOVE_EVENTS = Statement(
+    delete(EVENT).where(is_of_caregiver(EVENT), among(EVENT.c.id, "ids"), ~exists().where(ITS_DELIVERY))
+)
+MARK_REMOVED = insert_if_absent(
+    REMOVAL, {"last_event_id": id_parameter("last"), "moment": moment_parameter("now")}
+)
+REMOVE_OLDER_MARKS = Statement(delete(REMOVAL).where(REMOVAL.c.last_event_id < id_parameter("last")))
+FIND_NEWEST_MARK = Statement(select(func.coalesce(func.max(REMOVAL.c.last_event_id), 0)))
 
 
 def finding_events(after: int, before: datetime) -> Operation[Found]:
@@ -92,7 +75,7 @@ def finding_events(after: int, before: datetime) -> Operation[Found]:
             return found, None
         if is_removable:
             found.append((caregiver, id))
-    return found, rows[-1][1] if len(rows) == MOST_FOUND else None
+    return found, rows[-1][1] if len(rows) == SEARCH_LIMIT else None
 
 
 def marking_removed(last: int, now: datetime) -> Operation[None]:
@@ -108,25 +91,22 @@ def removing_events(now: datetime, caregiver: int, events: list[int]) -> Operati
 
 # --- dead deliveries ------------------------------------------------------------------------------
 
+IS_DEAD = has_state(DELIVERY, DeliveryState.DEAD)
 
-def find_dead(kind: DatabaseKind) -> ClauseElement:
-    rows = select(DELIVERY.c.caregiver_id, DELIVERY.c.event_id)
-    rows = rows.where(
-        is_state(DELIVERY, DeliveryState.DEAD),
+FIND_DEAD = Statement(
+    select(DELIVERY.c.caregiver_id, DELIVERY.c.event_id)
+    .where(
+        IS_DEAD,
         DELIVERY.c.next_date < moment_parameter("before"),  # the time at which a dead delivery failed
         DELIVERY.c.event_id > id_parameter("after"),
     )
-    return rows.order_by(DELIVERY.c.event_id).limit(MOST_FOUND)
-
-
-def remove_dead(kind: DatabaseKind) -> ClauseElement:
-    """Skips deliveries that an operator has requeued since they were found."""
-    are_named = and_(is_of_caregiver(DELIVERY), among(DELIVERY.c.event_id, "ids", kind))
-    return delete(DELIVERY).where(are_named, is_state(DELIVERY, DeliveryState.DEAD))
-
-
-FIND_DEAD = Statement(find_dead)
-REMOVE_DEAD = Statement(remove_dead)
+    .order_by(DELIVERY.c.event_id)
+    .limit(SEARCH_LIMIT)
+)
+# Leaves out deliveries that an operator has requeued since they were found.
+REMOVE_DEAD = Statement(
+    delete(DELIVERY).where(is_of_caregiver(DELIVERY), among(DELIVERY.c.event_id, "ids"), IS_DEAD)
+)
 
 
 def finding_dead(after: int, before: datetime) -> Operation[Found]:
@@ -140,30 +120,33 @@ def removing_dead(now: datetime, caregiver: int, events: list[int]) -> Operation
 
 # --- drafts ---------------------------------------------------------------------------------------
 
-
-def find_drafts(kind: DatabaseKind) -> ClauseElement:
-    """Drafts that can no longer be submitted: withdrawn or the session closed before `before`."""
-    is_withdrawn = ASSIGNMENT.c.withdraw_date < moment_parameter("before")
-    is_closed = SESSION.c.close_date < moment_parameter("before")
-    rows = SET.join(ASSIGNMENT, ASSIGNMENT.c.id == SET.c.assignment_id)
-    rows = rows.join(SESSION, SESSION.c.id == ASSIGNMENT.c.session_id)
-    drafts = select(SET.c.caregiver_id, SET.c.id).select_from(rows)
-    drafts = drafts.where(SET.c.id > id_parameter("after"), ~is_final(SET), or_(is_withdrawn, is_closed))
-    return drafts.order_by(SET.c.id).limit(MOST_FOUND)
-
-
-def remove_answers(kind: DatabaseKind) -> ClauseElement:
-    return delete(ANSWER).where(is_of_caregiver(ANSWER), among(ANSWER.c.answer_set_id, "ids", kind))
-
-
-def remove_drafts(kind: DatabaseKind) -> ClauseElement:
-    drafts = and_(is_of_caregiver(SET), among(SET.c.id, "ids", kind), ~is_final(SET))
-    return delete(SET).where(drafts).returning(SET.c.client_id, SET.c.id)
-
-
-FIND_DRAFTS = Statement(find_drafts)
-REMOVE_ANSWERS = Statement(remove_answers)
-REMOVE_DRAFTS = Statement(remove_drafts)
+# Drafts that can no longer be submitted: withdrawn or the session closed before `before`.
+FIND_DRAFTS = Statement(
+    select(SET.c.caregiver_id, SET.c.id)
+    .select_from(
+        SET.join(ASSIGNMENT, ASSIGNMENT.c.id == SET.c.assignment_id).join(
+            SESSION, SESSION.c.id == ASSIGNMENT.c.session_id
+        )
+    )
+    .where(
+        SET.c.id > id_parameter("after"),
+        ~is_final(SET),
+        or_(
+            ASSIGNMENT.c.withdraw_date < moment_parameter("before"),
+            SESSION.c.close_date < moment_parameter("before"),
+        ),
+    )
+    .order_by(SET.c.id)
+    .limit(SEARCH_LIMIT)
+)
+REMOVE_ANSWERS = Statement(
+    delete(ANSWER).where(is_of_caregiver(ANSWER), among(ANSWER.c.answer_set_id, "ids"))
+)
+REMOVE_DRAFTS = Statement(
+    delete(SET)
+    .where(is_of_caregiver(SET), among(SET.c.id, "ids"), ~is_final(SET))
+    .returning(SET.c.client_id, SET.c.id)
+)
 
 
 def finding_drafts(after: int, before: datetime) -> Operation[Found]:
@@ -181,7 +164,3 @@ def removing_drafts(now: datetime, caregiver: int, drafts: list[int]) -> Operati
     if about:
         yield from recording([operator_record(now, "retention drafts", about)])
     return drafts
-
-
-def found_in(rows: list[Any]) -> Found:
-    return [(row[0], row[1]) for row in rows], rows[-1][1] if len(rows) == MOST_FOUND else None

@@ -7,21 +7,18 @@ from typing import NamedTuple
 from sqlalchemy import BigInteger, bindparam, delete, func
 from sqlalchemy.sql.elements import ClauseElement
 
-from app.db.reader.entities import table_of
 from app.db.sql import (
     INSERT,
     DatabaseKind,
     Operation,
     Statement,
+    insert_if_absent,
     moment_parameter,
     text_parameter,
 )
-from app.db.tables import LegacyDay, LegacyUsage
+from app.db.tables import LegacyDay, LegacyUsage, table_of
 
-USAGE = table_of(LegacyUsage)
-DAY = table_of(LegacyDay)
-
-
+USAGE, DAY = table_of(LegacyUsage), table_of(LegacyDay)
 ANONYMOUS = ""  # the role of a call without a valid token
 
 
@@ -42,15 +39,14 @@ def day_of(moment: datetime) -> str:
 
 def add_usage(kind: DatabaseKind) -> ClauseElement:
     """Adds in the database, because several processes count."""
-    values = {
-        "day": text_parameter("day"),
-        "path": text_parameter("path"),
-        "role": text_parameter("role"),
-        "application": text_parameter("application"),
-        "requests": bindparam("requests", type_=BigInteger),
-        "last_date": moment_parameter("last_date"),
-    }
-    added = INSERT[kind](USAGE).values(values)
+    added = INSERT[kind](USAGE).values(
+        day=text_parameter("day"),
+        path=text_parameter("path"),
+        role=text_parameter("role"),
+        application=text_parameter("application"),
+        requests=bindparam("requests", type_=BigInteger),
+        last_date=moment_parameter("last_date"),
+    )
     later = func.max if kind == "sqlite" else func.greatest
     result: ClauseElement = added.on_conflict_do_update(
         index_elements=[*USAGE.primary_key],
@@ -62,22 +58,16 @@ def add_usage(kind: DatabaseKind) -> ClauseElement:
     return result
 
 
-def add_day(kind: DatabaseKind) -> ClauseElement:
-    values = {"day": text_parameter("day"), "since": moment_parameter("since")}
-    added: ClauseElement = INSERT[kind](DAY).values(values).on_conflict_do_nothing()
-    return added
-
-
 ADD_USAGE = Statement(add_usage)
-ADD_DAY = Statement(add_day)
-REMOVE_OLD_USAGE = Statement(lambda kind: delete(USAGE).where(USAGE.c.day < text_parameter("day")))
-REMOVE_OLD_DAYS = Statement(lambda kind: delete(DAY).where(DAY.c.day < text_parameter("day")))
+ADD_DAY = insert_if_absent(DAY, {"day": text_parameter("day"), "since": moment_parameter("since")})
+REMOVE_OLD_USAGE = Statement(delete(USAGE).where(USAGE.c.day < text_parameter("day")))
+REMOVE_OLD_DAYS = Statement(delete(DAY).where(DAY.c.day < text_parameter("day")))
 
 
 def adding_usage(calls: Iterable[Counted]) -> Operation[None]:
     """Sorted, to avoid deadlocks between processes."""
-    for one in sorted(calls):
-        yield ADD_USAGE, one._asdict()
+    for counted in sorted(calls):
+        yield ADD_USAGE, counted._asdict()
 
 
 def beginning_day(day: str, since: datetime, oldest: str) -> Operation[None]:

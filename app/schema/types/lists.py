@@ -11,12 +11,12 @@ from typing import Annotated, Any, Generic, TypeVar
 import strawberry
 
 from app.care.errors import Unreadable
-from app.db.reader.entities import Table
+from app.db.moments import moment_as_text
 from app.db.reader.plans import Row
 from app.db.reader.reads import Page
 from app.db.reader.selection import After as Position
 from app.db.reader.selection import Order, PageRequest
-from app.db.tables import moment_as_text
+from app.db.tables import Table
 from app.schema.types.node import COMPUTES, read_number
 
 PAGE = 20

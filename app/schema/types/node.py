@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import strawberry
 
-from app.db.reader.entities import Table
 from app.db.reader.plans import Row
 from app.db.reader.selection import NEWEST
+from app.db.tables import Table
 
 NUMBER = re.compile(r"[0-9]{1,19}")
 GLOBAL_ID = "Global id: opaque and unique across all types."

@@ -164,7 +164,7 @@ def database_metrics(sources: MetricSources) -> Iterator[Metric]:
     connections.add_metric(["idle"], occupancy.idle)
     connections.add_metric(["busy"], occupancy.open - occupancy.idle)
     yield connections
-    yield gauge("care_database_connections_limit", "Maximum number of database connections.", occupancy.most)
+    yield gauge("care_database_connections_limit", "Maximum number of database connections.", occupancy.limit)
     yield gauge(
         "care_database_writes_waiting",
         "Write transactions waiting for the next commit.",

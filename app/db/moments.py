@@ -1,0 +1,47 @@
+"""How moments are stored: timestamptz on PostgreSQL, sortable text on SQLite."""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import DateTime, Dialect, String
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+
+@lru_cache(maxsize=256)  # each statement of a request has the moment of the request
+def moment_as_text(moment: datetime) -> str:
+    """SQLite has no timestamps: this text sorts like one, and `datetime.fromisoformat` parses it."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def as_moment(stored: datetime | str | None) -> datetime | None:
+    return datetime.fromisoformat(stored) if isinstance(stored, str) else stored
+
+
+def known_moment(stored: datetime | str | None) -> datetime:
+    """Converts a moment of a column that is never null."""
+    moment = as_moment(stored)
+    assert moment is not None
+    return moment
+
+
+def is_storable(moment: datetime) -> bool:
+    """Excludes years that some databases and time zones do not support."""
+    return 1900 <= moment.astimezone(UTC).year < 3000
+
+
+class Moment(TypeDecorator[datetime]):
+    """The type of a column with an aware UTC moment."""
+
+    impl = String(27)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        stored: TypeEngine[Any] = String(27) if dialect.name == "sqlite" else DateTime(timezone=True)
+        return dialect.type_descriptor(stored)
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
+        return moment_as_text(value) if value is not None and dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: datetime | str | None, dialect: Dialect) -> datetime | None:
+        return as_moment(value)

@@ -1,0 +1,71 @@
+"""The access conditions: which rows of the care tables a statement may read.
+
+The relationship key limits rows to the viewer's relationships. Two rules hold for every viewer besides: reads
+skip withdrawn assignments, and only the client may see a draft.
+"""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, FromClause, and_, bindparam, literal_column
+from sqlalchemy.sql import operators
+from sqlalchemy.sql.elements import UnaryExpression
+
+from app.db.reader.selection import ReaderRole
+from app.db.sql import PerDatabase, among, id_parameter, is_the_id, literal_text
+from app.db.tables import SaveType
+
+
+def relationship_key(row: FromClause, role: ReaderRole, uses_index: bool = False) -> ColumnElement[bool]:
+    """Every statement names the key for each of its care tables (docs/decisions/0006).
+
+    With `uses_index` the database finds the rows by the key alone. In all other statements SQLite, which has
+    no statistics, must not choose an index on the key: it would read all rows of a caregiver to find the rows
+    of one session.
+    """
+    caregiver: ColumnElement[Any] = row.c.caregiver_id
+    client: ColumnElement[Any] = row.c.client_id
+    if not (uses_index and role == "caregiver"):
+        caregiver = without_index(caregiver)
+    if not uses_index:
+        client = without_index(client)
+    if role == "caregiver":
+        return caregiver == id_parameter("caregiver")
+    if role in ("client", "client of one"):
+        matches = is_the_id if role == "client of one" else among
+        return and_(client == id_parameter("client"), matches(caregiver, "caregivers"))
+    raise PermissionError(f"{row.description} is read without a viewer")
+
+
+def without_index(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Adds the unary plus with which SQLite does not search an index on the column."""
+    plus = UnaryExpression(column, operator=operators.custom_op("+"), type_=column.type)
+    return PerDatabase(sqlite=plus.self_group(against=operators.eq), postgresql=column)
+
+
+def is_of_caregiver(row: FromClause) -> ColumnElement[bool]:
+    """For rows of one caregiver, which an earlier statement has found or locked."""
+    return row.c.caregiver_id == id_parameter("caregiver")
+
+
+def is_not_withdrawn(assignment: FromClause) -> ColumnElement[bool]:
+    """Withdrawn assignments stay in the table for the audit log."""
+    return assignment.c.withdraw_date.is_(None)
+
+
+# --- who may see an answer set --------------------------------------------------------------------
+#
+# Both parties see a submission, and only the client sees a draft. The events of drafts follow the same rule:
+# `add_deliveries` in statements/dispatch.py leaves them out, and care/subscriptions.py sends them to clients.
+
+FINAL = literal_text(SaveType.FINAL)
+
+
+def is_final(answer_set: FromClause) -> ColumnElement[bool]:
+    return answer_set.c.save_type == FINAL
+
+
+def is_own_draft(answer_set: FromClause) -> ColumnElement[bool]:
+    """A draft of the viewer: a caregiver's `:client` is NULL, which equals nothing."""
+    # Plus 0, so that the database searches by the assignment and not by the client.
+    is_own = answer_set.c.client_id + literal_column("0") == bindparam("client", type_=BigInteger)
+    return (answer_set.c.save_type != FINAL) & is_own

@@ -1,0 +1,256 @@
+"""Writes the SELECT statements of reads: columns, joins, conditions and order (plans.py decides what they
+select)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, FromClause, Select, String, and_, bindparam, func, or_, select, true
+from sqlalchemy.types import TypeEngine
+
+from app.db.moments import Moment
+from app.db.reader.access import relationship_key
+from app.db.reader.entities import COMPUTED, ENTITIES, Entity, ToMany, ToOne
+from app.db.reader.selection import Order, ReaderRole, Where
+from app.db.sql import (
+    DatabaseKind,
+    Statement,
+    among,
+    count_parameter,
+    each,
+    id_parameter,
+    is_the_id,
+    moment_parameter,
+)
+from app.db.tables import Table, table_of
+
+# Values of the request that can be selected like columns, for computed fields.
+REQUEST_VALUES: dict[str, TypeEngine[Any]] = {"now": Moment(), "time_zone": String()}
+
+Form = Literal["page", "ids", "children", "pages"]
+IdCondition = Callable[[ColumnElement[Any], str], ColumnElement[bool]]  # of a column and a parameter
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table of a query: the table of its rows, or a table joined to it."""
+
+    entity: Entity
+    table: FromClause
+    is_joined: bool = False
+
+
+@dataclass
+class Query:
+    """The columns and joins of a SELECT, collected before it is written."""
+
+    entity: Entity
+    role: ReaderRole
+    where: tuple[Where, ...] = ()
+    order: Order | None = None
+    link: ToOne | ToMany | None = None  # leads from the parents to these rows
+    columns: list[ColumnElement[Any]] = field(default_factory=list)
+    indexes: dict[tuple[FromClause, str], int] = field(default_factory=dict)
+    joins: dict[tuple[FromClause, str], tuple[Source, ColumnElement[bool]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.table = table_of(self.entity.table).alias("t")
+        self.source = Source(self.entity, self.table)
+
+    def index_of(self, source: Source, name: str) -> int:
+        """The index of the column in the rows; each column is selected once."""
+        key = (source.table, name)
+        if key not in self.indexes:
+            self.indexes[key] = len(self.columns)
+            if name in REQUEST_VALUES:
+                value: ColumnElement[Any] = bindparam(name, type_=REQUEST_VALUES[name])
+            else:
+                value = column_of(source.table, name)
+            self.columns.append(value.label(f"c{len(self.columns)}"))
+        return self.indexes[key]
+
+    def join(self, source: Source, name: str) -> Source:
+        """The table behind a to-one link; each table is joined once."""
+        key = (source.table, name)
+        if key not in self.joins:
+            link = source.entity.links[name]
+            assert isinstance(link, ToOne)
+            table = table_of(link.target).alias(f"j{len(self.joins)}")
+            joined = Source(ENTITIES[link.target], table, is_joined=True)
+            self.joins[key] = (joined, table.c.id == source.table.c[link.key])
+        return self.joins[key][0]
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        return [where.condition(*self.tables_of(where)) for where in self.where]
+
+    def tables_of(self, where: Where) -> list[FromClause]:
+        if where.via is None:
+            return [self.table]
+        linked = self.join(self.source, where.via).table
+        return [self.table, linked] if where.beside else [linked]
+
+    @property
+    def uses_key_index(self) -> bool:
+        """Is there no condition with a better index than the one of the relationship key?"""
+        return not any(where.narrows for where in self.where)
+
+    def select(self, start: FromClause | None = None, uses_index: bool = False) -> Select[Any]:
+        """The SELECT with its joins and access conditions, from `start` if the rows are not read directly."""
+        rows = self.table if start is None else start
+        for joined, matches in self.joins.values():
+            rows = rows.outerjoin(joined.table, and_(matches, is_readable(joined, self.role)))
+        statement = select(*self.columns).select_from(rows)
+        return statement.where(is_readable(self.source, self.role, uses_index))
+
+
+def column_of(table: FromClause, name: str) -> ColumnElement[Any]:
+    return COMPUTED[name](table) if name in COMPUTED else table.c[name]
+
+
+def parent_column(link: ToOne | ToMany) -> str:
+    """The column by which linked rows find their parent."""
+    return link.key if isinstance(link, ToMany) else "id"
+
+
+# --- conditions and order -------------------------------------------------------------------------
+
+
+def is_readable(source: Source, role: ReaderRole, uses_index: bool = False) -> ColumnElement[bool]:
+    """The access conditions of a table: the relationship key, and the condition of the entity."""
+    if not source.entity.is_care:
+        return true()
+    condition = source.entity.condition
+    key = relationship_key(source.table, role, uses_index)
+    return key if condition is None else and_(key, condition(source.table))
+
+
+def is_after_previous_page(order: Order | None, table: FromClause) -> list[ColumnElement[bool]]:
+    """The moment is compared twice, because SQLite cannot search an index by an expression and a column."""
+    if order is None:
+        return [table.c.id < id_parameter("before")]
+    moment, after = column_of(table, order.column), moment_parameter("after")
+    return [moment >= after, or_(moment > after, table.c.id > id_parameter("after_id"))]
+
+
+def sort_columns(order: Order | None, table: FromClause) -> list[ColumnElement[Any]]:
+    return [table.c.id.desc()] if order is None else [column_of(table, order.column), table.c.id]
+
+
+def link_conditions(link: ToMany, table: FromClause) -> list[ColumnElement[bool]]:
+    return [] if link.condition is None else [link.condition(table)]
+
+
+# --- statements by form ---------------------------------------------------------------------------
+
+
+def statement_of(query: Query, form: Form) -> Statement:
+    if form == "page":
+        return Statement(lambda kind: page_of_rows(query))
+    if form == "pages":
+        return Statement(partial(pages_of_parents, query))
+    return Statement(lambda kind: ROWS_OF_IDS[form](query, among))
+
+
+def single_statement_of(query: Query, form: Form) -> Statement | None:
+    """The statement for one id in place of a list of ids."""
+    return Statement(lambda kind: ROWS_OF_IDS[form](query, is_the_id)) if form in ROWS_OF_IDS else None
+
+
+def page_of_rows(query: Query) -> Select[Any]:
+    return (
+        query.select(uses_index=query.uses_key_index)
+        .where(*query.conditions(), *is_after_previous_page(query.order, query.table))
+        .order_by(*sort_columns(query.order, query.table))
+        .limit(count_parameter("limit"))
+        .offset(count_parameter("offset"))
+    )
+
+
+def rows_by_id(query: Query, matches: IdCondition) -> Select[Any]:
+    row_id = query.table.c.id
+    return query.select().where(*query.conditions(), matches(row_id, "ids")).order_by(row_id)
+
+
+def rows_of_parents(query: Query, matches: IdCondition) -> Select[Any]:
+    link = query.link
+    assert link is not None
+    parent = query.table.c[parent_column(link)]
+    statement = query.select().where(matches(parent, "parents"))
+    if isinstance(link, ToOne):
+        return statement
+    order = [parent, *(query.table.c[name] for name in link.order)]
+    statement = statement.where(*link_conditions(link, query.table))
+    return statement.order_by(*[column.desc() for column in order] if link.newest_first else order)
+
+
+def pages_of_parents(query: Query, kind: DatabaseKind) -> Select[Any]:
+    """The first rows of each parent by one short search per parent, without a window function.
+
+    In another order than newest first, all rows of a parent are read and sorted.
+    """
+    assert isinstance(query.link, ToMany)
+    row_id = query.table.c.id
+    parents = each("parents", kind)
+    table = table_of(query.entity.table).alias("n")
+    page = (
+        select(table.c.id)
+        .where(
+            table.c[query.link.key] == parents.c.value,
+            is_readable(Source(query.entity, table), query.role),
+            *link_conditions(query.link, table),
+            *(where.condition(table) for where in query.where),
+            *is_after_previous_page(query.order, table),
+        )
+        .order_by(*sort_columns(query.order, table))
+        .limit(count_parameter("limit"))
+        .correlate(parents)
+    )
+    if kind == "sqlite":  # has no LATERAL, but searches by a correlated list
+        start = parents.join(query.table, row_id.in_(page.scalar_subquery()))
+    else:
+        ids = page.lateral("page")
+        start = parents.join(ids, true()).join(query.table, row_id == ids.c.id)
+    return query.select(start).order_by(*sort_columns(query.order, query.table))
+
+
+ROWS_OF_IDS: dict[Form, Callable[[Query, IdCondition], Select[Any]]] = {
+    "ids": rows_by_id,
+    "children": rows_of_parents,
+}
+
+
+# --- counting -------------------------------------------------------------------------------------
+
+StoredCounter = Callable[[FromClause], ColumnElement[int]]  # a stored counter of the (aliased) table
+
+
+@lru_cache(maxsize=256)
+def count_of_rows(
+    table: Table, role: ReaderRole, where: tuple[Where, ...], counter: StoredCounter | None = None
+) -> Statement:
+    """The number of rows, or the sum of a stored counter."""
+
+    def build(kind: DatabaseKind) -> Select[Any]:
+        query = Query(ENTITIES[table], role, where)
+        conditions = query.conditions()
+        query.columns = [
+            func.count() if counter is None else func.coalesce(func.sum(counter(query.table)), 0)
+        ]
+        return query.select(uses_index=query.uses_key_index).where(*conditions)
+
+    return Statement(build)
+
+
+@lru_cache(maxsize=256)
+def count_of_children(link: ToMany, role: ReaderRole, where: tuple[Where, ...]) -> Statement:
+    """The number of linked rows of each parent."""
+
+    def build(kind: DatabaseKind) -> Select[Any]:
+        query = Query(ENTITIES[link.target], role, where)
+        parent = query.table.c[link.key]
+        query.columns = [parent, func.count()]
+        conditions = [*link_conditions(link, query.table), *query.conditions()]
+        return query.select().where(*conditions, among(parent, "parents")).group_by(parent)
+
+    return Statement(build)
