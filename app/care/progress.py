@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from app.care.assignments.reading import is_overdue, is_past
-from app.care.sessions.reading import time_state
+from app.care.assignments import is_overdue, is_past
+from app.care.sessions import time_state
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, moment_as_text
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from app.care.answers.reading import is_joined
+from app.care.answers import is_joined
 from app.care.context import Context, Role, Viewer
 from app.care.errors import EventsExpired, NotFound
-from app.care.sessions.reading import get_my_sessions
+from app.care.sessions import get_my_sessions
 from app.db.audit.records import EVENTS, SESSIONS
 from app.db.event_log import LoggedEvent, events_from, find_event, newest_stable_event
 from app.db.reader.reads import Row, get_rows, seen_from
@@ -29,10 +29,7 @@ CHANGES: Kinds = (
     EventKind.FEEDBACK_GIVEN,
 )
 # Only the client sees drafts and their events.
-VISIBLE_CHANGES: dict[Role, Kinds] = {
-    Role.CAREGIVER: CHANGES,
-    Role.CLIENT: (*CHANGES, EventKind.DRAFT_SAVED),
-}
+VISIBLE_CHANGES: dict[Role, Kinds] = {Role.CAREGIVER: CHANGES, Role.CLIENT: (*CHANGES, EventKind.DRAFT_SAVED)}
 DUE: Kinds = (EventKind.REMINDER_DUE,)
 VISIBLE_EVENTS: dict[Role, Kinds] = {
     Role.CAREGIVER: CHANGES,

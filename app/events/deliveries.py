@@ -12,12 +12,7 @@ from typing import Any
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.reader.entities import known_moment
 from app.db.sql import Operation
-from app.db.statements.deliveries import (
-    COUNT_ATTEMPTS,
-    FIND_DUE_DELIVERIES,
-    STORE_OUTCOME,
-    TAKE_DELIVERIES,
-)
+from app.db.statements.deliveries import COUNT_ATTEMPTS, FIND_DUE_DELIVERIES, STORE_OUTCOME, TAKE_DELIVERIES
 from app.db.tables import DeliveryState
 from app.events.batches import finding, take_each
 from app.events.posting import PostResult, post

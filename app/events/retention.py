@@ -106,8 +106,7 @@ async def removing_audit(
 
 def joined(first: Checkpoint, second: Checkpoint) -> Checkpoint:
     return second._replace(
-        record_count=first.record_count + second.record_count,
-        seal_count=first.seal_count + second.seal_count,
+        record_count=first.record_count + second.record_count, seal_count=first.seal_count + second.seal_count
     )
 
 

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 import orjson
 
-from app.care.assignments.homework import MOST_BOOKS, MOST_REMINDERS
 from app.care.errors import Incomplete, Refused, Unreadable
+from app.care.homework import MOST_BOOKS, MOST_REMINDERS
 from app.db.reader.selection import NEWEST
 
 REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")

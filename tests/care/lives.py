@@ -5,15 +5,19 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any
 
-from app.care.answers.drafts import Answers, save_answers
-from app.care.answers.feedback import FeedbackInput, give_feedback
-from app.care.answers.questions import GivenAnswer
-from app.care.answers.submitting import reopen_assignment, submit_answers
-from app.care.assignments.homework import Homework, assign_homework
-from app.care.assignments.pending import extend_assignment, set_reminders, withdraw_assignment
+from app.care.answers import Answers, save_answers, submit_answers
+from app.care.assignment_changes import (
+    extend_assignment,
+    reopen_assignment,
+    set_reminders,
+    withdraw_assignment,
+)
 from app.care.context import Context, Role, Viewer
 from app.care.errors import CareError
-from app.care.sessions.changing import close_session
+from app.care.feedback import FeedbackInput, give_feedback
+from app.care.homework import Homework, assign_homework
+from app.care.questions import GivenAnswer
+from app.care.sessions import close_session
 from app.db.drivers.interface import Database
 from app.db.reader.selection import Selection
 from app.db.session_counters import differences

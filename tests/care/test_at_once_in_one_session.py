@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from app.care.answers.drafts import read_draft, save_answers
-from app.care.answers.submitting import submit_answers
+from app.care.answers import get_my_answer_sets, save_answers, submit_answers
 from app.care.errors import DraftConflict
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
@@ -123,7 +122,9 @@ def test_who_lost_a_race_of_drafts_is_told_of_the_one_that_was_saved(database_ur
         try:
             saved = await save_answers(as_client(db), said(number, answer), False, DRAFT)
         except DraftConflict as conflict:
-            return "lost", await read_draft(as_client(db), conflict.draft_id, DRAFT)
+            assert conflict.draft_id is not None
+            [stored] = await get_my_answer_sets(as_client(db), [conflict.draft_id], DRAFT)
+            return "lost", stored
         return "won", saved
 
     async def use(one: Database, other: Database) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.care.assignments.homework import MOST_BOOKS, MOST_REMINDERS, Homework, check_homework
 from app.care.errors import Incomplete, Refused, Unreadable
+from app.care.homework import MOST_BOOKS, MOST_REMINDERS, Homework, check_homework
 from tests.factories import DAY, NOW
 
 INSTANT = timedelta(microseconds=1)

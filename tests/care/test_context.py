@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from app.care.answers.submissions import SubmissionFilter, list_my_submissions
-from app.care.assignments.homework import Homework, assign_homework
-from app.care.assignments.reading import AssignmentFilter, list_my_assignments
+from app.care.answers import SubmissionFilter, list_my_submissions
+from app.care.assignments import AssignmentFilter, list_my_assignments
 from app.care.books import BookFilter, list_books
 from app.care.context import Context, Role, Viewer
 from app.care.errors import CareError, NotAllowed, NotSignedIn
+from app.care.homework import Homework, assign_homework
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
-from app.care.sessions.reading import get_my_sessions, list_my_sessions
+from app.care.sessions import get_my_sessions, list_my_sessions
 from app.db.reader.selection import AccessScope, PageRequest, Selection
 from app.db.sql import Operation
 from tests.factories import NOW

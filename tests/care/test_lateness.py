@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from app.care.assignments.reading import Lateness, LatenessState, lateness
+from app.care.assignments import Lateness, LatenessState, lateness
 from tests.factories import DAY, HOUR, NOW
 
 ON_TIME = Lateness(LatenessState.ON_TIME, 0)

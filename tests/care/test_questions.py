@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.care.answers.questions import (
+from app.care.bounds import LONGEST_TEXT
+from app.care.errors import Unreadable, WrongAnswer, WrongAnswers
+from app.care.questions import (
     MOST_ANSWERS,
     GivenAnswer,
     Question,
@@ -18,8 +20,6 @@ from app.care.answers.questions import (
     mismatch,
     score_of,
 )
-from app.care.bounds import LONGEST_TEXT
-from app.care.errors import Unreadable, WrongAnswer, WrongAnswers
 from app.db.tables import QuestionKind
 
 OPTIONS = ["Never", "Now and then", "Always – immer"]

@@ -8,14 +8,18 @@ from typing import Any
 
 import pytest
 
-from app.care.answers.drafts import save_answers
-from app.care.answers.feedback import FeedbackInput, give_feedback
-from app.care.answers.submitting import reopen_assignment, submit_answers
-from app.care.assignments.homework import Homework, assign_homework
-from app.care.assignments.pending import extend_assignment, set_reminders, withdraw_assignment
+from app.care.answers import save_answers, submit_answers
+from app.care.assignment_changes import (
+    extend_assignment,
+    reopen_assignment,
+    set_reminders,
+    withdraw_assignment,
+)
 from app.care.errors import CareError
-from app.care.opening import NewSession, create_session
-from app.care.sessions.changing import SessionChange, close_session, update_session
+from app.care.feedback import FeedbackInput, give_feedback
+from app.care.homework import Homework, assign_homework
+from app.care.new_sessions import NewSession, create_session
+from app.care.sessions import SessionChange, close_session, update_session
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.reader.selection import Selection

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from app.care.sessions.reading import IN_TIME_STATE, time_state
+from app.care.sessions import IN_TIME_STATE, time_state
 from app.db.reader.reads import list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
 from app.db.tables import Session, TimeState

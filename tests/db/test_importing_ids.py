@@ -1,6 +1,6 @@
 """Ids that the database gives after an import follow behind those of the file, and none is given twice."""
 
-from app.care.assignments.homework import Homework, assigning
+from app.care.homework import Homework, assigning
 from app.db.reader.selection import AccessScope
 from app.db.session_counters import differences
 from tests.callers import Gateway, load, run_read, run_write

@@ -1,6 +1,6 @@
 """Plans are kept by the shape of a selection: values are no part of it, so equal shapes share their text."""
 
-from app.care.sessions.reading import IN_TIME_STATE
+from app.care.sessions import IN_TIME_STATE
 from app.db.reader.plans import count_of_rows, level_for
 from app.db.reader.selection import Link, PageRequest, Selection, Where
 from app.db.statements.conditions import HasWord, has_status, is_in_session

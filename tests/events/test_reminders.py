@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.care.assignments.pending import withdrawing
-from app.care.sessions.changing import closing
+from app.care.assignment_changes import withdrawing
+from app.care.sessions import closing
 from app.db.drivers.factory import open_database
 from app.db.reader.selection import AccessScope
 from app.main import create_app

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from app.auth.authenticator import Authenticator
-from app.care.answers.drafts import Answers
-from app.care.answers.questions import GivenAnswer
-from app.care.answers.submitting import submit_answers
+from app.care.answers import Answers, submit_answers
+from app.care.questions import GivenAnswer
 from app.db.drivers.interface import Database
 from tests.answers import (
     GIVE,

@@ -1,4 +1,4 @@
-"""Reading the viewer's assignments, and how late they are."""
+"""Assignments: how late they are, reading them, and locking one for a change."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -7,10 +7,13 @@ from enum import StrEnum
 from sqlalchemy import ColumnElement, FromClause, and_
 
 from app.care.context import Context
-from app.care.sessions.reading import IN_TIME_STATE, NOW, Moments, is_running
-from app.db.reader.entities import due_of, is_due
-from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows
-from app.db.reader.selection import Order, PageRequest, Selection, Where
+from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
+from app.care.sessions import IN_TIME_STATE, NOW, Moments, is_running, time_state
+from app.db.reader.entities import as_moment, due_of, is_due, known_moment
+from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows, seen_from
+from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where
+from app.db.sql import Operation, Values
+from app.db.statements.assignments import LOCK_ASSIGNMENT
 from app.db.statements.conditions import (
     all_of_session,
     completed_of_session,
@@ -21,7 +24,8 @@ from app.db.statements.conditions import (
     is_submitted_since,
     pending_of_session,
 )
-from app.db.tables import Assignment, AssignmentStatus, Session, TimeState
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
+from app.db.tables import Actor, Assignment, AssignmentStatus, EventKind, Session, TimeState
 
 # --- how late -------------------------------------------------------------------------------------
 
@@ -156,3 +160,69 @@ async def get_my_assignments(ctx: Context, ids: list[int], wanted: Selection) ->
     """Returns those assignments of `ids` that the viewer may see."""
     access = ctx.access()
     return await ctx.read("assignment", access, get_rows(Assignment, access, ids, wanted))
+
+
+# --- locking --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LockedAssignment:
+    id: int
+    values: Values  # parameters of the statements about it
+    now: datetime
+    book_id: int
+    start_date: datetime
+    end_date: datetime | None
+    status: AssignmentStatus
+    attempt: int
+    session_state: TimeState
+
+
+def locking_assignment(
+    access: AccessScope, assignment_id: int | None, what: str = "assignment", member: str = "assignmentId"
+) -> Operation[LockedAssignment]:
+    """Raises the same NotFound for a missing and for a foreign assignment."""
+    values = {**(yield from seen_from(access)), "assignment": assignment_id}
+    found = yield LOCK_ASSIGNMENT[access.role], values
+    if not found:
+        raise NotFound(what, member)
+    caregiver, client, session, book, start, end, status, attempt, is_closed, opens = found[0]
+    values |= {"caregiver": caregiver, "client": client, "session": session, "assignments": [assignment_id]}
+    return LockedAssignment(
+        id=values["assignment"],
+        values=values,
+        now=access.now,
+        book_id=book,
+        start_date=known_moment(start),
+        end_date=as_moment(end),
+        status=AssignmentStatus(status),
+        attempt=attempt,
+        session_state=time_state(bool(is_closed), known_moment(opens), access.now),
+    )
+
+
+def refuse_closed(locked: LockedAssignment, member: str = "assignmentId") -> None:
+    if locked.session_state is TimeState.COMPLETED:
+        raise NotRunning(member, message=CLOSED)
+
+
+def refuse_unless_running(locked: LockedAssignment, member: str = "assignmentId") -> None:
+    refuse_closed(locked, member)
+    if locked.session_state is not TimeState.RUNNING:
+        raise NotRunning(member)
+
+
+def refuse_unless_pending(locked: LockedAssignment) -> None:
+    if locked.status is not AssignmentStatus.PENDING:
+        raise WrongState("the assignment is submitted", "assignmentId")
+
+
+def refuse_unless_complete(locked: LockedAssignment, member: str = "assignmentId") -> None:
+    if locked.status is not AssignmentStatus.COMPLETE:
+        raise WrongState("the assignment is not submitted", member)
+
+
+def emitting_event(locked: LockedAssignment, event: EventKind, actor: Actor) -> Operation[int]:
+    """Writes an event of the assignment. Returns the id of the assignment."""
+    yield INSERT_ASSIGNMENT_EVENTS, {**locked.values, "event": event, "actor": actor}
+    return locked.id

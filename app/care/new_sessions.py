@@ -5,18 +5,12 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
-from app.care.assignments.homework import (
-    Homework,
-    adding_homework,
-    check_homework,
-    choosing_books,
-    values_of,
-)
 from app.care.bounds import LONGEST_TEXT, LONGEST_TITLE, check_moment, check_text
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, Unreadable
+from app.care.homework import Homework, adding_homework, check_homework, choosing_books, values_of
 from app.care.rate_limits import IdentifierLimiter
-from app.care.sessions.reading import get_my_sessions
+from app.care.sessions import get_my_sessions
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Values

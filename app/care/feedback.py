@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from app.care.answers.reading import is_joined
-from app.care.assignments.locking import (
+from app.care.answers import is_joined
+from app.care.assignments import (
     emitting_event,
     locking_assignment,
     refuse_unless_complete,
@@ -15,13 +15,7 @@ from app.care.errors import NotFound, Unreadable, WrongState
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Selection, Where
 from app.db.sql import Operation, Values
-from app.db.statements.answers import (
-    ADD_FEEDBACK,
-    CHANGE_FEEDBACK,
-    FIND_FEEDBACK,
-    FIND_SET,
-    SCORE_SET,
-)
+from app.db.statements.answers import ADD_FEEDBACK, CHANGE_FEEDBACK, FIND_FEEDBACK, FIND_SET, SCORE_SET
 from app.db.statements.assignments import NOTE_FEEDBACK
 from app.db.statements.sessions import RECOUNT
 from app.db.tables import Actor, EventKind, Feedback

@@ -1,20 +1,22 @@
-"""Pending homework: extending and withdrawing it, and setting its reminders."""
+"""Changes of assignments by the caregiver: extend, withdraw, set reminders, reopen."""
 
 from datetime import datetime
 
-from app.care.assignments.homework import check_reminders
-from app.care.assignments.locking import (
+from app.care.assignments import (
     LockedAssignment,
     emitting_event,
+    get_my_assignments,
     locking_assignment,
     refuse_closed,
+    refuse_unless_complete,
     refuse_unless_pending,
+    refuse_unless_running,
 )
-from app.care.assignments.reading import get_my_assignments
 from app.care.bounds import check_moment
-from app.care.context import Context, Role
+from app.care.context import Context, Role, read_changed
 from app.care.errors import Unreadable
-from app.care.sessions.reading import changed_session
+from app.care.homework import check_reminders
+from app.care.sessions import get_my_sessions
 from app.db.reader.entities import known_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
@@ -23,6 +25,7 @@ from app.db.statements.assignments import (
     DROP_SCHEDULED_REMINDERS,
     EXTEND,
     FIND_REMINDERS,
+    REOPEN,
     SKIP_REMINDERS,
     WITHDRAW,
 )
@@ -37,7 +40,7 @@ async def extend_assignment(
     access = ctx.access_as(Role.CAREGIVER)
     check_moment("endDate", end_date)
     extended = await ctx.write("extendAssignment", extending(access, assignment_id, end_date))
-    return await changed_assignment(ctx, extended, wanted)
+    return await read_changed(get_my_assignments, ctx, extended, wanted)
 
 
 async def withdraw_assignment(
@@ -46,7 +49,7 @@ async def withdraw_assignment(
     """Returns the session, whose counters no longer include the assignment."""
     access = ctx.access_as(Role.CAREGIVER)
     withdrawn = await ctx.write("withdrawAssignment", withdrawing(access, assignment_id))
-    return await changed_session(ctx, withdrawn, wanted)
+    return await read_changed(get_my_sessions, ctx, withdrawn, wanted)
 
 
 async def set_reminders(
@@ -55,15 +58,14 @@ async def set_reminders(
     """Replaces the reminders that are not due yet."""
     access = ctx.access_as(Role.CAREGIVER)
     changed = await ctx.write("setReminders", setting_reminders(access, assignment_id, moments))
-    return await changed_assignment(ctx, changed, wanted)
+    return await read_changed(get_my_assignments, ctx, changed, wanted)
 
 
-async def changed_assignment(ctx: Context, assignment_id: int, wanted: Selection | None) -> Row | None:
-    """Reads the assignment after its change. Returns None if another change withdrew it meanwhile."""
-    if wanted is None:
-        return None
-    rows = await get_my_assignments(ctx, [assignment_id], wanted)
-    return rows[0] if rows else None
+async def reopen_assignment(ctx: Context, assignment_id: int | None, wanted: Selection | None) -> Row | None:
+    """Makes a submitted assignment pending again. Earlier submissions stay readable."""
+    access = ctx.access_as(Role.CAREGIVER)
+    reopened = await ctx.write("reopenAssignment", reopening(access, assignment_id))
+    return await read_changed(get_my_assignments, ctx, reopened, wanted)
 
 
 def locking_pending(access: AccessScope, assignment_id: int | None) -> Operation[LockedAssignment]:
@@ -76,9 +78,9 @@ def locking_pending(access: AccessScope, assignment_id: int | None) -> Operation
 def extending(access: AccessScope, assignment_id: int | None, end_date: datetime) -> Operation[int]:
     locked = yield from locking_pending(access, assignment_id)
     if end_date < (locked.end_date or locked.start_date):
-        raise Unreadable("endDate", "is before the end there is")
+        raise Unreadable("endDate", "is before the current end")
     if end_date == locked.end_date:
-        return int(locked.values["assignment"])
+        return locked.id
     yield EXTEND, {**locked.values, "end": end_date}
     return (yield from emitting_event(locked, EventKind.EXTENDED, Actor.CAREGIVER))
 
@@ -100,23 +102,25 @@ def setting_reminders(
     again, because submitting skips them."""
     locked = yield from locking_pending(access, assignment_id)
     check_reminders(moments, locked.start_date, locked.end_date)
-    existing = [
-        (number, known_moment(moment), state)
-        for number, moment, state in (yield FIND_REMINDERS, locked.values)
-    ]
-    dropped = [
-        number
-        for number, moment, state in existing
-        if state == ReminderState.SCHEDULED and moment not in moments
-    ]
-    planned = {
-        moment for _, moment, state in existing if state != ReminderState.SKIPPED or moment < locked.now
-    }
-    new = [moment for moment in dict.fromkeys(moments) if moment not in planned]
+    found = yield FIND_REMINDERS, locked.values
+    existing = [(id, known_moment(moment), state) for id, moment, state in found]
+    scheduled, skipped = ReminderState.SCHEDULED, ReminderState.SKIPPED
+    dropped = [id for id, moment, state in existing if state == scheduled and moment not in moments]
+    kept = {moment for _, moment, state in existing if state != skipped or moment < locked.now}
+    new = [moment for moment in dict.fromkeys(moments) if moment not in kept]
     if not dropped and not new:
-        return int(locked.values["assignment"])
+        return locked.id
     if dropped:
         yield DROP_SCHEDULED_REMINDERS, {**locked.values, "reminders": dropped}
     if new:
         yield ADD_REMINDERS, {**locked.values, "moments": new}
     return (yield from emitting_event(locked, EventKind.REMINDERS_SET, Actor.CAREGIVER))
+
+
+def reopening(access: AccessScope, assignment_id: int | None) -> Operation[int]:
+    locked = yield from locking_assignment(access, assignment_id)
+    refuse_unless_running(locked)
+    refuse_unless_complete(locked)
+    yield REOPEN, locked.values
+    yield RECOUNT, locked.values
+    return (yield from emitting_event(locked, EventKind.REOPENED, Actor.CAREGIVER))

@@ -1,17 +1,17 @@
-"""Assigning homework."""
+"""Homework: assigning books of a session, and recognizing a retry of that."""
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.care.assignments.reading import get_my_assignments
-from app.care.assignments.repeats import finding_repeated
+from app.care.assignments import get_my_assignments
 from app.care.bounds import check_moment
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
-from app.care.sessions.reading import time_state
-from app.db.reader.entities import known_moment
+from app.care.sessions import time_state
+from app.db.reader.entities import as_moment, known_moment
 from app.db.reader.reads import Row, rows_of_ids
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Values
@@ -23,7 +23,8 @@ from app.db.statements.homework import (
     LOCK_SESSION,
     MARK_BOOKS_ASSIGNED,
 )
-from app.db.tables import Actor, Assignment, EventKind, TimeState
+from app.db.statements.repeats import FIND_LATELY_ASSIGNED, FIND_THEIR_REMINDERS
+from app.db.tables import Actor, Assignment, EventKind, ReminderState, TimeState
 
 MOST_BOOKS = 50
 MOST_REMINDERS = 50
@@ -131,3 +132,41 @@ def adding_homework(values: Values) -> Operation[list[int]]:
     values |= {"event": EventKind.ASSIGNED, "actor": Actor.CAREGIVER}
     yield INSERT_ASSIGNMENT_EVENTS, values
     return added
+
+
+# --- retries --------------------------------------------------------------------------------------
+
+
+def finding_repeated(values: Values, since: datetime) -> Operation[list[int] | None]:
+    """Returns the assignments of the same homework that were assigned since then and not changed, or None.
+
+    The assignments of one request share their moment. All of them must match: half of an earlier request, or
+    the rest after a withdrawal, is other homework.
+    """
+    together: dict[Any, list[Any]] = defaultdict(list)
+    for row in (yield FIND_LATELY_ASSIGNED, {**values, "since": since}):
+        together[row[2]].append(row)
+    for rows in together.values():
+        if is_same_work(rows, values):
+            ids = [row[0] for row in rows]
+            reminders = yield FIND_THEIR_REMINDERS, {**values, "assignments": ids}
+            if are_same_reminders(reminders, ids, values["moments"]):
+                return ids
+    return None
+
+
+def is_same_work(rows: list[Any], values: Values) -> bool:
+    window = (values["start"], values["end"])
+    return Counter(row[1] for row in rows) == Counter(values["books"]) and all(
+        is_untouched and (as_moment(start), as_moment(end)) == window
+        for _, _, _, start, end, is_untouched in rows
+    )
+
+
+def are_same_reminders(rows: list[Any], ids: list[int], moments: list[datetime]) -> bool:
+    found: dict[int, list[datetime | None]] = {each: [] for each in ids}
+    for assignment_id, remind_date, state in rows:
+        if state == ReminderState.SENT:
+            return False
+        found[assignment_id].append(as_moment(remind_date))
+    return all(len(dates) == len(moments) and set(dates) == set(moments) for dates in found.values())
