@@ -43,11 +43,12 @@ class UserErrorCode(StrEnum):
 
 class CareError(Exception):
     code: ClassVar[str]
+    message: str
     reason: str | None = None  # of a rejected token; for the log, never for the response
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: str | None = None) -> None:
+        self.message = message or self.message
+        super().__init__(self.message)
 
 
 class NotSignedIn(CareError):
@@ -62,30 +63,24 @@ class CannotVerify(CareError):
     """Not a NotSignedIn: the token may be valid, so a client must not discard it."""
 
     code = "OVERLOADED"
-
-    def __init__(self) -> None:
-        super().__init__("the token cannot be verified now")
-        self.reason = "keys awaited"
+    message = "the token cannot be verified now"
+    reason = "keys awaited"
 
 
 class KeyTaken(CareError):
     code = "IDEMPOTENCY_CONFLICT"
-
-    def __init__(self) -> None:
-        super().__init__("the Idempotency-Key was given to another request")
+    message = "the Idempotency-Key was used for another request"
 
 
 class KeyInUse(CareError):
-    code = "IDEMPOTENCY_CONFLICT"
-
-    def __init__(self) -> None:
-        super().__init__("a request with this Idempotency-Key is still being carried out")
+    code = KeyTaken.code
+    message = "a request with this Idempotency-Key is still in progress"
 
 
 class RateLimited(CareError):
     code = "RATE_LIMITED"
 
-    def __init__(self, seconds: int, message: str = "too much was asked for within a minute") -> None:
+    def __init__(self, seconds: int, message: str = "too many points were used within a minute") -> None:
         super().__init__(message)
         self.seconds = seconds
 
@@ -99,11 +94,7 @@ class TooManyListening(CareError):
 
 class EventsExpired(CareError):
     code = "EXPIRED"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "events are no longer kept from this one on; read the current state and subscribe without `after`"
-        )
+    message = "events after this one were removed; read the current state and subscribe without `after`"
 
 
 class Refused(CareError):
@@ -167,5 +158,5 @@ class WrongAnswers(Refused):
     code = UserErrorCode.UNREADABLE
 
     def __init__(self, wrong: Sequence[WrongAnswer], *members: str) -> None:
-        super().__init__("answers do not fit the questions", *members)
+        super().__init__("the answers do not match the questions", *members)
         self.wrong = wrong

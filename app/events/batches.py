@@ -42,7 +42,7 @@ async def take_each(
         except DatabaseUnavailable:
             raise  # it concerns all caregivers
         except Exception:
-            logger.exception("what waits of caregiver %s cannot be taken", caregiver)
+            logger.exception("waiting rows of caregiver %s cannot be processed", caregiver)
     return taken
 
 

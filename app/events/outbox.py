@@ -9,8 +9,8 @@ from app.db.statements.dispatch import (
     ADD_DELIVERIES,
     FIND_DUE_REMINDERS,
     FIND_WAITING_EVENTS,
-    HAND_OVER_EVENTS,
     INSERT_REMINDER_EVENTS,
+    MARK_EVENTS_QUEUED,
     MARK_REMINDERS,
     MOST_FOUND,
     TAKE_EVENTS,
@@ -33,8 +33,8 @@ def reminding(now: datetime, caregiver: int, reminders: list[int]) -> Operation[
     """Writes the event and the state in one transaction, so that a reminder fires exactly once."""
     values = {"caregiver": caregiver, "reminders": reminders, "now": now}
     locked = yield TAKE_REMINDERS, values
-    due = [id for id, is_to_do in locked if is_to_do]
-    obsolete = [id for id, is_to_do in locked if not is_to_do]
+    due = [id for id, is_open in locked if is_open]
+    obsolete = [id for id, is_open in locked if not is_open]
     if obsolete:
         yield MARK_REMINDERS, {**values, "reminders": obsolete, "to": ReminderState.SKIPPED}
     if due:
@@ -61,7 +61,7 @@ def queueing_deliveries(
     values = {"caregiver": caregiver, "events": events, "now": now}
     locked = [row[0] for row in (yield TAKE_EVENTS, values)]
     if locked:
-        yield HAND_OVER_EVENTS, {**values, "events": locked}
+        yield MARK_EVENTS_QUEUED, {**values, "events": locked}
         if has_webhook:
             yield ADD_DELIVERIES, {**values, "events": locked}
     return locked

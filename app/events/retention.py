@@ -1,11 +1,15 @@
-"""Retention: removes rows older than their period, in batches so small that other writers hardly wait."""
+"""Retention: removes rows older than their period, in batches so small that other writers hardly wait.
+
+The settings give the periods of dead deliveries, events, drafts and audit records. The periods of accepted
+deliveries and of idempotency keys are fixed.
+"""
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from app.care.audit import seal
@@ -18,6 +22,9 @@ from app.db.audit.removing import (
 )
 from app.db.audit.verifying import Verdict, verifying_next
 from app.db.drivers.interface import Database
+from app.db.sql import Operation
+from app.db.statements.deliveries import FIND_OLD_DELIVERIES, REMOVE_DELIVERIES, REMOVE_IDEMPOTENCY_KEYS
+from app.db.statements.dispatch import MOST_FOUND
 from app.db.statements.retention import (
     Find,
     finding_dead,
@@ -28,11 +35,14 @@ from app.db.statements.retention import (
     removing_drafts,
     removing_events,
 )
-from app.events.batches import Take, take_each
+from app.events.batches import Take, finding, take_each
+from app.events.deliveries import updating
 from app.settings import Retention
 
 logger = logging.getLogger("care.dispatch")
 
+# Twice the time for which the documentation promises the first response to retries.
+IDEMPOTENCY_KEY_PERIOD = timedelta(hours=48)
 MOST_VERIFIED = 200  # seals in one read; each covers at most some hundred records
 
 
@@ -120,3 +130,18 @@ async def expire(db: Database, periods: Retention, now: datetime, stop: asyncio.
     except RetentionRefused as refusal:
         logger.error("%s", refusal)
     return False
+
+
+# --- fixed periods ---------------------------------------------------------------------------------
+
+
+async def clean_up(db: Database, now: datetime) -> bool:
+    """Removes one batch of old deliveries and idempotency keys. Returns whether more remain."""
+    found = await db.read(finding(FIND_OLD_DELIVERIES, {"now": now}))
+    removed = await take_each(db, found, partial(updating, REMOVE_DELIVERIES, now))
+    keys = await db.write(removing_keys(now - IDEMPOTENCY_KEY_PERIOD))
+    return len(removed) == MOST_FOUND or keys == MOST_FOUND
+
+
+def removing_keys(before: datetime) -> Operation[int]:
+    return len((yield REMOVE_IDEMPOTENCY_KEYS, {"before": before}))

@@ -275,7 +275,7 @@ def test_a_fetch_ends_in_time_however_slowly_the_issuer_goes_on(
     with pytest.raises(NotRead) as refusal:
         fetch(issuer.url, "CARE_TOKEN_JWKS")
 
-    assert str(refusal.value) == "CARE_TOKEN_JWKS cannot be fetched: no answer in time"
+    assert str(refusal.value) == "CARE_TOKEN_JWKS cannot be fetched: no response in time"
     assert not issuer.has_trickled_out
 
 

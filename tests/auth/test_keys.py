@@ -116,11 +116,11 @@ def private_pem() -> str:
     return keys.private_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
-NO_PEM = "CARE_TOKEN_KEY holds no public key in PEM, or one that is broken, cut off or of another kind"
-NO_FILE = "CARE_TOKEN_KEY cannot be read as the path of a PEM file: "
-PRIVATE = "CARE_TOKEN_KEY holds a private key: that is the issuer's alone; give its public half"
+NO_PEM = "CARE_TOKEN_KEY must contain PEM public keys; one is missing, damaged or of another kind"
+NO_FILE = "CARE_TOKEN_KEY is not the path of a readable PEM file: "
+PRIVATE = "CARE_TOKEN_KEY contains a private key, which only the issuer may have; use its public key"
 WEAK = "CARE_TOKEN_KEY must hold an RSA key of at least 2048 bits or an EC key on P-256"
-NO_SET = "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set"
+NO_SET = "CARE_TOKEN_JWKS is not a JSON Web Key Set"
 NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (or CARE_ENV=development)"
 
 
@@ -224,7 +224,7 @@ def test_a_key_file_that_is_not_ours_to_read_is_told_so(
     assert why_not(token_key="/etc/care/issuer.pem") == f"{NO_FILE}permission denied"
 
 
-AS_PATH = "CARE_TOKEN_JWKS cannot be read as the path of a JSON Web Key Set: "
+AS_PATH = "CARE_TOKEN_JWKS is not the path of a readable JSON Web Key Set: "
 BY_ADDRESS = "CARE_TOKEN_JWKS cannot be fetched: "
 
 
@@ -234,9 +234,9 @@ BY_ADDRESS = "CARE_TOKEN_JWKS cannot be fetched: "
         ("/nowhere/keys.json", f"{AS_PATH}no such file or directory"),
         (".", f"{AS_PATH}is a directory"),
         ("http://127.0.0.1:1/keys", f"{BY_ADDRESS}connection refused"),
-        ("http://[/keys", f"{BY_ADDRESS}it is no address"),
-        ("http://127.0.0.1:secret/keys", f"{BY_ADDRESS}it is no address"),
-        ("https://", f"{BY_ADDRESS}it is no address"),
+        ("http://[/keys", f"{BY_ADDRESS}the URL is not valid"),
+        ("http://127.0.0.1:secret/keys", f"{BY_ADDRESS}the URL is not valid"),
+        ("https://", f"{BY_ADDRESS}the URL is not valid"),
     ],
 )
 def test_a_key_set_must_be_there(place: str, sentence: str) -> None:
@@ -246,9 +246,9 @@ def test_a_key_set_must_be_there(place: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("status", "body", "sentence"),
     [
-        (500, b"", f"{BY_ADDRESS}the answer is 500"),
-        (302, b"", f"{BY_ADDRESS}the answer is 302, and redirects are not followed"),
-        (0, b"", f"{BY_ADDRESS}no answer in HTTP"),
+        (500, b"", f"{BY_ADDRESS}the response status is 500"),
+        (302, b"", f"{BY_ADDRESS}the response status is 302 and redirects are not followed"),
+        (0, b"", f"{BY_ADDRESS}the response is not HTTP"),
         (200, b"<html>", NO_SET),
     ],
 )
@@ -283,7 +283,7 @@ def test_a_secret_must_not_be_short() -> None:
 def test_tokens_are_verified_in_one_way_only() -> None:
     sentence = why_not(token_key=keys.public_pem(), token_jwks="keys.json")
 
-    assert sentence == "CARE_TOKEN_KEY and CARE_TOKEN_JWKS are both set; tokens are verified in one way only"
+    assert sentence == "CARE_TOKEN_KEY and CARE_TOKEN_JWKS cannot be combined; set only one of them"
 
 
 def why_not(env: Environment = Environment.DEVELOPMENT, **given: str) -> str:

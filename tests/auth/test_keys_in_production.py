@@ -16,9 +16,9 @@ from tests import keys
 from tests.auth.issuer import issuing, jwk, key_set
 from tests.auth.test_keys import PRIVATE, why_not
 
-INSECURE = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
+INSECURE = "CARE_TOKEN_JWKS must be a path, an https:// URL, or an http:// URL of this machine"
 
-REDIRECTED = "CARE_TOKEN_JWKS cannot be fetched: the answer is 302, and redirects are not followed"
+REDIRECTED = "CARE_TOKEN_JWKS cannot be fetched: the response status is 302 and redirects are not followed"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_key_set_is_not_looked_for_where_its_place_points_to() -> None:
 
         assert (
             why_not(token_jwks=issuer.url)
-            == "CARE_TOKEN_JWKS cannot be fetched: the answer is 302, and redirects are not followed"
+            == "CARE_TOKEN_JWKS cannot be fetched: the response status is 302 and redirects are not followed"
         )
 
         assert (issuer.asked, stranger.asked) == (1, 0)

@@ -131,7 +131,7 @@ def test_a_file_that_is_wrong_leaves_the_old_keys_and_is_told_once(
 
     [told] = [record.getMessage() for record in caplog.records if record.name == "care.auth"]
     assert told.startswith(f"CARE_TOKEN_{name} ")
-    assert told.endswith("; the keys that were read before stay in use")
+    assert told.endswith("; the previous keys stay in use")
 
     with caplog.at_level(logging.INFO, "care.auth"):
         replace(path, write(NEW))

@@ -11,8 +11,7 @@ import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.events.deliveries import LEASE, PAUSES, attempting, deliver, settling
-from app.events.posting import PostResult
-from app.events.webhook import TYPES, open_webhook
+from app.events.webhook import TYPES, PostResult, open_webhook
 from tests.callers import run_write
 from tests.events.conftest import Care, dispatching, on_database
 from tests.events.receiver import OTHER_SECRET, SECRET, Receiver

@@ -102,7 +102,7 @@ def test_one_caregiver_whose_events_break_keeps_no_other_waiting(
 
     assert receiver.ids() == ["evt_2"]
     assert {record.message for record in caplog.records if record.name == "care.dispatch"} == {
-        "what waits of caregiver 1 cannot be taken"
+        "waiting rows of caregiver 1 cannot be processed"
     }
 
 

@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from app.events.posting import PostResult, post
-from app.events.webhook import Webhook
+from app.events.webhook import PostResult, Webhook, post
 
 
 @asynccontextmanager
@@ -83,7 +82,7 @@ def test_a_receiver_that_says_nothing_is_not_waited_for_forever() -> None:
         async with answering(b"", closes=False) as webhook:
             return await post(webhook, {}, b"{}", seconds=0.05)
 
-    assert asyncio.run(asked()) == PostResult("no answer in time")
+    assert asyncio.run(asked()) == PostResult("no response in time")
 
 
 def test_nobody_at_the_port() -> None:

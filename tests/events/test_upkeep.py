@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from app.db.drivers.interface import Database
 from app.db.tables import moment_as_text
-from app.events.cleanup import clean_up
+from app.events.retention import clean_up
 from tests.events.conftest import Care, on_database
 from tests.events.receiver import Receiver
 from tests.factories import DAY, HOUR, NOW

@@ -13,8 +13,8 @@ from tests.schema.test_headers import OF_BROWSERS
 KEY = "6f1b2d1c-8c1e-4a55-9f0e-3b0f5a0f3c11"
 KEYED = {"idempotency-key": KEY}
 ASSIGNED = b'{"message":"The assignments were added to the session."}'
-OTHER_REQUEST = (422, "the Idempotency-Key was given to another request")
-STILL_RUNNING = (409, "a request with this Idempotency-Key is still being carried out")
+OTHER_REQUEST = (422, "the Idempotency-Key was used for another request")
+STILL_RUNNING = (409, "a request with this Idempotency-Key is still in progress")
 ERROR_MEMBERS = ["timestamp", "status", "error", "message", "path"]
 MALFORMED = (400, "Idempotency-Key must be 1 to 255 visible ASCII characters")
 

@@ -19,7 +19,7 @@ from tests.schema.listening import happened, listening, streaming
 
 VIEWER = "{ viewer { role } }"  # 2 points
 SESSIONS = "{ sessions { nodes { id } } }"  # 31 points
-REFUSAL = {"message": "too much was asked for within a minute", "extensions": {"code": "RATE_LIMITED"}}
+REFUSAL = {"message": "too many points were used within a minute", "extensions": {"code": "RATE_LIMITED"}}
 
 
 class Clock:
@@ -106,7 +106,7 @@ def test_the_legacy_paths_spend_the_same(limited: Gateway) -> None:
     assert body == {
         "status": 429,
         "error": "Too Many Requests",
-        "message": "too much was asked for within a minute",
+        "message": "too many points were used within a minute",
         "path": "/gateway/profile/client/session",
     }
     assert rates(caller)[0] == 429

@@ -153,7 +153,7 @@ def take_events(kind: DatabaseKind) -> ClauseElement:
     )
 
 
-def hand_over_events(kind: DatabaseKind) -> ClauseElement:
+def mark_events_queued(kind: DatabaseKind) -> ClauseElement:
     return (
         update(EVENT)
         .where(is_of_caregiver(EVENT), among(EVENT.c.id, "events", kind))
@@ -181,5 +181,5 @@ def add_deliveries(kind: DatabaseKind) -> ClauseElement:
 
 FIND_WAITING_EVENTS = Statement(find_waiting_events)
 TAKE_EVENTS = Statement(take_events)
-HAND_OVER_EVENTS = Statement(hand_over_events)
+MARK_EVENTS_QUEUED = Statement(mark_events_queued)
 ADD_DELIVERIES = Statement(add_deliveries)
