@@ -1,4 +1,4 @@
-"""The world, planted once for all who only ask, and once more for those who change it."""
+"""The world, loaded once for tests that only read and once for those that change it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ import pytest
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
-from tests.access.visitors import PEOPLE_WITH_THINGS, come, post
+from tests.access.viewers import PEOPLE_WITH_DATA, post, sign_in
 from tests.access.world import plant
 from tests.callers import Gateway, opened
 from tests.conftest import fresh_database
@@ -23,13 +23,13 @@ ASKED_ONCE = {"session", "assignment", "book", "nodes", "viewer"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    asked = [item for item in items if is_asked(item)]
-    if len(asked) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if not is_asked(item)])
-        items[:] = asked
+    selected = [item for item in items if is_selected(item)]
+    if len(selected) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if not is_selected(item)])
+        items[:] = selected
 
 
-def is_asked(item: pytest.Item) -> bool:
+def is_selected(item: pytest.Item) -> bool:
     if not item.nodeid.startswith("tests/access/") or not hasattr(item, "callspec"):
         return True
     chosen = item.callspec.params
@@ -46,8 +46,8 @@ def planted(kind: str, migrated: str, folder: Path, request: pytest.FixtureReque
         )
         with opened(create_app(settings, clock=lambda: NOW)) as client:
             gateway = Gateway(client, settings)
-            for whose in PEOPLE_WITH_THINGS:  # on record: everybody has read what is theirs
-                post(come(gateway, whose), READ)
+            for person in PEOPLE_WITH_DATA:  # on record: everybody has read what is theirs
+                post(sign_in(gateway, person), READ)
             yield gateway
 
 
@@ -55,7 +55,7 @@ def planted(kind: str, migrated: str, folder: Path, request: pytest.FixtureReque
 def world(
     kind: str, migrated: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Gateway]:
-    """For those who only ask."""
+    """For tests that only read."""
     with planted(kind, migrated, tmp_path_factory.mktemp("access"), request) as gateway:
         yield gateway
 
@@ -64,6 +64,6 @@ def world(
 def changing(
     kind: str, migrated: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Gateway]:
-    """For changes, each of an object of its own."""
+    """For changes, each of its own object."""
     with planted(kind, migrated, tmp_path_factory.mktemp("changing"), request) as gateway:
         yield gateway

@@ -1,4 +1,4 @@
-"""What can be asked, read off the schema: rows that must be in the table, and documents that ask for them."""
+"""Documents generated from the schema, and the rows that the table must have for it."""
 
 from collections.abc import Iterator
 from random import Random
@@ -32,7 +32,7 @@ def roots(schema: GraphQLSchema, operation: str) -> set[str]:
 
 
 def kinds(schema: GraphQLSchema) -> Iterator[GraphQLObjectType]:
-    """What a person reads: neither roots nor parts, nor the outcome of a change, which is asked for whole."""
+    """The object types that a person reads, without roots, parts and payloads."""
     operations = (schema.query_type, schema.mutation_type, schema.subscription_type)
     for name, kind in schema.type_map.items():
         is_part = name.startswith("__") or name.endswith((*PARTS, "Payload"))
@@ -57,7 +57,7 @@ def links_of(kind: Any) -> list[str]:
 
 
 def ids(schema: GraphQLSchema) -> set[str]:
-    """Every argument and every member of an input that takes one id or several."""
+    """Every argument and every input member that takes one or several ids."""
     found = set()
     for kind in schema.type_map.values():
         if isinstance(kind, GraphQLObjectType) and not kind.name.startswith("__"):
@@ -75,7 +75,7 @@ def is_id(given: Any) -> bool:
 # --- documents --------------------------------------------------------------------------------------
 
 
-def asked() -> Iterator[tuple[str, str, str]]:
+def links_from_roots() -> Iterator[tuple[str, str, str]]:
     """Root, kind of object and link: every link of every object that a root leads to."""
     for root, question in QUESTIONS.items():
         found = target(SCHEMA.query_type, root)
@@ -88,13 +88,13 @@ def asked() -> Iterator[tuple[str, str, str]]:
 
 
 def target(kind: Any, name: str) -> Any:
-    """The objects that a field leads to, whatever parts lie between."""
+    """The object types that a field leads to through any parts."""
     found: Any = get_named_type(kind.fields[name].type)
     return get_named_type(found.fields["nodes"].type.of_type) if found.name.endswith(PARTS) else found
 
 
 def document(root: str, kind: str, link: str) -> str:
-    """All of the objects at the root, of what the link leads to, and one step behind that."""
+    """All members of the objects at the root, of the linked objects, and one step further."""
     question = QUESTIONS[root]
     head = f"query({SAID[root]}) " if question.ids else ""
     if not kind:
@@ -128,7 +128,7 @@ def whole(kind: Any) -> str:
 
 
 def outcome(change: str) -> str:
-    """A change with everything that its payload leads to."""
+    """A mutation with every member of its payload."""
     kind: Any = SCHEMA.mutation_type
     payload = get_named_type(kind.fields[change].type)
     assert change in CHANGES
@@ -139,7 +139,7 @@ def outcome(change: str) -> str:
 
 
 def walks() -> Iterator[tuple[str, str]]:
-    """Long ways from an object to others, by chance: a kind, and what is asked below it."""
+    """Random paths through the links of an object: a kind, and the selection below it."""
     rng = Random(7)
     ways = [name for name in OBJECTS if links_of(SCHEMA.type_map[name])]
     for _ in range(WALKS):

@@ -1,7 +1,7 @@
-"""Who is told what: a row for everything that can be asked, changed and listened to.
+"""The expected access: a row for every query, link, mutation, subscription and legacy path.
 
-A field, link, question, change, subscription or path of the service without a row here makes test_rows.py
-red. `{0}` in a row stands for two people, such as AX, whose it is; `{0.main}` for a number of theirs.
+test_rows.py fails if a part of the service has no row here. `{0}` in a row stands for a relationship, such as
+AX; `{0.main}` is one of its numbers.
 """
 
 from dataclasses import dataclass, field
@@ -18,13 +18,13 @@ ANYBODY = "anybody who is signed in"
 
 @dataclass(frozen=True)
 class Link:
-    """From an object to others: who finds something there, and what shows that it was found."""
+    """A link between objects: who finds something there, and the text that proves it."""
 
     who: str
     shows: str
 
 
-# The fields that lead nowhere, of every type: each is asked for wherever the type can be reached.
+# The scalar fields of every type: each is selected wherever the type can be reached.
 LEAVES = {
     "Answer": "answer questionId questionText",
     "AnswerSet": "attempt id legacyId revision saveType score submitDate",
@@ -88,7 +88,7 @@ LINKS = {
     "ReminderDue.assignment": Link(CLIENT, "Assignment:{1.to_extend}"),
     "ReminderDue.reminder": Link(CLIENT, "Reminder:{1.reminder}"),
 }
-# What has to be said for a field below a root to be asked at all.
+# What has to be shown for a field below a root to be asked at all.
 GIVEN = {
     "Session.assignments": "(first: 9)",
     "Client.scoreHistory": "(bookId: 3)",
@@ -98,7 +98,7 @@ GIVEN = {
 
 @dataclass(frozen=True)
 class Question:
-    """A root field. One that takes an id is asked for an object of each kind that it finds."""
+    """A root field. One that takes an id is queried with an object of each kind that it finds."""
 
     who: str
     given: str = ""
@@ -137,7 +137,7 @@ QUESTIONS = {
 
 @dataclass(frozen=True)
 class Change:
-    """A mutation: who of the two may do it, with what, and what shows that it was done."""
+    """A mutation: who may perform it, its input, and the text that proves its effect."""
 
     who: str
     given: dict[str, Any]
@@ -145,7 +145,7 @@ class Change:
 
 
 WINDOW = {"startDate": "2026-11-21T09:00:00Z", "endDate": "2026-11-28T09:00:00Z"}
-ANSWERS = [{"questionId": global_id("Question", 1), "answer": "zq-{0}-said"}]
+ANSWERS = [{"questionId": global_id("Question", 1), "answer": "zq-{0}-submitted"}]
 
 CHANGES = {
     "assignHomework": Change(
@@ -183,7 +183,7 @@ CHANGES = {
     "withdrawAssignment": Change(CAREGIVER, {"assignmentId": "{1.to_withdraw}"}, "Session:{1.main}"),
 }
 
-# Who hears what happens between two, from the event on that was seen last.
+# Who receives the events of a relationship, and the event to resume from.
 SUBSCRIPTIONS = {
     "assignmentChanged": Question(BOTH, "(after: $id)", {"Event": "{1.assigned_event}"}),
     "reminderDue": Question(CLIENT, "(after: $id)", {"Event": "{1.due_event}"}),
@@ -192,7 +192,7 @@ SUBSCRIPTIONS = {
 
 @dataclass(frozen=True)
 class Path:
-    """A legacy path: its method, who of the two it answers, and what shows that it did."""
+    """A legacy path: its method, whom it answers, and the text that proves its effect."""
 
     who: str
     method: str
@@ -219,8 +219,7 @@ PATHS = {
     "assign homework": Path(CAREGIVER, "PUT", ASSIGNMENTS, "message", HOMEWORK),
 }
 
-# Where an id goes in, and of which kind the objects are that it can name there. Those of the catalogue are
-# nobody's.
+# Every argument that takes an id, and the kind of objects that it names. Books belong to nobody.
 CATALOGUE = "nobody's"
 IDS = {
     "Query.assignment(id)": "Assignment",
@@ -256,14 +255,14 @@ IDS = {
 
 
 def is_for(who: str, viewer: str) -> bool:
-    """Whether a row is for people of the viewer's role; whose things they are is another question."""
+    """Whether a row is for the viewer's role, whoever owns the objects."""
     if who in (BOTH, ANYBODY):
         return True
     return (who == CAREGIVER) == (viewer in "AB")
 
 
 def filled(row: Any, shared: str, numbers: Numbers, **more: object) -> Any:
-    """A row with what it says of two people written in."""
+    """A row with the values of two people filled in."""
     if isinstance(row, str):
         return row.format(shared, numbers, **more)
     if isinstance(row, list):

@@ -1,18 +1,18 @@
-"""Promise: what two people share, they alone change, each in their own part; a refusal says nothing and
-writes nothing."""
+"""Only the two people of a relationship can change its data, each within their role. A rejection reveals
+nothing and writes nothing."""
 
 import pytest
 from httpx2 import Response
 
 from tests.access.documents import outcome
 from tests.access.table import CHANGES, Change, is_for
-from tests.access.visitors import (
+from tests.access.viewers import (
     MINE,
-    PEOPLE_WITH_THINGS,
-    assert_not_told,
-    assert_shut_out,
-    come,
+    PEOPLE_WITH_DATA,
+    assert_rejects_outsiders,
+    assert_shows_only_known,
     post,
+    sign_in,
     write_in,
 )
 from tests.access.world import KNOWN, SHARED
@@ -21,35 +21,35 @@ from tests.database_rows import stored, wrong_counters
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_only_the_two_may_change_what_is_theirs(changing: Gateway, change: str) -> None:
+def test_only_the_two_people_of_a_relationship_can_change_its_data(changing: Gateway, change: str) -> None:
     row, query = CHANGES[change], outcome(change)
     before = stored(changing)
 
     def ask(caller: Caller, shared: str = "AX") -> Response:
         return post(caller, query, {"input": write_in(row.given, shared)})
 
-    for viewer in PEOPLE_WITH_THINGS:
+    for viewer in PEOPLE_WITH_DATA:
         for shared in SHARED:
             if may_change(row, viewer, shared):
                 continue
-            answer = ask(come(changing, viewer), shared)
-            said = assert_not_told(answer, viewer)
-            assert write_in(row.shows, shared) not in said, (viewer, shared)
+            answer = ask(sign_in(changing, viewer), shared)
+            shown = assert_shows_only_known(answer, viewer)
+            assert write_in(row.shows, shared) not in shown, (viewer, shared)
             assert "errors" in answer.json() or answer.json()["data"][change]["userErrors"], (viewer, shared)
-    assert_shut_out(changing, ask)
+    assert_rejects_outsiders(changing, ask)
     assert stored(changing) == before
 
     for viewer, shared in MINE.items():
         if is_for(row.who, viewer) and shared in ("AX", "BX"):
-            answer = ask(come(changing, viewer), shared)
-            said = assert_not_told(answer, viewer)
+            answer = ask(sign_in(changing, viewer), shared)
+            shown = assert_shows_only_known(answer, viewer)
             assert answer.json()["data"][change]["userErrors"] == []
-            assert write_in(row.shows, shared) in said
+            assert write_in(row.shows, shared) in shown
     assert stored(changing) != before
     assert wrong_counters(changing) == []
 
 
 def may_change(row: Change, viewer: str, shared: str) -> bool:
-    """A session may be opened with a client of one's own, whoever else has them as a client."""
+    """A caregiver may open a session with their client, whoever else has that client."""
     is_theirs = shared[1] in KNOWN[viewer] if "clientId" in row.given else viewer in shared
     return is_theirs and is_for(row.who, viewer)

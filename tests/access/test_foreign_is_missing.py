@@ -1,5 +1,5 @@
-"""Promise: an id of somebody else's is answered as one that nobody has: to the byte, and by the same
-statements, which is why it takes as long. So for every id that the service takes, in either form."""
+"""A foreign id is answered like a missing id: with the same bytes and by the same statements, so that timing
+shows no difference. This holds for every id that the service accepts, in both forms."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ from app.db.sql import Step
 from app.schema.types.node import global_id
 from tests.access.documents import SCHEMA, leaves_of, outcome, plain, target, through
 from tests.access.table import CATALOGUE, CHANGES, HOMEWORK, IDS, SUBSCRIPTIONS
-from tests.access.visitors import MINE, REQUEST_ID, come, post, role_of, write_in
+from tests.access.viewers import MINE, REQUEST_ID, post, role_of, sign_in, write_in
 from tests.access.world import MISSING, OF, PEOPLE, SHARED
 from tests.callers import Caller, Gateway
 from tests.database_rows import stored
 from tests.rest_compat.legacy import ASSIGNMENTS, TIMESTAMP
 
-# Whose things each of the four does not know.
+# The relationships that each of the four does not know.
 FOREIGN = {"A": ("BX", "BY", "DW"), "B": ("AX", "AZ", "DW"), "X": ("BY", "AZ", "DW"), "Y": ("AX", "BX", "DW")}
 NUMBERS: dict[str, Callable[[str], int]] = {
     "Session": lambda shared: OF[shared].main,
@@ -35,12 +35,12 @@ Ask = Callable[[Caller, str], Response]
 
 
 def foreign(viewer: str, kind: str) -> Iterator[tuple[int, int]]:
-    """Numbers of others, each with one of the same length that nobody has."""
+    """Foreign numbers, each with a missing number of the same length."""
     for shared in FOREIGN[viewer]:
         number = NUMBERS[kind](shared)
         if kind not in ("Client", "Caregiver") or not is_acquainted(viewer, shared, kind):
             yield number, MISSING + number % 1000
-    if viewer in "AB":  # the client's own, which their caregiver is not told of either
+    if viewer in "AB":  # the client's own, which their caregiver does not see either
         mine = OF[MINE[viewer]]
         if hidden := {"AnswerSet": mine.draft, "Event": mine.due_event}.get(kind):
             yield hidden, MISSING + hidden % 1000
@@ -51,26 +51,26 @@ def is_acquainted(viewer: str, shared: str, kind: str) -> bool:
     return any(viewer in pair and person in pair for pair in OF)
 
 
-def asking(row: str) -> tuple[Ask, bool]:
-    """How an id is given there, and whether that would change something."""
+def request_for(row: str) -> tuple[Ask, bool]:
+    """How the id is sent, and whether that would change something."""
     if "(" not in row:
-        return asking_for_a_change(*row.split(".")), True
+        return mutation_for(*row.split(".")), True
     kind_name, name, argument = re.split(r"[.(]", row.rstrip(")"))
     kind: Any = SCHEMA.type_map[kind_name]
     declared = kind.fields[name].args[argument].type
     found = target(kind, name)
     fields = "__typename ... on Node { id legacyId }" if not leaves_of(found)[2:] else plain(found)
-    said = "[$id]" if str(declared).startswith("[") else "$id"
+    value = "[$id]" if str(declared).startswith("[") else "$id"
     word = "subscription" if kind_name == "Subscription" else "query"
     query = (
         f"{word}($id: {'ID!' if str(declared).endswith('!') else 'ID'}) "
-        f"{{ {name}({argument}: {said}) {{ {through(kind, name, fields)} }} }}"
+        f"{{ {name}({argument}: {value}) {{ {through(kind, name, fields)} }} }}"
     )
     ask = listen if kind_name == "Subscription" else post
     return lambda caller, text: ask(caller, query, {"id": text}), False
 
 
-def asking_for_a_change(kind: str, member: str) -> Ask:
+def mutation_for(kind: str, member: str) -> Ask:
     change = f"{kind[0].lower()}{kind[1:]}".removesuffix("Input")
 
     def ask(caller: Caller, text: str) -> Response:
@@ -81,14 +81,14 @@ def asking_for_a_change(kind: str, member: str) -> Ask:
 
 
 def listen(caller: Caller, query: str, variables: dict[str, Any]) -> Response:
-    """To a stream that ends, because it is refused."""
+    """Opens a stream that ends because it is rejected."""
     headers = {**REQUEST_ID, "accept": "text/event-stream"}
     body = {"query": query, "variables": variables}
     return caller.request("POST", "/graphql", json=body, headers=headers)
 
 
-def heard(gateway: Gateway, ask: Ask, caller: Caller, text: str) -> tuple[Any, ...]:
-    """All that somebody is told, and what the database was asked meanwhile."""
+def trace(gateway: Gateway, ask: Ask, caller: Caller, text: str) -> tuple[Any, ...]:
+    """The whole response, and the statements that ran for it."""
     with gateway.watched() as steps:
         answer = ask(caller, text)
     body = TIMESTAMP.sub("now", answer.text.replace(text, "id"))
@@ -108,25 +108,25 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("row", "named"), ROWS, ids=[f"{row} {kind}" for row, kind in ROWS])
-def test_an_id_of_somebody_elses_is_one_that_nobody_has(world: Gateway, row: str, named: str) -> None:
-    ask, is_change = asking(row)
+def test_a_foreign_id_is_answered_like_a_missing_id(world: Gateway, row: str, named: str) -> None:
+    ask, is_change = request_for(row)
     before = stored(world) if is_change else None
-    asked = 0
+    checked = 0
     for viewer in MINE:
-        caller = come(world, viewer)
-        heard(world, ask, caller, str(MISSING))  # whatever is prepared once, is prepared
+        caller = sign_in(world, viewer)
+        trace(world, ask, caller, str(MISSING))  # warms every cache
         for number, missing in foreign(viewer, named):
             forms = [(global_id(named, number), global_id(named, missing)), (str(number), str(missing))]
             for theirs, nobodys in forms if number // 1000 != SHARED["DW"] // 1000 else forms[:1]:
-                said = heard(world, ask, caller, theirs)
+                found = trace(world, ask, caller, theirs)
 
-                assert said == heard(world, ask, caller, nobodys), (viewer, number)
-                asked += 1
-    assert asked >= 8
+                assert found == trace(world, ask, caller, nobodys), (viewer, number)
+                checked += 1
+    assert checked >= 8
     assert not is_change or stored(world) == before
 
 
-def test_every_subscription_and_change_is_among_them() -> None:
+def test_every_subscription_and_mutation_is_tested() -> None:
     kinds = {re.split(r"[.(]", row)[0] for row, kind in IDS.items() if kind != CATALOGUE}
     changes = {f"{name[0].upper()}{name[1:]}Input" for name in CHANGES}
 
@@ -146,13 +146,15 @@ def put(caller: Caller, text: str) -> Response:
 
 
 @pytest.mark.parametrize(("ask", "named"), [(get, "Assignment"), (put, "Session")])
-def test_so_it_is_on_the_legacy_paths(world: Gateway, ask: Ask, named: str) -> None:
+def test_a_foreign_id_is_answered_like_a_missing_id_on_the_legacy_paths(
+    world: Gateway, ask: Ask, named: str
+) -> None:
     before = stored(world)
     for viewer in MINE:
-        caller = come(world, viewer)
+        caller = sign_in(world, viewer)
         for number, missing in foreign(viewer, named):
-            said = heard(world, ask, caller, str(number))
+            found = trace(world, ask, caller, str(number))
 
-            assert said == heard(world, ask, caller, str(missing)), (viewer, number)
-            assert said[0] == (404 if role_of(viewer) == "CAREGIVER" else 403)
+            assert found == trace(world, ask, caller, str(missing)), (viewer, number)
+            assert found[0] == (404 if role_of(viewer) == "CAREGIVER" else 403)
     assert stored(world) == before

@@ -1,5 +1,5 @@
-"""Nothing that the service offers lacks a row in the table; a planted field, link, question, change,
-subscription or path does."""
+"""Every part of the service has a row in the table; an added field, link, query, mutation, subscription or
+path without a row is reported."""
 
 import dataclasses
 
@@ -22,14 +22,14 @@ from tests.callers import Gateway
 
 
 def without_a_row(schema: GraphQLSchema) -> set[str]:
-    """What the schema has and the table has not, and the other way round."""
-    asked = leaves(schema)
+    """The parts that only the schema or only the table has."""
+    fields = leaves(schema)
     named = {kind: set(names.split()) for kind, names in LEAVES.items()}
     return (
         {
             f"{kind}.{name}"
-            for kind in asked | named
-            for name in asked.get(kind, set()) ^ named.get(kind, set())
+            for kind in fields | named
+            for name in fields.get(kind, set()) ^ named.get(kind, set())
         }
         | (links(schema) ^ LINKS.keys())
         | (ids(schema) ^ IDS.keys())
@@ -39,7 +39,7 @@ def without_a_row(schema: GraphQLSchema) -> set[str]:
     )
 
 
-def test_everything_in_the_schema_has_a_row() -> None:
+def test_every_part_of_the_schema_has_a_row() -> None:
     assert without_a_row(SCHEMA) == set()
 
 
@@ -60,7 +60,7 @@ def test_everything_in_the_schema_has_a_row() -> None:
         ("CloseSessionInput", "clientId: ID", {"CloseSessionInput.clientId"}),
     ],
 )
-def test_what_is_new_is_missed(name: str, field: str, missing: set[str]) -> None:
+def test_a_new_part_without_a_row_is_reported(name: str, field: str, missing: set[str]) -> None:
     text = print_schema(SCHEMA)
     heads = [f"{word} {name}{end} {{" for word in ("type", "input") for end in ("", " implements Node")]
     [head] = [head for head in heads if head in text]
@@ -71,7 +71,7 @@ def test_what_is_new_is_missed(name: str, field: str, missing: set[str]) -> None
 
 
 def test_every_legacy_path_has_a_row(world: Gateway) -> None:
-    """Each path of the table answers with the methods that the table has for it, and others do not answer."""
+    """Each path of the table accepts exactly the methods of its rows."""
     methods: dict[str, set[str]] = {}
     for row in PATHS.values():
         methods.setdefault(row.path.partition("?")[0], set()).add(row.method)
@@ -82,7 +82,7 @@ def test_every_legacy_path_has_a_row(world: Gateway) -> None:
     assert methods.keys() == {SESSIONS, ASSIGNMENTS, f"{ASSIGNMENTS}/{{1.judged}}"}
 
 
-def test_rows_can_be_told_apart() -> None:
-    """A row that would show itself everywhere shows nothing."""
+def test_rows_have_distinct_names() -> None:
+    """A value that appears everywhere proves nothing."""
     for row in (*LINKS.values(), *CHANGES.values(), *PATHS.values()):
         assert dataclasses.asdict(row)["shows"]

@@ -1,7 +1,7 @@
-"""A world in which every text and every number says whose it is, and what an answer tells of it.
+"""A world in which every text and number shows whose it is, and the owners that appear in a response.
 
 Caregivers A and B, clients X and Y: X is the client of both, Y of B alone. Caregiver D and client W are
-disabled, and Z, once a client of A, is erased. What two of them share is theirs: AX, BX, BY, AZ, DW.
+disabled, and Z, once a client of A, is erased. The relationships are AX, BX, BY, AZ and DW.
 """
 
 import base64
@@ -33,9 +33,9 @@ from tests.schema.listening import happened
 
 PEOPLE = {"A": 710001, "B": 710002, "D": 710003, "X": 711001, "Y": 711002, "Z": 711003, "W": 711004}
 SHARED = {"AX": 701000, "BX": 702000, "BY": 703000, "AZ": 704000, "DW": 705000}
-MISSING = 709000  # the number of nothing, and all behind it
+MISSING = 709000  # no object has this number or a higher one
 
-# Whose things somebody is told of. A client's drafts are a small letter's: told to the client alone.
+# The relationships that each person may see. A lower-case letter marks drafts, which only the client sees.
 KNOWN = {
     "A": {"A", "X", "Z", "AX", "AZ"},
     "B": {"B", "X", "Y", "BX", "BY"},
@@ -46,7 +46,8 @@ KNOWN = {
 
 @dataclass(frozen=True)
 class Numbers:
-    """What two people share: three running sessions and a closed one, homework for every change."""
+    """The numbers of a relationship: three running sessions and a closed one, and homework for every
+    change."""
 
     base: int
 
@@ -79,8 +80,8 @@ PLANTED = {*range(1, 5), *range(11, 20), *range(201, 204), 301, 411, 777, 801, *
 OF = {shared: Numbers(base) for shared, base in SHARED.items()}
 
 
-def text(whose: str, what: str) -> str:
-    return f"zq-{whose}-{what}"
+def text(person: str, what: str) -> str:
+    return f"zq-{person}-{what}"
 
 
 def plant(url: str) -> None:
@@ -107,16 +108,16 @@ def plant(url: str) -> None:
 
 
 def people() -> Iterator[Record]:
-    for whose in "ABD":
-        position = text(whose, "position")
-        yield a_caregiver(PEOPLE[whose], name=text(whose, "name"), position=position, userName=user(whose))
-    for whose in "XYZW":
-        oppt_id = text(whose, "oppt")
-        yield a_client(PEOPLE[whose], name=text(whose, "name"), opptId=oppt_id, userName=user(whose))
+    for person in "ABD":
+        position = text(person, "position")
+        yield a_caregiver(PEOPLE[person], name=text(person, "name"), position=position, userName=user(person))
+    for person in "XYZW":
+        oppt_id = text(person, "oppt")
+        yield a_client(PEOPLE[person], name=text(person, "name"), opptId=oppt_id, userName=user(person))
 
 
-def user(whose: str) -> str:
-    return text(whose, "user")
+def user(person: str) -> str:
+    return text(person, "user")
 
 
 def records(shared: str) -> Iterator[Record]:
@@ -136,19 +137,19 @@ def records(shared: str) -> Iterator[Record]:
     yield an_assignment(number.to_extend, session=number.main, reminders=[{"remindDate": NOW + HOUR}])
     for one in (number.submitted, number.to_judge, number.judged):
         yield a_complete_assignment(one, session=number.main, book=3, score=score)
-        yield an_answer_set(one + 185, one, answers=said(shared, "answer"))
+        yield an_answer_set(one + 185, one, answers=answers_of(shared, "answer"))
     draft = {"saveType": "DRAFT", "submitDate": None, "revision": 3}
-    yield an_answer_set(number.draft, number.drafted, answers=said(f"{shared}d", "draft"), **draft)
+    yield an_answer_set(number.draft, number.drafted, answers=answers_of(f"{shared}d", "draft"), **draft)
 
 
-def said(whose: str, what: str) -> list[Record]:
-    """What was asked stays when the client is erased: it is the book's."""
-    question = "How was it?" if "Z" in whose else text(whose, "question")
-    return [{"questionText": question, "answer": text(whose, what)}]
+def answers_of(person: str, what: str) -> list[Record]:
+    """The questions stay when the client is erased, since they belong to the book."""
+    question = "How was it?" if "Z" in person else text(person, "question")
+    return [{"questionText": question, "answer": text(person, what)}]
 
 
 def giving_feedback() -> Operation[None]:
-    """Nothing but the service itself writes feedback."""
+    """Only the service itself writes feedback."""
     columns = ("id", "caregiver_id", "client_id", "assignment_id", "answer_set_id", "text", "submit_date")
     rows = [
         (
@@ -171,12 +172,12 @@ TEXT = re.compile(r"zq-([A-Za-z]+)-")
 NUMBER = re.compile(r"(?<![0-9])7[01][0-9]{4}(?![0-9])")
 DRAWN = re.compile(r"\b[0-9a-f]{32}\b")  # a new chat's name: among random digits may stand anybody's number
 BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
-PERSON_OF = {number: whose for whose, number in PEOPLE.items()}
+PERSON_OF = {number: person for person, number in PEOPLE.items()}
 SHARED_OF = {base // 1000: shared for shared, base in SHARED.items()}
 
 
-def legible(response: Response) -> str:
-    """All of an answer, status line to body, with what its global ids and cursors say."""
+def readable(response: Response) -> str:
+    """A whole response as text, with decoded global ids and cursors."""
     whole = "\n".join([*(f"{name}: {value}" for name, value in response.headers.items()), response.text])
     return "\n".join([whole, *filter(None, map(decoded, BASE64.findall(whole)))])
 
@@ -188,14 +189,14 @@ def decoded(word: str) -> str:
         return ""
 
 
-def told_of(legible: str) -> set[str]:
-    """Whose things are in it. Of the erased there are numbers, and texts no more."""
-    texts = {"erased" if "Z" in named else named for named in TEXT.findall(legible)}
-    numbers = {int(number) for number in NUMBER.findall(DRAWN.sub("", legible))}
-    return texts | {whose(number) for number in numbers if not is_new(number)}
+def owners_in(shown: str) -> set[str]:
+    """The relationships that appear in a text. Of the erased client only numbers are left."""
+    texts = {"erased" if "Z" in named else named for named in TEXT.findall(shown)}
+    numbers = {int(number) for number in NUMBER.findall(DRAWN.sub("", shown))}
+    return texts | {owner_of(number) for number in numbers if not is_new(number)}
 
 
-def whose(number: int) -> str:
+def owner_of(number: int) -> str:
     if number in PERSON_OF:
         return PERSON_OF[number]
     shared = SHARED_OF.get(number // 1000, "nobody's")
@@ -203,5 +204,5 @@ def whose(number: int) -> str:
 
 
 def is_new(number: int) -> bool:
-    """Given by the database to what came later: the numbers behind the last that was planted."""
+    """Whether the database assigned the number after the world was loaded."""
     return number // 1000 == SHARED["DW"] // 1000 and number % 1000 not in PLANTED

@@ -1,5 +1,5 @@
-"""A service that verifies tokens as a test wants it. Its two caregivers and two clients are there for all
-tests of a module: verifying tokens writes nothing."""
+"""A service with the token settings that a test needs. Its two caregivers and two clients are shared by a
+module, since verifying tokens writes nothing."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

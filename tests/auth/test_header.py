@@ -1,5 +1,5 @@
-"""Promise: a token comes in the header `Authorization: bearer <token>`, in any case of the scheme, and from
-nowhere else. Whatever else the header says is refused, also where no token is needed."""
+"""A token is read from the header `Authorization: bearer <token>` only, with the scheme in any case. Any
+other value is rejected, even where no token is needed."""
 
 import pytest
 
@@ -24,7 +24,7 @@ PAGE = f"{ASSIGNMENTS}?time-state=RUNNING"
 
 
 @pytest.mark.parametrize("scheme", ["bearer ", "Bearer ", "BEARER ", "bEaReR ", "bearer   "])
-def test_the_scheme_is_read_in_any_case(peopled: Gateway, scheme: str) -> None:
+def test_the_scheme_may_have_any_case(peopled: Gateway, scheme: str) -> None:
     headers = {"authorization": scheme + signed(caregiver())}
 
     by_graphql = peopled.as_nobody().request("POST", "/graphql", json={"query": ME}, headers=headers)
@@ -52,7 +52,7 @@ def test_the_scheme_is_read_in_any_case(peopled: Gateway, scheme: str) -> None:
         "bearer bearer {}",
     ],
 )
-def test_any_other_header_is_refused(peopled: Gateway, written: str) -> None:
+def test_any_other_header_is_rejected(peopled: Gateway, written: str) -> None:
     authorization = written.replace("{}", signed(caregiver()))
 
     assert_refused(peopled, authorization, 401, HEADER)
@@ -61,7 +61,7 @@ def test_any_other_header_is_refused(peopled: Gateway, written: str) -> None:
 @pytest.mark.parametrize(
     "written", ['bearer "{}"', "bearer {},", "bearer token={}", "bearer {}\x85", "bearer é{}"]
 )
-def test_a_token_with_anything_around_it_is_refused(peopled: Gateway, written: str) -> None:
+def test_a_token_with_extra_text_is_rejected(peopled: Gateway, written: str) -> None:
     authorization = written.replace("{}", signed(caregiver()))
 
     answer = peopled.as_nobody().get(PAGE, headers={"authorization": authorization.encode("latin-1")})
@@ -69,7 +69,7 @@ def test_a_token_with_anything_around_it_is_refused(peopled: Gateway, written: s
     assert (answer.status_code, answer.json()["message"]) == (401, BAD)
 
 
-def test_two_headers_are_no_token_though_both_are_good(peopled: Gateway) -> None:
+def test_two_authorization_headers_are_rejected(peopled: Gateway) -> None:
     one, other = (("authorization", f"bearer {signed(caregiver(jti=jti))}") for jti in "ab")
 
     for headers in ([one, other], [one, one], [one, ("authorization", "")]):
@@ -81,7 +81,7 @@ def test_two_headers_are_no_token_though_both_are_good(peopled: Gateway) -> None
 
 
 @pytest.mark.parametrize("name", ["access_token", "token", "authorization", "bearer", "jwt"])
-def test_a_token_in_the_url_is_not_looked_at(peopled: Gateway, name: str) -> None:
+def test_a_token_in_the_url_is_ignored(peopled: Gateway, name: str) -> None:
     token = signed(caregiver())
     nobody = peopled.as_nobody()
 
@@ -93,13 +93,13 @@ def test_a_token_in_the_url_is_not_looked_at(peopled: Gateway, name: str) -> Non
     assert_not_repeated(token, by_graphql)
 
 
-def test_a_bad_token_in_the_url_does_no_harm_to_the_one_in_the_header(peopled: Gateway) -> None:
+def test_a_bad_token_in_the_url_does_not_affect_the_header(peopled: Gateway) -> None:
     answer = peopled.as_caregiver(1).get(f"{PAGE}&access_token=garbage")
 
     assert answer.status_code == 200
 
 
-def test_cookies_and_bodies_carry_no_token(peopled: Gateway) -> None:
+def test_a_token_in_a_cookie_or_body_is_ignored(peopled: Gateway) -> None:
     token = signed(caregiver())
     nobody = peopled.as_nobody()
 
@@ -118,7 +118,7 @@ def test_every_legacy_path_needs_a_token(peopled: Gateway, path: str) -> None:
     assert answer.json()["message"] == "sign in with a valid bearer token"
 
 
-def test_without_a_token_the_schema_is_open_in_development_and_nothing_else_is(peopled: Gateway) -> None:
+def test_without_a_token_only_the_schema_is_readable_in_development(peopled: Gateway) -> None:
     nobody = peopled.as_nobody()
 
     assert nobody.data("{ __schema { queryType { name } } }") == {
@@ -127,14 +127,14 @@ def test_without_a_token_the_schema_is_open_in_development_and_nothing_else_is(p
     assert nobody.post_graphql(ME).status_code == 401
 
 
-def test_a_bad_token_is_refused_also_where_none_is_needed(peopled: Gateway) -> None:
+def test_a_bad_token_is_rejected_even_where_none_is_needed(peopled: Gateway) -> None:
     answer = peopled.with_token("garbage").post_graphql("{ __schema { queryType { name } } }")
 
     assert answer.status_code == 401
     assert "data" not in answer.json()
 
 
-def test_of_the_good_token_nothing_is_repeated(peopled: Gateway) -> None:
+def test_no_response_repeats_the_token(peopled: Gateway) -> None:
     token = signed(caregiver())
 
     for answer in (
@@ -144,7 +144,7 @@ def test_of_the_good_token_nothing_is_repeated(peopled: Gateway) -> None:
         assert_not_repeated(token, answer)
 
 
-def test_a_good_token_is_good_for_many_requests(peopled: Gateway) -> None:
+def test_a_token_authenticates_many_requests(peopled: Gateway) -> None:
     token = signed(caregiver())
 
     assert [me(peopled, token) for _ in range(3)] == [CAREGIVER_1] * 3

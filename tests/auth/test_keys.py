@@ -1,5 +1,5 @@
-"""Promise: tokens are verified in one configured way: a public key in PEM, a key set, or, in development
-only, a shared secret. A key comes with the one algorithm it is used with."""
+"""Tokens are verified with one configured source of keys: a PEM public key, a key set or, in development
+only, a shared secret. Every key has one algorithm."""
 
 import errno
 from pathlib import Path
@@ -31,7 +31,7 @@ CURVE = ec_key()
 
 @pytest.mark.parametrize("way", ["text", "path"])
 @pytest.mark.parametrize("key", [keys.private_key(), CURVE], ids=["RS256", "ES256"])
-def test_a_public_key_is_given_as_text_or_as_a_path(
+def test_a_public_key_is_configured_as_text_or_as_a_path(
     open_with: Opening, tmp_path: Path, key: Private, way: str
 ) -> None:
     pem = tmp_path / "issuer.pem"
@@ -52,7 +52,7 @@ def test_an_rsa_key_verifies_rs256_only(open_with: Opening, algorithm: str) -> N
     assert_refused(open_with(), f"bearer {token}", 401, BAD)
 
 
-def test_a_key_set_holds_keys_of_both_algorithms(open_with: Opening, tmp_path: Path) -> None:
+def test_a_key_set_may_contain_keys_of_both_algorithms(open_with: Opening, tmp_path: Path) -> None:
     first, second, curve = keys.private_key(), keys.private_key("second"), CURVE
     path = tmp_path / "keys.json"
     path.write_bytes(key_set(jwk(first, "a"), jwk(second, "b"), jwk(curve, "c"), jwk(curve)))
@@ -86,7 +86,7 @@ def unusable() -> list[dict[str, Any]]:
     ]
 
 
-def test_what_a_key_set_holds_besides_is_passed_over(open_with: Opening, tmp_path: Path) -> None:
+def test_other_entries_of_a_key_set_are_ignored(open_with: Opening, tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     path.write_bytes(key_set(*unusable(), jwk(keys.private_key(), "good", alg="RS256")))
 
@@ -159,7 +159,7 @@ NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (o
         "DSA",
     ],
 )
-def test_a_key_that_cannot_be_used_is_refused(pem: str, sentence: str) -> None:
+def test_an_unusable_key_is_rejected(pem: str, sentence: str) -> None:
     assert why_not(token_key=pem) == sentence
 
 
@@ -192,7 +192,7 @@ def test_a_key_that_cannot_be_used_is_refused(pem: str, sentence: str) -> None:
         "unusable",
     ],
 )
-def test_a_key_set_that_cannot_be_used_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_an_unusable_key_set_is_rejected(tmp_path: Path, content: bytes, sentence: str) -> None:
     path = tmp_path / "keys.json"
     path.write_bytes(content)
 
@@ -204,17 +204,15 @@ def test_a_key_set_that_cannot_be_used_is_refused(tmp_path: Path, content: bytes
     [(b"", "CARE_TOKEN_KEY is the path of an empty file"), (b"a letter", NO_PEM)],
     ids=["empty", "junk"],
 )
-def test_a_key_file_without_a_key_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_a_key_file_without_a_key_is_rejected(tmp_path: Path, content: bytes, sentence: str) -> None:
     path = tmp_path / "issuer.pem"
     path.write_bytes(content)
 
     assert why_not(token_key=str(path)) == sentence
 
 
-def test_a_key_file_that_is_not_ours_to_read_is_told_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever runs the tests may be allowed to read everything."""
+def test_an_unreadable_key_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user who runs the tests may be allowed to read every file."""
 
     def closed(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -239,7 +237,7 @@ BY_ADDRESS = "CARE_TOKEN_JWKS cannot be fetched: "
         ("https://", f"{BY_ADDRESS}the URL is not valid"),
     ],
 )
-def test_a_key_set_must_be_there(place: str, sentence: str) -> None:
+def test_a_missing_key_set_is_reported(place: str, sentence: str) -> None:
     assert why_not(token_jwks=place) == sentence
 
 
@@ -252,7 +250,7 @@ def test_a_key_set_must_be_there(place: str, sentence: str) -> None:
         (200, b"<html>", NO_SET),
     ],
 )
-def test_an_issuer_that_serves_no_key_set_is_told_from_one_that_is_away(
+def test_a_wrong_response_of_the_issuer_is_reported_precisely(
     status: int, body: bytes, sentence: str
 ) -> None:
     with issuing() as issuer:
@@ -261,7 +259,7 @@ def test_an_issuer_that_serves_no_key_set_is_told_from_one_that_is_away(
         assert why_not(token_jwks=issuer.url) == sentence
 
 
-def test_what_is_on_this_machine_is_asked_for_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_set_of_this_machine_is_fetched_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     with issuing(jwk(keys.private_key())) as issuer:
         opened = open_keys(Settings(env=Environment.DEVELOPMENT, token_jwks=issuer.url))
@@ -269,18 +267,18 @@ def test_what_is_on_this_machine_is_asked_for_without_a_proxy(monkeypatch: pytes
     assert [key.algorithm for key in opened.keys] == ["RS256"]
 
 
-def test_production_needs_a_key_and_takes_no_secret() -> None:
+def test_production_requires_a_key_and_rejects_a_secret() -> None:
     only_in_development = "CARE_TOKEN_SECRET is for development only; set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
 
     assert why_not(env=Environment.PRODUCTION) == NO_KEY
     assert why_not(env=Environment.PRODUCTION, token_secret=SECRET) == only_in_development
 
 
-def test_a_secret_must_not_be_short() -> None:
+def test_a_short_secret_is_rejected() -> None:
     assert why_not(token_secret="x" * 31) == "CARE_TOKEN_SECRET must have at least 32 bytes"
 
 
-def test_tokens_are_verified_in_one_way_only() -> None:
+def test_two_sources_of_keys_are_rejected() -> None:
     sentence = why_not(token_key=keys.public_pem(), token_jwks="keys.json")
 
     assert sentence == "CARE_TOKEN_KEY and CARE_TOKEN_JWKS cannot be combined; set only one of them"

@@ -1,5 +1,5 @@
-"""Promise: in production no key is taken that somebody else could have put there or could hold: none from
-an open road, none from where others point to, and not the key pair that development made."""
+"""Production rejects keys that an attacker could replace or know: plain HTTP, redirects and the development
+key."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ REDIRECTED = "CARE_TOKEN_JWKS cannot be fetched: the response status is 302 and 
         "http://[/keys",
     ],
 )
-def test_production_reads_no_key_set_over_an_open_road(place: str) -> None:
+def test_production_rejects_a_key_set_over_plain_http(place: str) -> None:
     assert why_not(env=Environment.PRODUCTION, token_jwks=place) == INSECURE
     assert source_of(Settings(env=Environment.DEVELOPMENT, token_jwks=place)).seconds == KEY_SET_SECONDS
 
@@ -39,13 +39,13 @@ def test_production_reads_no_key_set_over_an_open_road(place: str) -> None:
 @pytest.mark.parametrize(
     "place", ["http://localhost/keys", "http://127.0.0.1:9/keys", "http://[::1]/keys", "https://issuer/keys"]
 )
-def test_production_reads_a_key_set_over_a_safe_road(place: str) -> None:
+def test_production_accepts_a_key_set_over_a_safe_connection(place: str) -> None:
     settings = Settings(env=Environment.PRODUCTION, token_jwks=place)
 
     assert source_of(settings).seconds == KEY_SET_SECONDS
 
 
-def test_a_key_set_is_not_looked_for_where_its_place_points_to() -> None:
+def test_a_redirect_of_the_key_set_is_not_followed() -> None:
     with issuing(jwk(keys.private_key())) as stranger, issuing() as issuer:
         issuer.status, issuer.location = 302, stranger.url
 
@@ -54,10 +54,10 @@ def test_a_key_set_is_not_looked_for_where_its_place_points_to() -> None:
             == "CARE_TOKEN_JWKS cannot be fetched: the response status is 302 and redirects are not followed"
         )
 
-        assert (issuer.asked, stranger.asked) == (1, 0)
+        assert (issuer.requests, stranger.requests) == (1, 0)
 
 
-def test_the_key_of_development_opens_nothing_in_production(tmp_path: Path) -> None:
+def test_production_rejects_the_development_key(tmp_path: Path) -> None:
     own = public_key(Settings(env=Environment.DEVELOPMENT, var=str(tmp_path)))
     key_set_of_own = tmp_path / "keys.json"
     key = load_pem_public_key(own.encode())

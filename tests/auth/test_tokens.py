@@ -1,6 +1,6 @@
-"""Promise: no token that the issuer did not sign for now, for us and as an access token opens anything.
+"""Only a current access token that the issuer signed for this service is accepted.
 
-Each is a 401 with a fixed phrase on both contracts, never a fault, and nothing of it is repeated.
+Every other token gets a 401 with a fixed message on both contracts, which repeats nothing of the token.
 """
 
 import logging
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.sqlite_only
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_bad_token_opens_neither_contract(
+def test_both_contracts_reject_a_bad_token(
     peopled: Gateway, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     token = REFUSED[name]()
@@ -50,7 +50,7 @@ AT_A_WEBSOCKET = (
     "expired",
     "not yet valid",
     "exp true",
-    "a role said twice",
+    "a role given twice",
     "refresh token",
     "a word",
     "a payload that is no JSON",
@@ -59,10 +59,10 @@ AT_A_WEBSOCKET = (
 
 
 @pytest.mark.parametrize("name", AT_A_WEBSOCKET)
-def test_a_bad_token_opens_no_websocket(
+def test_a_websocket_rejects_a_bad_token(
     peopled: Gateway, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither in the first message nor in the request."""
+    """In the first message and in the header."""
     token = REFUSED[name]()
 
     with caplog.at_level(logging.DEBUG):
@@ -81,7 +81,7 @@ def assert_not_logged(token: str, caplog: pytest.LogCaptureFixture) -> None:
         assert len(part) < 8 or part not in caplog.text
 
 
-def test_where_a_token_says_that_its_key_lies_is_not_looked_at(peopled: Gateway, tmp_path: Path) -> None:
+def test_a_key_address_in_a_token_is_ignored(peopled: Gateway, tmp_path: Path) -> None:
     stranger = keys.private_key("stranger")
     with issuing(jwk(stranger, "it")) as issuer:
         (tmp_path / "issuer.pem").write_text(keys.public_pem(stranger))
@@ -95,7 +95,7 @@ def test_where_a_token_says_that_its_key_lies_is_not_looked_at(peopled: Gateway,
                 )
                 assert_refused(peopled, f"bearer {token}", 401, BAD)
 
-        assert issuer.asked == 0
+        assert issuer.requests == 0
 
 
 ACCEPTED = {
@@ -106,12 +106,12 @@ ACCEPTED = {
     "exp of 300 digits": lambda: with_exp(b"9" * 300),
     "as long as may be": lambda: padded(8192),
     "any kid, for the key has none": lambda: signed(caregiver(), kid="2026-11"),
-    "iss and aud that nobody asked for": lambda: signed(caregiver(iss="a", aud=["b"])),
+    "iss and aud that are not configured": lambda: signed(caregiver(iss="a", aud=["b"])),
 }
 
 
 def padded(length: int) -> str:
-    """A token of exactly this length: a character of a claim is 4/3 of one in the token."""
+    """A token of exactly this length: a character of a claim takes 4/3 characters of the token."""
     for size in range(length * 3 // 4 - 800, length):
         if len(token := signed(caregiver(padding="x" * size))) >= length:
             assert len(token) == length
@@ -120,7 +120,7 @@ def padded(length: int) -> str:
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_a_good_token_opens_both_contracts(peopled: Gateway, name: str) -> None:
+def test_both_contracts_accept_a_good_token(peopled: Gateway, name: str) -> None:
     token = ACCEPTED[name]()
 
     assert me(peopled, token) == CAREGIVER_1
@@ -131,7 +131,7 @@ def test_a_good_token_opens_both_contracts(peopled: Gateway, name: str) -> None:
     [{}, {"iss": "stranger"}, {"iss": ""}, {"iss": "issuer "}, {"iss": ["issuer"]}, {"iss": 1}],
     ids=["missing", "wrong", "empty", "nearly", "a list", "a number"],
 )
-def test_a_configured_issuer_must_have_issued_the_token(open_with: Opening, claims: dict[str, str]) -> None:
+def test_a_token_of_another_issuer_is_rejected(open_with: Opening, claims: dict[str, str]) -> None:
     gateway = open_with(token_issuer="issuer")
 
     assert_refused(gateway, f"bearer {signed_bytes(HEAD, in_json(caregiver(**claims)))}", 401, BAD)
@@ -144,7 +144,7 @@ def test_a_configured_issuer_must_have_issued_the_token(open_with: Opening, clai
     [{}, {"aud": "other"}, {"aud": ["other", "third"]}, {"aud": []}, {"aud": 1}, {"aud": ""}],
     ids=["missing", "wrong", "only others", "nobody", "a number", "empty"],
 )
-def test_a_token_must_be_for_the_configured_audience(open_with: Opening, claims: dict[str, str]) -> None:
+def test_a_token_for_another_audience_is_rejected(open_with: Opening, claims: dict[str, str]) -> None:
     gateway = open_with(token_audience="care")
 
     assert_refused(gateway, f"bearer {signed(caregiver(**claims))}", 401, BAD)
@@ -153,7 +153,7 @@ def test_a_token_must_be_for_the_configured_audience(open_with: Opening, claims:
     assert me(gateway, signed(keys.claims("CLIENT", "client-1", aud=["other", "care"]))) == CLIENT_1
 
 
-def test_the_leeway_is_as_configured(open_with: Opening) -> None:
+def test_the_configured_leeway_applies(open_with: Opening) -> None:
     strict, generous = open_with(token_leeway=0), open_with(token_leeway=300)
     expired = signed(caregiver(exp=now(seconds=-60)))
 

@@ -1,7 +1,7 @@
-"""What homework must be before the database is asked: complete, and within bounds."""
+"""Validation of homework before the database is read: required members and limits."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from app.care.errors import Incomplete, Refused, Unreadable
 from app.care.homework import MOST_BOOKS, MOST_REMINDERS, Homework, check_homework
 from tests.factories import DAY, NOW
 
+NO_YEAR = "must lie between the years 1900 and 2999"
 INSTANT = timedelta(microseconds=1)
 HOMEWORK = Homework(1, (1, 2), NOW, NOW + DAY, (NOW + DAY / 2,))
 
@@ -27,7 +28,7 @@ HOMEWORK = Homework(1, (1, 2), NOW, NOW + DAY, (NOW + DAY / 2,))
         pytest.param({"remind_dates": (NOW,) * MOST_REMINDERS}, id="as many reminders as may be"),
     ],
 )
-def test_homework_is_taken(changed: dict[str, Any]) -> None:
+def test_valid_homework_is_accepted(changed: dict[str, Any]) -> None:
     check_homework(replace(HOMEWORK, **changed))
 
 
@@ -65,9 +66,21 @@ def test_homework_is_taken(changed: dict[str, Any]) -> None:
             "remindDates must lie between startDate and endDate",
             id="a reminder after the end",
         ),
+        pytest.param(
+            {"start_date": datetime(1, 1, 1, tzinfo=UTC)}, Unreadable, f"startDate {NO_YEAR}", id="1"
+        ),
+        pytest.param(
+            {"start_date": datetime(1899, 12, 31, tzinfo=UTC)}, Unreadable, f"startDate {NO_YEAR}", id="1899"
+        ),
+        pytest.param(
+            {"end_date": datetime(3000, 1, 1, tzinfo=UTC)}, Unreadable, f"endDate {NO_YEAR}", id="3000"
+        ),
+        pytest.param(
+            {"end_date": datetime(9999, 12, 31, tzinfo=UTC)}, Unreadable, f"endDate {NO_YEAR}", id="9999"
+        ),
     ],
 )
-def test_homework_is_refused(changed: dict[str, Any], refusal: type[Refused], message: str) -> None:
+def test_invalid_homework_is_rejected(changed: dict[str, Any], refusal: type[Refused], message: str) -> None:
     with pytest.raises(refusal) as refused:
         check_homework(replace(HOMEWORK, **changed))
 

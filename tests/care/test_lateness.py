@@ -1,4 +1,4 @@
-"""How an assignment stands to its end: on time, submitted late, or overdue; and how late in whole seconds."""
+"""Lateness of an assignment: on time, late or overdue, in whole seconds."""
 
 from datetime import datetime, timedelta
 

@@ -30,7 +30,7 @@ def told(settings: Settings, receiver: Receiver) -> Care:
     care = Care(settings.model_copy(update=webhook))
     load(settings.database, a_world())
     for kind in ("SUBMITTED", "SESSION_CLOSED", "FEEDBACK_GIVEN"):
-        care.happened(kind)
+        care.add_event(kind)
     care.dispatch()
     for event, state, attempts, said in (
         (1, "DEAD", 11, "connection refused"),

@@ -1,4 +1,4 @@
-"""The PUT with an Idempotency-Key, and what its tests have in common."""
+"""Helpers for the PUT with an Idempotency-Key."""
 
 from typing import Any
 
@@ -32,8 +32,8 @@ def whole(response: Response) -> tuple[int, dict[str, str], bytes]:
 
 
 def answer(*more: tuple[str, str]) -> tuple[int, dict[str, str], bytes]:
-    said = {"content-type": "application/json", "content-length": str(len(ASSIGNED))}
-    headers = {**OF_BROWSERS, **said, **dict(more)}
+    own = {"content-type": "application/json", "content-length": str(len(ASSIGNED))}
+    headers = {**OF_BROWSERS, **own, **dict(more)}
     return 200, headers, ASSIGNED
 
 
@@ -50,5 +50,5 @@ KEPT = ("CAREGIVER", 1, "legacy", KEY, "[6,7]", 200, ASSIGNED.decode())
 
 
 def books(gateway: Gateway) -> list[int]:
-    """Of the assignments that are new."""
+    """The books of the new assignments."""
     return [row["book_id"] for row in stored(gateway)["assignment"][5:]]

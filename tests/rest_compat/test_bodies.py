@@ -1,5 +1,5 @@
-"""The members of every answer, their order and their types, held against the tables of service.md; and the
-GraphQL documents behind the paths, held against the schema."""
+"""The members of every response, their order and types, are those of the tables in service.md. The GraphQL
+documents of the paths are valid."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -58,7 +58,7 @@ KINDS = {
 
 
 def assert_shape(item: dict[str, Any], table: str) -> None:
-    """The members in the order of the table, each of the type it says there."""
+    """Checks the members against the table: their order and types."""
     members = [line.split() for line in table.replace("\n", " ").split(",")]
     assert list(item) == [name for name, _ in members]
     for name, kind in members:
@@ -67,7 +67,7 @@ def assert_shape(item: dict[str, Any], table: str) -> None:
 
 
 def assert_assignment(item: dict[str, Any]) -> int:
-    """How many answers it shows, every one in its shape."""
+    """Checks an assignment and returns its number of answers."""
     assert_shape(item, ASSIGNMENT)
     for answer_set in item["answers"]:
         assert_shape(answer_set, ANSWER_SET)
@@ -95,7 +95,7 @@ def test_an_assignment_has_the_documented_members(standing: Gateway) -> None:
     assert assert_assignment(detail) == 2
 
 
-def test_assigning_answers_with_one_member(gateway: Gateway) -> None:
+def test_the_response_to_the_put_has_one_member(gateway: Gateway) -> None:
     gateway.given(a_world())
 
     answer = gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework()).json()

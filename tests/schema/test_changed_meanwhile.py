@@ -24,7 +24,7 @@ from tests.answers import (
     to_answer,
 )
 from tests.callers import Gateway
-from tests.care.lives import Verb, as_client, reopening, withdrawing
+from tests.care.actions import Verb, as_client, reopening, withdrawing
 from tests.concurrency import happening, nothing
 from tests.database_rows import stored
 

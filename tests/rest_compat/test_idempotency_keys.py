@@ -1,4 +1,4 @@
-"""Which Idempotency-Keys there may be, and what is looked at before them."""
+"""Valid Idempotency-Keys, and the checks that come before the key."""
 
 import pytest
 from httpx2 import Headers
@@ -39,24 +39,24 @@ BAD_KEYS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("key", BAD_KEYS.values(), ids=BAD_KEYS)
-def test_anything_else_is_refused_before_anything_is_done(world: Gateway, key: bytes) -> None:
+def test_any_other_key_is_rejected_before_the_change(world: Gateway, key: bytes) -> None:
     before = stored(world)
 
-    for said in (homework(), homework(endTime=None)):
-        response = world.as_caregiver(1).put(ASSIGNMENTS, json=said, headers={"idempotency-key": key})
+    for body in (homework(), homework(endTime=None)):
+        response = world.as_caregiver(1).put(ASSIGNMENTS, json=body, headers={"idempotency-key": key})
 
         assert refusal_of(response) == MALFORMED
     assert stored(world) == before
     assert kept(world) == []
 
 
-def test_blanks_around_a_key_are_none_of_it(world: Gateway) -> None:
+def test_spaces_around_a_key_are_ignored(world: Gateway) -> None:
     assert put(world, " first\t").status_code == 200
 
     assert put(world, "first").headers["idempotency-replayed"] == "true"
 
 
-def test_two_keys_are_none(world: Gateway) -> None:
+def test_two_keys_are_rejected(world: Gateway) -> None:
     headers = Headers([("idempotency-key", "a"), ("idempotency-key", "b")])
     token = world.as_caregiver(1).token
     headers["authorization"] = f"bearer {token}"
@@ -66,7 +66,7 @@ def test_two_keys_are_none(world: Gateway) -> None:
     assert refusal_of(response) == MALFORMED
 
 
-def test_who_asks_is_looked_at_before_the_key_and_so_are_length_and_type(world: Gateway) -> None:
+def test_token_length_and_type_are_checked_before_the_key(world: Gateway) -> None:
     put(world)
     caregiver = world.as_caregiver(1)
 
@@ -87,7 +87,7 @@ def test_who_asks_is_looked_at_before_the_key_and_so_are_length_and_type(world: 
 
 
 @pytest.mark.parametrize("key", [KEY, "a b", ""])
-def test_a_question_ignores_the_key(world: Gateway, key: str) -> None:
+def test_a_get_ignores_the_key(world: Gateway, key: str) -> None:
     headers = {"idempotency-key": key}
     for path in (f"{ASSIGNMENTS}?time-state=RUNNING", f"{ASSIGNMENTS}/1"):
         keyed = world.as_caregiver(1).get(path, headers=headers)

@@ -1,8 +1,7 @@
-"""Two who change the same at the same time: one after the other, and who comes too late hears why.
+"""Two concurrent changes of one object: one runs after the other, and the later one is performed or rejected.
 
-Each race is run many times, on connections of two pools (PostgreSQL) and in two writers of one file (SQLite).
-What may become of it is told with the events that then must be there: one for each change, none for a
-refusal.
+Each race runs many times, on connections of two pools (PostgreSQL) and in two writers of one file (SQLite).
+The events are checked too: one for each performed change, none for a rejection.
 """
 
 import asyncio
@@ -15,11 +14,12 @@ import pytest
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from tests.callers import load
-from tests.care.lives import (
+from tests.care.actions import (
     DONE,
     Verb,
     assigning,
     closing,
+    consistent_rows,
     extending,
     giving,
     outcome_of,
@@ -28,7 +28,6 @@ from tests.care.lives import (
     saving,
     sessions_with_homework,
     submitting,
-    whole,
     withdrawing,
 )
 
@@ -37,7 +36,7 @@ Outcomes = dict[tuple[str, ...], list[str]]  # what became of each, and the even
 
 
 def one_of(number: int, refusal: str, *events: str) -> Outcomes:
-    """One wins; all others hear the same."""
+    """One request wins; all others have the same outcome."""
     places = range(number)
     return {
         tuple(DONE if place == winner else refusal for place in places): list(events) for winner in places
@@ -139,7 +138,7 @@ RACES: dict[str, tuple[list[Verb], list[Verb], Outcomes]] = {
 
 
 async def run_at_once(verbs: Sequence[Verb], databases: Sequence[Database], number: int, turn: int) -> Any:
-    """Who begins takes turns, and so does which of the databases they come through."""
+    """The first request alternates, and so do the databases that they use."""
     places = [(place + turn) % len(verbs) for place in range(len(verbs))]
     through = cycle(databases[turn % 2 :] + databases[: turn % 2])  # type: ignore[operator]
     found = await asyncio.gather(
@@ -149,7 +148,7 @@ async def run_at_once(verbs: Sequence[Verb], databases: Sequence[Database], numb
 
 
 @pytest.mark.parametrize("race", RACES)
-def test_of_two_at_once_each_is_done_or_refused_as_if_one_came_first(database_url: str, race: str) -> None:
+def test_two_concurrent_changes_give_the_outcome_of_some_order(database_url: str, race: str) -> None:
     load(database_url, sessions_with_homework(ROUNDS))
     first, at_once, allowed = RACES[race]
 
@@ -161,7 +160,7 @@ def test_of_two_at_once_each_is_done_or_refused_as_if_one_came_first(database_ur
                 for verb in first:
                     await verb(databases[0], number)
                 became[number] = await run_at_once(at_once, databases, number, number)
-            rows = await whole(databases[0])
+            rows = await consistent_rows(databases[0])
             for number, outcomes in became.items():
                 events = sorted(each["kind"] for each in rows["event"] if each["session_id"] == number)
                 assert events == allowed[outcomes], (number, outcomes)

@@ -1,5 +1,5 @@
-"""When several things are wrong with the PUT, the first check of docs/legacy-contract.md answers; the body is
-looked at before its members, and its length before its content."""
+"""If the PUT has several errors, the first check of docs/legacy-contract.md decides the response: the type of
+the body is checked before its members, and its length before its content."""
 
 import json
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ NOT_JSON: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("content", NOT_JSON.values(), ids=NOT_JSON)
-def test_what_is_no_json_object_is_refused(standing: Gateway, content: bytes) -> None:
+def test_a_body_that_is_not_a_json_object_is_rejected(standing: Gateway, content: bytes) -> None:
     response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=JSON)
 
     assert refusal_of(response) == NO_OBJECT
@@ -79,7 +79,7 @@ EMPTY: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("content", EMPTY.values(), ids=EMPTY)
-def test_an_empty_body_lacks_every_member(standing: Gateway, content: bytes) -> None:
+def test_an_empty_body_misses_every_member(standing: Gateway, content: bytes) -> None:
     response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=JSON)
 
     assert refusal_of(response) == ALL_MISSING
@@ -100,7 +100,7 @@ OTHER_TYPES = [
 
 
 @pytest.mark.parametrize("content_type", OTHER_TYPES)
-def test_another_content_type_is_refused(standing: Gateway, content_type: str) -> None:
+def test_another_content_type_is_rejected(standing: Gateway, content_type: str) -> None:
     headers = {"content-type": content_type}
 
     response = standing.as_caregiver(1).put(ASSIGNMENTS, content=body(), headers=headers)
@@ -108,7 +108,7 @@ def test_another_content_type_is_refused(standing: Gateway, content_type: str) -
     assert refusal_of(response) == WRONG_TYPE
 
 
-def test_a_body_may_have_64_kib_and_no_byte_more(standing: Gateway) -> None:
+def test_a_body_may_have_64_kib(standing: Gateway) -> None:
     caregiver, unknown = standing.as_caregiver(1), body(sessionId=999999)
 
     longest = caregiver.put(ASSIGNMENTS, content=padded(unknown, LIMIT), headers=JSON)
@@ -118,7 +118,7 @@ def test_a_body_may_have_64_kib_and_no_byte_more(standing: Gateway) -> None:
     assert refusal_of(too_long) == TOO_LONG
 
 
-def test_a_body_that_says_it_is_too_long_is_not_read(standing: Gateway) -> None:
+def test_a_body_with_a_too_large_content_length_is_not_read(standing: Gateway) -> None:
     headers = {"content-length": str(LIMIT + 1), **JSON}
 
     answer = stream(standing.as_caregiver(1), "PUT", ASSIGNMENTS, headers, repeat(b" ", 10))
@@ -127,8 +127,8 @@ def test_a_body_that_says_it_is_too_long_is_not_read(standing: Gateway) -> None:
     assert answer.chunks_read == 0
 
 
-@pytest.mark.parametrize("declared", [{}, {"content-length": "10"}], ids=["chunked", "said to be short"])
-def test_a_body_is_read_up_to_the_limit_and_no_further(standing: Gateway, declared: dict[str, str]) -> None:
+@pytest.mark.parametrize("declared", [{}, {"content-length": "10"}], ids=["chunked", "declared too short"])
+def test_a_body_is_read_only_up_to_the_limit(standing: Gateway, declared: dict[str, str]) -> None:
     answer = stream(standing.as_caregiver(1), "PUT", ASSIGNMENTS, declared | JSON, repeat(b" " * 1024, 200))
 
     assert (answer.status, json.loads(answer.body)["message"]) == TOO_LONG
@@ -143,7 +143,7 @@ def test_a_body_in_pieces_is_one_body(standing: Gateway) -> None:
     assert (answer.status, json.loads(answer.body)["message"]) == (404, "session not found")
 
 
-# --- what is said first ----------------------------------------------------------------------------
+# --- the order of all checks -----------------------------------------------------------------------
 
 LONG = padded(b"no JSON", LIMIT + 1)
 UNREADABLE = {"startDate": "2023-02-30"}
@@ -201,7 +201,7 @@ BODIES: dict[str, tuple[bytes, dict[str, str], tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize(("content", "headers", "refused"), BODIES.values(), ids=BODIES)
-def test_of_several_faults_of_a_body_the_first_check_answers(
+def test_the_first_failed_check_of_the_body_decides(
     standing: Gateway, content: bytes, headers: dict[str, str], refused: tuple[int, str]
 ) -> None:
     response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=headers)
@@ -247,10 +247,10 @@ BEFORE_THE_REQUEST: dict[tuple[str, str], list[tuple[int, str]]] = {
 
 @pytest.mark.parametrize("method_and_path", BEFORE_THE_REQUEST, ids=" ".join)
 @pytest.mark.parametrize("who", CALLERS)
-def test_path_method_token_and_role_are_looked_at_before_the_request(
+def test_path_method_token_and_role_are_checked_before_the_body(
     standing: Gateway, method_and_path: tuple[str, str], who: str
 ) -> None:
-    """Every request here is too long, of the wrong type and without a time state."""
+    """Every request is too long, of the wrong type and without a time state."""
     callers: dict[str, Caller] = {
         "nobody": standing.as_nobody(),
         "a bad token": standing.with_token("nonsense"),

@@ -1,4 +1,5 @@
-"""What writers ask for, and what of it a database holds, in the same words, so that they can be compared."""
+"""The changes that writers request and the changes that a database contains, in one form that can be
+compared."""
 
 import sqlite3
 from collections import defaultdict
@@ -13,7 +14,7 @@ from tests.db import raw
 
 
 class Homework(NamedTuple):
-    """What one request assigned is known by its session and its start, which no other request has."""
+    """The homework of one request, identified by its session and its unique start."""
 
     session: int
     start: datetime
@@ -44,8 +45,8 @@ Effect = Homework | Draft | Submission | FeedbackInput
 
 
 @dataclass
-class Asked:
-    """A request, what it leads to, and how it was answered: not at all when the service died before."""
+class Request:
+    """A request, its effect, and its response, which is missing if the service died before."""
 
     effect: Effect
     role: str
@@ -58,19 +59,20 @@ class Asked:
 
     @property
     def may_be_repeated(self) -> bool:
-        """The old PUT has a memory of its own for what comes again."""
+        """The legacy PUT recognizes retries without a key."""
         return self.key is not None or self.method == "PUT"
 
 
-def compare(asked: Iterable[Asked], found: list[Effect]) -> list[str]:
-    """What is wrong: acknowledged and not there, there twice, in part, or never asked for."""
-    asked = list(asked)
-    known = {one.effect for one in asked}
+def compare(requests: Iterable[Request], found: list[Effect]) -> list[str]:
+    """Lists errors: acknowledged changes that are missing, repeated or incomplete, and changes without a
+    request."""
+    requests = list(requests)
+    known = {one.effect for one in requests}
     there = set(found)
-    wrong = [f"nobody asked for {one}" for one in there - known]
+    wrong = [f"without a request: {one}" for one in there - known]
     wrong += [f"twice: {one}" for one in there if found.count(one) > 1] if len(there) < len(found) else []
     drafts = {one.assignment: one for one in there if isinstance(one, Draft)}
-    for one in asked:
+    for one in requests:
         if one.answer is None:
             continue
         effect = one.effect
@@ -84,14 +86,14 @@ def compare(asked: Iterable[Asked], found: list[Effect]) -> list[str]:
 
 
 def effects(url: str) -> list[Effect]:
-    """Read past everything of ours."""
+    """Reads the rows with SQL only, without code of the service."""
     events = {(kind, number): count for kind, number, count in raw.run(url, EVENTS)}
     reminders = dict(raw.run(url, REMINDERS))
     homework: dict[tuple[int, datetime], list[tuple[int, int, int]]] = defaultdict(list)
     status: dict[int, tuple[str, str]] = {}
     for number, session, book, start, *state in raw.run(url, ASSIGNMENTS):
-        told = events.pop(("ASSIGNED", number), 0)
-        homework[session, moment(start)].append((book, reminders.get(number, 0), told))
+        emitted = events.pop(("ASSIGNED", number), 0)
+        homework[session, moment(start)].append((book, reminders.get(number, 0), emitted))
         status[number] = (state[0], state[1])
     found: list[Effect] = [Homework(*of, tuple(sorted(books))) for of, books in homework.items()]
 
@@ -101,15 +103,15 @@ def effects(url: str) -> list[Effect]:
     for (kind, number), saved in sets.items():
         if kind == "FINAL":
             texts = tuple(text for _, text in saved)
-            told = events.pop(("SUBMITTED", number), 0)
-            found.append(Submission(number, status[number][0], texts, told))
+            emitted = events.pop(("SUBMITTED", number), 0)
+            found.append(Submission(number, status[number][0], texts, emitted))
         else:
             found.append(Draft(number, tuple(saved), events.pop(("DRAFT_SAVED", number), 0)))
 
     for answer_set, number, text in raw.run(url, FEEDBACKS):
-        told = events.pop(("FEEDBACK_GIVEN", number), 0)
-        found.append(FeedbackInput(answer_set, status[number][1], text, told))
-    assert events == {}, "events of what is not there"
+        emitted = events.pop(("FEEDBACK_GIVEN", number), 0)
+        found.append(FeedbackInput(answer_set, status[number][1], text, emitted))
+    assert events == {}, "events of missing objects"
     return found
 
 

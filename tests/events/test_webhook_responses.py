@@ -1,4 +1,4 @@
-"""Promise: whatever answers at the webhook's address, or does not, is told in a word or two."""
+"""Every response of a receiver, and every failure to reach it, becomes a result of one to three words."""
 
 import asyncio
 import ssl
@@ -20,17 +20,17 @@ from app.events.webhook import PostResult, Webhook, post
 
 
 @asynccontextmanager
-async def answering(
-    said: bytes, closes: bool = True, listens: bool = True, tls: ssl.SSLContext | None = None
+async def one_response(
+    response: bytes, closes: bool = True, listens: bool = True, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[Webhook]:
-    """Says one thing to one caller."""
+    """Sends one response to one request."""
     is_done = asyncio.Event()
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             if listens:
                 await reader.readuntil(b"\r\n\r\n")
-            writer.write(said)
+            writer.write(response)
             if not closes:
                 await reader.read()  # until the other side closes
         writer.close()
@@ -38,7 +38,7 @@ async def answering(
             await writer.wait_closed()
         is_done.set()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(respond, "127.0.0.1", 0, ssl=tls)
     port = server.sockets[0].getsockname()[1]
     try:
         yield webhook_at(port)
@@ -54,7 +54,7 @@ def webhook_at(port: int, host: str = "127.0.0.1") -> Webhook:
 
 
 ANSWERS = {
-    "taken": (b"HTTP/1.1 200 OK\r\n\r\n", True, PostResult("200", True)),
+    "accepted": (b"HTTP/1.1 200 OK\r\n\r\n", True, PostResult("200", True)),
     "an old server": (b"HTTP/1.0 202 Accepted\r\n\r\n", True, PostResult("202", True)),
     "without a phrase": (b"HTTP/1.1 204\r\n\r\n", True, PostResult("204", True)),
     "a body without an end": (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_000, False, PostResult("200", True)),
@@ -64,63 +64,62 @@ ANSWERS = {
     "no such status": (b"HTTP/1.1 999 What\r\n\r\n", True, PostResult("no HTTP")),
     "a head without an end": (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 200_000, False, PostResult("no HTTP")),
     "nothing": (b"", True, PostResult("connection closed")),
-    "half an answer": (b"HTTP/1.1 200 OK\r\n", True, PostResult("connection closed")),
+    "half a response": (b"HTTP/1.1 200 OK\r\n", True, PostResult("connection closed")),
 }
 
 
-@pytest.mark.parametrize(("said", "closes", "answer"), ANSWERS.values(), ids=list(ANSWERS))
-def test_what_a_receiver_says_is_told_in_a_word(said: bytes, closes: bool, answer: PostResult) -> None:
-    async def asked() -> PostResult:
-        async with answering(said, closes) as webhook:
+@pytest.mark.parametrize(("response", "closes", "expected"), ANSWERS.values(), ids=list(ANSWERS))
+def test_a_response_becomes_a_short_result(response: bytes, closes: bool, expected: PostResult) -> None:
+    async def post_once() -> PostResult:
+        async with one_response(response, closes) as webhook:
             return await post(webhook, {}, b"{}")
 
-    assert asyncio.run(asked()) == answer
+    assert asyncio.run(post_once()) == expected
 
 
-def test_a_receiver_that_says_nothing_is_not_waited_for_forever() -> None:
-    async def asked() -> PostResult:
-        async with answering(b"", closes=False) as webhook:
+def test_a_silent_receiver_times_out() -> None:
+    async def post_once() -> PostResult:
+        async with one_response(b"", closes=False) as webhook:
             return await post(webhook, {}, b"{}", seconds=0.05)
 
-    assert asyncio.run(asked()) == PostResult("no response in time")
+    assert asyncio.run(post_once()) == PostResult("no response in time")
 
 
-def test_nobody_at_the_port() -> None:
+def test_a_refused_connection_is_reported() -> None:
     assert asyncio.run(post(webhook_at(1), {}, b"{}")) == PostResult("connection refused")
 
 
-def test_no_such_host() -> None:
+def test_an_unknown_host_is_reported() -> None:
     assert asyncio.run(post(webhook_at(443, "nowhere.invalid"), {}, b"{}")) == PostResult("no such host")
 
 
-def test_a_receiver_without_tls() -> None:
-    async def asked() -> PostResult:
-        async with answering(b"HTTP/1.1 200 OK\r\n\r\n", listens=False) as plain:
+def test_a_receiver_without_tls_is_reported() -> None:
+    async def post_once() -> PostResult:
+        async with one_response(b"HTTP/1.1 200 OK\r\n\r\n", listens=False) as plain:
             return await post(replace(plain, tls=ssl.create_default_context()), {}, b"{}")
 
-    assert asyncio.run(asked()) == PostResult("no TLS")
+    assert asyncio.run(post_once()) == PostResult("no TLS")
 
 
 @pytest.mark.parametrize(
-    ("is_known", "answer"), [(True, PostResult("200", True)), (False, PostResult("certificate not trusted"))]
+    ("is_known", "expected"),
+    [(True, PostResult("200", True)), (False, PostResult("certificate not trusted"))],
 )
-def test_a_receiver_is_believed_only_with_a_trusted_certificate(
-    tmp_path: Path, is_known: bool, answer: PostResult
-) -> None:
+def test_an_untrusted_certificate_is_rejected(tmp_path: Path, is_known: bool, expected: PostResult) -> None:
     its = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own = certificate(tmp_path)
     its.load_cert_chain(own)
     ours = ssl.create_default_context(cafile=own if is_known else None)
 
-    async def asked() -> PostResult:
-        async with answering(b"HTTP/1.1 200 OK\r\n\r\n", tls=its) as safe:
+    async def post_once() -> PostResult:
+        async with one_response(b"HTTP/1.1 200 OK\r\n\r\n", tls=its) as safe:
             return await post(replace(safe, tls=ours), {}, b"{}")
 
-    assert asyncio.run(asked()) == answer
+    assert asyncio.run(post_once()) == expected
 
 
 def certificate(folder: Path) -> Path:
-    """Of 127.0.0.1, signed by itself, with its key."""
+    """A self-signed certificate for 127.0.0.1 with its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     made = (

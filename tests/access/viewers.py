@@ -1,4 +1,4 @@
-"""Who comes: four people with things of their own, and those who must be told nothing at all."""
+"""The viewers of the tests: four people with data of their own, and outsiders who must get nothing."""
 
 from collections.abc import Callable
 from functools import cache
@@ -8,25 +8,25 @@ from httpx2 import Response
 
 from tests import keys
 from tests.access.table import filled
-from tests.access.world import KNOWN, OF, PEOPLE, SHARED, legible, told_of, user, whose
+from tests.access.world import KNOWN, OF, PEOPLE, SHARED, owner_of, owners_in, readable, user
 from tests.callers import Caller, Gateway
 
-PEOPLE_WITH_THINGS = tuple(KNOWN)
+PEOPLE_WITH_DATA = tuple(KNOWN)
 MINE = {"A": "AX", "B": "BX", "X": "AX", "Y": "BY"}
 REQUEST_ID = {"x-request-id": "r"}
 
 
-def role_of(whose: str) -> str:
-    return "CAREGIVER" if whose in "ABD" else "CLIENT"
+def role_of(person: str) -> str:
+    return "CAREGIVER" if person in "ABD" else "CLIENT"
 
 
 @cache  # signing one takes longer than most answers
-def token_of(whose: str, role: str | None = None, **changed: Any) -> str:
-    return keys.token(role or role_of(whose), user(whose), **changed)
+def token_of(person: str, role: str | None = None, **changed: Any) -> str:
+    return keys.token(role or role_of(person), user(person), **changed)
 
 
-def come(gateway: Gateway, whose: str) -> Caller:
-    return gateway.with_token(token_of(whose))
+def sign_in(gateway: Gateway, person: str) -> Caller:
+    return gateway.with_token(token_of(person))
 
 
 ERASED = keys.token("CLIENT", "erased")
@@ -50,35 +50,35 @@ def post(caller: Caller, query: str, variables: dict[str, Any] | None = None) ->
     return caller.request("POST", "/graphql", json=body, headers=REQUEST_ID)
 
 
-def assert_not_told(answer: Response, viewer: str) -> str:
-    """Nothing is said of anybody whom the viewer does not know. Returns what is said."""
-    said = legible(answer)
-    assert told_of(said) <= KNOWN[viewer], said
-    return said
+def assert_shows_only_known(answer: Response, viewer: str) -> str:
+    """Checks that a response contains nothing of people unknown to the viewer, and returns it."""
+    shown = readable(answer)
+    assert owners_in(shown) <= KNOWN[viewer], shown
+    return shown
 
 
-def assert_shut_out(gateway: Gateway, ask: Callable[[Caller], Response]) -> None:
-    """Outsiders are told nothing, whatever is asked."""
+def assert_rejects_outsiders(gateway: Gateway, ask: Callable[[Caller], Response]) -> None:
+    """Checks that outsiders get nothing from any request."""
     for name, (token, status) in OUTSIDERS.items():
         answer = ask(Caller(gateway.client, token()))
 
         assert answer.status_code == status, name
-        assert told_of(legible(answer)) == set(), name
+        assert owners_in(readable(answer)) == set(), name
 
 
 def is_known(viewer: str, number: str) -> bool:
-    """Whether an object may be found; books are nobody's."""
-    return len(number) < 6 or whose(int(number)) in KNOWN[viewer]
+    """Whether the viewer may find an object; books belong to nobody."""
+    return len(number) < 6 or owner_of(int(number)) in KNOWN[viewer]
 
 
 def shared_with(viewer: str, shared: str, number: str) -> str:
-    """Between whom lies what the viewer finds at an object: at a person it is what the two share."""
-    person = whose(int(number))
+    """The relationship that the viewer finds at an object; at a person, the relationship with them."""
+    person = owner_of(int(number))
     if person in PEOPLE and person != viewer:
         return next(one for one in SHARED if viewer in one and person in one)
     return shared if viewer in shared else MINE[viewer]
 
 
 def write_in(row: Any, shared: str) -> Any:
-    """A row of the table with what it says of these two."""
+    """Fills the values of two people into a row of the table."""
     return filled(row, shared, OF[shared], caregiver=PEOPLE[shared[0]], client=PEOPLE[shared[1]])

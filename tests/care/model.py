@@ -1,7 +1,6 @@
-"""The care life once more, as plainly as it can be said: what a change leads to, as docs/domain.md tells it.
+"""A model of the rules in docs/domain.md, written as simply as possible.
 
-Every verb returns the code of its refusal, or None when it is done. Strangers are told NOT_FOUND before they
-come here.
+Every method returns the code of the rejection, or None if the change is performed. Callers handle NOT_FOUND.
 """
 
 from dataclasses import dataclass, field
@@ -55,17 +54,17 @@ class Period:
 
 
 @dataclass
-class Life:
+class Model:
     sessions: dict[int, Period] = field(default_factory=dict)
     homework: dict[int, Homework] = field(default_factory=dict)
     events: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def tell(self, kind: str, now: datetime, session: int, assignment: int | None = None) -> None:
+    def add_event(self, kind: str, now: datetime, session: int, assignment: int | None = None) -> None:
         actor = "CLIENT" if kind in ("SUBMITTED", "DRAFT_SAVED") else "CAREGIVER"
         self.events.append((kind, actor, *self.sessions[session].parties, session, assignment, now))
 
-    def whose(self, number: int) -> tuple[int, int] | None:
-        """The caregiver and the client of an assignment that is there."""
+    def people_of(self, number: int) -> tuple[int, int] | None:
+        """The caregiver and the client of an existing assignment."""
         one = self.homework.get(number)
         return None if one is None or one.withdraw_date else self.sessions[one.session].parties
 
@@ -91,7 +90,7 @@ class Life:
                 if one.session == number and not one.withdraw_date:
                     one.move(start - session.start, now)
             session.start = start
-            self.tell("SESSION_UPDATED", now, number)
+            self.add_event("SESSION_UPDATED", now, number)
         return None
 
     def close(self, number: int, now: datetime) -> Code:
@@ -101,14 +100,14 @@ class Life:
         for one in self.homework.values():
             if one.session == number:
                 one.skip_reminders()
-        self.tell("SESSION_CLOSED", now, number)
+        self.add_event("SESSION_CLOSED", now, number)
         return None
 
     # --- homework ---
 
     def assign(self, number: int, session: int, start: datetime, end: datetime, now: datetime) -> None:
         self.homework[number] = Homework(session, start, end)
-        self.tell("ASSIGNED", now, session, number)
+        self.add_event("ASSIGNED", now, session, number)
 
     def why_not_pending(self, number: int) -> Code:
         if self.is_closed(self.homework[number].session):
@@ -123,7 +122,7 @@ class Life:
             return "UNREADABLE"
         if end != one.end:
             one.end = end
-            self.tell("EXTENDED", now, one.session, number)
+            self.add_event("EXTENDED", now, one.session, number)
         return None
 
     def remind(self, number: int, moments: list[datetime], now: datetime) -> Code:
@@ -140,7 +139,7 @@ class Life:
         new = {moment: "SKIPPED" if moment < now else "SCHEDULED" for moment in moments if moment not in kept}
         if kept | new != one.reminders:
             one.reminders = kept | new
-            self.tell("REMINDERS_SET", now, one.session, number)
+            self.add_event("REMINDERS_SET", now, one.session, number)
         return None
 
     def withdraw(self, number: int, now: datetime) -> Code:
@@ -149,7 +148,7 @@ class Life:
             return why
         one.withdraw_date = now
         one.skip_reminders()
-        self.tell("WITHDRAWN", now, one.session, number)
+        self.add_event("WITHDRAWN", now, one.session, number)
         return None
 
     # --- answers and feedback ---
@@ -170,11 +169,11 @@ class Life:
         if revision != (one.draft[0] if one.draft else 0):
             return "DRAFT_CONFLICT"
         one.draft = saved
-        self.tell("DRAFT_SAVED", now, one.session, number)
+        self.add_event("DRAFT_SAVED", now, one.session, number)
         return None
 
     def submit(self, number: int, answer: str, revision: int, now: datetime, options: list[str]) -> Code:
-        """Its submission is entered under the number 0, until its own is known."""
+        """The submission has the number 0 until its real id is known."""
         one = self.homework[number]
         if one.submit_date:
             is_same = max(one.submissions.values(), key=lambda each: each.attempt).answer == answer
@@ -190,7 +189,7 @@ class Life:
         one.last_revision = one.draft[0] if one.draft else one.last_revision + 1
         one.draft, one.score, one.submit_date = None, score, now
         one.skip_reminders()
-        self.tell("SUBMITTED", now, one.session, number)
+        self.add_event("SUBMITTED", now, one.session, number)
         return None
 
     def give(self, number: int, submission: int, text: str, score: int | None, now: datetime) -> Code:
@@ -204,7 +203,7 @@ class Life:
             of.feedback = text, score, now
             of.score = one.score = of.own_score if score is None else score
             one.feedback_date = now
-            self.tell("FEEDBACK_GIVEN", now, one.session, number)
+            self.add_event("FEEDBACK_GIVEN", now, one.session, number)
         return None
 
     def reopen(self, number: int, now: datetime) -> Code:
@@ -214,5 +213,5 @@ class Life:
         if not one.submit_date:
             return "WRONG_STATE"
         one.attempt, one.score, one.submit_date, one.feedback_date = one.attempt + 1, 0, None, None
-        self.tell("REOPENED", now, one.session, number)
+        self.add_event("REOPENED", now, one.session, number)
         return None

@@ -1,4 +1,4 @@
-"""The same PUT under one Idempotency-Key, several times at the same time: one effect."""
+"""Concurrent PUTs with the same Idempotency-Key have one effect."""
 
 import asyncio
 from typing import Any
@@ -43,10 +43,10 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
-    asked = Asked(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED)
+def test_sixteen_concurrent_requests_have_one_effect(world: Gateway) -> None:
+    request = Asked(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED)
 
-    answers = ask_together([asked] * 16)
+    answers = ask_together([request] * 16)
 
     assert [each.body for each in answers if (each.status, each.is_replayed) == (200, False)] == [ASSIGNED]
     assert {(each.status, each.is_replayed) for each in answers} <= {(200, False), (200, True), (409, False)}
@@ -55,8 +55,8 @@ def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
     assert whole(put(world)) == AGAIN
 
 
-def test_what_is_still_running_is_said_as_such(world: Gateway) -> None:
-    """Also for another request, as the result of the first is not known yet."""
+def test_a_request_in_progress_is_reported(world: Gateway) -> None:
+    """Also for another request with the key, since the first result is not known yet."""
     same = Asked(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED)
     other = same._replace(body=homework(bookIds=[3]))
     received: list[Answered] = []
@@ -74,14 +74,14 @@ def test_what_is_still_running_is_said_as_such(world: Gateway) -> None:
     assert whole(put(world)) == AGAIN
 
 
-def test_sixteen_at_once_in_two_processes_have_one_effect(world: Gateway) -> None:
+def test_sixteen_concurrent_requests_in_two_processes_have_one_effect(world: Gateway) -> None:
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         elsewhere = Gateway(client, world.settings)
-        asked = [
+        requests = [
             Asked(each.as_caregiver(1), "PUT", ASSIGNMENTS, homework(), KEYED) for each in (world, elsewhere)
         ]
 
-        answers = ask_together(asked * 8)
+        answers = ask_together(requests * 8)
 
         assert whole(put(elsewhere)) == AGAIN
     assert [each.body for each in answers if (each.status, each.is_replayed) == (200, False)] == [ASSIGNED]
@@ -94,10 +94,10 @@ def test_sixteen_at_once_in_two_processes_have_one_effect(world: Gateway) -> Non
 @pytest.mark.parametrize(
     ("changed", "left"), [({}, [1, 2]), ({"bookIds": [3]}, [3])], ids=["the same", "another"]
 )
-def test_a_request_that_another_process_overtakes_is_not_carried_out(
+def test_a_request_that_another_process_overtakes_is_not_performed(
     world: Gateway, changed: dict[str, Any], left: list[int]
 ) -> None:
-    """It had looked for a kept answer, and there was none."""
+    """It had already looked for a stored response and found none."""
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         elsewhere = Gateway(client, world.settings)
         received: list[Response] = []
@@ -116,7 +116,7 @@ def test_a_request_that_another_process_overtakes_is_not_carried_out(
     assert books(world) == left
 
 
-def test_an_answer_that_cannot_be_kept_is_given_all_the_same(world: Gateway) -> None:
+def test_a_response_that_cannot_be_stored_is_sent_anyway(world: Gateway) -> None:
     with happening(world, writes=[nothing, failure]):
         first = put(world)
 
@@ -127,7 +127,7 @@ def test_an_answer_that_cannot_be_kept_is_given_all_the_same(world: Gateway) -> 
     assert books(world) == [1, 2]
 
 
-def test_a_change_that_the_database_cannot_take_leaves_the_key_free(world: Gateway) -> None:
+def test_a_failed_write_leaves_the_key_free(world: Gateway) -> None:
     with happening(world, writes=[failure]):
         unavailable = put(world)
 

@@ -1,4 +1,5 @@
-"""Many who change one session at the same time: it counts right, and who lost is told so."""
+"""Many concurrent changes in one session: the counters stay right, and rejected requests get the current
+state."""
 
 import asyncio
 from collections import Counter
@@ -12,22 +13,22 @@ from app.care.errors import DraftConflict
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from tests.callers import load
-from tests.care.lives import (
+from tests.care.actions import (
     DONE,
     DRAFT,
     OPTIONS,
     Verb,
+    answers_of,
     as_client,
     assigning,
+    consistent_rows,
     extending,
     outcome_of,
     reminding,
     reopening,
-    said,
     saving,
     sessions_with_homework,
     submitting,
-    whole,
     withdrawing,
 )
 
@@ -35,7 +36,7 @@ Result = TypeVar("Result")
 
 
 def with_two(url: str, use: Callable[[Database, Database], Awaitable[Result]]) -> Result:
-    """The same database opened twice, as by two processes."""
+    """Opens the same database twice, as two processes do."""
 
     async def used() -> Result:
         one, other = await open_database(url), await open_database(url)
@@ -48,7 +49,7 @@ def with_two(url: str, use: Callable[[Database, Database], Awaitable[Result]]) -
     return asyncio.run(used())
 
 
-def test_many_submissions_of_one_session_are_all_counted(database_url: str) -> None:
+def test_concurrent_submissions_are_all_counted(database_url: str) -> None:
     load(database_url, sessions_with_homework(2, each=30))
 
     async def use(one: Database, other: Database) -> None:
@@ -59,7 +60,7 @@ def test_many_submissions_of_one_session_are_all_counted(database_url: str) -> N
             )
         )
         assert set(outcomes) == {DONE}
-        rows = await whole(one)
+        rows = await consistent_rows(one)
         assert [
             (each["assignment_count"], each["completed_assignment_count"], each["last_assignment_score"])
             for each in rows["session"]
@@ -70,7 +71,7 @@ def test_many_submissions_of_one_session_are_all_counted(database_url: str) -> N
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_everybody_does_everything_at_once_and_the_session_counts_right(database_url: str, turn: int) -> None:
+def test_concurrent_changes_of_all_kinds_keep_the_counters_right(database_url: str, turn: int) -> None:
     load(database_url, sessions_with_homework(1, each=12))
     verbs: list[Verb] = [
         submitting("1"),
@@ -92,7 +93,7 @@ def test_everybody_does_everything_at_once_and_the_session_counts_right(database
             ),
             *(outcome_of(assigning(one, 1)) for _ in range(5)),
         )
-        rows = await whole(one)
+        rows = await consistent_rows(one)
         done = Counter(outcomes)[DONE]
         assert len(rows["event"]) == done
         assert set(outcomes) <= {DONE, "WRONG_STATE", "NOT_FOUND", "DRAFT_CONFLICT"}
@@ -100,27 +101,27 @@ def test_everybody_does_everything_at_once_and_the_session_counts_right(database
     with_two(database_url, use)
 
 
-def test_the_same_submission_at_once_gets_the_same_answer(database_url: str) -> None:
+def test_concurrent_equal_submissions_get_the_same_result(database_url: str) -> None:
     load(database_url, sessions_with_homework(20))
 
     async def use(one: Database, other: Database) -> None:
         for number in range(1, 21):
-            answers = said(number, "2")
+            answers = answers_of(number, "2")
             found = await asyncio.gather(
                 *(submit_answers(as_client(db), answers) for db in (one, other, one, other))
             )
             assert len(set(found)) == 1
-        await whole(one)
+        await consistent_rows(one)
 
     with_two(database_url, use)
 
 
-def test_who_lost_a_race_of_drafts_is_told_of_the_one_that_was_saved(database_url: str) -> None:
+def test_the_loser_of_two_concurrent_drafts_gets_the_saved_draft(database_url: str) -> None:
     load(database_url, sessions_with_homework(20))
 
     async def tab(db: Database, number: int, answer: str) -> Any:
         try:
-            saved = await save_answers(as_client(db), said(number, answer), False, DRAFT)
+            saved = await save_answers(as_client(db), answers_of(number, answer), False, DRAFT)
         except DraftConflict as conflict:
             assert conflict.draft_id is not None
             [stored] = await get_my_answer_sets(as_client(db), [conflict.draft_id], DRAFT)
@@ -133,6 +134,6 @@ def test_who_lost_a_race_of_drafts_is_told_of_the_one_that_was_saved(database_ur
             (lost, there), (won, saved) = sorted(found, key=lambda each: str(each[0]))
             assert (lost, won) == ("lost", "won")
             assert (there.id, there.revision) == (saved.id, saved.revision) == (saved.id, 1)
-        await whole(one)
+        await consistent_rows(one)
 
     with_two(database_url, use)

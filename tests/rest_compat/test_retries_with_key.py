@@ -1,4 +1,4 @@
-"""The PUT with an Idempotency-Key: made once, answered as the first time, whatever happens in between."""
+"""The PUT with an Idempotency-Key is performed once; retries get the first response."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_the_same_request_again_is_answered_as_the_first_and_changes_nothing(world: Gateway) -> None:
+def test_a_retry_gets_the_first_response_and_changes_nothing(world: Gateway) -> None:
     first = put(world)
     once = stored(world)
     again = [put(world) for _ in range(3)]
@@ -30,16 +30,16 @@ def test_the_same_request_again_is_answered_as_the_first_and_changes_nothing(wor
     assert wrong_counters(world) == []
 
 
-def test_the_repetition_asks_for_the_kept_answer_and_nothing_else(world: Gateway) -> None:
+def test_a_retry_reads_only_the_stored_response(world: Gateway) -> None:
     put(world)
 
-    with world.watched() as seen:
+    with world.watched() as steps:
         put(world)
 
-    assert len(seen) == 1
+    assert len(steps) == 1
 
 
-def test_another_request_under_the_key_is_refused(world: Gateway) -> None:
+def test_another_request_with_the_key_is_rejected(world: Gateway) -> None:
     put(world)
     once = stored(world)
 
@@ -61,14 +61,14 @@ def test_the_same_homework_in_other_bytes_is_another_request(world: Gateway) -> 
     assert books(world) == [1, 2]
 
 
-def test_under_another_key_the_same_homework_is_meant_again(world: Gateway) -> None:
+def test_with_another_key_the_homework_is_assigned_again(world: Gateway) -> None:
     assert whole(put(world)) == FIRST
     assert whole(put(world, key="another")) == FIRST
     assert books(world) == [1, 2, 1, 2]
     assert wrong_counters(world) == []
 
 
-def test_everybody_has_keys_of_their_own(world: Gateway) -> None:
+def test_keys_are_separate_for_every_viewer(world: Gateway) -> None:
     theirs = homework(sessionId=5)
     put(world)
 
@@ -79,7 +79,7 @@ def test_everybody_has_keys_of_their_own(world: Gateway) -> None:
     assert [row["session_id"] for row in stored(world)["assignment"][5:]] == [1, 1, 5, 5]
 
 
-def test_a_refusal_is_not_kept(world: Gateway) -> None:
+def test_a_rejection_is_not_stored(world: Gateway) -> None:
     """A rejected request can be corrected and sent again with the same key."""
     before = stored(world)
 
@@ -94,7 +94,7 @@ def test_a_refusal_is_not_kept(world: Gateway) -> None:
     assert books(world) == [1, 2]
 
 
-def test_a_refused_request_may_succeed_later(world: Gateway) -> None:
+def test_a_rejected_request_can_succeed_later(world: Gateway) -> None:
     assert refusal_of(put(world, sessionId=2)) == (409, "the session is not running")
 
     raw.run(world.settings.database, "UPDATE session SET start_date = create_date WHERE id = 2")
@@ -103,7 +103,7 @@ def test_a_refused_request_may_succeed_later(world: Gateway) -> None:
     assert whole(put(world, sessionId=2)) == AGAIN
 
 
-def test_a_fault_in_the_middle_leaves_the_key_free(world: Gateway) -> None:
+def test_an_internal_error_leaves_the_key_free(world: Gateway) -> None:
     raw.run(world.settings.database, "ALTER TABLE event RENAME TO elsewhere")
     assert refusal_of(put(world)) == (500, "Internal error")
     raw.run(world.settings.database, "ALTER TABLE elsewhere RENAME TO event")
@@ -113,7 +113,7 @@ def test_a_fault_in_the_middle_leaves_the_key_free(world: Gateway) -> None:
     assert books(world) == [1, 2]
 
 
-def test_a_crash_between_the_change_and_its_answer_is_made_good(world: Gateway) -> None:
+def test_a_retry_after_a_crash_before_the_response_is_replayed(world: Gateway) -> None:
     put(world)
     raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
 
@@ -124,7 +124,7 @@ def test_a_crash_between_the_change_and_its_answer_is_made_good(world: Gateway) 
     assert books(world) == [1, 2]
 
 
-def test_a_restart_forgets_nothing(world: Gateway) -> None:
+def test_stored_responses_survive_a_restart(world: Gateway) -> None:
     first = put(world)
 
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:

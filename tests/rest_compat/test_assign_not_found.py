@@ -1,4 +1,4 @@
-"""Promise: homework needs a running session of the caregiver and known books; else nothing is written."""
+"""Homework needs a running session of the caregiver and known books; otherwise nothing is written."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
 Changed = dict[str, Any]
 LARGEST = 2**63 - 1
 
-NOT_THERE: dict[str, tuple[Changed, int, str]] = {
+CASES: dict[str, tuple[Changed, int, str]] = {
     "an unknown session": ({"sessionId": 999999}, 404, "session not found"),
     "another caregiver's session": ({"sessionId": 5}, 404, "session not found"),
     "session 0": ({"sessionId": 0}, 404, "session not found"),
@@ -26,8 +26,8 @@ NOT_THERE: dict[str, tuple[Changed, int, str]] = {
 }
 
 
-@pytest.mark.parametrize(("changed", "status", "message"), NOT_THERE.values(), ids=NOT_THERE)
-def test_homework_needs_a_running_session_of_ones_own_and_known_books(
+@pytest.mark.parametrize(("changed", "status", "message"), CASES.values(), ids=CASES)
+def test_homework_needs_an_own_running_session_and_known_books(
     standing: Gateway, changed: Changed, status: int, message: str
 ) -> None:
     before = stored(standing)

@@ -1,5 +1,4 @@
-"""Promise: who listens hears of their own things alone, by websocket and by event stream, and what happens
-between others is not even noticed."""
+"""Subscriptions receive only events of the viewer's own relationships, by websocket and by event stream."""
 
 import json
 from typing import Any
@@ -11,14 +10,14 @@ from app.schema.types.node import global_id
 from tests.access.documents import SCHEMA, links_of, plain, step, target, whole
 from tests.access.table import LINKS, SUBSCRIPTIONS, is_for
 from tests.access.test_foreign_is_missing import listen
-from tests.access.visitors import (
-    PEOPLE_WITH_THINGS,
-    assert_not_told,
-    assert_shut_out,
-    come,
+from tests.access.viewers import (
+    PEOPLE_WITH_DATA,
+    assert_rejects_outsiders,
+    assert_shows_only_known,
+    sign_in,
     write_in,
 )
-from tests.access.world import OF, PEOPLE, SHARED, told_of
+from tests.access.world import OF, PEOPLE, SHARED, owners_in
 from tests.callers import Gateway
 from tests.schema.listening import happened, listening, streaming, wait_for, wait_until_somebody_listens
 
@@ -26,7 +25,7 @@ EVENT_OF = {"assignmentChanged": "ASSIGNED", "reminderDue": "REMINDER_DUE"}
 
 
 def document(name: str, given: str = "") -> str:
-    """A subscription to everything that can be told."""
+    """A subscription that selects everything."""
     kind = target(SCHEMA.subscription_type, name)
     below = " ".join([plain(kind), *(step(kind, link, whole) for link in links_of(kind))])
     head = "($id: ID!) " if given else ""
@@ -34,46 +33,46 @@ def document(name: str, given: str = "") -> str:
 
 
 @pytest.mark.parametrize("name", SUBSCRIPTIONS)
-def test_what_was_missed_is_told_to_the_two_alone(world: Gateway, name: str) -> None:
+def test_missed_events_are_sent_only_to_the_two_people(world: Gateway, name: str) -> None:
     row = SUBSCRIPTIONS[name]
     query = document(name, row.given)
     kind = target(SCHEMA.subscription_type, name)
 
-    for viewer in PEOPLE_WITH_THINGS:
+    for viewer in PEOPLE_WITH_DATA:
         for shared in SHARED:
             seen = {"id": global_id("Event", int(write_in(row.ids["Event"], shared)))}
             if not (is_for(row.who, viewer) and viewer in shared):
-                said = assert_not_told(listen(come(world, viewer), query, seen), viewer)
-                assert '"errors"' in said
+                shown = assert_shows_only_known(listen(sign_in(world, viewer), query, seen), viewer)
+                assert '"errors"' in shown
                 continue
-            with streaming(come(world, viewer), query, **seen) as stream:
+            with streaming(sign_in(world, viewer), query, **seen) as stream:
                 event, told = stream.hear()
             assert event == "next"
-            said = assert_not_told(Response(200, json=told), viewer)
+            shown = assert_shows_only_known(Response(200, json=told), viewer)
             if "Z" not in shared:
                 for link in links_of(kind):
-                    assert write_in(LINKS[f"{kind.name}.{link}"].shows, shared) in said
+                    assert write_in(LINKS[f"{kind.name}.{link}"].shows, shared) in shown
     seen = {"id": global_id("Event", OF["AX"].assigned_event)}
-    assert_shut_out(world, lambda caller: listen(caller, query, seen))
+    assert_rejects_outsiders(world, lambda caller: listen(caller, query, seen))
 
 
 @pytest.mark.parametrize("name", SUBSCRIPTIONS)
-def test_what_happens_between_others_is_not_heard(changing: Gateway, name: str) -> None:
-    """Everybody listens; something happens between each two. The first that anybody hears is their own."""
+def test_events_of_other_relationships_are_not_sent(changing: Gateway, name: str) -> None:
+    """Everyone subscribes, and every relationship gets an event. Each person receives only their own."""
     row, url = SUBSCRIPTIONS[name], changing.settings.database
-    for viewer in PEOPLE_WITH_THINGS:
-        with listening(come(changing, viewer)) as listener:
+    for viewer in PEOPLE_WITH_DATA:
+        with listening(sign_in(changing, viewer)) as listener:
             listener.ask(document(name))
             if not is_for(row.who, viewer):
-                assert told_of(json.dumps(listener.hear())) == set()
+                assert owners_in(json.dumps(listener.hear())) == set()
                 continue
             wait_until_somebody_listens(changing)
             own = [shared for shared in SHARED if viewer in shared]
             for shared in [*(one for one in SHARED if one not in own), *own]:
                 happen(url, name, shared)
             for shared in own:
-                said = assert_not_told(Response(200, json=listener.hear()), viewer)
-                assert f"Assignment:{OF[shared].to_extend}" in said
+                shown = assert_shows_only_known(Response(200, json=listener.hear()), viewer)
+                assert f"Assignment:{OF[shared].to_extend}" in shown
         wait_for(lambda: not changing.client.app_state["notifier"].wakeups)
 
 

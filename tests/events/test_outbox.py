@@ -1,4 +1,4 @@
-"""Promise: what happened is told to the webhook that is there when it is handed over, and drafts to none."""
+"""The outbox: new events become deliveries if there is a webhook; saved drafts never do."""
 
 from app.db.tables import EventKind
 from app.events.webhook import TYPES
@@ -9,45 +9,45 @@ from tests.factories import DAY, HOUR, NOW
 WAITING = "SELECT count(*) FROM event WHERE hand_over_date IS NULL"
 
 
-def test_everything_that_happens_is_told_but_drafts() -> None:
+def test_every_kind_but_saved_drafts_has_a_webhook_type() -> None:
     assert set(TYPES) == set(EventKind) - {EventKind.DRAFT_SAVED}
     assert len(set(TYPES.values())) == len(TYPES)
 
 
-def test_without_a_webhook_nobody_is_told_of_what_is_a_day_old(
-    care: Care, told: Care, receiver: Receiver
+def test_without_a_webhook_events_are_dropped_after_a_day(
+    care: Care, with_webhook: Care, receiver: Receiver
 ) -> None:
-    care.happened("SUBMITTED")
+    care.add_event("SUBMITTED")
     care.dispatch(NOW + 2 * DAY)
-    told.dispatch(NOW + 2 * DAY)
+    with_webhook.dispatch(NOW + 2 * DAY)
 
     assert sorted(receiver.ids()) == ["evt_2", "evt_3"]  # the reminders that fell due since
 
 
-def test_a_process_without_the_webhook_takes_nothing_from_one_that_has_it(
-    care: Care, told: Care, receiver: Receiver
+def test_a_process_without_a_webhook_leaves_events_to_others(
+    care: Care, with_webhook: Care, receiver: Receiver
 ) -> None:
-    care.happened("SUBMITTED")
+    care.add_event("SUBMITTED")
     care.dispatch(NOW - 2 * HOUR)
     waiting = care.rows(WAITING)
-    told.dispatch(NOW - HOUR)
+    with_webhook.dispatch(NOW - HOUR)
 
     assert waiting == [(1,)]
     assert "evt_1" in receiver.ids()
 
 
-def test_a_draft_is_handed_over_to_nobody(told: Care, receiver: Receiver) -> None:
-    told.happened("DRAFT_SAVED")
-    told.happened("SUBMITTED")
+def test_a_saved_draft_has_no_delivery(with_webhook: Care, receiver: Receiver) -> None:
+    with_webhook.add_event("DRAFT_SAVED")
+    with_webhook.add_event("SUBMITTED")
 
-    told.dispatch(NOW - 2 * HOUR)
+    with_webhook.dispatch(NOW - 2 * HOUR)
 
-    assert told.rows(WAITING) == [(0,)]
-    assert told.deliveries() == [(2, "DELIVERED", 1, "200")]
+    assert with_webhook.rows(WAITING) == [(0,)]
+    assert with_webhook.deliveries() == [(2, "DELIVERED", 1, "200")]
     assert receiver.ids() == ["evt_2"]
 
 
-def test_more_than_fits_into_one_step_is_handed_over_too(care: Care) -> None:
+def test_more_events_than_one_batch_are_processed(care: Care) -> None:
     care.rows(
         "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
         " SELECT a.id + b.id, 1, 'ASSIGNED', 1, '2026-11-21T06:30:00.000000Z'"

@@ -1,14 +1,14 @@
-"""Compares the rows that are stored with what the plain life says of them."""
+"""Compares the stored rows with the model."""
 
-from tests.care.plain_life import Life
+from tests.care.model import Model
 from tests.database_rows import Stored
 
 
-def compare(life: Life, rows: Stored) -> None:
+def compare(model: Model, rows: Stored) -> None:
     events = ("kind", "actor", "caregiver_id", "client_id", "session_id", "assignment_id", "moment")
-    assert [tuple(each[name] for name in events) for each in rows["event"]] == life.events
+    assert [tuple(each[name] for name in events) for each in rows["event"]] == model.events
     assert {each["id"]: (each["start_date"], each["close_date"]) for each in rows["session"]} == {
-        number: (session.start, session.close_date) for number, session in life.sessions.items()
+        number: (session.start, session.close_date) for number, session in model.sessions.items()
     }
     columns = (
         "start_date",
@@ -29,33 +29,33 @@ def compare(life: Life, rows: Stored) -> None:
             one.feedback_date,
             one.withdraw_date,
         )
-        for number, one in life.homework.items()
+        for number, one in model.homework.items()
     }
     assert {each["id"]: (each["status"], each["feedback_status"]) for each in rows["assignment"]} == {
         number: (
             "COMPLETE" if one.submit_date else "PENDING",
             "SUBMITTED" if one.feedback_date else "WAITING",
         )
-        for number, one in life.homework.items()
+        for number, one in model.homework.items()
     }
     assert sorted(
         (each["assignment_id"], each["remind_date"], each["state"]) for each in rows["reminder"]
     ) == [
         (number, *reminder)
-        for number, one in sorted(life.homework.items())
+        for number, one in sorted(model.homework.items())
         for reminder in sorted(one.reminders.items())
     ]
-    said = {each["answer_set_id"]: each["answer"] for each in rows["answer"]}
+    answers = {each["answer_set_id"]: each["answer"] for each in rows["answer"]}
     assert {
-        each["assignment_id"]: (each["revision"], said[each["id"]])
+        each["assignment_id"]: (each["revision"], answers[each["id"]])
         for each in rows["answer_set"]
         if each["save_type"] == "DRAFT"
-    } == {number: one.draft for number, one in life.homework.items() if one.draft}
+    } == {number: one.draft for number, one in model.homework.items() if one.draft}
     feedback = {each["answer_set_id"]: each for each in rows["feedback"]}
     assert {
         each["id"]: (
             each["attempt"],
-            said[each["id"]],
+            answers[each["id"]],
             each["own_score"],
             each["score"],
             each["id"] in feedback,
@@ -64,14 +64,14 @@ def compare(life: Life, rows: Stored) -> None:
         if each["save_type"] == "FINAL"
     } == {
         number: (of.attempt, of.answer, of.own_score, of.score, of.feedback is not None)
-        for one in life.homework.values()
+        for one in model.homework.values()
         for number, of in one.submissions.items()
     }
     assert {
         number: (each["text"], each["score"], each["submit_date"]) for number, each in feedback.items()
     } == {
         number: of.feedback
-        for one in life.homework.values()
+        for one in model.homework.values()
         for number, of in one.submissions.items()
         if of.feedback
     }

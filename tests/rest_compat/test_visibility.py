@@ -1,4 +1,4 @@
-"""Lists contain the viewer's objects in the requested time state, newest first, and no others' objects."""
+"""Lists contain the viewer's objects in the requested time state, newest first, and nobody else's."""
 
 import pytest
 
@@ -36,7 +36,7 @@ SEEN_BY_CAREGIVER = {
 
 
 @pytest.mark.parametrize(("number", "state"), SEEN_BY_CLIENT)
-def test_a_client_lists_their_own_sessions_only(standing: Gateway, number: int, state: str) -> None:
+def test_a_client_lists_only_their_own_sessions(standing: Gateway, number: int, state: str) -> None:
     page = standing.as_client(number).get(SESSIONS, params={"time-state": state}).json()
 
     own = SEEN_BY_CLIENT[number, state]
@@ -47,7 +47,7 @@ def test_a_client_lists_their_own_sessions_only(standing: Gateway, number: int, 
 
 
 @pytest.mark.parametrize(("number", "state"), SEEN_BY_CAREGIVER)
-def test_a_caregiver_lists_their_own_assignments_by_the_time_state_of_the_session(
+def test_a_caregiver_lists_their_own_assignments_by_time_state(
     standing: Gateway, number: int, state: str
 ) -> None:
     page = standing.as_caregiver(number).get(ASSIGNMENTS, params={"time-state": state}).json()
@@ -58,7 +58,7 @@ def test_a_caregiver_lists_their_own_assignments_by_the_time_state_of_the_sessio
     assert {item["caregiverId"] for item in page["content"]} <= {number}
 
 
-def test_lists_are_ordered_by_id_whatever_the_dates_say(gateway: Gateway) -> None:
+def test_lists_are_ordered_by_id(gateway: Gateway) -> None:
     """The newest is the one with the highest id, though it began and was assigned first."""
     gateway.given([*people(), *catalogue()])
     gateway.given(a_session(number, startDate=NOW - number * HOUR) for number in (30, 9, 100))
@@ -72,7 +72,7 @@ def test_lists_are_ordered_by_id_whatever_the_dates_say(gateway: Gateway) -> Non
     assert [session["assignmentId"] for session in sessions] == [None, None, 100]
 
 
-def test_another_caregivers_assignment_reads_like_an_unknown_one(standing: Gateway) -> None:
+def test_another_caregivers_assignment_is_not_found(standing: Gateway) -> None:
     others = standing.as_caregiver(1).get(f"{ASSIGNMENTS}/5")
     unknown = standing.as_caregiver(1).get(f"{ASSIGNMENTS}/999999")
 
@@ -87,7 +87,7 @@ def without_place_and_time(body: bytes) -> bytes:
     return body[body.index(b'"status"') : body.index(b',"path"')]
 
 
-def test_another_caregivers_session_is_assigned_to_like_an_unknown_one(standing: Gateway) -> None:
+def test_homework_in_another_caregivers_session_is_not_found(standing: Gateway) -> None:
     before = stored(standing)
 
     others = standing.as_caregiver(1).put(ASSIGNMENTS, json=homework(sessionId=5))
@@ -107,7 +107,7 @@ WRONG_ROLE = {
 
 
 @pytest.mark.parametrize(("role", "method", "path"), WRONG_ROLE.values(), ids=WRONG_ROLE)
-def test_a_path_is_open_to_its_role_only(standing: Gateway, role: str, method: str, path: str) -> None:
+def test_a_path_rejects_the_other_role(standing: Gateway, role: str, method: str, path: str) -> None:
     caller = standing.as_client(1) if role == "CLIENT" else standing.as_caregiver(1)
     needed = "caregiver" if role == "CLIENT" else "client"
     before = stored(standing)
@@ -122,20 +122,20 @@ def test_a_path_is_open_to_its_role_only(standing: Gateway, role: str, method: s
 
 
 def answers_shown(gateway: Gateway) -> list[int]:
-    """The answer sets that assignment 9 shows, the same in its detail and in the list."""
+    """The answer sets of assignment 9, which are the same in its detail and in the list."""
     detail = gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/9").json()
     page = gateway.as_caregiver(1).get(f"{ASSIGNMENTS}?time-state=RUNNING").json()
     assert [item for item in page["content"] if item["id"] == 9] == [detail]
     return [answer_set["id"] for answer_set in detail["answers"]]
 
 
-def test_a_reopened_assignment_shows_no_answers_though_an_earlier_attempt_has_some(gateway: Gateway) -> None:
+def test_a_reopened_assignment_shows_no_answers(gateway: Gateway) -> None:
     gateway.given([*a_world(), an_assignment(9, attempt=2), an_answer_set(90, assignment=9, attempt=1)])
 
     assert answers_shown(gateway) == []
 
 
-def test_an_assignment_completed_again_shows_the_newest_attempt_only(gateway: Gateway) -> None:
+def test_an_assignment_completed_again_shows_only_the_newest_attempt(gateway: Gateway) -> None:
     gateway.given([*a_world(), a_complete_assignment(9, attempt=2)])
     gateway.given(
         [

@@ -1,5 +1,4 @@
-"""Promise: a verified token is not verified again for a while, and never past its end; a failure is always
-verified anew; what is remembered is bounded and goes when the keys change."""
+"""The cache of verified tokens: its duration, its size, and when it is cleared. Failures are not cached."""
 
 from asyncio import create_task, run, sleep, wait
 from dataclasses import replace
@@ -25,7 +24,7 @@ MARA = Identity("caregiver-1", Role.CAREGIVER)
 
 @pytest.fixture
 def verified(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tokens that were really verified, in order."""
+    """The tokens whose signatures were verified, in order."""
     seen: list[str] = []
     decode = jwt.decode
 
@@ -51,7 +50,7 @@ async def refused(verifier: Verifier, token: str, moment: datetime) -> None:
         await verifier.identity(token, moment)
 
 
-def test_a_remembered_token_is_not_verified_again(verified: list[str]) -> None:
+def test_a_cached_token_is_not_verified_again(verified: list[str]) -> None:
     verifier, token = a_verifier(), signed(caregiver())
     began = verifier.ticks()
 
@@ -63,9 +62,7 @@ def test_a_remembered_token_is_not_verified_again(verified: list[str]) -> None:
 
 
 @pytest.mark.parametrize("step", [timedelta(0), timedelta(minutes=-30)], ids=["on", "set back"])
-def test_it_is_remembered_for_a_minute_wherever_the_wall_clock_is_set(
-    verified: list[str], step: timedelta
-) -> None:
+def test_a_token_is_cached_for_a_minute_of_the_monotonic_clock(verified: list[str], step: timedelta) -> None:
     verifier, token, moment = a_verifier(), signed(caregiver()), now()
     run(verifier.identity(token, moment))
 
@@ -76,7 +73,7 @@ def test_it_is_remembered_for_a_minute_wherever_the_wall_clock_is_set(
     assert verified == [token] * 2
 
 
-def test_it_is_remembered_no_longer_than_it_is_valid(verified: list[str]) -> None:
+def test_a_token_is_not_cached_beyond_its_expiry(verified: list[str]) -> None:
     end = now() + timedelta(seconds=30)
     verifier, token = a_verifier(), signed(caregiver(exp=end))
     run(verifier.identity(token, now()))
@@ -88,7 +85,7 @@ def test_it_is_remembered_no_longer_than_it_is_valid(verified: list[str]) -> Non
     assert verified == [token] * 2
 
 
-def test_what_expired_by_the_doors_clock_is_not_answered_from_memory(verified: list[str]) -> None:
+def test_a_token_that_expired_by_the_wall_clock_is_rejected(verified: list[str]) -> None:
     end = now() + timedelta(seconds=30)
     verifier, token = a_verifier(), signed(caregiver(exp=end))
     run(verifier.identity(token, now()))
@@ -99,7 +96,7 @@ def test_what_expired_by_the_doors_clock_is_not_answered_from_memory(verified: l
     run(refused(verifier, token, end))
 
 
-def test_a_failure_is_never_remembered(verified: list[str]) -> None:
+def test_failures_are_not_cached(verified: list[str]) -> None:
     verifier, token = a_verifier(), signed(caregiver(), keys.private_key("stranger"))
 
     run(refused(verifier, token, now()))
@@ -109,7 +106,7 @@ def test_a_failure_is_never_remembered(verified: list[str]) -> None:
     assert verifier.remembered == {}
 
 
-def test_a_token_without_a_role_is_never_remembered() -> None:
+def test_a_token_without_a_role_is_not_cached() -> None:
     verifier, token = a_verifier(), signed(caregiver(authorities=[]))
 
     with pytest.raises(NotAllowed):
@@ -118,7 +115,7 @@ def test_a_token_without_a_role_is_never_remembered() -> None:
     assert verifier.remembered == {}
 
 
-def test_the_oldest_make_room() -> None:
+def test_the_oldest_token_leaves_a_full_cache() -> None:
     verifier = a_verifier(token_cache=3)
     tokens = [signed(caregiver(jti=str(number))) for number in range(5)]
 
@@ -128,7 +125,7 @@ def test_the_oldest_make_room() -> None:
     assert list(verifier.remembered) == tokens[2:]
 
 
-def test_zero_switches_remembering_off(verified: list[str]) -> None:
+def test_a_size_of_zero_disables_the_cache(verified: list[str]) -> None:
     verifier, token = a_verifier(token_cache=0), signed(caregiver())
 
     assert [run(verifier.identity(token, now())) for _ in range(3)] == [MARA] * 3
@@ -137,7 +134,7 @@ def test_zero_switches_remembering_off(verified: list[str]) -> None:
     assert verifier.remembered == {}
 
 
-def test_nothing_is_remembered_beyond_a_change_of_keys(tmp_path: Path, verified: list[str]) -> None:
+def test_a_change_of_keys_clears_the_cache(tmp_path: Path, verified: list[str]) -> None:
     path = tmp_path / "keys.json"
     path.write_bytes(key_set(jwk(keys.private_key(), "old")))
     verifier = a_verifier(token_key="", token_jwks=str(path))
@@ -153,9 +150,7 @@ def test_nothing_is_remembered_beyond_a_change_of_keys(tmp_path: Path, verified:
     assert list(verifier.remembered) == [new]
 
 
-def test_what_is_remembered_outlives_a_look_at_keys_that_are_the_same(
-    tmp_path: Path, verified: list[str]
-) -> None:
+def test_reading_unchanged_keys_keeps_the_cache(tmp_path: Path, verified: list[str]) -> None:
     path = tmp_path / "issuer.pem"
     path.write_text(keys.public_pem())
     verifier, token, moment = a_verifier(token_key=str(path)), signed(caregiver()), now()
@@ -171,7 +166,7 @@ def test_what_is_remembered_outlives_a_look_at_keys_that_are_the_same(
     assert verifier.keys.read_at == ticks.now - KEY_FILE_SECONDS - 1  # it was looked at
 
 
-def test_keys_are_read_to_the_end_though_the_request_that_began_it_is_cancelled(tmp_path: Path) -> None:
+def test_a_cancelled_request_does_not_cancel_reading_the_keys(tmp_path: Path) -> None:
     path = tmp_path / "issuer.pem"
     path.write_text(keys.public_pem())
     verifier = a_verifier(token_key=str(path))
@@ -200,7 +195,7 @@ def test_keys_are_read_to_the_end_though_the_request_that_began_it_is_cancelled(
     assert run(verifier.identity(signed(caregiver(), keys.private_key("new")), now())) == MARA
 
 
-def test_a_loop_that_ended_while_keys_were_read_does_not_keep_others_from_reading(tmp_path: Path) -> None:
+def test_a_closed_event_loop_does_not_block_reading_the_keys(tmp_path: Path) -> None:
     path = tmp_path / "issuer.pem"
     path.write_text(keys.public_pem())
     verifier = a_verifier(token_key=str(path))

@@ -1,5 +1,5 @@
-"""The PUT without a key that repeats the very same homework within CARE_LEGACY_RETRY_WINDOW: answered as the
-first was, nothing written. As soon as anything differs, or was done to the first, it is meant again."""
+"""A PUT without a key that repeats the same homework within CARE_LEGACY_RETRY_WINDOW is a retry: it gets the
+first response and writes nothing. With any difference, or after a change of the first, it is new homework."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def put(gateway: Gateway, headers: dict[str, str] | None = None, **changed: Any)
 
 
 def books(gateway: Gateway) -> list[int]:
-    """Of the assignments that are new."""
+    """The books of the new assignments."""
     assert wrong_counters(gateway) == []
     return [row["book_id"] for row in stored(gateway)["assignment"][5:]]
 
@@ -62,7 +62,7 @@ def books(gateway: Gateway) -> list[int]:
 
 
 @pytest.mark.parametrize("later", [timedelta(), INSTANT, 59 * SECOND, 60 * SECOND], ids=str)
-def test_within_the_window_nothing_is_written(world: Gateway, clock: Clock, later: timedelta) -> None:
+def test_a_retry_within_the_window_writes_nothing(world: Gateway, clock: Clock, later: timedelta) -> None:
     put(world)
     once = stored(world)
 
@@ -73,7 +73,9 @@ def test_within_the_window_nothing_is_written(world: Gateway, clock: Clock, late
 
 
 @pytest.mark.parametrize("later", [60 * SECOND + INSTANT, timedelta(days=1)], ids=str)
-def test_after_the_window_it_is_meant_again(world: Gateway, clock: Clock, later: timedelta) -> None:
+def test_after_the_window_the_homework_is_assigned_again(
+    world: Gateway, clock: Clock, later: timedelta
+) -> None:
     put(world)
 
     clock.now += later
@@ -82,7 +84,7 @@ def test_after_the_window_it_is_meant_again(world: Gateway, clock: Clock, later:
     assert books(world) == [1, 2, 1, 2]
 
 
-def test_the_window_begins_with_the_first_and_not_with_its_repetitions(world: Gateway, clock: Clock) -> None:
+def test_the_window_begins_with_the_first_request(world: Gateway, clock: Clock) -> None:
     put(world)
     clock.now += 40 * SECOND
     put(world)
@@ -93,7 +95,7 @@ def test_the_window_begins_with_the_first_and_not_with_its_repetitions(world: Ga
     assert books(world) == [1, 2, 1, 2]
 
 
-def test_a_process_whose_clock_is_behind_sees_a_repetition_too(world: Gateway, clock: Clock) -> None:
+def test_a_process_whose_clock_is_behind_recognizes_a_retry(world: Gateway, clock: Clock) -> None:
     put(world)
 
     clock.now -= SECOND
@@ -104,7 +106,7 @@ def test_a_process_whose_clock_is_behind_sees_a_repetition_too(world: Gateway, c
 
 @pytest.mark.parametrize(("seconds", "later"), [(0, 0), (1, 2), (600, 601)])
 def test_the_window_is_a_setting(settings: Settings, clock: Clock, seconds: int, later: int) -> None:
-    """0 is no window: not even at the same moment."""
+    """0 disables it, even at the same moment."""
     settings = settings.model_copy(update={"legacy_retry_window": seconds})
     with opened(create_app(settings, clock)) as client:
         gateway = Gateway(client, settings)
@@ -116,10 +118,10 @@ def test_the_window_is_a_setting(settings: Settings, clock: Clock, seconds: int,
         assert books(gateway) == [1, 2, 1, 2]
 
 
-def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
-    asked = Asked(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework())
+def test_sixteen_concurrent_requests_have_one_effect(world: Gateway) -> None:
+    request = Asked(world.as_caregiver(1), "PUT", ASSIGNMENTS, homework())
 
-    answers = ask_together([asked] * 16)
+    answers = ask_together([request] * 16)
 
     assert [(each.status, each.body) for each in answers] == [(200, ASSIGNED)] * 16
     assert books(world) == [1, 2]
@@ -130,7 +132,7 @@ def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("changed", FORMS.values(), ids=FORMS)
-def test_the_same_homework_in_another_form_is_the_same(world: Gateway, changed: dict[str, Any]) -> None:
+def test_the_same_homework_in_another_form_is_a_retry(world: Gateway, changed: dict[str, Any]) -> None:
     put(world)
     once = stored(world)
 
@@ -139,7 +141,7 @@ def test_the_same_homework_in_another_form_is_the_same(world: Gateway, changed: 
     assert stored(world) == once
 
 
-def test_books_and_reminders_may_come_in_another_order(world: Gateway) -> None:
+def test_the_order_of_books_and_reminders_does_not_matter(world: Gateway) -> None:
     moments = [{"date": f"2026/11/{day}", "time": "09:00"} for day in (23, 24, 25)]
     put(world, remindDates=moments)
     once = stored(world)
@@ -149,7 +151,7 @@ def test_books_and_reminders_may_come_in_another_order(world: Gateway) -> None:
     assert stored(world) == once
 
 
-def test_homework_that_was_entered_late_is_repeated_like_any_other(world: Gateway) -> None:
+def test_homework_in_the_past_is_a_retry_too(world: Gateway) -> None:
     past = {"startDate": "2026/11/01", "remindDates": [{"date": "2026/11/02", "time": "09:00"}]}
     put(world, **past)
     once = stored(world)
@@ -159,7 +161,7 @@ def test_homework_that_was_entered_late_is_repeated_like_any_other(world: Gatewa
     assert stored(world) == once
 
 
-def test_it_need_not_be_the_newest(world: Gateway, clock: Clock) -> None:
+def test_the_first_request_need_not_be_the_newest(world: Gateway, clock: Clock) -> None:
     for start in ("08:00", "08:01", "08:02"):
         put(world, startTime=start)
         clock.now += SECOND
@@ -185,7 +187,7 @@ DIFFERENT: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("changed", DIFFERENT.values(), ids=DIFFERENT)
-def test_whatever_differs_is_other_homework(world: Gateway, changed: dict[str, Any]) -> None:
+def test_any_difference_makes_it_new_homework(world: Gateway, changed: dict[str, Any]) -> None:
     put(world)
 
     put(world, **changed)
@@ -193,7 +195,7 @@ def test_whatever_differs_is_other_homework(world: Gateway, changed: dict[str, A
     assert books(world) == [1, 2, *changed.get("bookIds", [1, 2])]
 
 
-def test_a_repetition_is_refused_for_what_it_would_have_been_refused_for(world: Gateway) -> None:
+def test_a_retry_is_rejected_like_a_first_request(world: Gateway) -> None:
     put(world)
     once = stored(world)
 
@@ -231,7 +233,7 @@ TOUCHED = {
 
 
 @pytest.mark.parametrize("change", TOUCHED.values(), ids=TOUCHED)
-def test_when_one_of_the_first_was_touched_it_is_meant_again(world: Gateway, change: str) -> None:
+def test_after_a_change_of_an_assignment_the_homework_is_assigned_again(world: Gateway, change: str) -> None:
     put(world)
     raw.run(world.settings.database, change)
 
@@ -240,7 +242,7 @@ def test_when_one_of_the_first_was_touched_it_is_meant_again(world: Gateway, cha
     assert [row["book_id"] for row in stored(world)["assignment"][5:]] == [1, 2, 1, 2]
 
 
-def test_what_is_left_of_homework_is_no_homework_to_repeat(world: Gateway) -> None:
+def test_partly_withdrawn_homework_is_assigned_again(world: Gateway) -> None:
     put(world)
     raw.run(world.settings.database, TOUCHED["withdrawn"])
 
@@ -249,8 +251,8 @@ def test_what_is_left_of_homework_is_no_homework_to_repeat(world: Gateway) -> No
     assert [row["book_id"] for row in stored(world)["assignment"][5:]] == [1, 2, 1]
 
 
-def test_a_repetition_is_answered_also_when_the_session_was_closed_meanwhile(world: Gateway) -> None:
-    """Its homework was assigned, so the repetition succeeds. Other homework is rejected."""
+def test_a_retry_succeeds_after_the_session_was_closed(world: Gateway) -> None:
+    """The homework was assigned, so the retry succeeds. Other homework is rejected."""
     put(world)
     raw.run(
         world.settings.database,
@@ -269,7 +271,7 @@ def test_a_repetition_is_answered_also_when_the_session_was_closed_meanwhile(wor
 # --- who else assigns ------------------------------------------------------------------------------
 
 
-def test_a_key_says_that_it_is_meant(world: Gateway) -> None:
+def test_with_a_new_key_the_homework_is_assigned_again(world: Gateway) -> None:
     put(world)
 
     put(world, {"idempotency-key": "a"})
@@ -278,7 +280,7 @@ def test_a_key_says_that_it_is_meant(world: Gateway) -> None:
     assert books(world) == [1, 2] * 3
 
 
-def test_graphql_without_a_key_assigns_as_often_as_it_is_asked(world: Gateway) -> None:
+def test_graphql_without_a_key_assigns_every_time(world: Gateway) -> None:
     same = {
         "sessionId": "1",
         "bookIds": ["1", "2"],

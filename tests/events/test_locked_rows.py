@@ -1,4 +1,4 @@
-"""Promise: what one dispatcher is taking, another neither takes nor waits for; SQLite has one writer."""
+"""A row that one dispatcher has locked is skipped by others, without waiting; SQLite has one writer."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,9 +25,9 @@ TAKING: dict[str, Take] = {
 
 @pytest.fixture
 def waiting(care: Care) -> Care:
-    """Reminder 2, event 1 and the delivery of event 2."""
-    care.happened("SUBMITTED")
-    care.happened("FEEDBACK_GIVEN")
+    """Reminder 2, event 1 and the delivery of event 2 wait."""
+    care.add_event("SUBMITTED")
+    care.add_event("FEEDBACK_GIVEN")
     care.rows("UPDATE event SET hand_over_date = moment WHERE id = 2")
     care.rows(
         "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
@@ -38,7 +38,7 @@ def waiting(care: Care) -> Care:
 
 @on_postgresql
 @pytest.mark.parametrize("take", TAKING.values(), ids=list(TAKING))
-def test_what_is_being_taken_is_passed_over(waiting: Care, take: Take) -> None:
+def test_a_locked_row_is_skipped(waiting: Care, take: Take) -> None:
     url = waiting.settings.database
 
     def both() -> Operation[tuple[list[Any], list[Any]]]:
@@ -53,14 +53,14 @@ def test_what_is_being_taken_is_passed_over(waiting: Care, take: Take) -> None:
 
 
 @pytest.mark.parametrize("take", TAKING.values(), ids=list(TAKING))
-def test_what_was_taken_is_not_taken_again(waiting: Care, take: Take) -> None:
+def test_a_processed_row_is_not_processed_again(waiting: Care, take: Take) -> None:
     mine, others = [run_write(waiting.settings.database, take()) for _ in range(2)]
 
     assert (len(mine), others) == (1, [])
 
 
 @pytest.mark.parametrize("take", TAKING.values(), ids=list(TAKING))
-def test_nothing_is_taken_in_the_name_of_another_caregiver(waiting: Care, take: Take) -> None:
+def test_a_row_of_another_caregiver_is_not_processed(waiting: Care, take: Take) -> None:
     for table in ("reminder", "event", "delivery"):
         waiting.rows(f"UPDATE {table} SET caregiver_id = 2")
 

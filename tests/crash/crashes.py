@@ -1,4 +1,4 @@
-"""A service that is killed, again and again, while people write and while it starts."""
+"""A service that is killed repeatedly, during writes and during its start."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from typing import Any
 from app.db.drivers.interface import sqlite_path
 from app.db.session_counters import differences
 from tests.callers import run_read
-from tests.crash.asked import Asked, Homework, compare, effects, is_sound
+from tests.crash.changes import Homework, Request, compare, effects, is_sound
 from tests.crash.writers import GONE, SESSIONS_PATH, Writer, signed_in, tried
 from tests.db import raw
 from tests.live.processes import PATIENCE, Process, free_port
@@ -40,48 +40,49 @@ class Crashes:
         return self.care["database_url"]
 
     @property
-    def asked(self) -> list[Asked]:
-        return [one for writer in self.writers for one in writer.asked]
+    def requests(self) -> list[Request]:
+        return [one for writer in self.writers for one in writer.requests]
 
     @property
     def acknowledgements(self) -> int:
-        return sum(one.answer is not None for one in self.asked)
+        return sum(one.answer is not None for one in self.requests)
 
     @property
-    def cut(self) -> int:
-        """How many were never answered, not even when they were repeated."""
-        return len(self.asked) - self.acknowledgements
+    def unanswered(self) -> int:
+        """The number of requests without a response, even after a retry."""
+        return len(self.requests) - self.acknowledgements
 
-    def live_and_die(self, acknowledgements: int) -> None:
-        """One life of the service, until about so many requests more are answered."""
-        with self.living() as (_, lives):
-            self.wait_for(acknowledgements, lives)
-            time.sleep(self.chance.random() / 100)  # no answer has just come: any moment is as good
+    def run_and_kill(self, acknowledgements: int) -> None:
+        """Runs the service until about this number of further responses, then kills it."""
+        with self.running() as (_, futures):
+            self.wait_for(acknowledgements, futures)
+            time.sleep(self.chance.random() / 100)  # a random moment, not one just after a response
         self.check()
 
     @contextmanager
-    def living(self) -> Iterator[tuple[int, list[Future[None]]]]:
-        """People write to a service on this port, which is killed at the end of the block."""
+    def running(self) -> Iterator[tuple[int, list[Future[None]]]]:
+        """Runs writers and a service on this port, which is killed at the end of the block."""
         with self.started() as (process, port), ThreadPoolExecutor(len(self.writers)) as pool:
             try:
                 self.wait_until_ready(process, port)
-                self.tells_what_is_there(port)
-                self.answers_once(port)
-                lives = [pool.submit(writer.write, port) for writer in self.writers]
-                yield port, lives
+                self.check_counts(port)
+                self.check_retries(port)
+                futures = [pool.submit(writer.write, port) for writer in self.writers]
+                yield port, futures
             finally:
                 process.kill()
-        for one in lives:
+        for one in futures:
             one.result()
 
-    def wait_for(self, acknowledgements: int, lives: list[Future[None]]) -> None:
+    def wait_for(self, acknowledgements: int, futures: list[Future[None]]) -> None:
         for _ in range(acknowledgements):
             while not self.acknowledged.acquire(timeout=1):
-                if any(one.done() for one in lives):
-                    return  # what happened to them is told at their end
+                if any(one.done() for one in futures):
+                    return  # their errors are raised at the end
 
-    def die_early(self) -> None:
-        """Killed at any moment of its start, as often as not just when it reads what the last one left."""
+    def kill_during_start(self) -> None:
+        """Kills the service during its start, usually while it opens the files of the last
+        one."""
         moment = time.monotonic() + self.chance.random() * 0.5
         is_hasty = self.can_be_watched and self.chance.random() < 0.7
         with self.started() as (process, _):
@@ -95,7 +96,7 @@ class Crashes:
 
     @property
     def can_be_watched(self) -> bool:
-        """Linux tells which files a process has open."""
+        """Whether the system shows which files a process has open, as Linux does."""
         return self.url.startswith("sqlite:") and Path("/proc/self/fd").is_dir()
 
     # --- the process ---
@@ -106,7 +107,7 @@ class Crashes:
 
     @contextmanager
     def started(self) -> Iterator[tuple[Process, int]]:
-        """Killed at the end of the block, however that comes."""
+        """Kills the process at the end of the block in any case."""
         port = free_port()
         self.began = time.monotonic()
         with self.log.open("w+") as log:
@@ -126,22 +127,22 @@ class Crashes:
                     self.seconds_until_ready.append(time.monotonic() - self.began)
                     return
             except GONE:
-                time.sleep(0.005)  # between two questions; readiness itself is what is waited for
+                time.sleep(0.005)  # polls until ready
             finally:
                 connection.close()
         raise AssertionError(f"not ready:\n{self.log.read_text()}")
 
-    # --- what it left behind ---
+    # --- stored data ---
 
     def check(self) -> None:
-        """The files as the dead process left them are copied: the next one has to mend its own."""
+        """Checks a copy of the files, since the next process must recover the originals itself."""
         url = self.url
         if url.startswith("sqlite:"):
             url = self.copied()
             assert is_sound(sqlite_path(url)), "damaged"
         else:
             self.wait_until_alone()
-        wrong = [*compare(self.asked, effects(url)), *run_read(url, differences())]
+        wrong = [*compare(self.requests, effects(url)), *run_read(url, differences())]
         assert wrong == [], wrong
 
     def copied(self) -> str:
@@ -155,30 +156,34 @@ class Crashes:
         return f"sqlite:///{copy}"
 
     def wait_until_alone(self) -> None:
-        """The server may still be committing what the dead process sent last."""
+        """The server may still be committing what the killed process sent last."""
         until = time.monotonic() + PATIENCE
         while raw.run(self.url, OTHERS) != [(0,)]:
             assert time.monotonic() < until, "the server keeps the connections of a dead process"
 
     # --- through the service ---
 
-    def tells_what_is_there(self, port: int) -> None:
+    def check_counts(self, port: int) -> None:
         counted = dict(raw.run(self.url, "SELECT session_id, count(*) FROM assignment GROUP BY session_id"))
         connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         for session in sorted({writer.session for writer in self.writers}):
             connection.request("GET", SESSIONS_PATH, headers=signed_in("CLIENT", f"client-{session}"))
             response = connection.getresponse()
-            [told] = json_of(response.read())["content"]
-            seen = (response.status, told["assignmentCount"])
-            assert seen == (200, counted.get(session, 0)), (session, seen, counted)
+            [shown] = json_of(response.read())["content"]
+            found = (response.status, shown["assignmentCount"])
+            assert found == (200, counted.get(session, 0)), (session, found, counted)
         connection.close()
 
-    def answers_once(self, port: int) -> None:
-        """One request that was cut off is repeated by many at the same time: one of them is carried out."""
-        cut = [one.cut for one in self.writers if one.cut is not None and one.cut.key is not None]
-        if not cut:
+    def check_retries(self, port: int) -> None:
+        """Sends concurrent retries of one interrupted request; one of them is performed."""
+        unanswered = [
+            one.unanswered
+            for one in self.writers
+            if one.unanswered is not None and one.unanswered.key is not None
+        ]
+        if not unanswered:
             return
-        one = self.chance.choice(cut)
+        one = self.chance.choice(unanswered)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             answers = list(pool.map(lambda _: tried_alone(port, one), range(AT_ONCE)))
         assert {status for status, _, _ in answers} <= {200, 409}, answers
@@ -202,10 +207,10 @@ OTHERS = """SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"""
 
 
-def tried_alone(port: int, asked: Asked) -> tuple[int, bytes, bool]:
+def tried_alone(port: int, request: Request) -> tuple[int, bytes, bool]:
     connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
-        return tried(connection, asked)
+        return tried(connection, request)
     finally:
         connection.close()
 

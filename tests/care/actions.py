@@ -1,4 +1,5 @@
-"""Caregivers and clients who act by the rules alone, and what must be true of the rows whatever they did."""
+"""Actions of caregivers and clients through the functions of `care`, and the invariants of the stored
+rows."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -44,7 +45,7 @@ def a_catalogue() -> list[Record]:
 
 
 def sessions_with_homework(count: int, each: int = 1) -> list[Record]:
-    """Sessions 1 to `count` of caregiver 1 with client 1, and so many pending assignments in each."""
+    """Sessions 1 to `count` of caregiver 1 with client 1, each with `each` pending assignments."""
     sessions = [a_session(number) for number in range(1, count + 1)]
     reminders = [{"remindDate": NOW + DAY}]
     homework = [
@@ -63,7 +64,7 @@ def as_client(db: Database, number: int = 1, now: datetime = NOW) -> Context:
 
 
 async def outcome_of(change: Awaitable[Any]) -> str:
-    """What became of it: DONE, or the code of its refusal. A fault is nobody's outcome."""
+    """Returns DONE or the code of the rejection. Other errors fail the test."""
     try:
         await change
     except CareError as refusal:
@@ -77,14 +78,14 @@ Verb = Callable[[Database, int], Awaitable[Any]]  # to the assignment, or the se
 
 
 def submitting(answer: str, revision: int = 0) -> Verb:
-    return lambda db, number: submit_answers(as_client(db), said(number, answer, revision))
+    return lambda db, number: submit_answers(as_client(db), answers_of(number, answer, revision))
 
 
 def saving(answer: str, revision: int = 0) -> Verb:
-    return lambda db, number: save_answers(as_client(db), said(number, answer, revision), False, None)
+    return lambda db, number: save_answers(as_client(db), answers_of(number, answer, revision), False, None)
 
 
-def said(assignment: int, answer: str, revision: int = 0) -> Answers:
+def answers_of(assignment: int, answer: str, revision: int = 0) -> Answers:
     return Answers(assignment, (GivenAnswer(QUESTION, answer),), revision)
 
 
@@ -93,7 +94,7 @@ def extending(days: int) -> Verb:
 
 
 def giving(text: str, score: int | None = None) -> Verb:
-    """On the one submission of the assignment: its number is that of the assignment's in these worlds."""
+    """Gives feedback on the only submission of the assignment."""
 
     async def give(db: Database, number: int) -> Any:
         rows = await db.read(all_rows())
@@ -129,21 +130,21 @@ DRAFT = Selection(frozenset({"id", "revision"}))
 # --- what is true whatever they did ----------------------------------------------------------------
 
 
-async def whole(db: Database) -> Stored:
-    """Every row, once it is sure that they agree with each other."""
+async def consistent_rows(db: Database) -> Stored:
+    """Returns every row after checking that the rows are consistent."""
     assert await db.read(differences()) == []
     rows = await db.read(all_rows())
     sessions = {each["id"]: each for each in rows["session"]}
-    told = Counter((each["kind"], each["assignment_id"]) for each in rows["event"])
+    emitted = Counter((each["kind"], each["assignment_id"]) for each in rows["event"])
     for assignment in rows["assignment"]:
         number, is_complete = assignment["id"], assignment["status"] == "COMPLETE"
         sets = [each for each in rows["answer_set"] if each["assignment_id"] == number]
         attempts = sorted(each["attempt"] for each in sets if each["save_type"] == "FINAL")
         assert attempts == list(range(1, assignment["attempt"] + is_complete)), number
         assert len(sets) - len(attempts) <= (not is_complete), number
-        assert told["SUBMITTED", number] == len(attempts)
-        assert told["REOPENED", number] == assignment["attempt"] - 1
-        assert told["WITHDRAWN", number] == (assignment["withdraw_date"] is not None)
+        assert emitted["SUBMITTED", number] == len(attempts)
+        assert emitted["REOPENED", number] == assignment["attempt"] - 1
+        assert emitted["WITHDRAWN", number] == (assignment["withdraw_date"] is not None)
         assert is_complete == (assignment["submit_date"] is not None)
         if is_complete or assignment["withdraw_date"] or sessions[assignment["session_id"]]["is_closed"]:
             states = {each["state"] for each in rows["reminder"] if each["assignment_id"] == number}

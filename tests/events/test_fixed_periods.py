@@ -1,4 +1,4 @@
-"""Promise: what was delivered goes after a week, kept answers after two days; the rest stays."""
+"""Accepted deliveries are removed after a week, idempotency keys after two days; other rows stay."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -23,56 +23,56 @@ def tidied(care: Care, now: datetime) -> None:
     asyncio.run(on_database(care.settings.database, work))
 
 
-def test_a_delivery_goes_a_week_after_it_was_taken(told: Care, receiver: Receiver) -> None:
-    told.happened("SUBMITTED")
-    told.dispatch(BEFORE)
+def test_an_accepted_delivery_is_removed_after_a_week(with_webhook: Care, receiver: Receiver) -> None:
+    with_webhook.add_event("SUBMITTED")
+    with_webhook.dispatch(BEFORE)
 
-    tidied(told, BEFORE + WEEK - MOMENT)
-    before = told.deliveries()
-    tidied(told, BEFORE + WEEK)
+    tidied(with_webhook, BEFORE + WEEK - MOMENT)
+    before = with_webhook.deliveries()
+    tidied(with_webhook, BEFORE + WEEK)
 
     assert before == [(1, "DELIVERED", 1, "200")]
-    assert told.deliveries() == []
-    assert len(told.events()) == 1
+    assert with_webhook.deliveries() == []
+    assert len(with_webhook.events()) == 1
 
 
-def test_what_was_not_delivered_stays(told: Care, receiver: Receiver) -> None:
+def test_other_deliveries_are_kept(with_webhook: Care, receiver: Receiver) -> None:
     receiver.answers = [500, 500]
-    told.happened("SUBMITTED")
-    told.happened("FEEDBACK_GIVEN")
-    told.dispatch(BEFORE)
-    told.rows("UPDATE delivery SET state = 'DEAD' WHERE event_id = 2")
+    with_webhook.add_event("SUBMITTED")
+    with_webhook.add_event("FEEDBACK_GIVEN")
+    with_webhook.dispatch(BEFORE)
+    with_webhook.rows("UPDATE delivery SET state = 'DEAD' WHERE event_id = 2")
 
-    tidied(told, BEFORE + 52 * WEEK)
+    tidied(with_webhook, BEFORE + 52 * WEEK)
 
-    assert [one[:2] for one in told.deliveries()] == [(1, "WAITING"), (2, "DEAD")]
+    assert [one[:2] for one in with_webhook.deliveries()] == [(1, "WAITING"), (2, "DEAD")]
 
 
-def test_more_than_fits_into_one_step_goes_too(told: Care) -> None:
-    told.rows("UPDATE reminder SET state = 'SKIPPED'")
-    told.rows(
+def test_more_deliveries_than_one_batch_are_removed(with_webhook: Care) -> None:
+    with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
+    with_webhook.rows(
         "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
         " SELECT 1 + a.id % 3, 1, 'ASSIGNED', 1, '2026-11-21T06:30:00.000000Z'"
         " FROM assignment a, assignment b, assignment c, assignment d"
     )
-    told.rows(
+    with_webhook.rows(
         "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
         " SELECT id, caregiver_id, client_id, 'DELIVERED', 1, moment FROM event"
     )
     key = "SELECT 'CLIENT', a.id, 'graphql', 'key ' || b.id || ' ' || c.id || ' ' || d.id, '', ''"
-    told.rows(
+    with_webhook.rows(
         "INSERT INTO kept_answer (role, viewer_id, contract, key, fingerprint, result, moment)"
         f" {key}, '2026-11-01T08:30:00.000000Z'"
         " FROM assignment a, assignment b, assignment c, assignment d"
     )
 
-    tidied(told, NOW)
+    tidied(with_webhook, NOW)
 
-    assert told.deliveries() == []
-    assert told.rows("SELECT count(*) FROM kept_answer") == [(0,)]
+    assert with_webhook.deliveries() == []
+    assert with_webhook.rows("SELECT count(*) FROM kept_answer") == [(0,)]
 
 
-def test_a_kept_answer_goes_after_two_days(care: Care) -> None:
+def test_an_idempotency_key_is_removed_after_two_days(care: Care) -> None:
     for number, moment in enumerate((NOW - 2 * DAY, NOW - 2 * DAY - MOMENT, NOW)):
         care.rows(
             "INSERT INTO kept_answer (role, viewer_id, contract, key, fingerprint, result, moment)"
