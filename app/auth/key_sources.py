@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from app.settings import SettingsError
 
-LONGEST_DOCUMENT = 1_000_000
+MAX_DOCUMENT = 1_000_000
 SECONDS = 5  # for one fetch in all; a byte that arrives does not extend it
 
 # No message repeats the setting, which may be a key instead of a path.
@@ -39,7 +39,7 @@ class NotRead(SettingsError):
 def read_file(path: str, setting: str, kind: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            text = file.read(LONGEST_DOCUMENT)
+            text = file.read(MAX_DOCUMENT)
     except OSError as fault:
         reason = (fault.strerror or type(fault).__name__).lower()
         do = ADVICE_BY_ERRNO.get(fault.errno or 0, ADVICE)
@@ -105,7 +105,7 @@ def fetch(url: str, setting: str) -> bytes:
     began = monotonic()
     try:
         with opener_for(url).open(url, timeout=SECONDS) as response:
-            text: bytes = response.read(LONGEST_DOCUMENT)
+            text: bytes = response.read(MAX_DOCUMENT)
         if monotonic() - began >= SECONDS:  # the library returns what came until the connection was cut
             raise TimeoutError
         return text

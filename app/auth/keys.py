@@ -25,13 +25,13 @@ PRIVATE = "CARE_TOKEN_KEY contains a private key, which only the issuer may have
 NO_KEY_SET = "CARE_TOKEN_JWKS is not a JSON Web Key Set"
 INSECURE = "CARE_TOKEN_JWKS must be a path, an https:// URL, or an http:// URL of this machine"
 PEM_BLOCK = re.compile(r"-----BEGIN ((?:RSA )?PUBLIC KEY)-----[^-]*-----END \1-----")
-SHORTEST_SECRET = 32
+MIN_SECRET_BYTES = 32
 KEY_FILE_SECONDS = 5  # after which a key file is read again
 KEY_SET_SECONDS = 300  # after which the key set of an issuer is fetched again
 KEY_SET_GRACE = 60  # an old key set is used this much longer while it is fetched
 KEY_SET_PAUSE = 10  # between two fetches for unknown `kid`s
 WAIT_SECONDS = SECONDS + 1  # how long a request waits for a fetch
-MOST_WAITING = 16  # requests that wait for a fetch; a process serves 256 at once
+MAX_WAITING = 16  # requests that wait for a fetch; a process serves 256 at once
 SIGNED_BY_SET = ("RS256", "ES256")
 
 logger = logging.getLogger("care.auth")
@@ -58,7 +58,7 @@ class Source:
 
 class KeySet:
     """The keys that verify tokens. One task at a time reads them again: when they are old, and when a token
-    names an unknown `kid`. Only requests with an unknown `kid` wait for it, up to `MOST_WAITING` at once.
+    names an unknown `kid`. Only requests with an unknown `kid` wait for it, up to `MAX_WAITING` at once.
 
     `keys` is a new list exactly when the keys have changed: caches of verified tokens compare its identity.
     """
@@ -106,7 +106,7 @@ class KeySet:
             if self.ticks() - self.read_at < KEY_SET_PAUSE:
                 return
             reading = self.start_reading()
-        if self.waiting >= MOST_WAITING:
+        if self.waiting >= MAX_WAITING:
             raise CannotVerify
         self.waiting += 1
         try:
@@ -180,8 +180,8 @@ def secret_key(settings: Settings) -> Key:
         raise SettingsError(
             "CARE_TOKEN_SECRET is for development only; set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
         )
-    if len(settings.token_secret.encode()) < SHORTEST_SECRET:
-        raise SettingsError(f"CARE_TOKEN_SECRET must have at least {SHORTEST_SECRET} bytes")
+    if len(settings.token_secret.encode()) < MIN_SECRET_BYTES:
+        raise SettingsError(f"CARE_TOKEN_SECRET must have at least {MIN_SECRET_BYTES} bytes")
     return Key(None, "HS256", settings.token_secret)
 
 

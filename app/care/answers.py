@@ -60,10 +60,10 @@ def is_joined(assignment: FromClause) -> ColumnElement[bool]:
     return assignment.c.id.is_not(None)
 
 
-async def get_my_answer_sets(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
+async def get_my_answer_sets(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
     where = (Where(may_be_read), Where(is_joined, via="assignment"))
     access = ctx.access()
-    return await ctx.read("answerSet", access, get_rows(AnswerSet, access, ids, wanted, where))
+    return await ctx.read("answerSet", access, get_rows(AnswerSet, access, ids, selection, where))
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class SubmissionFilter:
 
 
 async def list_my_submissions(
-    ctx: Context, filter: SubmissionFilter, window: PageRequest, wanted: Selection
+    ctx: Context, filter: SubmissionFilter, page_request: PageRequest, selection: Selection
 ) -> Page:
     """Lists submissions of every attempt, newest first, also of assignments that were reopened since."""
     where = [Where(is_final), Where(is_joined, via="assignment")]
@@ -82,9 +82,9 @@ async def list_my_submissions(
     if filter.client_id is not None:
         where.append(Where(is_of_client, narrows=True))
     values = {"since": filter.since, "of_client": filter.client_id}
-    window = replace(window, where=tuple(where), values=values)
+    page_request = replace(page_request, where=tuple(where), values=values)
     access = ctx.access()
-    return await ctx.read("submissions", access, list_rows(AnswerSet, access, window, wanted))
+    return await ctx.read("submissions", access, list_rows(AnswerSet, access, page_request, selection))
 
 
 # --- drafts ---------------------------------------------------------------------------------------
@@ -105,13 +105,15 @@ class Draft:
     revision: int
 
 
-async def save_answers(ctx: Context, answers: Answers, is_auto: bool, wanted: Selection | None) -> Row | None:
+async def save_answers(
+    ctx: Context, answers: Answers, is_auto: bool, selection: Selection | None
+) -> Row | None:
     """Returns the draft with its new revision. Raises DraftConflict if the stored revision is another one."""
     access = ctx.access_as(Role.CLIENT)
     check_count(answers.given)
     save_type = SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT
     saved = await ctx.write("saveAnswers", saving(access, answers, save_type))
-    return await read_changed(get_my_answer_sets, ctx, saved, wanted)
+    return await read_changed(get_my_answer_sets, ctx, saved, selection)
 
 
 def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Operation[int]:

@@ -35,37 +35,39 @@ from app.db.tables import Actor, EventKind, ReminderState
 
 
 async def extend_assignment(
-    ctx: Context, assignment_id: int | None, end_date: datetime, wanted: Selection | None
+    ctx: Context, assignment_id: int | None, end_date: datetime, selection: Selection | None
 ) -> Row | None:
     access = ctx.access_as(Role.CAREGIVER)
     check_moment("endDate", end_date)
     extended = await ctx.write("extendAssignment", extending(access, assignment_id, end_date))
-    return await read_changed(get_my_assignments, ctx, extended, wanted)
+    return await read_changed(get_my_assignments, ctx, extended, selection)
 
 
 async def withdraw_assignment(
-    ctx: Context, assignment_id: int | None, wanted: Selection | None
+    ctx: Context, assignment_id: int | None, selection: Selection | None
 ) -> Row | None:
     """Returns the session, whose counters no longer include the assignment."""
     access = ctx.access_as(Role.CAREGIVER)
     withdrawn = await ctx.write("withdrawAssignment", withdrawing(access, assignment_id))
-    return await read_changed(get_my_sessions, ctx, withdrawn, wanted)
+    return await read_changed(get_my_sessions, ctx, withdrawn, selection)
 
 
 async def set_reminders(
-    ctx: Context, assignment_id: int | None, moments: tuple[datetime, ...], wanted: Selection | None
+    ctx: Context, assignment_id: int | None, moments: tuple[datetime, ...], selection: Selection | None
 ) -> Row | None:
     """Replaces the reminders that are not due yet."""
     access = ctx.access_as(Role.CAREGIVER)
     changed = await ctx.write("setReminders", setting_reminders(access, assignment_id, moments))
-    return await read_changed(get_my_assignments, ctx, changed, wanted)
+    return await read_changed(get_my_assignments, ctx, changed, selection)
 
 
-async def reopen_assignment(ctx: Context, assignment_id: int | None, wanted: Selection | None) -> Row | None:
+async def reopen_assignment(
+    ctx: Context, assignment_id: int | None, selection: Selection | None
+) -> Row | None:
     """Makes a submitted assignment pending again. Earlier submissions stay readable."""
     access = ctx.access_as(Role.CAREGIVER)
     reopened = await ctx.write("reopenAssignment", reopening(access, assignment_id))
-    return await read_changed(get_my_assignments, ctx, reopened, wanted)
+    return await read_changed(get_my_assignments, ctx, reopened, selection)
 
 
 def locking_pending(access: AccessScope, assignment_id: int | None) -> Operation[LockedAssignment]:

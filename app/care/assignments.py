@@ -113,7 +113,7 @@ COUNTS = {
 
 
 async def list_my_assignments(
-    ctx: Context, filter: AssignmentFilter, window: PageRequest, wanted: Selection
+    ctx: Context, filter: AssignmentFilter, page_request: PageRequest, selection: Selection
 ) -> Page:
     """An assignment has the time state of its session. The total is the sum of the sessions' counters, unless
     a filter needs the assignments themselves."""
@@ -124,7 +124,7 @@ async def list_my_assignments(
         of_sessions.append(Where(IN_TIME_STATE[filter.time_state]))
     if filter.status is not None:
         of_rows.append(Where(has_status))
-    by_due_date = window.order is DUE_SOONEST
+    by_due_date = page_request.order is DUE_SOONEST
     if by_due_date and filter.status is AssignmentStatus.PENDING:
         of_rows.append(Where(is_due))  # else the index scan also reads submitted assignments
     if filter.session_id is not None:
@@ -150,16 +150,16 @@ async def list_my_assignments(
     if filter.submitted_since is not None:
         of_rows.append(Where(is_submitted_since))
         counted_by = None
-    window = replace(window, where=tuple(of_rows), values=values)
+    page_request = replace(page_request, where=tuple(of_rows), values=values)
     access = ctx.access()
-    operation = list_rows(Assignment, access, window, wanted, counted_by)
+    operation = list_rows(Assignment, access, page_request, selection, counted_by)
     return await ctx.read("assignments", access, operation)
 
 
-async def get_my_assignments(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
+async def get_my_assignments(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
     """Returns those assignments of `ids` that the viewer may see."""
     access = ctx.access()
-    return await ctx.read("assignment", access, get_rows(Assignment, access, ids, wanted))
+    return await ctx.read("assignment", access, get_rows(Assignment, access, ids, selection))
 
 
 # --- locking --------------------------------------------------------------------------------------

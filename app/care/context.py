@@ -142,9 +142,9 @@ class Context:
 Get = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]
 
 
-async def read_changed(get: Get, ctx: Context, row_id: int, wanted: Selection | None) -> Row | None:
+async def read_changed(get: Get, ctx: Context, row_id: int, selection: Selection | None) -> Row | None:
     """Reads a row after its change. Returns None if a later change already removed it."""
-    if wanted is None:
+    if selection is None:
         return None
-    rows = await get(ctx, [row_id], wanted)
+    rows = await get(ctx, [row_id], selection)
     return rows[0] if rows else None

@@ -9,7 +9,7 @@ from app.care.assignments import (
     refuse_unless_complete,
     refuse_unless_running,
 )
-from app.care.bounds import LONGEST_TEXT, check_text
+from app.care.bounds import MAX_TEXT, check_text
 from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable, WrongState
 from app.db.reader.reads import Row, get_rows
@@ -20,7 +20,7 @@ from app.db.statements.assignments import NOTE_FEEDBACK
 from app.db.statements.sessions import RECOUNT
 from app.db.tables import Actor, EventKind, Feedback
 
-LARGEST_SCORE = 1_000_000
+MAX_SCORE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ class SavedFeedback:
 
 async def give_feedback(ctx: Context, feedback: FeedbackInput) -> SavedFeedback:
     access = ctx.access_as(Role.CAREGIVER)
-    check_text("text", feedback.text, LONGEST_TEXT)
-    if feedback.score is not None and not 0 <= feedback.score <= LARGEST_SCORE:
-        raise Unreadable("score", f"must lie between 0 and {LARGEST_SCORE}")
+    check_text("text", feedback.text, MAX_TEXT)
+    if feedback.score is not None and not 0 <= feedback.score <= MAX_SCORE:
+        raise Unreadable("score", f"must lie between 0 and {MAX_SCORE}")
     return SavedFeedback(*(await ctx.write("giveFeedback", giving_feedback(access, feedback))))
 
 
-async def get_my_feedbacks(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
+async def get_my_feedbacks(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
     where = (Where(is_joined, via="assignment"),)
     access = ctx.access()
-    return await ctx.read("feedback", access, get_rows(Feedback, access, ids, wanted, where))
+    return await ctx.read("feedback", access, get_rows(Feedback, access, ids, selection, where))
 
 
 def giving_feedback(access: AccessScope, feedback: FeedbackInput) -> Operation[list[int]]:

@@ -26,8 +26,8 @@ from app.db.statements.homework import (
 from app.db.statements.repeats import FIND_LATELY_ASSIGNED, FIND_THEIR_REMINDERS
 from app.db.tables import Actor, Assignment, EventKind, ReminderState, TimeState
 
-MOST_BOOKS = 50
-MOST_REMINDERS = 50
+MAX_BOOKS = 50
+MAX_REMINDERS = 50
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Homework:
     remind_dates: tuple[datetime, ...] = ()
 
 
-async def assign_homework(ctx: Context, homework: Homework, wanted: Selection | None) -> list[Row]:
+async def assign_homework(ctx: Context, homework: Homework, selection: Selection | None) -> list[Row]:
     """Adds one assignment per book, all or none, and returns the new assignments.
 
     They are read after the transaction, so that a large selection does not make other writers wait.
@@ -49,21 +49,21 @@ async def assign_homework(ctx: Context, homework: Homework, wanted: Selection | 
     access = ctx.access_as(Role.CAREGIVER)
     check_homework(homework)
     added = await ctx.write("assignHomework", assigning(access, homework, ctx.repeats_within))
-    if wanted is None:
+    if selection is None:
         return []
     # The assignments of an earlier request may have been withdrawn since.
     is_new = ctx.idempotent_request is None and ctx.repeats_within is None
-    if is_new and wanted.is_only_ids:
-        return rows_of_ids(Assignment, access, added, wanted)
-    return await get_my_assignments(ctx, added, wanted)
+    if is_new and selection.is_only_ids:
+        return rows_of_ids(Assignment, access, added, selection)
+    return await get_my_assignments(ctx, added, selection)
 
 
 def check_homework(homework: Homework, within: str = "") -> None:
     """`within` prefixes the names of members that errors name."""
     if not homework.book_ids:
         raise Incomplete(f"{within}bookIds")
-    if len(homework.book_ids) > MOST_BOOKS:
-        raise Unreadable(f"{within}bookIds", f"may hold at most {MOST_BOOKS} books")
+    if len(homework.book_ids) > MAX_BOOKS:
+        raise Unreadable(f"{within}bookIds", f"may hold at most {MAX_BOOKS} books")
     check_moment(f"{within}startDate", homework.start_date)
     check_moment(f"{within}endDate", homework.end_date)
     if homework.end_date < homework.start_date:
@@ -74,8 +74,8 @@ def check_homework(homework: Homework, within: str = "") -> None:
 def check_reminders(
     moments: tuple[datetime, ...], start: datetime, end: datetime | None, within: str = ""
 ) -> None:
-    if len(moments) > MOST_REMINDERS:
-        raise Unreadable(f"{within}remindDates", f"may hold at most {MOST_REMINDERS} moments")
+    if len(moments) > MAX_REMINDERS:
+        raise Unreadable(f"{within}remindDates", f"may hold at most {MAX_REMINDERS} moments")
     for moment in moments:
         check_moment(f"{within}remindDates", moment)
         if moment < start or (end is not None and moment > end):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 from zoneinfo import ZoneInfo
 
-from app.care.bounds import LONGEST_TEXT, LONGEST_TITLE, check_moment, check_text
+from app.care.bounds import MAX_TEXT, MAX_TITLE, check_moment, check_text
 from app.care.context import Context, Role
 from app.care.errors import Incomplete, NotFound, Unreadable
 from app.care.homework import Homework, adding_homework, check_homework, choosing_books, values_of
@@ -19,9 +19,9 @@ from app.db.statements.homework import FIND_BOOKS
 from app.db.statements.sessions import ADD_SESSION, FIND_CLIENT, FIND_MY_CLIENT, RELATE
 from app.db.tables import Actor, EventKind
 
-MOST_SESSIONS = 52
-MOST_DAYS = 366
-MOST_PLANNED = 200  # assignments in all
+MAX_SESSIONS = 52
+MAX_DAYS = 366
+MAX_PLANNED = 200  # assignments in all
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class NewSession:
     repeat: Repeat = Repeat(1, 1)
 
 
-async def create_session(ctx: Context, new: NewSession, wanted: Selection | None) -> list[Row]:
+async def create_session(ctx: Context, new: NewSession, selection: Selection | None) -> list[Row]:
     """Returns the new sessions in order."""
     access = ctx.access_as(Role.CAREGIVER)
     check_session(new)
@@ -51,7 +51,7 @@ async def create_session(ctx: Context, new: NewSession, wanted: Selection | None
     for one in planned[1:]:
         check_window(one)
     opened = await ctx.write("createSession", opening(access, planned, ctx.identifier_limiter))
-    return [] if wanted is None else await get_my_sessions(ctx, opened, wanted)
+    return [] if selection is None else await get_my_sessions(ctx, opened, selection)
 
 
 def check_session(new: NewSession) -> None:
@@ -59,16 +59,16 @@ def check_session(new: NewSession) -> None:
         raise Incomplete("clientOpptId")
     if new.oppt_id is not None and new.client_id is not None:
         raise Unreadable("clientId", "cannot be combined with clientOpptId")
-    check_text("title", new.title, LONGEST_TITLE)
-    check_text("description", new.description, LONGEST_TEXT, is_required=False)
+    check_text("title", new.title, MAX_TITLE)
+    check_text("description", new.description, MAX_TEXT, is_required=False)
     check_moment("startDate", new.start_date)
-    if not 1 <= new.repeat.count <= MOST_SESSIONS:
-        raise Unreadable("repeat.count", f"must lie between 1 and {MOST_SESSIONS}")
-    if not 1 <= new.repeat.every_days <= MOST_DAYS:
-        raise Unreadable("repeat.everyDays", f"must lie between 1 and {MOST_DAYS}")
+    if not 1 <= new.repeat.count <= MAX_SESSIONS:
+        raise Unreadable("repeat.count", f"must lie between 1 and {MAX_SESSIONS}")
+    if not 1 <= new.repeat.every_days <= MAX_DAYS:
+        raise Unreadable("repeat.everyDays", f"must lie between 1 and {MAX_DAYS}")
     check_window(new)
-    if new.homework is not None and len(new.homework.book_ids) * new.repeat.count > MOST_PLANNED:
-        raise Unreadable("homework.bookIds", f"may plan at most {MOST_PLANNED} assignments at once")
+    if new.homework is not None and len(new.homework.book_ids) * new.repeat.count > MAX_PLANNED:
+        raise Unreadable("homework.bookIds", f"may plan at most {MAX_PLANNED} assignments at once")
 
 
 def check_window(new: NewSession) -> None:

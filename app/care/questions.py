@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.care.bounds import LONGEST_TEXT
+from app.care.bounds import MAX_TEXT
 from app.care.errors import Incomplete, NotFound, Unreadable, WrongAnswer, WrongAnswers
 from app.db.reader.entities import read_json
 from app.db.sql import Operation, Values
 from app.db.statements.answers import FIND_QUESTIONS
 from app.db.tables import QuestionKind
 
-MOST_ANSWERS = 500
+MAX_ANSWERS = 500
 NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 YES_NO = ("true", "false")
 
@@ -60,8 +60,8 @@ def finding_questions(values: Values) -> Operation[list[Question]]:
 
 
 def check_count(answers: Sequence[GivenAnswer]) -> None:
-    if len(answers) > MOST_ANSWERS:
-        raise Unreadable("answers", f"may hold at most {MOST_ANSWERS} answers")
+    if len(answers) > MAX_ANSWERS:
+        raise Unreadable("answers", f"may hold at most {MAX_ANSWERS} answers")
 
 
 def match_answers(questions: list[Question], answers: Sequence[GivenAnswer]) -> dict[int, str]:
@@ -92,8 +92,8 @@ def match_valid_answers(
 
 
 def storage_problem(answer: str) -> str | None:
-    if len(answer) > LONGEST_TEXT:
-        return f"an answer may have at most {LONGEST_TEXT} characters"
+    if len(answer) > MAX_TEXT:
+        return f"an answer may have at most {MAX_TEXT} characters"
     return "the answer holds a character that cannot be stored" if "\0" in answer else None
 
 

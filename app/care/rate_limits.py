@@ -13,8 +13,8 @@ from app.telemetry import counters
 
 MINUTE = 60
 HOUR = 3600
-MOST_VIEWERS = 10_000
-MOST_CAREGIVERS = 10_000
+MAX_VIEWERS = 10_000
+MAX_CAREGIVERS = 10_000
 Ticks = Callable[[], float]  # seconds of the monotonic clock
 
 
@@ -64,7 +64,7 @@ class Allowances:
         found = self.known.get(viewer)
         if found is None:
             found = self.known[viewer] = Allowance(self.points, self.ticks)
-            if len(self.known) > MOST_VIEWERS:
+            if len(self.known) > MAX_VIEWERS:
                 self.known.popitem(last=False)
         else:
             self.known.move_to_end(viewer)
@@ -88,7 +88,7 @@ class IdentifierLimiter:
         """Counts one try. Raises RateLimited over the limit, whether or not the identifier exists."""
         moments = self.moments.setdefault(caregiver, deque())
         self.moments.move_to_end(caregiver)
-        if len(self.moments) > MOST_CAREGIVERS:
+        if len(self.moments) > MAX_CAREGIVERS:
             self.moments.popitem(last=False)
         now = self.ticks()
         while moments and moments[0] <= now - HOUR:

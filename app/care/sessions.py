@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sqlalchemy import ColumnElement, FromClause, and_, false, true
 
-from app.care.bounds import LONGEST_TEXT, LONGEST_TITLE, check_moment, check_text
+from app.care.bounds import MAX_TEXT, MAX_TITLE, check_moment, check_text
 from app.care.context import Context, Role, read_changed
 from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.db.reader.entities import as_moment, known_moment
@@ -77,17 +77,17 @@ ORDERS: dict[str | None, Order] = {
 
 
 async def list_my_sessions(
-    ctx: Context, state: TimeState | None, window: PageRequest, wanted: Selection
+    ctx: Context, state: TimeState | None, page_request: PageRequest, selection: Selection
 ) -> Page:
     where = () if state is None else (Where(IN_TIME_STATE[state]),)
-    window, access = replace(window, where=where), ctx.access()
-    return await ctx.read("sessions", access, list_rows(Session, access, window, wanted))
+    page_request, access = replace(page_request, where=where), ctx.access()
+    return await ctx.read("sessions", access, list_rows(Session, access, page_request, selection))
 
 
-async def get_my_sessions(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
+async def get_my_sessions(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
     """Returns those sessions of `ids` that the viewer may see."""
     access = ctx.access()
-    return await ctx.read("session", access, get_rows(Session, access, ids, wanted))
+    return await ctx.read("session", access, get_rows(Session, access, ids, selection))
 
 
 # --- changes --------------------------------------------------------------------------------------
@@ -103,23 +103,23 @@ class SessionChange:
     start_date: datetime | None = None
 
 
-async def update_session(ctx: Context, change: SessionChange, wanted: Selection | None) -> Row | None:
+async def update_session(ctx: Context, change: SessionChange, selection: Selection | None) -> Row | None:
     access = ctx.access_as(Role.CAREGIVER)
     if change.title is not None:
-        check_text("title", change.title, LONGEST_TITLE)
+        check_text("title", change.title, MAX_TITLE)
     if change.description is not None:
-        check_text("description", change.description, LONGEST_TEXT, is_required=False)
+        check_text("description", change.description, MAX_TEXT, is_required=False)
     if change.start_date is not None:
         check_moment("startDate", change.start_date)
     updated = await ctx.write("updateSession", updating(access, change))
-    return await read_changed(get_my_sessions, ctx, updated, wanted)
+    return await read_changed(get_my_sessions, ctx, updated, selection)
 
 
-async def close_session(ctx: Context, session_id: int | None, wanted: Selection | None) -> Row | None:
+async def close_session(ctx: Context, session_id: int | None, selection: Selection | None) -> Row | None:
     """Closes a session for good: it accepts no homework, no answers and no feedback."""
     access = ctx.access_as(Role.CAREGIVER)
     closed = await ctx.write("closeSession", closing(access, session_id))
-    return await read_changed(get_my_sessions, ctx, closed, wanted)
+    return await read_changed(get_my_sessions, ctx, closed, selection)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ ALL_KINDS = {Role.CAREGIVER: CAREGIVER_CHANGES, Role.CLIENT: CLIENT_CHANGES + DU
 # PostgreSQL assigns ids before it commits, so an event can be committed after others with a higher id. A
 # position therefore remembers the ids of events that are younger than this one by one.
 STABLE_AGE = timedelta(seconds=60)
-MOST_AT_ONCE = 100
+MAX_EVENTS = 100
 NO_LIMIT = 2**31 - 1
 
 
@@ -88,21 +88,21 @@ async def current_position(ctx: Context, event_filter: EventFilter) -> EventPosi
 async def read_events(
     ctx: Context, event_filter: EventFilter, position: EventPosition, account: Operation[Viewer]
 ) -> tuple[list[LoggedEvent], EventPosition]:
-    """Returns the next events, MOST_AT_ONCE at most, and the position after them. `account` checks in the
+    """Returns the next events, MAX_EVENTS at most, and the position after them. `account` checks in the
     same snapshot that the viewer's account is still enabled."""
 
     def reading() -> Operation[tuple[list[LoggedEvent], EventPosition]]:
         yield from account
-        return (yield from reading_events(ctx.access(), event_filter, position, MOST_AT_ONCE))
+        return (yield from reading_events(ctx.access(), event_filter, position, MAX_EVENTS))
 
     return await ctx.db.read(reading())
 
 
-async def get_my_reminders(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
+async def get_my_reminders(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
     """Returns those reminders of `ids` that the viewer may see."""
     where = (Where(is_joined, via="assignment"),)
     access = ctx.access()
-    return await ctx.read("reminder", access, get_rows(Reminder, access, ids, wanted, where))
+    return await ctx.read("reminder", access, get_rows(Reminder, access, ids, selection, where))
 
 
 def finding_event(access: AccessScope, kinds: Kinds, event_id: int) -> Operation[bool]:

@@ -29,7 +29,7 @@ from app.telemetry import counters
 
 logger = logging.getLogger("care.dispatch")
 
-MOST_AT_ONCE = 8
+MAX_CONCURRENT = 8
 # Much longer than an attempt. After it, the attempt of a process that died counts as failed.
 LEASE = timedelta(seconds=60)
 DELIVERED_PERIOD = timedelta(days=7)  # for which a delivery is stored after it was accepted
@@ -49,7 +49,7 @@ class Attempt:
 async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime]) -> bool:
     """Delivers a batch of due events. Returns whether more remain."""
     now = clock()
-    found = await db.read(finding(FIND_DUE_DELIVERIES, {"now": now, "most": MOST_AT_ONCE}))
+    found = await db.read(finding(FIND_DUE_DELIVERIES, {"now": now, "most": MAX_CONCURRENT}))
     attempts: list[Attempt] = []
     faults: list[BaseException | None] = []
     try:
@@ -60,7 +60,7 @@ async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime])
     faults += await asyncio.gather(*made, return_exceptions=True)
     for failure in filter(None, faults):
         raise failure  # after all attempts, so that a failure to store one result cancels no other
-    return len(found) == MOST_AT_ONCE and bool(attempts)
+    return len(found) == MAX_CONCURRENT and bool(attempts)
 
 
 def attempting(now: datetime, caregiver: int, events: list[int]) -> Operation[list[Attempt]]:

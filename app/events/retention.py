@@ -43,7 +43,7 @@ logger = logging.getLogger("care.dispatch")
 
 # Twice the time for which the documentation promises the first response to retries.
 IDEMPOTENCY_KEY_PERIOD = timedelta(hours=48)
-MOST_VERIFIED = 200  # seals in one read; each covers at most some hundred records
+MAX_VERIFIED = 200  # seals in one read; each covers at most some hundred records
 
 
 class RetentionRefused(Exception):
@@ -98,7 +98,7 @@ async def removing_audit(
         verdict = Verdict(removed=await db.read(finding_checkpoints()))
         if verdict.removed:
             verdict.last = verdict.removed[-1].seal
-        while found := await db.read(verifying_next(verdict, before, MOST_VERIFIED)):
+        while found := await db.read(verifying_next(verdict, before, MAX_VERIFIED)):
             if verdict.faults:
                 raise RetentionRefused(
                     f"no audit record was removed: {verdict.faults[0]}; see `care-gateway audit verify`"

@@ -150,7 +150,7 @@ def signature(secret: bytes, signed: bytes) -> str:
 # --- sending --------------------------------------------------------------------------------------
 
 RESPONSE_SECONDS = 10  # from the lookup of the host to the headers of the response
-MOST_HEAD = 65_536
+MAX_HEAD = 65_536
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r]")
 
 
@@ -191,7 +191,7 @@ async def post(
 async def send_request(webhook: Webhook, headers: dict[str, str], body: bytes) -> int:
     """Returns the status, or 0 if the response is not HTTP."""
     reader, writer = await asyncio.open_connection(
-        webhook.host, webhook.port, ssl=webhook.tls, limit=MOST_HEAD
+        webhook.host, webhook.port, ssl=webhook.tls, limit=MAX_HEAD
     )
     try:
         writer.write(request(webhook, headers, body))

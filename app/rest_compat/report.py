@@ -10,7 +10,7 @@ from app.db.statements.usage import ANONYMOUS, Counted, day_of
 from app.http.paths import PATHS
 from app.telemetry.wording import counted
 
-MOST_NAMED = 3  # of the applications in a verdict
+MAX_NAMED = 3  # of the applications in a verdict
 
 
 class State(StrEnum):
@@ -140,8 +140,8 @@ def verdict_of(state: State, lines: list[Line], last_use: datetime | None, count
 
 def named(lines: list[Line], applications: list[str]) -> str:
     parts = [part_of(name, [line for line in lines if line.application == name]) for name in applications]
-    more = len(parts) - MOST_NAMED
-    return ", ".join(parts[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(parts) - MAX_NAMED
+    return ", ".join(parts[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def part_of(application: str, lines: Iterable[Line]) -> str:

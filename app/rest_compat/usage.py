@@ -24,7 +24,7 @@ logger = logging.getLogger("care.legacy")
 
 PAUSE_SECONDS = 5.0  # maximum loss when a process is killed
 END_SECONDS = 2.0  # for the last write at shutdown
-MOST_APPLICATIONS = 100  # per process and day; more are counted as OTHER
+MAX_APPLICATIONS = 100  # per process and day; more are counted as OTHER
 KEPT_DAYS = timedelta(days=400)
 OTHER, UNKNOWN = "other", "unknown"
 AGENT = re.compile(r"[A-Za-z0-9._-]{1,64}(?![^/ (;])")  # the first word, without its version
@@ -64,7 +64,7 @@ class Usage:
 
     def begin(self, path: str, role: str, application: str, now: datetime) -> Calls:
         if application not in self.applications:
-            if len(self.applications) < MOST_APPLICATIONS:
+            if len(self.applications) < MAX_APPLICATIONS:
                 self.applications.add(application)
             else:
                 application = OTHER

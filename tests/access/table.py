@@ -88,7 +88,7 @@ LINKS = {
     "ReminderDue.assignment": Link(CLIENT, "Assignment:{1.to_extend}"),
     "ReminderDue.reminder": Link(CLIENT, "Reminder:{1.reminder}"),
 }
-# What has to be shown for a field below a root to be asked at all.
+# The arguments that a field below a root requires.
 GIVEN = {
     "Session.assignments": "(first: 9)",
     "Client.scoreHistory": "(bookId: 3)",

@@ -7,7 +7,7 @@ from time import monotonic
 
 import pytest
 
-from app.auth.authenticator import ACCOUNT_SECONDS, Authenticator
+from app.auth.authenticator import ACCOUNT_CACHE_SECONDS, Authenticator
 from app.db.admin.accounts import set_disabled
 from app.db.admin.orm import transaction
 from app.db.tables import Caregiver, Client
@@ -70,7 +70,7 @@ def test_a_disabled_account_is_rejected_within_seconds_until_it_is_enabled(
 
     assert_refused(gateway, f"bearer {keys.token(role, user, jti='new')}", 403, NO_ACCOUNT)
     assert me(gateway, remembered) == person
-    after(gateway, ACCOUNT_SECONDS)
+    after(gateway, ACCOUNT_CACHE_SECONDS)
     assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
 
     switch(gateway, table, user, is_disabled=False)
@@ -86,7 +86,7 @@ def test_setting_the_wall_clock_back_does_not_extend_the_account_cache(
     assert me(gateway, remembered) == CAREGIVER_1
     switch(gateway, Caregiver, "caregiver-1", is_disabled=True)
 
-    after(gateway, ACCOUNT_SECONDS)
+    after(gateway, ACCOUNT_CACHE_SECONDS)
     state = gateway.client.app_state
     state["authenticator"] = replace(state["authenticator"], clock=lambda: NOW + step)
 

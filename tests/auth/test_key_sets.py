@@ -10,7 +10,7 @@ import pytest
 from app.auth import key_sources
 from app.auth import keys as app_keys
 from app.auth.key_sources import NotRead, fetch
-from app.auth.keys import KEY_SET_GRACE, KEY_SET_PAUSE, KEY_SET_SECONDS, MOST_WAITING
+from app.auth.keys import KEY_SET_GRACE, KEY_SET_PAUSE, KEY_SET_SECONDS, MAX_WAITING
 from tests import keys
 from tests.auth.bad_tokens import now
 from tests.auth.conftest import Opening
@@ -163,13 +163,13 @@ def test_a_hanging_issuer_delays_only_a_few_requests_with_an_unknown_kid(
     gateway = open_with(token_key="", token_jwks=issuer.url)
     ticks_of(gateway).pass_(KEY_SET_SECONDS + 1)
     issuer.may_answer.clear()
-    invented = [signed(caregiver(), NEW, f"invented {number}") for number in range(MOST_WAITING + 40)]
+    invented = [signed(caregiver(), NEW, f"invented {number}") for number in range(MAX_WAITING + 40)]
 
     pending = start_requests(gateway, invented, is_legacy)
-    beyond = responses_of(pending[MOST_WAITING:])
+    beyond = responses_of(pending[MAX_WAITING:])
 
     assert me(gateway, signed(caregiver(), OLD, "old")) == CAREGIVER_1
-    assert not any(future.done() for future in pending[:MOST_WAITING])
+    assert not any(future.done() for future in pending[:MAX_WAITING])
     assert {(one.status, one.headers["retry-after"]) for one in beyond} == {(503, "1")}
     for one in beyond:
         body = orjson.loads(one.body)
@@ -184,7 +184,7 @@ def test_a_hanging_issuer_delays_only_a_few_requests_with_an_unknown_kid(
             assert error["extensions"]["code"] == "OVERLOADED"
 
     issuer.may_answer.set()
-    assert {one.status for one in responses_of(pending[:MOST_WAITING])} == {401}
+    assert {one.status for one in responses_of(pending[:MAX_WAITING])} == {401}
     assert issuer.requests == 2
     assert keys_of(gateway).waiting == 0
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from app.auth.authenticator import Authenticator
-from app.auth.refusals import MINUTE, MOST_LOGGED, Reason, RefusalLog
+from app.auth.refusals import MAX_LOGGED, MINUTE, Reason, RefusalLog
 from app.telemetry import counters
 from app.telemetry.logs import LOG_FIELDS
 from tests import keys
@@ -129,11 +129,11 @@ def test_the_log_of_a_minute_is_limited_unless_all_requests_are_logged(
 
     with caplog.at_level(logging.INFO, "care.auth"):
         for _ in range(2):
-            for _ in range(MOST_LOGGED + 10):
+            for _ in range(MAX_LOGGED + 10):
                 gateway.with_token("garbage").post_graphql("{ viewer { role } }")
             moment += MINUTE
 
     logged = [one for one in caplog.messages if one.endswith(": token refused: malformed")]
-    assert len(logged) == 2 * (MOST_LOGGED + 10 if logs_all else MOST_LOGGED)
+    assert len(logged) == 2 * (MAX_LOGGED + 10 if logs_all else MAX_LOGGED)
     assert caplog.messages.count(MORE) == (0 if logs_all else 2)
-    assert counters.refused_tokens[Reason.MALFORMED] == before + 2 * (MOST_LOGGED + 10)
+    assert counters.refused_tokens[Reason.MALFORMED] == before + 2 * (MAX_LOGGED + 10)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.auth.authenticator import ACCOUNT_SECONDS
+from app.auth.authenticator import ACCOUNT_CACHE_SECONDS
 from app.auth.keys import KEY_FILE_SECONDS
 from tests import keys
 from tests.auth.conftest import Opening
@@ -60,7 +60,7 @@ def replace(path: Path, content: bytes) -> None:
 def wait(gateway: Gateway) -> None:
     """Waits for the documented maximum."""
     ticks_of(gateway).pass_(KEY_FILE_SECONDS + 1)
-    after(gateway, ACCOUNT_SECONDS)
+    after(gateway, ACCOUNT_CACHE_SECONDS)
 
 
 def test_a_replaced_key_file_takes_effect_without_a_restart(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.care.errors import Incomplete, Refused, Unreadable
-from app.care.homework import MOST_BOOKS, MOST_REMINDERS, Homework, check_homework
+from app.care.homework import MAX_BOOKS, MAX_REMINDERS, Homework, check_homework
 from tests.factories import DAY, NOW
 
 NO_YEAR = "must lie between the years 1900 and 2999"
@@ -19,13 +19,13 @@ HOMEWORK = Homework(1, (1, 2), NOW, NOW + DAY, (NOW + DAY / 2,))
     "changed",
     [
         pytest.param({}, id="usual"),
-        pytest.param({"book_ids": tuple(range(1, MOST_BOOKS + 1))}, id="as many books as may be"),
+        pytest.param({"book_ids": tuple(range(1, MAX_BOOKS + 1))}, id="as many books as may be"),
         pytest.param({"book_ids": (1, 1)}, id="a book twice"),
         pytest.param({"end_date": NOW, "remind_dates": ()}, id="end equal to start"),
         pytest.param({"start_date": NOW - 9 * DAY, "end_date": NOW - 8 * DAY, "remind_dates": ()}, id="past"),
         pytest.param({"remind_dates": ()}, id="no reminders"),
         pytest.param({"remind_dates": (NOW, NOW + DAY)}, id="reminders at start and end"),
-        pytest.param({"remind_dates": (NOW,) * MOST_REMINDERS}, id="as many reminders as may be"),
+        pytest.param({"remind_dates": (NOW,) * MAX_REMINDERS}, id="as many reminders as may be"),
     ],
 )
 def test_valid_homework_is_accepted(changed: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ def test_valid_homework_is_accepted(changed: dict[str, Any]) -> None:
     [
         pytest.param({"book_ids": ()}, Incomplete, "required and missing: bookIds", id="no books"),
         pytest.param(
-            {"book_ids": tuple(range(1, MOST_BOOKS + 2))},
+            {"book_ids": tuple(range(1, MAX_BOOKS + 2))},
             Unreadable,
             "bookIds may hold at most 50 books",
             id="too many books",
@@ -49,7 +49,7 @@ def test_valid_homework_is_accepted(changed: dict[str, Any]) -> None:
             id="end before start",
         ),
         pytest.param(
-            {"remind_dates": (NOW,) * (MOST_REMINDERS + 1)},
+            {"remind_dates": (NOW,) * (MAX_REMINDERS + 1)},
             Unreadable,
             "remindDates may hold at most 50 moments",
             id="too many reminders",

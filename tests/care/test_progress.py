@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.care.progress import MOST_WEEKS, CompletionPoint, ScorePoint, completion, progress, score_history
+from app.care.progress import MAX_WEEKS, CompletionPoint, ScorePoint, completion, progress, score_history
 from app.db.tables import moment_as_text
 from tests.factories import DAY, NOW
 
@@ -112,12 +112,12 @@ def test_a_long_history_is_limited_to_the_newest_weeks() -> None:
 
     found = completion(progress(assignments, NOW, "UTC"))
 
-    assert len(found) == MOST_WEEKS
+    assert len(found) == MAX_WEEKS
     assert found[-2:] == [
         CompletionPoint(date(2026, 11, 9), assigned=1, completed=1),
         CompletionPoint(date(2026, 11, 16), assigned=2, completed=1),
     ]
-    assert found[0] == CompletionPoint(date(2026, 11, 16) - timedelta(weeks=MOST_WEEKS - 1), 1, 1)
+    assert found[0] == CompletionPoint(date(2026, 11, 16) - timedelta(weeks=MAX_WEEKS - 1), 1, 1)
 
 
 OVERDUE = {

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.care.bounds import LONGEST_TEXT
+from app.care.bounds import MAX_TEXT
 from app.care.errors import Unreadable, WrongAnswer, WrongAnswers
 from app.care.questions import (
-    MOST_ANSWERS,
+    MAX_ANSWERS,
     GivenAnswer,
     Question,
     check_count,
@@ -33,7 +33,7 @@ EVERY_KIND = [TEXT, YES_NO, NUMBER, SINGLE, MULTIPLE, SCALE]
 OF_KIND = {question.kind: question for question in EVERY_KIND}
 
 FIT = {
-    "TEXT": ["x", "two\nlines", "1", "true", " around ", "😀", "x" * LONGEST_TEXT],
+    "TEXT": ["x", "two\nlines", "1", "true", " around ", "😀", "x" * MAX_TEXT],
     "YES_NO": ["true", "false"],
     "NUMBER": ["0", "7", "-7", "7.5", "-0.000001", "007", "999999999999999", "0.123456"],
     "SINGLE_CHOICE": OPTIONS,
@@ -157,9 +157,9 @@ def test_all_errors_of_the_answers_are_reported_together() -> None:
         GivenAnswer(None, "x"),
         GivenAnswer(1, "a"),
         GivenAnswer(1, "a"),
-        GivenAnswer(2, "x" * (LONGEST_TEXT + 1)),
+        GivenAnswer(2, "x" * (MAX_TEXT + 1)),
         GivenAnswer(3, "\0"),
-        GivenAnswer(4, "x" * LONGEST_TEXT),
+        GivenAnswer(4, "x" * MAX_TEXT),
     ]
 
     with pytest.raises(WrongAnswers) as refused:
@@ -175,9 +175,9 @@ def test_all_errors_of_the_answers_are_reported_together() -> None:
 
 
 def test_the_number_of_answers_is_limited() -> None:
-    check_count([GivenAnswer(1, "")] * MOST_ANSWERS)
+    check_count([GivenAnswer(1, "")] * MAX_ANSWERS)
     with pytest.raises(Unreadable, match=r"^answers may hold at most 500 answers$"):
-        check_count([GivenAnswer(1, "")] * (MOST_ANSWERS + 1))
+        check_count([GivenAnswer(1, "")] * (MAX_ANSWERS + 1))
 
 
 # --- what they score -------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions import SessionOrder, get_my_sessions, list_my_sessions
 from app.care.subscriptions import (
     CHANGES,
-    MOST_AT_ONCE,
+    MAX_EVENTS,
     EventFilter,
     current_position,
     finding_event,
@@ -175,7 +175,7 @@ def what_is_watched() -> Iterator[tuple[str, Ask]]:
 async def watch(ctx: Context, session: int | None) -> None:
     event_filter = EventFilter(CHANGES, session)
     position = await current_position(ctx, event_filter)
-    await ctx.db.read(reading_events(ctx.access(), event_filter, position, MOST_AT_ONCE))
+    await ctx.db.read(reading_events(ctx.access(), event_filter, position, MAX_EVENTS))
 
 
 def lists_of_a_caregiver() -> Iterator[tuple[str, Ask]]:

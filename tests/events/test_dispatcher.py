@@ -12,7 +12,7 @@ import pytest
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.sql import Operation
-from app.events.deliveries import MOST_AT_ONCE
+from app.events.deliveries import MAX_CONCURRENT
 from app.events.dispatcher import dispatch, dispatching
 from app.events.webhook import open_webhook
 from app.main import create_app
@@ -116,7 +116,7 @@ def test_an_error_with_one_caregiver_does_not_delay_others(
 def test_a_hanging_receiver_does_not_delay_reminders(with_webhook: Care, receiver: Receiver) -> None:
     with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
     receiver.hold()
-    for _ in range(MOST_AT_ONCE + 3):
+    for _ in range(MAX_CONCURRENT + 3):
         with_webhook.add_event("SUBMITTED")
 
     async def work() -> None:
@@ -124,10 +124,10 @@ def test_a_hanging_receiver_does_not_delay_reminders(with_webhook: Care, receive
             open_care(with_webhook) as db,
             dispatching(db, open_webhook(with_webhook.settings), lambda: NOW),
         ):
-            await heard_by(receiver, MOST_AT_ONCE)
+            await heard_by(receiver, MAX_CONCURRENT)
             await asyncio.to_thread(with_webhook.rows, "UPDATE reminder SET state = 'SCHEDULED' WHERE id = 2")
             await until(lambda: db.read(is_sent()))
-            assert len(receiver.received) == MOST_AT_ONCE
+            assert len(receiver.received) == MAX_CONCURRENT
             receiver.is_released.set()
 
     asyncio.run(work())

@@ -109,12 +109,12 @@ def test_the_response_to_the_put_has_one_member(gateway: Gateway) -> None:
 def test_null_dates_stay_null_when_the_cache_of_moments_is_full() -> None:
     local_times = bodies.LocalTimes(ZoneInfo("Europe/Berlin"))
     first = datetime(2026, 1, 1, tzinfo=UTC)
-    moments = [first + timedelta(minutes=n) for n in range(2 * bodies.MOST_REMEMBERED)]
+    moments = [first + timedelta(minutes=n) for n in range(2 * bodies.MAX_CACHED)]
 
     texts = [local_times[moment.isoformat().replace("+00:00", "Z")] for moment in moments]
 
     assert (texts[0], texts[-1]) == ("2026/01/01 01:00", "2026/01/12 10:03")
-    assert len(local_times) <= bodies.MOST_REMEMBERED + 1
+    assert len(local_times) <= bodies.MAX_CACHED + 1
     assert [local_times[None], local_times["2026-01-01T00:00:00Z"], local_times[None]] == [
         None,
         "2026/01/01 01:00",

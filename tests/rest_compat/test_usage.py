@@ -12,7 +12,7 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.main import create_app
-from app.rest_compat.usage import MOST_APPLICATIONS, Usage, UsageWriter, write_usage
+from app.rest_compat.usage import MAX_APPLICATIONS, Usage, UsageWriter, write_usage
 from app.settings import Settings
 from tests import keys
 from tests.callers import Gateway, opened
@@ -124,13 +124,13 @@ def test_the_token_or_else_the_user_agent_names_the_application(settings: Settin
 
 def test_applications_over_the_limit_are_counted_as_other() -> None:
     usage = Usage()
-    for number in range(MOST_APPLICATIONS + 20):
+    for number in range(MAX_APPLICATIONS + 20):
         for _ in range(3):
             usage.add(LIST, "CAREGIVER", f"application-{number}", NOW)
 
     found = {one.application: one.requests for one in usage.take()}
 
-    assert len(found) == MOST_APPLICATIONS + 1
+    assert len(found) == MAX_APPLICATIONS + 1
     assert found["other"] == 60
     assert set(found.values()) == {3, 60}
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.auth.authenticator import Authenticator
 from app.care.errors import RateLimited
-from app.care.rate_limits import MOST_VIEWERS, Allowance, Allowances
+from app.care.rate_limits import MAX_VIEWERS, Allowance, Allowances
 from app.main import create_app
 from app.schema.types.node import global_id
 from app.settings import Environment, Settings
@@ -220,12 +220,12 @@ def test_setting_the_wall_clock_gives_nothing_and_takes_nothing(limited: Gateway
 def test_only_so_many_viewers_are_remembered() -> None:
     allowances = Allowances(60)
     first = allowances.of(0)
-    for viewer in range(1, MOST_VIEWERS):
+    for viewer in range(1, MAX_VIEWERS):
         allowances.of(viewer)
     assert allowances.of(0) is first
 
-    allowances.of(MOST_VIEWERS)
+    allowances.of(MAX_VIEWERS)
 
-    assert len(allowances.known) == MOST_VIEWERS
+    assert len(allowances.known) == MAX_VIEWERS
     assert 1 not in allowances.known
     assert allowances.of(0) is first
