@@ -141,7 +141,13 @@ def is_insecure(url: str) -> bool:
     """Whether the address is unencrypted and remote: an attacker on the network could replace the keys."""
     try:
         address = urlsplit(url)
-        host = address.hostname or ""
-        return address.scheme == "http" and host != "localhost" and not ip_address(host).is_loopback
     except ValueError:
         return True
+    return address.scheme == "http" and not is_loopback(address.hostname)
+
+
+def is_loopback(host: str | None) -> bool:
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False

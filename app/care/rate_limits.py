@@ -40,13 +40,10 @@ class Allowance:
         self.grow()
         needed = min(cost, self.points)
         if self.left < needed:
-            self.wait = self.seconds_for(needed - self.left)
+            self.wait = max(1, ceil((needed - self.left) * MINUTE / self.points))
             counters.limits["points a minute"] += 1
             raise RateLimited(self.wait)
         self.left -= cost
-
-    def seconds_for(self, points: float) -> int:
-        return max(1, ceil(points * MINUTE / self.points))
 
     def seconds_until_full(self) -> int:
         return ceil((self.points - self.left) * MINUTE / self.points)

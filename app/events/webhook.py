@@ -11,12 +11,12 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import orjson
 
+from app.auth.key_sources import is_loopback
 from app.db.tables import EventKind, moment_as_text
 from app.settings import Settings, SettingsError
 
@@ -94,17 +94,10 @@ def read_url(text: str) -> tuple[SplitResult, int]:
     except ValueError:
         raise SettingsError(BAD_URL) from None
     is_plain = text.isascii() and text.isprintable() and " " not in text
-    is_safe = url.scheme == "https" or (url.scheme == "http" and is_this_machine(url.hostname))
+    is_safe = url.scheme == "https" or (url.scheme == "http" and is_loopback(url.hostname))
     if not (is_plain and is_safe and url.hostname) or "@" in url.netloc or url.fragment:
         raise SettingsError(BAD_URL)
     return url, port or {"https": 443, "http": 80}[url.scheme]
-
-
-def is_this_machine(host: str | None) -> bool:
-    try:
-        return host == "localhost" or ip_address(host or "").is_loopback
-    except ValueError:
-        return False
 
 
 def read_secret(text: str) -> bytes:

@@ -109,15 +109,13 @@ class UsageWriter:
             await self.begin_day()
             self.is_failing = False
         except Exception as fault:
-            self.log(fault)
+            if not self.is_failing:  # only the first of consecutive failures is logged
+                self.log(fault)
+            self.is_failing = True
         finally:
             self.usage.take_back(counted)  # retried with the next write
 
     def log(self, fault: Exception) -> None:
-        """Logs the first of consecutive failures."""
-        if self.is_failing:
-            return
-        self.is_failing = True
         if isinstance(fault, DatabaseUnavailable):
             logger.warning("calls of the legacy paths cannot be written now: %s", reason_of(fault))
         else:
