@@ -63,18 +63,18 @@ def is_overdue(status: str, end_date: Moments | None, now: Moments, state_of_ses
 
 
 # The same rule in SQL; a test compares both. It is never null, so that its negation is correct too.
-def is_among_overdue(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
+def is_overdue_row(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
     has_ended = and_(assignment.c.end_date.is_not(None), assignment.c.end_date < NOW)
     return and_(has_ended, assignment.c.status == AssignmentStatus.PENDING.value, is_running(session))
 
 
-def is_first_among_due(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
-    """The same rule in a form that can use the indexes by due date: only pending assignments are due."""
+def is_overdue_by_index(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
+    """The same rule in a form that uses the indexes by due date: only pending assignments are due."""
     return and_(due_of(assignment) < NOW, is_running(session))
 
 
-def is_not_among_overdue(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
-    return ~is_among_overdue(assignment, session)
+def is_not_overdue_row(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
+    return ~is_overdue_row(assignment, session)
 
 
 # --- lists ----------------------------------------------------------------------------------------
@@ -142,9 +142,9 @@ async def list_my_assignments(
     }
     counted_by: CountedBy | None = CountedBy(Session, COUNTS[filter.status], tuple(of_sessions))
     if filter.is_overdue is not None:
-        condition = is_among_overdue if filter.is_overdue else is_not_among_overdue
+        condition = is_overdue_row if filter.is_overdue else is_not_overdue_row
         if by_due_date and filter.is_overdue:
-            condition = is_first_among_due
+            condition = is_overdue_by_index
         of_rows.append(Where(condition, via="session", beside=True))
         counted_by = None
     if filter.submitted_since is not None:

@@ -47,7 +47,7 @@ async def create_session(ctx: Context, new: NewSession, selection: Selection | N
     """Returns the new sessions in order."""
     access = ctx.access_as(Role.CAREGIVER)
     check_session(new)
-    planned = repeated(new, ZoneInfo(ctx.time_zone))
+    planned = plan_sessions(new, ZoneInfo(ctx.time_zone))
     for one in planned[1:]:
         check_window(one)
     opened = await ctx.write("createSession", opening(access, planned, ctx.identifier_limiter))
@@ -81,28 +81,28 @@ def check_window(new: NewSession) -> None:
         raise Unreadable("homework.startDate", "is before the session's")
 
 
-def repeated(new: NewSession, zone: ZoneInfo) -> list[NewSession]:
+def plan_sessions(new: NewSession, zone: ZoneInfo) -> list[NewSession]:
     """Plans each session and its homework at the same wall time, across clock changes."""
     return [
         replace(
             new,
-            start_date=later(new.start_date, days, zone),
-            homework=None if new.homework is None else homework_later(new.homework, days, zone),
+            start_date=shift(new.start_date, days, zone),
+            homework=None if new.homework is None else shift_homework(new.homework, days, zone),
         )
         for days in range(0, new.repeat.count * new.repeat.every_days, new.repeat.every_days)
     ]
 
 
-def homework_later(homework: Homework, days: int, zone: ZoneInfo) -> Homework:
+def shift_homework(homework: Homework, days: int, zone: ZoneInfo) -> Homework:
     return replace(
         homework,
-        start_date=later(homework.start_date, days, zone),
-        end_date=later(homework.end_date, days, zone),
-        remind_dates=tuple(later(moment, days, zone) for moment in homework.remind_dates),
+        start_date=shift(homework.start_date, days, zone),
+        end_date=shift(homework.end_date, days, zone),
+        remind_dates=tuple(shift(moment, days, zone) for moment in homework.remind_dates),
     )
 
 
-def later(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
+def shift(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
     """The same wall time some days later. Of two such times that a clock change makes, returns the first."""
     if days == 0:
         return moment

@@ -17,7 +17,7 @@ async def get_myself(ctx: Context, role: Role, selection: Selection) -> Row | No
     if viewer.role is not role:
         return None
     table = Caregiver if role is Role.CAREGIVER else Client
-    access = as_far_as(selection, ctx.access())
+    access = scope_for(selection, ctx.access())
     rows = await ctx.read("viewer", access, get_rows(table, access, [viewer.id], selection))
     return rows[0] if rows else None
 
@@ -32,31 +32,31 @@ async def list_my_clients(ctx: Context, page_request: PageRequest, selection: Se
 
 async def get_my_caregivers(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
     access = ctx.access()
-    return await ctx.read("caregiver", access, caregivers_seen(access, ids, selection))
+    return await ctx.read("caregiver", access, reading_caregivers(access, ids, selection))
 
 
 async def get_my_clients(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
     access = ctx.access()
-    return await ctx.read("client", access, clients_seen(access, ids, selection))
+    return await ctx.read("client", access, reading_clients(access, ids, selection))
 
 
-def caregivers_seen(access: AccessScope, ids: list[int], selection: Selection) -> Operation[list[Row]]:
+def reading_caregivers(access: AccessScope, ids: list[int], selection: Selection) -> Operation[list[Row]]:
     key = yield from seen_from(access)
     mine = {access.caregiver, *key.get("caregivers", ())}
     known = [person for person in ids if person in mine]
-    return (yield from get_rows(Caregiver, as_far_as(selection, access), known, selection))
+    return (yield from get_rows(Caregiver, scope_for(selection, access), known, selection))
 
 
-def clients_seen(access: AccessScope, ids: list[int], selection: Selection) -> Operation[list[Row]]:
+def reading_clients(access: AccessScope, ids: list[int], selection: Selection) -> Operation[list[Row]]:
     if access.client is not None:
         known = [person for person in ids if person == access.client]
     else:
         values = {"ids": ids, "caregiver": access.caregiver}
         known = [row[0] for row in (yield FIND_CLIENTS_OF_CAREGIVER, values)]
-    return (yield from get_rows(Client, as_far_as(selection, access), known, selection))
+    return (yield from get_rows(Client, scope_for(selection, access), known, selection))
 
 
-def as_far_as(selection: Selection, access: AccessScope) -> AccessScope:
+def scope_for(selection: Selection, access: AccessScope) -> AccessScope:
     """Looks up no relationships if only columns of people are selected, since those need no access
     condition."""
     return access if selection.links else AccessScope(access.now)

@@ -8,7 +8,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -50,20 +49,11 @@ class RetentionRefused(Exception):
     """Audit records were changed after they were sealed, so none is removed."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of rows to remove. `name` is also the name of its period."""
-
-    name: str
-    find: Find
-    remove: Take
-
-
-# Deliveries before events, since an event with a delivery is kept.
-KINDS = (
-    Kind("deliveries", finding_dead, removing_dead),
-    Kind("events", finding_events, removing_events),
-    Kind("drafts", finding_drafts, removing_drafts),
+# By the name of the period. Deliveries come before events, since an event with a delivery is kept.
+KINDS: tuple[tuple[str, Find, Take], ...] = (
+    ("deliveries", finding_dead, removing_dead),
+    ("events", finding_events, removing_events),
+    ("drafts", finding_drafts, removing_drafts),
 )
 AUDIT = "audit"
 
@@ -74,17 +64,17 @@ async def removing_expired(
     db: Database, periods: Retention, now: datetime, is_dry_run: bool = False
 ) -> AsyncGenerator[Step, None]:
     """Yields the kind and number of removed rows after each batch. With `is_dry_run`, removes nothing."""
-    for kind in KINDS:
-        before = periods.before(kind.name, now)
-        after: int | None = None if before is None else 0
+    for name, find, remove in KINDS:
+        before = periods.before(name, now)
+        after: int | None = 0
         while before is not None and after is not None:
-            found, after = await db.read(kind.find(after, before))
+            found, after = await db.read(find(after, before))
             if is_dry_run or not found:
-                yield kind.name, len(found)
+                yield name, len(found)
                 continue
-            if kind.name == "events":
+            if name == "events":
                 await db.write(marking_removed(max(id for _, id in found), now))
-            yield kind.name, len(await take_each(db, found, partial(kind.remove, now)))
+            yield name, len(await take_each(db, found, partial(remove, now)))
     async with aclosing(removing_audit(db, periods.before(AUDIT, now), now, is_dry_run)) as steps:
         async for step in steps:
             yield step
