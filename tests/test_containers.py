@@ -15,7 +15,7 @@ import yaml
 from app.cli import main
 from app.settings import KNOWN
 from supply.lock import names_of_groups, read_lock, select
-from tests.auth.issuer import issuing
+from tests.auth.issuer import serving_issuer
 
 ROOT = Path(__file__).parent.parent
 PROJECT, LOCK = (ROOT / "pyproject.toml").read_text(), (ROOT / "requirements.lock").read_text()
@@ -84,7 +84,7 @@ def health_of(line: list[str], port: int) -> int:
 def test_health_is_asked_of_the_container_itself_and_of_no_proxy(status: int) -> None:
     (line,) = re.findall(r"^    CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
     asked = [json.loads(line), OWN["gateway"]["healthcheck"]["test"]]
-    with issuing() as answering:
+    with serving_issuer() as answering:
         answering.status = status
         told = [health_of(each, int(urlsplit(answering.url).port or 0)) for each in asked]
 

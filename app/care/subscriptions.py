@@ -28,9 +28,9 @@ CAREGIVER_CHANGES: Kinds = (
     EventKind.FEEDBACK_GIVEN,
 )
 CLIENT_CHANGES: Kinds = (*CAREGIVER_CHANGES, EventKind.DRAFT_SAVED)  # only the client sees drafts
-CHANGES = {Role.CAREGIVER: CAREGIVER_CHANGES, Role.CLIENT: CLIENT_CHANGES}
+CHANGES_BY_ROLE = {Role.CAREGIVER: CAREGIVER_CHANGES, Role.CLIENT: CLIENT_CHANGES}
 DUE_REMINDERS: Kinds = (EventKind.REMINDER_DUE,)
-ALL_KINDS = {Role.CAREGIVER: CAREGIVER_CHANGES, Role.CLIENT: CLIENT_CHANGES + DUE_REMINDERS}
+KINDS_BY_ROLE = {Role.CAREGIVER: CAREGIVER_CHANGES, Role.CLIENT: CLIENT_CHANGES + DUE_REMINDERS}
 
 # PostgreSQL assigns ids before it commits, so an event can be committed after others with a higher id. A
 # position therefore remembers the ids of events that are younger than this one by one.
@@ -56,7 +56,7 @@ class EventPosition:
 
 
 async def filter_changes(ctx: Context, session_id: int | None, is_in_session: bool) -> EventFilter:
-    kinds = CHANGES[ctx.signed_in().role]
+    kinds = CHANGES_BY_ROLE[ctx.signed_in().role]
     if not is_in_session:
         return EventFilter(kinds)
     ids = [] if session_id is None else [session_id]
@@ -73,7 +73,7 @@ async def filter_reminders(ctx: Context) -> EventFilter:
 
 async def position_after(ctx: Context, event_id: int | None) -> EventPosition:
     """Returns the position after an event that the viewer may see."""
-    kinds = ALL_KINDS[ctx.signed_in().role]
+    kinds = KINDS_BY_ROLE[ctx.signed_in().role]
     if event_id is None or not await ctx.db.read(finding_event(ctx.access(), kinds, event_id)):
         ids = {} if event_id is None else {EVENTS: [event_id]}
         raise await ctx.refused("event", NotFound("event", "after"), ids)

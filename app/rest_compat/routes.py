@@ -139,8 +139,8 @@ def build_legacy(
         request_id = scope["state"]["request_id"] = request_id_of(scope)
         methods: Handlers = {}
         if not has_encoded_slash(scope):
-            is_one = ONE_ASSIGNMENT.fullmatch(scope["path"])
-            methods = one_assignment if is_one else handlers.get(scope["path"], {})
+            path = scope["path"]
+            methods = handlers.get(path) or (one_assignment if ONE_ASSIGNMENT.fullmatch(path) else {})
         reply = await respond(scope, receive, methods)
         if deprecation_headers and methods:
             reply = reply._replace(headers=(*reply.headers, *deprecation_headers))

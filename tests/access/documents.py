@@ -100,7 +100,7 @@ def document(root: str, kind: str, link: str) -> str:
     if not kind:
         return f"{{ {root}{question.given} }}"
     found = SCHEMA.type_map[kind]
-    below = f"{plain(found)} {step(found, link, whole) if link else ''}"
+    below = f"{scalars_of(found)} {step(found, link, members_of) if link else ''}"
     if is_interface_type(target(SCHEMA.query_type, root)):
         below = f"__typename ... on {kind} {{ {below} }}"
     return f"{head}{{ {root}{question.given} {{ {through(SCHEMA.query_type, root, below)} }} }}"
@@ -119,20 +119,20 @@ def through(kind: Any, name: str, below: str) -> str:
     return f"{info} nodes {{ {below} }}"
 
 
-def plain(kind: Any) -> str:
+def scalars_of(kind: Any) -> str:
     return " ".join(["__typename", *leaves_of(kind)])
 
 
-def whole(kind: Any) -> str:
-    return " ".join([plain(kind), *(step(kind, link, plain) for link in links_of(kind))])
+def members_of(kind: Any) -> str:
+    return " ".join([scalars_of(kind), *(step(kind, link, scalars_of) for link in links_of(kind))])
 
 
-def outcome(change: str) -> str:
+def mutation_document(change: str) -> str:
     """A mutation with every member of its payload."""
     kind: Any = SCHEMA.mutation_type
     payload = get_named_type(kind.fields[change].type)
     assert change in CHANGES
-    below = " ".join([plain(payload), *(step(payload, link, whole) for link in links_of(payload))])
+    below = " ".join([scalars_of(payload), *(step(payload, link, members_of) for link in links_of(payload))])
     return (
         f"mutation($input: {change[0].upper()}{change[1:]}Input!) {{ {change}(input: $input) {{ {below} }} }}"
     )
@@ -149,6 +149,6 @@ def walks() -> Iterator[tuple[str, str]]:
 
 def walk(rng: Random, kind: Any, steps: int) -> str:
     if not steps or not links_of(kind):
-        return plain(kind)
+        return scalars_of(kind)
     link = rng.choice(links_of(kind))
-    return f"{plain(kind)} {step(kind, link, lambda found: walk(rng, found, steps - 1))}"
+    return f"{scalars_of(kind)} {step(kind, link, lambda found: walk(rng, found, steps - 1))}"

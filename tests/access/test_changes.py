@@ -4,7 +4,7 @@ nothing and writes nothing."""
 import pytest
 from httpx2 import Response
 
-from tests.access.documents import outcome
+from tests.access.documents import mutation_document
 from tests.access.table import CHANGES, Change, is_for
 from tests.access.viewers import (
     MINE,
@@ -22,7 +22,7 @@ from tests.database_rows import stored, wrong_counters
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_only_the_two_people_of_a_relationship_can_change_its_data(changing: Gateway, change: str) -> None:
-    row, query = CHANGES[change], outcome(change)
+    row, query = CHANGES[change], mutation_document(change)
     before = stored(changing)
 
     def ask(caller: Caller, shared: str = "AX") -> Response:

@@ -10,7 +10,7 @@ from httpx2 import Response
 
 from app.db.sql import Step
 from app.schema.types.node import global_id
-from tests.access.documents import SCHEMA, leaves_of, outcome, plain, target, through
+from tests.access.documents import SCHEMA, leaves_of, mutation_document, scalars_of, target, through
 from tests.access.table import CATALOGUE, CHANGES, HOMEWORK, IDS, SUBSCRIPTIONS
 from tests.access.viewers import MINE, REQUEST_ID, post, role_of, sign_in, write_in
 from tests.access.world import MISSING, OF, PEOPLE, SHARED
@@ -59,7 +59,7 @@ def request_for(row: str) -> tuple[Ask, bool]:
     kind: Any = SCHEMA.type_map[kind_name]
     declared = kind.fields[name].args[argument].type
     found = target(kind, name)
-    fields = "__typename ... on Node { id legacyId }" if not leaves_of(found)[2:] else plain(found)
+    fields = "__typename ... on Node { id legacyId }" if not leaves_of(found)[2:] else scalars_of(found)
     value = "[$id]" if str(declared).startswith("[") else "$id"
     word = "subscription" if kind_name == "Subscription" else "query"
     query = (
@@ -75,7 +75,7 @@ def mutation_for(kind: str, member: str) -> Ask:
 
     def ask(caller: Caller, text: str) -> Response:
         given = write_in(CHANGES[change].given, "AX") | {member: text}
-        return post(caller, outcome(change), {"input": given})
+        return post(caller, mutation_document(change), {"input": given})
 
     return ask
 

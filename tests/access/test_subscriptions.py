@@ -7,7 +7,7 @@ import pytest
 from httpx2 import Response
 
 from app.schema.types.node import global_id
-from tests.access.documents import SCHEMA, links_of, plain, step, target, whole
+from tests.access.documents import SCHEMA, links_of, members_of, scalars_of, step, target
 from tests.access.table import LINKS, SUBSCRIPTIONS, is_for
 from tests.access.test_foreign_is_missing import listen
 from tests.access.viewers import (
@@ -27,7 +27,7 @@ EVENT_OF = {"assignmentChanged": "ASSIGNED", "reminderDue": "REMINDER_DUE"}
 def document(name: str, given: str = "") -> str:
     """A subscription that selects everything."""
     kind = target(SCHEMA.subscription_type, name)
-    below = " ".join([plain(kind), *(step(kind, link, whole) for link in links_of(kind))])
+    below = " ".join([scalars_of(kind), *(step(kind, link, members_of) for link in links_of(kind))])
     head = "($id: ID!) " if given else ""
     return f"subscription{head} {{ {name}{given} {{ {below} }} }}"
 
@@ -69,14 +69,14 @@ def test_events_of_other_relationships_are_not_sent(changing: Gateway, name: str
             wait_until_somebody_listens(changing)
             own = [shared for shared in SHARED if viewer in shared]
             for shared in [*(one for one in SHARED if one not in own), *own]:
-                happen(url, name, shared)
+                add_events(url, name, shared)
             for shared in own:
                 shown = assert_shows_only_known(Response(200, json=listener.hear()), viewer)
                 assert f"Assignment:{OF[shared].to_extend}" in shown
         wait_for(lambda: not changing.client.app_state["notifier"].wakeups)
 
 
-def happen(url: str, name: str, shared: str) -> None:
+def add_events(url: str, name: str, shared: str) -> None:
     of = OF[shared]
     between: dict[str, Any] = {"caregiver": PEOPLE[shared[0]], "client": PEOPLE[shared[1]]}
     happened(url, EVENT_OF[name], of.to_extend, of.main, reminder=of.reminder, **between)

@@ -48,7 +48,7 @@ def as_jwe() -> str:
     return ".".join((header, *(as_base64(part) for part in (b"key", b"iv", b"text", b"tag"))))
 
 
-def certificate_of_a_stranger() -> str:
+def foreign_certificate() -> str:
     stranger = keys.private_key("stranger")
     der = stranger.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return signed(caregiver(), stranger, x5c=[base64.b64encode(der).decode()])
@@ -59,7 +59,7 @@ def tampered() -> str:
     return f"{head}.{as_base64(in_json(keys.claims('CAREGIVER', 'caregiver-2')))}.{signature}"
 
 
-def spelt_otherwise() -> str:
+def other_encoding() -> str:
     """Encodes the same bytes: the last four bits of the last character are unused."""
     token = signed(caregiver())
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -100,7 +100,7 @@ FORGED = {
     "x5u of a stranger": lambda: signed(
         caregiver(), keys.private_key("stranger"), x5u="https://stranger.example.test/certificate"
     ),
-    "x5c of a stranger": certificate_of_a_stranger,
+    "x5c of a stranger": foreign_certificate,
     "kid is a path": lambda: signed(caregiver(), keys.private_key("stranger"), "../../../../dev/null"),
     "kid is SQL": lambda: signed(caregiver(), keys.private_key("stranger"), "x' UNION SELECT 'key"),
     "kid is control characters": lambda: signed(
@@ -170,7 +170,7 @@ GARBAGE = {
         b'{"alg":"RS256","zip":"DEF"}', zlib.compress(in_json(caregiver()))
     ),
     "a signature with more behind it": lambda: signed(caregiver()) + "!!!!",
-    "a signature in another spelling": spelt_otherwise,
+    "a signature in another spelling": other_encoding,
     "a signature with padding": lambda: signed(caregiver()) + "==",
     "a token with a line break": lambda: signed(caregiver()).replace(".", ".\t", 1),
     "a kid of a list of objects": lambda: with_header(b'{"alg":"RS256","kid":[{"a":"b"}]}'),

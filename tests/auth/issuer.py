@@ -49,7 +49,7 @@ class Issuer:
 
 
 @contextmanager
-def issuing(*entries: dict[str, Any]) -> Iterator[Issuer]:
+def serving_issuer(*entries: dict[str, Any]) -> Iterator[Issuer]:
     issuer = Issuer(*entries)
 
     class Handler(BaseHTTPRequestHandler):

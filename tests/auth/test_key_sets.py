@@ -14,7 +14,7 @@ from app.auth.keys import KEY_SET_GRACE, KEY_SET_PAUSE, KEY_SET_SECONDS, MAX_WAI
 from tests import keys
 from tests.auth.bad_tokens import now
 from tests.auth.conftest import Opening
-from tests.auth.issuer import Issuer, issuing, jwk, keys_of, ticks_of, wait_until_read
+from tests.auth.issuer import Issuer, jwk, keys_of, serving_issuer, ticks_of, wait_until_read
 from tests.auth.signing import (
     ASSIGNMENTS,
     BAD,
@@ -38,7 +38,7 @@ OLD, NEW = keys.private_key("old"), keys.private_key("new")
 
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
-    with issuing(jwk(OLD, "old")) as issuer:
+    with serving_issuer(jwk(OLD, "old")) as issuer:
         yield issuer
 
 
@@ -216,20 +216,20 @@ def test_a_request_that_waits_too_long_for_a_key_gets_a_503(
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
 
-def ours(**changed: Any) -> dict[str, Any]:
+def own_claims(**changed: Any) -> dict[str, Any]:
     return caregiver(**{"iss": "issuer", "aud": "care", **changed})
 
 
 HOPELESS = {
-    "no algorithm": lambda: f"{unsigned(ours())}AAAA",
-    "another algorithm": lambda: hmac_signed(b"secret", ours(), kid="new"),
-    "expired": lambda: signed(ours(exp=now(hours=-1)), NEW, "new"),
-    "not yet valid": lambda: signed(ours(nbf=now(minutes=5)), NEW, "new"),
-    "no exp": lambda: signed(ours(exp=None), NEW, "new"),
-    "no person": lambda: signed(ours(user_name=None), NEW, "new"),
-    "a refresh token": lambda: signed(ours(ati="x"), NEW, "new"),
-    "of another issuer": lambda: signed(ours(iss="other"), NEW, "new"),
-    "for others": lambda: signed(ours(aud="other"), NEW, "new"),
+    "no algorithm": lambda: f"{unsigned(own_claims())}AAAA",
+    "another algorithm": lambda: hmac_signed(b"secret", own_claims(), kid="new"),
+    "expired": lambda: signed(own_claims(exp=now(hours=-1)), NEW, "new"),
+    "not yet valid": lambda: signed(own_claims(nbf=now(minutes=5)), NEW, "new"),
+    "no exp": lambda: signed(own_claims(exp=None), NEW, "new"),
+    "no person": lambda: signed(own_claims(user_name=None), NEW, "new"),
+    "a refresh token": lambda: signed(own_claims(ati="x"), NEW, "new"),
+    "of another issuer": lambda: signed(own_claims(iss="other"), NEW, "new"),
+    "for others": lambda: signed(own_claims(aud="other"), NEW, "new"),
 }
 
 
@@ -303,7 +303,7 @@ def test_known_keys_work_while_the_issuer_fails(open_with: Opening, issuer: Issu
 
 
 def test_known_keys_work_while_the_issuer_is_unreachable(open_with: Opening) -> None:
-    with issuing(jwk(OLD, "old")) as issuer:
+    with serving_issuer(jwk(OLD, "old")) as issuer:
         gateway = open_with(token_key="", token_jwks=issuer.url)
 
     ticks_of(gateway).pass_(KEY_SET_SECONDS + 1)

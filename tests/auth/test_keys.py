@@ -19,7 +19,7 @@ from app.auth.keys import open_keys
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.auth.conftest import Opening
-from tests.auth.issuer import issuing, jwk, key_set
+from tests.auth.issuer import jwk, key_set, serving_issuer
 from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, hmac_signed, me, signed
 from tests.keys import Private
 
@@ -160,7 +160,7 @@ NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (o
     ],
 )
 def test_an_unusable_key_is_rejected(pem: str, sentence: str) -> None:
-    assert why_not(token_key=pem) == sentence
+    assert error_of(token_key=pem) == sentence
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_an_unusable_key_set_is_rejected(tmp_path: Path, content: bytes, sentenc
     path = tmp_path / "keys.json"
     path.write_bytes(content)
 
-    assert why_not(token_jwks=str(path)) == sentence
+    assert error_of(token_jwks=str(path)) == sentence
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_key_file_without_a_key_is_rejected(tmp_path: Path, content: bytes, se
     path = tmp_path / "issuer.pem"
     path.write_bytes(content)
 
-    assert why_not(token_key=str(path)) == sentence
+    assert error_of(token_key=str(path)) == sentence
 
 
 def test_an_unreadable_key_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +219,7 @@ def test_an_unreadable_key_file_is_reported(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("builtins.open", closed)
 
-    assert why_not(token_key="/etc/care/issuer.pem") == f"{NO_FILE}permission denied"
+    assert error_of(token_key="/etc/care/issuer.pem") == f"{NO_FILE}permission denied"
 
 
 AS_PATH = "CARE_TOKEN_JWKS is not the path of a readable JSON Web Key Set: "
@@ -238,7 +238,7 @@ BY_ADDRESS = "CARE_TOKEN_JWKS cannot be fetched: "
     ],
 )
 def test_a_missing_key_set_is_reported(place: str, sentence: str) -> None:
-    assert why_not(token_jwks=place) == sentence
+    assert error_of(token_jwks=place) == sentence
 
 
 @pytest.mark.parametrize(
@@ -253,15 +253,15 @@ def test_a_missing_key_set_is_reported(place: str, sentence: str) -> None:
 def test_a_wrong_response_of_the_issuer_is_reported_precisely(
     status: int, body: bytes, sentence: str
 ) -> None:
-    with issuing() as issuer:
+    with serving_issuer() as issuer:
         issuer.status, issuer.body, issuer.location = status, body, "http://127.0.0.1:1/"
 
-        assert why_not(token_jwks=issuer.url) == sentence
+        assert error_of(token_jwks=issuer.url) == sentence
 
 
 def test_a_key_set_of_this_machine_is_fetched_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    with issuing(jwk(keys.private_key())) as issuer:
+    with serving_issuer(jwk(keys.private_key())) as issuer:
         opened = open_keys(Settings(env=Environment.DEVELOPMENT, token_jwks=issuer.url))
 
     assert [key.algorithm for key in opened.keys] == ["RS256"]
@@ -270,21 +270,21 @@ def test_a_key_set_of_this_machine_is_fetched_without_a_proxy(monkeypatch: pytes
 def test_production_requires_a_key_and_rejects_a_secret() -> None:
     only_in_development = "CARE_TOKEN_SECRET is for development only; set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
 
-    assert why_not(env=Environment.PRODUCTION) == NO_KEY
-    assert why_not(env=Environment.PRODUCTION, token_secret=SECRET) == only_in_development
+    assert error_of(env=Environment.PRODUCTION) == NO_KEY
+    assert error_of(env=Environment.PRODUCTION, token_secret=SECRET) == only_in_development
 
 
 def test_a_short_secret_is_rejected() -> None:
-    assert why_not(token_secret="x" * 31) == "CARE_TOKEN_SECRET must have at least 32 bytes"
+    assert error_of(token_secret="x" * 31) == "CARE_TOKEN_SECRET must have at least 32 bytes"
 
 
 def test_two_sources_of_keys_are_rejected() -> None:
-    sentence = why_not(token_key=keys.public_pem(), token_jwks="keys.json")
+    sentence = error_of(token_key=keys.public_pem(), token_jwks="keys.json")
 
     assert sentence == "CARE_TOKEN_KEY and CARE_TOKEN_JWKS cannot be combined; set only one of them"
 
 
-def why_not(env: Environment = Environment.DEVELOPMENT, **given: str) -> str:
+def error_of(env: Environment = Environment.DEVELOPMENT, **given: str) -> str:
     with pytest.raises(SettingsError) as refusal:
         open_keys(Settings(env=env, **given))
     return str(refusal.value)

@@ -89,9 +89,9 @@ def test_a_disabled_and_an_unknown_account_have_different_reasons(
 
 
 def test_a_rejected_websocket_is_logged_with_its_request_id(
-    peopled: Gateway, caplog: pytest.LogCaptureFixture
+    with_accounts: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, "care.auth"), connected(peopled.as_nobody()) as listener:
+    with caplog.at_level(logging.INFO, "care.auth"), connected(with_accounts.as_nobody()) as listener:
         listener.say(type="connection_init", payload={"Authorization": f"bearer {ours(exp=now(hours=-1))}"})
         listener.hear_close()
 
@@ -100,13 +100,13 @@ def test_a_rejected_websocket_is_logged_with_its_request_id(
 
 
 def test_a_request_without_a_token_is_not_logged_as_rejected(
-    peopled: Gateway, caplog: pytest.LogCaptureFixture
+    with_accounts: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = counters.refused_tokens.total()
 
     with caplog.at_level(logging.INFO, "care.auth"):
-        assert me(peopled, signed(caregiver())) is not None
-        assert peopled.as_nobody().post_graphql("{ viewer { role } }").status_code == 401
+        assert me(with_accounts, signed(caregiver())) is not None
+        assert with_accounts.as_nobody().post_graphql("{ viewer { role } }").status_code == 401
 
     assert caplog.messages == []
     assert counters.refused_tokens.total() == before

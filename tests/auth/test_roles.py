@@ -39,8 +39,8 @@ pytestmark = pytest.mark.sqlite_only
     ],
     ids=str,
 )
-def test_a_token_names_one_role(peopled: Gateway, claims: dict[str, Any]) -> None:
-    assert me(peopled, signed(caregiver(**claims))) == CAREGIVER_1
+def test_a_token_names_one_role(with_accounts: Gateway, claims: dict[str, Any]) -> None:
+    assert me(with_accounts, signed(caregiver(**claims))) == CAREGIVER_1
 
 
 @pytest.mark.parametrize(
@@ -69,16 +69,16 @@ def test_a_token_names_one_role(peopled: Gateway, claims: dict[str, Any]) -> Non
     ],
     ids=str,
 )
-def test_a_token_needs_exactly_one_known_role(peopled: Gateway, claims: dict[str, Any]) -> None:
-    assert_refused(peopled, f"bearer {signed(caregiver(**claims))}", 403, ONE_ROLE)
+def test_a_token_needs_exactly_one_known_role(with_accounts: Gateway, claims: dict[str, Any]) -> None:
+    assert_refused(with_accounts, f"bearer {signed(caregiver(**claims))}", 403, ONE_ROLE)
 
 
-def test_a_path_requires_its_role(peopled: Gateway) -> None:
-    as_caregiver = peopled.as_caregiver(1).get(f"{SESSIONS}?time-state=RUNNING")
+def test_a_path_requires_its_role(with_accounts: Gateway) -> None:
+    as_caregiver = with_accounts.as_caregiver(1).get(f"{SESSIONS}?time-state=RUNNING")
     as_client = [
-        peopled.as_client(1).get(f"{ASSIGNMENTS}?time-state=RUNNING"),
-        peopled.as_client(1).get(f"{ASSIGNMENTS}/1"),
-        peopled.as_client(1).put(ASSIGNMENTS, json={}),
+        with_accounts.as_client(1).get(f"{ASSIGNMENTS}?time-state=RUNNING"),
+        with_accounts.as_client(1).get(f"{ASSIGNMENTS}/1"),
+        with_accounts.as_client(1).put(ASSIGNMENTS, json={}),
     ]
 
     assert (as_caregiver.status_code, as_caregiver.json()["message"]) == (403, "only a client may do this")
@@ -95,8 +95,8 @@ def test_a_path_requires_its_role(peopled: Gateway) -> None:
     ],
     ids=["user_name", "user_name before sub", "sub alone"],
 )
-def test_a_token_names_its_user(peopled: Gateway, claims: dict[str, Any]) -> None:
-    assert me(peopled, signed(caregiver(**claims))) == CAREGIVER_1
+def test_a_token_names_its_user(with_accounts: Gateway, claims: dict[str, Any]) -> None:
+    assert me(with_accounts, signed(caregiver(**claims))) == CAREGIVER_1
 
 
 NO_NAMES = {
@@ -116,8 +116,8 @@ NO_NAMES = {
 
 
 @pytest.mark.parametrize("name", NO_NAMES)
-def test_a_token_without_a_name_is_not_valid(peopled: Gateway, name: str) -> None:
-    assert_refused(peopled, f"bearer {signed(caregiver(**NO_NAMES[name]))}", 401, BAD)
+def test_a_token_without_a_name_is_not_valid(with_accounts: Gateway, name: str) -> None:
+    assert_refused(with_accounts, f"bearer {signed(caregiver(**NO_NAMES[name]))}", 401, BAD)
 
 
 def test_claims_are_read_under_their_configured_names(open_with: Opening) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests import keys
 from tests.auth.bad_tokens import HEAD, REFUSED, now, with_exp
 from tests.auth.conftest import Opening
-from tests.auth.issuer import issuing, jwk
+from tests.auth.issuer import jwk, serving_issuer
 from tests.auth.signing import (
     BAD,
     CAREGIVER_1,
@@ -31,12 +31,12 @@ pytestmark = pytest.mark.sqlite_only
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_both_contracts_reject_a_bad_token(
-    peopled: Gateway, name: str, caplog: pytest.LogCaptureFixture
+    with_accounts: Gateway, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     token = REFUSED[name]()
 
     with caplog.at_level(logging.DEBUG):
-        assert_refused(peopled, f"bearer {token}", 401, BAD)
+        assert_refused(with_accounts, f"bearer {token}", 401, BAD)
 
     assert_not_logged(token, caplog)
 
@@ -60,16 +60,16 @@ AT_A_WEBSOCKET = (
 
 @pytest.mark.parametrize("name", AT_A_WEBSOCKET)
 def test_a_websocket_rejects_a_bad_token(
-    peopled: Gateway, name: str, caplog: pytest.LogCaptureFixture
+    with_accounts: Gateway, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In the first message and in the header."""
     token = REFUSED[name]()
 
     with caplog.at_level(logging.DEBUG):
-        with connected(peopled.as_nobody()) as listener:
+        with connected(with_accounts.as_nobody()) as listener:
             listener.say(type="connection_init", payload={"Authorization": f"bearer {token}"})
             assert listener.hear_close() == (4403, "Forbidden")
-        with connected(peopled.with_token(token)) as listener:
+        with connected(with_accounts.with_token(token)) as listener:
             listener.say(type="connection_init")
             assert listener.hear_close() == (4403, "Forbidden")
 
@@ -81,9 +81,9 @@ def assert_not_logged(token: str, caplog: pytest.LogCaptureFixture) -> None:
         assert len(part) < 8 or part not in caplog.text
 
 
-def test_a_key_address_in_a_token_is_ignored(peopled: Gateway, tmp_path: Path) -> None:
+def test_a_key_address_in_a_token_is_ignored(with_accounts: Gateway, tmp_path: Path) -> None:
     stranger = keys.private_key("stranger")
-    with issuing(jwk(stranger, "it")) as issuer:
+    with serving_issuer(jwk(stranger, "it")) as issuer:
         (tmp_path / "issuer.pem").write_text(keys.public_pem(stranger))
         places = (issuer.url, f"file://{tmp_path}/issuer.pem", str(tmp_path / "issuer.pem"))
         for name in ("jku", "x5u", "iss", "kid"):
@@ -93,7 +93,7 @@ def test_a_key_address_in_a_token_is_ignored(peopled: Gateway, tmp_path: Path) -
                     if name == "iss"
                     else signed(caregiver(), stranger, **{name: place})
                 )
-                assert_refused(peopled, f"bearer {token}", 401, BAD)
+                assert_refused(with_accounts, f"bearer {token}", 401, BAD)
 
         assert issuer.requests == 0
 
@@ -120,10 +120,10 @@ def padded(length: int) -> str:
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_both_contracts_accept_a_good_token(peopled: Gateway, name: str) -> None:
+def test_both_contracts_accept_a_good_token(with_accounts: Gateway, name: str) -> None:
     token = ACCEPTED[name]()
 
-    assert me(peopled, token) == CAREGIVER_1
+    assert me(with_accounts, token) == CAREGIVER_1
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_
 from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions import SessionOrder, get_my_sessions, list_my_sessions
 from app.care.subscriptions import (
-    CHANGES,
+    CAREGIVER_CHANGES,
     MAX_EVENTS,
     EventFilter,
     current_position,
@@ -169,11 +169,11 @@ def look_ups() -> Iterator[tuple[str, Ask]]:
 def what_is_watched() -> Iterator[tuple[str, Ask]]:
     for session in (None, 4):
         yield f"what happens: session={session}", lambda ctx, s=session: watch(ctx, s)
-    yield "what happens: an event", lambda ctx: ctx.db.read(finding_event(ctx.access(), CHANGES, 1))
+    yield "what happens: an event", lambda ctx: ctx.db.read(finding_event(ctx.access(), CAREGIVER_CHANGES, 1))
 
 
 async def watch(ctx: Context, session: int | None) -> None:
-    event_filter = EventFilter(CHANGES, session)
+    event_filter = EventFilter(CAREGIVER_CHANGES, session)
     position = await current_position(ctx, event_filter)
     await ctx.db.read(reading_events(ctx.access(), event_filter, position, MAX_EVENTS))
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.dev.tokens import make_key_file
 from tests import keys
-from tests.auth.issuer import issuing, jwk
+from tests.auth.issuer import jwk, serving_issuer
 from tests.doctor.conftest import Ask, run
 from tests.events.receiver import SECRET, receiving
 
@@ -153,7 +153,7 @@ def test_keys_that_cannot_be_used_are_told(ask: Ask, tmp_path: Path) -> None:
 
 
 def test_an_issuer_that_does_not_answer_is_told(ask: Ask) -> None:
-    with issuing(jwk(keys.private_key(), "one")) as issuer:
+    with serving_issuer(jwk(keys.private_key(), "one")) as issuer:
         good = ask("keys", token_key="", token_jwks=issuer.url)
         issuer.status = 500
         wrong = ask("keys", token_key="", token_jwks=issuer.url)

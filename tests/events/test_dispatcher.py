@@ -37,7 +37,7 @@ async def open_care(care: Care) -> AsyncIterator[Database]:
         await db.close()
 
 
-async def heard_by(receiver: Receiver, times: int = 1) -> None:
+async def wait_for_requests(receiver: Receiver, times: int = 1) -> None:
     for _ in range(times):
         assert await asyncio.to_thread(receiver.has_received.acquire, timeout=PATIENCE)
 
@@ -60,7 +60,7 @@ def test_the_dispatcher_sends_reminders_and_deliveries_by_itself(
             open_care(with_webhook) as db,
             dispatching(db, open_webhook(with_webhook.settings), lambda: NOW),
         ):
-            await heard_by(receiver)
+            await wait_for_requests(receiver)
 
     asyncio.run(work())
 
@@ -79,7 +79,7 @@ def test_the_dispatcher_continues_after_errors(
             failing = Failing(db, [*faults, *faults])
             webhook = open_webhook(with_webhook.settings)
             working = asyncio.create_task(dispatch(failing, webhook, lambda: NOW, stop, pause=0.001))
-            await heard_by(receiver)
+            await wait_for_requests(receiver)
             stop.set()
             await working
 
@@ -124,7 +124,7 @@ def test_a_hanging_receiver_does_not_delay_reminders(with_webhook: Care, receive
             open_care(with_webhook) as db,
             dispatching(db, open_webhook(with_webhook.settings), lambda: NOW),
         ):
-            await heard_by(receiver, MAX_CONCURRENT)
+            await wait_for_requests(receiver, MAX_CONCURRENT)
             await asyncio.to_thread(with_webhook.rows, "UPDATE reminder SET state = 'SCHEDULED' WHERE id = 2")
             await until(lambda: db.read(is_sent()))
             assert len(receiver.received) == MAX_CONCURRENT
@@ -144,7 +144,7 @@ def test_an_attempt_in_progress_is_finished_at_shutdown(with_webhook: Care, rece
             working = asyncio.create_task(
                 dispatch(db, open_webhook(with_webhook.settings), lambda: NOW, stop)
             )
-            await heard_by(receiver)
+            await wait_for_requests(receiver)
             stop.set()
             receiver.is_released.set()
             await working
@@ -163,7 +163,7 @@ def test_a_cancelled_dispatcher_ends_at_once_and_the_event_waits(
         async with open_care(with_webhook) as db:
             webhook = open_webhook(with_webhook.settings)
             working = asyncio.create_task(dispatch(db, webhook, lambda: NOW, asyncio.Event()))
-            await heard_by(receiver)
+            await wait_for_requests(receiver)
             working.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await working

@@ -15,7 +15,7 @@ WEEK = timedelta(days=7)
 MOMENT = timedelta(microseconds=1)
 
 
-def tidied(care: Care, now: datetime) -> None:
+def clean_up_at(care: Care, now: datetime) -> None:
     async def work(db: Database) -> None:
         while await clean_up(db, now):
             pass
@@ -27,9 +27,9 @@ def test_an_accepted_delivery_is_removed_after_a_week(with_webhook: Care, receiv
     with_webhook.add_event("SUBMITTED")
     with_webhook.dispatch(BEFORE)
 
-    tidied(with_webhook, BEFORE + WEEK - MOMENT)
+    clean_up_at(with_webhook, BEFORE + WEEK - MOMENT)
     before = with_webhook.deliveries()
-    tidied(with_webhook, BEFORE + WEEK)
+    clean_up_at(with_webhook, BEFORE + WEEK)
 
     assert before == [(1, "DELIVERED", 1, "200")]
     assert with_webhook.deliveries() == []
@@ -43,7 +43,7 @@ def test_other_deliveries_are_kept(with_webhook: Care, receiver: Receiver) -> No
     with_webhook.dispatch(BEFORE)
     with_webhook.rows("UPDATE delivery SET state = 'DEAD' WHERE event_id = 2")
 
-    tidied(with_webhook, BEFORE + 52 * WEEK)
+    clean_up_at(with_webhook, BEFORE + 52 * WEEK)
 
     assert [one[:2] for one in with_webhook.deliveries()] == [(1, "WAITING"), (2, "DEAD")]
 
@@ -66,7 +66,7 @@ def test_more_deliveries_than_one_batch_are_removed(with_webhook: Care) -> None:
         " FROM assignment a, assignment b, assignment c, assignment d"
     )
 
-    tidied(with_webhook, NOW)
+    clean_up_at(with_webhook, NOW)
 
     assert with_webhook.deliveries() == []
     assert with_webhook.rows("SELECT count(*) FROM kept_answer") == [(0,)]
@@ -79,6 +79,6 @@ def test_an_idempotency_key_is_removed_after_two_days(care: Care) -> None:
             f" VALUES ('CLIENT', 1, 'graphql', 'key {number}', '', '', '{moment_as_text(moment)}')"
         )
 
-    tidied(care, NOW)
+    clean_up_at(care, NOW)
 
     assert care.rows("SELECT key FROM kept_answer ORDER BY key") == [("key 0",), ("key 2",)]

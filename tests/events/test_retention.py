@@ -50,7 +50,7 @@ def add_event(
     )
 
 
-def delivering(care: Care, event: int, state: str, moment: datetime = OLD) -> None:
+def add_delivery(care: Care, event: int, state: str, moment: datetime = OLD) -> None:
     care.rows(
         "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
         f" VALUES ({event}, 1, 1, '{state}', 11, '{moment_as_text(moment)}')"
@@ -80,7 +80,7 @@ def test_needed_events_are_kept(care: Care) -> None:
     add_event(care, OLD, kind="CLIENT_ERASED")
     for event, state in ((3, "WAITING"), (4, "DELIVERED"), (5, "DEAD")):
         add_event(care, OLD)
-        delivering(care, event, state, moment=NOW)
+        add_delivery(care, event, state, moment=NOW)
 
     assert removed(care) == {}
     assert events(care) == [1, 2, 3, 4, 5]
@@ -108,7 +108,7 @@ def test_dead_deliveries_and_their_events_are_removed(care: Care) -> None:
         [("DEAD", OLD), ("DEAD", MIDNIGHT - 30 * DAY), ("WAITING", OLD), ("DELIVERED", OLD)], 1
     ):
         add_event(care, OLD)
-        delivering(care, number, state, moment)
+        add_delivery(care, number, state, moment)
 
     assert removed(care, is_dry_run=True) == {"deliveries": 1}
     assert removed(care) == {"deliveries": 1, "events": 1}
@@ -119,7 +119,7 @@ def test_dead_deliveries_and_their_events_are_removed(care: Care) -> None:
 # --- drafts ---------------------------------------------------------------------------------------
 
 
-def drafted(care: Care, draft: int, assignment: int, session: int) -> None:
+def add_draft(care: Care, draft: int, assignment: int, session: int) -> None:
     care.rows(
         "INSERT INTO answer_set (id, caregiver_id, client_id, assignment_id, save_type, attempt, revision)"
         f" SELECT {draft}, caregiver_id, client_id, id, 'DRAFT', 1, 1 FROM assignment WHERE id = {assignment}"
@@ -138,9 +138,9 @@ def drafts(care: Care) -> list[Any]:
 
 
 def test_unusable_drafts_are_removed_with_an_audit_record(care: Care) -> None:
-    drafted(care, 51, assignment=2, session=1)
-    drafted(care, 52, assignment=6, session=1)
-    drafted(care, 53, assignment=4, session=4)
+    add_draft(care, 51, assignment=2, session=1)
+    add_draft(care, 52, assignment=6, session=1)
+    add_draft(care, 53, assignment=4, session=4)
     care.rows(f"UPDATE assignment SET withdraw_date = '{moment_as_text(OLD)}' WHERE id = 2")
     care.rows(f"UPDATE session SET is_closed = true, close_date = '{moment_as_text(OLD)}' WHERE id = 4")
     answers = care.rows("SELECT count(*) FROM answer")[0][0]
@@ -159,7 +159,7 @@ def test_unusable_drafts_are_removed_with_an_audit_record(care: Care) -> None:
 
 @pytest.mark.parametrize("change", ["withdraw_date", "close_date"])
 def test_drafts_are_kept_until_their_period_ends(care: Care, change: str) -> None:
-    drafted(care, 51, assignment=2, session=1)
+    add_draft(care, 51, assignment=2, session=1)
     table = "assignment" if change == "withdraw_date" else "session"
     care.rows(f"UPDATE {table} SET {change} = '{moment_as_text(MIDNIGHT - 30 * DAY)}'")
 
@@ -196,8 +196,8 @@ def test_no_removal_scans_a_table(care: Care) -> None:
 def test_without_periods_nothing_is_removed(care: Care) -> None:
     add_event(care, OLD)
     add_event(care, OLD)
-    delivering(care, 2, "DEAD")
-    drafted(care, 51, assignment=2, session=1)
+    add_delivery(care, 2, "DEAD")
+    add_draft(care, 51, assignment=2, session=1)
     care.rows(f"UPDATE assignment SET withdraw_date = '{moment_as_text(OLD)}' WHERE id = 2")
 
     assert removed(care, KEEP_ALL) == {}
@@ -217,7 +217,7 @@ def test_the_dispatcher_runs_retention(care: Care) -> None:
 
 def test_a_stopped_dispatcher_ends_between_two_batches(care: Care) -> None:
     add_event(care, OLD)
-    delivering(care, 1, "DEAD")
+    add_delivery(care, 1, "DEAD")
 
     async def work(db: Database) -> None:
         stop = asyncio.Event()

@@ -25,28 +25,28 @@ def put(gateway: Gateway, key: str = KEY, **changed: Any) -> Response:
     )
 
 
-def whole(response: Response) -> tuple[int, dict[str, str], bytes]:
+def parts_of(response: Response) -> tuple[int, dict[str, str], bytes]:
     headers = dict(response.headers)
     assert headers.pop("x-request-id")
     return response.status_code, headers, response.content
 
 
-def answer(*more: tuple[str, str]) -> tuple[int, dict[str, str], bytes]:
-    own = {"content-type": "application/json", "content-length": str(len(ASSIGNED))}
-    headers = {**OF_BROWSERS, **own, **dict(more)}
+def expected_parts(*more: tuple[str, str]) -> tuple[int, dict[str, str], bytes]:
+    content = {"content-type": "application/json", "content-length": str(len(ASSIGNED))}
+    headers = {**OF_BROWSERS, **content, **dict(more)}
     return 200, headers, ASSIGNED
 
 
-FIRST = answer()
-AGAIN = answer(("idempotency-replayed", "true"))
+FIRST = expected_parts()
+AGAIN = expected_parts(("idempotency-replayed", "true"))
 
 
-def kept(gateway: Gateway) -> list[tuple[Any, ...]]:
+def stored_keys(gateway: Gateway) -> list[tuple[Any, ...]]:
     columns = "role, viewer_id, contract, key, result, status, body"
     return raw.run(gateway.settings.database, f"SELECT {columns} FROM kept_answer")
 
 
-KEPT = ("CAREGIVER", 1, "legacy", KEY, "[6,7]", 200, ASSIGNED.decode())
+STORED = ("CAREGIVER", 1, "legacy", KEY, "[6,7]", 200, ASSIGNED.decode())
 
 
 def books(gateway: Gateway) -> list[int]:

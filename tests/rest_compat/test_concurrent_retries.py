@@ -25,14 +25,14 @@ from tests.rest_compat.keyed import (
     ASSIGNED,
     ERROR_MEMBERS,
     FIRST,
-    KEPT,
     KEYED,
     OTHER_REQUEST,
     STILL_RUNNING,
+    STORED,
     books,
-    kept,
+    parts_of,
     put,
-    whole,
+    stored_keys,
 )
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
 
@@ -52,7 +52,7 @@ def test_sixteen_concurrent_requests_have_one_effect(world: Gateway) -> None:
     assert {(each.status, each.is_replayed) for each in answers} <= {(200, False), (200, True), (409, False)}
     assert books(world) == [1, 2]
     assert wrong_counters(world) == []
-    assert whole(put(world)) == AGAIN
+    assert parts_of(put(world)) == AGAIN
 
 
 def test_a_request_in_progress_is_reported(world: Gateway) -> None:
@@ -67,11 +67,11 @@ def test_a_request_in_progress_is_reported(world: Gateway) -> None:
     with happening(world, writes=[meanwhile]):
         first = put(world)
 
-    assert whole(first) == FIRST
+    assert parts_of(first) == FIRST
     assert [(each.status, orjson.loads(each.body)["message"]) for each in received] == [STILL_RUNNING] * 2
     assert [list(orjson.loads(each.body)) for each in received] == [ERROR_MEMBERS] * 2
     assert books(world) == [1, 2]
-    assert whole(put(world)) == AGAIN
+    assert parts_of(put(world)) == AGAIN
 
 
 def test_sixteen_concurrent_requests_in_two_processes_have_one_effect(world: Gateway) -> None:
@@ -83,11 +83,11 @@ def test_sixteen_concurrent_requests_in_two_processes_have_one_effect(world: Gat
 
         answers = ask_together(requests * 8)
 
-        assert whole(put(elsewhere)) == AGAIN
+        assert parts_of(put(elsewhere)) == AGAIN
     assert [each.body for each in answers if (each.status, each.is_replayed) == (200, False)] == [ASSIGNED]
     assert {(each.status, each.is_replayed) for each in answers} <= {(200, False), (200, True), (409, False)}
     assert books(world) == [1, 2]
-    assert kept(world) == [KEPT]
+    assert stored_keys(world) == [STORED]
     assert wrong_counters(world) == []
 
 
@@ -108,11 +108,11 @@ def test_a_request_that_another_process_overtakes_is_not_performed(
         with happening(world, writes=[meanwhile]):
             overtaken = put(world)
 
-    assert whole(received[0]) == FIRST
+    assert parts_of(received[0]) == FIRST
     if changed:
         assert refusal_of(overtaken) == OTHER_REQUEST
     else:
-        assert whole(overtaken) == AGAIN
+        assert parts_of(overtaken) == AGAIN
     assert books(world) == left
 
 
@@ -120,10 +120,10 @@ def test_a_response_that_cannot_be_stored_is_sent_anyway(world: Gateway) -> None
     with happening(world, writes=[nothing, failure]):
         first = put(world)
 
-    assert whole(first) == FIRST
-    assert kept(world) == [(*KEPT[:5], None, None)]
-    assert whole(put(world)) == AGAIN
-    assert kept(world) == [KEPT]
+    assert parts_of(first) == FIRST
+    assert stored_keys(world) == [(*STORED[:5], None, None)]
+    assert parts_of(put(world)) == AGAIN
+    assert stored_keys(world) == [STORED]
     assert books(world) == [1, 2]
 
 
@@ -132,5 +132,5 @@ def test_a_failed_write_leaves_the_key_free(world: Gateway) -> None:
         unavailable = put(world)
 
     assert refusal_of(unavailable) == (503, "the database cannot take this now; nothing was changed")
-    assert kept(world) == []
-    assert whole(put(world)) == FIRST
+    assert stored_keys(world) == []
+    assert parts_of(put(world)) == FIRST

@@ -6,7 +6,7 @@ from httpx2 import Headers
 from tests.callers import Gateway
 from tests.database_rows import stored
 from tests.factories import a_world
-from tests.rest_compat.keyed import AGAIN, FIRST, KEY, KEYED, MALFORMED, kept, put, whole
+from tests.rest_compat.keyed import AGAIN, FIRST, KEY, KEYED, MALFORMED, parts_of, put, stored_keys
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
 
 pytestmark = pytest.mark.sqlite_only
@@ -23,8 +23,8 @@ KEYS = ["x", "x" * 255, "".join(map(chr, range(0x21, 0x7F))), '"8e03978e-40d5-43
 
 @pytest.mark.parametrize("key", KEYS, ids=["one", "255", "every character", "in quotes"])
 def test_a_key_is_1_to_255_visible_characters(world: Gateway, key: str) -> None:
-    assert (whole(put(world, key)), whole(put(world, key))) == (FIRST, AGAIN)
-    assert whole(put(world, key + "." if len(key) < 255 else key[1:])) == FIRST
+    assert (parts_of(put(world, key)), parts_of(put(world, key))) == (FIRST, AGAIN)
+    assert parts_of(put(world, key + "." if len(key) < 255 else key[1:])) == FIRST
 
 
 BAD_KEYS: dict[str, bytes] = {
@@ -47,7 +47,7 @@ def test_any_other_key_is_rejected_before_the_change(world: Gateway, key: bytes)
 
         assert refusal_of(response) == MALFORMED
     assert stored(world) == before
-    assert kept(world) == []
+    assert stored_keys(world) == []
 
 
 def test_spaces_around_a_key_are_ignored(world: Gateway) -> None:
@@ -93,6 +93,6 @@ def test_a_get_ignores_the_key(world: Gateway, key: str) -> None:
         keyed = world.as_caregiver(1).get(path, headers=headers)
         plain = world.as_caregiver(1).get(path)
 
-        assert whole(keyed) == whole(plain)
+        assert parts_of(keyed) == parts_of(plain)
         assert keyed.status_code == 200
-    assert kept(world) == []
+    assert stored_keys(world) == []

@@ -7,7 +7,17 @@ from tests.callers import Gateway, opened
 from tests.database_rows import stored, wrong_counters
 from tests.db import raw
 from tests.factories import NOW, a_world
-from tests.rest_compat.keyed import AGAIN, FIRST, KEPT, KEYED, OTHER_REQUEST, books, kept, put, whole
+from tests.rest_compat.keyed import (
+    AGAIN,
+    FIRST,
+    KEYED,
+    OTHER_REQUEST,
+    STORED,
+    books,
+    parts_of,
+    put,
+    stored_keys,
+)
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
 
 
@@ -22,11 +32,11 @@ def test_a_retry_gets_the_first_response_and_changes_nothing(world: Gateway) -> 
     once = stored(world)
     again = [put(world) for _ in range(3)]
 
-    assert whole(first) == FIRST
-    assert [whole(each) for each in again] == [AGAIN] * 3
+    assert parts_of(first) == FIRST
+    assert [parts_of(each) for each in again] == [AGAIN] * 3
     assert stored(world) == once
     assert books(world) == [1, 2]
-    assert kept(world) == [KEPT]
+    assert stored_keys(world) == [STORED]
     assert wrong_counters(world) == []
 
 
@@ -46,7 +56,7 @@ def test_another_request_with_the_key_is_rejected(world: Gateway) -> None:
     assert refusal_of(put(world, bookIds=[3])) == OTHER_REQUEST
     assert refusal_of(put(world, sessionId=999999)) == OTHER_REQUEST
     assert stored(world) == once
-    assert whole(put(world)) == AGAIN
+    assert parts_of(put(world)) == AGAIN
 
 
 def test_the_same_homework_in_other_bytes_is_another_request(world: Gateway) -> None:
@@ -62,8 +72,8 @@ def test_the_same_homework_in_other_bytes_is_another_request(world: Gateway) -> 
 
 
 def test_with_another_key_the_homework_is_assigned_again(world: Gateway) -> None:
-    assert whole(put(world)) == FIRST
-    assert whole(put(world, key="another")) == FIRST
+    assert parts_of(put(world)) == FIRST
+    assert parts_of(put(world, key="another")) == FIRST
     assert books(world) == [1, 2, 1, 2]
     assert wrong_counters(world) == []
 
@@ -75,7 +85,7 @@ def test_keys_are_separate_for_every_viewer(world: Gateway) -> None:
     first = world.as_caregiver(2).put(ASSIGNMENTS, json=theirs, headers=KEYED)
     again = world.as_caregiver(2).put(ASSIGNMENTS, json=theirs, headers=KEYED)
 
-    assert (whole(first), whole(again)) == (FIRST, AGAIN)
+    assert (parts_of(first), parts_of(again)) == (FIRST, AGAIN)
     assert [row["session_id"] for row in stored(world)["assignment"][5:]] == [1, 1, 5, 5]
 
 
@@ -88,9 +98,9 @@ def test_a_rejection_is_not_stored(world: Gateway) -> None:
     assert refusal_of(put(world, bookIds=[1, 99])) == (404, "book not found")
     assert refusal_of(put(world, bookIds=[])) == (404, "required and missing: bookIds")
     assert stored(world) == before
-    assert kept(world) == []
+    assert stored_keys(world) == []
 
-    assert whole(put(world)) == FIRST
+    assert parts_of(put(world)) == FIRST
     assert books(world) == [1, 2]
 
 
@@ -99,8 +109,8 @@ def test_a_rejected_request_can_succeed_later(world: Gateway) -> None:
 
     raw.run(world.settings.database, "UPDATE session SET start_date = create_date WHERE id = 2")
 
-    assert whole(put(world, sessionId=2)) == FIRST
-    assert whole(put(world, sessionId=2)) == AGAIN
+    assert parts_of(put(world, sessionId=2)) == FIRST
+    assert parts_of(put(world, sessionId=2)) == AGAIN
 
 
 def test_an_internal_error_leaves_the_key_free(world: Gateway) -> None:
@@ -108,8 +118,8 @@ def test_an_internal_error_leaves_the_key_free(world: Gateway) -> None:
     assert refusal_of(put(world)) == (500, "Internal error")
     raw.run(world.settings.database, "ALTER TABLE elsewhere RENAME TO event")
 
-    assert kept(world) == []
-    assert whole(put(world)) == FIRST
+    assert stored_keys(world) == []
+    assert parts_of(put(world)) == FIRST
     assert books(world) == [1, 2]
 
 
@@ -118,9 +128,9 @@ def test_a_retry_after_a_crash_before_the_response_is_replayed(world: Gateway) -
     raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
 
     assert refusal_of(put(world, bookIds=[3])) == OTHER_REQUEST
-    assert whole(put(world)) == AGAIN
-    assert kept(world) == [KEPT]
-    assert whole(put(world)) == AGAIN
+    assert parts_of(put(world)) == AGAIN
+    assert stored_keys(world) == [STORED]
+    assert parts_of(put(world)) == AGAIN
     assert books(world) == [1, 2]
 
 
@@ -130,5 +140,5 @@ def test_stored_responses_survive_a_restart(world: Gateway) -> None:
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         again = put(Gateway(client, world.settings))
 
-    assert (whole(first), whole(again)) == (FIRST, AGAIN)
+    assert (parts_of(first), parts_of(again)) == (FIRST, AGAIN)
     assert books(world) == [1, 2]
