@@ -11,7 +11,6 @@ import pytest
 from app.care.errors import CareError
 from app.rest_compat.errors import STATUS
 from app.schema.errors import INTERNAL
-from tests import keys
 from tests.callers import Gateway
 from tests.database_rows import stored
 from tests.factories import a_world
@@ -102,16 +101,6 @@ def test_every_path_requires_a_valid_token(
 
     assert refusal_of(response) == (401, message)
     assert response.headers["www-authenticate"] == "Bearer"
-
-
-@pytest.mark.sqlite_only
-@pytest.mark.parametrize(("method", "path"), ENTRANCES)
-def test_a_token_in_the_url_is_ignored(standing: Gateway, method: str, path: str) -> None:
-    token = keys.token("CAREGIVER", "caregiver-1")
-
-    response = standing.as_nobody().request(method, f"{path}?access_token={token}")
-
-    assert refusal_of(response) == (401, "sign in with a valid bearer token")
 
 
 def test_an_account_that_is_unknown_or_disabled_is_forbidden(gateway: Gateway) -> None:

@@ -130,19 +130,6 @@ def test_other_query_parameters_are_ignored(standing: Gateway, query: str) -> No
         assert (response.status_code, response.content) == (200, plain.content)
 
 
-@pytest.mark.sqlite_only
-@pytest.mark.parametrize("scheme", ["bearer", "Bearer", "BEARER", "bEaReR", "bearer  "])
-def test_the_scheme_of_the_token_may_have_any_case(standing: Gateway, scheme: str) -> None:
-    for caller, path in every_read(standing):
-        plain = caller.get(path)
-
-        response = Caller(caller.client, None).get(
-            path, headers={"authorization": f"{scheme} {caller.token}"}
-        )
-
-        assert (response.status_code, response.content) == (200, plain.content)
-
-
 def every_read(gateway: Gateway) -> list[tuple[Caller, str]]:
     """A successful request to each of the reading paths."""
     return [
