@@ -7,7 +7,7 @@ from datetime import datetime
 
 from app.auth.keys import Key
 from app.auth.refusals import Reason, refusal_for
-from app.auth.tokens import LONGEST_TOKEN, Identity, Verifier
+from app.auth.tokens import MAX_TOKEN, Identity, Verifier
 from app.care.context import Context, Role, Viewer, utc_now
 from app.care.errors import CareError
 from app.care.rate_limits import Allowances, IdentifierLimiter
@@ -35,13 +35,13 @@ def token_in(authorization: str) -> str:
     token = rest.strip(" ")
     if scheme.lower() != "bearer" or not token or " " in token:
         raise refusal_for(Reason.HEADER)
-    if len(token) > LONGEST_TOKEN:
+    if len(token) > MAX_TOKEN:
         raise refusal_for(Reason.MALFORMED)
     return token
 
 
 # A disabled account is rejected after this time at most (docs/decisions/0009).
-ACCOUNT_SECONDS = 5
+ACCOUNT_CACHE_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -108,21 +108,21 @@ class Authenticator:
         since = self.ticks()
         identity = await self.verifier.identity(token, now)
         viewer = await self.db.read(viewer_for(identity))
-        self.remember(token, viewer, since)
+        self.cache(token, viewer, since)
         return viewer, identity.application
 
     async def identity_of(self, authorization: str, now: datetime) -> Identity:
         return await self.verifier.identity(token_in(authorization), now)
 
-    def remember(self, token: str, viewer: Viewer, since: float) -> None:
-        """Caches the viewer for ACCOUNT_SECONDS, but no longer than the verified token."""
-        verified = self.verifier.remembered.get(token)
+    def cache(self, token: str, viewer: Viewer, since: float) -> None:
+        """Caches the viewer for ACCOUNT_CACHE_SECONDS, but no longer than the verified token."""
+        verified = self.verifier.cached.get(token)
         keys = self.verifier.keys.keys
-        if verified is None or keys is not self.verifier.remembered_keys:  # they changed just now
+        if verified is None or keys is not self.verifier.cached_keys:  # they changed just now
             return
         self.accepted.pop(token, None)
         while len(self.accepted) >= self.verifier.settings.token_cache:
             del self.accepted[next(iter(self.accepted))]  # the oldest
         identity, until = verified
-        until = min(until, since + ACCOUNT_SECONDS)
+        until = min(until, since + ACCOUNT_CACHE_SECONDS)
         self.accepted[token] = AcceptedToken(viewer, identity.application, identity.expiry, until, keys)

@@ -15,16 +15,17 @@ from urllib.parse import urlsplit
 
 from app.settings import SettingsError
 
-LONGEST_DOCUMENT = 1_000_000
+MAX_DOCUMENT = 1_000_000
 SECONDS = 5  # for one fetch in all; a byte that arrives does not extend it
 
-# Advice by errno. It does not repeat the setting, which may be a key instead of a path.
-TO_DO = {
-    errno.ENOENT: "give its path, from the root, as the service sees it",
-    errno.EISDIR: "give the path of the file in that folder",
-    errno.EACCES: "let the user of the service read it, and enter the folders above it",
+# No message repeats the setting, which may be a key instead of a path.
+ADVICE = "set it to the path of a file"
+ADVICE_BY_ERRNO = {
+    errno.ENOENT: "set it to the absolute path that the service sees",
+    errno.EISDIR: "set it to the path of a file in that folder",
+    errno.EACCES: "allow the user of the service to read the file and to enter the folders above it",
 }
-NOT_REACHED = "is the address right, and may this machine reach it?"
+URL_ADVICE = "check the URL, and that this machine can reach it"
 
 
 class NotRead(SettingsError):
@@ -38,15 +39,15 @@ class NotRead(SettingsError):
 def read_file(path: str, setting: str, kind: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            text = file.read(LONGEST_DOCUMENT)
+            text = file.read(MAX_DOCUMENT)
     except OSError as fault:
         reason = (fault.strerror or type(fault).__name__).lower()
-        do = TO_DO.get(fault.errno or 0, "give the path of a file")
-        raise NotRead(f"{setting} cannot be read as the path of {kind}: {reason}", do) from None
+        do = ADVICE_BY_ERRNO.get(fault.errno or 0, ADVICE)
+        raise NotRead(f"{setting} is not the path of a readable {kind}: {reason}", do) from None
     except ValueError:
-        raise NotRead(f"{setting} is not the path of {kind}", "give the path of a file") from None
+        raise NotRead(f"{setting} is not the path of a {kind}", ADVICE) from None
     if not text.strip():
-        raise NotRead(f"{setting} is the path of an empty file", "write the issuer's public keys into it")
+        raise NotRead(f"{setting} is the path of an empty file", "write the issuer's public keys to it")
     return text
 
 
@@ -103,19 +104,19 @@ def opener_for(url: str) -> urllib.request.OpenerDirector:
 def fetch(url: str, setting: str) -> bytes:
     began = monotonic()
     try:
-        with opener_for(url).open(url, timeout=SECONDS) as reply:
-            text: bytes = reply.read(LONGEST_DOCUMENT)
+        with opener_for(url).open(url, timeout=SECONDS) as response:
+            text: bytes = response.read(MAX_DOCUMENT)
         if monotonic() - began >= SECONDS:  # the library returns what came until the connection was cut
             raise TimeoutError
         return text
     except HTTPError as refusal:
         refusal.close()
-        reason = f"the answer is {refusal.code}"
+        reason = f"the response status is {refusal.code}"
         if refusal.code in range(300, 400):
-            reason += ", and redirects are not followed"
+            reason += " and redirects are not followed"
     except (OSError, HTTPException, ValueError) as fault:
         reason = reason_of(TimeoutError() if monotonic() - began >= SECONDS else fault)
-    raise NotRead(f"{setting} cannot be fetched: {reason}", NOT_REACHED) from None
+    raise NotRead(f"{setting} cannot be fetched: {reason}", URL_ADVICE) from None
 
 
 def reason_of(fault: Exception) -> str:
@@ -123,15 +124,15 @@ def reason_of(fault: Exception) -> str:
     if isinstance(fault, URLError) and isinstance(fault.reason, Exception):
         fault = fault.reason
     if isinstance(fault, TimeoutError):
-        return "no answer in time"
+        return "no response in time"
     if isinstance(fault, ssl.SSLCertVerificationError):
         return "the certificate is not trusted"
     if isinstance(fault, ssl.SSLError):
-        return "no connection by TLS"
+        return "the TLS connection failed"
     if isinstance(fault, InvalidURL | URLError | ValueError):
-        return "it is no address"
+        return "the URL is not valid"
     if isinstance(fault, HTTPException):
-        return "no answer in HTTP"
+        return "the response is not HTTP"
     assert isinstance(fault, OSError)
     return (fault.strerror or type(fault).__name__).lower()
 
@@ -140,7 +141,13 @@ def is_insecure(url: str) -> bool:
     """Whether the address is unencrypted and remote: an attacker on the network could replace the keys."""
     try:
         address = urlsplit(url)
-        host = address.hostname or ""
-        return address.scheme == "http" and host != "localhost" and not ip_address(host).is_loopback
     except ValueError:
         return True
+    return address.scheme == "http" and not is_loopback(address.hostname)
+
+
+def is_loopback(host: str | None) -> bool:
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False

@@ -20,18 +20,18 @@ from app.care.errors import CannotVerify
 from app.settings import Settings, SettingsError
 
 USABLE = "an RSA key of at least 2048 bits or an EC key on P-256"
-NO_PEM = "CARE_TOKEN_KEY holds no public key in PEM, or one that is broken, cut off or of another kind"
-PRIVATE = "CARE_TOKEN_KEY holds a private key: that is the issuer's alone; give its public half"
-NO_KEY_SET = "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set"
-INSECURE = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
+NO_PEM = "CARE_TOKEN_KEY must contain PEM public keys; one is missing, damaged or of another kind"
+PRIVATE = "CARE_TOKEN_KEY contains a private key, which only the issuer may have; use its public key"
+NO_KEY_SET = "CARE_TOKEN_JWKS is not a JSON Web Key Set"
+INSECURE = "CARE_TOKEN_JWKS must be a path, an https:// URL, or an http:// URL of this machine"
 PEM_BLOCK = re.compile(r"-----BEGIN ((?:RSA )?PUBLIC KEY)-----[^-]*-----END \1-----")
-SHORTEST_SECRET = 32
+MIN_SECRET_BYTES = 32
 KEY_FILE_SECONDS = 5  # after which a key file is read again
 KEY_SET_SECONDS = 300  # after which the key set of an issuer is fetched again
 KEY_SET_GRACE = 60  # an old key set is used this much longer while it is fetched
 KEY_SET_PAUSE = 10  # between two fetches for unknown `kid`s
 WAIT_SECONDS = SECONDS + 1  # how long a request waits for a fetch
-MOST_WAITING = 16  # requests that wait for a fetch; a process serves 256 at once
+MAX_WAITING = 16  # requests that wait for a fetch; a process serves 256 at once
 SIGNED_BY_SET = ("RS256", "ES256")
 
 logger = logging.getLogger("care.auth")
@@ -58,7 +58,7 @@ class Source:
 
 class KeySet:
     """The keys that verify tokens. One task at a time reads them again: when they are old, and when a token
-    names an unknown `kid`. Only requests with an unknown `kid` wait for it, up to `MOST_WAITING` at once.
+    names an unknown `kid`. Only requests with an unknown `kid` wait for it, up to `MAX_WAITING` at once.
 
     `keys` is a new list exactly when the keys have changed: caches of verified tokens compare its identity.
     """
@@ -106,7 +106,7 @@ class KeySet:
             if self.ticks() - self.read_at < KEY_SET_PAUSE:
                 return
             reading = self.start_reading()
-        if self.waiting >= MOST_WAITING:
+        if self.waiting >= MAX_WAITING:
             raise CannotVerify
         self.waiting += 1
         try:
@@ -134,10 +134,10 @@ class KeySet:
         except SettingsError as refusal:
             # An issuer that does not answer, or a file half written, must not lock all users out.
             if not self.is_failing:
-                logger.warning("%s; the keys that were read before stay in use", refusal)
+                logger.warning("%s; the previous keys stay in use", refusal)
             self.is_failing = True
         except Exception:
-            logger.exception("the keys that verify tokens cannot be read; those from before stay in use")
+            logger.exception("the keys that verify tokens cannot be read; the previous keys stay in use")
             self.is_failing = True
         finally:
             self.read_at = self.ticks()
@@ -151,7 +151,7 @@ def open_keys(settings: Settings) -> KeySet:
         )
     if len(given) > 1:
         names = " and ".join(f"CARE_{name.upper()}" for name in given)
-        raise SettingsError(f"{names} are both set; tokens are verified in one way only")
+        raise SettingsError(f"{names} cannot be combined; set only one of them")
     return KeySet(source_of(settings))
 
 
@@ -159,7 +159,7 @@ def source_of(settings: Settings) -> Source:
     if address := settings.token_jwks:
         if not address.startswith(("http://", "https://")):
             return Source(
-                lambda: read_file(address, "CARE_TOKEN_JWKS", "a JSON Web Key Set"),
+                lambda: read_file(address, "CARE_TOKEN_JWKS", "JSON Web Key Set"),
                 keys_of_set,
                 KEY_FILE_SECONDS,
             )
@@ -172,7 +172,7 @@ def source_of(settings: Settings) -> Source:
     given = settings.token_key
     if "-----BEGIN" in given:
         return Source(given.encode, pem_keys)
-    return Source(lambda: read_file(given, "CARE_TOKEN_KEY", "a PEM file"), pem_keys, KEY_FILE_SECONDS)
+    return Source(lambda: read_file(given, "CARE_TOKEN_KEY", "PEM file"), pem_keys, KEY_FILE_SECONDS)
 
 
 def secret_key(settings: Settings) -> Key:
@@ -180,8 +180,8 @@ def secret_key(settings: Settings) -> Key:
         raise SettingsError(
             "CARE_TOKEN_SECRET is for development only; set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
         )
-    if len(settings.token_secret.encode()) < SHORTEST_SECRET:
-        raise SettingsError(f"CARE_TOKEN_SECRET must have at least {SHORTEST_SECRET} bytes")
+    if len(settings.token_secret.encode()) < MIN_SECRET_BYTES:
+        raise SettingsError(f"CARE_TOKEN_SECRET must have at least {MIN_SECRET_BYTES} bytes")
     return Key(None, "HS256", settings.token_secret)
 
 

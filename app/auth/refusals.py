@@ -8,7 +8,7 @@ from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.telemetry import counters
 from app.telemetry.logs import LOG_FIELDS
 
-MOST_LOGGED = 60  # refusals in a minute: any caller can send bad tokens, and must not fill the log
+MAX_LOGGED = 60  # refusals in a minute: any caller can send bad tokens, and must not fill the log
 MINUTE = 60
 
 logger = logging.getLogger("care.auth")
@@ -52,7 +52,7 @@ def refusal_for(reason: Reason) -> CareError:
 
 
 class RefusalLog:
-    """Counts rejected tokens by reason. Logs all of them with CARE_LOG_REQUESTS, else MOST_LOGGED a
+    """Counts rejected tokens by reason. Logs all of them with CARE_LOG_REQUESTS, else MAX_LOGGED a
     minute."""
 
     def __init__(self, logs_all: bool) -> None:
@@ -69,8 +69,8 @@ class RefusalLog:
         if self.ticks() - self.began >= MINUTE:
             self.began, self.logged = self.ticks(), 0
         self.logged += 1
-        if self.logs_all or self.logged <= MOST_LOGGED:
+        if self.logs_all or self.logged <= MAX_LOGGED:
             fields = {LOG_FIELDS: {"reason": reason}}
             logger.info("request %s: token refused: %s", request_id, reason, extra=fields)
-        elif self.logged == MOST_LOGGED + 1:
+        elif self.logged == MAX_LOGGED + 1:
             logger.info("further refused tokens are not logged within this minute; the metric counts them")

@@ -16,8 +16,8 @@ from app.care.context import Role
 from app.care.errors import CareError
 from app.settings import Settings
 
-LONGEST_TOKEN = 8192
-REMEMBERED_SECONDS = 60
+MAX_TOKEN = 8192
+TOKEN_CACHE_SECONDS = 60
 # The library ignores characters outside base64url, so the whole text is checked first.
 THREE_PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 APPLICATION = re.compile(r"[A-Za-z0-9._:/-]{1,64}")  # without characters of an email address
@@ -61,33 +61,33 @@ class Verifier:
         self.keys = keys
         self.ticks = time.monotonic
         self.refusals = RefusalLog(settings.log_requests)
-        self.remembered: dict[str, tuple[Identity, float]] = {}
-        self.remembered_keys = keys.keys
+        self.cached: dict[str, tuple[Identity, float]] = {}
+        self.cached_keys = keys.keys
 
     async def identity(self, token: str, now: datetime) -> Identity:
         await self.keys.refresh()
-        if self.remembered_keys is not self.keys.keys:
-            self.remembered_keys = self.keys.keys
-            self.remembered.clear()
-        known = self.remembered.get(token)
+        if self.cached_keys is not self.keys.keys:
+            self.cached_keys = self.keys.keys
+            self.cached.clear()
+        known = self.cached.get(token)
         if known is not None:
             if self.ticks() < known[1] and now.timestamp() < known[0].expiry:
                 return known[0]
-            del self.remembered[token]
+            del self.cached[token]
         claims = await self.claims(token)
         identity = Identity(
             self.user_of(claims), self.role_of(claims), expiry_of(claims), application_of(claims)
         )
-        self.remember(token, identity, self.ticks() + REMEMBERED_SECONDS)
+        self.cache(token, identity, self.ticks() + TOKEN_CACHE_SECONDS)
         return identity
 
-    def remember(self, token: str, identity: Identity, until: float) -> None:
+    def cache(self, token: str, identity: Identity, until: float) -> None:
         most = self.settings.token_cache
         if most == 0:
             return
-        while len(self.remembered) >= most:
-            del self.remembered[next(iter(self.remembered))]  # the oldest
-        self.remembered[token] = (identity, until)
+        while len(self.cached) >= most:
+            del self.cached[next(iter(self.cached))]  # the oldest
+        self.cached[token] = (identity, until)
 
     async def claims(self, token: str) -> Mapping[str, Any]:
         """Keys are fetched only for a token that passes every check that needs no key."""
@@ -158,7 +158,7 @@ def reason_of(fault: Exception) -> Reason:
 
 def header_of(token: str) -> dict[str, Any]:
     """The header, with its algorithm."""
-    if len(token) > LONGEST_TOKEN or THREE_PARTS.fullmatch(token) is None:
+    if len(token) > MAX_TOKEN or THREE_PARTS.fullmatch(token) is None:
         raise refusal_for(Reason.MALFORMED)
     try:
         header = jwt.get_unverified_header(token)

@@ -1,1 +1,1 @@
-"""What the service does: plain functions, the context first."""
+"""The rules of the service: functions whose first argument is the context of the request."""

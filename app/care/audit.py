@@ -14,7 +14,7 @@ from app.db.reader.selection import PageRequest
 logger = logging.getLogger("care.audit")
 
 
-async def list_audit_events(ctx: Context, client_id: int, window: PageRequest) -> Page:
+async def list_audit_events(ctx: Context, client_id: int, page_request: PageRequest) -> Page:
     """Lists events of the relationship between the caregiver and this client, by any actor."""
     caregiver = ctx.signed_in_as(Role.CAREGIVER)
     if ctx.sealing is None:  # once per request: its lists share the result
@@ -26,7 +26,7 @@ async def list_audit_events(ctx: Context, client_id: int, window: PageRequest) -
     else:
         if has_more:
             logger.warning("request %s: many records wait to be sealed", ctx.request_id)
-    return await ctx.db.read(listing_events(caregiver, client_id, window))
+    return await ctx.db.read(listing_events(caregiver, client_id, page_request))
 
 
 async def seal_some(db: Database, now: datetime) -> bool:

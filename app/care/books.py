@@ -19,7 +19,7 @@ from app.db.statements.conditions import (
 )
 from app.db.tables import Book
 
-MOST_WORDS = 5
+MAX_WORDS = 5
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,15 @@ class BookFilter:
     is_retired: bool = False
 
 
-async def list_books(ctx: Context, filter: BookFilter, window: PageRequest, wanted: Selection) -> Page:
+async def list_books(
+    ctx: Context, filter: BookFilter, page_request: PageRequest, selection: Selection
+) -> Page:
     ctx.signed_in()
-    return await ctx.db.read(finding_books(ctx.now, filter, window, wanted))
+    return await ctx.db.read(finding_books(ctx.now, filter, page_request, selection))
 
 
 def finding_books(
-    now: datetime, filter: BookFilter, window: PageRequest, wanted: Selection
+    now: datetime, filter: BookFilter, page_request: PageRequest, selection: Selection
 ) -> Operation[Page]:
     where = [Where(is_retired if filter.is_retired else is_current)]
     values: dict[str, object] = {"module": filter.module_id, "is_test": filter.is_test}
@@ -48,14 +50,16 @@ def finding_books(
     words = words_of(search)
     if search and not words:
         where.append(Where(is_nothing))  # no name has a word that begins like no word
-    if len(words) > MOST_WORDS:
-        raise Unreadable("search", f"may hold at most {MOST_WORDS} words")
+    if len(words) > MAX_WORDS:
+        raise Unreadable("search", f"may hold at most {MAX_WORDS} words")
     for n, word in enumerate(words):
         where.append(Where(HasWord(n)))
         values |= {f"word_{n}": word, f"word_{n}_end": end_of(word)}
-    return list_rows(Book, AccessScope(now), replace(window, where=tuple(where), values=values), wanted)
+    return list_rows(
+        Book, AccessScope(now), replace(page_request, where=tuple(where), values=values), selection
+    )
 
 
-async def get_books(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
+async def get_books(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
     ctx.signed_in()
-    return await ctx.db.read(get_rows(Book, AccessScope(ctx.now), ids, wanted))
+    return await ctx.db.read(get_rows(Book, AccessScope(ctx.now), ids, selection))

@@ -5,8 +5,8 @@ from datetime import datetime
 from app.care.errors import Incomplete, Unreadable
 from app.db.moments import is_storable
 
-LONGEST_TITLE = 200
-LONGEST_TEXT = 10_000
+MAX_TITLE = 200
+MAX_TEXT = 10_000
 
 
 def check_text(member: str, text: str, longest: int, is_required: bool = True) -> None:

@@ -1,7 +1,7 @@
 """The viewer, database and moment of a request: the first argument of every care function."""
 
 from asyncio import Future
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -13,7 +13,8 @@ from app.care.idempotency import IdempotentRequest, performing_once
 from app.care.rate_limits import Allowance, IdentifierLimiter
 from app.db.audit.records import DONE, About, Record, Recorder, about_answers, as_text, recorded
 from app.db.drivers.interface import Database
-from app.db.reader.selection import AccessScope
+from app.db.reader.reads import Row
+from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation
 from app.db.tables import AuditActor, Contract
 
@@ -136,3 +137,14 @@ class Context:
         """The same, for a viewer with this role only."""
         self.signed_in_as(role)
         return self.access()
+
+
+Get = Callable[[Context, list[int], Selection], Awaitable[list[Row]]]
+
+
+async def read_changed(get: Get, ctx: Context, row_id: int, selection: Selection | None) -> Row | None:
+    """Reads a row after its change. Returns None if a later change already removed it."""
+    if selection is None:
+        return None
+    rows = await get(ctx, [row_id], selection)
+    return rows[0] if rows else None

@@ -1,23 +1,4 @@
-"""The errors of the rules.
-
-CareError
-├── NotSignedIn     no valid token where one is needed
-├── NotAllowed      the viewer has another role, or there is no enabled account
-├── CannotVerify    the key of the token is being fetched, and too many requests wait for it
-├── KeyTaken        the Idempotency-Key belongs to another request
-├── KeyInUse        the request with this Idempotency-Key is still in progress
-├── RateLimited     the viewer exceeded the cost limit of a minute, or the number of client identifiers of
-│                   an hour; carries the seconds until a retry can succeed
-├── TooManyListening  the viewer has the maximum number of subscriptions
-├── EventsExpired   some events after the one to resume from were removed
-└── Refused         a correctable problem with the input; names its members
-    ├── Incomplete  a required member is missing
-    ├── Unreadable  a value that cannot be read or is out of bounds
-    ├── NotFound    missing, or another viewer's: the error does not show which
-    ├── NotRunning  the session is not running
-    ├── WrongState  the object does not accept the change: an assignment that is submitted, for example
-    ├── DraftConflict  another client saved the draft meanwhile; names the stored draft
-    └── WrongAnswers   answers that do not fit the questions; names each
+"""The errors of the rules. Each has a code, which the two contracts map to their own form.
 
 Messages are fixed phrases: no names, no answers, no tokens.
 """
@@ -43,49 +24,55 @@ class UserErrorCode(StrEnum):
 
 class CareError(Exception):
     code: ClassVar[str]
+    message: str
     reason: str | None = None  # of a rejected token; for the log, never for the response
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: str | None = None) -> None:
+        self.message = message or self.message
+        super().__init__(self.message)
 
 
 class NotSignedIn(CareError):
+    """No valid token where one is needed."""
+
     code = "UNAUTHENTICATED"
 
 
 class NotAllowed(CareError):
+    """The viewer has another role, or there is no enabled account."""
+
     code = "FORBIDDEN"
 
 
 class CannotVerify(CareError):
-    """Not a NotSignedIn: the token may be valid, so a client must not discard it."""
+    """The key of the token is being fetched, and too many requests wait for it.
+
+    Not a NotSignedIn: the token may be valid, so a client must not discard it.
+    """
 
     code = "OVERLOADED"
-
-    def __init__(self) -> None:
-        super().__init__("the token cannot be verified now")
-        self.reason = "keys awaited"
+    message = "the token cannot be verified now"
+    reason = "keys awaited"
 
 
 class KeyTaken(CareError):
-    code = "IDEMPOTENCY_CONFLICT"
+    """The Idempotency-Key belongs to another request."""
 
-    def __init__(self) -> None:
-        super().__init__("the Idempotency-Key was given to another request")
+    code = "IDEMPOTENCY_CONFLICT"
+    message = "the Idempotency-Key was used for another request"
 
 
 class KeyInUse(CareError):
-    code = "IDEMPOTENCY_CONFLICT"
-
-    def __init__(self) -> None:
-        super().__init__("a request with this Idempotency-Key is still being carried out")
+    code = KeyTaken.code
+    message = "a request with this Idempotency-Key is still in progress"
 
 
 class RateLimited(CareError):
+    """The viewer exceeded the points of a minute, or the client identifiers of an hour."""
+
     code = "RATE_LIMITED"
 
-    def __init__(self, seconds: int, message: str = "too much was asked for within a minute") -> None:
+    def __init__(self, seconds: int, message: str = "too many points were used within a minute") -> None:
         super().__init__(message)
         self.seconds = seconds
 
@@ -99,14 +86,12 @@ class TooManyListening(CareError):
 
 class EventsExpired(CareError):
     code = "EXPIRED"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "events are no longer kept from this one on; read the current state and subscribe without `after`"
-        )
+    message = "events after this one were removed; read the current state and subscribe without `after`"
 
 
 class Refused(CareError):
+    """A correctable problem with the input; names its members."""
+
     code: ClassVar[UserErrorCode]
 
     def __init__(self, message: str, *members: str) -> None:
@@ -115,6 +100,8 @@ class Refused(CareError):
 
 
 class Incomplete(Refused):
+    """A required member is missing."""
+
     code = UserErrorCode.INCOMPLETE
 
     def __init__(self, *members: str) -> None:
@@ -122,6 +109,8 @@ class Incomplete(Refused):
 
 
 class Unreadable(Refused):
+    """A value cannot be read or is out of bounds."""
+
     code = UserErrorCode.UNREADABLE
 
     def __init__(self, member: str, reason: str) -> None:
@@ -129,6 +118,8 @@ class Unreadable(Refused):
 
 
 class NotFound(Refused):
+    """The object is missing or another viewer's: the error does not show which."""
+
     code = UserErrorCode.NOT_FOUND
 
     def __init__(self, what: str, *members: str) -> None:
@@ -143,10 +134,14 @@ class NotRunning(Refused):
 
 
 class WrongState(Refused):
+    """The object does not accept the change: an assignment that is submitted, for example."""
+
     code = UserErrorCode.WRONG_STATE
 
 
 class DraftConflict(Refused):
+    """The draft was saved elsewhere meanwhile; names the stored draft."""
+
     code = UserErrorCode.DRAFT_CONFLICT
 
     def __init__(self, draft_id: int | None, *members: str) -> None:
@@ -164,8 +159,10 @@ class WrongAnswer:
 
 
 class WrongAnswers(Refused):
+    """Answers that do not match the questions; names each."""
+
     code = UserErrorCode.UNREADABLE
 
     def __init__(self, wrong: Sequence[WrongAnswer], *members: str) -> None:
-        super().__init__("answers do not fit the questions", *members)
+        super().__init__("the answers do not match the questions", *members)
         self.wrong = wrong

@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from app.care.assignments.reading import is_overdue, is_past
-from app.care.sessions.reading import time_state
+from app.care.assignments import is_overdue, is_past
+from app.care.sessions import time_state
 from app.db.moments import moment_as_text
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus
 
-MOST_WEEKS = 520  # ten years: one row with an old date must not make a huge response
+MAX_WEEKS = 520  # ten years: one row with an old date must not make a huge response
 WEEK = timedelta(weeks=1)
 
 Stored = Any  # a datetime, or the text that SQLite stores; the same type in all rows of a read
@@ -87,7 +87,7 @@ def completion(of: Progress) -> list[CompletionPoint]:
         return []
     first = week_of(assigned[0], of.zone)
     weeks = (week_of(of.now, of.zone) - first) // WEEK + 1
-    newest = [first + n * WEEK for n in range(max(0, weeks - MOST_WEEKS), weeks)]
+    newest = [first + n * WEEK for n in range(max(0, weeks - MAX_WEEKS), weeks)]
     ends = [end_of(week, of.zone, isinstance(of.now, str)) for week in newest]
     return [
         CompletionPoint(week, bisect_left(assigned, end), bisect_left(completed, end))
@@ -102,7 +102,7 @@ def week_of(stored: Stored, zone: ZoneInfo) -> date:
     return day - timedelta(days=day.weekday())
 
 
-@lru_cache(maxsize=4 * MOST_WEEKS)
+@lru_cache(maxsize=4 * MAX_WEEKS)
 def end_of(week: date, zone: ZoneInfo, as_text: bool) -> Stored:
     """The local midnight at the end of the week. A clock change makes a week an hour longer or shorter."""
     moment = datetime.combine(week + WEEK, time(), zone).astimezone(UTC)

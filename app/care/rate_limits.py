@@ -13,8 +13,8 @@ from app.telemetry import counters
 
 MINUTE = 60
 HOUR = 3600
-MOST_VIEWERS = 10_000
-MOST_CAREGIVERS = 10_000
+MAX_VIEWERS = 10_000
+MAX_CAREGIVERS = 10_000
 Ticks = Callable[[], float]  # seconds of the monotonic clock
 
 
@@ -40,13 +40,10 @@ class Allowance:
         self.grow()
         needed = min(cost, self.points)
         if self.left < needed:
-            self.wait = self.seconds_for(needed - self.left)
+            self.wait = max(1, ceil((needed - self.left) * MINUTE / self.points))
             counters.limits["points a minute"] += 1
             raise RateLimited(self.wait)
         self.left -= cost
-
-    def seconds_for(self, points: float) -> int:
-        return max(1, ceil(points * MINUTE / self.points))
 
     def seconds_until_full(self) -> int:
         return ceil((self.points - self.left) * MINUTE / self.points)
@@ -64,7 +61,7 @@ class Allowances:
         found = self.known.get(viewer)
         if found is None:
             found = self.known[viewer] = Allowance(self.points, self.ticks)
-            if len(self.known) > MOST_VIEWERS:
+            if len(self.known) > MAX_VIEWERS:
                 self.known.popitem(last=False)
         else:
             self.known.move_to_end(viewer)
@@ -88,7 +85,7 @@ class IdentifierLimiter:
         """Counts one try. Raises RateLimited over the limit, whether or not the identifier exists."""
         moments = self.moments.setdefault(caregiver, deque())
         self.moments.move_to_end(caregiver)
-        if len(self.moments) > MOST_CAREGIVERS:
+        if len(self.moments) > MAX_CAREGIVERS:
             self.moments.popitem(last=False)
         now = self.ticks()
         while moments and moments[0] <= now - HOUR:

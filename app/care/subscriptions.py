@@ -3,12 +3,11 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
-from app.care.answers.reading import is_joined
+from app.care.answers import is_joined
 from app.care.context import Context, Role, Viewer
 from app.care.errors import EventsExpired, NotFound
-from app.care.sessions.reading import get_my_sessions
+from app.care.sessions import get_my_sessions
 from app.db.audit.records import EVENTS, SESSIONS
 from app.db.event_log import LoggedEvent, events_from, find_event, newest_stable_event
 from app.db.reader.reads import Row, get_rows, reading_scope_values
@@ -19,7 +18,7 @@ from app.db.tables import EventKind, Reminder
 
 Kinds = tuple[EventKind, ...]
 
-CHANGES: Kinds = (
+CAREGIVER_CHANGES: Kinds = (
     EventKind.ASSIGNED,
     EventKind.EXTENDED,
     EventKind.REMINDERS_SET,
@@ -28,21 +27,15 @@ CHANGES: Kinds = (
     EventKind.REOPENED,
     EventKind.FEEDBACK_GIVEN,
 )
-# Only the client sees drafts and their events.
-VISIBLE_CHANGES: dict[Role, Kinds] = {
-    Role.CAREGIVER: CHANGES,
-    Role.CLIENT: (*CHANGES, EventKind.DRAFT_SAVED),
-}
-DUE: Kinds = (EventKind.REMINDER_DUE,)
-VISIBLE_EVENTS: dict[Role, Kinds] = {
-    Role.CAREGIVER: CHANGES,
-    Role.CLIENT: (*VISIBLE_CHANGES[Role.CLIENT], *DUE),
-}
+CLIENT_CHANGES: Kinds = (*CAREGIVER_CHANGES, EventKind.DRAFT_SAVED)  # only the client sees drafts
+CHANGES_BY_ROLE = {Role.CAREGIVER: CAREGIVER_CHANGES, Role.CLIENT: CLIENT_CHANGES}
+DUE_REMINDERS: Kinds = (EventKind.REMINDER_DUE,)
+KINDS_BY_ROLE = {Role.CAREGIVER: CAREGIVER_CHANGES, Role.CLIENT: CLIENT_CHANGES + DUE_REMINDERS}
 
 # PostgreSQL assigns ids before it commits, so an event can be committed after others with a higher id. A
-# position therefore remembers the ids of recent events one by one.
-SETTLES_WITHIN = timedelta(seconds=60)
-MOST_AT_ONCE = 100
+# position therefore remembers the ids of events that are younger than this one by one.
+STABLE_AGE = timedelta(seconds=60)
+MAX_EVENTS = 100
 NO_LIMIT = 2**31 - 1
 
 
@@ -63,7 +56,7 @@ class EventPosition:
 
 
 async def filter_changes(ctx: Context, session_id: int | None, is_in_session: bool) -> EventFilter:
-    kinds = VISIBLE_CHANGES[ctx.signed_in().role]
+    kinds = CHANGES_BY_ROLE[ctx.signed_in().role]
     if not is_in_session:
         return EventFilter(kinds)
     ids = [] if session_id is None else [session_id]
@@ -75,12 +68,12 @@ async def filter_changes(ctx: Context, session_id: int | None, is_in_session: bo
 
 async def filter_reminders(ctx: Context) -> EventFilter:
     await ctx.require_role(Role.CLIENT, "reminderDue")
-    return EventFilter(DUE)
+    return EventFilter(DUE_REMINDERS)
 
 
 async def position_after(ctx: Context, event_id: int | None) -> EventPosition:
     """Returns the position after an event that the viewer may see."""
-    kinds = VISIBLE_EVENTS[ctx.signed_in().role]
+    kinds = KINDS_BY_ROLE[ctx.signed_in().role]
     if event_id is None or not await ctx.db.read(finding_event(ctx.access(), kinds, event_id)):
         ids = {} if event_id is None else {EVENTS: [event_id]}
         raise await ctx.refused("event", NotFound("event", "after"), ids)
@@ -95,16 +88,21 @@ async def current_position(ctx: Context, event_filter: EventFilter) -> EventPosi
 async def read_events(
     ctx: Context, event_filter: EventFilter, position: EventPosition, account: Operation[Viewer]
 ) -> tuple[list[LoggedEvent], EventPosition]:
-    """Returns the next events, MOST_AT_ONCE at most, and the position after them. `account` checks in the
+    """Returns the next events, MAX_EVENTS at most, and the position after them. `account` checks in the
     same snapshot that the viewer's account is still enabled."""
-    return await ctx.db.read(reading_events_as(account, ctx.access(), event_filter, position, MOST_AT_ONCE))
+
+    def reading() -> Operation[tuple[list[LoggedEvent], EventPosition]]:
+        yield from account
+        return (yield from reading_events(ctx.access(), event_filter, position, MAX_EVENTS))
+
+    return await ctx.db.read(reading())
 
 
-async def get_my_reminders(ctx: Context, ids: list[int], wanted: Selection) -> list[Row]:
+async def get_my_reminders(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
     """Returns those reminders of `ids` that the viewer may see."""
     where = (Where(is_joined, via="assignment"),)
     access = ctx.access()
-    return await ctx.read("reminder", access, get_rows(Reminder, access, ids, wanted, where))
+    return await ctx.read("reminder", access, get_rows(Reminder, access, ids, selection, where))
 
 
 def finding_event(access: AccessScope, kinds: Kinds, event_id: int) -> Operation[bool]:
@@ -116,22 +114,16 @@ def finding_event(access: AccessScope, kinds: Kinds, event_id: int) -> Operation
 
 
 def reading_current_position(access: AccessScope, event_filter: EventFilter) -> Operation[EventPosition]:
-    values = {**(yield from reading_scope_values(access)), **settling(access), "floor": 0, "top": NEWEST}
-    settled = yield newest_stable_event(access.role), values
-    floor = settled[0][0] if settled else 0
+    values = {
+        **(yield from reading_scope_values(access)),
+        "stable_before": access.now - STABLE_AGE,
+        "floor": 0,
+        "top": NEWEST,
+    }
+    stable = yield newest_stable_event(access.role), values
+    floor = stable[0][0] if stable else 0
     _, position = yield from reading_events(access, event_filter, EventPosition(floor), NO_LIMIT)
     return position
-
-
-def reading_events_as(
-    account: Operation[Viewer],
-    access: AccessScope,
-    event_filter: EventFilter,
-    position: EventPosition,
-    most: int,
-) -> Operation[tuple[list[LoggedEvent], EventPosition]]:
-    yield from account
-    return (yield from reading_events(access, event_filter, position, most))
 
 
 def reading_events(
@@ -140,7 +132,7 @@ def reading_events(
     limit = min(len(position.seen) + most, NO_LIMIT)
     values = {
         **(yield from reading_scope_values(access)),
-        **settling(access),
+        "stable_before": access.now - STABLE_AGE,
         "floor": position.floor,
         "limit": limit,
         "watched": event_filter.session_id,
@@ -148,11 +140,7 @@ def reading_events(
     find = events_from(access.role, event_filter.kinds, event_filter.session_id is not None)
     found = [LoggedEvent(*row) for row in (yield find, values)]
     values["top"] = found[-1].id if len(found) == limit else NEWEST
-    settled = yield newest_stable_event(access.role), values
-    floor = settled[0][0] if settled else position.floor
+    stable = yield newest_stable_event(access.role), values
+    floor = stable[0][0] if stable else position.floor
     new = [one for one in found if one.id not in position.seen]
     return new, EventPosition(floor, frozenset(one.id for one in found if one.id > floor))
-
-
-def settling(access: AccessScope) -> dict[str, Any]:
-    return {"stable_before": access.now - SETTLES_WITHIN}

@@ -29,7 +29,7 @@ from app.db.admin.books import NoSuchBook
 from app.db.admin.importing import ImportRefused
 from app.db.drivers.interface import DatabaseError
 from app.dev.ide.building import NotBuilt
-from app.events.cleanup import NoSuchDelivery
+from app.events.deliveries import NoSuchDelivery
 from app.events.retention import RetentionRefused
 from app.legacy_migration import MigrationError
 from app.settings import SettingsError

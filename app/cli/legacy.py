@@ -11,7 +11,7 @@ from app.cli.common import Group, Whole, on_database, settings_or_warn
 from app.db.admin.usage import reading_usage
 from app.db.drivers.interface import Database
 from app.db.moments import moment_as_text
-from app.rest_compat.report import Line, OfPath, Report, State, first_day_of, report_of
+from app.rest_compat.report import Line, PathReport, Report, State, first_day_of, report_of
 
 EXIT_CODES = {State.UNUSED: 0, State.USED: 1, State.NOT_KNOWN: 3}  # 2: the command failed
 ANSWERS = {
@@ -65,7 +65,7 @@ def header(report: Report) -> str:
     )
 
 
-def section(path: OfPath) -> str:
+def section(path: PathReport) -> str:
     lines = [path.path, f"  {path.verdict}"]
     if path.lines:
         lines += table([HEAD, *map(cells, path.lines)])

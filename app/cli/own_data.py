@@ -11,7 +11,7 @@ from typing import BinaryIO
 import click
 
 from app.care.context import utc_now
-from app.care.own_data.export import DataFormat, exporting
+from app.care.own_data import DataFormat, exporting
 from app.cli.common import NUMBER, on_database, on_record, settings_or_warn
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.erasing import Named, clean, erasing, finding_client, finding_erased

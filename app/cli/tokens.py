@@ -8,13 +8,13 @@ import click
 
 from app.auth.authenticator import token_in, viewer_for
 from app.auth.refusals import Reason
-from app.auth.tokens import LONGEST_TOKEN, Verifier
+from app.auth.tokens import MAX_TOKEN, Verifier
 from app.care.context import Role, utc_now
 from app.care.errors import CannotVerify, CareError
 from app.cli.common import ROLES, Group, Whole, on_database, settings_or_warn
 from app.cli.serving import DEMO_USERS
 
-MOST_READ = LONGEST_TOKEN + 1000  # allows the header name, the scheme and spaces before the token
+MOST_READ = MAX_TOKEN + 1000  # allows the header name, the scheme and spaces before the token
 
 EXPLANATIONS = {
     Reason.HEADER: "The value has more than one word. Give the token alone, or the header: bearer <token>.",

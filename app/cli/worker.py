@@ -15,7 +15,7 @@ from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.moments import moment_as_text
 from app.db.tables import DeliveryState
-from app.events.cleanup import Listed, listing, retry_dead, retry_event
+from app.events.deliveries import StoredDelivery, listing_deliveries, retry_dead, retry_event
 from app.events.dispatcher import dispatch
 from app.events.webhook import TYPES, Webhook, open_webhook
 from app.server.background import Vitals
@@ -83,7 +83,7 @@ def list_deliveries(state: str | None) -> None:
 
     async def show(db: Database) -> None:
         after = 0
-        while page := await db.read(listing(chosen, after)):
+        while page := await db.read(listing_deliveries(chosen, after)):
             for one in page:
                 click.echo(line_of(one))
             after = page[-1].event
@@ -91,14 +91,14 @@ def list_deliveries(state: str | None) -> None:
     on_database(settings_or_warn(), show)
 
 
-def line_of(one: Listed) -> str:
+def line_of(one: StoredDelivery) -> str:
     words = (
         one.event,
         TYPES.get(one.kind, one.kind),  # unknown kinds come from a newer version
         one.state.lower(),
         one.attempts,
         moment_as_text(one.next_date),
-        one.last_answer or "-",
+        one.last_outcome or "-",
     )
     return "\t".join(map(str, words))
 

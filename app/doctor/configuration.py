@@ -4,10 +4,9 @@ import asyncio
 import os
 import socket
 import ssl
-from ipaddress import ip_address
 from pathlib import Path
 
-from app.auth.key_sources import NotRead
+from app.auth.key_sources import NotRead, is_loopback
 from app.auth.keys import open_keys
 from app.db.drivers.interface import location_of, sqlite_path
 from app.dev.tokens import KEY_FILE, has_own_keys, refuse_own_key
@@ -76,13 +75,6 @@ def relaxed(settings: Settings) -> list[Finding]:
         message = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any document runs"
         found.append(warning("settings", message, "set it to audit, later to enforce"))
     return found
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def check_manifest(context: CheckContext) -> Findings:

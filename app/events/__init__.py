@@ -1,1 +1,1 @@
-"""The dispatcher: fires reminders that are due, and takes what happened to the webhook."""
+"""Events: due reminders, deliveries to the webhook, notifications of subscriptions, and retention."""

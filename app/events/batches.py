@@ -16,7 +16,7 @@ Keys = list[tuple[int, int]]  # of waiting rows: caregiver id and row id
 
 Take = Callable[[datetime, int, list[int]], Operation[list[int]]]  # moment, caregiver id, row ids
 
-MOST_TAKEN = 100  # in one transaction
+BATCH_SIZE = 100  # in one transaction
 
 
 def finding(statement: Statement, values: Values) -> Operation[Keys]:
@@ -42,12 +42,12 @@ async def take_each(
         except DatabaseUnavailable:
             raise  # it concerns all caregivers
         except Exception:
-            logger.exception("what waits of caregiver %s cannot be taken", caregiver)
+            logger.exception("waiting rows of caregiver %s cannot be processed", caregiver)
     return taken
 
 
 def portions(found: Keys) -> Iterator[tuple[int, list[int]]]:
     for caregiver, keys in groupby(sorted(found), key=lambda key: key[0]):
         ids = [id for _, id in keys]
-        for at in range(0, len(ids), MOST_TAKEN):
-            yield caregiver, ids[at : at + MOST_TAKEN]
+        for at in range(0, len(ids), BATCH_SIZE):
+            yield caregiver, ids[at : at + BATCH_SIZE]

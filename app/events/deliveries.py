@@ -1,5 +1,5 @@
-"""Delivers each event at least once, with growing pauses, until the webhook accepts it or attempts run
-out."""
+"""Deliveries: each event is posted at least once, with growing pauses, until the webhook accepts it or
+attempts run out. An operator can list and retry them."""
 
 import asyncio
 import logging
@@ -11,39 +11,30 @@ from typing import Any
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.moments import known_moment
-from app.db.sql import Operation
+from app.db.sql import Operation, Statement
 from app.db.statements.deliveries import (
     COUNT_ATTEMPTS,
+    FIND_DEAD_DELIVERIES,
+    FIND_DELIVERY,
     FIND_DUE_DELIVERIES,
+    LIST_DELIVERIES,
+    RETRY_DELIVERIES,
     STORE_OUTCOME,
     TAKE_DELIVERIES,
 )
 from app.db.tables import DeliveryState
 from app.events.batches import finding, take_each
-from app.events.posting import PostResult, post
-from app.events.webhook import TYPES, Happened, Webhook, body_of, headers_of
+from app.events.webhook import TYPES, PostResult, Webhook, WebhookEvent, body_of, headers_of, post
 from app.telemetry import counters
 
 logger = logging.getLogger("care.dispatch")
 
-MOST_AT_ONCE = 8
-LEASE = timedelta(
-    seconds=60
-)  # much longer than an attempt; after it, the attempt of a process that died counts as failed
-KEPT = timedelta(days=7)  # after delivery
+MAX_CONCURRENT = 8
+# Much longer than an attempt. After it, the attempt of a process that died counts as failed.
+LEASE = timedelta(seconds=60)
+DELIVERED_PERIOD = timedelta(days=7)  # for which a delivery is stored after it was accepted
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
-PAUSES = (
-    5 * SECOND,
-    30 * SECOND,
-    5 * MINUTE,
-    30 * MINUTE,
-    2 * HOUR,
-    5 * HOUR,
-    10 * HOUR,
-    14 * HOUR,
-    20 * HOUR,
-    24 * HOUR,
-)
+PAUSES = (5 * SECOND, 30 * SECOND, 5 * MINUTE, 30 * MINUTE, *(n * HOUR for n in (2, 5, 10, 14, 20, 24)))
 
 
 @dataclass(frozen=True)
@@ -52,13 +43,13 @@ class Attempt:
 
     caregiver: int
     number: int
-    happened: Happened
+    event: WebhookEvent
 
 
 async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime]) -> bool:
     """Delivers a batch of due events. Returns whether more remain."""
     now = clock()
-    found = await db.read(finding(FIND_DUE_DELIVERIES, {"now": now, "limit": MOST_AT_ONCE}))
+    found = await db.read(finding(FIND_DUE_DELIVERIES, {"now": now, "most": MAX_CONCURRENT}))
     attempts: list[Attempt] = []
     faults: list[BaseException | None] = []
     try:
@@ -69,7 +60,7 @@ async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime])
     faults += await asyncio.gather(*made, return_exceptions=True)
     for failure in filter(None, faults):
         raise failure  # after all attempts, so that a failure to store one result cancels no other
-    return len(found) == MOST_AT_ONCE and bool(attempts)
+    return len(found) == MAX_CONCURRENT and bool(attempts)
 
 
 def attempting(now: datetime, caregiver: int, events: list[int]) -> Operation[list[Attempt]]:
@@ -84,9 +75,9 @@ def attempting(now: datetime, caregiver: int, events: list[int]) -> Operation[li
             "clientId": client,
             "reminderId": reminder,
         }
-        attempts.append(Attempt(caregiver, before + 1, Happened(event, kind, known_moment(stored), data)))
+        attempts.append(Attempt(caregiver, before + 1, WebhookEvent(event, kind, known_moment(stored), data)))
     if attempts:
-        taken = [attempt.happened.event for attempt in attempts]
+        taken = [attempt.event.id for attempt in attempts]
         yield COUNT_ATTEMPTS, {**values, "events": taken, "until": now + LEASE}
     return attempts
 
@@ -94,45 +85,83 @@ def attempting(now: datetime, caregiver: int, events: list[int]) -> Operation[li
 async def deliver_one(
     db: Database, webhook: Webhook, clock: Callable[[], datetime], attempt: Attempt
 ) -> None:
-    result = await post_attempt(webhook, attempt.happened, clock())
+    result = await post_attempt(webhook, attempt.event, clock())
     counters.deliveries["taken" if result.is_accepted else "failed"] += 1
     await db.write(settling(attempt, result, clock()))
 
 
-async def post_attempt(webhook: Webhook, happened: Happened, now: datetime) -> PostResult:
+async def post_attempt(webhook: Webhook, event: WebhookEvent, now: datetime) -> PostResult:
     """An event that cannot be posted counts as a failed attempt, so that its attempts run out."""
-    if happened.kind not in TYPES:  # a newer version wrote it, and may run again before attempts run out
-        logger.error("event %s has a kind that this version does not know: %s", happened.event, happened.kind)
+    if event.kind not in TYPES:  # a newer version wrote it, and may run again before attempts run out
+        logger.error("event %s has a kind that this version does not know: %s", event.id, event.kind)
         return PostResult("unknown kind")
     try:
-        body = body_of(happened)
-        return await post(webhook, headers_of(webhook, happened.event, body, now), body)
+        body = body_of(event)
+        return await post(webhook, headers_of(webhook, event.id, body, now), body)
     except Exception:
-        logger.exception("event %s cannot be posted", happened.event)
+        logger.exception("event %s cannot be posted", event.id)
         return PostResult("not posted")
 
 
 def settling(attempt: Attempt, result: PostResult, now: datetime) -> Operation[None]:
     state, pause = next_state(attempt.number, result.is_accepted)
     if state is DeliveryState.DEAD:
-        logger.error("event %s was not delivered: %s; given up", attempt.happened.event, result.status)
-    yield (
-        STORE_OUTCOME,
-        {
-            "caregiver": attempt.caregiver,
-            "event": attempt.happened.event,
-            "attempt": attempt.number,
-            "to": state,
-            "next": now + pause,
-            "outcome": result.status,
-        },
-    )
+        logger.error("event %s was not delivered: %s; given up", attempt.event.id, result.status)
+    values = {"caregiver": attempt.caregiver, "event": attempt.event.id, "attempt": attempt.number}
+    yield STORE_OUTCOME, {**values, "to": state, "next": now + pause, "outcome": result.status}
 
 
 def next_state(attempts: int, is_accepted: bool) -> tuple[DeliveryState, timedelta]:
     """Returns the state after an attempt, and the time until the next attempt or the removal."""
     if is_accepted:
-        return DeliveryState.DELIVERED, KEPT
+        return DeliveryState.DELIVERED, DELIVERED_PERIOD
     if attempts > len(PAUSES):
         return DeliveryState.DEAD, timedelta(0)
     return DeliveryState.WAITING, PAUSES[attempts - 1]
+
+
+# --- listing and retrying, for the operator --------------------------------------------------------
+
+
+class NoSuchDelivery(Exception):
+    """The message is one sentence for the operator."""
+
+
+@dataclass(frozen=True)
+class StoredDelivery:
+    event: int
+    kind: str
+    state: str
+    attempts: int
+    next_date: datetime
+    last_outcome: str | None
+
+
+def listing_deliveries(state: DeliveryState | None, after: int) -> Operation[list[StoredDelivery]]:
+    """Lists the deliveries of events after `after`, SEARCH_LIMIT at most."""
+    rows = yield LIST_DELIVERIES[state], {"after": after}
+    return [
+        StoredDelivery(event, kind, state, attempts, known_moment(next_date), outcome)
+        for event, kind, state, attempts, next_date, outcome in rows
+    ]
+
+
+async def retry_event(db: Database, event: int, now: datetime) -> None:
+    """Retries a waiting or dead delivery at once, and restarts its sequence of pauses."""
+    found = await db.read(finding(FIND_DELIVERY, {"event": event}))
+    if not found:
+        raise NoSuchDelivery(f"no delivery of event {event} waits or was given up")
+    await take_each(db, found, partial(updating, RETRY_DELIVERIES, now))
+
+
+async def retry_dead(db: Database, now: datetime) -> int:
+    """Returns the number of dead deliveries."""
+    count = 0
+    while found := await db.read(finding(FIND_DEAD_DELIVERIES, {"now": now})):
+        count += len(await take_each(db, found, partial(updating, RETRY_DELIVERIES, now)))
+    return count
+
+
+def updating(statement: Statement, now: datetime, caregiver: int, events: list[int]) -> Operation[list[int]]:
+    yield statement, {"caregiver": caregiver, "events": events, "now": now}
+    return events

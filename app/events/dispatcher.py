@@ -7,10 +7,9 @@ from datetime import datetime
 
 from app.care import audit
 from app.db.drivers.interface import Database
-from app.events.cleanup import clean_up
 from app.events.deliveries import deliver
 from app.events.outbox import queue_deliveries, remind
-from app.events.retention import expire
+from app.events.retention import clean_up, expire
 from app.events.webhook import Webhook
 from app.server.background import keep_running, wait_for
 from app.settings import KEEP_ALL, Retention

@@ -33,8 +33,8 @@ def reminding(now: datetime, caregiver: int, reminders: list[int]) -> Operation[
     """Writes the event and the state in one transaction, so that a reminder fires exactly once."""
     values = {"caregiver": caregiver, "reminders": reminders, "now": now}
     locked = yield TAKE_REMINDERS, values
-    due = [id for id, is_to_do in locked if is_to_do]
-    obsolete = [id for id, is_to_do in locked if not is_to_do]
+    due = [id for id, is_open in locked if is_open]
+    obsolete = [id for id, is_open in locked if not is_open]
     if obsolete:
         yield MARK_REMINDERS, {**values, "reminders": obsolete, "to": ReminderState.SKIPPED}
     if due:

@@ -1,11 +1,14 @@
-"""Retention: removes rows older than their period, in batches so small that other writers hardly wait."""
+"""Retention: removes rows older than their period, in batches so small that other writers hardly wait.
+
+The settings give the periods of dead deliveries, events, drafts and audit records. The periods of accepted
+deliveries and of idempotency keys are fixed.
+"""
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from app.care.audit import seal
@@ -18,6 +21,10 @@ from app.db.audit.removing import (
 )
 from app.db.audit.verifying import Verdict, verifying_next
 from app.db.drivers.interface import Database
+from app.db.sql import Operation
+from app.db.statements.deliveries import FIND_OLD_DELIVERIES, REMOVE_DELIVERIES
+from app.db.statements.dispatch import SEARCH_LIMIT
+from app.db.statements.idempotency_keys import REMOVE_IDEMPOTENCY_KEYS
 from app.db.statements.retention import (
     Find,
     finding_dead,
@@ -28,32 +35,26 @@ from app.db.statements.retention import (
     removing_drafts,
     removing_events,
 )
-from app.events.batches import Take, take_each
+from app.events.batches import Take, finding, take_each
+from app.events.deliveries import updating
 from app.settings import Retention
 
 logger = logging.getLogger("care.dispatch")
 
-MOST_VERIFIED = 200  # seals in one read; each covers at most some hundred records
+# Twice the time for which the documentation promises the first response to retries.
+IDEMPOTENCY_KEY_PERIOD = timedelta(hours=48)
+MAX_VERIFIED = 200  # seals in one read; each covers at most some hundred records
 
 
 class RetentionRefused(Exception):
     """Audit records were changed after they were sealed, so none is removed."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A kind of rows to remove. `name` is also the name of its period."""
-
-    name: str
-    find: Find
-    remove: Take
-
-
-# Deliveries before events, since an event with a delivery is kept.
-KINDS = (
-    Kind("deliveries", finding_dead, removing_dead),
-    Kind("events", finding_events, removing_events),
-    Kind("drafts", finding_drafts, removing_drafts),
+# By the name of the period. Deliveries come before events, since an event with a delivery is kept.
+KINDS: tuple[tuple[str, Find, Take], ...] = (
+    ("deliveries", finding_dead, removing_dead),
+    ("events", finding_events, removing_events),
+    ("drafts", finding_drafts, removing_drafts),
 )
 AUDIT = "audit"
 
@@ -64,17 +65,17 @@ async def removing_expired(
     db: Database, periods: Retention, now: datetime, is_dry_run: bool = False
 ) -> AsyncGenerator[Step, None]:
     """Yields the kind and number of removed rows after each batch. With `is_dry_run`, removes nothing."""
-    for kind in KINDS:
-        before = periods.before(kind.name, now)
-        after: int | None = None if before is None else 0
+    for name, find, remove in KINDS:
+        before = periods.before(name, now)
+        after: int | None = 0
         while before is not None and after is not None:
-            found, after = await db.read(kind.find(after, before))
+            found, after = await db.read(find(after, before))
             if is_dry_run or not found:
-                yield kind.name, len(found)
+                yield name, len(found)
                 continue
-            if kind.name == "events":
+            if name == "events":
                 await db.write(marking_removed(max(id for _, id in found), now))
-            yield kind.name, len(await take_each(db, found, partial(kind.remove, now)))
+            yield name, len(await take_each(db, found, partial(remove, now)))
     async with aclosing(removing_audit(db, periods.before(AUDIT, now), now, is_dry_run)) as steps:
         async for step in steps:
             yield step
@@ -88,7 +89,7 @@ async def removing_audit(
         verdict = Verdict(removed=await db.read(finding_checkpoints()))
         if verdict.removed:
             verdict.last = verdict.removed[-1].seal
-        while found := await db.read(verifying_next(verdict, before, MOST_VERIFIED)):
+        while found := await db.read(verifying_next(verdict, before, MAX_VERIFIED)):
             if verdict.faults:
                 raise RetentionRefused(
                     f"no audit record was removed: {verdict.faults[0]}; see `care-gateway audit verify`"
@@ -106,8 +107,7 @@ async def removing_audit(
 
 def joined(first: Checkpoint, second: Checkpoint) -> Checkpoint:
     return second._replace(
-        record_count=first.record_count + second.record_count,
-        seal_count=first.seal_count + second.seal_count,
+        record_count=first.record_count + second.record_count, seal_count=first.seal_count + second.seal_count
     )
 
 
@@ -121,3 +121,18 @@ async def expire(db: Database, periods: Retention, now: datetime, stop: asyncio.
     except RetentionRefused as refusal:
         logger.error("%s", refusal)
     return False
+
+
+# --- fixed periods ---------------------------------------------------------------------------------
+
+
+async def clean_up(db: Database, now: datetime) -> bool:
+    """Removes one batch of old deliveries and idempotency keys. Returns whether more remain."""
+    found = await db.read(finding(FIND_OLD_DELIVERIES, {"now": now}))
+    removed = await take_each(db, found, partial(updating, REMOVE_DELIVERIES, now))
+    keys = await db.write(removing_keys(now - IDEMPOTENCY_KEY_PERIOD))
+    return len(removed) == SEARCH_LIMIT or keys == SEARCH_LIMIT
+
+
+def removing_keys(before: datetime) -> Operation[int]:
+    return len((yield REMOVE_IDEMPOTENCY_KEYS, {"before": before}))

@@ -1,19 +1,22 @@
-"""The webhook: its address, the requests to it, and their signature (Standard Webhooks)."""
+"""The webhook: its settings, the requests to it and their signature (Standard Webhooks), and sending them."""
 
+import asyncio
 import base64
 import binascii
 import hashlib
 import hmac
+import re
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import orjson
 
+from app.auth.key_sources import is_loopback
 from app.db.moments import moment_as_text
 from app.db.tables import EventKind
 from app.settings import Settings, SettingsError
@@ -36,7 +39,7 @@ TYPES: dict[str, str] = {
 
 SECRET_PREFIX = "whsec_"
 SECRET_BYTES = range(24, 65)
-BAD_URL = "CARE_WEBHOOK_URL must be https://HOST/PATH, or http:// to this machine itself"
+BAD_URL = "CARE_WEBHOOK_URL must be https://HOST/PATH, or an http:// URL of this machine"
 BAD_SECRET = (
     "CARE_WEBHOOK_SECRET must be whsec_ and 24 to 64 bytes in base64;"
     " while secrets change, several with spaces between"
@@ -59,10 +62,10 @@ class Webhook:
 
 
 @dataclass(frozen=True)
-class Happened:
+class WebhookEvent:
     """An event for the webhook: ids only, never a name, a text or an answer."""
 
-    event: int
+    id: int
     kind: str
     moment: datetime
     data: Mapping[str, int | None] = field(default_factory=dict)
@@ -92,17 +95,10 @@ def read_url(text: str) -> tuple[SplitResult, int]:
     except ValueError:
         raise SettingsError(BAD_URL) from None
     is_plain = text.isascii() and text.isprintable() and " " not in text
-    is_safe = url.scheme == "https" or (url.scheme == "http" and is_this_machine(url.hostname))
+    is_safe = url.scheme == "https" or (url.scheme == "http" and is_loopback(url.hostname))
     if not (is_plain and is_safe and url.hostname) or "@" in url.netloc or url.fragment:
         raise SettingsError(BAD_URL)
     return url, port or {"https": 443, "http": 80}[url.scheme]
-
-
-def is_this_machine(host: str | None) -> bool:
-    try:
-        return host == "localhost" or ip_address(host or "").is_loopback
-    except ValueError:
-        return False
 
 
 def read_secret(text: str) -> bytes:
@@ -118,12 +114,12 @@ def read_secret(text: str) -> bytes:
 # --- requests -------------------------------------------------------------------------------------
 
 
-def body_of(happened: Happened) -> bytes:
+def body_of(event: WebhookEvent) -> bytes:
     """Returns the same bytes in every attempt."""
     body: dict[str, Any] = {
-        "type": TYPES[happened.kind],
-        "timestamp": moment_as_text(happened.moment),
-        "data": happened.data,
+        "type": TYPES[event.kind],
+        "timestamp": moment_as_text(event.moment),
+        "data": event.data,
     }
     return orjson.dumps(body)
 
@@ -143,3 +139,71 @@ def headers_of(webhook: Webhook, event: int, body: bytes, now: datetime) -> dict
 
 def signature(secret: bytes, signed: bytes) -> str:
     return "v1," + base64.b64encode(hmac.digest(secret, signed, hashlib.sha256)).decode()
+
+
+# --- sending --------------------------------------------------------------------------------------
+
+RESPONSE_SECONDS = 10  # from the lookup of the host to the headers of the response
+MAX_HEAD = 65_536
+STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r]")
+
+
+@dataclass(frozen=True)
+class PostResult:
+    """The status of the response, or the reason why there is none."""
+
+    status: str
+    is_accepted: bool = False
+
+
+async def post(
+    webhook: Webhook, headers: dict[str, str], body: bytes, seconds: float = RESPONSE_SECONDS
+) -> PostResult:
+    """Sends one POST. It can be cancelled at any time, follows no redirects and reads no body."""
+    try:
+        async with asyncio.timeout(seconds):
+            status = await send_request(webhook, headers, body)
+    except TimeoutError:
+        return PostResult("no response in time")
+    except ConnectionRefusedError:
+        return PostResult("connection refused")
+    except socket.gaierror:
+        return PostResult("no such host")
+    except ssl.SSLCertVerificationError:
+        return PostResult("certificate not trusted")
+    except ssl.SSLError:
+        return PostResult("no TLS")
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return PostResult("connection closed")
+    except OSError:
+        return PostResult("no connection")
+    except asyncio.LimitOverrunError:
+        return PostResult("no HTTP")
+    return PostResult(str(status), is_accepted=200 <= status < 300) if status else PostResult("no HTTP")
+
+
+async def send_request(webhook: Webhook, headers: dict[str, str], body: bytes) -> int:
+    """Returns the status, or 0 if the response is not HTTP."""
+    reader, writer = await asyncio.open_connection(
+        webhook.host, webhook.port, ssl=webhook.tls, limit=MAX_HEAD
+    )
+    try:
+        writer.write(request(webhook, headers, body))
+        status = 100
+        while 100 <= status < 200:  # interim responses
+            match = STATUS.match(await reader.readuntil(b"\r\n\r\n"))
+            status = int(match[1]) if match else 0
+        return status
+    finally:
+        writer.transport.abort()  # the rest of the response is not needed
+
+
+def request(webhook: Webhook, headers: dict[str, str], body: bytes) -> bytes:
+    lines = [
+        f"POST {webhook.target} HTTP/1.1",
+        f"host: {webhook.authority}",
+        *(f"{name}: {value}" for name, value in headers.items()),
+        f"content-length: {len(body)}",
+        "connection: close",
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-MOST_REMEMBERED = 8192
+MAX_CACHED = 8192
 
 Node = dict[str, Any]
 
@@ -19,7 +19,7 @@ class LocalTimes(dict[str | None, str | None]):
         self.zone = zone
 
     def __missing__(self, moment: str) -> str:
-        if len(self) > MOST_REMEMBERED:
+        if len(self) > MAX_CACHED:
             self.clear()
             self[None] = None
         local = datetime.fromisoformat(f"{moment[:16]}Z").astimezone(self.zone)

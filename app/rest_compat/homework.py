@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 import orjson
 
-from app.care.assignments.homework import MOST_BOOKS, MOST_REMINDERS
 from app.care.errors import Incomplete, Refused, Unreadable
+from app.care.homework import MAX_BOOKS, MAX_REMINDERS
 from app.db.reader.selection import NEWEST
 
 REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")
@@ -66,11 +66,11 @@ def missing_members(given: dict[str, Any]) -> Iterator[str]:
         if is_missing(value) or value == []:
             yield name
         elif name == "bookIds" and isinstance(value, list):
-            for index, item in enumerate(value[:MOST_BOOKS]):
+            for index, item in enumerate(value[:MAX_BOOKS]):
                 if is_missing(item):
                     yield f"{name}[{index}]"
     reminders = given.get("remindDates")
-    for index, item in enumerate(reminders[:MOST_REMINDERS] if isinstance(reminders, list) else ()):
+    for index, item in enumerate(reminders[:MAX_REMINDERS] if isinstance(reminders, list) else ()):
         if is_missing(item):
             yield f"remindDates[{index}]"
         elif isinstance(item, dict):
@@ -86,8 +86,8 @@ def is_missing(value: object) -> bool:
 def read_ids(value: object) -> list[int]:
     if not isinstance(value, list):
         raise Unreadable("bookIds", "must be an array of integers")
-    if len(value) > MOST_BOOKS:
-        raise Unreadable("bookIds", f"may hold at most {MOST_BOOKS} books")
+    if len(value) > MAX_BOOKS:
+        raise Unreadable("bookIds", f"may hold at most {MAX_BOOKS} books")
     return [read_id(item, "bookIds") for item in value]
 
 
@@ -103,8 +103,8 @@ def read_remind_dates(value: object, zone: ZoneInfo) -> list[datetime]:
         return []
     if not isinstance(value, list):
         raise Unreadable("remindDates", "must be an array of objects")
-    if len(value) > MOST_REMINDERS:
-        raise Unreadable("remindDates", f"may hold at most {MOST_REMINDERS} moments")
+    if len(value) > MAX_REMINDERS:
+        raise Unreadable("remindDates", f"may hold at most {MAX_REMINDERS} moments")
     moments = []
     for index, item in enumerate(value):
         if not isinstance(item, dict):

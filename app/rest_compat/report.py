@@ -1,6 +1,6 @@
 """Usage report of the legacy paths: counts and a verdict on whether each can be switched off."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,7 +10,7 @@ from app.db.statements.usage import ANONYMOUS, Counted, day_of
 from app.http.paths import PATHS
 from app.telemetry.wording import counted
 
-MOST_NAMED = 3  # of the applications in a verdict
+MAX_NAMED = 3  # of the applications in a verdict
 
 
 class State(StrEnum):
@@ -37,7 +37,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class OfPath:
+class PathReport:
     path: str
     state: State
     verdict: str
@@ -53,7 +53,8 @@ class Report:
     first_day: str
     since: datetime | None  # start of counting
     counted_days: int  # days in the period with counts
-    paths: list[OfPath]
+    missed_days: int  # ended days in the period without counts
+    paths: list[PathReport]
 
     @property
     def state(self) -> State:
@@ -75,9 +76,9 @@ def report_of(known: StoredUsage, now: datetime, days: int) -> Report:
     # The day on which counting began was counted only in part.
     has_all = since is not None and day_of(since) < first_day and missed == 0
     has_before = since is not None and day_of(since) < day_before
-    counting = Counting(since, first_day, days, missed, now)
+    report = Report(now, days, first_day, since, len(on), missed, paths=[])
 
-    def of_path(path: str) -> OfPath:
+    def of_path(path: str) -> PathReport:
         mine = [one for one in known.usage if one.path == path]
         recent = [one for one in mine if one.day >= first_day]
         earlier = [one for one in mine if one.day < first_day]
@@ -88,12 +89,13 @@ def report_of(known: StoredUsage, now: datetime, days: int) -> Report:
         last_use = max(uses, default=None)
         refused = sum(one.requests for one in recent if one.role == ANONYMOUS)
         state = State.USED if lines else State.UNUSED if has_all else State.NOT_KNOWN
-        verdict = verdict_of(state, lines, last_use, counting)
+        verdict = verdict_of(state, lines, last_use, report)
         if refused:
             verdict += f" ({refused:,} refused, without a valid token or an account)"
-        return OfPath(path, state, verdict, last_use, lines, refused)
+        return PathReport(path, state, verdict, last_use, lines, refused)
 
-    return Report(now, days, first_day, since, len(on), [of_path(path) for path in PATHS])
+    report.paths.extend(map(of_path, PATHS))
+    return report
 
 
 def lines_of(recent: list[Counted], earlier: list[Counted], has_before: bool) -> Iterator[Line]:
@@ -109,30 +111,18 @@ def lines_of(recent: list[Counted], earlier: list[Counted], has_before: bool) ->
         )
 
 
-@dataclass(frozen=True)
-class Counting:
-    """How much of the period was counted."""
-
-    since: datetime | None
-    first_day: str
-    days: int
-    missed: int
-    now: datetime
-
-
-def verdict_of(state: State, lines: list[Line], last_use: datetime | None, counting: Counting) -> str:
+def verdict_of(state: State, lines: list[Line], last_use: datetime | None, report: Report) -> str:
     if state is State.USED:
         applications = list(dict.fromkeys(line.application for line in lines))
         return f"still {counted(len(applications), 'application')}: {named(lines, applications)}"
-    since, now = counting.since, counting.now
+    since, now = report.since, report.moment
     if since is None:
         return "not known: calls have not been counted yet"
-    if state is State.NOT_KNOWN and day_of(since) >= counting.first_day:
-        so_far, again = counted(days_between(since, now), "day"), since + timedelta(days=counting.days)
+    if state is State.NOT_KNOWN and day_of(since) >= report.first_day:
+        so_far, again = counted(days_between(since, now), "day"), since + timedelta(days=report.days)
         return f"not known: no calls, but counted only for {so_far}; check again on {day_of(again)}"
     if state is State.NOT_KNOWN:
-        missed = f"{counting.missed} of these days"
-        return f"not known: no calls, but on {missed} the service did not run"
+        return f"not known: no calls, but on {report.missed_days} of these days the service did not run"
     if last_use is None:
         return f"no calls since counting began, {counted(days_between(since, now), 'day')} ago"
     return f"no calls for {counted(days_between(last_use, now), 'day')}"
@@ -140,12 +130,11 @@ def verdict_of(state: State, lines: list[Line], last_use: datetime | None, count
 
 def named(lines: list[Line], applications: list[str]) -> str:
     parts = [part_of(name, [line for line in lines if line.application == name]) for name in applications]
-    more = len(parts) - MOST_NAMED
-    return ", ".join(parts[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(parts) - MAX_NAMED
+    return ", ".join(parts[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def part_of(application: str, lines: Iterable[Line]) -> str:
-    lines = list(lines)
+def part_of(application: str, lines: list[Line]) -> str:
     requests = sum(line.requests for line in lines)
     last = max(line.last_use for line in lines)
     return f"{application} ({counted(requests, 'request')}, last on {day_of(last)})"

@@ -25,15 +25,7 @@ from app.db.tables import Contract, TimeState
 from app.http import paths
 from app.http.errors import OVERLOADED
 from app.http.idempotency import HEADER, idempotency_for, read_key, run_once
-from app.http.messages import (
-    ENCODED,
-    Reply,
-    header,
-    is_encoded,
-    read_body,
-    request_id_of,
-    send_reply,
-)
+from app.http.messages import ENCODED, Reply, header, is_encoded, read_body, request_id_of, send_reply
 from app.rest_compat import bodies
 from app.rest_compat.deprecation import Headers
 from app.rest_compat.errors import LegacyError, error_reply, refusal
@@ -53,9 +45,8 @@ ONE_ASSIGNMENT = re.compile(rf"{paths.ASSIGNMENTS}/[^/\n]+")
 COUNT = re.compile(r"-?[0-9]+")
 PATH_ID = re.compile(r"[0-9]{1,19}")
 PAGE_SIZE = 20
-LARGEST_PAGE = 100
-MOST_DIGITS = 18
-NOTHING = [""]
+MAX_PAGE_SIZE = 100
+MAX_DIGITS = 18
 TIME_STATES = frozenset(state.value for state in TimeState)
 
 # Operation names in the audit log, the same for both contracts.
@@ -138,23 +129,18 @@ def build_legacy(
         assert result.data is not None
         return result.data
 
-    sessions = {"GET": list_client_sessions}
-    assignments = {"GET": list_caregiver_assignments, "PUT": assign_homework}
-    assignment = {"GET": get_caregiver_assignment}
+    handlers: dict[str, Handlers] = {
+        paths.SESSIONS: {"GET": list_client_sessions},
+        paths.ASSIGNMENTS: {"GET": list_caregiver_assignments, "PUT": assign_homework},
+    }
+    one_assignment: Handlers = {"GET": get_caregiver_assignment}
 
     async def legacy(scope: Scope, receive: Receive, send: Send) -> None:
         request_id = scope["state"]["request_id"] = request_id_of(scope)
-        path = scope["path"]
-        if has_encoded_slash(scope):
-            methods: Handlers = {}
-        elif path == paths.SESSIONS:
-            methods = sessions
-        elif path == paths.ASSIGNMENTS:
-            methods = assignments
-        elif ONE_ASSIGNMENT.fullmatch(path):
-            methods = assignment
-        else:
-            methods = {}
+        methods: Handlers = {}
+        if not has_encoded_slash(scope):
+            path = scope["path"]
+            methods = handlers.get(path) or (one_assignment if ONE_ASSIGNMENT.fullmatch(path) else {})
         reply = await respond(scope, receive, methods)
         if deprecation_headers and methods:
             reply = reply._replace(headers=(*reply.headers, *deprecation_headers))
@@ -238,15 +224,15 @@ def read_time_state(parameters: Parameters) -> str:
 
 def read_page(parameters: Parameters) -> tuple[int, int]:
     """Page and size. The last of repeated values counts; invalid values mean the defaults."""
-    number = read_count(parameters.get("page", NOTHING)[-1], 0)
-    size = read_count(parameters.get("size", NOTHING)[-1], PAGE_SIZE)
-    return max(number, 0), min(max(size, 1), LARGEST_PAGE)
+    number = read_count(parameters.get("page", [""])[-1], 0)
+    size = read_count(parameters.get("size", [""])[-1], PAGE_SIZE)
+    return max(number, 0), min(max(size, 1), MAX_PAGE_SIZE)
 
 
 def read_count(text: str, default: int) -> int:
     if not COUNT.fullmatch(text):
         return default
-    return int(text[:MOST_DIGITS])  # more digits make no difference after clamping
+    return int(text[:MAX_DIGITS])  # more digits make no difference after clamping
 
 
 def read_path_id(text: str) -> str:

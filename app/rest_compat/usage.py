@@ -24,7 +24,7 @@ logger = logging.getLogger("care.legacy")
 
 PAUSE_SECONDS = 5.0  # maximum loss when a process is killed
 END_SECONDS = 2.0  # for the last write at shutdown
-MOST_APPLICATIONS = 100  # per process and day; more are counted as OTHER
+MAX_APPLICATIONS = 100  # per process and day; more are counted as OTHER
 KEPT_DAYS = timedelta(days=400)
 OTHER, UNKNOWN = "other", "unknown"
 AGENT = re.compile(r"[A-Za-z0-9._-]{1,64}(?![^/ (;])")  # the first word, without its version
@@ -64,7 +64,7 @@ class Usage:
 
     def begin(self, path: str, role: str, application: str, now: datetime) -> Calls:
         if application not in self.applications:
-            if len(self.applications) < MOST_APPLICATIONS:
+            if len(self.applications) < MAX_APPLICATIONS:
                 self.applications.add(application)
             else:
                 application = OTHER
@@ -109,15 +109,13 @@ class UsageWriter:
             await self.begin_day()
             self.is_failing = False
         except Exception as fault:
-            self.log(fault)
+            if not self.is_failing:  # only the first of consecutive failures is logged
+                self.log(fault)
+            self.is_failing = True
         finally:
             self.usage.take_back(counted)  # retried with the next write
 
     def log(self, fault: Exception) -> None:
-        """Logs the first of consecutive failures."""
-        if self.is_failing:
-            return
-        self.is_failing = True
         if isinstance(fault, DatabaseUnavailable):
             logger.warning("calls of the legacy paths cannot be written now: %s", reason_of(fault))
         else:

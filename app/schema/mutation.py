@@ -5,14 +5,12 @@ from typing import Any, TypeVar
 
 import strawberry
 
-from app.care import opening
-from app.care.answers import drafts, feedback, questions, submitting
-from app.care.answers.reading import get_my_answer_sets
-from app.care.assignments import homework, pending
-from app.care.assignments.reading import get_my_assignments
+from app.care import answers as care_answers
+from app.care import assignment_changes, feedback, homework, new_sessions, questions, sessions
+from app.care.answers import get_my_answer_sets
+from app.care.assignments import get_my_assignments
 from app.care.context import Context, Role
 from app.care.errors import DraftConflict, Incomplete, Refused
-from app.care.sessions import changing
 from app.db.reader.reads import Row
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session, Table
 from app.schema.errors import user_errors
@@ -106,7 +104,7 @@ def read_homework(session_id: int | None, given: AssignHomeworkInput | SessionHo
     )
 
 
-def read_new_session(input: CreateSessionInput) -> opening.NewSession:
+def read_new_session(input: CreateSessionInput) -> new_sessions.NewSession:
     given, repeat = input.homework, input.repeat
     if input.client_id is None:
         required: dict[str, Any] = {"clientOpptId": input.client_oppt_id or ""}
@@ -116,19 +114,21 @@ def read_new_session(input: CreateSessionInput) -> opening.NewSession:
     if given is not None:
         required["homework.bookIds"] = given.book_ids
     refuse_missing(**required)
-    return opening.NewSession(
+    return new_sessions.NewSession(
         client_id=None if input.client_id is None else read_id(input.client_id, Client) or 0,
         oppt_id=input.client_oppt_id,
         title=input.title,
         description=input.description or "",
         start_date=input.start_date,
         homework=None if given is None else read_homework(None, given),
-        repeat=opening.Repeat(1, 1) if repeat is None else opening.Repeat(repeat.count, repeat.every_days),
+        repeat=new_sessions.Repeat(1, 1)
+        if repeat is None
+        else new_sessions.Repeat(repeat.count, repeat.every_days),
     )
 
 
-def read_answers(input: SaveAnswersInput | SubmitAnswersInput) -> drafts.Answers:
-    return drafts.Answers(
+def read_answers(input: SaveAnswersInput | SubmitAnswersInput) -> care_answers.Answers:
+    return care_answers.Answers(
         read_id(input.assignment_id, Assignment),
         tuple(questions.GivenAnswer(read_id(one.question_id, Question), one.answer) for one in input.answers),
         input.revision or 0,
@@ -137,9 +137,9 @@ def read_answers(input: SaveAnswersInput | SubmitAnswersInput) -> drafts.Answers
 
 async def stored_draft(info: Info, refusal: Refused) -> Any:
     """The stored draft after a DRAFT_CONFLICT, so that no device overwrites another's changes unseen."""
-    if not isinstance(refusal, DraftConflict):
+    if not isinstance(refusal, DraftConflict) or refusal.draft_id is None:
         return None
-    return await drafts.read_draft(info.context, refusal.draft_id, selected_member(info, "draft", AnswerSet))
+    return await row_under(info, "draft", AnswerSet, refusal.draft_id)
 
 
 @strawberry.type(description="All mutations. A mutation with `userErrors` in its payload changed nothing.")
@@ -151,7 +151,7 @@ class Mutation:
         ctx = await require_role(info, Role.CAREGIVER)
         try:
             new_session = read_new_session(input)
-            rows: Any = await opening.create_session(
+            rows: Any = await new_sessions.create_session(
                 ctx, new_session, selected_member(info, "sessions", Session)
             )
         except Refused as refusal:
@@ -161,14 +161,14 @@ class Mutation:
     @strawberry.mutation(description="Update a session that is not closed. Caregivers only.")
     async def update_session(self, info: Info, input: UpdateSessionInput) -> UpdateSessionPayload:
         ctx = await require_role(info, Role.CAREGIVER)
-        change = changing.SessionChange(
+        change = sessions.SessionChange(
             read_id(input.session_id, Session), input.title, input.description, input.start_date
         )
         selection = selected_member(info, "session", Session)
         return await run_change(
             UpdateSessionPayload,
             "session",
-            lambda: changing.update_session(ctx, change, selection),
+            lambda: sessions.update_session(ctx, change, selection),
             sessionId=input.session_id,
         )
 
@@ -181,7 +181,7 @@ class Mutation:
         return await run_change(
             CloseSessionPayload,
             "session",
-            lambda: changing.close_session(ctx, session_id, selection),
+            lambda: sessions.close_session(ctx, session_id, selection),
             sessionId=input.session_id,
         )
 
@@ -211,7 +211,7 @@ class Mutation:
         return await run_change(
             ExtendAssignmentPayload,
             "assignment",
-            lambda: pending.extend_assignment(ctx, assignment_id, input.end_date, selection),
+            lambda: assignment_changes.extend_assignment(ctx, assignment_id, input.end_date, selection),
             assignmentId=input.assignment_id,
         )
 
@@ -227,7 +227,7 @@ class Mutation:
         return await run_change(
             WithdrawAssignmentPayload,
             "session",
-            lambda: pending.withdraw_assignment(ctx, assignment_id, selection),
+            lambda: assignment_changes.withdraw_assignment(ctx, assignment_id, selection),
             assignmentId=input.assignment_id,
         )
 
@@ -241,7 +241,9 @@ class Mutation:
         return await run_change(
             SetRemindersPayload,
             "assignment",
-            lambda: pending.set_reminders(ctx, assignment_id, tuple(input.remind_dates), selection),
+            lambda: assignment_changes.set_reminders(
+                ctx, assignment_id, tuple(input.remind_dates), selection
+            ),
             assignmentId=input.assignment_id,
         )
 
@@ -257,7 +259,7 @@ class Mutation:
         return await run_change(
             ReopenAssignmentPayload,
             "assignment",
-            lambda: submitting.reopen_assignment(ctx, assignment_id, selection),
+            lambda: assignment_changes.reopen_assignment(ctx, assignment_id, selection),
             assignmentId=input.assignment_id,
         )
 
@@ -287,7 +289,7 @@ class Mutation:
         selection = selected_member(info, "draft", AnswerSet)
         try:
             refuse_missing(assignmentId=input.assignment_id)
-            draft: Any = await drafts.save_answers(ctx, answers, bool(input.auto_save), selection)
+            draft: Any = await care_answers.save_answers(ctx, answers, bool(input.auto_save), selection)
         except Refused as refusal:
             stored = await stored_draft(info, refusal)
             return SaveAnswersPayload(assignment=None, draft=stored, user_errors=user_errors(refusal))
@@ -301,7 +303,7 @@ class Mutation:
         answers = read_answers(input)
         try:
             refuse_missing(assignmentId=input.assignment_id)
-            done = await submitting.submit_answers(ctx, answers)
+            done = await care_answers.submit_answers(ctx, answers)
         except Refused as refusal:
             stored = await stored_draft(info, refusal)
             return SubmitAnswersPayload(

@@ -7,10 +7,9 @@ from typing import Annotated
 import strawberry
 
 from app.care import books, people
-from app.care.answers.reading import get_my_answer_sets
-from app.care.answers.submissions import SubmissionFilter, list_my_submissions
-from app.care.assignments.reading import ORDERS as ORDERS_OF_ASSIGNMENTS
-from app.care.assignments.reading import (
+from app.care.answers import SubmissionFilter, get_my_answer_sets, list_my_submissions
+from app.care.assignments import ORDERS as ORDERS_OF_ASSIGNMENTS
+from app.care.assignments import (
     AssignmentFilter,
     AssignmentOrder,
     get_my_assignments,
@@ -20,9 +19,9 @@ from app.care.audit import list_audit_events
 from app.care.books import BookFilter
 from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable
-from app.care.own_data.export import DataFormat, get_own_data
-from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
-from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions
+from app.care.own_data import DataFormat, get_own_data
+from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
+from app.care.sessions import SessionOrder, get_my_sessions, list_my_sessions
 from app.db.audit.records import ANSWER_SETS, ASSIGNMENTS, CAREGIVERS, CLIENTS, SESSIONS
 from app.db.reader.plans import Row
 from app.db.reader.selection import Order, PageRequest, Selection

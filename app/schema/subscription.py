@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import strawberry
 
 from app.care import subscriptions
-from app.care.assignments.reading import get_my_assignments
+from app.care.assignments import get_my_assignments
 from app.care.context import Context
-from app.care.sessions.reading import get_my_sessions
+from app.care.sessions import get_my_sessions
 from app.db.event_log import LoggedEvent
 from app.db.reader.plans import Row
 from app.db.reader.selection import Selection

@@ -1,4 +1,4 @@
-"""Reads the schema: the rows that the access table needs, and documents that select everything."""
+"""Documents generated from the schema, and the rows that the table must have for it."""
 
 from collections.abc import Iterator
 from random import Random
@@ -14,12 +14,12 @@ from graphql import (
 )
 
 from app.main import schema_of_service
-from tests.access.table import ARGUMENTS, MUTATIONS, OBJECTS, QUERIES
+from tests.access.table import CHANGES, GIVEN, OBJECTS, QUESTIONS
 
 SCHEMA: GraphQLSchema = schema_of_service(True)._schema
-CONNECTIONS = ("Connection", "Edge")  # types between a field and its objects
-VARIABLES = {root: "$id: ID!" for root in QUERIES} | {"nodes": "$ids: [ID!]!"}
-RANDOM_PATH_COUNT = 24
+PARTS = ("Connection", "Edge")  # of the way to an object, and none themselves
+SAID = {root: "$id: ID!" for root in QUESTIONS} | {"nodes": "$ids: [ID!]!"}
+WALKS = 24
 STEPS = 5
 
 
@@ -32,11 +32,11 @@ def roots(schema: GraphQLSchema, operation: str) -> set[str]:
 
 
 def kinds(schema: GraphQLSchema) -> Iterator[GraphQLObjectType]:
-    """The types of objects: without root types, connections and payloads."""
+    """The object types that a person reads, without roots, parts and payloads."""
     operations = (schema.query_type, schema.mutation_type, schema.subscription_type)
     for name, kind in schema.type_map.items():
-        is_other = name.startswith("__") or name.endswith((*CONNECTIONS, "Payload"))
-        if isinstance(kind, GraphQLObjectType) and kind not in operations and not is_other:
+        is_part = name.startswith("__") or name.endswith((*PARTS, "Payload"))
+        if isinstance(kind, GraphQLObjectType) and kind not in operations and not is_part:
             yield kind
 
 
@@ -57,31 +57,29 @@ def links_of(kind: Any) -> list[str]:
 
 
 def ids(schema: GraphQLSchema) -> set[str]:
-    """Every argument and input member that is an id or a list of ids."""
+    """Every argument and every input member that takes one or several ids."""
     found = set()
     for kind in schema.type_map.values():
         if isinstance(kind, GraphQLObjectType) and not kind.name.startswith("__"):
             for name, field in kind.fields.items():
-                found |= {
-                    f"{kind.name}.{name}({each})" for each, argument in field.args.items() if is_id(argument)
-                }
+                found |= {f"{kind.name}.{name}({each})" for each, given in field.args.items() if is_id(given)}
         elif isinstance(kind, GraphQLInputObjectType):
-            found |= {f"{kind.name}.{each}" for each, member in kind.fields.items() if is_id(member)}
+            found |= {f"{kind.name}.{each}" for each, given in kind.fields.items() if is_id(given)}
     return found
 
 
-def is_id(argument: Any) -> bool:
-    return get_named_type(argument.type).name == "ID"
+def is_id(given: Any) -> bool:
+    return get_named_type(given.type).name == "ID"
 
 
 # --- documents --------------------------------------------------------------------------------------
 
 
-def reads() -> Iterator[tuple[str, str, str]]:
-    """Every query with each type of its objects and each of their links."""
-    for root, query in QUERIES.items():
+def links_from_roots() -> Iterator[tuple[str, str, str]]:
+    """Root, kind of object and link: every link of every object that a root leads to."""
+    for root, question in QUESTIONS.items():
         found = target(SCHEMA.query_type, root)
-        if query.shows:
+        if question.shows:
             yield root, "", ""
             continue
         for kind in [found.name] if not is_interface_type(found) else OBJECTS:
@@ -90,67 +88,67 @@ def reads() -> Iterator[tuple[str, str, str]]:
 
 
 def target(kind: Any, name: str) -> Any:
-    """The type of the objects of a field, also below a connection."""
+    """The object types that a field leads to through any parts."""
     found: Any = get_named_type(kind.fields[name].type)
-    return get_named_type(found.fields["nodes"].type.of_type) if found.name.endswith(CONNECTIONS) else found
+    return get_named_type(found.fields["nodes"].type.of_type) if found.name.endswith(PARTS) else found
 
 
 def document(root: str, kind: str, link: str) -> str:
-    """A query with all fields of the objects, of those of the link, and of those one level below."""
-    arguments = QUERIES[root].arguments
-    head = f"query({VARIABLES[root]}) " if QUERIES[root].ids else ""
+    """All members of the objects at the root, of the linked objects, and one step further."""
+    question = QUESTIONS[root]
+    head = f"query({SAID[root]}) " if question.ids else ""
     if not kind:
-        return f"{{ {root}{arguments} }}"
+        return f"{{ {root}{question.given} }}"
     found = SCHEMA.type_map[kind]
-    below = f"{scalars(found)} {link_fields(found, link, fields_and_links) if link else ''}"
+    below = f"{scalars_of(found)} {step(found, link, members_of) if link else ''}"
     if is_interface_type(target(SCHEMA.query_type, root)):
         below = f"__typename ... on {kind} {{ {below} }}"
-    return f"{head}{{ {root}{arguments} {{ {in_connection(SCHEMA.query_type, root, below)} }} }}"
+    return f"{head}{{ {root}{question.given} {{ {through(SCHEMA.query_type, root, below)} }} }}"
 
 
-def link_fields(kind: Any, link: str, below: Any) -> str:
-    arguments = ARGUMENTS.get(f"{kind.name}.{link}", "")
-    return f"{link}{arguments} {{ {in_connection(kind, link, below(target(kind, link)))} }}"
+def step(kind: Any, link: str, below: Any) -> str:
+    given = GIVEN.get(f"{kind.name}.{link}", "")
+    return f"{link}{given} {{ {through(kind, link, below(target(kind, link)))} }}"
 
 
-def in_connection(kind: Any, name: str, below: str) -> str:
+def through(kind: Any, name: str, below: str) -> str:
     found: Any = get_named_type(kind.fields[name].type)
-    if not found.name.endswith(CONNECTIONS):
+    if not found.name.endswith(PARTS):
         return below
     info = "pageInfo { endCursor startCursor hasNextPage } totalCount edges { cursor node { id } }"
     return f"{info} nodes {{ {below} }}"
 
 
-def scalars(kind: Any) -> str:
+def scalars_of(kind: Any) -> str:
     return " ".join(["__typename", *leaves_of(kind)])
 
 
-def fields_and_links(kind: Any) -> str:
-    return " ".join([scalars(kind), *(link_fields(kind, link, scalars) for link in links_of(kind))])
+def members_of(kind: Any) -> str:
+    return " ".join([scalars_of(kind), *(step(kind, link, scalars_of) for link in links_of(kind))])
 
 
-def mutation_document(name: str) -> str:
-    """A mutation with all fields of its payload and of the objects below."""
+def mutation_document(change: str) -> str:
+    """A mutation with every member of its payload."""
     kind: Any = SCHEMA.mutation_type
-    payload = get_named_type(kind.fields[name].type)
-    assert name in MUTATIONS
-    below = " ".join(
-        [scalars(payload), *(link_fields(payload, link, fields_and_links) for link in links_of(payload))]
+    payload = get_named_type(kind.fields[change].type)
+    assert change in CHANGES
+    below = " ".join([scalars_of(payload), *(step(payload, link, members_of) for link in links_of(payload))])
+    return (
+        f"mutation($input: {change[0].upper()}{change[1:]}Input!) {{ {change}(input: $input) {{ {below} }} }}"
     )
-    return f"mutation($input: {name[0].upper()}{name[1:]}Input!) {{ {name}(input: $input) {{ {below} }} }}"
 
 
-def random_paths() -> Iterator[tuple[str, str]]:
-    """Random deep selections: the type of an object, and the fields below it."""
+def walks() -> Iterator[tuple[str, str]]:
+    """Random paths through the links of an object: a kind, and the selection below it."""
     rng = Random(7)
-    types = [name for name in OBJECTS if links_of(SCHEMA.type_map[name])]
-    for _ in range(RANDOM_PATH_COUNT):
-        kind = rng.choice(types)
-        yield kind, random_path(rng, SCHEMA.type_map[kind], STEPS)
+    ways = [name for name in OBJECTS if links_of(SCHEMA.type_map[name])]
+    for _ in range(WALKS):
+        kind = rng.choice(ways)
+        yield kind, walk(rng, SCHEMA.type_map[kind], STEPS)
 
 
-def random_path(rng: Random, kind: Any, steps: int) -> str:
+def walk(rng: Random, kind: Any, steps: int) -> str:
     if not steps or not links_of(kind):
-        return scalars(kind)
+        return scalars_of(kind)
     link = rng.choice(links_of(kind))
-    return f"{scalars(kind)} {link_fields(kind, link, lambda found: random_path(rng, found, steps - 1))}"
+    return f"{scalars_of(kind)} {step(kind, link, lambda found: walk(rng, found, steps - 1))}"

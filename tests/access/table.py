@@ -1,7 +1,7 @@
-"""The access table: a row with the role for every field, query, mutation, subscription and legacy path.
+"""The expected access: a row for every query, link, mutation, subscription and legacy path.
 
-test_rows.py fails if the service has one without a row. `{0}` in a row stands for a pair of a caregiver and a
-client, such as AX; `{1.main}` for a number of their objects.
+test_rows.py fails if a part of the service has no row here. `{0}` in a row stands for a relationship, such as
+AX; `{0.main}` is one of its numbers.
 """
 
 from dataclasses import dataclass, field
@@ -13,18 +13,18 @@ from tests.access.world import Numbers
 BOTH = "caregiver and client"
 CLIENT = "client"
 CAREGIVER = "caregiver"
-ANYONE = "anyone who is signed in"
+ANYBODY = "anybody who is signed in"
 
 
 @dataclass(frozen=True)
 class Link:
-    """A field with objects below it: the role that reads something there, and a text that proves it."""
+    """A link between objects: who finds something there, and the text that proves it."""
 
     who: str
     shows: str
 
 
-# The fields without objects below them, of every type. Each is selected wherever the type occurs.
+# The scalar fields of every type: each is selected wherever the type can be reached.
 LEAVES = {
     "Answer": "answer questionId questionText",
     "AnswerSet": "attempt id legacyId revision saveType score submitDate",
@@ -55,9 +55,9 @@ LEAVES = {
 
 LINKS = {
     "AnswerSet.answers": Link(BOTH, "zq-{0}-answer"),
-    "AnswerSet.assignment": Link(BOTH, "Assignment:{1.reviewed}"),
+    "AnswerSet.assignment": Link(BOTH, "Assignment:{1.judged}"),
     "AnswerSet.feedback": Link(BOTH, "zq-{0}-feedback"),
-    "Assignment.answerSets": Link(BOTH, "AnswerSet:{1.reviewed_set}"),
+    "Assignment.answerSets": Link(BOTH, "AnswerSet:{1.judged_set}"),
     "Assignment.book": Link(BOTH, "Book:3"),
     "Assignment.caregiver": Link(BOTH, "Caregiver:{caregiver}"),
     "Assignment.client": Link(BOTH, "Client:{client}"),
@@ -67,20 +67,20 @@ LINKS = {
     "Assignment.module": Link(BOTH, "Module:2"),
     "Assignment.reminders": Link(BOTH, "Reminder:{1.reminder}"),
     "Assignment.session": Link(BOTH, "Session:{1.main}"),
-    "Book.module": Link(ANYONE, "Module:2"),
-    "Book.questions": Link(ANYONE, "How was it?"),
+    "Book.module": Link(ANYBODY, "Module:2"),
+    "Book.questions": Link(ANYBODY, "How was it?"),
     "Client.progress": Link(BOTH, "assignmentCount"),
-    "Client.scoreHistory": Link(BOTH, "{1.reviewed_set}"),
-    "Feedback.answerSet": Link(BOTH, "AnswerSet:{1.reviewed_set}"),
+    "Client.scoreHistory": Link(BOTH, "{1.judged_set}"),
+    "Feedback.answerSet": Link(BOTH, "AnswerSet:{1.judged_set}"),
     "Feedback.author": Link(BOTH, "Caregiver:{caregiver}"),
     "Progress.completion": Link(BOTH, "week"),
-    "ScorePoint.assignment": Link(BOTH, "Assignment:{1.reviewed}"),
-    "Session.assignments": Link(BOTH, "Assignment:{1.reviewed}"),
+    "ScorePoint.assignment": Link(BOTH, "Assignment:{1.judged}"),
+    "Session.assignments": Link(BOTH, "Assignment:{1.judged}"),
     "Session.caregiver": Link(BOTH, "Caregiver:{caregiver}"),
     "Session.client": Link(BOTH, "Client:{client}"),
     "Session.latestAssignment": Link(BOTH, "Assignment:{1.drafted}"),
     "Session.progress": Link(BOTH, "assignmentCount"),
-    "Session.scoreHistory": Link(BOTH, "{1.reviewed_set}"),
+    "Session.scoreHistory": Link(BOTH, "{1.judged_set}"),
     "Viewer.caregiver": Link(CAREGIVER, "Caregiver:{caregiver}"),
     "Viewer.client": Link(CLIENT, "Client:{client}"),
     "AssignmentChange.assignment": Link(BOTH, "Assignment:{1.to_extend}"),
@@ -88,8 +88,8 @@ LINKS = {
     "ReminderDue.assignment": Link(CLIENT, "Assignment:{1.to_extend}"),
     "ReminderDue.reminder": Link(CLIENT, "Reminder:{1.reminder}"),
 }
-# Required arguments of fields below a root field.
-ARGUMENTS = {
+# The arguments that a field below a root requires.
+GIVEN = {
     "Session.assignments": "(first: 9)",
     "Client.scoreHistory": "(bookId: 3)",
     "Session.scoreHistory": "(bookId: 3)",
@@ -97,102 +97,102 @@ ARGUMENTS = {
 
 
 @dataclass(frozen=True)
-class RootField:
-    """A query or subscription. One that takes an id is tested with an object of each type that it returns."""
+class Question:
+    """A root field. One that takes an id is queried with an object of each kind that it finds."""
 
     who: str
-    arguments: str = ""
-    ids: dict[str, str] = field(default_factory=dict)  # the number of the object, by type of the result
-    id_of: str = ""  # the type of the number, if it is another
-    shows: str = ""  # for results without fields
+    given: str = ""
+    ids: dict[str, str] = field(default_factory=dict)  # by kind of what it finds: the number to ask by
+    named: str = ""  # the kind that the number is of, where that is another
+    shows: str = ""  # of one that is no object, has no links
 
 
 OBJECTS = {
     "Session": "{1.main}",
-    "Assignment": "{1.reviewed}",
-    "AnswerSet": "{1.reviewed_set}",
+    "Assignment": "{1.judged}",
+    "AnswerSet": "{1.judged_set}",
     "Caregiver": "{caregiver}",
     "Client": "{client}",
     "Book": "3",
 }
-# Links that exist for these objects only.
+# Links that only some objects have.
 OBJECT_WITH = {"Assignment.draft": "{1.drafted}", "Assignment.reminders": "{1.to_extend}"}
 
-QUERIES = {
-    "assignment": RootField(BOTH, "(id: $id)", {"Assignment": "{1.reviewed}"}),
-    "assignments": RootField(BOTH, "(first: 18)"),
-    "auditEvents": RootField(CAREGIVER, "(clientId: $id)", {"AuditEvent": "{client}"}, id_of="Client"),
-    "book": RootField(ANYONE, "(id: $id)", {"Book": "3"}),
-    "books": RootField(ANYONE),
-    "clients": RootField(CAREGIVER),
-    "node": RootField(BOTH, "(id: $id)", OBJECTS),
-    "nodes": RootField(BOTH, "(ids: $ids)", OBJECTS),
-    "ownData": RootField(CLIENT, "(format: JSON)", shows="zq-{0}d-draft"),
-    "session": RootField(BOTH, "(id: $id)", {"Session": "{1.main}"}),
-    "sessions": RootField(BOTH, "(first: 8)"),
-    "submissions": RootField(BOTH, "(first: 6)"),
-    "viewer": RootField(ANYONE),
+QUESTIONS = {
+    "assignment": Question(BOTH, "(id: $id)", {"Assignment": "{1.judged}"}),
+    "assignments": Question(BOTH, "(first: 18)"),
+    "auditEvents": Question(CAREGIVER, "(clientId: $id)", {"AuditEvent": "{client}"}, named="Client"),
+    "book": Question(ANYBODY, "(id: $id)", {"Book": "3"}),
+    "books": Question(ANYBODY),
+    "clients": Question(CAREGIVER),
+    "node": Question(BOTH, "(id: $id)", OBJECTS),
+    "nodes": Question(BOTH, "(ids: $ids)", OBJECTS),
+    "ownData": Question(CLIENT, "(format: JSON)", shows="zq-{0}d-draft"),
+    "session": Question(BOTH, "(id: $id)", {"Session": "{1.main}"}),
+    "sessions": Question(BOTH, "(first: 8)"),
+    "submissions": Question(BOTH, "(first: 6)"),
+    "viewer": Question(ANYBODY),
 }
 
 
 @dataclass(frozen=True)
-class Mutation:
-    """A mutation: the role that may run it, its input, and a text of the response that proves it."""
+class Change:
+    """A mutation: who may perform it, its input, and the text that proves its effect."""
 
     who: str
-    input: dict[str, Any]
+    given: dict[str, Any]
     shows: str
 
 
 WINDOW = {"startDate": "2026-11-21T09:00:00Z", "endDate": "2026-11-28T09:00:00Z"}
-ANSWERS = [{"questionId": global_id("Question", 1), "answer": "zq-{0}-given"}]
+ANSWERS = [{"questionId": global_id("Question", 1), "answer": "zq-{0}-submitted"}]
 
-MUTATIONS = {
-    "assignHomework": Mutation(
+CHANGES = {
+    "assignHomework": Change(
         CAREGIVER, {"sessionId": "{1.main}", "bookIds": ["1"], **WINDOW}, "Session:{1.main}"
     ),
-    "closeSession": Mutation(CAREGIVER, {"sessionId": "{1.to_close}"}, "Session:{1.to_close}"),
-    "createSession": Mutation(
+    "closeSession": Change(CAREGIVER, {"sessionId": "{1.to_close}"}, "Session:{1.to_close}"),
+    "createSession": Change(
         CAREGIVER,
         {"clientId": "{client}", "title": "zq-{0}-new", "startDate": WINDOW["startDate"]},
         "zq-{0}-new",
     ),
-    "extendAssignment": Mutation(
+    "extendAssignment": Change(
         CAREGIVER,
         {"assignmentId": "{1.to_extend}", "endDate": "2026-12-31T09:00:00Z"},
         "Assignment:{1.to_extend}",
     ),
-    "giveFeedback": Mutation(
-        CAREGIVER, {"answerSetId": "{1.set_to_review}", "text": "zq-{0}-reviewed"}, "zq-{0}-reviewed"
+    "giveFeedback": Change(
+        CAREGIVER, {"answerSetId": "{1.set_to_judge}", "text": "zq-{0}-judged"}, "zq-{0}-judged"
     ),
-    "reopenAssignment": Mutation(CAREGIVER, {"assignmentId": "{1.submitted}"}, "Assignment:{1.submitted}"),
-    "saveAnswers": Mutation(
+    "reopenAssignment": Change(CAREGIVER, {"assignmentId": "{1.submitted}"}, "Assignment:{1.submitted}"),
+    "saveAnswers": Change(
         CLIENT, {"assignmentId": "{1.to_draft}", "answers": ANSWERS}, "Assignment:{1.to_draft}"
     ),
-    "setReminders": Mutation(
+    "setReminders": Change(
         CAREGIVER,
         {"assignmentId": "{1.to_remind}", "remindDates": ["2026-11-23T09:00:00Z"]},
         "Assignment:{1.to_remind}",
     ),
-    "submitAnswers": Mutation(
+    "submitAnswers": Change(
         CLIENT, {"assignmentId": "{1.to_submit}", "answers": ANSWERS}, "Assignment:{1.to_submit}"
     ),
-    "updateSession": Mutation(
+    "updateSession": Change(
         CAREGIVER, {"sessionId": "{1.to_update}", "title": "zq-{0}-renamed"}, "zq-{0}-renamed"
     ),
-    "withdrawAssignment": Mutation(CAREGIVER, {"assignmentId": "{1.to_withdraw}"}, "Session:{1.main}"),
+    "withdrawAssignment": Change(CAREGIVER, {"assignmentId": "{1.to_withdraw}"}, "Session:{1.main}"),
 }
 
-# Subscriptions, resumed after an event.
+# Who receives the events of a relationship, and the event to resume from.
 SUBSCRIPTIONS = {
-    "assignmentChanged": RootField(BOTH, "(after: $id)", {"Event": "{1.assigned_event}"}),
-    "reminderDue": RootField(CLIENT, "(after: $id)", {"Event": "{1.due_event}"}),
+    "assignmentChanged": Question(BOTH, "(after: $id)", {"Event": "{1.assigned_event}"}),
+    "reminderDue": Question(CLIENT, "(after: $id)", {"Event": "{1.due_event}"}),
 }
 
 
 @dataclass(frozen=True)
 class Path:
-    """A legacy path: its role, method, and a text of the response that proves it."""
+    """A legacy path: its method, whom it answers, and the text that proves its effect."""
 
     who: str
     method: str
@@ -215,12 +215,12 @@ ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
 PATHS = {
     "list sessions": Path(CLIENT, "GET", f"{SESSIONS}?time-state=RUNNING", "zq-{0}-title"),
     "list assignments": Path(CAREGIVER, "GET", f"{ASSIGNMENTS}?time-state=RUNNING&size=100", "zq-{0}-answer"),
-    "get assignment": Path(CAREGIVER, "GET", f"{ASSIGNMENTS}/{{1.reviewed}}", "zq-{0}-answer"),
+    "get assignment": Path(CAREGIVER, "GET", f"{ASSIGNMENTS}/{{1.judged}}", "zq-{0}-answer"),
     "assign homework": Path(CAREGIVER, "PUT", ASSIGNMENTS, "message", HOMEWORK),
 }
 
-# Every argument and input member that is an id, with the type of its objects. The catalogue has no owner.
-CATALOGUE = "no owner"
+# Every argument that takes an id, and the kind of objects that it names. Books belong to nobody.
+CATALOGUE = "nobody's"
 IDS = {
     "Query.assignment(id)": "Assignment",
     "Query.assignments(clientId)": "Client",
@@ -228,8 +228,8 @@ IDS = {
     "Query.auditEvents(clientId)": "Client",
     "Query.book(id)": CATALOGUE,
     "Query.books(moduleId)": CATALOGUE,
-    "Query.node(id)": "every type",
-    "Query.nodes(ids)": "every type",
+    "Query.node(id)": "every kind",
+    "Query.nodes(ids)": "every kind",
     "Query.session(id)": "Session",
     "Query.submissions(clientId)": "Client",
     "Client.scoreHistory(bookId)": CATALOGUE,
@@ -254,19 +254,19 @@ IDS = {
 }
 
 
-def is_allowed(who: str, viewer: str) -> bool:
-    """Whether a row is for the viewer's role, whoever owns the object."""
-    if who in (BOTH, ANYONE):
+def is_for(who: str, viewer: str) -> bool:
+    """Whether a row is for the viewer's role, whoever owns the objects."""
+    if who in (BOTH, ANYBODY):
         return True
     return (who == CAREGIVER) == (viewer in "AB")
 
 
-def fill(row: Any, shared: str, numbers: Numbers, **more: object) -> Any:
-    """A row, or a part of one, with the names and numbers of a pair."""
+def filled(row: Any, shared: str, numbers: Numbers, **more: object) -> Any:
+    """A row with the values of two people filled in."""
     if isinstance(row, str):
         return row.format(shared, numbers, **more)
     if isinstance(row, list):
-        return [fill(one, shared, numbers, **more) for one in row]
+        return [filled(one, shared, numbers, **more) for one in row]
     if isinstance(row, dict):
-        return {name: fill(one, shared, numbers, **more) for name, one in row.items()}
+        return {name: filled(one, shared, numbers, **more) for name, one in row.items()}
     return row

@@ -1,4 +1,4 @@
-"""A subscriber receives events of their own data only, by websocket and by event stream."""
+"""Subscriptions receive only events of the viewer's own relationships, by websocket and by event stream."""
 
 import json
 from typing import Any
@@ -7,15 +7,15 @@ import pytest
 from httpx2 import Response
 
 from app.schema.types.node import global_id
-from tests.access.documents import SCHEMA, fields_and_links, link_fields, links_of, scalars, target
-from tests.access.table import LINKS, SUBSCRIPTIONS, is_allowed
-from tests.access.test_foreign_is_missing import subscribe
+from tests.access.documents import SCHEMA, links_of, members_of, scalars_of, step, target
+from tests.access.table import LINKS, SUBSCRIPTIONS, is_for
+from tests.access.test_foreign_is_missing import listen
 from tests.access.viewers import (
-    VIEWERS,
-    assert_known_only,
-    assert_outsiders_rejected,
-    caller_of,
-    fill_for,
+    PEOPLE_WITH_DATA,
+    assert_rejects_outsiders,
+    assert_shows_only_known,
+    sign_in,
+    write_in,
 )
 from tests.access.world import OF, PEOPLE, SHARED, owners_in
 from tests.callers import Gateway
@@ -24,59 +24,59 @@ from tests.schema.listening import happened, listening, streaming, wait_for, wai
 EVENT_OF = {"assignmentChanged": "ASSIGNED", "reminderDue": "REMINDER_DUE"}
 
 
-def document(name: str, arguments: str = "") -> str:
-    """A subscription with all fields of the event and of the objects below."""
+def document(name: str, given: str = "") -> str:
+    """A subscription that selects everything."""
     kind = target(SCHEMA.subscription_type, name)
-    below = " ".join([scalars(kind), *(link_fields(kind, link, fields_and_links) for link in links_of(kind))])
-    head = "($id: ID!) " if arguments else ""
-    return f"subscription{head} {{ {name}{arguments} {{ {below} }} }}"
+    below = " ".join([scalars_of(kind), *(step(kind, link, members_of) for link in links_of(kind))])
+    head = "($id: ID!) " if given else ""
+    return f"subscription{head} {{ {name}{given} {{ {below} }} }}"
 
 
 @pytest.mark.parametrize("name", SUBSCRIPTIONS)
-def test_missed_events_are_sent_to_their_viewers_only(world: Gateway, name: str) -> None:
+def test_missed_events_are_sent_only_to_the_two_people(world: Gateway, name: str) -> None:
     row = SUBSCRIPTIONS[name]
-    query = document(name, row.arguments)
+    query = document(name, row.given)
     kind = target(SCHEMA.subscription_type, name)
 
-    for viewer in VIEWERS:
+    for viewer in PEOPLE_WITH_DATA:
         for shared in SHARED:
-            position = {"id": global_id("Event", int(fill_for(row.ids["Event"], shared)))}
-            if not (is_allowed(row.who, viewer) and viewer in shared):
-                content = assert_known_only(subscribe(caller_of(world, viewer), query, position), viewer)
-                assert '"errors"' in content
+            seen = {"id": global_id("Event", int(write_in(row.ids["Event"], shared)))}
+            if not (is_for(row.who, viewer) and viewer in shared):
+                shown = assert_shows_only_known(listen(sign_in(world, viewer), query, seen), viewer)
+                assert '"errors"' in shown
                 continue
-            with streaming(caller_of(world, viewer), query, **position) as stream:
-                event, data = stream.hear()
+            with streaming(sign_in(world, viewer), query, **seen) as stream:
+                event, told = stream.hear()
             assert event == "next"
-            content = assert_known_only(Response(200, json=data), viewer)
+            shown = assert_shows_only_known(Response(200, json=told), viewer)
             if "Z" not in shared:
                 for link in links_of(kind):
-                    assert fill_for(LINKS[f"{kind.name}.{link}"].shows, shared) in content
-    position = {"id": global_id("Event", OF["AX"].assigned_event)}
-    assert_outsiders_rejected(world, lambda caller: subscribe(caller, query, position))
+                    assert write_in(LINKS[f"{kind.name}.{link}"].shows, shared) in shown
+    seen = {"id": global_id("Event", OF["AX"].assigned_event)}
+    assert_rejects_outsiders(world, lambda caller: listen(caller, query, seen))
 
 
 @pytest.mark.parametrize("name", SUBSCRIPTIONS)
-def test_events_of_others_are_not_received(writable_world: Gateway, name: str) -> None:
-    """Events of other pairs come first, so the first received event must be one of the viewer's own."""
-    row, url = SUBSCRIPTIONS[name], writable_world.settings.database
-    for viewer in VIEWERS:
-        with listening(caller_of(writable_world, viewer)) as listener:
+def test_events_of_other_relationships_are_not_sent(changing: Gateway, name: str) -> None:
+    """Everyone subscribes, and every relationship gets an event. Each person receives only their own."""
+    row, url = SUBSCRIPTIONS[name], changing.settings.database
+    for viewer in PEOPLE_WITH_DATA:
+        with listening(sign_in(changing, viewer)) as listener:
             listener.ask(document(name))
-            if not is_allowed(row.who, viewer):
+            if not is_for(row.who, viewer):
                 assert owners_in(json.dumps(listener.hear())) == set()
                 continue
-            wait_until_somebody_listens(writable_world)
+            wait_until_somebody_listens(changing)
             own = [shared for shared in SHARED if viewer in shared]
             for shared in [*(one for one in SHARED if one not in own), *own]:
-                insert_event(url, name, shared)
+                add_events(url, name, shared)
             for shared in own:
-                content = assert_known_only(Response(200, json=listener.hear()), viewer)
-                assert f"Assignment:{OF[shared].to_extend}" in content
-        wait_for(lambda: not writable_world.client.app_state["notifier"].wakeups)
+                shown = assert_shows_only_known(Response(200, json=listener.hear()), viewer)
+                assert f"Assignment:{OF[shared].to_extend}" in shown
+        wait_for(lambda: not changing.client.app_state["notifier"].wakeups)
 
 
-def insert_event(url: str, name: str, shared: str) -> None:
+def add_events(url: str, name: str, shared: str) -> None:
     of = OF[shared]
     between: dict[str, Any] = {"caregiver": PEOPLE[shared[0]], "client": PEOPLE[shared[1]]}
     happened(url, EVENT_OF[name], of.to_extend, of.main, reminder=of.reminder, **between)

@@ -1,7 +1,7 @@
-"""Test data in which every text and number names its owner, and a search for owners in a response.
+"""A world in which every text and number shows whose it is, and the owners that appear in a response.
 
-Caregivers A and B, clients X and Y: X is the client of both, Y of B only. Caregiver D and client W are
-disabled, and Z, a former client of A, is erased. Each pair owns what it shares: AX, BX, BY, AZ, DW.
+Caregivers A and B, clients X and Y: X is the client of both, Y of B alone. Caregiver D and client W are
+disabled, and Z, once a client of A, is erased. The relationships are AX, BX, BY, AZ and DW.
 """
 
 import base64
@@ -33,9 +33,9 @@ from tests.schema.listening import happened
 
 PEOPLE = {"A": 710001, "B": 710002, "D": 710003, "X": 711001, "Y": 711002, "Z": 711003, "W": 711004}
 SHARED = {"AX": 701000, "BX": 702000, "BY": 703000, "AZ": 704000, "DW": 705000}
-MISSING = 709000  # this number and those above it name no object
+MISSING = 709000  # no object has this number or a higher one
 
-# The owners that each viewer may read. AXd owns the drafts of X, which only X may read.
+# The relationships that each person may see. A lower-case letter marks drafts, which only the client sees.
 KNOWN = {
     "A": {"A", "X", "Z", "AX", "AZ"},
     "B": {"B", "X", "Y", "BX", "BY"},
@@ -46,7 +46,8 @@ KNOWN = {
 
 @dataclass(frozen=True)
 class Numbers:
-    """The numbers of a pair's objects: three running sessions, a closed one, an assignment per mutation."""
+    """The numbers of a relationship: three running sessions and a closed one, and homework for every
+    change."""
 
     base: int
 
@@ -62,12 +63,12 @@ class Numbers:
     to_draft = property(lambda self: self.base + 14)
     to_submit = property(lambda self: self.base + 15)
     submitted = property(lambda self: self.base + 16)
-    to_review = property(lambda self: self.base + 17)
-    reviewed = property(lambda self: self.base + 18)
+    to_judge = property(lambda self: self.base + 17)
+    judged = property(lambda self: self.base + 18)
     drafted = property(lambda self: self.base + 19)
-    # objects below them
-    set_to_review = property(lambda self: self.base + 202)
-    reviewed_set = property(lambda self: self.base + 203)
+    # what hangs below them
+    set_to_judge = property(lambda self: self.base + 202)
+    judged_set = property(lambda self: self.base + 203)
     feedback = property(lambda self: self.base + 301)
     draft = property(lambda self: self.base + 801)
     reminder = property(lambda self: self.base + 411)
@@ -75,15 +76,15 @@ class Numbers:
     due_event = property(lambda self: self.base + 903)
 
 
-LOADED_NUMBERS = {*range(1, 5), *range(11, 20), *range(201, 204), 301, 411, 777, 801, *range(901, 905)}
+PLANTED = {*range(1, 5), *range(11, 20), *range(201, 204), 301, 411, 777, 801, *range(901, 905)}
 OF = {shared: Numbers(base) for shared, base in SHARED.items()}
 
 
-def text(whose: str, what: str) -> str:
-    return f"zq-{whose}-{what}"
+def text(person: str, what: str) -> str:
+    return f"zq-{person}-{what}"
 
 
-def load_world(url: str) -> None:
+def plant(url: str) -> None:
     load(url, [*catalogue(), *people(), *(record for shared in SHARED for record in records(shared))])
     raw.run(
         url,
@@ -107,16 +108,16 @@ def load_world(url: str) -> None:
 
 
 def people() -> Iterator[Record]:
-    for whose in "ABD":
-        position = text(whose, "position")
-        yield a_caregiver(PEOPLE[whose], name=text(whose, "name"), position=position, userName=user(whose))
-    for whose in "XYZW":
-        oppt_id = text(whose, "oppt")
-        yield a_client(PEOPLE[whose], name=text(whose, "name"), opptId=oppt_id, userName=user(whose))
+    for person in "ABD":
+        position = text(person, "position")
+        yield a_caregiver(PEOPLE[person], name=text(person, "name"), position=position, userName=user(person))
+    for person in "XYZW":
+        oppt_id = text(person, "oppt")
+        yield a_client(PEOPLE[person], name=text(person, "name"), opptId=oppt_id, userName=user(person))
 
 
-def user(whose: str) -> str:
-    return text(whose, "user")
+def user(person: str) -> str:
+    return text(person, "user")
 
 
 def records(shared: str) -> Iterator[Record]:
@@ -134,29 +135,29 @@ def records(shared: str) -> Iterator[Record]:
     for one in (number.to_withdraw, number.to_remind, number.to_draft, number.to_submit, number.drafted):
         yield an_assignment(one, session=number.main)
     yield an_assignment(number.to_extend, session=number.main, reminders=[{"remindDate": NOW + HOUR}])
-    for one in (number.submitted, number.to_review, number.reviewed):
+    for one in (number.submitted, number.to_judge, number.judged):
         yield a_complete_assignment(one, session=number.main, book=3, score=score)
-        yield an_answer_set(one + 185, one, answers=answers(shared, "answer"))
+        yield an_answer_set(one + 185, one, answers=answers_of(shared, "answer"))
     draft = {"saveType": "DRAFT", "submitDate": None, "revision": 3}
-    yield an_answer_set(number.draft, number.drafted, answers=answers(f"{shared}d", "draft"), **draft)
+    yield an_answer_set(number.draft, number.drafted, answers=answers_of(f"{shared}d", "draft"), **draft)
 
 
-def answers(whose: str, what: str) -> list[Record]:
-    """Questions stay when the client is erased, because they belong to the book."""
-    question = "How was it?" if "Z" in whose else text(whose, "question")
-    return [{"questionText": question, "answer": text(whose, what)}]
+def answers_of(person: str, what: str) -> list[Record]:
+    """The questions stay when the client is erased, since they belong to the book."""
+    question = "How was it?" if "Z" in person else text(person, "question")
+    return [{"questionText": question, "answer": text(person, what)}]
 
 
 def giving_feedback() -> Operation[None]:
-    """The import has no feedback, so rows are inserted."""
+    """Only the service itself writes feedback."""
     columns = ("id", "caregiver_id", "client_id", "assignment_id", "answer_set_id", "text", "submit_date")
     rows = [
         (
             number.feedback,
             PEOPLE[shared[0]],
             PEOPLE[shared[1]],
-            number.reviewed,
-            number.reviewed_set,
+            number.judged,
+            number.judged_set,
             text(shared, "feedback"),
             NOW - HOUR,
         )
@@ -165,20 +166,20 @@ def giving_feedback() -> Operation[None]:
     yield Bulk("feedback", columns, rows)
 
 
-# --- owners in a response ---------------------------------------------------------------------------
+# --- what an answer tells ---------------------------------------------------------------------------
 
 TEXT = re.compile(r"zq-([A-Za-z]+)-")
 NUMBER = re.compile(r"(?<![0-9])7[01][0-9]{4}(?![0-9])")
-CHAT = re.compile(r"\b[0-9a-f]{32}\b")  # a new chat identifier, whose random digits may contain any number
+DRAWN = re.compile(r"\b[0-9a-f]{32}\b")  # a new chat's name: among random digits may stand anybody's number
 BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
-PERSON_OF = {number: whose for whose, number in PEOPLE.items()}
+PERSON_OF = {number: person for person, number in PEOPLE.items()}
 SHARED_OF = {base // 1000: shared for shared, base in SHARED.items()}
 
 
 def readable(response: Response) -> str:
-    """Headers and body of a response, with its global ids and cursors decoded."""
-    content = "\n".join([*(f"{name}: {value}" for name, value in response.headers.items()), response.text])
-    return "\n".join([content, *filter(None, map(decoded, BASE64.findall(content)))])
+    """A whole response as text, with decoded global ids and cursors."""
+    whole = "\n".join([*(f"{name}: {value}" for name, value in response.headers.items()), response.text])
+    return "\n".join([whole, *filter(None, map(decoded, BASE64.findall(whole)))])
 
 
 def decoded(word: str) -> str:
@@ -188,20 +189,20 @@ def decoded(word: str) -> str:
         return ""
 
 
-def owners_in(content: str) -> set[str]:
-    """The owners of the texts and numbers. An erased client has numbers, but no texts."""
-    texts = {"erased" if "Z" in owner else owner for owner in TEXT.findall(content)}
-    numbers = {int(number) for number in NUMBER.findall(CHAT.sub("", content))}
-    return texts | {whose(number) for number in numbers if not is_new(number)}
+def owners_in(shown: str) -> set[str]:
+    """The relationships that appear in a text. Of the erased client only numbers are left."""
+    texts = {"erased" if "Z" in named else named for named in TEXT.findall(shown)}
+    numbers = {int(number) for number in NUMBER.findall(DRAWN.sub("", shown))}
+    return texts | {owner_of(number) for number in numbers if not is_new(number)}
 
 
-def whose(number: int) -> str:
+def owner_of(number: int) -> str:
     if number in PERSON_OF:
         return PERSON_OF[number]
-    shared = SHARED_OF.get(number // 1000, "no owner")
+    shared = SHARED_OF.get(number // 1000, "nobody's")
     return f"{shared}d" if number % 1000 // 100 == 8 else shared
 
 
 def is_new(number: int) -> bool:
-    """Whether the database assigned the number to a new row: it follows the last loaded one."""
-    return number // 1000 == SHARED["DW"] // 1000 and number % 1000 not in LOADED_NUMBERS
+    """Whether the database assigned the number after the world was loaded."""
+    return number // 1000 == SHARED["DW"] // 1000 and number % 1000 not in PLANTED

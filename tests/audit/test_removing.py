@@ -112,7 +112,7 @@ def test_the_newest_seal_and_its_records_are_never_removed(database_url: str) ->
 
 def test_a_removal_takes_several_batches(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.db.audit.removing.MAX_SEALED", 4)
-    monkeypatch.setattr("app.events.retention.MOST_VERIFIED", 2)
+    monkeypatch.setattr("app.events.retention.MAX_VERIFIED", 2)
     for _ in range(5):
         run_write(database_url, recording(records(3, ABOUT, OLD)))
         seal_all(database_url, OLD)

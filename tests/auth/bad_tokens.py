@@ -1,6 +1,6 @@
-"""Tokens that must open nothing, by what is wrong with them: forged ones, such as do not count, no tokens.
+"""Invalid tokens, by the reason why they are invalid.
 
-Where the signature is not what is wrong, it is the issuer's own.
+The issuer signed all of them, unless the signature is the reason.
 """
 
 import base64
@@ -38,8 +38,8 @@ def with_header(header: bytes) -> str:
     return signed_bytes(header, in_json(caregiver()))
 
 
-def with_claims(said: bytes) -> str:
-    return signed_bytes(HEAD, b'{"exp":9999999999,' + said + b"}")
+def with_claims(claims: bytes) -> str:
+    return signed_bytes(HEAD, b'{"exp":9999999999,' + claims + b"}")
 
 
 def as_jwe() -> str:
@@ -48,7 +48,7 @@ def as_jwe() -> str:
     return ".".join((header, *(as_base64(part) for part in (b"key", b"iv", b"text", b"tag"))))
 
 
-def certificate_of_a_stranger() -> str:
+def foreign_certificate() -> str:
     stranger = keys.private_key("stranger")
     der = stranger.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return signed(caregiver(), stranger, x5c=[base64.b64encode(der).decode()])
@@ -59,8 +59,8 @@ def tampered() -> str:
     return f"{head}.{as_base64(in_json(keys.claims('CAREGIVER', 'caregiver-2')))}.{signature}"
 
 
-def spelt_otherwise() -> str:
-    """The same bytes: the last four bits of the last character are of none of them."""
+def other_encoding() -> str:
+    """Encodes the same bytes: the last four bits of the last character are unused."""
     token = signed(caregiver())
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     return token[:-1] + letters[letters.index(token[-1]) + 1]
@@ -100,7 +100,7 @@ FORGED = {
     "x5u of a stranger": lambda: signed(
         caregiver(), keys.private_key("stranger"), x5u="https://stranger.example.test/certificate"
     ),
-    "x5c of a stranger": certificate_of_a_stranger,
+    "x5c of a stranger": foreign_certificate,
     "kid is a path": lambda: signed(caregiver(), keys.private_key("stranger"), "../../../../dev/null"),
     "kid is SQL": lambda: signed(caregiver(), keys.private_key("stranger"), "x' UNION SELECT 'key"),
     "kid is control characters": lambda: signed(
@@ -130,10 +130,10 @@ NOT_VALID = {
     "exp of 400 digits": lambda: with_exp(b"9" * 400),
     "exp of 5000 digits": lambda: with_exp(b"9" * 5000),
     "nbf text": lambda: signed(caregiver(nbf="now")),
-    "a claim said twice": lambda: with_claims(b'"user_name":"caregiver-2",' + PERSON),
-    "a role said twice": lambda: with_claims(b'"authorities":["CLIENT"],' + PERSON),
-    "exp said twice": lambda: with_exp(b'1,"exp":9999999999'),
-    "a name said twice in the depth": lambda: with_claims(PERSON + b',"more":[{"a":1,"a":2}]'),
+    "a claim given twice": lambda: with_claims(b'"user_name":"caregiver-2",' + PERSON),
+    "a role given twice": lambda: with_claims(b'"authorities":["CLIENT"],' + PERSON),
+    "exp given twice": lambda: with_exp(b'1,"exp":9999999999'),
+    "a name given twice in the depth": lambda: with_claims(PERSON + b',"more":[{"a":1,"a":2}]'),
     "refresh token": lambda: signed(caregiver(ati="f3c1")),
     "refresh token, ati empty": lambda: signed(caregiver(ati="")),
     "refresh token, ati false": lambda: signed(caregiver(ati=False)),
@@ -170,7 +170,7 @@ GARBAGE = {
         b'{"alg":"RS256","zip":"DEF"}', zlib.compress(in_json(caregiver()))
     ),
     "a signature with more behind it": lambda: signed(caregiver()) + "!!!!",
-    "a signature in another spelling": spelt_otherwise,
+    "a signature in another spelling": other_encoding,
     "a signature with padding": lambda: signed(caregiver()) + "==",
     "a token with a line break": lambda: signed(caregiver()).replace(".", ".\t", 1),
     "a kid of a list of objects": lambda: with_header(b'{"alg":"RS256","kid":[{"a":"b"}]}'),

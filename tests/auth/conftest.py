@@ -1,5 +1,5 @@
-"""A service that verifies tokens as a test wants it. Its two caregivers and two clients are there for all
-tests of a module: verifying tokens writes nothing."""
+"""A service with the token settings that a test needs. Its two caregivers and two clients are shared by a
+module, since verifying tokens writes nothing."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,10 +18,10 @@ Opening = Callable[..., Gateway]
 
 
 @pytest.fixture(scope="module")
-def peopled_settings(
+def settings_with_accounts(
     kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Settings]:
-    with fresh_database(kind, migrated, request, tmp_path_factory.mktemp("peopled") / "care.db") as url:
+    with fresh_database(kind, migrated, request, tmp_path_factory.mktemp("with_accounts") / "care.db") as url:
         load(url, people())
         yield Settings(
             env=Environment.DEVELOPMENT, database_url=url, token_key=keys.public_pem(), dispatcher=False
@@ -29,18 +29,18 @@ def peopled_settings(
 
 
 @pytest.fixture
-def open_with(peopled_settings: Settings) -> Iterator[Opening]:
+def open_with(settings_with_accounts: Settings) -> Iterator[Opening]:
     """Opens the service with these settings changed."""
     with ExitStack() as stack:
 
         def open_(**changed: Any) -> Gateway:
-            own = Settings(**{**peopled_settings.model_dump(), **changed})
+            own = Settings(**{**settings_with_accounts.model_dump(), **changed})
             return Gateway(stack.enter_context(opened(create_app(own, clock=lambda: NOW))), own)
 
         yield open_
 
 
 @pytest.fixture(scope="module")
-def peopled(peopled_settings: Settings) -> Iterator[Gateway]:
-    with opened(create_app(peopled_settings, clock=lambda: NOW)) as client:
-        yield Gateway(client, peopled_settings)
+def with_accounts(settings_with_accounts: Settings) -> Iterator[Gateway]:
+    with opened(create_app(settings_with_accounts, clock=lambda: NOW)) as client:
+        yield Gateway(client, settings_with_accounts)

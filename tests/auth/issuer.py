@@ -1,4 +1,4 @@
-"""Issuers of tokens: key sets in files and on a real HTTP server, and a clock that a test turns."""
+"""Issuers of tokens: key sets in files and on a real HTTP server, and a controllable clock."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from tests.keys import Private
 
 
 def jwk(key: Private, kid: str | None = None, **changed: Any) -> dict[str, Any]:
-    """The public half of a key, as issuers publish it."""
+    """The public key, as issuers publish it."""
     name = "RS256" if isinstance(key, rsa.RSAPrivateKey) else "ES256"
     entry: dict[str, Any] = jwt.get_algorithm_by_name(name).to_jwk(key.public_key(), as_dict=True)
     entry = {"kty": entry["kty"], **entry, "kid": kid, "use": "sig", **changed}
@@ -31,13 +31,13 @@ def key_set(*entries: dict[str, Any]) -> bytes:
 
 
 class Issuer:
-    """Serves a key set that a test changes, and counts how often it is asked."""
+    """Serves a key set that a test can change, and counts requests."""
 
     def __init__(self, *entries: dict[str, Any]) -> None:
         self.status = 200
         self.body = key_set(*entries)
         self.location = ""
-        self.asked = 0
+        self.requests = 0
         self.url = ""
         self.may_answer = threading.Event()  # while it is not set, requests hang
         self.may_answer.set()
@@ -49,12 +49,12 @@ class Issuer:
 
 
 @contextmanager
-def issuing(*entries: dict[str, Any]) -> Iterator[Issuer]:
+def serving_issuer(*entries: dict[str, Any]) -> Iterator[Issuer]:
     issuer = Issuer(*entries)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            issuer.asked += 1
+            issuer.requests += 1
             issuer.may_answer.wait(60)
             if issuer.trickles:
                 self.trickle()
@@ -93,7 +93,7 @@ def issuing(*entries: dict[str, Any]) -> Iterator[Issuer]:
 
 
 class Ticks:
-    """The seconds that a key set counts; they pass when a test says so."""
+    """The clock of a key set, which a test advances."""
 
     def __init__(self, keys: KeySet) -> None:
         self.now = keys.read_at = float(int(keys.read_at))  # whole seconds add up exactly
@@ -113,7 +113,7 @@ def keys_of(gateway: Gateway) -> KeySet:
 
 
 def wait_until_read(gateway: Gateway) -> None:
-    """Until the keys that are being read have been read."""
+    """Waits until the running read of the keys has finished."""
 
     async def reading() -> None:
         if task := keys_of(gateway).reading:

@@ -1,4 +1,4 @@
-"""Tokens of every kind, good and forged; and what both contracts say to whoever brings one."""
+"""Valid and forged tokens, and the responses of both contracts to them."""
 
 import base64
 import hashlib
@@ -25,7 +25,7 @@ NO_ACCOUNT = "there is no enabled account for this token"
 
 
 def signed(claims: dict[str, Any], key: Private | None = None, kid: str | None = None, **header: Any) -> str:
-    """A real signature over any claims; the algorithm is the key's own."""
+    """Signs any claims with the key and its own algorithm."""
     key = key or keys.private_key()
     algorithm = "RS256" if isinstance(key, rsa.RSAPrivateKey) else "ES256"
     named = {} if kid is None else {"kid": kid}
@@ -33,14 +33,14 @@ def signed(claims: dict[str, Any], key: Private | None = None, kid: str | None =
 
 
 def signed_bytes(header: bytes, payload: bytes) -> str:
-    """The issuer's signature over bytes that no library would write."""
+    """Signs bytes that no library would write with the key of the issuer."""
     head = f"{as_base64(header)}.{as_base64(payload)}"
     signature = jwt.get_algorithm_by_name("RS256").sign(head.encode(), keys.private_key())
     return f"{head}.{as_base64(signature)}"
 
 
 def hmac_signed(secret: bytes, claims: dict[str, Any], **header: Any) -> str:
-    """By hand, because the library refuses to take a public key for a secret."""
+    """Written by hand, because the library rejects a public key as a secret."""
     header = json.dumps({"alg": "HS256", "typ": "JWT"} | header).encode()
     head = f"{as_base64(header)}.{as_base64(in_json(claims))}"
     return f"{head}.{as_base64(hmac.digest(secret, head.encode(), hashlib.sha256))}"
@@ -64,16 +64,16 @@ def ec_key(curve: ec.EllipticCurve | None = None) -> ec.EllipticCurvePrivateKey:
 
 
 def caregiver(**changed: Any) -> dict[str, Any]:
-    """The claims of caregiver 1. A claim changed to None is left out."""
-    said = keys.claims("CAREGIVER", "caregiver-1") | changed
-    return {name: value for name, value in said.items() if value is not None}
+    """The claims of caregiver 1. A claim set to None is left out."""
+    claims = keys.claims("CAREGIVER", "caregiver-1") | changed
+    return {name: value for name, value in claims.items() if value is not None}
 
 
 # --- what they hear ---
 
 
 def me(gateway: Gateway, token: str) -> Any:
-    """Who the service takes the bearer for, on either contract's word."""
+    """The viewer according to both contracts."""
     answer = gateway.with_token(token).post_graphql(ME)
     return answer.json()["data"]["viewer"] if answer.status_code == 200 else None
 
@@ -83,7 +83,7 @@ CLIENT_1 = {"role": "CLIENT", "caregiver": None, "client": {"legacyId": "1"}}
 
 
 def both(gateway: Gateway, authorization: str) -> tuple[Response, Response]:
-    """The answers of GraphQL and of a legacy path."""
+    """The responses of GraphQL and of a legacy path."""
     headers = {"authorization": authorization, "x-request-id": "r"}
     nobody = gateway.as_nobody()
     return (
@@ -93,24 +93,24 @@ def both(gateway: Gateway, authorization: str) -> tuple[Response, Response]:
 
 
 def assert_refused(gateway: Gateway, authorization: str, status: int, message: str) -> None:
-    """Both contracts refuse, each in its own words, and repeat nothing of what they were given."""
+    """Both contracts reject the token with their own body and repeat nothing of it."""
     code, phrase = {401: ("UNAUTHENTICATED", "Unauthorized"), 403: ("FORBIDDEN", "Forbidden")}[status]
 
     by_graphql, by_legacy = both(gateway, authorization)
 
-    said = by_legacy.json()
-    assert said.pop("timestamp")
+    body = by_legacy.json()
+    assert body.pop("timestamp")
     assert by_graphql.status_code == by_legacy.status_code == status
     assert by_graphql.json() == {
         "errors": [{"message": message, "extensions": {"code": code, "requestId": "r"}}]
     }
-    assert said == {"status": status, "error": phrase, "message": message, "path": ASSIGNMENTS}
+    assert body == {"status": status, "error": phrase, "message": message, "path": ASSIGNMENTS}
     for answer in (by_graphql, by_legacy):
         assert answer.headers.get("www-authenticate") == ("Bearer" if status == 401 else None)
         assert_not_repeated(authorization, answer)
 
 
 def assert_not_repeated(authorization: str, answer: Response) -> None:
-    heard = answer.text + str(answer.headers)
+    response = answer.text + str(answer.headers)
     for part in authorization.replace(".", " ").split():
-        assert len(part) < 8 or part not in heard
+        assert len(part) < 8 or part not in response

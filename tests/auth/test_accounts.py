@@ -1,5 +1,4 @@
-"""Promise: a valid token is not enough. Its person must have an enabled account in the role it names, and
-an account that is shut is shut within seconds."""
+"""A valid token needs an enabled account in its role. A disabled account is rejected within seconds."""
 
 import asyncio
 from dataclasses import replace
@@ -8,7 +7,7 @@ from time import monotonic
 
 import pytest
 
-from app.auth.authenticator import ACCOUNT_SECONDS, Authenticator
+from app.auth.authenticator import ACCOUNT_CACHE_SECONDS, Authenticator
 from app.db.admin.accounts import set_disabled
 from app.db.admin.orm import transaction
 from app.db.tables import Caregiver, Client
@@ -50,17 +49,19 @@ def people(gateway: Gateway) -> None:
         ("CLIENT", "x" * 1000),
     ],
 )
-def test_who_has_no_account_in_the_role_gets_in_nowhere(gateway: Gateway, role: str, user: str) -> None:
+def test_a_token_without_an_account_in_its_role_is_rejected(gateway: Gateway, role: str, user: str) -> None:
     assert_refused(gateway, f"bearer {keys.token(role, user)}", 403, NO_ACCOUNT)
 
 
-def test_one_name_may_be_an_account_in_each_role(gateway: Gateway) -> None:
+def test_one_name_can_have_an_account_in_each_role(gateway: Gateway) -> None:
     assert me(gateway, keys.token("CAREGIVER", "both"))["caregiver"] == {"legacyId": "3"}
     assert me(gateway, keys.token("CLIENT", "both"))["client"] == {"legacyId": "3"}
 
 
 @pytest.mark.parametrize("role", PEOPLE)
-def test_a_disabled_account_is_shut_within_seconds_and_opens_again(gateway: Gateway, role: str) -> None:
+def test_a_disabled_account_is_rejected_within_seconds_until_it_is_enabled(
+    gateway: Gateway, role: str
+) -> None:
     table, user, person = PEOPLE[role]
     remembered = keys.token(role, user)
     assert me(gateway, remembered) == person
@@ -69,7 +70,7 @@ def test_a_disabled_account_is_shut_within_seconds_and_opens_again(gateway: Gate
 
     assert_refused(gateway, f"bearer {keys.token(role, user, jti='new')}", 403, NO_ACCOUNT)
     assert me(gateway, remembered) == person
-    after(gateway, ACCOUNT_SECONDS)
+    after(gateway, ACCOUNT_CACHE_SECONDS)
     assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
 
     switch(gateway, table, user, is_disabled=False)
@@ -78,19 +79,21 @@ def test_a_disabled_account_is_shut_within_seconds_and_opens_again(gateway: Gate
 
 
 @pytest.mark.parametrize("step", [timedelta(minutes=-30), timedelta(days=-1)])
-def test_setting_the_wall_clock_back_keeps_no_account_open(gateway: Gateway, step: timedelta) -> None:
+def test_setting_the_wall_clock_back_does_not_extend_the_account_cache(
+    gateway: Gateway, step: timedelta
+) -> None:
     remembered = keys.token("CAREGIVER", "caregiver-1")
     assert me(gateway, remembered) == CAREGIVER_1
     switch(gateway, Caregiver, "caregiver-1", is_disabled=True)
 
-    after(gateway, ACCOUNT_SECONDS)
+    after(gateway, ACCOUNT_CACHE_SECONDS)
     state = gateway.client.app_state
     state["authenticator"] = replace(state["authenticator"], clock=lambda: NOW + step)
 
     assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
 
 
-def test_no_account_is_remembered_where_no_token_is(settings: Settings) -> None:
+def test_without_a_token_cache_no_account_is_cached(settings: Settings) -> None:
     with opened(create_app(settings.model_copy(update={"token_cache": 0}), clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
         assert me(gateway, keys.token("CAREGIVER", "caregiver-1"))
@@ -100,7 +103,7 @@ def test_no_account_is_remembered_where_no_token_is(settings: Settings) -> None:
         assert_refused(gateway, f"bearer {keys.token('CAREGIVER', 'caregiver-1')}", 403, NO_ACCOUNT)
 
 
-def test_accounts_are_remembered_for_as_many_tokens_as_the_setting_says(settings: Settings) -> None:
+def test_the_account_cache_has_the_configured_size(settings: Settings) -> None:
     with opened(create_app(settings.model_copy(update={"token_cache": 2}), clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
 
@@ -113,7 +116,7 @@ def test_accounts_are_remembered_for_as_many_tokens_as_the_setting_says(settings
         assert list(authenticator.accepted) == tokens[2:]
 
 
-def test_one_token_is_remembered_once_however_the_header_writes_it(gateway: Gateway) -> None:
+def test_a_token_is_cached_once_for_every_form_of_the_header(gateway: Gateway) -> None:
     token = keys.token("CAREGIVER", "caregiver-1")
     authenticator: Authenticator = gateway.client.app_state["authenticator"]
 
@@ -126,7 +129,7 @@ def test_one_token_is_remembered_once_however_the_header_writes_it(gateway: Gate
 
 
 def after(gateway: Gateway, seconds: int) -> None:
-    """On the clock by which accounts are remembered."""
+    """Advances the clock of the account cache."""
     state = gateway.client.app_state
     state["authenticator"] = replace(state["authenticator"], ticks=lambda: monotonic() + seconds)
 

@@ -1,5 +1,5 @@
-"""Promise: a token comes in the header `Authorization: bearer <token>`, in any case of the scheme, and from
-nowhere else. Whatever else the header says is refused, also where no token is needed."""
+"""A token is read from the header `Authorization: bearer <token>` only, with the scheme in any case. Any
+other value is rejected, even where no token is needed."""
 
 import pytest
 
@@ -24,11 +24,11 @@ PAGE = f"{ASSIGNMENTS}?time-state=RUNNING"
 
 
 @pytest.mark.parametrize("scheme", ["bearer ", "Bearer ", "BEARER ", "bEaReR ", "bearer   "])
-def test_the_scheme_is_read_in_any_case(peopled: Gateway, scheme: str) -> None:
+def test_the_scheme_may_have_any_case(with_accounts: Gateway, scheme: str) -> None:
     headers = {"authorization": scheme + signed(caregiver())}
 
-    by_graphql = peopled.as_nobody().request("POST", "/graphql", json={"query": ME}, headers=headers)
-    by_legacy = peopled.as_nobody().get(PAGE, headers=headers)
+    by_graphql = with_accounts.as_nobody().request("POST", "/graphql", json={"query": ME}, headers=headers)
+    by_legacy = with_accounts.as_nobody().get(PAGE, headers=headers)
 
     assert by_graphql.json() == {"data": {"viewer": CAREGIVER_1}}
     assert by_legacy.status_code == 200
@@ -52,38 +52,38 @@ def test_the_scheme_is_read_in_any_case(peopled: Gateway, scheme: str) -> None:
         "bearer bearer {}",
     ],
 )
-def test_any_other_header_is_refused(peopled: Gateway, written: str) -> None:
+def test_any_other_header_is_rejected(with_accounts: Gateway, written: str) -> None:
     authorization = written.replace("{}", signed(caregiver()))
 
-    assert_refused(peopled, authorization, 401, HEADER)
+    assert_refused(with_accounts, authorization, 401, HEADER)
 
 
 @pytest.mark.parametrize(
     "written", ['bearer "{}"', "bearer {},", "bearer token={}", "bearer {}\x85", "bearer é{}"]
 )
-def test_a_token_with_anything_around_it_is_refused(peopled: Gateway, written: str) -> None:
+def test_a_token_with_extra_text_is_rejected(with_accounts: Gateway, written: str) -> None:
     authorization = written.replace("{}", signed(caregiver()))
 
-    answer = peopled.as_nobody().get(PAGE, headers={"authorization": authorization.encode("latin-1")})
+    answer = with_accounts.as_nobody().get(PAGE, headers={"authorization": authorization.encode("latin-1")})
 
     assert (answer.status_code, answer.json()["message"]) == (401, BAD)
 
 
-def test_two_headers_are_no_token_though_both_are_good(peopled: Gateway) -> None:
+def test_two_authorization_headers_are_rejected(with_accounts: Gateway) -> None:
     one, other = (("authorization", f"bearer {signed(caregiver(jti=jti))}") for jti in "ab")
 
     for headers in ([one, other], [one, one], [one, ("authorization", "")]):
-        by_graphql = peopled.client.post("/graphql", json={"query": ME}, headers=headers)
-        by_legacy = peopled.client.get(PAGE, headers=headers)
+        by_graphql = with_accounts.client.post("/graphql", json={"query": ME}, headers=headers)
+        by_legacy = with_accounts.client.get(PAGE, headers=headers)
 
         assert (by_graphql.status_code, by_legacy.status_code) == (401, 401)
         assert by_legacy.json()["message"] in (HEADER, BAD)
 
 
 @pytest.mark.parametrize("name", ["access_token", "token", "authorization", "bearer", "jwt"])
-def test_a_token_in_the_url_is_not_looked_at(peopled: Gateway, name: str) -> None:
+def test_a_token_in_the_url_is_ignored(with_accounts: Gateway, name: str) -> None:
     token = signed(caregiver())
-    nobody = peopled.as_nobody()
+    nobody = with_accounts.as_nobody()
 
     by_legacy = nobody.get(f"{PAGE}&{name}={token}")
     by_graphql = nobody.request("POST", f"/graphql?{name}={token}", json={"query": ME})
@@ -93,15 +93,15 @@ def test_a_token_in_the_url_is_not_looked_at(peopled: Gateway, name: str) -> Non
     assert_not_repeated(token, by_graphql)
 
 
-def test_a_bad_token_in_the_url_does_no_harm_to_the_one_in_the_header(peopled: Gateway) -> None:
-    answer = peopled.as_caregiver(1).get(f"{PAGE}&access_token=garbage")
+def test_a_bad_token_in_the_url_does_not_affect_the_header(with_accounts: Gateway) -> None:
+    answer = with_accounts.as_caregiver(1).get(f"{PAGE}&access_token=garbage")
 
     assert answer.status_code == 200
 
 
-def test_cookies_and_bodies_carry_no_token(peopled: Gateway) -> None:
+def test_a_token_in_a_cookie_or_body_is_ignored(with_accounts: Gateway) -> None:
     token = signed(caregiver())
-    nobody = peopled.as_nobody()
+    nobody = with_accounts.as_nobody()
 
     by_cookie = nobody.get(PAGE, headers={"cookie": f"access_token={token}; Authorization=bearer {token}"})
     by_body = nobody.request("POST", "/graphql", json={"query": ME, "access_token": token, "token": token})
@@ -110,16 +110,16 @@ def test_cookies_and_bodies_carry_no_token(peopled: Gateway) -> None:
 
 
 @pytest.mark.parametrize("path", [PAGE, f"{ASSIGNMENTS}/1", f"{SESSIONS}?time-state=RUNNING"])
-def test_every_legacy_path_needs_a_token(peopled: Gateway, path: str) -> None:
-    answer = peopled.as_nobody().get(path)
+def test_every_legacy_path_needs_a_token(with_accounts: Gateway, path: str) -> None:
+    answer = with_accounts.as_nobody().get(path)
 
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
     assert answer.json()["message"] == "sign in with a valid bearer token"
 
 
-def test_without_a_token_the_schema_is_open_in_development_and_nothing_else_is(peopled: Gateway) -> None:
-    nobody = peopled.as_nobody()
+def test_without_a_token_only_the_schema_is_readable_in_development(with_accounts: Gateway) -> None:
+    nobody = with_accounts.as_nobody()
 
     assert nobody.data("{ __schema { queryType { name } } }") == {
         "__schema": {"queryType": {"name": "Query"}}
@@ -127,24 +127,24 @@ def test_without_a_token_the_schema_is_open_in_development_and_nothing_else_is(p
     assert nobody.post_graphql(ME).status_code == 401
 
 
-def test_a_bad_token_is_refused_also_where_none_is_needed(peopled: Gateway) -> None:
-    answer = peopled.with_token("garbage").post_graphql("{ __schema { queryType { name } } }")
+def test_a_bad_token_is_rejected_even_where_none_is_needed(with_accounts: Gateway) -> None:
+    answer = with_accounts.with_token("garbage").post_graphql("{ __schema { queryType { name } } }")
 
     assert answer.status_code == 401
     assert "data" not in answer.json()
 
 
-def test_of_the_good_token_nothing_is_repeated(peopled: Gateway) -> None:
+def test_no_response_repeats_the_token(with_accounts: Gateway) -> None:
     token = signed(caregiver())
 
     for answer in (
-        peopled.with_token(token).post_graphql(ME),
-        peopled.with_token(token).get(f"{ASSIGNMENTS}/9"),
+        with_accounts.with_token(token).post_graphql(ME),
+        with_accounts.with_token(token).get(f"{ASSIGNMENTS}/9"),
     ):
         assert_not_repeated(token, answer)
 
 
-def test_a_good_token_is_good_for_many_requests(peopled: Gateway) -> None:
+def test_a_token_authenticates_many_requests(with_accounts: Gateway) -> None:
     token = signed(caregiver())
 
-    assert [me(peopled, token) for _ in range(3)] == [CAREGIVER_1] * 3
+    assert [me(with_accounts, token) for _ in range(3)] == [CAREGIVER_1] * 3

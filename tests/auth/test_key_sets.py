@@ -1,4 +1,4 @@
-"""Promise: an issuer changes its keys without anybody restarting us; and nobody makes us ask it often."""
+"""Keys of an issuer are fetched again without a restart, and no caller can cause many fetches."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
@@ -10,11 +10,11 @@ import pytest
 from app.auth import key_sources
 from app.auth import keys as app_keys
 from app.auth.key_sources import NotRead, fetch
-from app.auth.keys import KEY_SET_GRACE, KEY_SET_PAUSE, KEY_SET_SECONDS, MOST_WAITING
+from app.auth.keys import KEY_SET_GRACE, KEY_SET_PAUSE, KEY_SET_SECONDS, MAX_WAITING
 from tests import keys
 from tests.auth.bad_tokens import now
 from tests.auth.conftest import Opening
-from tests.auth.issuer import Issuer, issuing, jwk, keys_of, ticks_of, wait_until_read
+from tests.auth.issuer import Issuer, jwk, keys_of, serving_issuer, ticks_of, wait_until_read
 from tests.auth.signing import (
     ASSIGNMENTS,
     BAD,
@@ -38,7 +38,7 @@ OLD, NEW = keys.private_key("old"), keys.private_key("new")
 
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
-    with issuing(jwk(OLD, "old")) as issuer:
+    with serving_issuer(jwk(OLD, "old")) as issuer:
         yield issuer
 
 
@@ -48,7 +48,7 @@ def test_a_key_set_is_read_once_for_many_tokens(open_with: Opening, issuer: Issu
     for number in range(5):
         assert me(gateway, signed(caregiver(jti=str(number)), OLD, "old")) == CAREGIVER_1
 
-    assert issuer.asked == 1
+    assert issuer.requests == 1
 
 
 @pytest.mark.parametrize("new", [NEW, ec_key()], ids=["RS256", "ES256"])
@@ -64,10 +64,10 @@ def test_a_token_of_a_new_key_is_accepted_without_a_restart(
 
     assert me(gateway, signed(caregiver(), new, "new")) == CAREGIVER_1
     assert me(gateway, signed(caregiver(), OLD, "old")) == CAREGIVER_1
-    assert issuer.asked == 2
+    assert issuer.requests == 2
 
 
-def test_a_key_that_was_taken_back_opens_nothing_anymore(open_with: Opening, issuer: Issuer) -> None:
+def test_a_withdrawn_key_is_no_longer_accepted(open_with: Opening, issuer: Issuer) -> None:
     gateway = open_with(token_key="", token_jwks=issuer.url)
     ticks = ticks_of(gateway)
     remembered = signed(caregiver(), OLD, "old")
@@ -81,7 +81,7 @@ def test_a_key_that_was_taken_back_opens_nothing_anymore(open_with: Opening, iss
     assert_refused(gateway, f"bearer {signed(caregiver(jti='other'), OLD, 'old')}", 401, BAD)
 
 
-def test_a_key_set_is_read_again_when_it_is_old(open_with: Opening, issuer: Issuer) -> None:
+def test_an_old_key_set_is_fetched_again(open_with: Opening, issuer: Issuer) -> None:
     gateway = open_with(token_key="", token_jwks=issuer.url, token_cache=0)
     ticks = ticks_of(gateway)
     token = signed(caregiver(), OLD, "old")
@@ -89,18 +89,16 @@ def test_a_key_set_is_read_again_when_it_is_old(open_with: Opening, issuer: Issu
 
     ticks.pass_(KEY_SET_SECONDS)
     assert me(gateway, token) == CAREGIVER_1
-    assert issuer.asked == 1
+    assert issuer.requests == 1
     ticks.pass_(1)
     assert me(gateway, token) == CAREGIVER_1  # does not wait for the fetch that it starts
     wait_until_read(gateway)
 
     assert_refused(gateway, f"bearer {token}", 401, BAD)
-    assert issuer.asked == 2
+    assert issuer.requests == 2
 
 
-def test_after_a_pause_without_requests_the_first_one_waits_for_the_keys_of_now(
-    open_with: Opening, issuer: Issuer
-) -> None:
+def test_after_a_pause_the_first_request_waits_for_current_keys(open_with: Opening, issuer: Issuer) -> None:
     gateway = open_with(token_key="", token_jwks=issuer.url)
     ticks, token = ticks_of(gateway), signed(caregiver(), OLD, "old")
     issuer.publish(jwk(NEW, "old"))
@@ -108,12 +106,10 @@ def test_after_a_pause_without_requests_the_first_one_waits_for_the_keys_of_now(
     ticks.pass_(KEY_SET_SECONDS + KEY_SET_GRACE + 1)
 
     assert_refused(gateway, f"bearer {token}", 401, BAD)
-    assert issuer.asked == 2
+    assert issuer.requests == 2
 
 
-def test_unknown_kids_do_not_make_us_ask_the_issuer_more_than_once_in_a_while(
-    open_with: Opening, issuer: Issuer
-) -> None:
+def test_unknown_kids_cause_at_most_one_fetch_per_pause(open_with: Opening, issuer: Issuer) -> None:
     gateway = open_with(token_key="", token_jwks=issuer.url)
     ticks = ticks_of(gateway)
 
@@ -123,91 +119,91 @@ def test_unknown_kids_do_not_make_us_ask_the_issuer_more_than_once_in_a_while(
             assert_refused(gateway, f"bearer {unsigned(caregiver())}", 401, BAD)
 
     knock(3)
-    assert issuer.asked == 1
+    assert issuer.requests == 1
     ticks.pass_(KEY_SET_PAUSE)
     knock(3)
-    assert issuer.asked == 2
+    assert issuer.requests == 2
     ticks.pass_(KEY_SET_PAUSE - 0.1)
     knock(3)
-    assert issuer.asked == 2
+    assert issuer.requests == 2
 
 
-def test_wrong_signatures_under_a_known_kid_do_not_make_us_ask(open_with: Opening, issuer: Issuer) -> None:
+def test_wrong_signatures_with_a_known_kid_cause_no_fetch(open_with: Opening, issuer: Issuer) -> None:
     gateway = open_with(token_key="", token_jwks=issuer.url)
     ticks_of(gateway).pass_(KEY_SET_PAUSE)
 
     assert_refused(gateway, f"bearer {signed(caregiver(), NEW, 'old')}", 401, BAD)
 
-    assert issuer.asked == 1
+    assert issuer.requests == 1
 
 
 # --- an issuer that hangs -------------------------------------------------------------------------
 
 
-def begin_asking(gateway: Gateway, tokens: list[str], is_legacy: bool = False) -> list[Future[ApiResponse]]:
-    """All at once, in this order, and without waiting for the answers."""
+def start_requests(gateway: Gateway, tokens: list[str], is_legacy: bool = False) -> list[Future[ApiResponse]]:
+    """Starts all requests in this order without waiting for responses."""
     path, body = (f"{ASSIGNMENTS}/1", None) if is_legacy else ("/graphql", {"query": ME})
     portal = gateway.client.portal
     assert portal is not None
     method = "GET" if is_legacy else "POST"
-    asked = [ApiCall(gateway.with_token(token), method, path, body) for token in tokens]
-    return [portal.start_task_soon(send_call, gateway.client, one) for one in asked]
+    requests = [ApiCall(gateway.with_token(token), method, path, body) for token in tokens]
+    return [portal.start_task_soon(send_call, gateway.client, one) for one in requests]
 
 
-def heard(futures: list[Future[ApiResponse]]) -> list[ApiResponse]:
+def responses_of(futures: list[Future[ApiResponse]]) -> list[ApiResponse]:
     _, unfinished = wait(futures, timeout=30)
     assert not unfinished
     return [future.result() for future in futures]
 
 
 @pytest.mark.parametrize("is_legacy", [False, True], ids=["GraphQL", "legacy"])
-def test_an_issuer_that_hangs_holds_up_a_few_requests_with_an_unknown_kid_and_no_others(
+def test_a_hanging_issuer_delays_only_a_few_requests_with_an_unknown_kid(
     open_with: Opening, issuer: Issuer, is_legacy: bool
 ) -> None:
     gateway = open_with(token_key="", token_jwks=issuer.url)
     ticks_of(gateway).pass_(KEY_SET_SECONDS + 1)
     issuer.may_answer.clear()
-    invented = [signed(caregiver(), NEW, f"invented {number}") for number in range(MOST_WAITING + 40)]
+    invented = [signed(caregiver(), NEW, f"invented {number}") for number in range(MAX_WAITING + 40)]
 
-    asking = begin_asking(gateway, invented, is_legacy)
-    beyond = heard(asking[MOST_WAITING:])
+    pending = start_requests(gateway, invented, is_legacy)
+    beyond = responses_of(pending[MAX_WAITING:])
 
     assert me(gateway, signed(caregiver(), OLD, "old")) == CAREGIVER_1
-    assert not any(future.done() for future in asking[:MOST_WAITING])
+    assert not any(future.done() for future in pending[:MAX_WAITING])
     assert {(one.status, one.headers["retry-after"]) for one in beyond} == {(503, "1")}
     for one in beyond:
-        said = orjson.loads(one.body)
+        body = orjson.loads(one.body)
         if is_legacy:
-            assert (said["error"], said["message"]) == (
+            assert (body["error"], body["message"]) == (
                 "Service Unavailable",
                 "the token cannot be verified now",
             )
         else:
-            [error] = said["errors"]
+            [error] = body["errors"]
             assert error["message"] == "the token cannot be verified now"
             assert error["extensions"]["code"] == "OVERLOADED"
 
     issuer.may_answer.set()
-    assert {one.status for one in heard(asking[:MOST_WAITING])} == {401}
-    assert issuer.asked == 2
+    assert {one.status for one in responses_of(pending[:MAX_WAITING])} == {401}
+    assert issuer.requests == 2
     assert keys_of(gateway).waiting == 0
 
 
-def test_a_new_key_is_accepted_by_all_who_waited_for_it(open_with: Opening, issuer: Issuer) -> None:
+def test_all_waiting_requests_accept_a_new_key(open_with: Opening, issuer: Issuer) -> None:
     gateway = open_with(token_key="", token_jwks=issuer.url)
     ticks_of(gateway).pass_(KEY_SET_PAUSE)
     issuer.publish(jwk(OLD, "old"), jwk(NEW, "new"))
     issuer.may_answer.clear()
 
-    asking = begin_asking(gateway, [signed(caregiver(jti=str(number)), NEW, "new") for number in range(5)])
+    pending = start_requests(gateway, [signed(caregiver(jti=str(number)), NEW, "new") for number in range(5)])
     assert me(gateway, signed(caregiver(), OLD, "old")) == CAREGIVER_1
     issuer.may_answer.set()
 
-    assert {one.status for one in heard(asking)} == {200}
-    assert issuer.asked == 2
+    assert {one.status for one in responses_of(pending)} == {200}
+    assert issuer.requests == 2
 
 
-def test_who_waited_long_enough_for_a_key_is_asked_to_come_again(
+def test_a_request_that_waits_too_long_for_a_key_gets_a_503(
     open_with: Opening, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gateway = open_with(token_key="", token_jwks=issuer.url)
@@ -220,25 +216,25 @@ def test_who_waited_long_enough_for_a_key_is_asked_to_come_again(
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
 
-def ours(**changed: Any) -> dict[str, Any]:
+def own_claims(**changed: Any) -> dict[str, Any]:
     return caregiver(**{"iss": "issuer", "aud": "care", **changed})
 
 
 HOPELESS = {
-    "no algorithm": lambda: f"{unsigned(ours())}AAAA",
-    "another algorithm": lambda: hmac_signed(b"secret", ours(), kid="new"),
-    "expired": lambda: signed(ours(exp=now(hours=-1)), NEW, "new"),
-    "not yet valid": lambda: signed(ours(nbf=now(minutes=5)), NEW, "new"),
-    "no exp": lambda: signed(ours(exp=None), NEW, "new"),
-    "no person": lambda: signed(ours(user_name=None), NEW, "new"),
-    "a refresh token": lambda: signed(ours(ati="x"), NEW, "new"),
-    "of another issuer": lambda: signed(ours(iss="other"), NEW, "new"),
-    "for others": lambda: signed(ours(aud="other"), NEW, "new"),
+    "no algorithm": lambda: f"{unsigned(own_claims())}AAAA",
+    "another algorithm": lambda: hmac_signed(b"secret", own_claims(), kid="new"),
+    "expired": lambda: signed(own_claims(exp=now(hours=-1)), NEW, "new"),
+    "not yet valid": lambda: signed(own_claims(nbf=now(minutes=5)), NEW, "new"),
+    "no exp": lambda: signed(own_claims(exp=None), NEW, "new"),
+    "no person": lambda: signed(own_claims(user_name=None), NEW, "new"),
+    "a refresh token": lambda: signed(own_claims(ati="x"), NEW, "new"),
+    "of another issuer": lambda: signed(own_claims(iss="other"), NEW, "new"),
+    "for others": lambda: signed(own_claims(aud="other"), NEW, "new"),
 }
 
 
 @pytest.mark.parametrize("name", HOPELESS)
-def test_no_key_is_fetched_for_a_token_that_no_key_can_make_good(
+def test_no_key_is_fetched_for_a_token_that_is_invalid_anyway(
     open_with: Opening, issuer: Issuer, name: str
 ) -> None:
     gateway = open_with(token_key="", token_jwks=issuer.url, token_issuer="issuer", token_audience="care")
@@ -246,36 +242,34 @@ def test_no_key_is_fetched_for_a_token_that_no_key_can_make_good(
 
     assert_refused(gateway, f"bearer {HOPELESS[name]()}", 401, BAD)
 
-    assert issuer.asked == 1
+    assert issuer.requests == 1
 
 
-def test_a_pause_follows_the_end_of_a_fetch(open_with: Opening, issuer: Issuer) -> None:
+def test_the_pause_counts_from_the_end_of_a_fetch(open_with: Opening, issuer: Issuer) -> None:
     gateway = open_with(token_key="", token_jwks=issuer.url)
     ticks = ticks_of(gateway)
     ticks.pass_(KEY_SET_PAUSE)
     issuer.may_answer.clear()
-    asking = begin_asking(gateway, [signed(caregiver(), NEW, "new")])
-    while keys_of(gateway).waiting == 0 and not asking[0].done():
+    pending = start_requests(gateway, [signed(caregiver(), NEW, "new")])
+    while keys_of(gateway).waiting == 0 and not pending[0].done():
         pass
     ticks.pass_(KEY_SET_PAUSE)
     issuer.may_answer.set()
-    heard(asking)
+    responses_of(pending)
 
     assert_refused(gateway, f"bearer {signed(caregiver(), NEW, 'new')}", 401, BAD)
 
-    assert issuer.asked == 2
+    assert issuer.requests == 2
 
 
-def test_a_fetch_ends_in_time_however_slowly_the_issuer_goes_on(
-    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_issuer_does_not_extend_a_fetch(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_sources, "SECONDS", 0.2)
     issuer.trickles = True
 
     with pytest.raises(NotRead) as refusal:
         fetch(issuer.url, "CARE_TOKEN_JWKS")
 
-    assert str(refusal.value) == "CARE_TOKEN_JWKS cannot be fetched: no answer in time"
+    assert str(refusal.value) == "CARE_TOKEN_JWKS cannot be fetched: no response in time"
     assert not issuer.has_trickled_out
 
 
@@ -291,9 +285,7 @@ AWAY = {
 
 
 @pytest.mark.parametrize("name", AWAY)
-def test_an_issuer_that_is_away_does_not_take_its_keys_with_it(
-    open_with: Opening, issuer: Issuer, name: str
-) -> None:
+def test_known_keys_work_while_the_issuer_fails(open_with: Opening, issuer: Issuer, name: str) -> None:
     gateway = open_with(token_key="", token_jwks=issuer.url)
     ticks = ticks_of(gateway)
 
@@ -302,7 +294,7 @@ def test_an_issuer_that_is_away_does_not_take_its_keys_with_it(
 
     assert me(gateway, signed(caregiver(), OLD, "old")) == CAREGIVER_1
     assert_refused(gateway, f"bearer {signed(caregiver(), NEW, 'new')}", 401, BAD)
-    assert issuer.asked == 2
+    assert issuer.requests == 2
 
     issuer.publish(jwk(NEW, "new"))
     ticks.pass_(KEY_SET_PAUSE)
@@ -310,8 +302,8 @@ def test_an_issuer_that_is_away_does_not_take_its_keys_with_it(
     assert me(gateway, signed(caregiver(), NEW, "new")) == CAREGIVER_1
 
 
-def test_an_issuer_whose_server_is_gone_does_not_take_its_keys_with_it(open_with: Opening) -> None:
-    with issuing(jwk(OLD, "old")) as issuer:
+def test_known_keys_work_while_the_issuer_is_unreachable(open_with: Opening) -> None:
+    with serving_issuer(jwk(OLD, "old")) as issuer:
         gateway = open_with(token_key="", token_jwks=issuer.url)
 
     ticks_of(gateway).pass_(KEY_SET_SECONDS + 1)

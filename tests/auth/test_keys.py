@@ -1,5 +1,5 @@
-"""Promise: tokens are verified in one configured way: a public key in PEM, a key set, or, in development
-only, a shared secret. A key comes with the one algorithm it is used with."""
+"""Tokens are verified with one configured source of keys: a PEM public key, a key set or, in development
+only, a shared secret. Every key has one algorithm."""
 
 import errno
 from pathlib import Path
@@ -19,7 +19,7 @@ from app.auth.keys import open_keys
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.auth.conftest import Opening
-from tests.auth.issuer import issuing, jwk, key_set
+from tests.auth.issuer import jwk, key_set, serving_issuer
 from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_key, hmac_signed, me, signed
 from tests.keys import Private
 
@@ -31,7 +31,7 @@ CURVE = ec_key()
 
 @pytest.mark.parametrize("way", ["text", "path"])
 @pytest.mark.parametrize("key", [keys.private_key(), CURVE], ids=["RS256", "ES256"])
-def test_a_public_key_is_given_as_text_or_as_a_path(
+def test_a_public_key_is_configured_as_text_or_as_a_path(
     open_with: Opening, tmp_path: Path, key: Private, way: str
 ) -> None:
     pem = tmp_path / "issuer.pem"
@@ -52,7 +52,7 @@ def test_an_rsa_key_verifies_rs256_only(open_with: Opening, algorithm: str) -> N
     assert_refused(open_with(), f"bearer {token}", 401, BAD)
 
 
-def test_a_key_set_holds_keys_of_both_algorithms(open_with: Opening, tmp_path: Path) -> None:
+def test_a_key_set_may_contain_keys_of_both_algorithms(open_with: Opening, tmp_path: Path) -> None:
     first, second, curve = keys.private_key(), keys.private_key("second"), CURVE
     path = tmp_path / "keys.json"
     path.write_bytes(key_set(jwk(first, "a"), jwk(second, "b"), jwk(curve, "c"), jwk(curve)))
@@ -86,7 +86,7 @@ def unusable() -> list[dict[str, Any]]:
     ]
 
 
-def test_what_a_key_set_holds_besides_is_passed_over(open_with: Opening, tmp_path: Path) -> None:
+def test_other_entries_of_a_key_set_are_ignored(open_with: Opening, tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     path.write_bytes(key_set(*unusable(), jwk(keys.private_key(), "good", alg="RS256")))
 
@@ -116,11 +116,11 @@ def private_pem() -> str:
     return keys.private_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
-NO_PEM = "CARE_TOKEN_KEY holds no public key in PEM, or one that is broken, cut off or of another kind"
-NO_FILE = "CARE_TOKEN_KEY cannot be read as the path of a PEM file: "
-PRIVATE = "CARE_TOKEN_KEY holds a private key: that is the issuer's alone; give its public half"
+NO_PEM = "CARE_TOKEN_KEY must contain PEM public keys; one is missing, damaged or of another kind"
+NO_FILE = "CARE_TOKEN_KEY is not the path of a readable PEM file: "
+PRIVATE = "CARE_TOKEN_KEY contains a private key, which only the issuer may have; use its public key"
 WEAK = "CARE_TOKEN_KEY must hold an RSA key of at least 2048 bits or an EC key on P-256"
-NO_SET = "CARE_TOKEN_JWKS cannot be read as a JSON Web Key Set"
+NO_SET = "CARE_TOKEN_JWKS is not a JSON Web Key Set"
 NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (or CARE_ENV=development)"
 
 
@@ -159,8 +159,8 @@ NO_KEY = "no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS (o
         "DSA",
     ],
 )
-def test_a_key_that_cannot_be_used_is_refused(pem: str, sentence: str) -> None:
-    assert why_not(token_key=pem) == sentence
+def test_an_unusable_key_is_rejected(pem: str, sentence: str) -> None:
+    assert error_of(token_key=pem) == sentence
 
 
 @pytest.mark.parametrize(
@@ -192,11 +192,11 @@ def test_a_key_that_cannot_be_used_is_refused(pem: str, sentence: str) -> None:
         "unusable",
     ],
 )
-def test_a_key_set_that_cannot_be_used_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_an_unusable_key_set_is_rejected(tmp_path: Path, content: bytes, sentence: str) -> None:
     path = tmp_path / "keys.json"
     path.write_bytes(content)
 
-    assert why_not(token_jwks=str(path)) == sentence
+    assert error_of(token_jwks=str(path)) == sentence
 
 
 @pytest.mark.parametrize(
@@ -204,27 +204,25 @@ def test_a_key_set_that_cannot_be_used_is_refused(tmp_path: Path, content: bytes
     [(b"", "CARE_TOKEN_KEY is the path of an empty file"), (b"a letter", NO_PEM)],
     ids=["empty", "junk"],
 )
-def test_a_key_file_without_a_key_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_a_key_file_without_a_key_is_rejected(tmp_path: Path, content: bytes, sentence: str) -> None:
     path = tmp_path / "issuer.pem"
     path.write_bytes(content)
 
-    assert why_not(token_key=str(path)) == sentence
+    assert error_of(token_key=str(path)) == sentence
 
 
-def test_a_key_file_that_is_not_ours_to_read_is_told_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever runs the tests may be allowed to read everything."""
+def test_an_unreadable_key_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user who runs the tests may be allowed to read every file."""
 
     def closed(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr("builtins.open", closed)
 
-    assert why_not(token_key="/etc/care/issuer.pem") == f"{NO_FILE}permission denied"
+    assert error_of(token_key="/etc/care/issuer.pem") == f"{NO_FILE}permission denied"
 
 
-AS_PATH = "CARE_TOKEN_JWKS cannot be read as the path of a JSON Web Key Set: "
+AS_PATH = "CARE_TOKEN_JWKS is not the path of a readable JSON Web Key Set: "
 BY_ADDRESS = "CARE_TOKEN_JWKS cannot be fetched: "
 
 
@@ -234,59 +232,59 @@ BY_ADDRESS = "CARE_TOKEN_JWKS cannot be fetched: "
         ("/nowhere/keys.json", f"{AS_PATH}no such file or directory"),
         (".", f"{AS_PATH}is a directory"),
         ("http://127.0.0.1:1/keys", f"{BY_ADDRESS}connection refused"),
-        ("http://[/keys", f"{BY_ADDRESS}it is no address"),
-        ("http://127.0.0.1:secret/keys", f"{BY_ADDRESS}it is no address"),
-        ("https://", f"{BY_ADDRESS}it is no address"),
+        ("http://[/keys", f"{BY_ADDRESS}the URL is not valid"),
+        ("http://127.0.0.1:secret/keys", f"{BY_ADDRESS}the URL is not valid"),
+        ("https://", f"{BY_ADDRESS}the URL is not valid"),
     ],
 )
-def test_a_key_set_must_be_there(place: str, sentence: str) -> None:
-    assert why_not(token_jwks=place) == sentence
+def test_a_missing_key_set_is_reported(place: str, sentence: str) -> None:
+    assert error_of(token_jwks=place) == sentence
 
 
 @pytest.mark.parametrize(
     ("status", "body", "sentence"),
     [
-        (500, b"", f"{BY_ADDRESS}the answer is 500"),
-        (302, b"", f"{BY_ADDRESS}the answer is 302, and redirects are not followed"),
-        (0, b"", f"{BY_ADDRESS}no answer in HTTP"),
+        (500, b"", f"{BY_ADDRESS}the response status is 500"),
+        (302, b"", f"{BY_ADDRESS}the response status is 302 and redirects are not followed"),
+        (0, b"", f"{BY_ADDRESS}the response is not HTTP"),
         (200, b"<html>", NO_SET),
     ],
 )
-def test_an_issuer_that_serves_no_key_set_is_told_from_one_that_is_away(
+def test_a_wrong_response_of_the_issuer_is_reported_precisely(
     status: int, body: bytes, sentence: str
 ) -> None:
-    with issuing() as issuer:
+    with serving_issuer() as issuer:
         issuer.status, issuer.body, issuer.location = status, body, "http://127.0.0.1:1/"
 
-        assert why_not(token_jwks=issuer.url) == sentence
+        assert error_of(token_jwks=issuer.url) == sentence
 
 
-def test_what_is_on_this_machine_is_asked_for_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_set_of_this_machine_is_fetched_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    with issuing(jwk(keys.private_key())) as issuer:
+    with serving_issuer(jwk(keys.private_key())) as issuer:
         opened = open_keys(Settings(env=Environment.DEVELOPMENT, token_jwks=issuer.url))
 
     assert [key.algorithm for key in opened.keys] == ["RS256"]
 
 
-def test_production_needs_a_key_and_takes_no_secret() -> None:
+def test_production_requires_a_key_and_rejects_a_secret() -> None:
     only_in_development = "CARE_TOKEN_SECRET is for development only; set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
 
-    assert why_not(env=Environment.PRODUCTION) == NO_KEY
-    assert why_not(env=Environment.PRODUCTION, token_secret=SECRET) == only_in_development
+    assert error_of(env=Environment.PRODUCTION) == NO_KEY
+    assert error_of(env=Environment.PRODUCTION, token_secret=SECRET) == only_in_development
 
 
-def test_a_secret_must_not_be_short() -> None:
-    assert why_not(token_secret="x" * 31) == "CARE_TOKEN_SECRET must have at least 32 bytes"
+def test_a_short_secret_is_rejected() -> None:
+    assert error_of(token_secret="x" * 31) == "CARE_TOKEN_SECRET must have at least 32 bytes"
 
 
-def test_tokens_are_verified_in_one_way_only() -> None:
-    sentence = why_not(token_key=keys.public_pem(), token_jwks="keys.json")
+def test_two_sources_of_keys_are_rejected() -> None:
+    sentence = error_of(token_key=keys.public_pem(), token_jwks="keys.json")
 
-    assert sentence == "CARE_TOKEN_KEY and CARE_TOKEN_JWKS are both set; tokens are verified in one way only"
+    assert sentence == "CARE_TOKEN_KEY and CARE_TOKEN_JWKS cannot be combined; set only one of them"
 
 
-def why_not(env: Environment = Environment.DEVELOPMENT, **given: str) -> str:
+def error_of(env: Environment = Environment.DEVELOPMENT, **given: str) -> str:
     with pytest.raises(SettingsError) as refusal:
         open_keys(Settings(env=env, **given))
     return str(refusal.value)

@@ -1,5 +1,5 @@
-"""Promise: in production no key is taken that somebody else could have put there or could hold: none from
-an open road, none from where others point to, and not the key pair that development made."""
+"""Production rejects keys that an attacker could replace or know: plain HTTP, redirects and the development
+key."""
 
 from pathlib import Path
 
@@ -13,12 +13,12 @@ from app.dev.tokens import KEY_FILE, public_key
 from app.main import keys_for
 from app.settings import Environment, Settings, SettingsError
 from tests import keys
-from tests.auth.issuer import issuing, jwk, key_set
-from tests.auth.test_keys import PRIVATE, why_not
+from tests.auth.issuer import jwk, key_set, serving_issuer
+from tests.auth.test_keys import PRIVATE, error_of
 
-INSECURE = "CARE_TOKEN_JWKS must be a path, https://, or http:// to this machine itself"
+INSECURE = "CARE_TOKEN_JWKS must be a path, an https:// URL, or an http:// URL of this machine"
 
-REDIRECTED = "CARE_TOKEN_JWKS cannot be fetched: the answer is 302, and redirects are not followed"
+REDIRECTED = "CARE_TOKEN_JWKS cannot be fetched: the response status is 302 and redirects are not followed"
 
 
 @pytest.mark.parametrize(
@@ -31,33 +31,33 @@ REDIRECTED = "CARE_TOKEN_JWKS cannot be fetched: the answer is 302, and redirect
         "http://[/keys",
     ],
 )
-def test_production_reads_no_key_set_over_an_open_road(place: str) -> None:
-    assert why_not(env=Environment.PRODUCTION, token_jwks=place) == INSECURE
+def test_production_rejects_a_key_set_over_plain_http(place: str) -> None:
+    assert error_of(env=Environment.PRODUCTION, token_jwks=place) == INSECURE
     assert source_of(Settings(env=Environment.DEVELOPMENT, token_jwks=place)).seconds == KEY_SET_SECONDS
 
 
 @pytest.mark.parametrize(
     "place", ["http://localhost/keys", "http://127.0.0.1:9/keys", "http://[::1]/keys", "https://issuer/keys"]
 )
-def test_production_reads_a_key_set_over_a_safe_road(place: str) -> None:
+def test_production_accepts_a_key_set_over_a_safe_connection(place: str) -> None:
     settings = Settings(env=Environment.PRODUCTION, token_jwks=place)
 
     assert source_of(settings).seconds == KEY_SET_SECONDS
 
 
-def test_a_key_set_is_not_looked_for_where_its_place_points_to() -> None:
-    with issuing(jwk(keys.private_key())) as stranger, issuing() as issuer:
+def test_a_redirect_of_the_key_set_is_not_followed() -> None:
+    with serving_issuer(jwk(keys.private_key())) as stranger, serving_issuer() as issuer:
         issuer.status, issuer.location = 302, stranger.url
 
         assert (
-            why_not(token_jwks=issuer.url)
-            == "CARE_TOKEN_JWKS cannot be fetched: the answer is 302, and redirects are not followed"
+            error_of(token_jwks=issuer.url)
+            == "CARE_TOKEN_JWKS cannot be fetched: the response status is 302 and redirects are not followed"
         )
 
-        assert (issuer.asked, stranger.asked) == (1, 0)
+        assert (issuer.requests, stranger.requests) == (1, 0)
 
 
-def test_the_key_of_development_opens_nothing_in_production(tmp_path: Path) -> None:
+def test_production_rejects_the_development_key(tmp_path: Path) -> None:
     own = public_key(Settings(env=Environment.DEVELOPMENT, var=str(tmp_path)))
     key_set_of_own = tmp_path / "keys.json"
     key = load_pem_public_key(own.encode())
@@ -66,13 +66,13 @@ def test_the_key_of_development_opens_nothing_in_production(tmp_path: Path) -> N
     refusal = f"the development key at {tmp_path / KEY_FILE} cannot verify tokens in production"
 
     for given in ({"token_key": own}, {"token_key": keys.public_pem() + own}):
-        assert why_not_served(tmp_path, **given) == refusal
-    assert why_not_served(tmp_path, token_jwks=str(key_set_of_own)) == refusal
-    assert why_not_served(tmp_path, token_key=str(tmp_path / KEY_FILE)) == PRIVATE
+        assert start_error(tmp_path, **given) == refusal
+    assert start_error(tmp_path, token_jwks=str(key_set_of_own)) == refusal
+    assert start_error(tmp_path, token_key=str(tmp_path / KEY_FILE)) == PRIVATE
     keys_for(Settings(env=Environment.PRODUCTION, var=str(tmp_path), token_key=keys.public_pem()))
 
 
-def why_not_served(var: Path, **given: str) -> str:
+def start_error(var: Path, **given: str) -> str:
     with pytest.raises(SettingsError) as refusal:
         keys_for(Settings(env=Environment.PRODUCTION, var=str(var), **given))
     return str(refusal.value)

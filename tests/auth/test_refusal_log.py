@@ -1,5 +1,5 @@
-"""Promise: the log has the reason for which a token was refused, under the id of the request, a metric counts
-it, and the answer does not tell it. Strangers cannot fill the log."""
+"""The reason for rejecting a token is logged with the request id and counted, but it is not in the response.
+The log of a minute is limited."""
 
 import logging
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from app.auth.authenticator import Authenticator
-from app.auth.refusals import MINUTE, MOST_LOGGED, Reason, RefusalLog
+from app.auth.refusals import MAX_LOGGED, MINUTE, Reason, RefusalLog
 from app.telemetry import counters
 from app.telemetry.logs import LOG_FIELDS
 from tests import keys
@@ -59,24 +59,24 @@ REFUSED: list[tuple[Reason, int, str, Callable[[], str]]] = [
 ]
 
 
-def test_the_reason_is_logged_and_counted_and_not_answered(
+def test_the_reason_is_logged_and_counted_but_not_in_the_response(
     open_with: Opening, caplog: pytest.LogCaptureFixture
 ) -> None:
     gateway = open_with(token_issuer="issuer", token_audience="care")
 
     for reason, status, message, authorization in REFUSED:
-        said = authorization()
+        header = authorization()
         caplog.clear()
         before = counters.refused_tokens[reason]
         with caplog.at_level(logging.INFO, "care.auth"):
-            assert_refused(gateway, said, status, message)
+            assert_refused(gateway, header, status, message)
 
         assert caplog.messages == [f"request r: token refused: {reason}"] * 2
         assert [getattr(record, LOG_FIELDS) for record in caplog.records] == [{"reason": reason}] * 2
         assert counters.refused_tokens[reason] == before + 2
 
 
-def test_a_disabled_account_is_told_from_an_unknown_one(
+def test_a_disabled_and_an_unknown_account_have_different_reasons(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     gateway.given([a_caregiver(1)])
@@ -88,23 +88,25 @@ def test_a_disabled_account_is_told_from_an_unknown_one(
     assert caplog.messages == ["request r: token refused: disabled account"] * 2
 
 
-def test_a_websocket_is_refused_under_its_request_id(
-    peopled: Gateway, caplog: pytest.LogCaptureFixture
+def test_a_rejected_websocket_is_logged_with_its_request_id(
+    with_accounts: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, "care.auth"), connected(peopled.as_nobody()) as listener:
+    with caplog.at_level(logging.INFO, "care.auth"), connected(with_accounts.as_nobody()) as listener:
         listener.say(type="connection_init", payload={"Authorization": f"bearer {ours(exp=now(hours=-1))}"})
         listener.hear_close()
 
-    [said] = [one for one in caplog.messages if one.endswith(": token refused: expired")]
-    assert said.startswith("request ")
+    [message] = [one for one in caplog.messages if one.endswith(": token refused: expired")]
+    assert message.startswith("request ")
 
 
-def test_no_token_is_no_refused_token(peopled: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_without_a_token_is_not_logged_as_rejected(
+    with_accounts: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
     before = counters.refused_tokens.total()
 
     with caplog.at_level(logging.INFO, "care.auth"):
-        assert me(peopled, signed(caregiver())) is not None
-        assert peopled.as_nobody().post_graphql("{ viewer { role } }").status_code == 401
+        assert me(with_accounts, signed(caregiver())) is not None
+        assert with_accounts.as_nobody().post_graphql("{ viewer { role } }").status_code == 401
 
     assert caplog.messages == []
     assert counters.refused_tokens.total() == before
@@ -116,7 +118,7 @@ def refusals(gateway: Gateway) -> RefusalLog:
 
 
 @pytest.mark.parametrize("logs_all", [False, True])
-def test_a_flood_is_logged_up_to_a_number_in_a_minute_unless_every_request_is(
+def test_the_log_of_a_minute_is_limited_unless_all_requests_are_logged(
     open_with: Opening, caplog: pytest.LogCaptureFixture, logs_all: bool
 ) -> None:
     gateway = open_with(log_requests=logs_all)
@@ -127,11 +129,11 @@ def test_a_flood_is_logged_up_to_a_number_in_a_minute_unless_every_request_is(
 
     with caplog.at_level(logging.INFO, "care.auth"):
         for _ in range(2):
-            for _ in range(MOST_LOGGED + 10):
+            for _ in range(MAX_LOGGED + 10):
                 gateway.with_token("garbage").post_graphql("{ viewer { role } }")
             moment += MINUTE
 
     logged = [one for one in caplog.messages if one.endswith(": token refused: malformed")]
-    assert len(logged) == 2 * (MOST_LOGGED + 10 if logs_all else MOST_LOGGED)
+    assert len(logged) == 2 * (MAX_LOGGED + 10 if logs_all else MAX_LOGGED)
     assert caplog.messages.count(MORE) == (0 if logs_all else 2)
-    assert counters.refused_tokens[Reason.MALFORMED] == before + 2 * (MOST_LOGGED + 10)
+    assert counters.refused_tokens[Reason.MALFORMED] == before + 2 * (MAX_LOGGED + 10)

@@ -1,5 +1,5 @@
-"""Promise: a token says in configured claims who its bearer is and in which one role; anything else opens
-nothing. Who cannot be told is a 401, who has no single known role is a 403."""
+"""Configured claims of the token name the user and exactly one role. An unknown user is a 401, a missing or
+ambiguous role is a 403."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.sqlite_only
 
 
 @pytest.mark.parametrize(
-    "said",
+    "claims",
     [
         {"authorities": ["CAREGIVER"]},
         {"authorities": "CAREGIVER"},
@@ -39,12 +39,12 @@ pytestmark = pytest.mark.sqlite_only
     ],
     ids=str,
 )
-def test_a_token_names_one_role(peopled: Gateway, said: dict[str, Any]) -> None:
-    assert me(peopled, signed(caregiver(**said))) == CAREGIVER_1
+def test_a_token_names_one_role(with_accounts: Gateway, claims: dict[str, Any]) -> None:
+    assert me(with_accounts, signed(caregiver(**claims))) == CAREGIVER_1
 
 
 @pytest.mark.parametrize(
-    "said",
+    "claims",
     [
         {"authorities": None},
         {"authorities": []},
@@ -69,16 +69,16 @@ def test_a_token_names_one_role(peopled: Gateway, said: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_without_exactly_one_known_role_a_token_opens_nothing(peopled: Gateway, said: dict[str, Any]) -> None:
-    assert_refused(peopled, f"bearer {signed(caregiver(**said))}", 403, ONE_ROLE)
+def test_a_token_needs_exactly_one_known_role(with_accounts: Gateway, claims: dict[str, Any]) -> None:
+    assert_refused(with_accounts, f"bearer {signed(caregiver(**claims))}", 403, ONE_ROLE)
 
 
-def test_the_path_says_which_role_it_needs(peopled: Gateway) -> None:
-    as_caregiver = peopled.as_caregiver(1).get(f"{SESSIONS}?time-state=RUNNING")
+def test_a_path_requires_its_role(with_accounts: Gateway) -> None:
+    as_caregiver = with_accounts.as_caregiver(1).get(f"{SESSIONS}?time-state=RUNNING")
     as_client = [
-        peopled.as_client(1).get(f"{ASSIGNMENTS}?time-state=RUNNING"),
-        peopled.as_client(1).get(f"{ASSIGNMENTS}/1"),
-        peopled.as_client(1).put(ASSIGNMENTS, json={}),
+        with_accounts.as_client(1).get(f"{ASSIGNMENTS}?time-state=RUNNING"),
+        with_accounts.as_client(1).get(f"{ASSIGNMENTS}/1"),
+        with_accounts.as_client(1).put(ASSIGNMENTS, json={}),
     ]
 
     assert (as_caregiver.status_code, as_caregiver.json()["message"]) == (403, "only a client may do this")
@@ -87,7 +87,7 @@ def test_the_path_says_which_role_it_needs(peopled: Gateway) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "claims",
     [
         {"user_name": "caregiver-1"},
         {"user_name": "caregiver-1", "sub": "caregiver-2"},
@@ -95,8 +95,8 @@ def test_the_path_says_which_role_it_needs(peopled: Gateway) -> None:
     ],
     ids=["user_name", "user_name before sub", "sub alone"],
 )
-def test_a_token_names_its_person(peopled: Gateway, said: dict[str, Any]) -> None:
-    assert me(peopled, signed(caregiver(**said))) == CAREGIVER_1
+def test_a_token_names_its_user(with_accounts: Gateway, claims: dict[str, Any]) -> None:
+    assert me(with_accounts, signed(caregiver(**claims))) == CAREGIVER_1
 
 
 NO_NAMES = {
@@ -116,16 +116,16 @@ NO_NAMES = {
 
 
 @pytest.mark.parametrize("name", NO_NAMES)
-def test_a_token_without_a_name_is_not_valid(peopled: Gateway, name: str) -> None:
-    assert_refused(peopled, f"bearer {signed(caregiver(**NO_NAMES[name]))}", 401, BAD)
+def test_a_token_without_a_name_is_not_valid(with_accounts: Gateway, name: str) -> None:
+    assert_refused(with_accounts, f"bearer {signed(caregiver(**NO_NAMES[name]))}", 401, BAD)
 
 
-def test_claims_are_looked_for_under_their_configured_names(open_with: Opening) -> None:
+def test_claims_are_read_under_their_configured_names(open_with: Opening) -> None:
     gateway = open_with(claim_user="preferred_username", claim_role="groups")
-    said = caregiver(user_name="client-1", authorities=["CAREGIVER"])
+    claims = caregiver(user_name="client-1", authorities=["CAREGIVER"])
 
-    assert me(gateway, signed({**said, "preferred_username": "client-1", "groups": ["CLIENT"]})) == CLIENT_1
-    assert me(gateway, signed({**said, "sub": "caregiver-1", "groups": ["CAREGIVER"]})) == CAREGIVER_1
-    assert me(gateway, signed({**said, "sub": "caregiver-1", "role": "CAREGIVER"})) == CAREGIVER_1
-    assert_refused(gateway, f"bearer {signed({**said, 'groups': ['CLIENT']})}", 401, BAD)
-    assert_refused(gateway, f"bearer {signed({**said, 'sub': 'caregiver-1'})}", 403, ONE_ROLE)
+    assert me(gateway, signed({**claims, "preferred_username": "client-1", "groups": ["CLIENT"]})) == CLIENT_1
+    assert me(gateway, signed({**claims, "sub": "caregiver-1", "groups": ["CAREGIVER"]})) == CAREGIVER_1
+    assert me(gateway, signed({**claims, "sub": "caregiver-1", "role": "CAREGIVER"})) == CAREGIVER_1
+    assert_refused(gateway, f"bearer {signed({**claims, 'groups': ['CLIENT']})}", 401, BAD)
+    assert_refused(gateway, f"bearer {signed({**claims, 'sub': 'caregiver-1'})}", 403, ONE_ROLE)

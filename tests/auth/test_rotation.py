@@ -1,5 +1,5 @@
-"""Promise: an issuer's keys in a file, PEM or key set, are replaced under the running service. Who holds a
-token of an old key is shut out within seconds, by every way in; a file that is wrong changes nothing."""
+"""A key file, PEM or key set, can be replaced while the service runs. Tokens of a removed key are rejected
+within seconds by every transport; an invalid file changes nothing."""
 
 import logging
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.auth.authenticator import ACCOUNT_SECONDS
+from app.auth.authenticator import ACCOUNT_CACHE_SECONDS
 from app.auth.keys import KEY_FILE_SECONDS
 from tests import keys
 from tests.auth.conftest import Opening
@@ -58,12 +58,12 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def wait(gateway: Gateway) -> None:
-    """As long as the documentation says it takes at most."""
+    """Waits for the documented maximum."""
     ticks_of(gateway).pass_(KEY_FILE_SECONDS + 1)
-    after(gateway, ACCOUNT_SECONDS)
+    after(gateway, ACCOUNT_CACHE_SECONDS)
 
 
-def test_a_replaced_key_opens_and_the_old_one_shuts_without_a_restart(
+def test_a_replaced_key_file_takes_effect_without_a_restart(
     gateway: Gateway, path: Path, write: Callable[..., bytes]
 ) -> None:
     remembered, new = signed(caregiver(), OLD), signed(caregiver(), NEW)
@@ -79,7 +79,7 @@ def test_a_replaced_key_opens_and_the_old_one_shuts_without_a_restart(
     assert gateway.with_token(new).get("/gateway/profile/caregiver/session/assignment/9").status_code == 404
 
 
-def test_old_and_new_keys_overlap_in_one_file(
+def test_one_file_may_contain_old_and_new_keys(
     gateway: Gateway, path: Path, write: Callable[..., bytes]
 ) -> None:
     replace(path, write(OLD, NEW, CURVE))
@@ -90,7 +90,7 @@ def test_old_and_new_keys_overlap_in_one_file(
     assert_refused(gateway, f"bearer {signed(caregiver(), keys.private_key('stranger'))}", 401, BAD)
 
 
-def test_a_listener_with_a_token_of_the_old_key_hears_no_more(
+def test_a_subscription_with_a_token_of_the_old_key_ends(
     gateway: Gateway, path: Path, write: Callable[..., bytes]
 ) -> None:
     with listening(gateway.with_token(signed(caregiver(), OLD))) as listener:
@@ -116,7 +116,7 @@ WRONG = {
 }
 
 
-def test_a_file_that_is_wrong_leaves_the_old_keys_and_is_told_once(
+def test_an_invalid_file_keeps_the_old_keys_and_is_logged_once(
     gateway: Gateway, path: Path, write: Callable[..., bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     name = "KEY" if write is pem else "JWKS"
@@ -131,7 +131,7 @@ def test_a_file_that_is_wrong_leaves_the_old_keys_and_is_told_once(
 
     [told] = [record.getMessage() for record in caplog.records if record.name == "care.auth"]
     assert told.startswith(f"CARE_TOKEN_{name} ")
-    assert told.endswith("; the keys that were read before stay in use")
+    assert told.endswith("; the previous keys stay in use")
 
     with caplog.at_level(logging.INFO, "care.auth"):
         replace(path, write(NEW))

@@ -1,6 +1,6 @@
-"""Promise: no token that the issuer did not sign for now, for us and as an access token opens anything.
+"""Only a current access token that the issuer signed for this service is accepted.
 
-Each is a 401 with a fixed phrase on both contracts, never a fault, and nothing of it is repeated.
+Every other token gets a 401 with a fixed message on both contracts, which repeats nothing of the token.
 """
 
 import logging
@@ -11,7 +11,7 @@ import pytest
 from tests import keys
 from tests.auth.bad_tokens import HEAD, REFUSED, now, with_exp
 from tests.auth.conftest import Opening
-from tests.auth.issuer import issuing, jwk
+from tests.auth.issuer import jwk, serving_issuer
 from tests.auth.signing import (
     BAD,
     CAREGIVER_1,
@@ -30,13 +30,13 @@ pytestmark = pytest.mark.sqlite_only
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_bad_token_opens_neither_contract(
-    peopled: Gateway, name: str, caplog: pytest.LogCaptureFixture
+def test_both_contracts_reject_a_bad_token(
+    with_accounts: Gateway, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     token = REFUSED[name]()
 
     with caplog.at_level(logging.DEBUG):
-        assert_refused(peopled, f"bearer {token}", 401, BAD)
+        assert_refused(with_accounts, f"bearer {token}", 401, BAD)
 
     assert_not_logged(token, caplog)
 
@@ -50,7 +50,7 @@ AT_A_WEBSOCKET = (
     "expired",
     "not yet valid",
     "exp true",
-    "a role said twice",
+    "a role given twice",
     "refresh token",
     "a word",
     "a payload that is no JSON",
@@ -59,17 +59,17 @@ AT_A_WEBSOCKET = (
 
 
 @pytest.mark.parametrize("name", AT_A_WEBSOCKET)
-def test_a_bad_token_opens_no_websocket(
-    peopled: Gateway, name: str, caplog: pytest.LogCaptureFixture
+def test_a_websocket_rejects_a_bad_token(
+    with_accounts: Gateway, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither in the first message nor in the request."""
+    """In the first message and in the header."""
     token = REFUSED[name]()
 
     with caplog.at_level(logging.DEBUG):
-        with connected(peopled.as_nobody()) as listener:
+        with connected(with_accounts.as_nobody()) as listener:
             listener.say(type="connection_init", payload={"Authorization": f"bearer {token}"})
             assert listener.hear_close() == (4403, "Forbidden")
-        with connected(peopled.with_token(token)) as listener:
+        with connected(with_accounts.with_token(token)) as listener:
             listener.say(type="connection_init")
             assert listener.hear_close() == (4403, "Forbidden")
 
@@ -81,9 +81,9 @@ def assert_not_logged(token: str, caplog: pytest.LogCaptureFixture) -> None:
         assert len(part) < 8 or part not in caplog.text
 
 
-def test_where_a_token_says_that_its_key_lies_is_not_looked_at(peopled: Gateway, tmp_path: Path) -> None:
+def test_a_key_address_in_a_token_is_ignored(with_accounts: Gateway, tmp_path: Path) -> None:
     stranger = keys.private_key("stranger")
-    with issuing(jwk(stranger, "it")) as issuer:
+    with serving_issuer(jwk(stranger, "it")) as issuer:
         (tmp_path / "issuer.pem").write_text(keys.public_pem(stranger))
         places = (issuer.url, f"file://{tmp_path}/issuer.pem", str(tmp_path / "issuer.pem"))
         for name in ("jku", "x5u", "iss", "kid"):
@@ -93,9 +93,9 @@ def test_where_a_token_says_that_its_key_lies_is_not_looked_at(peopled: Gateway,
                     if name == "iss"
                     else signed(caregiver(), stranger, **{name: place})
                 )
-                assert_refused(peopled, f"bearer {token}", 401, BAD)
+                assert_refused(with_accounts, f"bearer {token}", 401, BAD)
 
-        assert issuer.asked == 0
+        assert issuer.requests == 0
 
 
 ACCEPTED = {
@@ -106,12 +106,12 @@ ACCEPTED = {
     "exp of 300 digits": lambda: with_exp(b"9" * 300),
     "as long as may be": lambda: padded(8192),
     "any kid, for the key has none": lambda: signed(caregiver(), kid="2026-11"),
-    "iss and aud that nobody asked for": lambda: signed(caregiver(iss="a", aud=["b"])),
+    "iss and aud that are not configured": lambda: signed(caregiver(iss="a", aud=["b"])),
 }
 
 
 def padded(length: int) -> str:
-    """A token of exactly this length: a character of a claim is 4/3 of one in the token."""
+    """A token of exactly this length: a character of a claim takes 4/3 characters of the token."""
     for size in range(length * 3 // 4 - 800, length):
         if len(token := signed(caregiver(padding="x" * size))) >= length:
             assert len(token) == length
@@ -120,10 +120,10 @@ def padded(length: int) -> str:
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_a_good_token_opens_both_contracts(peopled: Gateway, name: str) -> None:
+def test_both_contracts_accept_a_good_token(with_accounts: Gateway, name: str) -> None:
     token = ACCEPTED[name]()
 
-    assert me(peopled, token) == CAREGIVER_1
+    assert me(with_accounts, token) == CAREGIVER_1
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_good_token_opens_both_contracts(peopled: Gateway, name: str) -> None:
     [{}, {"iss": "stranger"}, {"iss": ""}, {"iss": "issuer "}, {"iss": ["issuer"]}, {"iss": 1}],
     ids=["missing", "wrong", "empty", "nearly", "a list", "a number"],
 )
-def test_a_configured_issuer_must_have_issued_the_token(open_with: Opening, claims: dict[str, str]) -> None:
+def test_a_token_of_another_issuer_is_rejected(open_with: Opening, claims: dict[str, str]) -> None:
     gateway = open_with(token_issuer="issuer")
 
     assert_refused(gateway, f"bearer {signed_bytes(HEAD, in_json(caregiver(**claims)))}", 401, BAD)
@@ -144,7 +144,7 @@ def test_a_configured_issuer_must_have_issued_the_token(open_with: Opening, clai
     [{}, {"aud": "other"}, {"aud": ["other", "third"]}, {"aud": []}, {"aud": 1}, {"aud": ""}],
     ids=["missing", "wrong", "only others", "nobody", "a number", "empty"],
 )
-def test_a_token_must_be_for_the_configured_audience(open_with: Opening, claims: dict[str, str]) -> None:
+def test_a_token_for_another_audience_is_rejected(open_with: Opening, claims: dict[str, str]) -> None:
     gateway = open_with(token_audience="care")
 
     assert_refused(gateway, f"bearer {signed(caregiver(**claims))}", 401, BAD)
@@ -153,7 +153,7 @@ def test_a_token_must_be_for_the_configured_audience(open_with: Opening, claims:
     assert me(gateway, signed(keys.claims("CLIENT", "client-1", aud=["other", "care"]))) == CLIENT_1
 
 
-def test_the_leeway_is_as_configured(open_with: Opening) -> None:
+def test_the_configured_leeway_applies(open_with: Opening) -> None:
     strict, generous = open_with(token_leeway=0), open_with(token_leeway=300)
     expired = signed(caregiver(exp=now(seconds=-60)))
 

@@ -1,15 +1,16 @@
-"""What homework must be before the database is asked: complete, and within bounds."""
+"""Validation of homework before the database is read: required members and limits."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from app.care.assignments.homework import MOST_BOOKS, MOST_REMINDERS, Homework, check_homework
 from app.care.errors import Incomplete, Refused, Unreadable
+from app.care.homework import MAX_BOOKS, MAX_REMINDERS, Homework, check_homework
 from tests.factories import DAY, NOW
 
+NO_YEAR = "must lie between the years 1900 and 2999"
 INSTANT = timedelta(microseconds=1)
 HOMEWORK = Homework(1, (1, 2), NOW, NOW + DAY, (NOW + DAY / 2,))
 
@@ -18,16 +19,16 @@ HOMEWORK = Homework(1, (1, 2), NOW, NOW + DAY, (NOW + DAY / 2,))
     "changed",
     [
         pytest.param({}, id="usual"),
-        pytest.param({"book_ids": tuple(range(1, MOST_BOOKS + 1))}, id="as many books as may be"),
+        pytest.param({"book_ids": tuple(range(1, MAX_BOOKS + 1))}, id="as many books as may be"),
         pytest.param({"book_ids": (1, 1)}, id="a book twice"),
         pytest.param({"end_date": NOW, "remind_dates": ()}, id="end equal to start"),
         pytest.param({"start_date": NOW - 9 * DAY, "end_date": NOW - 8 * DAY, "remind_dates": ()}, id="past"),
         pytest.param({"remind_dates": ()}, id="no reminders"),
         pytest.param({"remind_dates": (NOW, NOW + DAY)}, id="reminders at start and end"),
-        pytest.param({"remind_dates": (NOW,) * MOST_REMINDERS}, id="as many reminders as may be"),
+        pytest.param({"remind_dates": (NOW,) * MAX_REMINDERS}, id="as many reminders as may be"),
     ],
 )
-def test_homework_is_taken(changed: dict[str, Any]) -> None:
+def test_valid_homework_is_accepted(changed: dict[str, Any]) -> None:
     check_homework(replace(HOMEWORK, **changed))
 
 
@@ -36,7 +37,7 @@ def test_homework_is_taken(changed: dict[str, Any]) -> None:
     [
         pytest.param({"book_ids": ()}, Incomplete, "required and missing: bookIds", id="no books"),
         pytest.param(
-            {"book_ids": tuple(range(1, MOST_BOOKS + 2))},
+            {"book_ids": tuple(range(1, MAX_BOOKS + 2))},
             Unreadable,
             "bookIds may hold at most 50 books",
             id="too many books",
@@ -48,7 +49,7 @@ def test_homework_is_taken(changed: dict[str, Any]) -> None:
             id="end before start",
         ),
         pytest.param(
-            {"remind_dates": (NOW,) * (MOST_REMINDERS + 1)},
+            {"remind_dates": (NOW,) * (MAX_REMINDERS + 1)},
             Unreadable,
             "remindDates may hold at most 50 moments",
             id="too many reminders",
@@ -65,9 +66,21 @@ def test_homework_is_taken(changed: dict[str, Any]) -> None:
             "remindDates must lie between startDate and endDate",
             id="a reminder after the end",
         ),
+        pytest.param(
+            {"start_date": datetime(1, 1, 1, tzinfo=UTC)}, Unreadable, f"startDate {NO_YEAR}", id="1"
+        ),
+        pytest.param(
+            {"start_date": datetime(1899, 12, 31, tzinfo=UTC)}, Unreadable, f"startDate {NO_YEAR}", id="1899"
+        ),
+        pytest.param(
+            {"end_date": datetime(3000, 1, 1, tzinfo=UTC)}, Unreadable, f"endDate {NO_YEAR}", id="3000"
+        ),
+        pytest.param(
+            {"end_date": datetime(9999, 12, 31, tzinfo=UTC)}, Unreadable, f"endDate {NO_YEAR}", id="9999"
+        ),
     ],
 )
-def test_homework_is_refused(changed: dict[str, Any], refusal: type[Refused], message: str) -> None:
+def test_invalid_homework_is_rejected(changed: dict[str, Any], refusal: type[Refused], message: str) -> None:
     with pytest.raises(refusal) as refused:
         check_homework(replace(HOMEWORK, **changed))
 

@@ -1,4 +1,4 @@
-"""Who may come in: nobody without a viewer, and each role only where it belongs."""
+"""Access control in the context: every function needs a viewer, and some need a role."""
 
 import asyncio
 import re
@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from app.care.answers.submissions import SubmissionFilter, list_my_submissions
-from app.care.assignments.homework import Homework, assign_homework
-from app.care.assignments.reading import AssignmentFilter, list_my_assignments
+from app.care.answers import SubmissionFilter, list_my_submissions
+from app.care.assignments import AssignmentFilter, list_my_assignments
 from app.care.books import BookFilter, list_books
 from app.care.context import Context, Role, Viewer
 from app.care.errors import CareError, NotAllowed, NotSignedIn
+from app.care.homework import Homework, assign_homework
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
-from app.care.sessions.reading import get_my_sessions, list_my_sessions
+from app.care.sessions import get_my_sessions, list_my_sessions
 from app.db.reader.selection import AccessScope, PageRequest, Selection
 from app.db.sql import Operation
 from tests.factories import NOW
@@ -27,10 +27,10 @@ CAREGIVER, CLIENT = Viewer(Role.CAREGIVER, 7), Viewer(Role.CLIENT, 8)
 
 
 class Untouched:
-    """A database that must not be asked: who is refused is refused before."""
+    """A database that fails on every use: a rejection must come before any statement."""
 
     async def read(self, operation: Operation[Any]) -> NoReturn:
-        raise AssertionError("the database was asked")
+        raise AssertionError("the database was used")
 
     write = read
 
@@ -61,29 +61,29 @@ def test_signed_in_as(viewer: Viewer | None, role: Role, expected: int | CareErr
     assert (refused.value.code, refused.value.message) == (expected.code, expected.message)
 
 
-def test_a_viewpoint_is_the_viewers_side_of_the_relationship() -> None:
+def test_the_access_scope_is_the_viewers_side_of_the_relationship() -> None:
     assert context(CAREGIVER).access() == AccessScope(NOW, caregiver=7)
     assert context(CLIENT).access() == AccessScope(NOW, client=8)
     with pytest.raises(NotSignedIn):
         context(None).access()
 
 
-def test_a_viewpoint_of_one_role_is_of_nobody_else() -> None:
+def test_an_access_scope_for_a_role_rejects_other_viewers() -> None:
     assert context(CAREGIVER).access_as(Role.CAREGIVER) == AccessScope(NOW, caregiver=7)
     assert context(CLIENT).access_as(Role.CLIENT) == AccessScope(NOW, client=8)
     with pytest.raises(NotAllowed, match="only a client may do this"):
         context(CAREGIVER).access_as(Role.CLIENT)
 
 
-def test_a_viewpoint_knows_the_time_zone_of_the_service() -> None:
+def test_the_access_scope_has_the_time_zone_of_the_service() -> None:
     there = replace(context(CAREGIVER), time_zone="Europe/Berlin")
 
     assert there.access() == AccessScope(NOW, caregiver=7, time_zone="Europe/Berlin")
     assert replace(there, viewer=CLIENT).access() == AccessScope(NOW, client=8, time_zone="Europe/Berlin")
 
 
-def test_whoever_reads_for_a_viewer_takes_the_access_scope_of_the_context() -> None:
-    """One that is made by hand knows no time zone, and weeks would begin elsewhere than in other answers."""
+def test_every_read_for_a_viewer_uses_the_access_scope_of_the_context() -> None:
+    """A scope made by hand has no time zone, so weeks would begin at another moment."""
     made = re.compile(r"AccessScope\([^)]*\b(caregiver|client)=")
     files = [*APP.glob("care/*.py"), *APP.glob("schema/*.py")]
 
@@ -105,16 +105,16 @@ def test_whoever_reads_for_a_viewer_takes_the_access_scope_of_the_context() -> N
         lambda ctx: assign_homework(ctx, HOMEWORK, IDS),
     ],
 )
-def test_nobody_is_answered_without_being_signed_in(ask: Any) -> None:
+def test_every_function_requires_a_viewer(ask: Any) -> None:
     with pytest.raises(NotSignedIn):
         asyncio.run(ask(context(None)))
 
 
-def test_a_client_lists_no_clients() -> None:
+def test_a_client_cannot_list_clients() -> None:
     with pytest.raises(NotAllowed, match="only a caregiver may do this"):
         asyncio.run(list_my_clients(context(CLIENT), PageRequest(), IDS))
 
 
-def test_a_client_assigns_no_homework() -> None:
+def test_a_client_cannot_assign_homework() -> None:
     with pytest.raises(NotAllowed, match="only a caregiver may do this"):
         asyncio.run(assign_homework(context(CLIENT), HOMEWORK, IDS))

@@ -1,4 +1,4 @@
-"""A change under a key: made once and recalled after that, together with what it led to."""
+"""A change with an Idempotency-Key is performed once; afterwards its stored result is replayed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -50,7 +50,7 @@ def run(url: str, *steps: Callable[[Database], Awaitable[Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("result", [7, [6, 7], {"id": 7, "ids": [1]}, "text", None, True], ids=repr)
-def test_a_change_is_made_once_and_its_result_recalled(database_url: str, result: Any) -> None:
+def test_a_change_is_performed_once_and_its_result_is_replayed(database_url: str, result: Any) -> None:
     first, second = once(), once()
 
     results = run(
@@ -64,7 +64,7 @@ def test_a_change_is_made_once_and_its_result_recalled(database_url: str, result
     assert modules(database_url) == ["new"]
 
 
-def test_without_a_key_nothing_is_recalled(database_url: str) -> None:
+def test_without_a_key_nothing_is_replayed(database_url: str) -> None:
     run(database_url, *[lambda db: Context(None, db, NOW, "request", "UTC").write("change", adding())] * 2)
 
     assert modules(database_url) == ["new", "new"]
@@ -74,7 +74,7 @@ def test_without_a_key_nothing_is_recalled(database_url: str) -> None:
 @pytest.mark.parametrize(
     "changed", [{"role": "CLIENT"}, {"viewer": 2}, {"contract": "legacy"}, {"key": "A KEY"}], ids=repr
 )
-def test_another_scope_is_another_key(database_url: str, changed: dict[str, Any]) -> None:
+def test_a_key_is_separate_in_every_scope(database_url: str, changed: dict[str, Any]) -> None:
     first, second = once(), once("b", **changed)
 
     run(
@@ -87,7 +87,7 @@ def test_another_scope_is_another_key(database_url: str, changed: dict[str, Any]
     assert modules(database_url) == ["new", "new"]
 
 
-def test_another_request_under_the_key_changes_nothing(database_url: str) -> None:
+def test_another_request_with_the_key_changes_nothing(database_url: str) -> None:
     other = once("b")
     run(database_url, lambda db: context(db, once()).write("change", adding()))
 
@@ -100,19 +100,19 @@ def test_another_request_under_the_key_changes_nothing(database_url: str) -> Non
     assert modules(database_url) == ["new"]
 
 
-def test_a_refused_change_leaves_its_key_free_for_any_request(database_url: str) -> None:
-    refused, mended = once(), once("b")
+def test_a_rejected_change_leaves_its_key_free(database_url: str) -> None:
+    refused, corrected = once(), once("b")
 
     with pytest.raises(NotRunning):
         run(database_url, lambda db: context(db, refused).write("change", refusing()))
     assert kept(database_url) == 0
-    run(database_url, lambda db: context(db, mended).write("change", adding()))
+    run(database_url, lambda db: context(db, corrected).write("change", adding()))
 
-    assert (refused.outcome, mended.outcome) == (None, PERFORMED)
+    assert (refused.outcome, corrected.outcome) == (None, PERFORMED)
     assert modules(database_url) == ["new"]
 
 
-def test_a_result_that_is_no_json_is_a_fault_the_first_time_already(database_url: str) -> None:
+def test_a_result_that_json_cannot_represent_fails_on_the_first_run(database_url: str) -> None:
     with pytest.raises(TypeError):
         run(database_url, lambda db: context(db, once()).write("change", adding({1, 2})))
 
@@ -120,8 +120,8 @@ def test_a_result_that_is_no_json_is_a_fault_the_first_time_already(database_url
     assert kept(database_url) == 0
 
 
-def test_a_request_under_a_key_has_one_change(database_url: str) -> None:
-    """The second would be answered with the result of the first."""
+def test_a_request_with_a_key_has_one_change(database_url: str) -> None:
+    """A second change would get the result of the first."""
 
     async def two(db: Database) -> None:
         ctx = context(db, once())
@@ -132,7 +132,7 @@ def test_a_request_under_a_key_has_one_change(database_url: str) -> None:
         run(database_url, two)
 
 
-def test_the_first_answer_is_the_one_that_is_kept(database_url: str) -> None:
+def test_the_first_response_is_the_stored_one(database_url: str) -> None:
     mine, others = once(), once("b")
 
     found = run(
@@ -156,7 +156,7 @@ def test_the_first_answer_is_the_one_that_is_kept(database_url: str) -> None:
 # --- at the same time --------------------------------------------------------------------------------
 
 
-def test_of_sixteen_at_once_one_makes_the_change_and_all_hear_its_result(database_url: str) -> None:
+def test_one_of_sixteen_concurrent_requests_performs_the_change(database_url: str) -> None:
     keys = [once() for _ in range(16)]
 
     async def together(db: Database) -> list[Any]:
@@ -170,7 +170,7 @@ def test_of_sixteen_at_once_one_makes_the_change_and_all_hear_its_result(databas
     assert modules(database_url) == ["new"]
 
 
-def test_when_the_first_is_refused_another_one_makes_the_change(database_url: str) -> None:
+def test_after_a_rejection_another_request_performs_the_change(database_url: str) -> None:
     keys = [once() for _ in range(16)]
 
     async def together(db: Database) -> list[Any]:

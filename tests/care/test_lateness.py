@@ -1,10 +1,10 @@
-"""How an assignment stands to its end: on time, submitted late, or overdue; and how late in whole seconds."""
+"""Lateness of an assignment: on time, late or overdue, in whole seconds."""
 
 from datetime import datetime, timedelta
 
 import pytest
 
-from app.care.assignments.reading import Lateness, LatenessState, lateness
+from app.care.assignments import Lateness, LatenessState, lateness
 from tests.factories import DAY, HOUR, NOW
 
 ON_TIME = Lateness(LatenessState.ON_TIME, 0)

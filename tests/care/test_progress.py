@@ -1,7 +1,7 @@
-"""Progress worked out of assignments: weeks of the service's calendar, and scores.
+"""Progress computed from assignments: weeks in the service zone, and scores.
 
-Contract: counts are cumulative, from the week of the first assignment to that of the moment; scores come
-oldest first; how the database keeps moments does not matter.
+Counts are cumulative, from the week of the first assignment to the current week. Scores are oldest first.
+Moments may be datetimes or texts.
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.care.progress import MOST_WEEKS, CompletionPoint, ScorePoint, completion, progress, score_history
+from app.care.progress import MAX_WEEKS, CompletionPoint, ScorePoint, completion, progress, score_history
 from app.db.moments import moment_as_text
 from tests.factories import DAY, NOW
 
@@ -34,7 +34,7 @@ def weeks(assignments: list[Any], now: datetime, zone: str) -> list[tuple[str, i
     return [(point.week.isoformat(), point.assigned, point.completed) for point in found]
 
 
-def test_nothing_assigned_is_no_week() -> None:
+def test_without_assignments_there_are_no_weeks() -> None:
     found = progress([], NOW, "UTC")
 
     assert completion(found) == []
@@ -46,7 +46,7 @@ def test_nothing_assigned_is_no_week() -> None:
     assert (found.overdue_assignment_count, found.late_assignment_count) == (0, 0)
 
 
-def test_weeks_without_news_are_there_and_counts_go_on_growing() -> None:
+def test_weeks_without_changes_repeat_the_counts() -> None:
     assignments = [
         an_assignment(utc(2026, 10, 28, 9), utc(2026, 11, 2, 9)),
         an_assignment(utc(2026, 11, 11, 9), utc(2026, 11, 20, 9)),
@@ -83,12 +83,12 @@ def test_weeks_without_news_are_there_and_counts_go_on_growing() -> None:
         pytest.param("UTC", utc(2026, 1, 1), "2025-12-29", id="a week begins in the year before"),
     ],
 )
-def test_a_moment_belongs_to_a_week_of_the_calendar_there(zone: str, moment: datetime, monday: str) -> None:
+def test_weeks_begin_on_monday_in_the_time_zone(zone: str, moment: datetime, monday: str) -> None:
     assert weeks([an_assignment(moment, moment)], moment, zone) == [(monday, 1, 1)]
 
 
-def test_weeks_go_on_across_a_change_of_clocks_and_a_new_year() -> None:
-    """Every Monday once: none twice because a day had 25 hours, none left out because one had 23."""
+def test_weeks_continue_across_a_clock_change_and_a_new_year() -> None:
+    """Every Monday occurs once, although one day has 25 hours and one has 23."""
     found = weeks([an_assignment(utc(2025, 10, 15, 9))], utc(2026, 4, 2), BERLIN)
 
     days = [date.fromisoformat(week) for week, _, _ in found]
@@ -96,28 +96,28 @@ def test_weeks_go_on_across_a_change_of_clocks_and_a_new_year() -> None:
     assert days[11:13] == [date(2025, 12, 29), date(2026, 1, 5)]
 
 
-def test_what_was_submitted_before_it_was_assigned_counts_from_the_first_week() -> None:
-    """Homework is sometimes entered late, and old data says odd things."""
+def test_a_submission_before_the_first_assignment_counts_from_the_first_week() -> None:
+    """Homework is sometimes entered late, and old data can be inconsistent."""
     assignments = [an_assignment(utc(2026, 11, 10), utc(2026, 10, 1))]
 
     assert weeks(assignments, NOW, "UTC") == [("2026-11-09", 1, 1), ("2026-11-16", 1, 1)]
 
 
-def test_what_will_be_assigned_has_no_week_yet() -> None:
+def test_future_assignments_have_no_week() -> None:
     assert weeks([an_assignment(NOW + 30 * DAY)], NOW, "UTC") == []
 
 
-def test_an_age_ago_is_told_in_the_newest_weeks() -> None:
+def test_a_long_history_is_limited_to_the_newest_weeks() -> None:
     assignments = [an_assignment(utc(1901, 1, 7), utc(1901, 1, 8)), an_assignment(utc(2026, 11, 17))]
 
     found = completion(progress(assignments, NOW, "UTC"))
 
-    assert len(found) == MOST_WEEKS
+    assert len(found) == MAX_WEEKS
     assert found[-2:] == [
         CompletionPoint(date(2026, 11, 9), assigned=1, completed=1),
         CompletionPoint(date(2026, 11, 16), assigned=2, completed=1),
     ]
-    assert found[0] == CompletionPoint(date(2026, 11, 16) - timedelta(weeks=MOST_WEEKS - 1), 1, 1)
+    assert found[0] == CompletionPoint(date(2026, 11, 16) - timedelta(weeks=MAX_WEEKS - 1), 1, 1)
 
 
 OVERDUE = {
@@ -131,13 +131,15 @@ OVERDUE = {
 
 
 @pytest.mark.parametrize(("changed", "overdue"), OVERDUE.values(), ids=OVERDUE.keys())
-def test_overdue_is_what_can_still_be_waited_for(changed: dict[str, Any], overdue: int) -> None:
+def test_only_pending_assignments_of_running_sessions_are_overdue(
+    changed: dict[str, Any], overdue: int
+) -> None:
     one = an_assignment(NOW - 9 * DAY, **{"end_date": NOW - DAY} | changed)
 
     assert progress([one], NOW, "UTC").overdue_assignment_count == overdue
 
 
-def test_late_is_what_was_submitted_behind_its_end() -> None:
+def test_an_assignment_is_late_if_submitted_after_its_end() -> None:
     end = NOW - 5 * DAY
     submitted = [end - DAY, end, end + timedelta(seconds=1), end + DAY]
     assignments = [an_assignment(NOW - 9 * DAY, moment, end_date=end) for moment in submitted]
@@ -145,10 +147,10 @@ def test_late_is_what_was_submitted_behind_its_end() -> None:
     assert progress(assignments, NOW, "UTC").late_assignment_count == 2
 
 
-def test_moments_may_be_the_texts_that_sqlite_keeps() -> None:
+def test_moments_may_be_texts_as_sqlite_stores_them() -> None:
     end = NOW - 5 * DAY
     moments = [(NOW - 30 * DAY, None), (NOW - 20 * DAY, end + DAY), (NOW - 10 * DAY, end - DAY)]
-    said = [an_assignment(a, s, end_date=end) for a, s in moments]
+    assignments = [an_assignment(a, s, end_date=end) for a, s in moments]
     session = SimpleNamespace(is_closed=False, start_date=moment_as_text(RUNNING["start_date"]))
     texts = [
         an_assignment(
@@ -160,7 +162,7 @@ def test_moments_may_be_the_texts_that_sqlite_keeps() -> None:
         for assigned, submitted in moments
     ]
 
-    as_moments, as_texts = progress(said, NOW, BERLIN), progress(texts, moment_as_text(NOW), BERLIN)
+    as_moments, as_texts = progress(assignments, NOW, BERLIN), progress(texts, moment_as_text(NOW), BERLIN)
 
     assert completion(as_texts) == completion(as_moments)
     assert (as_texts.overdue_assignment_count, as_texts.late_assignment_count) == (1, 1)
@@ -171,7 +173,7 @@ def a_submission(number: int, submitted: datetime, score: int | None, attempt: i
     return SimpleNamespace(id=number, submit_date=submitted, score=score, attempt=attempt)
 
 
-def test_scores_come_oldest_first_over_all_attempts_of_all_assignments() -> None:
+def test_scores_of_all_attempts_are_listed_oldest_first() -> None:
     reopened = an_assignment(NOW, answer_sets=[a_submission(4, NOW, 9, 2), a_submission(1, NOW - 9 * DAY, 3)])
     unscored = an_assignment(NOW, answer_sets=[a_submission(2, NOW - 8 * DAY, None)])
     again = an_assignment(NOW, answer_sets=[a_submission(3, NOW - DAY, 0)])
@@ -183,7 +185,7 @@ def test_scores_come_oldest_first_over_all_attempts_of_all_assignments() -> None
     ]
 
 
-def test_scores_of_one_moment_come_in_the_order_they_were_submitted() -> None:
+def test_scores_of_the_same_moment_keep_the_order_of_submission() -> None:
     first, second = (an_assignment(NOW, answer_sets=[a_submission(n, NOW, n)]) for n in (1, 2))
 
     assert [point.score for point in score_history([second, first])] == [1, 2]

@@ -1,15 +1,17 @@
-"""Which answers fit which questions, and what they score.
+"""Validation of answers against their questions, and scores.
 
-Contract: an answer is text. `true` or `false` to YES_NO; a plain number in its range to NUMBER; one option
-to SINGLE_CHOICE and SCALE; options, each once, one per line, to MULTIPLE_CHOICE. Blank is not answered.
+An answer is text: `true` or `false` for YES_NO, a plain number in its range for NUMBER, one option for
+SINGLE_CHOICE and SCALE, distinct options, one per line, for MULTIPLE_CHOICE. A blank answer is missing.
 """
 
 from dataclasses import replace
 
 import pytest
 
-from app.care.answers.questions import (
-    MOST_ANSWERS,
+from app.care.bounds import MAX_TEXT
+from app.care.errors import Unreadable, WrongAnswer, WrongAnswers
+from app.care.questions import (
+    MAX_ANSWERS,
     GivenAnswer,
     Question,
     check_count,
@@ -18,8 +20,6 @@ from app.care.answers.questions import (
     mismatch,
     score_of,
 )
-from app.care.bounds import LONGEST_TEXT
-from app.care.errors import Unreadable, WrongAnswer, WrongAnswers
 from app.db.tables import QuestionKind
 
 OPTIONS = ["Never", "Now and then", "Always – immer"]
@@ -33,7 +33,7 @@ EVERY_KIND = [TEXT, YES_NO, NUMBER, SINGLE, MULTIPLE, SCALE]
 OF_KIND = {question.kind: question for question in EVERY_KIND}
 
 FIT = {
-    "TEXT": ["x", "two\nlines", "1", "true", " around ", "😀", "x" * LONGEST_TEXT],
+    "TEXT": ["x", "two\nlines", "1", "true", " around ", "😀", "x" * MAX_TEXT],
     "YES_NO": ["true", "false"],
     "NUMBER": ["0", "7", "-7", "7.5", "-0.000001", "007", "999999999999999", "0.123456"],
     "SINGLE_CHOICE": OPTIONS,
@@ -71,14 +71,14 @@ def shown(value: str) -> str:
 
 
 @pytest.mark.parametrize(("kind", "answer"), pairs(FIT), ids=shown)
-def test_an_answer_of_its_kind_fits(kind: str, answer: str) -> None:
+def test_an_answer_of_the_right_kind_is_valid(kind: str, answer: str) -> None:
     question = OF_KIND[QuestionKind(kind)]
 
     check_fit([question], {question.id: answer})
 
 
 @pytest.mark.parametrize(("kind", "answer"), pairs(MISFIT), ids=shown)
-def test_an_answer_of_another_kind_is_named_with_what_it_should_have_been(kind: str, answer: str) -> None:
+def test_an_answer_of_the_wrong_kind_is_rejected_with_what_it_must_be(kind: str, answer: str) -> None:
     question = OF_KIND[QuestionKind(kind)]
 
     with pytest.raises(WrongAnswers) as refused:
@@ -110,7 +110,7 @@ def test_an_answer_of_another_kind_is_named_with_what_it_should_have_been(kind: 
         (1.0, None, "999999999999999", None),
     ],
 )
-def test_a_number_lies_within_its_range(
+def test_a_number_outside_its_range_is_rejected(
     minimum: float | None, maximum: float | None, answer: str, reason: str | None
 ) -> None:
     assert mismatch(replace(NUMBER, minimum=minimum, maximum=maximum), answer) == reason
@@ -118,7 +118,7 @@ def test_a_number_lies_within_its_range(
 
 @pytest.mark.parametrize("answer", [None, "", " ", "\n", "\t \u00a0"], ids=ascii)
 @pytest.mark.parametrize("question", EVERY_KIND, ids=lambda question: question.kind)
-def test_what_must_be_answered_must_not_be_blank(question: Question, answer: str | None) -> None:
+def test_a_required_question_needs_an_answer(question: Question, answer: str | None) -> None:
     given = {} if answer is None else {question.id: answer}
 
     check_fit([replace(question, is_required=False)], given)
@@ -129,7 +129,7 @@ def test_what_must_be_answered_must_not_be_blank(question: Question, answer: str
     assert refused.value.wrong == [WrongAnswer("INCOMPLETE", question.id, message)]
 
 
-def test_each_question_that_fails_is_named_in_the_order_of_the_book() -> None:
+def test_every_invalid_answer_is_named_in_the_order_of_the_book() -> None:
     with pytest.raises(WrongAnswers) as refused:
         check_fit(EVERY_KIND, {6: "9", 3: "x", 1: "well", 4: "Never"})
 
@@ -141,29 +141,29 @@ def test_each_question_that_fails_is_named_in_the_order_of_the_book() -> None:
     ]
 
 
-# --- what is said to which question ---------------------------------------------------------------
+# --- answers of a whole book -------------------------------------------------------------------------
 
 
-def test_answers_are_brought_into_the_order_of_the_book() -> None:
-    said = [GivenAnswer(6, "1"), GivenAnswer(1, "x"), GivenAnswer(3, "")]
+def test_answers_are_sorted_in_the_order_of_the_book() -> None:
+    answers = [GivenAnswer(6, "1"), GivenAnswer(1, "x"), GivenAnswer(3, "")]
 
-    assert list(match_answers(EVERY_KIND, said).items()) == [(1, "x"), (3, ""), (6, "1")]
+    assert list(match_answers(EVERY_KIND, answers).items()) == [(1, "x"), (3, ""), (6, "1")]
     assert match_answers(EVERY_KIND, []) == {}
 
 
-def test_everything_that_is_wrong_with_what_is_said_is_named_at_once() -> None:
-    said = [
+def test_all_errors_of_the_answers_are_reported_together() -> None:
+    answers = [
         GivenAnswer(99, "x"),
         GivenAnswer(None, "x"),
         GivenAnswer(1, "a"),
         GivenAnswer(1, "a"),
-        GivenAnswer(2, "x" * (LONGEST_TEXT + 1)),
+        GivenAnswer(2, "x" * (MAX_TEXT + 1)),
         GivenAnswer(3, "\0"),
-        GivenAnswer(4, "x" * LONGEST_TEXT),
+        GivenAnswer(4, "x" * MAX_TEXT),
     ]
 
     with pytest.raises(WrongAnswers) as refused:
-        match_answers(EVERY_KIND, said)
+        match_answers(EVERY_KIND, answers)
 
     assert refused.value.wrong == [
         WrongAnswer("NOT_FOUND", 99, "the book has no such question"),
@@ -174,10 +174,10 @@ def test_everything_that_is_wrong_with_what_is_said_is_named_at_once() -> None:
     ]
 
 
-def test_at_most_so_many_answers_come_at_once() -> None:
-    check_count([GivenAnswer(1, "")] * MOST_ANSWERS)
+def test_the_number_of_answers_is_limited() -> None:
+    check_count([GivenAnswer(1, "")] * MAX_ANSWERS)
     with pytest.raises(Unreadable, match=r"^answers may hold at most 500 answers$"):
-        check_count([GivenAnswer(1, "")] * (MOST_ANSWERS + 1))
+        check_count([GivenAnswer(1, "")] * (MAX_ANSWERS + 1))
 
 
 # --- what they score -------------------------------------------------------------------------------
@@ -209,9 +209,9 @@ WEIGHED = [
         ({2: "true", 4: "Now and then", 5: "Now and then", 6: "3"}, 29),
     ],
 )
-def test_the_score_is_the_sum_of_the_weights_of_what_was_chosen(given: dict[int, str], score: int) -> None:
+def test_the_score_is_the_sum_of_the_weights_of_the_chosen_options(given: dict[int, str], score: int) -> None:
     assert score_of(WEIGHED, given) == score
 
 
-def test_without_weights_nothing_scores() -> None:
+def test_without_weights_there_is_no_score() -> None:
     assert score_of(EVERY_KIND, {2: "true", 4: "Never", 5: "Never", 6: "3"}) is None

@@ -1,10 +1,10 @@
-"""The rule of the time state is written twice, in Python and in SQL: both say the same of every case."""
+"""The rule of the time state exists in Python and in SQL; both give the same result in every case."""
 
 from datetime import datetime, timedelta
 
 import pytest
 
-from app.care.sessions.reading import IN_TIME_STATE, time_state
+from app.care.sessions import IN_TIME_STATE, time_state
 from app.db.reader.reads import list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
 from app.db.tables import Session, TimeState
@@ -28,27 +28,27 @@ cases = pytest.mark.parametrize(("is_closed", "start", "state"), CASES.values(),
 
 
 @cases
-def test_python_says_the_time_state(is_closed: bool, start: datetime, state: TimeState) -> None:
+def test_the_time_state_in_python(is_closed: bool, start: datetime, state: TimeState) -> None:
     assert time_state(is_closed, start, NOW) is state
 
 
 @cases
 @pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)])
-def test_the_database_says_the_same(
+def test_the_time_state_in_sql_is_the_same(
     database_url: str, is_closed: bool, start: datetime, state: TimeState, access: AccessScope
 ) -> None:
     session = a_session(1, startDate=start.isoformat(timespec="microseconds"), isClosed=is_closed)
     load(database_url, [a_caregiver(1), a_client(1), session])
 
     found = {
-        asked: [
+        wanted: [
             row.id
             for row in run_read(
                 database_url,
-                list_rows(Session, access, PageRequest(where=(Where(IN_TIME_STATE[asked]),)), IDS),
+                list_rows(Session, access, PageRequest(where=(Where(IN_TIME_STATE[wanted]),)), IDS),
             ).rows
         ]
-        for asked in TimeState
+        for wanted in TimeState
     }
 
-    assert found == {asked: [1] if asked is state else [] for asked in TimeState}
+    assert found == {wanted: [1] if wanted is state else [] for wanted in TimeState}

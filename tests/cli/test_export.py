@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from app.care.own_data.as_csv import HEADER, as_csv
+from app.care.own_data import HEADER, as_csv
 from app.db.reader.own_data import SESSIONS_AT_ONCE
 from app.settings import Settings
 from tests.callers import load

@@ -10,7 +10,7 @@ from app.cli.tokens import EXPLANATIONS
 from app.db.admin.importing import importing
 from tests import keys
 from tests.auth.bad_tokens import now
-from tests.auth.issuer import issuing, jwk
+from tests.auth.issuer import jwk, serving_issuer
 from tests.auth.signing import caregiver, ec_key, signed
 from tests.callers import run_write
 from tests.cli.conftest import Command
@@ -78,7 +78,7 @@ def test_the_settings_of_the_service_are_those_that_it_is_checked_by(check: Call
 
 
 def test_a_key_set_without_its_key(check: Callable[..., Any]) -> None:
-    with issuing(jwk(keys.private_key(), "known")) as issuer:
+    with serving_issuer(jwk(keys.private_key(), "known")) as issuer:
         settings = {"token_key": "", "token_jwks": issuer.url}
 
         assert check(signed(caregiver(), kid="known"), **settings).exit_code == 0

@@ -30,7 +30,7 @@ def told(settings: Settings, receiver: Receiver) -> Care:
     care = Care(settings.model_copy(update=webhook))
     load(settings.database, a_world())
     for kind in ("SUBMITTED", "SESSION_CLOSED", "FEEDBACK_GIVEN"):
-        care.happened(kind)
+        care.add_event(kind)
     care.dispatch()
     for event, state, attempts, said in (
         (1, "DEAD", 11, "connection refused"),
@@ -145,7 +145,7 @@ def test_an_event_is_a_number(command: Command, event: str) -> None:
 
 
 def test_a_worker_with_a_bad_webhook_does_not_begin(command: Command) -> None:
-    sentence = "CARE_WEBHOOK_URL must be https://HOST/PATH, or http:// to this machine itself"
+    sentence = "CARE_WEBHOOK_URL must be https://HOST/PATH, or an http:// URL of this machine"
 
     assert_sentence(command("worker", webhook_url="http://example.test", webhook_secret=SECRET), sentence)
 

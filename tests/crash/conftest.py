@@ -1,4 +1,4 @@
-"""A world, people who write in it, and a service that is killed."""
+"""A world, writers, and a service that is killed."""
 
 from pathlib import Path
 from random import Random
@@ -8,7 +8,7 @@ import pytest
 
 from tests import keys
 from tests.callers import load
-from tests.crash.killing import Crashes
+from tests.crash.crashes import Crashes
 from tests.crash.writers import a_world, writers
 
 SESSIONS = 8

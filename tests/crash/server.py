@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, with its syncs on, that is killed and started again."""
+"""A separate PostgreSQL server with syncs enabled, which is killed and started again."""
 
 import os
 import secrets
@@ -49,9 +49,9 @@ class Server:
     def start(self) -> None:
         self.keeper = start(["/bin/sh", "-c", KEEP, "keeper", str(self.binaries), self.port], self.folder)
         assert self.keeper.stdout is not None
-        said = self.keeper.stdout.readline()
-        assert said.strip().isdigit(), said + self.keeper.stdout.read()
-        self.process_id = int(said)
+        line = self.keeper.stdout.readline()
+        assert line.strip().isdigit(), line + self.keeper.stdout.read()
+        self.process_id = int(line)
 
     def kill(self) -> None:
         os.kill(self.process_id, signal.SIGKILL)
@@ -74,8 +74,8 @@ def own_postgres() -> Iterator[tuple[Server, str]]:
         hand_over(folder)
         server = Server(folder, package / VERSION / "bin", free_ports()[0])
         made = start(["/bin/sh", "-c", MAKE, "make", str(server.binaries)], folder)
-        said, _ = made.communicate(timeout=PATIENCE)
-        assert made.returncode == 0, said
+        line, _ = made.communicate(timeout=PATIENCE)
+        assert made.returncode == 0, line
         server.start()
         try:
             yield server, f"postgresql://care:{password}@127.0.0.1:{server.port}/postgres"

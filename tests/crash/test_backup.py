@@ -1,5 +1,5 @@
-"""Promise: a backup that is taken while people write holds all that was acknowledged before, is whole, and is
-served again as docs/operations.md says."""
+"""A backup taken during writes contains every change that was acknowledged before, is consistent, and can be
+served again as docs/operations.md describes."""
 
 import shutil
 import subprocess
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.asked import compare, effects, is_sound
-from tests.crash.killing import Crashes
+from tests.crash.changes import compare, effects, is_sound
+from tests.crash.crashes import Crashes
 from tests.live.processes import PATIENCE, run
 from tests.postgres import VERSION, create_database, drop_database, wheel
 
@@ -19,33 +19,33 @@ pytestmark = pytest.mark.live
 
 
 def is_served_again(crashes: Crashes, back_up: Callable[[], None], restore: Callable[[], str]) -> None:
-    with crashes.living() as (_, lives):
-        crashes.wait_for(100, lives)
-        acknowledged = {id(one) for one in crashes.asked if one.answer is not None}
+    with crashes.running() as (_, futures):
+        crashes.wait_for(100, futures)
+        acknowledged = {id(one) for one in crashes.requests if one.answer is not None}
         back_up()
-        crashes.wait_for(50, lives)
+        crashes.wait_for(50, futures)
     url = restore()
     migrated, verified = (run(step, **crashes.care | {"database_url": url}) for step in ("migrate", "verify"))
 
     assert (migrated.returncode, verified.returncode, verified.stdout) == (0, 0, "0 differences\n")
     assert "the schema is already at version" in migrated.stdout
-    there = [one if id(one) in acknowledged else replace(one, answer=None) for one in crashes.asked]
+    there = [one if id(one) in acknowledged else replace(one, answer=None) for one in crashes.requests]
     assert compare(there, effects(url)) == []
     again = replace(crashes, care=crashes.care | {"database_url": url})
     with again.started() as (process, port):
         again.wait_until_ready(process, port)
-        again.tells_what_is_there(port)
+        again.check_counts(port)
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_a_backup_taken_while_people_write_is_restored(crashes: Crashes, tmp_path: Path) -> None:
+def test_a_backup_taken_during_writes_is_restored(crashes: Crashes, tmp_path: Path) -> None:
     file, restored = tmp_path / "backups" / "care.db", tmp_path / "restored" / "care.db"
     file.parent.mkdir()
     restored.parent.mkdir()
 
     def back_up() -> None:
-        said = run("backup", str(file), **crashes.care)
-        assert (said.returncode, said.stderr) == (0, "")
+        result = run("backup", str(file), **crashes.care)
+        assert (result.returncode, result.stderr) == (0, "")
 
     def restore() -> str:
         shutil.copyfile(file, restored)
@@ -59,7 +59,7 @@ def test_a_backup_taken_while_people_write_is_restored(crashes: Crashes, tmp_pat
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_a_dump_taken_while_people_write_is_restored(crashes: Crashes, postgres: str, tmp_path: Path) -> None:
+def test_a_dump_taken_during_writes_is_restored(crashes: Crashes, postgres: str, tmp_path: Path) -> None:
     binaries = wheel() / VERSION / "bin"
     file, name = tmp_path / "care.dump", f"restored_{uuid.uuid4().hex}"
 

@@ -1,11 +1,11 @@
-"""The comparison that the crash tests stand on finds what they look for."""
+"""The comparison that the crash tests use finds errors."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 
-from tests.crash.asked import Asked, Draft, Effect, Homework, Submission, compare
+from tests.crash.changes import Draft, Effect, Homework, Request, Submission, compare
 
 START = datetime(2010, 1, 1, tzinfo=UTC)
 WHOLE = Homework(1, START, ((1, 1, 1), (2, 1, 1)))
@@ -13,11 +13,11 @@ SAVED = Draft(7, ((2, "Draft 2"),), 2)
 SENT = Submission(8, "COMPLETE", ("Answer",), 1)
 
 
-def asked(effect: Effect, answer: bytes | None = b"{}") -> Asked:
-    return Asked(effect, "CLIENT", "client-1", "POST", "/graphql", b"", None, answer)
+def request(effect: Effect, answer: bytes | None = b"{}") -> Request:
+    return Request(effect, "CLIENT", "client-1", "POST", "/graphql", b"", None, answer)
 
 
-ASKED = [asked(WHOLE), asked(Draft(7, ((1, "Draft 1"),), 1)), asked(SAVED), asked(SENT)]
+REQUESTS = [request(WHOLE), request(Draft(7, ((1, "Draft 1"),), 1)), request(SAVED), request(SENT)]
 PLANTED: dict[str, Callable[[], list[Effect]]] = {
     "lost": lambda: [WHOLE, SAVED],
     "there twice": lambda: [WHOLE, SAVED, SENT, SENT],
@@ -28,23 +28,23 @@ PLANTED: dict[str, Callable[[], list[Effect]]] = {
     "an older draft": lambda: [WHOLE, Draft(7, ((1, "Draft 1"),), 1), SENT],
     "no draft": lambda: [WHOLE, SENT],
     "submitted twice": lambda: [WHOLE, SAVED, SENT._replace(texts=("Answer", "Answer"))],
-    "never asked for": lambda: [WHOLE, SAVED, SENT, SENT._replace(assignment=9)],
+    "without a request": lambda: [WHOLE, SAVED, SENT, SENT._replace(assignment=9)],
 }
 
 
-def test_nothing_is_wrong_where_all_is_there() -> None:
-    assert compare(ASKED, [SENT, SAVED, WHOLE]) == []
+def test_complete_rows_have_no_errors() -> None:
+    assert compare(REQUESTS, [SENT, SAVED, WHOLE]) == []
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_what_is_wrong_is_found(name: str) -> None:
-    assert compare(ASKED, PLANTED[name]()) != []
+def test_errors_are_found(name: str) -> None:
+    assert compare(REQUESTS, PLANTED[name]()) != []
 
 
 @pytest.mark.parametrize("found", [[], [WHOLE]], ids=["absent", "whole"])
-def test_what_was_not_acknowledged_may_be_there_or_not(found: list[Effect]) -> None:
-    assert compare([asked(WHOLE, answer=None)], found) == []
+def test_unacknowledged_changes_may_be_stored_or_not(found: list[Effect]) -> None:
+    assert compare([request(WHOLE, answer=None)], found) == []
 
 
-def test_what_was_not_acknowledged_is_not_there_in_part() -> None:
-    assert compare([asked(WHOLE, answer=None)], [WHOLE._replace(books=WHOLE.books[:1])]) != []
+def test_unacknowledged_changes_are_not_stored_in_part() -> None:
+    assert compare([request(WHOLE, answer=None)], [WHOLE._replace(books=WHOLE.books[:1])]) != []

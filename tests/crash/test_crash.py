@@ -1,18 +1,20 @@
-"""Promise: what was acknowledged is there exactly once, whenever the process is killed: while people write,
-while it starts, while it reads what the last one left. Homework of several books is there whole or not at
-all, and a repetition of what was cut off leads to one change and one answer."""
+"""Acknowledged changes are stored exactly once, although the process is killed during writes, during its
+start or during recovery. Homework of several books is stored as a whole or not at all, and a retry of an
+interrupted request leads to one change and one response."""
 
 import os
 
 import pytest
 
-from tests.crash.killing import Crashes
+from tests.crash.crashes import Crashes
 from tests.live.processes import run
 
 pytestmark = pytest.mark.live
 KILLS = int(os.environ.get("SOAK_KILLS", "100"))
 ACKNOWLEDGEMENTS = int(os.environ.get("SOAK_ACKNOWLEDGEMENTS", "20000"))
-EACH_LIFE = 1 + ACKNOWLEDGEMENTS // (KILLS * 3 // 4)  # about one life in four ends before it begins
+RESPONSES_PER_RUN = 1 + ACKNOWLEDGEMENTS // (
+    KILLS * 3 // 4
+)  # about one run in four is killed during its start
 
 
 def readiness(seconds: list[float]) -> str:
@@ -20,22 +22,22 @@ def readiness(seconds: list[float]) -> str:
     return f"{seconds[len(seconds) // 2]:.2f} s (median), {seconds[-1]:.2f} s (longest)"
 
 
-def test_what_was_acknowledged_survives_a_killed_process(crashes: Crashes) -> None:
-    crashes.live_and_die(150)
-    crashes.die_early()
-    crashes.live_and_die(100)
+def test_acknowledged_changes_survive_a_killed_process(crashes: Crashes) -> None:
+    crashes.run_and_kill(150)
+    crashes.kill_during_start()
+    crashes.run_and_kill(100)
 
 
 @pytest.mark.soak
-def test_what_was_acknowledged_survives_many_killed_processes(crashes: Crashes) -> None:
+def test_acknowledged_changes_survive_many_killed_processes(crashes: Crashes) -> None:
     kills = 0
     while kills < KILLS or crashes.acknowledgements < ACKNOWLEDGEMENTS:
-        crashes.live_and_die(EACH_LIFE)
+        crashes.run_and_kill(RESPONSES_PER_RUN)
         kills += 1
         while crashes.chance.random() < 0.25:
-            crashes.die_early()
+            crashes.kill_during_start()
             kills += 1
-    print(f"{kills} kills, {crashes.acknowledgements} acknowledgements, {crashes.cut} requests cut off,")
+    print(f"{kills} kills, {crashes.acknowledgements} acknowledgements, {crashes.unanswered} unanswered,")
     print(f"ready again, the program loaded, after {readiness(crashes.seconds_until_ready)}")
 
     verified = run("verify", **crashes.care)

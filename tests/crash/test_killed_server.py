@@ -1,5 +1,5 @@
-"""Promise: what was acknowledged survives the death of the PostgreSQL server too. Meanwhile requests are
-refused with a 503, and the service goes on by itself when the server is back."""
+"""Acknowledged changes survive the death of the PostgreSQL server. Meanwhile requests get a 503, and the
+service continues when the server is back."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ import pytest
 from app.db.admin.migrate import migrate
 from app.db.session_counters import differences
 from tests.callers import run_read
-from tests.crash.asked import compare, effects
+from tests.crash.changes import compare, effects
 from tests.crash.conftest import made
 from tests.crash.server import own_postgres
 from tests.crash.writers import Unavailable, Writer
@@ -27,7 +27,7 @@ def until_unavailable(writer: Writer, port: int) -> None:
         writer.write(port)
 
 
-def test_what_was_acknowledged_survives_a_killed_server(tmp_path: Path) -> None:
+def test_acknowledged_changes_survive_a_killed_database_server(tmp_path: Path) -> None:
     with own_postgres() as (server, url):
         asyncio.run(migrate(url))
         crashes = made(url, tmp_path)
@@ -35,14 +35,16 @@ def test_what_was_acknowledged_survives_a_killed_server(tmp_path: Path) -> None:
             crashes.wait_until_ready(process, port)
             for _ in range(KILLS):
                 with ThreadPoolExecutor(len(crashes.writers)) as pool:
-                    lives = [pool.submit(until_unavailable, writer, port) for writer in crashes.writers]
-                    crashes.wait_for(100, lives)
+                    futures = [pool.submit(until_unavailable, writer, port) for writer in crashes.writers]
+                    crashes.wait_for(100, futures)
                     server.kill()
-                for one in lives:
+                for one in futures:
                     one.result()
                 server.start()
                 crashes.began = time.monotonic()
                 crashes.wait_until_ready(process, port)
-                wrong = [*compare(crashes.asked, effects(url)), *run_read(url, differences())]
+                wrong = [*compare(crashes.requests, effects(url)), *run_read(url, differences())]
                 assert wrong == [], wrong
-    print(f"{KILLS} kills, {crashes.acknowledgements} acknowledgements, {crashes.cut} requests cut off")
+    print(
+        f"{KILLS} kills, {crashes.acknowledgements} acknowledgements, {crashes.unanswered} without a response"
+    )

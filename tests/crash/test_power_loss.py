@@ -1,5 +1,5 @@
-"""Promise: no answer leaves before what it acknowledges is on the disk. A killed process cannot show that,
-because the system still writes what it was given; the order of the calls to the system does."""
+"""No response is sent before its change is synced to the disk. A killed process cannot show that, because the
+system still writes its data; the order of system calls does."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.killing import Crashes
+from tests.crash.crashes import Crashes
 from tests.crash.writers import send
 from tests.live.processes import PATIENCE
 
@@ -23,7 +23,7 @@ ANSWERED = re.compile(r"(?:write|writev|sendto|sendmsg)\(\d+<.*HTTP/1\.1 200 OK"
 
 
 @pytest.mark.skipif(TRACER is None, reason="needs strace")
-def test_every_answer_leaves_after_a_sync_of_its_change(crashes: Crashes, tmp_path: Path) -> None:
+def test_every_response_is_sent_after_a_sync_of_its_change(crashes: Crashes, tmp_path: Path) -> None:
     assert TRACER is not None
     crashes.care["dispatcher"] = "off"  # nothing else writes
     trace = tmp_path / "trace"
@@ -36,13 +36,13 @@ def test_every_answer_leaves_after_a_sync_of_its_change(crashes: Crashes, tmp_pa
             text=True,
         )
         assert tracer.stderr is not None
-        if "attached" not in (said := tracer.stderr.readline()):
+        if "attached" not in (line := tracer.stderr.readline()):
             tracer.wait()
-            pytest.skip(said)
+            pytest.skip(line)
         connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         for at in range(WRITES):
-            asked = writer.assign_by_put() if at % 2 else writer.assign()
-            send(connection, asked)
+            request = writer.assign_by_put() if at % 2 else writer.assign()
+            send(connection, request)
         connection.close()
         process.kill()
         tracer.communicate()

@@ -1,4 +1,4 @@
-"""People who write as fast as they are answered, until the service is gone; what they asked is remembered."""
+"""Writers that send requests as fast as possible until the service is gone, and record them."""
 
 import json
 from collections.abc import Generator, Iterator
@@ -11,7 +11,7 @@ from threading import Semaphore
 from typing import Any
 
 from tests import keys
-from tests.crash.asked import Asked, Draft, FeedbackInput, Homework, Submission
+from tests.crash.changes import Draft, FeedbackInput, Homework, Request, Submission
 from tests.factories import Record, a_book, a_caregiver, a_client, a_module, a_session
 from tests.live.processes import PATIENCE
 
@@ -33,17 +33,17 @@ GIVE = """mutation($input: GiveFeedbackInput!) { giveFeedback(input: $input) {
 
 
 def a_world(sessions: int) -> list[Record]:
-    """Each session is of a caregiver and a client of its own."""
+    """Each session has its own caregiver and client."""
     people = [make(number) for number in range(1, sessions + 1) for make in (a_caregiver, a_client)]
-    begun = [
+    recorded = [
         a_session(number, number, number, startDate=BY_PUT, createDate=BY_PUT)
         for number in range(1, sessions + 1)
     ]
-    return [*people, a_module(1), *map(a_book, BOOKS), *begun]
+    return [*people, a_module(1), *map(a_book, BOOKS), *recorded]
 
 
 class Unavailable(Exception):
-    """The service is there, and its database is not."""
+    """The service runs, but its database does not."""
 
 
 @dataclass
@@ -52,12 +52,12 @@ class Writer:
     minutes: Iterator[int]  # one for all writers: no two requests have the same
     acknowledged: Semaphore
     chance: Random
-    asked: list[Asked] = field(default_factory=list)
-    life: Generator[Asked, Any, None] | None = None
-    cut: Asked | None = None  # whose answer did not come
+    requests: list[Request] = field(default_factory=list)
+    script: Generator[Request, Any, None] | None = None
+    unanswered: Request | None = None  # the request that got no response
 
     def write(self, port: int) -> None:
-        """Goes on where the last service left it, until this one is gone."""
+        """Continues where the last process ended, until this one is gone."""
         connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         try:
             self.repeat_the_last(connection)
@@ -70,42 +70,42 @@ class Writer:
         finally:
             connection.close()
 
-    def resumed(self) -> Asked:
-        if self.cut is not None and self.cut.may_be_repeated:
-            return self.cut
-        self.life = self.living()
-        return self.begun(next(self.life))
+    def resumed(self) -> Request:
+        if self.unanswered is not None and self.unanswered.may_be_repeated:
+            return self.unanswered
+        self.script = self.run_script()
+        return self.recorded(next(self.script))
 
-    def after(self, asked: Asked, answer: Any) -> Asked:
-        assert self.life is not None
+    def after(self, request: Request, answer: Any) -> Request:
+        assert self.script is not None
         try:
-            return self.begun(self.life.send(answer))
+            return self.recorded(self.script.send(answer))
         except StopIteration:
-            self.life = self.living()
-            return self.begun(next(self.life))
+            self.script = self.run_script()
+            return self.recorded(next(self.script))
 
-    def begun(self, asked: Asked) -> Asked:
-        self.asked.append(asked)
-        return asked
+    def recorded(self, request: Request) -> Request:
+        self.requests.append(request)
+        return request
 
-    def send(self, connection: HTTPConnection, asked: Asked) -> Any:
-        self.cut = asked
-        answer, _ = send(connection, asked)
-        self.cut = None
-        asked.answer = answer
-        return said(answer)
+    def send(self, connection: HTTPConnection, request: Request) -> Any:
+        self.unanswered = request
+        answer, _ = send(connection, request)
+        self.unanswered = None
+        request.answer = answer
+        return result_of(answer)
 
     def repeat_the_last(self, connection: HTTPConnection) -> None:
-        """The newest answer under a key, which may have come a moment before the end, is given again."""
-        for one in reversed(self.asked):
+        """Repeats the newest request with a key, which may have been answered just before the end."""
+        for one in reversed(self.requests):
             if one.key is not None and one.answer is not None:
                 again = send(connection, one)
                 assert again == (one.answer, True), (one, again)
                 return
 
-    # --- what they ask ---
+    # --- the requests ---
 
-    def living(self) -> Generator[Asked, Any, None]:
+    def run_script(self) -> Generator[Request, Any, None]:
         yield self.assign_by_put()
         first, second = yield self.assign()
         yield self.save(first, 1)
@@ -113,7 +113,7 @@ class Writer:
         answer_set = yield self.submit(second)
         yield self.give(answer_set, second)
 
-    def assign_by_put(self) -> Asked:
+    def assign_by_put(self) -> Request:
         start = BY_PUT + MINUTE * next(self.minutes)
         date, time = start.strftime("%Y/%m/%d %H:%M").split()
         body = {
@@ -128,7 +128,7 @@ class Writer:
         effect = Homework(self.session, start, tuple((book, 1, 1) for book in BOOKS))
         return self.request(effect, "CAREGIVER", "PUT", PUT_PATH, body)
 
-    def assign(self) -> Asked:
+    def assign(self) -> Request:
         start = BY_GRAPHQL + MINUTE * next(self.minutes)
         given = {
             "sessionId": str(self.session),
@@ -139,7 +139,7 @@ class Writer:
         effect = Homework(self.session, start, ((1, 0, 1), (2, 0, 1)))
         return self.mutation(effect, "CAREGIVER", ASSIGN, given)
 
-    def save(self, assignment: int, revision: int) -> Asked:
+    def save(self, assignment: int, revision: int) -> Request:
         text = f"Draft {revision} of {assignment}"
         given = {
             "assignmentId": str(assignment),
@@ -148,27 +148,27 @@ class Writer:
         }
         return self.mutation(Draft(assignment, ((revision, text),), revision), "CLIENT", SAVE, given)
 
-    def submit(self, assignment: int) -> Asked:
+    def submit(self, assignment: int) -> Request:
         text = f"Answer to {assignment}"
         given = {"assignmentId": str(assignment), "answers": [{"questionId": "2", "answer": text}]}
         return self.mutation(Submission(assignment, "COMPLETE", (text,), 1), "CLIENT", SUBMIT, given)
 
-    def give(self, answer_set: int, assignment: int) -> Asked:
+    def give(self, answer_set: int, assignment: int) -> Request:
         text = f"Of {answer_set}: go on"
         effect = FeedbackInput(answer_set, "SUBMITTED", text, 1)
         return self.mutation(effect, "CAREGIVER", GIVE, {"answerSetId": str(answer_set), "text": text})
 
-    def mutation(self, effect: Any, role: str, query: str, given: dict[str, Any]) -> Asked:
+    def mutation(self, effect: Any, role: str, query: str, given: dict[str, Any]) -> Request:
         return self.request(effect, role, "POST", "/graphql", {"query": query, "variables": {"input": given}})
 
-    def request(self, effect: Any, role: str, method: str, path: str, body: dict[str, Any]) -> Asked:
+    def request(self, effect: Any, role: str, method: str, path: str, body: dict[str, Any]) -> Request:
         user = f"{role.lower()}-{self.session}"
         key = f"key-{next(self.minutes)}" if self.chance.random() < 0.5 else None
-        return Asked(effect, role, user, method, path, json.dumps(body).encode(), key)
+        return Request(effect, role, user, method, path, json.dumps(body).encode(), key)
 
 
 def writers(sessions: int, chance: Random, acknowledged: Semaphore) -> list[Writer]:
-    """Two for each session, so that they meet at its counters."""
+    """Two for each session, so that they compete for its counters."""
     minutes = count(1)
     return [
         Writer(1 + at % sessions, minutes, acknowledged, Random(chance.random()))
@@ -176,20 +176,20 @@ def writers(sessions: int, chance: Random, acknowledged: Semaphore) -> list[Writ
     ]
 
 
-def send(connection: HTTPConnection, asked: Asked) -> tuple[bytes, bool]:
-    """The answer, which says that it was done, and whether it is that of an earlier request."""
-    status, answer, is_again = tried(connection, asked)
+def send(connection: HTTPConnection, request: Request) -> tuple[bytes, bool]:
+    """Returns the success response, and whether it was replayed."""
+    status, answer, is_again = tried(connection, request)
     if status == 503:
         raise Unavailable(answer)
     assert status == 200, (status, answer)
     return answer, is_again
 
 
-def tried(connection: HTTPConnection, asked: Asked) -> tuple[int, bytes, bool]:
-    headers = {"content-type": "application/json", **signed_in(asked.role, asked.user)}
-    if asked.key is not None:
-        headers["idempotency-key"] = asked.key
-    connection.request(asked.method, asked.path, asked.body, headers)
+def tried(connection: HTTPConnection, request: Request) -> tuple[int, bytes, bool]:
+    headers = {"content-type": "application/json", **signed_in(request.role, request.user)}
+    if request.key is not None:
+        headers["idempotency-key"] = request.key
+    connection.request(request.method, request.path, request.body, headers)
     response = connection.getresponse()
     answer = response.read()
     return response.status, answer, response.getheader("idempotency-replayed") == "true"
@@ -199,14 +199,14 @@ TOKENS: dict[tuple[str, str], str] = {}
 
 
 def signed_in(role: str, user: str) -> dict[str, str]:
-    """With one token for the whole run: making one takes longer than a request."""
+    """Uses one token for the whole run: making one takes longer than a request."""
     if (role, user) not in TOKENS:
         until = datetime.now(UTC) + timedelta(days=1)
         TOKENS[role, user] = keys.token(role, user, exp=until)
     return {"authorization": f"bearer {TOKENS[role, user]}"}
 
 
-def said(answer: bytes) -> Any:
+def result_of(answer: bytes) -> Any:
     """The numbers that the next request needs."""
     body = json.loads(answer)
     if "data" not in body:

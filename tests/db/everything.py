@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from app.care.own_data.export import DataFormat, get_own_data
+
 from app.auth.authenticator import viewer_for
 from app.auth.tokens import Identity
-from app.care.answers.reading import get_my_answer_sets
-from app.care.answers.submissions import SubmissionFilter, list_my_submissions
-from app.care.assignments.reading import (
+from app.care.answers import SubmissionFilter, get_my_answer_sets, list_my_submissions
+from app.care.assignments import (
     DUE_SOONEST,
     AssignmentFilter,
     get_my_assignments,
@@ -17,10 +18,9 @@ from app.care.assignments.reading import (
 )
 from app.care.books import BookFilter, get_books, list_books
 from app.care.context import Context, Role, Viewer
-from app.care.own_data.export import DataFormat, get_own_data
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
-from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
-from app.care.sessions.reading import SessionOrder, get_my_sessions, list_my_sessions
+from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
+from app.care.sessions import SessionOrder, get_my_sessions, list_my_sessions
 from app.care.subscriptions import (
     CHANGES,
     MOST_AT_ONCE,

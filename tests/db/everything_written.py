@@ -5,14 +5,13 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from app.care.answers.drafts import Answers, saving
-from app.care.answers.feedback import FeedbackInput, giving_feedback
-from app.care.answers.questions import GivenAnswer, finding_questions
-from app.care.answers.submitting import reopening, submitting
-from app.care.assignments.homework import Homework, assigning
-from app.care.assignments.pending import extending, setting_reminders, withdrawing
-from app.care.opening import NewSession, opening
-from app.care.sessions.changing import SessionChange, closing, updating
+from app.care.answers import Answers, saving, submitting
+from app.care.assignment_changes import extending, reopening, setting_reminders, withdrawing
+from app.care.feedback import FeedbackInput, giving_feedback
+from app.care.homework import Homework, assigning
+from app.care.new_sessions import NewSession, opening
+from app.care.questions import GivenAnswer, finding_questions
+from app.care.sessions import SessionChange, closing, updating
 from app.db.reader.selection import AccessScope
 from app.db.sql import Bulk, Operation, Step
 from app.db.statements.books import ADD

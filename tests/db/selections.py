@@ -5,9 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from app.care.assignments.reading import DUE_SOONEST
-from app.care.sessions.reading import IN_TIME_STATE
-from app.care.sessions.reading import ORDERS as ORDERS_OF_SESSIONS
+from app.care.assignments import DUE_SOONEST
+from app.care.sessions import IN_TIME_STATE
+from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
 from app.db.reader.entities import ENTITIES, ToOne
 from app.db.reader.selection import FIRST, NEWEST, AccessScope, Link, PageRequest, Selection, Where
 from app.db.statements.conditions import has_status, is_in_session, is_of_client

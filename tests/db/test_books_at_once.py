@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.care.assignments.homework import Homework, assigning
+from app.care.homework import Homework, assigning
 from app.db.admin.books import importing_books
 from app.db.admin.importing import ImportRefused
 from app.db.drivers.factory import open_database

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.care.assignments.homework import Homework, assigning
 from app.care.errors import NotFound, NotRunning
-from app.care.opening import NewSession, opening
+from app.care.homework import Homework, assigning
+from app.care.new_sessions import NewSession, opening
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.erasing import Erased, Named, erasing, finding_client
 from app.db.drivers.factory import open_database

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.care.assignments.homework import Homework, assigning
+from app.care.homework import Homework, assigning
 from app.db.admin import importing as importer
 from app.db.admin.importing import importing
 from app.db.moments import as_moment

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from app.care.assignments.homework import Homework, assigning
-from app.care.opening import NewSession, opening
+from app.care.homework import Homework, assigning
+from app.care.new_sessions import NewSession, opening
 from app.db.admin.importing import importing
 from app.db.drivers.interface import Database
 from app.db.reader.selection import AccessScope

@@ -1,6 +1,6 @@
 """Plans are cached by the shape of a selection, without its values: equal shapes share one statement."""
 
-from app.care.sessions.reading import IN_TIME_STATE
+from app.care.sessions import IN_TIME_STATE
 from app.db.reader.plans import plan_of
 from app.db.reader.queries import count_of_rows
 from app.db.reader.selection import Link, PageRequest, Selection, Where

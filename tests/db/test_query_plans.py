@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from app.care.assignments.reading import DUE_SOONEST
-from app.care.sessions.reading import IN_TIME_STATE, ORDERS, SessionOrder
+from app.care.assignments import DUE_SOONEST
+from app.care.sessions import IN_TIME_STATE, ORDERS, SessionOrder
 from app.db.drivers.interface import sqlite_path
 from app.db.drivers.sqlite import sqlite_values
 from app.db.reader.entities import is_due

@@ -8,7 +8,7 @@ import pytest
 
 from app.dev.tokens import make_key_file
 from tests import keys
-from tests.auth.issuer import issuing, jwk
+from tests.auth.issuer import jwk, serving_issuer
 from tests.doctor.conftest import Ask, run
 from tests.events.receiver import SECRET, receiving
 
@@ -45,8 +45,8 @@ def test_what_is_to_be_done_about_a_key_file_fits_what_is_wrong_with_it(in_order
     said = run(in_order, token_key="/nowhere/issuer.pem")
 
     assert said.stdout.splitlines()[1:3] == [
-        "FAILED  keys: CARE_TOKEN_KEY cannot be read as the path of a PEM file: no such file or directory",
-        "          -> nothing is served without: give its path, from the root, as the service sees it",
+        "FAILED  keys: CARE_TOKEN_KEY is not the path of a readable PEM file: no such file or directory",
+        "          -> nothing is served without: set it to the absolute path that the service sees",
     ]
 
 
@@ -153,13 +153,13 @@ def test_keys_that_cannot_be_used_are_told(ask: Ask, tmp_path: Path) -> None:
 
 
 def test_an_issuer_that_does_not_answer_is_told(ask: Ask) -> None:
-    with issuing(jwk(keys.private_key(), "one")) as issuer:
+    with serving_issuer(jwk(keys.private_key(), "one")) as issuer:
         good = ask("keys", token_key="", token_jwks=issuer.url)
         issuer.status = 500
         wrong = ask("keys", token_key="", token_jwks=issuer.url)
 
     assert good == [("ok", "1 to verify tokens with: RS256")]
-    assert wrong == [("failed", "CARE_TOKEN_JWKS cannot be fetched: the answer is 500")]
+    assert wrong == [("failed", "CARE_TOKEN_JWKS cannot be fetched: the response status is 500")]
 
 
 def test_tokens_of_any_issuer_and_for_anybody_are_told(ask: Ask) -> None:

@@ -1,4 +1,4 @@
-"""A small world, a receiver beside it, and a dispatcher that is asked for one round at a time."""
+"""A small world, a webhook receiver, and a dispatcher that runs once on request."""
 
 import asyncio
 from collections.abc import Iterator
@@ -30,8 +30,8 @@ class Care:
     def rows(self, sql: str) -> Rows:
         return raw.run(self.settings.database, sql)
 
-    def happened(self, kind: str, assignment: int = 2, client: int = 1) -> None:
-        """An event of caregiver 1, as a change would write it."""
+    def add_event(self, kind: str, assignment: int = 2, client: int = 1) -> None:
+        """Adds an event of caregiver 1, as a change writes it."""
         self.rows(
             "INSERT INTO event (caregiver_id, client_id, kind, actor, session_id, assignment_id, moment)"
             f" VALUES (1, {client}, '{kind}', 'CLIENT', 1, {assignment}, '2026-11-21T06:30:00.000000Z')"
@@ -82,7 +82,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def told(care: Care, receiver: Receiver) -> Care:
-    """With a webhook, which leads to the receiver."""
+def with_webhook(care: Care, receiver: Receiver) -> Care:
+    """The same with a webhook to the receiver."""
     webhook = {"webhook_url": receiver.url, "webhook_secret": SECRET}
     return Care(care.settings.model_copy(update=webhook))

@@ -1,4 +1,4 @@
-"""All that a dispatcher has to do at one moment, done at once."""
+"""Runs all work of a dispatcher that is due at one moment."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Somebody who receives what the webhook is told, over real HTTP, and checks it as Standard Webhooks says."""
+"""A webhook receiver over real HTTP that verifies requests as Standard Webhooks specifies."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-SECRET = "whsec_" + base64.b64encode(b"a secret that nobody tells").decode()
+SECRET = "whsec_" + base64.b64encode(b"a secret of this test suite").decode()
 OTHER_SECRET = "whsec_" + base64.b64encode(b"the secret of the next year").decode()
 
 
@@ -26,43 +26,43 @@ class Received:
         return self.headers["webhook-id"]
 
     def verified(self, secret: str) -> dict[str, Any]:
-        """What is said, if it was signed with the secret. Written after the specification alone."""
+        """Returns the body if it was signed with the secret. Written from the specification."""
         signed = b".".join([self.id.encode(), self.headers["webhook-timestamp"].encode(), self.body])
         key = base64.b64decode(secret.removeprefix("whsec_"))
         own = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
         given = [one.split(",", 1) for one in self.headers["webhook-signature"].split(" ")]
         assert any(version == "v1" and hmac.compare_digest(text, own) for version, text in given)
-        said: dict[str, Any] = json.loads(self.body)
-        return said
+        body: dict[str, Any] = json.loads(self.body)
+        return body
 
 
 @dataclass
 class Receiver:
-    """Answers with `answers` one after the other, then with 200. What is held gets none until let go."""
+    """Sends `answers` one after the other, then 200. A held request gets no response until released."""
 
     url: str = ""
     received: list[Received] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
     has_received: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    goes_on: threading.Event = field(default_factory=threading.Event)
-    held: str | None = None  # this kind of event alone
+    is_released: threading.Event = field(default_factory=threading.Event)
+    held_kind: str | None = None  # this kind of event alone
 
     def __post_init__(self) -> None:
-        self.goes_on.set()
+        self.is_released.set()
 
     def ids(self) -> list[str]:
         return [one.id for one in self.received]
 
     def hold(self, kind: str | None = None) -> None:
-        self.held = kind
-        self.goes_on.clear()
+        self.held_kind = kind
+        self.is_released.clear()
 
     def take(self, request: Received) -> int:
         self.received.append(request)
         answer = self.answers.pop(0) if self.answers else 200
         self.has_received.release()
-        if self.held in (None, json.loads(request.body)["type"]):
-            self.goes_on.wait()
+        if self.held_kind in (None, json.loads(request.body)["type"]):
+            self.is_released.wait()
         return answer
 
 
@@ -89,7 +89,7 @@ def receiving() -> Iterator[Receiver]:
         request_queue_size = 64
 
         def handle_error(self, request: object, client_address: object) -> None:
-            """Who was held may find nobody there any more."""
+            """The sender of a held request may have left."""
 
     server = Server(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -98,7 +98,7 @@ def receiving() -> Iterator[Receiver]:
     try:
         yield receiver
     finally:
-        receiver.goes_on.set()
+        receiver.is_released.set()
         server.shutdown()
         server.server_close()
         thread.join()

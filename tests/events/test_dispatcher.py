@@ -1,5 +1,5 @@
-"""Promise: the dispatcher goes on whatever happens, keeps reminders apart from slow receivers, and stops when
-it is told to: what is under way is finished, nothing else is begun."""
+"""The dispatcher continues after errors, sends reminders although receivers are slow, and at shutdown
+finishes work in progress without beginning more."""
 
 import asyncio
 import re
@@ -12,7 +12,7 @@ import pytest
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.sql import Operation
-from app.events.deliveries import MOST_AT_ONCE
+from app.events.deliveries import MAX_CONCURRENT
 from app.events.dispatcher import dispatch, dispatching
 from app.events.webhook import open_webhook
 from app.main import create_app
@@ -37,7 +37,7 @@ async def open_care(care: Care) -> AsyncIterator[Database]:
         await db.close()
 
 
-async def heard_by(receiver: Receiver, times: int = 1) -> None:
+async def wait_for_requests(receiver: Receiver, times: int = 1) -> None:
     for _ in range(times):
         assert await asyncio.to_thread(receiver.has_received.acquire, timeout=PATIENCE)
 
@@ -52,124 +52,136 @@ async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0)
 
 
-def test_it_fires_and_delivers_by_itself(told: Care, receiver: Receiver) -> None:
+def test_the_dispatcher_sends_reminders_and_deliveries_by_itself(
+    with_webhook: Care, receiver: Receiver
+) -> None:
     async def work() -> None:
-        async with open_care(told) as db, dispatching(db, open_webhook(told.settings), lambda: NOW):
-            await heard_by(receiver)
+        async with (
+            open_care(with_webhook) as db,
+            dispatching(db, open_webhook(with_webhook.settings), lambda: NOW),
+        ):
+            await wait_for_requests(receiver)
 
     asyncio.run(work())
 
-    assert told.deliveries() == [(1, "DELIVERED", 1, "200")]
+    assert with_webhook.deliveries() == [(1, "DELIVERED", 1, "200")]
     assert receiver.ids() == ["evt_1"]
 
 
-def test_it_outlives_faults(told: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_dispatcher_continues_after_errors(
+    with_webhook: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
     faults = [RuntimeError("broken"), DatabaseUnavailable("the disk is full"), RuntimeError("broken")]
 
     async def work() -> None:
-        async with open_care(told) as db:
+        async with open_care(with_webhook) as db:
             stop = asyncio.Event()
             failing = Failing(db, [*faults, *faults])
-            webhook = open_webhook(told.settings)
+            webhook = open_webhook(with_webhook.settings)
             working = asyncio.create_task(dispatch(failing, webhook, lambda: NOW, stop, pause=0.001))
-            await heard_by(receiver)
+            await wait_for_requests(receiver)
             stop.set()
             await working
 
     asyncio.run(work())
 
-    said = sorted(re.sub(r" \(.*?\)", "", message) for message in caplog.messages)
-    assert said == [
+    messages = sorted(re.sub(r" \(.*?\)", "", message) for message in caplog.messages)
+    assert messages == [
         *["the dispatcher failed and is started again"] * 4,
         *["the dispatcher waits for the database: the disk is full"] * 2,
     ]
 
 
-def test_one_caregiver_whose_events_break_keeps_no_other_waiting(
-    told: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture
+def test_an_error_with_one_caregiver_does_not_delay_others(
+    with_webhook: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told.happened("SUBMITTED")
-    told.rows(
+    with_webhook.add_event("SUBMITTED")
+    with_webhook.rows(
         "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
         " VALUES (1, 1, 1, 'DEAD', 0, '2026-11-21T06:30:00.000000Z')"  # there already: a second one breaks
     )
-    told.rows(
+    with_webhook.rows(
         "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
         " VALUES (2, 2, 'SESSION_UPDATED', 5, '2026-11-21T06:30:00.000000Z')"
     )
 
-    told.dispatch(BEFORE)
+    with_webhook.dispatch(BEFORE)
 
     assert receiver.ids() == ["evt_2"]
     assert {record.message for record in caplog.records if record.name == "care.dispatch"} == {
-        "what waits of caregiver 1 cannot be taken"
+        "waiting rows of caregiver 1 cannot be processed"
     }
 
 
-def test_a_receiver_that_does_not_answer_stops_no_reminder(told: Care, receiver: Receiver) -> None:
-    told.rows("UPDATE reminder SET state = 'SKIPPED'")
+def test_a_hanging_receiver_does_not_delay_reminders(with_webhook: Care, receiver: Receiver) -> None:
+    with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
     receiver.hold()
-    for _ in range(MOST_AT_ONCE + 3):
-        told.happened("SUBMITTED")
+    for _ in range(MAX_CONCURRENT + 3):
+        with_webhook.add_event("SUBMITTED")
 
     async def work() -> None:
-        async with open_care(told) as db, dispatching(db, open_webhook(told.settings), lambda: NOW):
-            await heard_by(receiver, MOST_AT_ONCE)
-            await asyncio.to_thread(told.rows, "UPDATE reminder SET state = 'SCHEDULED' WHERE id = 2")
+        async with (
+            open_care(with_webhook) as db,
+            dispatching(db, open_webhook(with_webhook.settings), lambda: NOW),
+        ):
+            await wait_for_requests(receiver, MAX_CONCURRENT)
+            await asyncio.to_thread(with_webhook.rows, "UPDATE reminder SET state = 'SCHEDULED' WHERE id = 2")
             await until(lambda: db.read(is_sent()))
-            assert len(receiver.received) == MOST_AT_ONCE
-            receiver.goes_on.set()
+            assert len(receiver.received) == MAX_CONCURRENT
+            receiver.is_released.set()
 
     asyncio.run(work())
 
-    assert told.reminders()[2] == "SENT"
+    assert with_webhook.reminders()[2] == "SENT"
 
 
-def test_what_is_under_way_when_it_stops_is_finished_and_noted(told: Care, receiver: Receiver) -> None:
+def test_an_attempt_in_progress_is_finished_at_shutdown(with_webhook: Care, receiver: Receiver) -> None:
     receiver.hold()
 
     async def work() -> None:
-        async with open_care(told) as db:
+        async with open_care(with_webhook) as db:
             stop = asyncio.Event()
-            working = asyncio.create_task(dispatch(db, open_webhook(told.settings), lambda: NOW, stop))
-            await heard_by(receiver)
+            working = asyncio.create_task(
+                dispatch(db, open_webhook(with_webhook.settings), lambda: NOW, stop)
+            )
+            await wait_for_requests(receiver)
             stop.set()
-            receiver.goes_on.set()
+            receiver.is_released.set()
             await working
 
     asyncio.run(work())
 
-    assert told.deliveries() == [(1, "DELIVERED", 1, "200")]
+    assert with_webhook.deliveries() == [(1, "DELIVERED", 1, "200")]
 
 
-def test_called_off_it_ends_at_once_and_the_event_waits(told: Care, receiver: Receiver) -> None:
+def test_a_cancelled_dispatcher_ends_at_once_and_the_event_waits(
+    with_webhook: Care, receiver: Receiver
+) -> None:
     receiver.hold()
 
     async def work() -> None:
-        async with open_care(told) as db:
-            webhook = open_webhook(told.settings)
+        async with open_care(with_webhook) as db:
+            webhook = open_webhook(with_webhook.settings)
             working = asyncio.create_task(dispatch(db, webhook, lambda: NOW, asyncio.Event()))
-            await heard_by(receiver)
+            await wait_for_requests(receiver)
             working.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await working
 
     asyncio.run(work())
 
-    assert told.deliveries() == [(1, "WAITING", 1, None)]
+    assert with_webhook.deliveries() == [(1, "WAITING", 1, None)]
 
 
 @pytest.mark.parametrize("is_on", [True, False], ids=["on", "off"])
-def test_a_service_dispatches_unless_that_is_switched_off(
-    told: Care, receiver: Receiver, is_on: bool
-) -> None:
+def test_the_server_dispatches_unless_disabled(with_webhook: Care, receiver: Receiver, is_on: bool) -> None:
     changed: dict[str, Any] = {"dispatcher": is_on}
-    app = create_app(told.settings.model_copy(update=changed), clock=lambda: NOW)
+    app = create_app(with_webhook.settings.model_copy(update=changed), clock=lambda: NOW)
 
     with opened(app) as client:
         if is_on:
             assert receiver.has_received.acquire(timeout=PATIENCE)
         assert client.get("/readyz").status_code == 200
 
-    assert told.deliveries() == ([(1, "DELIVERED", 1, "200")] if is_on else [])
-    assert told.reminders()[2] == ("SENT" if is_on else "SCHEDULED")
+    assert with_webhook.deliveries() == ([(1, "DELIVERED", 1, "200")] if is_on else [])
+    assert with_webhook.reminders()[2] == ("SENT" if is_on else "SCHEDULED")

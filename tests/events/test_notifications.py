@@ -1,6 +1,5 @@
-"""Promise: the notifier wakes whom an event is about and nobody else, follows only while somebody waits, and
-goes
-on when what it follows was lost."""
+"""The notifier wakes only the people whom an event concerns, follows the event log only while a subscription
+waits, and restarts after an error."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -23,7 +22,7 @@ async def follow_nothing(tell: Notify) -> None:
 
 
 def notified(notify: Callable[[Notifier], None]) -> list[bool]:
-    """Whose wakeup rang: the caregiver's, the client's, and those of two others."""
+    """Which wakeups are set: the caregiver's, the client's, and those of two others."""
 
     async def run() -> list[bool]:
         notifier = Notifier(follow_nothing)
@@ -49,11 +48,11 @@ def notified(notify: Callable[[Notifier], None]) -> list[bool]:
         (None, [True] * 4),
     ],
 )
-def test_those_are_woken_whom_it_is_about(parties: Parties, woken: list[bool]) -> None:
+def test_an_event_wakes_the_people_it_concerns(parties: Parties, woken: list[bool]) -> None:
     assert notified(lambda notifier: notifier.notify(parties)) == woken
 
 
-def test_everybody_is_woken_when_the_process_ends() -> None:
+def test_shutdown_wakes_everyone() -> None:
     assert notified(lambda notifier: notifier.stop()) == [True] * 4
 
 
@@ -61,7 +60,7 @@ def run_soon(what: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(asyncio.wait_for(what, 30))
 
 
-def test_it_follows_while_somebody_waits() -> None:
+def test_the_event_log_is_followed_only_while_a_subscription_waits() -> None:
     async def run() -> list[Any]:
         notifier = Notifier(follow_nothing)
         before = notifier.follower
@@ -76,7 +75,7 @@ def test_it_follows_while_somebody_waits() -> None:
     assert run_soon(run()) == [None, True, None, True, {}]
 
 
-def test_nobody_listens_to_more_than_their_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_subscriptions_of_a_viewer_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app.events.notifications, "MAX_LISTENERS", 2)
 
     async def run() -> list[Any]:
@@ -95,7 +94,7 @@ def test_nobody_listens_to_more_than_their_share(monkeypatch: pytest.MonkeyPatch
     ]
 
 
-def test_what_is_lost_is_followed_anew(
+def test_following_restarts_after_an_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(app.events.notifications, "PAUSE_SECONDS", 0)

@@ -1,13 +1,13 @@
-"""Promise: a reminder that is due becomes one event, once, whoever dispatches; it becomes none when there is
-nothing to do any more; and it is due when the clock on the wall says so."""
+"""A due reminder becomes exactly one event, whichever dispatcher processes it, and none if its work is
+finished. Local time decides when it is due."""
 
 import asyncio
 from datetime import UTC, datetime
 
 import pytest
 
-from app.care.assignments.pending import withdrawing
-from app.care.sessions.changing import closing
+from app.care.assignment_changes import withdrawing
+from app.care.sessions import closing
 from app.db.drivers.factory import open_database
 from app.db.reader.selection import AccessScope
 from app.main import create_app
@@ -23,21 +23,21 @@ IS_DUE = "remind_date <= '2026-11-21T09:00:00.000000Z'"
 SECOND = HOUR / 3600
 
 
-def test_a_reminder_that_is_due_becomes_an_event(care: Care) -> None:
+def test_a_due_reminder_becomes_an_event(care: Care) -> None:
     care.dispatch()
 
     assert care.reminders() == {1: "SCHEDULED", 2: "SENT"}
     assert care.events() == [DUE]
 
 
-def test_a_reminder_fires_once_however_often_one_looks(care: Care) -> None:
+def test_a_reminder_fires_once(care: Care) -> None:
     for _ in range(3):
         care.dispatch()
 
     assert care.events() == [DUE]
 
 
-def test_a_reminder_is_due_from_its_very_moment(care: Care) -> None:
+def test_a_reminder_is_due_at_its_exact_moment(care: Care) -> None:
     care.dispatch(NOW + DAY - SECOND)
     before = care.reminders()
     care.dispatch(NOW + DAY)
@@ -46,7 +46,7 @@ def test_a_reminder_is_due_from_its_very_moment(care: Care) -> None:
     assert care.reminders() == {1: "SENT", 2: "SENT"}
 
 
-def test_dispatchers_at_once_fire_each_reminder_once(settings: Settings) -> None:
+def test_concurrent_dispatchers_fire_each_reminder_once(settings: Settings) -> None:
     due = [{"remindDate": NOW - HOUR / number} for number in range(1, 51)]
     more = [an_assignment(10 + at, session=1 + 4 * (at % 2), reminders=due) for at in range(14)]
     load(settings.database, [*a_world(), *more])
@@ -73,7 +73,7 @@ def test_dispatchers_at_once_fire_each_reminder_once(settings: Settings) -> None
     ) == [(700,)]
 
 
-def test_against_withdrawing_and_closing_either_the_reminder_was_first_or_it_is_skipped(
+def test_a_concurrent_withdrawal_or_closing_skips_the_reminder_or_comes_after_it(
     settings: Settings,
 ) -> None:
     due = [{"remindDate": NOW - HOUR / number} for number in range(1, 6)]
@@ -125,7 +125,7 @@ def test_against_withdrawing_and_closing_either_the_reminder_was_first_or_it_is_
     ],
     ids=["submitted", "withdrawn", "closed"],
 )
-def test_a_reminder_of_what_is_done_is_skipped(care: Care, change: str) -> None:
+def test_a_reminder_of_finished_work_is_skipped(care: Care, change: str) -> None:
     care.rows(change)
 
     care.dispatch()
@@ -134,7 +134,7 @@ def test_a_reminder_of_what_is_done_is_skipped(care: Care, change: str) -> None:
     assert care.events() == []
 
 
-def test_a_reminder_that_was_skipped_stays_skipped(care: Care) -> None:
+def test_a_skipped_reminder_stays_skipped(care: Care) -> None:
     care.rows("UPDATE reminder SET state = 'SKIPPED'")
 
     care.dispatch()
@@ -151,15 +151,13 @@ WALL_TIMES = {
 
 
 @pytest.mark.parametrize(("date", "moment"), WALL_TIMES.values(), ids=list(WALL_TIMES))
-def test_a_reminder_at_nine_fires_at_nine_on_the_wall(
-    settings: Settings, date: str, moment: datetime
-) -> None:
+def test_a_reminder_at_nine_fires_at_nine_local_time(settings: Settings, date: str, moment: datetime) -> None:
     there = settings.model_copy(update={"time_zone": "Europe/Berlin"})
     load(settings.database, a_world())
     care = Care(there)
-    asked = homework(bookIds=[1], endDate="2027/12/31", remindDates=[{"date": date, "time": "09:00"}])
+    body = homework(bookIds=[1], endDate="2027/12/31", remindDates=[{"date": date, "time": "09:00"}])
     with opened(create_app(there, clock=lambda: NOW)) as client:
-        assert Gateway(client, there).as_caregiver(1).put(ASSIGNMENTS, json=asked).status_code == 200
+        assert Gateway(client, there).as_caregiver(1).put(ASSIGNMENTS, json=body).status_code == 200
 
     care.dispatch(moment - SECOND)
     before = care.reminders()[2]

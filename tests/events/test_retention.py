@@ -1,5 +1,5 @@
-"""Promise: what is older than its period is removed, in batches; what waits, what is younger and what has no
-period stays."""
+"""Rows older than their period are removed in batches. Waiting rows, younger rows and rows without a period
+stay."""
 
 import asyncio
 import sqlite3
@@ -40,7 +40,9 @@ def removed(care: Care, periods: Retention = PERIODS, is_dry_run: bool = False) 
 # --- events ---------------------------------------------------------------------------------------
 
 
-def happened(care: Care, moment: datetime, handed: bool = True, kind: str = "ASSIGNED", who: int = 1) -> None:
+def add_event(
+    care: Care, moment: datetime, handed: bool = True, kind: str = "ASSIGNED", who: int = 1
+) -> None:
     date = f"'{moment_as_text(moment)}'"
     care.rows(
         "INSERT INTO event (caregiver_id, client_id, kind, session_id, assignment_id, moment, hand_over_date)"
@@ -48,7 +50,7 @@ def happened(care: Care, moment: datetime, handed: bool = True, kind: str = "ASS
     )
 
 
-def delivering(care: Care, event: int, state: str, moment: datetime = OLD) -> None:
+def add_delivery(care: Care, event: int, state: str, moment: datetime = OLD) -> None:
     care.rows(
         "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
         f" VALUES ({event}, 1, 1, '{state}', 11, '{moment_as_text(moment)}')"
@@ -59,10 +61,10 @@ def events(care: Care) -> list[int]:
     return [row[0] for row in care.rows("SELECT id FROM event ORDER BY id")]
 
 
-def test_events_go_when_their_period_is_over(care: Care) -> None:
+def test_events_are_removed_after_their_period(care: Care) -> None:
     for moment in (OLD, OLD, MIDNIGHT - 30 * DAY, NOW):
-        happened(care, moment)
-    happened(care, OLD, who=2)  # behind a younger one, as after a clock was set back: it stays for now
+        add_event(care, moment)
+    add_event(care, OLD, who=2)  # behind a younger one, as after a clock was set back: it stays for now
 
     counted = removed(care, is_dry_run=True)
     before = events(care)
@@ -73,25 +75,25 @@ def test_events_go_when_their_period_is_over(care: Care) -> None:
     assert care.rows("SELECT last_event_id FROM event_removal") == [(2,)]
 
 
-def test_events_that_somebody_may_still_need_stay(care: Care) -> None:
-    happened(care, OLD, handed=False)
-    happened(care, OLD, kind="CLIENT_ERASED")
+def test_needed_events_are_kept(care: Care) -> None:
+    add_event(care, OLD, handed=False)
+    add_event(care, OLD, kind="CLIENT_ERASED")
     for event, state in ((3, "WAITING"), (4, "DELIVERED"), (5, "DEAD")):
-        happened(care, OLD)
-        delivering(care, event, state, moment=NOW)
+        add_event(care, OLD)
+        add_delivery(care, event, state, moment=NOW)
 
     assert removed(care) == {}
     assert events(care) == [1, 2, 3, 4, 5]
 
 
-def test_more_events_than_fit_into_one_batch_go_too(care: Care) -> None:
+def test_more_events_than_one_batch_are_removed(care: Care) -> None:
     old = moment_as_text(OLD)
     care.rows(
         "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment, hand_over_date)"
         f" SELECT 1 + a.id % 3, 1, 'ASSIGNED', 1, '{old}', '{old}'"
         " FROM assignment a, assignment b, assignment c, assignment d"
     )
-    happened(care, OLD, handed=False)
+    add_event(care, OLD, handed=False)
 
     assert removed(care) == {"events": 6**4}
     assert events(care) == [6**4 + 1]
@@ -101,12 +103,12 @@ def test_more_events_than_fit_into_one_batch_go_too(care: Care) -> None:
 # --- deliveries -----------------------------------------------------------------------------------
 
 
-def test_deliveries_that_were_given_up_go_and_their_events_with_them(care: Care) -> None:
+def test_dead_deliveries_and_their_events_are_removed(care: Care) -> None:
     for number, (state, moment) in enumerate(
         [("DEAD", OLD), ("DEAD", MIDNIGHT - 30 * DAY), ("WAITING", OLD), ("DELIVERED", OLD)], 1
     ):
-        happened(care, OLD)
-        delivering(care, number, state, moment)
+        add_event(care, OLD)
+        add_delivery(care, number, state, moment)
 
     assert removed(care, is_dry_run=True) == {"deliveries": 1}
     assert removed(care) == {"deliveries": 1, "events": 1}
@@ -117,7 +119,7 @@ def test_deliveries_that_were_given_up_go_and_their_events_with_them(care: Care)
 # --- drafts ---------------------------------------------------------------------------------------
 
 
-def drafted(care: Care, draft: int, assignment: int, session: int) -> None:
+def add_draft(care: Care, draft: int, assignment: int, session: int) -> None:
     care.rows(
         "INSERT INTO answer_set (id, caregiver_id, client_id, assignment_id, save_type, attempt, revision)"
         f" SELECT {draft}, caregiver_id, client_id, id, 'DRAFT', 1, 1 FROM assignment WHERE id = {assignment}"
@@ -135,10 +137,10 @@ def drafts(care: Care) -> list[Any]:
     return [row[0] for row in sets]
 
 
-def test_drafts_that_can_no_longer_be_sent_go_and_leave_a_record(care: Care) -> None:
-    drafted(care, 51, assignment=2, session=1)
-    drafted(care, 52, assignment=6, session=1)
-    drafted(care, 53, assignment=4, session=4)
+def test_unusable_drafts_are_removed_with_an_audit_record(care: Care) -> None:
+    add_draft(care, 51, assignment=2, session=1)
+    add_draft(care, 52, assignment=6, session=1)
+    add_draft(care, 53, assignment=4, session=4)
     care.rows(f"UPDATE assignment SET withdraw_date = '{moment_as_text(OLD)}' WHERE id = 2")
     care.rows(f"UPDATE session SET is_closed = true, close_date = '{moment_as_text(OLD)}' WHERE id = 4")
     answers = care.rows("SELECT count(*) FROM answer")[0][0]
@@ -156,8 +158,8 @@ def test_drafts_that_can_no_longer_be_sent_go_and_leave_a_record(care: Care) -> 
 
 
 @pytest.mark.parametrize("change", ["withdraw_date", "close_date"])
-def test_drafts_stay_until_their_period_is_over(care: Care, change: str) -> None:
-    drafted(care, 51, assignment=2, session=1)
+def test_drafts_are_kept_until_their_period_ends(care: Care, change: str) -> None:
+    add_draft(care, 51, assignment=2, session=1)
     table = "assignment" if change == "withdraw_date" else "session"
     care.rows(f"UPDATE {table} SET {change} = '{moment_as_text(MIDNIGHT - 30 * DAY)}'")
 
@@ -170,7 +172,7 @@ def test_drafts_stay_until_their_period_is_over(care: Care, change: str) -> None
 REMOVING = {name: one for name, one in vars(retention).items() if name.startswith("REMOVE_")}
 
 
-def test_what_is_removed_names_whose_it_is(kind: str) -> None:
+def test_every_removal_names_the_caregiver(kind: str) -> None:
     for name, statement in REMOVING.items():
         written = statement.for_(kind)
 
@@ -180,7 +182,7 @@ def test_what_is_removed_names_whose_it_is(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_nothing_is_removed_by_walking_a_table(care: Care) -> None:
+def test_no_removal_scans_a_table(care: Care) -> None:
     values = {"caregiver": 1, "ids": [1], "last": 1}
     with closing(sqlite3.connect(sqlite_path(care.settings.database))) as connection:
         plans = [explain(connection, one.for_("sqlite"), values) for one in REMOVING.values()]
@@ -191,19 +193,19 @@ def test_nothing_is_removed_by_walking_a_table(care: Care) -> None:
 # --- as the dispatcher does it --------------------------------------------------------------------
 
 
-def test_without_periods_nothing_goes(care: Care) -> None:
-    happened(care, OLD)
-    happened(care, OLD)
-    delivering(care, 2, "DEAD")
-    drafted(care, 51, assignment=2, session=1)
+def test_without_periods_nothing_is_removed(care: Care) -> None:
+    add_event(care, OLD)
+    add_event(care, OLD)
+    add_delivery(care, 2, "DEAD")
+    add_draft(care, 51, assignment=2, session=1)
     care.rows(f"UPDATE assignment SET withdraw_date = '{moment_as_text(OLD)}' WHERE id = 2")
 
     assert removed(care, KEEP_ALL) == {}
     assert (events(care), drafts(care), len(care.deliveries())) == ([1, 2], [51], 1)
 
 
-def test_the_dispatcher_removes_what_is_over(care: Care) -> None:
-    happened(care, OLD)
+def test_the_dispatcher_runs_retention(care: Care) -> None:
+    add_event(care, OLD)
 
     async def work(db: Database) -> None:
         async with dispatching(db, None, lambda: NOW, PERIODS), asyncio.timeout(60):
@@ -213,9 +215,9 @@ def test_the_dispatcher_removes_what_is_over(care: Care) -> None:
     asyncio.run(on_database(care.settings.database, work))
 
 
-def test_a_dispatcher_that_is_stopped_ends_between_two_batches(care: Care) -> None:
-    happened(care, OLD)
-    delivering(care, 1, "DEAD")
+def test_a_stopped_dispatcher_ends_between_two_batches(care: Care) -> None:
+    add_event(care, OLD)
+    add_delivery(care, 1, "DEAD")
 
     async def work(db: Database) -> None:
         stop = asyncio.Event()

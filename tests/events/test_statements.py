@@ -1,5 +1,5 @@
-"""Promise: what waits is found by an index, and is taken by statements that name whose it is on every level
-(docs/decisions/0006)."""
+"""The dispatcher finds waiting rows by an index, and changes them by statements that name their caregiver on
+every level (docs/decisions/0006)."""
 
 import asyncio
 import re
@@ -33,23 +33,23 @@ INSERTED = re.compile(
 )
 
 
-def test_what_is_taken_names_whose_it_is(kind: str) -> None:
+def test_every_write_names_the_caregiver(kind: str) -> None:
     for name, statement in TAKING.items():
-        said = with_names(statement.for_(kind))  # type: ignore[arg-type]
+        sql = with_names(statement.for_(kind))  # type: ignore[arg-type]
 
-        assert keyless(queries_of(said), "caregiver") == []
-        assert said.count("INSERT INTO") == len(INSERTED.findall(said))
+        assert keyless(queries_of(sql), "caregiver") == []
+        assert sql.count("INSERT INTO") == len(INSERTED.findall(sql))
         assert name in OF_NOBODY or care_tables(statement.for_(kind)) != []  # type: ignore[arg-type]
 
 
-def test_what_is_looked_for_reads_no_more_than_whose_it_is() -> None:
+def test_a_search_across_caregivers_reads_only_ids() -> None:
     for statement in ACROSS.values():
-        said = with_names(statement.for_("sqlite"))
-        assert re.match(r"SELECT (\w+)\.caregiver_id, \1\.(id|event_id) FROM \1 WHERE ", said)
+        sql = with_names(statement.for_("sqlite"))
+        assert re.match(r"SELECT (\w+)\.caregiver_id, \1\.(id|event_id) FROM \1 WHERE ", sql)
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_no_statement_of_the_dispatcher_walks_a_table_or_sorts_one(care: Care) -> None:
+def test_no_statement_scans_or_sorts_a_table_on_sqlite(care: Care) -> None:
     found = []
     with closing(sqlite3.connect(sqlite_path(care.settings.database))) as connection:
         for name, statement in {**TAKING, **ACROSS}.items():
@@ -63,7 +63,7 @@ def test_no_statement_of_the_dispatcher_walks_a_table_or_sorts_one(care: Care) -
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_postgresql_walks_no_table_either(care: Care) -> None:
+def test_no_statement_scans_a_table_on_postgresql(care: Care) -> None:
     async def plans() -> dict[str, str]:
         import asyncpg  # here, because the suite on SQLite does without the driver
 

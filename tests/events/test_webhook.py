@@ -1,4 +1,4 @@
-"""Promise: a webhook that is not safe, or cannot be signed for, is refused in a sentence without secrets."""
+"""An unsafe webhook, or one without a secret, is rejected with a message that contains no secret."""
 
 import base64
 
@@ -30,7 +30,7 @@ USABLE = {
 
 
 @pytest.mark.parametrize("url", USABLE)
-def test_where_events_may_be_posted_to(url: str) -> None:
+def test_a_safe_address_is_accepted(url: str) -> None:
     webhook = open_webhook(Settings(webhook_url=url, webhook_secret=SECRET))
 
     assert webhook is not None
@@ -59,7 +59,7 @@ def test_where_events_may_be_posted_to(url: str) -> None:
         "https://[::1/",
     ],
 )
-def test_where_events_may_not_be_posted_to(url: str) -> None:
+def test_an_unsafe_address_is_rejected(url: str) -> None:
     with pytest.raises(SettingsError) as refused:
         open_webhook(Settings(webhook_url=url, webhook_secret=SECRET))
 
@@ -67,7 +67,7 @@ def test_where_events_may_not_be_posted_to(url: str) -> None:
 
 
 @pytest.mark.parametrize("secret", [SECRET, f"{SECRET} {OTHER_SECRET}", secret_of(24), secret_of(64)])
-def test_what_may_sign(secret: str) -> None:
+def test_a_valid_secret_is_accepted(secret: str) -> None:
     assert open_webhook(Settings(webhook_url=URL, webhook_secret=secret)) is not None
 
 
@@ -84,7 +84,7 @@ def test_what_may_sign(secret: str) -> None:
         secret_of(65),
     ],
 )
-def test_what_may_not_sign(secret: str) -> None:
+def test_an_invalid_secret_is_rejected(secret: str) -> None:
     with pytest.raises(SettingsError) as refused:
         open_webhook(Settings(webhook_url=URL, webhook_secret=secret))
 
@@ -92,7 +92,7 @@ def test_what_may_not_sign(secret: str) -> None:
 
 
 @pytest.mark.parametrize("secret", ["", "  "])
-def test_nothing_is_posted_unsigned(secret: str) -> None:
+def test_a_webhook_needs_a_secret(secret: str) -> None:
     with pytest.raises(SettingsError, match=r"^CARE_WEBHOOK_URL needs a CARE_WEBHOOK_SECRET to sign with$"):
         open_webhook(Settings(webhook_url=URL, webhook_secret=secret))
 
@@ -103,16 +103,16 @@ def test_without_an_address_there_is_no_webhook() -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_a_service_with_a_bad_webhook_is_not_made(settings: Settings) -> None:
+def test_an_invalid_webhook_stops_the_start(settings: Settings) -> None:
     with pytest.raises(SettingsError, match=r"^CARE_WEBHOOK_SECRET must be whsec_"):
         create_app(settings.model_copy(update={"webhook_url": URL, "webhook_secret": "hunter2"}))
 
 
-def test_the_settings_that_are_listed_tell_no_secret() -> None:
-    said = CliRunner().invoke(
+def test_listed_settings_show_no_secret() -> None:
+    result = CliRunner().invoke(
         main, ["settings"], env={"CARE_WEBHOOK_URL": URL, "CARE_WEBHOOK_SECRET": SECRET}
     )
 
-    assert said.exit_code == 0
-    assert "CARE_WEBHOOK_SECRET (default: empty; set, not shown)" in said.stdout
-    assert SECRET not in said.output and URL not in said.output
+    assert result.exit_code == 0
+    assert "CARE_WEBHOOK_SECRET (default: empty; set, not shown)" in result.stdout
+    assert SECRET not in result.output and URL not in result.output

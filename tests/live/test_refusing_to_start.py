@@ -35,11 +35,11 @@ REFUSED = {
     "no key": ({"token_key": ""}, NO_KEY),
     "key file not there": (
         {"token_key": "/nowhere/key.pem"},
-        "CARE_TOKEN_KEY cannot be read as the path of a PEM file: no such file or directory",
+        "CARE_TOKEN_KEY is not the path of a readable PEM file: no such file or directory",
     ),
     "key set not there": (
         {"token_key": "", "token_jwks": "/nowhere/keys.json"},
-        "CARE_TOKEN_JWKS cannot be read as the path of a JSON Web Key Set: no such file or directory",
+        "CARE_TOKEN_JWKS is not the path of a readable JSON Web Key Set: no such file or directory",
     ),
     "issuer away": (
         {"token_key": "", "token_jwks": "http://127.0.0.1:1/keys"},

@@ -222,7 +222,7 @@ def a_reminder_and_a_killed_worker(
         assert receiver.has_received.acquire(timeout=PATIENCE)
     worker.kill()
     worker.wait()
-    receiver.goes_on.set()
+    receiver.is_released.set()
     long_ago = "2020-01-01T09:00:00Z"
     raw.run(care["database_url"], f"UPDATE delivery SET next_date = '{long_ago}' WHERE state = 'WAITING'")
 

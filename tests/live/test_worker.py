@@ -74,7 +74,7 @@ def test_what_a_killed_worker_took_is_delivered_by_the_next_under_the_same_id(
         first.kill()
         first.wait()
     taken = raw.run(url, "SELECT event_id, state, attempts, last_answer FROM delivery ORDER BY event_id")
-    receiver.goes_on.set()
+    receiver.is_released.set()
 
     raw.run(url, f"UPDATE delivery SET next_date = '{LONG_AGO}'")  # as if the lease had passed
     with working(care) as second:
@@ -113,7 +113,7 @@ def test_stopping_a_worker_is_no_fault_and_finishes_what_it_began(
     with working(care) as one:
         hears(receiver, 3)
         one.send_signal(how)
-        receiver.goes_on.set()
+        receiver.is_released.set()
         said = "".join(one.communicate(timeout=PATIENCE))
 
     assert (one.returncode, "Traceback" in said) == (0, False)

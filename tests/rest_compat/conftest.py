@@ -1,4 +1,4 @@
-"""One service per kind of database for questions and refusals, which change nothing: they may share it."""
+"""One service per kind of database, shared by the tests that change nothing."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ def standing_url(
 
 @pytest.fixture(scope="package")
 def standing(standing_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """The whole service over `a_world` and `long_lists`. A test that changes something takes `gateway`."""
+    """The service over `a_world` and `long_lists`. Tests that change something use `gateway`."""
     settings = Settings(
         env=Environment.DEVELOPMENT,
         database_url=standing_url,

@@ -1,4 +1,4 @@
-"""The PUT with an Idempotency-Key, and what its tests have in common."""
+"""Helpers for the PUT with an Idempotency-Key."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from tests.schema.test_headers import OF_BROWSERS
 KEY = "6f1b2d1c-8c1e-4a55-9f0e-3b0f5a0f3c11"
 KEYED = {"idempotency-key": KEY}
 ASSIGNED = b'{"message":"The assignments were added to the session."}'
-OTHER_REQUEST = (422, "the Idempotency-Key was given to another request")
-STILL_RUNNING = (409, "a request with this Idempotency-Key is still being carried out")
+OTHER_REQUEST = (422, "the Idempotency-Key was used for another request")
+STILL_RUNNING = (409, "a request with this Idempotency-Key is still in progress")
 ERROR_MEMBERS = ["timestamp", "status", "error", "message", "path"]
 MALFORMED = (400, "Idempotency-Key must be 1 to 255 visible ASCII characters")
 
@@ -25,30 +25,30 @@ def put(gateway: Gateway, key: str = KEY, **changed: Any) -> Response:
     )
 
 
-def whole(response: Response) -> tuple[int, dict[str, str], bytes]:
+def parts_of(response: Response) -> tuple[int, dict[str, str], bytes]:
     headers = dict(response.headers)
     assert headers.pop("x-request-id")
     return response.status_code, headers, response.content
 
 
-def answer(*more: tuple[str, str]) -> tuple[int, dict[str, str], bytes]:
-    said = {"content-type": "application/json", "content-length": str(len(ASSIGNED))}
-    headers = {**OF_BROWSERS, **said, **dict(more)}
+def expected_parts(*more: tuple[str, str]) -> tuple[int, dict[str, str], bytes]:
+    content = {"content-type": "application/json", "content-length": str(len(ASSIGNED))}
+    headers = {**OF_BROWSERS, **content, **dict(more)}
     return 200, headers, ASSIGNED
 
 
-FIRST = answer()
-AGAIN = answer(("idempotency-replayed", "true"))
+FIRST = expected_parts()
+AGAIN = expected_parts(("idempotency-replayed", "true"))
 
 
-def kept(gateway: Gateway) -> list[tuple[Any, ...]]:
+def stored_keys(gateway: Gateway) -> list[tuple[Any, ...]]:
     columns = "role, viewer_id, contract, key, result, status, body"
     return raw.run(gateway.settings.database, f"SELECT {columns} FROM kept_answer")
 
 
-KEPT = ("CAREGIVER", 1, "legacy", KEY, "[6,7]", 200, ASSIGNED.decode())
+STORED = ("CAREGIVER", 1, "legacy", KEY, "[6,7]", 200, ASSIGNED.decode())
 
 
 def books(gateway: Gateway) -> list[int]:
-    """Of the assignments that are new."""
+    """The books of the new assignments."""
     return [row["book_id"] for row in stored(gateway)["assignment"][5:]]

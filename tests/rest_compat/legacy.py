@@ -1,4 +1,4 @@
-"""What the tests of the legacy paths have in common: the paths, the request to assign, refusals."""
+"""Helpers for the legacy paths: the paths, the body of the PUT, and errors."""
 
 import re
 from collections.abc import Iterator
@@ -30,8 +30,8 @@ PHRASES = {
 
 
 def homework(**changed: Any) -> dict[str, Any]:
-    """A request that assigns two books in session 1 of `a_world`. A member changed to ABSENT is left out."""
-    said = {
+    """A body that assigns two books in session 1 of `a_world`. A member set to ABSENT is left out."""
+    members = {
         "bookIds": [1, 2],
         "startDate": "2026/11/22",
         "startTime": "08:00",
@@ -41,11 +41,11 @@ def homework(**changed: Any) -> dict[str, Any]:
         "sessionId": 1,
         **changed,
     }
-    return {name: value for name, value in said.items() if value is not ABSENT}
+    return {name: value for name, value in members.items() if value is not ABSENT}
 
 
 def refusal_of(response: Response) -> tuple[int, str]:
-    """Status and message of a failure, once the rest of it is what every failure has."""
+    """Returns the status and message of an error response after checking its other members."""
     body = response.json()
     status = response.status_code
     assert list(body) == ["timestamp", "status", "error", "message", "path"]
@@ -63,7 +63,7 @@ def refusal_of(response: Response) -> tuple[int, str]:
 
 @dataclass
 class Streamed:
-    """What a server sees of an answer, and how much of the request's body was taken for it."""
+    """The response as the server sees it, and the number of chunks that were read."""
 
     status: int = 0
     body: bytes = b""
@@ -73,9 +73,9 @@ class Streamed:
 def stream(
     caller: Caller, method: str, path: str, headers: dict[str, str], chunks: Iterator[bytes]
 ) -> Streamed:
-    """Hand the body over chunk by chunk, as a server does: the test client would join it first."""
-    seen = Streamed()
-    said = {"authorization": f"bearer {caller.token}", **headers}
+    """Sends the body chunk by chunk, as a server does; the test client would join the chunks."""
+    received = Streamed()
+    all_headers = {"authorization": f"bearer {caller.token}", **headers}
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -86,7 +86,7 @@ def stream(
         "raw_path": path.partition("?")[0].encode(),
         "query_string": path.partition("?")[2].encode(),
         "root_path": "",
-        "headers": [(name.encode(), value.encode()) for name, value in said.items()],
+        "headers": [(name.encode(), value.encode()) for name, value in all_headers.items()],
         "state": dict(caller.client.app_state),
     }
 
@@ -94,13 +94,13 @@ def stream(
         chunk = next(chunks, None)
         if chunk is None:
             return {"type": "http.request", "body": b"", "more_body": False}
-        seen.chunks_read += 1
+        received.chunks_read += 1
         return {"type": "http.request", "body": chunk, "more_body": True}
 
     async def send(message: dict[str, Any]) -> None:
-        seen.status = message.get("status", seen.status)
-        seen.body += message.get("body", b"")
+        received.status = message.get("status", received.status)
+        received.body += message.get("body", b"")
 
     assert caller.client.portal is not None
     caller.client.portal.call(caller.client.app, scope, receive, send)
-    return seen
+    return received

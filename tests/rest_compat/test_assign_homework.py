@@ -1,4 +1,4 @@
-"""The PUT that assigns homework, accepted: what is stored, in which forms it may be said, what is ignored."""
+"""Accepted homework: the stored rows, the accepted forms of members, and ignored input."""
 
 import json
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ def assign(gateway: Gateway, **changed: Any) -> None:
 
 
 def new_assignment(book: int, **changed: Any) -> dict[str, Any]:
-    """A row as it is stored for one of the books of `homework()`."""
+    """The stored row for one of the books of `homework()`."""
     return {
         "caregiver_id": 1,
         "client_id": 1,
@@ -45,7 +45,7 @@ def new_assignment(book: int, **changed: Any) -> dict[str, Any]:
     } | changed
 
 
-def test_every_book_becomes_an_assignment_with_its_reminders_and_its_event(world: Gateway) -> None:
+def test_every_book_becomes_an_assignment_with_reminders_and_an_event(world: Gateway) -> None:
     before = stored(world)
 
     assign(world, bookIds=[3, 1])
@@ -75,7 +75,7 @@ def test_every_book_becomes_an_assignment_with_its_reminders_and_its_event(world
     ]
 
 
-def test_the_session_counts_what_was_added_and_nothing_else_changes(world: Gateway) -> None:
+def test_the_session_counts_the_new_assignments_and_nothing_else_changes(world: Gateway) -> None:
     before = stored(world)
 
     assign(world, bookIds=[3, 1])
@@ -88,7 +88,7 @@ def test_the_session_counts_what_was_added_and_nothing_else_changes(world: Gatew
     assert wrong_counters(world) == []
 
 
-def test_what_was_assigned_is_seen_by_both_at_once(world: Gateway) -> None:
+def test_both_people_see_new_assignments_at_once(world: Gateway) -> None:
     assign(world, bookIds=[3, 1])
 
     [session] = world.as_client(1).get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
@@ -137,7 +137,7 @@ FORMS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("changed", FORMS.values(), ids=FORMS)
-def test_the_same_homework_may_be_said_in_several_forms(world: Gateway, changed: dict[str, Any]) -> None:
+def test_dates_ids_and_members_have_several_accepted_forms(world: Gateway, changed: dict[str, Any]) -> None:
     before = stored(world)
 
     assign(world, **changed)
@@ -164,7 +164,7 @@ CONTENT_TYPES = [
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("content_type", CONTENT_TYPES)
-def test_json_is_said_with_or_without_its_content_type(world: Gateway, content_type: str | None) -> None:
+def test_the_content_type_is_optional(world: Gateway, content_type: str | None) -> None:
     headers = {} if content_type is None else {"content-type": content_type}
 
     response = world.as_caregiver(1).put(
@@ -179,7 +179,7 @@ def test_json_is_said_with_or_without_its_content_type(world: Gateway, content_t
 @pytest.mark.parametrize(
     "headers", [{"offset": "1", "accept": "*/*"}, {"offset": "x", "accept": "text/html"}]
 )
-def test_headers_that_mean_nothing_do_not_hinder(world: Gateway, headers: dict[str, str]) -> None:
+def test_other_headers_are_ignored(world: Gateway, headers: dict[str, str]) -> None:
     response = world.as_caregiver(1).put(f"{ASSIGNMENTS}?x=1", json=homework(), headers=headers)
 
     assert (response.status_code, response.json()) == (200, ASSIGNED)
@@ -189,7 +189,7 @@ def test_headers_that_mean_nothing_do_not_hinder(world: Gateway, headers: dict[s
 
 
 @pytest.mark.parametrize("remind_dates", [ABSENT, None, []], ids=["absent", "null", "empty"])
-def test_homework_needs_no_reminders(world: Gateway, remind_dates: object) -> None:
+def test_reminders_are_optional(world: Gateway, remind_dates: object) -> None:
     before = stored(world)
 
     assign(world, remindDates=remind_dates)
@@ -199,7 +199,7 @@ def test_homework_needs_no_reminders(world: Gateway, remind_dates: object) -> No
     assert after["reminder"] == before["reminder"]
 
 
-def test_homework_may_end_the_minute_it_begins(world: Gateway) -> None:
+def test_homework_may_end_in_the_minute_it_begins(world: Gateway) -> None:
     before = stored(world)
 
     assign(
@@ -212,8 +212,8 @@ def test_homework_may_end_the_minute_it_begins(world: Gateway) -> None:
     assert [row["remind_date"] for row in added(before, after, "reminder")] == [moment, moment]
 
 
-def test_homework_may_lie_in_the_past_and_reminds_nobody_then(world: Gateway) -> None:
-    """Homework is sometimes entered late. A reminder of this very moment is not past yet."""
+def test_homework_in_the_past_has_no_scheduled_reminders(world: Gateway) -> None:
+    """Homework is sometimes entered late. A reminder at the current moment is not past yet."""
     before = stored(world)
     moments = (NOW - DAY, NOW - HOUR / 60, NOW, NOW + HOUR / 60)
 

@@ -1,5 +1,5 @@
-"""The PUT that assigns homework rejects missing and unreadable members. The tables test the function that
-reads the body. A few cases of each kind go through the service, which writes nothing."""
+"""The PUT rejects missing and unreadable members. The tables test the function that reads the body; a few
+cases go through the service, which writes nothing."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def nothing_is_written(standing: Gateway) -> Iterator[None]:
 
 
 def read(changed: Changed) -> tuple[int, str]:
-    """The status and the message that the function's error stands for."""
+    """The status and the message of the function's error."""
     with pytest.raises(Refused) as refused:
         read_homework(json.dumps(homework(**changed)).encode(), ZoneInfo("UTC"))
     return STATUS[type(refused.value)], str(refused.value)
@@ -222,18 +222,13 @@ def test_members_of_the_wrong_type_or_length_are_rejected(changed: Changed, mess
 # --- through the service ---------------------------------------------------------------------------
 
 RULES: dict[str, tuple[Changed, str]] = {  # what the rules of homework reject, once the body is read
-    "a minute before the start": ({"remindDates": [{"date": "2026/11/22", "time": "07:59"}]}, OUTSIDE),
     "a minute after the end": ({"remindDates": [REMINDER, {"date": "2026/11/29", "time": "18:31"}]}, OUTSIDE),
-    "end a day before start": ({"endDate": "2026/11/21"}, "endDate is before startDate"),
     "end a minute before start": (
         {"endDate": "2026/11/22", "endTime": "07:59", "remindDates": []},
         "endDate is before startDate",
     ),
-    **{
-        f"{member} in the year {value[:4]}": ({member: value}, f"{member} {NO_YEAR}")
-        for member in ("startDate", "endDate")
-        for value in ("0001-01-01", "1899-12-31", "3000-01-01", "9999-12-31")
-    },
+    "an early start": ({"startDate": "1899-12-31"}, f"startDate {NO_YEAR}"),
+    "a late end": ({"endDate": "3000-01-01"}, f"endDate {NO_YEAR}"),
 }
 READ: dict[str, tuple[Changed, str]] = {
     "a date": ({"startDate": "2023-02-30"}, f"startDate {NO_DAY}"),

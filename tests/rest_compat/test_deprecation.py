@@ -1,5 +1,5 @@
-"""Promise: without configured dates the legacy paths send no deprecation headers. With dates, every response
-has the headers of RFC 9745 and RFC 8594. Contradictory dates stop the start with an error."""
+"""Without configured dates the legacy paths send no deprecation headers. With dates, every response has the
+headers of RFC 9745 and RFC 8594. Contradictory dates stop the start with an error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +36,7 @@ def sent(response: Response) -> dict[str, str]:
     return {name: response.headers[name] for name in NAMES if name in response.headers}
 
 
-def test_both_dates_and_a_notice_page(settings: Settings) -> None:
+def test_both_dates_and_a_notice_page_are_sent(settings: Settings) -> None:
     page = "https://example.test/leaving?why=1"
     dated = {"legacy_deprecated": DEPRECATED, "legacy_sunset": SUNSET, "legacy_notice": page}
     with gateway_with(settings, **dated) as gateway:
@@ -91,12 +91,14 @@ def test_without_a_date_there_are_no_headers_and_the_response_is_otherwise_the_s
     ],
     ids=["deprecated", "sunset"],
 )
-def test_one_date_alone(settings: Settings, dated: dict[str, object], expected: dict[str, str]) -> None:
+def test_one_date_alone_is_sent(
+    settings: Settings, dated: dict[str, object], expected: dict[str, str]
+) -> None:
     with gateway_with(settings, **dated) as gateway:
         assert sent(gateway.as_caregiver(1).get(LISTED)) == {**expected, "link": SUCCESSOR}
 
 
-def test_an_end_before_the_announcement_ends_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sunset_before_the_deprecation_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARE_LEGACY_DEPRECATED", "2027-01-31")
     monkeypatch.setenv("CARE_LEGACY_SUNSET", "2027-01-30")
 
@@ -108,7 +110,7 @@ def test_an_end_before_the_announcement_ends_the_start(monkeypatch: pytest.Monke
     )
 
 
-def test_dates_and_a_page_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dates_and_notice_page_are_read_from_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARE_LEGACY_DEPRECATED", "2027-01-31")
     monkeypatch.setenv("CARE_LEGACY_SUNSET", "2027-01-31T00:00:00Z")
     monkeypatch.setenv("CARE_LEGACY_NOTICE", "https://a.test")

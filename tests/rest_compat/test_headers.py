@@ -1,4 +1,4 @@
-"""Promise: every answer on the legacy paths has the headers for browsers, and the body that it always had."""
+"""Every response on the legacy paths has the security headers and an unchanged body."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ ANSWERS: dict[str, tuple[str, str, dict[str, Any], int, set[str]]] = {
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("name", ANSWERS)
-def test_every_legacy_answer_has_the_headers_once(standing: Gateway, name: str) -> None:
+def test_every_legacy_response_has_the_headers_once(standing: Gateway, name: str) -> None:
     method, path, request, status, others = ANSWERS[name]
 
     response = standing.as_caregiver(1).request(method, path, **request)
@@ -40,7 +40,7 @@ def test_every_legacy_answer_has_the_headers_once(standing: Gateway, name: str) 
     has_headers(response, OF_BROWSERS, OF_EVERY | others | {"x-request-id"})
 
 
-def test_who_is_turned_away_by_the_database_is_told_when_to_come_again(gateway: Gateway) -> None:
+def test_a_503_has_a_retry_after_header(gateway: Gateway) -> None:
     take_away(gateway.settings.database)
 
     response = gateway.as_caregiver(1).get(f"{ASSIGNMENTS}?time-state=RUNNING")

@@ -1,5 +1,5 @@
-"""openapi.yaml says what the service does: paths and methods, members and their order, every status, and
-examples that are the very answers of the demo world."""
+"""openapi.yaml describes the service: paths and methods, members and their order, every status, and examples
+that are real responses for the demo data."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ BEFORE_THE_CODES = {404, 405, 413, 415}  # refused by the path, the method or th
 UTC = ZoneInfo("UTC")
 
 
-def test_it_is_a_valid_document() -> None:
+def test_the_document_is_valid() -> None:
     schema = schemathesis.openapi.from_path(openapi.PATH)
 
     schema.validate()
@@ -38,8 +38,8 @@ def test_it_is_a_valid_document() -> None:
 
 
 @pytest.mark.sqlite_only
-def test_it_has_the_paths_and_methods_of_the_service(standing: Gateway) -> None:
-    """Each path is asked with every method; what the service allows is what is documented."""
+def test_the_document_has_the_paths_and_methods_of_the_service(standing: Gateway) -> None:
+    """Sends every method to each path; the allowed methods are the documented ones."""
     for template, item in openapi.PATHS.items():
         documented = sorted(method.upper() for method in openapi.METHODS if method in item)
         refused = standing.as_caregiver(1).request("REPORT", template.replace("{id}", "1"))
@@ -49,12 +49,12 @@ def test_it_has_the_paths_and_methods_of_the_service(standing: Gateway) -> None:
 
 
 @pytest.mark.sqlite_only
-def test_it_has_every_path(standing: Gateway) -> None:
+def test_the_document_has_every_path(standing: Gateway) -> None:
     assert sorted(openapi.PATHS) == [ASSIGNMENTS, f"{ASSIGNMENTS}/{{id}}", SESSIONS]
     assert all(path.startswith(paths.ROOT) for path in openapi.PATHS)
 
 
-def test_it_has_every_status_and_no_others() -> None:
+def test_the_document_has_exactly_the_statuses_of_the_service() -> None:
     documented = {int(status) for *_, operation in openapi.operations() for status in operation["responses"]}
     of_other_methods = {
         response["content"]["application/json"]["examples"]["delete"]["value"]["status"]
@@ -76,13 +76,15 @@ STATUSES = {
 
 
 def test_every_operation_has_the_statuses_of_its_checks() -> None:
-    """The order of checks is that of docs/legacy-contract.md; a GET has no body, key or session to refuse."""
-    documented = {(method, path): set(said["responses"]) for path, method, said in openapi.operations()}
+    """The order of checks is that of docs/legacy-contract.md; a GET has no body, key or session to reject."""
+    documented = {
+        (method, path): set(operation["responses"]) for path, method, operation in openapi.operations()
+    }
 
     assert documented == STATUSES
 
 
-def test_a_refusal_has_one_body_everywhere() -> None:
+def test_all_errors_have_the_same_body() -> None:
     for *_, operation in openapi.operations():
         for status, response in operation["responses"].items():
             schema = openapi.resolved(response)["content"]["application/json"]["schema"]
@@ -93,7 +95,7 @@ def test_a_refusal_has_one_body_everywhere() -> None:
 
 
 class Anything(dict[str, Any]):
-    """A node that has whatever a shape reads of it."""
+    """A node that returns a value for every member."""
 
     def __missing__(self, name: str) -> Any:
         if name.endswith("Id") or name == "attempt":
@@ -102,7 +104,7 @@ class Anything(dict[str, Any]):
 
 
 def shape_of(name: str) -> list[str]:
-    """The members that the service writes, in its order."""
+    """The members that the service writes, in order."""
     node, local_times = Anything(), bodies.LocalTimes(UTC)
     answer_set = bodies.answer_set(Anything(answers=[node]), 1, local_times)
     shaped: dict[str, dict[str, Any]] = {
@@ -121,7 +123,7 @@ def shape_of(name: str) -> list[str]:
     "name",
     ["PageOfSessions", "PageOfAssignments", "Session", "Assignment", "AnswerSet", "Answer", "Assigned"],
 )
-def test_an_answer_has_exactly_the_members_of_its_shape_in_its_order(name: str) -> None:
+def test_a_response_has_exactly_the_documented_members_in_order(name: str) -> None:
     schema = openapi.SCHEMAS[name]
 
     assert list(schema["properties"]) == shape_of(name)
@@ -129,14 +131,14 @@ def test_an_answer_has_exactly_the_members_of_its_shape_in_its_order(name: str) 
     assert schema["additionalProperties"] is False
 
 
-def test_a_refusal_has_exactly_the_members_of_its_body(standing: Gateway) -> None:
-    said = standing.as_nobody().get(SESSIONS).json()
+def test_an_error_has_exactly_the_documented_members(standing: Gateway) -> None:
+    body = standing.as_nobody().get(SESSIONS).json()
 
-    assert list(openapi.SCHEMAS["Error"]["properties"]) == list(said)
-    assert openapi.SCHEMAS["Error"]["required"] == list(said)
+    assert list(openapi.SCHEMAS["Error"]["properties"]) == list(body)
+    assert openapi.SCHEMAS["Error"]["required"] == list(body)
 
 
-def test_the_request_to_assign_requires_what_the_service_requires() -> None:
+def test_the_document_requires_the_members_that_the_service_requires() -> None:
     assert tuple(openapi.SCHEMAS["Homework"]["required"]) == REQUIRED
     assert set(openapi.SCHEMAS["Homework"]["properties"]) == {*REQUIRED, "remindDates"}
 
@@ -188,7 +190,7 @@ REQUESTS: dict[tuple[str, str, str, str], tuple[str, str, dict[str, Any]]] = {
 
 
 def examples() -> Iterator[tuple[tuple[str, str, str, str], Any]]:
-    """Those of responses that operations share stand once, for the operation that has a request."""
+    """Examples of shared responses appear once, for the operation that has a request."""
     for path, method, operation in openapi.operations():
         for status, response in operation["responses"].items():
             content = openapi.resolved(response)["content"]["application/json"]
@@ -203,7 +205,7 @@ def examples() -> Iterator[tuple[tuple[str, str, str, str], Any]]:
 EXAMPLES = dict(examples())
 
 
-def test_every_example_has_its_request() -> None:
+def test_every_example_has_a_request() -> None:
     assert EXAMPLES.keys() == REQUESTS.keys()
     shared = {
         name
@@ -213,8 +215,8 @@ def test_every_example_has_its_request() -> None:
     assert shared - {name for *_, name in REQUESTS} == {"fault"}  # test_failures.py provokes some
 
 
-def test_an_example_is_what_the_service_answers(demo: Gateway) -> None:
-    """To the byte, but for the moment of a refusal; what a status is called is Python's to say."""
+def test_an_example_is_the_response_of_the_service(demo: Gateway) -> None:
+    """Byte for byte, except for the moment of an error. Python names the statuses."""
     callers = {
         "caregiver": demo.with_token(keys.token("CAREGIVER", CAREGIVER)),
         "client": demo.with_token(keys.token("CLIENT", CLIENT)),
@@ -242,7 +244,7 @@ def as_written(example: dict[str, Any], answered: str) -> str:
     return json.dumps(example, ensure_ascii=False, separators=(",", ":"))
 
 
-def test_both_requests_that_are_shown_are_carried_out(demo: Gateway) -> None:
+def test_both_example_requests_succeed(demo: Gateway) -> None:
     caregiver = demo.with_token(keys.token("CAREGIVER", CAREGIVER))
 
     answers = [caregiver.put(ASSIGNMENTS, json=example["value"]) for example in HOMEWORK.values()]
@@ -269,7 +271,7 @@ def headers_of(caller: Caller, method: str, path: str, **options: Any) -> set[st
     return set(found.headers) - {"content-type", "content-length"}
 
 
-def test_an_answer_has_the_headers_that_are_documented(demo: Gateway) -> None:
+def test_a_response_has_the_documented_headers(demo: Gateway) -> None:
     caregiver = demo.with_token(keys.token("CAREGIVER", CAREGIVER))
 
     assert headers_of(caregiver, "GET", f"{ASSIGNMENTS}/1") >= {"x-request-id"}

@@ -1,5 +1,5 @@
-"""Promise: who calls the legacy paths is counted, by path, application, role and day, and nothing about
-people; several processes at once add up, and a process that is killed forgets some seconds at most."""
+"""Calls of the legacy paths are counted by path, application, role and day, without personal data. The counts
+of several processes add up, and a killed process loses some seconds at most."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.main import create_app
-from app.rest_compat.usage import MOST_APPLICATIONS, Usage, UsageWriter, write_usage
+from app.rest_compat.usage import MAX_APPLICATIONS, Usage, UsageWriter, write_usage
 from app.settings import Settings
 from tests import keys
 from tests.callers import Gateway, opened
@@ -34,7 +34,7 @@ Rows = list[tuple[Any, ...]]
 
 @contextmanager
 def service(settings: Settings, now: datetime = NOW, **changed: Any) -> Iterator[Gateway]:
-    """From its start to its end, as a process is."""
+    """Runs the service from start to end."""
     own = settings.model_copy(update=changed)
     with opened(create_app(own, clock=lambda: now)) as client:
         yield Gateway(client, own)
@@ -72,7 +72,7 @@ def test_each_path_is_counted_by_role_and_application(settings: Settings) -> Non
     assert days(settings) == [TODAY]
 
 
-def test_what_is_no_call_of_a_legacy_path_is_not_counted(settings: Settings) -> None:
+def test_other_requests_are_not_counted(settings: Settings) -> None:
     with service(settings) as gateway:
         gateway.as_caregiver(1).get("/gateway/nowhere")
         gateway.as_caregiver(1).request("DELETE", ASSIGNMENTS)
@@ -82,7 +82,7 @@ def test_what_is_no_call_of_a_legacy_path_is_not_counted(settings: Settings) -> 
     assert (counted(settings), days(settings)) == ([], [])
 
 
-def test_of_strangers_nothing_is_kept_but_that_they_asked(settings: Settings) -> None:
+def test_unauthenticated_calls_are_counted_without_their_texts(settings: Settings) -> None:
     theirs = {"user-agent": "their-words/1"}
     with service(settings) as gateway:
         gateway.as_nobody().get(LISTED, headers=theirs)
@@ -108,9 +108,7 @@ APPLICATIONS: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("token_cache", [4096, 0])
-def test_an_application_is_what_the_token_or_else_the_user_agent_says(
-    settings: Settings, token_cache: int
-) -> None:
+def test_the_token_or_else_the_user_agent_names_the_application(settings: Settings, token_cache: int) -> None:
     with service(settings, token_cache=token_cache) as gateway:
         gateway.given(a_world())
         for number, (claims, agent, _) in enumerate(APPLICATIONS.values()):
@@ -124,20 +122,20 @@ def test_an_application_is_what_the_token_or_else_the_user_agent_says(
     assert {row[3]: row[4] for row in counted(settings)} == expected
 
 
-def test_more_applications_than_can_be_told_apart_are_others() -> None:
+def test_applications_over_the_limit_are_counted_as_other() -> None:
     usage = Usage()
-    for number in range(MOST_APPLICATIONS + 20):
+    for number in range(MAX_APPLICATIONS + 20):
         for _ in range(3):
             usage.add(LIST, "CAREGIVER", f"application-{number}", NOW)
 
     found = {one.application: one.requests for one in usage.take()}
 
-    assert len(found) == MOST_APPLICATIONS + 1
+    assert len(found) == MAX_APPLICATIONS + 1
     assert found["other"] == 60
     assert set(found.values()) == {3, 60}
 
 
-def test_processes_that_count_at_once_add_up(settings: Settings) -> None:
+def test_the_counts_of_processes_add_up(settings: Settings) -> None:
     with service(settings) as first:
         first.given(a_world())
         with service(settings, now=NOW + HOUR) as second:
@@ -154,7 +152,7 @@ def test_processes_that_count_at_once_add_up(settings: Settings) -> None:
     assert datetime.fromisoformat(str(last)) == NOW + HOUR
 
 
-def test_many_writers_at_once_lose_nothing(settings: Settings) -> None:
+def test_concurrent_writers_lose_no_calls(settings: Settings) -> None:
     async def write_at_once() -> None:
         db = await open_database(settings.database)
         writers = [UsageWriter(db, Usage(), lambda: NOW) for _ in range(8)]
@@ -170,8 +168,8 @@ def test_many_writers_at_once_lose_nothing(settings: Settings) -> None:
     assert [row[3:] for row in counted(settings)] == [("one", 40), ("three", 40), ("two", 40)]
 
 
-def test_what_was_counted_is_written_while_the_process_runs(settings: Settings) -> None:
-    """A process that is killed has lost what it counted since."""
+def test_counts_are_written_periodically(settings: Settings) -> None:
+    """A killed process loses only the calls since the last write."""
 
     async def serve_for_a_moment() -> Rows:
         db = await open_database(settings.database)
@@ -188,7 +186,7 @@ def test_what_was_counted_is_written_while_the_process_runs(settings: Settings) 
     assert [row[4] for row in counted(settings)] == [1]
 
 
-def test_what_a_database_cannot_take_now_it_is_given_later(
+def test_counts_that_cannot_be_written_are_written_later(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def write_often() -> None:
@@ -209,7 +207,7 @@ def test_what_a_database_cannot_take_now_it_is_given_later(
     assert caplog.records[0].message.startswith("calls of the legacy paths cannot be written")
 
 
-def test_a_process_whose_database_is_gone_still_stops(
+def test_a_process_stops_although_its_database_is_gone(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "care.legacy")
@@ -220,7 +218,7 @@ def test_a_process_whose_database_is_gone_still_stops(
     assert any("calls of the legacy paths cannot be written" in record.message for record in caplog.records)
 
 
-def test_what_is_older_than_400_days_is_forgotten(settings: Settings) -> None:
+def test_counts_older_than_400_days_are_removed(settings: Settings) -> None:
     for now in (NOW - 401 * DAY, NOW - 399 * DAY, NOW):
         with service(settings, now=now) as gateway:
             gateway.as_nobody().get(LISTED)

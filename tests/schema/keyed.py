@@ -13,8 +13,8 @@ from tests.schema.worlds import stored
 KEY = "6f1b2d1c-8c1e-4a55-9f0e-3b0f5a0f3c11"
 KEYED = {"idempotency-key": KEY}
 REPLAYED = ("idempotency-replayed", "true")
-OTHER_REQUEST = "the Idempotency-Key was given to another request"
-STILL_RUNNING = "a request with this Idempotency-Key is still being carried out"
+OTHER_REQUEST = "the Idempotency-Key was used for another request"
+STILL_RUNNING = "a request with this Idempotency-Key is still in progress"
 MALFORMED = "Idempotency-Key must be 1 to 255 visible ASCII characters"
 SEVERAL = "Idempotency-Key is for a request with one mutation, and this has several"
 TITLES = "{ sessions { nodes { title } } }"

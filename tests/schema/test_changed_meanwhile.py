@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from app.auth.authenticator import Authenticator
-from app.care.answers.drafts import Answers
-from app.care.answers.questions import GivenAnswer
-from app.care.answers.submitting import submit_answers
+from app.care.answers import Answers, submit_answers
+from app.care.questions import GivenAnswer
 from app.db.drivers.interface import Database
 from tests.answers import (
     GIVE,
@@ -25,7 +24,7 @@ from tests.answers import (
     to_answer,
 )
 from tests.callers import Gateway
-from tests.care.lives import Verb, as_client, reopening, withdrawing
+from tests.care.actions import Verb, as_client, reopening, withdrawing
 from tests.concurrency import before_database_calls, nothing
 from tests.database_rows import stored
 

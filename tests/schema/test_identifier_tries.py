@@ -12,7 +12,7 @@ from httpx2 import Response
 
 from app.auth.authenticator import Authenticator
 from app.care.errors import RateLimited
-from app.care.rate_limits import HOUR, MOST_CAREGIVERS, IdentifierLimiter
+from app.care.rate_limits import HOUR, MAX_CAREGIVERS, IdentifierLimiter
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests.audit.audit_log import audited
@@ -159,12 +159,12 @@ def test_a_try_is_forgotten_an_hour_later(ticks: Ticks) -> None:
 def test_only_so_many_caregivers_are_remembered(ticks: Ticks) -> None:
     tries = IdentifierLimiter(1, ticks)
 
-    for caregiver in range(MOST_CAREGIVERS + 5):
+    for caregiver in range(MAX_CAREGIVERS + 5):
         tries.count(caregiver)
 
-    assert len(tries.moments) == MOST_CAREGIVERS
+    assert len(tries.moments) == MAX_CAREGIVERS
     with pytest.raises(RateLimited):
-        tries.count(MOST_CAREGIVERS + 4)
+        tries.count(MAX_CAREGIVERS + 4)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from app.auth.authenticator import Authenticator
 from app.care.errors import RateLimited
-from app.care.rate_limits import MOST_VIEWERS, Allowance, Allowances
+from app.care.rate_limits import MAX_VIEWERS, Allowance, Allowances
 from app.main import create_app
 from app.schema.types.node import global_id
 from app.settings import Environment, Settings
@@ -19,7 +19,7 @@ from tests.schema.listening import happened, listening, streaming
 
 VIEWER = "{ viewer { role } }"  # 2 points
 SESSIONS = "{ sessions { nodes { id } } }"  # 31 points
-REFUSAL = {"message": "too much was asked for within a minute", "extensions": {"code": "RATE_LIMITED"}}
+REFUSAL = {"message": "too many points were used within a minute", "extensions": {"code": "RATE_LIMITED"}}
 
 
 class Clock:
@@ -106,7 +106,7 @@ def test_the_legacy_paths_spend_the_same(limited: Gateway) -> None:
     assert body == {
         "status": 429,
         "error": "Too Many Requests",
-        "message": "too much was asked for within a minute",
+        "message": "too many points were used within a minute",
         "path": "/gateway/profile/client/session",
     }
     assert rates(caller)[0] == 429
@@ -220,12 +220,12 @@ def test_setting_the_wall_clock_gives_nothing_and_takes_nothing(limited: Gateway
 def test_only_so_many_viewers_are_remembered() -> None:
     allowances = Allowances(60)
     first = allowances.of(0)
-    for viewer in range(1, MOST_VIEWERS):
+    for viewer in range(1, MAX_VIEWERS):
         allowances.of(viewer)
     assert allowances.of(0) is first
 
-    allowances.of(MOST_VIEWERS)
+    allowances.of(MAX_VIEWERS)
 
-    assert len(allowances.known) == MOST_VIEWERS
+    assert len(allowances.known) == MAX_VIEWERS
     assert 1 not in allowances.known
     assert allowances.of(0) is first

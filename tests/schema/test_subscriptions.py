@@ -253,7 +253,7 @@ def test_an_event_so_old_that_later_ones_are_gone_is_refused_whoever_it_was_abou
 
     [error] = refused.pop("payload")
     assert (error["message"], error["extensions"]) == (
-        "events are no longer kept from this one on; read the current state and subscribe without `after`",
+        "events after this one were removed; read the current state and subscribe without `after`",
         {"code": "EXPIRED"},
     )
     assert heard == {"id": event(6), "what": "EXTENDED"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import strawberry
 
-from app.care.assignments.reading import LatenessState, lateness
+from app.care.assignments import LatenessState, lateness
 from app.db.moments import as_moment, known_moment
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, FeedbackStatus, ReminderState

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import strawberry
 
-from app.care.assignments.reading import ORDERS, AssignmentOrder, of_status
-from app.care.sessions.reading import time_state
+from app.care.assignments import ORDERS, AssignmentOrder, of_status
+from app.care.sessions import time_state
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, TimeState
 from app.schema.types.lists import PAGE, After, Connection, First, page_key

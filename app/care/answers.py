@@ -1,0 +1,259 @@
+"""Answers: one draft per assignment, which only the client reads, and one submission per attempt."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, FromClause, or_
+
+from app.care.assignments import (
+    LockedAssignment,
+    emitting_event,
+    locking_assignment,
+    refuse_unless_pending,
+    refuse_unless_running,
+)
+from app.care.context import Context, Role, read_changed
+from app.care.errors import DraftConflict, WrongAnswers, WrongState
+from app.care.questions import (
+    GivenAnswer,
+    Question,
+    check_count,
+    check_fit,
+    finding_questions,
+    match_answers,
+    match_valid_answers,
+    score_of,
+)
+from app.db.audit.records import DRAFTS
+from app.db.reader.access import is_final, is_own_draft
+from app.db.reader.reads import Page, Row, get_rows, list_rows
+from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
+from app.db.sql import Bulk, Operation
+from app.db.statements.answers import (
+    ADD_SET,
+    ANSWER_COLUMNS,
+    DROP_ANSWERS,
+    DROP_SETS,
+    FIND_ANSWERS,
+    FIND_DRAFTS,
+    FIND_LAST_REVISION,
+    FIND_SUBMISSION,
+    SAVE_DRAFT,
+)
+from app.db.statements.assignments import COMPLETE, SKIP_REMINDERS
+from app.db.statements.conditions import is_of_client, is_submitted_since
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
+from app.db.statements.sessions import RECOUNT
+from app.db.tables import Actor, AnswerSet, AssignmentStatus, EventKind, SaveType
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def may_be_read(answer_set: FromClause) -> ColumnElement[bool]:
+    """Both parties read submissions; only the client reads drafts."""
+    return or_(is_final(answer_set), is_own_draft(answer_set))
+
+
+def is_joined(assignment: FromClause) -> ColumnElement[bool]:
+    """False for a withdrawn assignment, whose columns are null in the join."""
+    return assignment.c.id.is_not(None)
+
+
+async def get_my_answer_sets(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
+    where = (Where(may_be_read), Where(is_joined, via="assignment"))
+    access = ctx.access()
+    return await ctx.read("answerSet", access, get_rows(AnswerSet, access, ids, selection, where))
+
+
+@dataclass(frozen=True)
+class SubmissionFilter:
+    since: datetime | None = None
+    client_id: int | None = None
+
+
+async def list_my_submissions(
+    ctx: Context, filter: SubmissionFilter, page_request: PageRequest, selection: Selection
+) -> Page:
+    """Lists submissions of every attempt, newest first, also of assignments that were reopened since."""
+    where = [Where(is_final), Where(is_joined, via="assignment")]
+    if filter.since is not None:
+        where.append(Where(is_submitted_since))
+    if filter.client_id is not None:
+        where.append(Where(is_of_client, narrows=True))
+    values = {"since": filter.since, "of_client": filter.client_id}
+    page_request = replace(page_request, where=tuple(where), values=values)
+    access = ctx.access()
+    return await ctx.read("submissions", access, list_rows(AnswerSet, access, page_request, selection))
+
+
+# --- drafts ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A client's answers to an assignment, and the revision of the draft that the client saw last."""
+
+    assignment_id: int | None
+    given: tuple[GivenAnswer, ...]
+    revision: int = 0
+
+
+@dataclass(frozen=True)
+class Draft:
+    id: int
+    revision: int
+
+
+async def save_answers(
+    ctx: Context, answers: Answers, is_auto: bool, selection: Selection | None
+) -> Row | None:
+    """Returns the draft with its new revision. Raises DraftConflict if the stored revision is another one."""
+    access = ctx.access_as(Role.CLIENT)
+    check_count(answers.given)
+    save_type = SaveType.AUTO_SAVE if is_auto else SaveType.DRAFT
+    saved = await ctx.write("saveAnswers", saving(access, answers, save_type))
+    return await read_changed(get_my_answer_sets, ctx, saved, selection)
+
+
+def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Operation[int]:
+    locked = yield from locking_assignment(access, answers.assignment_id)
+    refuse_unless_answerable(locked)
+    questions = yield from finding_questions({"book": locked.book_id})
+    refuse_without_questions(questions)
+    given = match_answers(questions, answers.given)
+    draft = yield from finding_draft(locked)
+    revision = (answers.revision or (yield from last_revision(locked))) + 1
+    was_next = draft is not None and draft.revision == revision
+    if draft is not None and was_next and (yield from is_stored(locked, draft.id, given)):
+        return draft.id  # a retry of the last save
+    refuse_stale(draft, answers.revision)
+    values = {**locked.values, "save_type": save_type, "attempt": locked.attempt, "revision": revision}
+    if draft is None:
+        draft_id = (yield ADD_SET, {**values, "submitted": None, "score": None})[0][0]
+    else:
+        draft_id = draft.id
+        yield SAVE_DRAFT, {**values, "answer_set": draft_id}
+        yield DROP_ANSWERS, {**values, "sets": [draft_id]}
+    yield from adding_answers(locked, draft_id, questions, given)
+    event = {"event": EventKind.DRAFT_SAVED, "actor": Actor.CLIENT, DRAFTS: [draft_id]}
+    yield INSERT_ASSIGNMENT_EVENTS, {**locked.values, **event}
+    return int(draft_id)
+
+
+def refuse_unless_answerable(locked: LockedAssignment) -> None:
+    refuse_unless_running(locked)
+    refuse_unless_pending(locked)
+    if locked.start_date > locked.now:
+        raise WrongState("the assignment has not started", "assignmentId")
+
+
+def refuse_without_questions(questions: Sequence[Question]) -> None:
+    """A book from the old service has no questions until the operator imports them. Without this check a
+    client could submit no answers, and that is final."""
+    if not questions:
+        raise WrongState("the book has no questions yet", "assignmentId")
+
+
+def finding_draft(locked: LockedAssignment) -> Operation[Draft | None]:
+    found = yield FIND_DRAFTS, locked.values
+    return Draft(*found[0]) if found else None
+
+
+def last_revision(locked: LockedAssignment) -> Operation[int]:
+    """Revisions continue after those of earlier attempts, whose drafts a device may still show."""
+    return int((yield FIND_LAST_REVISION, locked.values)[0][0] or 0)
+
+
+def refuse_stale(draft: Draft | None, revision: int) -> None:
+    if revision != (draft.revision if draft else 0):
+        raise DraftConflict(draft.id if draft else None, "revision")
+
+
+def is_stored(locked: LockedAssignment, answer_set_id: int, given: dict[int, str]) -> Operation[bool]:
+    stored = yield FIND_ANSWERS, {**locked.values, "answer_set": answer_set_id}
+    return [tuple(row) for row in stored] == list(given.items())
+
+
+def adding_answers(
+    locked: LockedAssignment, answer_set_id: int, questions: Sequence[Question], given: dict[int, str]
+) -> Operation[None]:
+    """Adds answers in the order of the book, each with the text of its question at that time."""
+    caregiver, client = locked.values["caregiver"], locked.values["client"]
+    rows = [
+        (answer_set_id, one.position, caregiver, client, one.text, given[one.id], one.id)
+        for one in questions
+        if one.id in given
+    ]
+    if rows:
+        yield Bulk("answer", ANSWER_COLUMNS, rows)
+
+
+# --- submissions ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Submitted:
+    assignment_id: int
+    answer_set_id: int
+
+
+async def submit_answers(ctx: Context, answers: Answers) -> Submitted:
+    """Accepts late answers. Repeating the same answers returns the first submission; other answers are
+    rejected."""
+    access = ctx.access_as(Role.CLIENT)
+    check_count(answers.given)
+    return Submitted(*(await ctx.write("submitAnswers", submitting(access, answers))))
+
+
+def submitting(access: AccessScope, answers: Answers) -> Operation[list[int]]:
+    """Returns the ids of the assignment and of its new answer set."""
+    locked = yield from locking_assignment(access, answers.assignment_id)
+    questions = yield from finding_questions({"book": locked.book_id})
+    if locked.status is AssignmentStatus.COMPLETE:
+        return (yield from finding_submitted(locked, questions, answers))
+    refuse_unless_answerable(locked)
+    refuse_without_questions(questions)
+    draft = yield from finding_draft(locked)
+    refuse_stale(draft, answers.revision)
+    revision = answers.revision or (yield from last_revision(locked)) + 1
+    valid, wrong = match_valid_answers(questions, answers.given)
+    given = with_blanks(questions, valid)
+    check_fit(questions, given, wrong)
+    score = score_of(questions, given)
+    values = {
+        **locked.values,
+        "save_type": SaveType.FINAL,
+        "attempt": locked.attempt,
+        "revision": revision,
+        "submitted": locked.now,
+        "score": score,
+    }
+    if draft is not None:
+        yield DROP_ANSWERS, {**values, "sets": [draft.id]}
+        yield DROP_SETS, {**values, "sets": [draft.id]}
+    answer_set_id: int = (yield ADD_SET, values)[0][0]
+    yield from adding_answers(locked, answer_set_id, questions, given)
+    yield COMPLETE, {**values, "score": score or 0}
+    yield SKIP_REMINDERS, values
+    yield RECOUNT, values
+    return [(yield from emitting_event(locked, EventKind.SUBMITTED, Actor.CLIENT)), answer_set_id]
+
+
+def with_blanks(questions: list[Question], given: dict[int, str]) -> dict[int, str]:
+    """Adds an empty answer for every question without one."""
+    return {question.id: given.get(question.id, "") for question in questions}
+
+
+def finding_submitted(
+    locked: LockedAssignment, questions: list[Question], answers: Answers
+) -> Operation[list[int]]:
+    """Returns the ids of an earlier submission of the same answers."""
+    found = yield FIND_SUBMISSION, {**locked.values, "attempt": locked.attempt}
+    try:
+        given = with_blanks(questions, match_answers(questions, answers.given))
+    except WrongAnswers:
+        given = None
+    if found and given is not None and (yield from is_stored(locked, found[0][0], given)):
+        return [locked.id, found[0][0]]
+    raise WrongState("the assignment is submitted", "assignmentId")

@@ -1,1 +1,0 @@
-"""Answers: drafts, submissions and feedback."""

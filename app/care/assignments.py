@@ -1,0 +1,229 @@
+"""Assignments: how late they are, reading them, and locking one for a change."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import ColumnElement, FromClause, and_
+
+from app.care.context import Context
+from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
+from app.care.sessions import IN_TIME_STATE, NOW, Moments, is_running, time_state
+from app.db.moments import as_moment, known_moment
+from app.db.reader.entities import due_of, is_due
+from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows, reading_scope_values
+from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where
+from app.db.sql import Operation, Values
+from app.db.statements.assignments import LOCK_ASSIGNMENT
+from app.db.statements.conditions import (
+    all_of_session,
+    completed_of_session,
+    has_status,
+    is_in_session,
+    is_of_client,
+    is_session,
+    is_submitted_since,
+    pending_of_session,
+)
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
+from app.db.tables import Actor, Assignment, AssignmentStatus, EventKind, Session, TimeState
+
+# --- how late -------------------------------------------------------------------------------------
+
+
+class LatenessState(StrEnum):
+    ON_TIME = "ON_TIME"
+    LATE = "LATE"
+    OVERDUE = "OVERDUE"
+
+
+@dataclass(frozen=True)
+class Lateness:
+    state: LatenessState
+    seconds: int
+
+
+def is_past(end_date: Moments | None, moment: Moments) -> bool:
+    """At its end date an assignment is still on time."""
+    return end_date is not None and end_date < moment
+
+
+def lateness(end_date: datetime | None, submit_date: datetime | None, now: datetime) -> Lateness:
+    """LATE: submitted after the end date. OVERDUE: not submitted, and the end date has passed."""
+    measured = submit_date or now
+    if end_date is None or not is_past(end_date, measured):
+        return Lateness(LatenessState.ON_TIME, 0)
+    state = LatenessState.OVERDUE if submit_date is None else LatenessState.LATE
+    return Lateness(state, int((measured - end_date).total_seconds()))
+
+
+def is_overdue(status: str, end_date: Moments | None, now: Moments, state_of_session: TimeState) -> bool:
+    """Only in a running session, since no other session accepts answers."""
+    is_pending = status == AssignmentStatus.PENDING
+    return is_pending and is_past(end_date, now) and state_of_session is TimeState.RUNNING
+
+
+# The same rule in SQL; a test compares both. It is never null, so that its negation is correct too.
+def is_overdue_row(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
+    has_ended = and_(assignment.c.end_date.is_not(None), assignment.c.end_date < NOW)
+    return and_(has_ended, assignment.c.status == AssignmentStatus.PENDING.value, is_running(session))
+
+
+def is_overdue_by_index(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
+    """The same rule in a form that uses the indexes by due date: only pending assignments are due."""
+    return and_(due_of(assignment) < NOW, is_running(session))
+
+
+def is_not_overdue_row(assignment: FromClause, session: FromClause) -> ColumnElement[bool]:
+    return ~is_overdue_row(assignment, session)
+
+
+# --- lists ----------------------------------------------------------------------------------------
+
+
+class AssignmentOrder(StrEnum):
+    NEWEST = "NEWEST"
+    DUE_SOONEST = "DUE_SOONEST"
+
+
+DUE_SOONEST = Order(AssignmentOrder.DUE_SOONEST, "due")
+# Every other order is newest first.
+ORDERS: dict[str | None, Order] = {AssignmentOrder.DUE_SOONEST: DUE_SOONEST}
+
+
+@dataclass(frozen=True)
+class AssignmentFilter:
+    time_state: TimeState | None = None
+    status: AssignmentStatus | None = None
+    session_id: int | None = None
+    client_id: int | None = None
+    is_overdue: bool | None = None
+    submitted_since: datetime | None = None
+
+
+def of_status(status: AssignmentStatus | None) -> tuple[tuple[Where, ...], dict[str, object]]:
+    """The condition of the assignments of one session, and its parameters."""
+    return ((Where(has_status),), {"status": status.value}) if status is not None else ((), {})
+
+
+COUNTS = {
+    None: all_of_session,
+    AssignmentStatus.COMPLETE: completed_of_session,
+    AssignmentStatus.PENDING: pending_of_session,
+}
+
+
+async def list_my_assignments(
+    ctx: Context, filter: AssignmentFilter, page_request: PageRequest, selection: Selection
+) -> Page:
+    """An assignment has the time state of its session. The total is the sum of the sessions' counters, unless
+    a filter needs the assignments themselves."""
+    of_rows: list[Where] = []
+    of_sessions: list[Where] = []
+    if filter.time_state is not None:
+        of_rows.append(Where(IN_TIME_STATE[filter.time_state], via="session"))
+        of_sessions.append(Where(IN_TIME_STATE[filter.time_state]))
+    if filter.status is not None:
+        of_rows.append(Where(has_status))
+    by_due_date = page_request.order is DUE_SOONEST
+    if by_due_date and filter.status is AssignmentStatus.PENDING:
+        of_rows.append(Where(is_due))  # else the index scan also reads submitted assignments
+    if filter.session_id is not None:
+        of_rows.append(Where(is_in_session, narrows=True))
+        of_sessions.append(Where(is_session, narrows=True))
+    if filter.client_id is not None:
+        is_in_one = filter.session_id is not None  # then the session index finds the rows
+        of_rows.append(Where(is_of_client, "session") if is_in_one else Where(is_of_client, narrows=True))
+        of_sessions.append(Where(is_of_client, narrows=True))
+    values = {
+        "status": filter.status,
+        "in_session": filter.session_id,
+        "of_client": filter.client_id,
+        "since": filter.submitted_since,
+    }
+    counted_by: CountedBy | None = CountedBy(Session, COUNTS[filter.status], tuple(of_sessions))
+    if filter.is_overdue is not None:
+        condition = is_overdue_row if filter.is_overdue else is_not_overdue_row
+        if by_due_date and filter.is_overdue:
+            condition = is_overdue_by_index
+        of_rows.append(Where(condition, via="session", beside=True))
+        counted_by = None
+    if filter.submitted_since is not None:
+        of_rows.append(Where(is_submitted_since))
+        counted_by = None
+    page_request = replace(page_request, where=tuple(of_rows), values=values)
+    access = ctx.access()
+    operation = list_rows(Assignment, access, page_request, selection, counted_by)
+    return await ctx.read("assignments", access, operation)
+
+
+async def get_my_assignments(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
+    """Returns those assignments of `ids` that the viewer may see."""
+    access = ctx.access()
+    return await ctx.read("assignment", access, get_rows(Assignment, access, ids, selection))
+
+
+# --- locking --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LockedAssignment:
+    id: int
+    values: Values  # parameters of the statements about it
+    now: datetime
+    book_id: int
+    start_date: datetime
+    end_date: datetime | None
+    status: AssignmentStatus
+    attempt: int
+    session_state: TimeState
+
+
+def locking_assignment(
+    access: AccessScope, assignment_id: int | None, what: str = "assignment", member: str = "assignmentId"
+) -> Operation[LockedAssignment]:
+    """Raises the same NotFound for a missing and for a foreign assignment."""
+    values = {**(yield from reading_scope_values(access)), "assignment": assignment_id}
+    found = yield LOCK_ASSIGNMENT[access.role], values
+    if not found:
+        raise NotFound(what, member)
+    caregiver, client, session, book, start, end, status, attempt, is_closed, opens = found[0]
+    values |= {"caregiver": caregiver, "client": client, "session": session, "assignments": [assignment_id]}
+    return LockedAssignment(
+        id=values["assignment"],
+        values=values,
+        now=access.now,
+        book_id=book,
+        start_date=known_moment(start),
+        end_date=as_moment(end),
+        status=AssignmentStatus(status),
+        attempt=attempt,
+        session_state=time_state(bool(is_closed), known_moment(opens), access.now),
+    )
+
+
+def refuse_closed(locked: LockedAssignment, member: str = "assignmentId") -> None:
+    if locked.session_state is TimeState.COMPLETED:
+        raise NotRunning(member, message=CLOSED)
+
+
+def refuse_unless_running(locked: LockedAssignment, member: str = "assignmentId") -> None:
+    refuse_closed(locked, member)
+    if locked.session_state is not TimeState.RUNNING:
+        raise NotRunning(member)
+
+
+def refuse_unless_pending(locked: LockedAssignment) -> None:
+    if locked.status is not AssignmentStatus.PENDING:
+        raise WrongState("the assignment is submitted", "assignmentId")
+
+
+def refuse_unless_complete(locked: LockedAssignment, member: str = "assignmentId") -> None:
+    if locked.status is not AssignmentStatus.COMPLETE:
+        raise WrongState("the assignment is not submitted", member)
+
+
+def emitting_event(locked: LockedAssignment, event: EventKind, actor: Actor) -> Operation[int]:
+    """Writes an event of the assignment. Returns the id of the assignment."""
+    yield INSERT_ASSIGNMENT_EVENTS, {**locked.values, "event": event, "actor": actor}
+    return locked.id

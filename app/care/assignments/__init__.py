@@ -1,1 +1,0 @@
-"""Assignments: reading them, assigning homework, and changing pending homework."""

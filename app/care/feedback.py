@@ -1,0 +1,86 @@
+"""Feedback of a caregiver on a submission: one per answer set, and it can be edited."""
+
+from dataclasses import dataclass
+
+from app.care.answers import is_joined
+from app.care.assignments import (
+    emitting_event,
+    locking_assignment,
+    refuse_unless_complete,
+    refuse_unless_running,
+)
+from app.care.bounds import MAX_TEXT, check_text
+from app.care.context import Context, Role
+from app.care.errors import NotFound, Unreadable, WrongState
+from app.db.reader.reads import Row, get_rows
+from app.db.reader.selection import AccessScope, Selection, Where
+from app.db.sql import Operation, Values
+from app.db.statements.answers import ADD_FEEDBACK, CHANGE_FEEDBACK, FIND_FEEDBACK, FIND_SET, SCORE_SET
+from app.db.statements.assignments import STORE_FEEDBACK_STATUS
+from app.db.statements.sessions import RECOUNT
+from app.db.tables import Actor, EventKind, Feedback
+
+MAX_SCORE = 1_000_000
+
+
+@dataclass(frozen=True)
+class FeedbackInput:
+    """Without `score`, the submission keeps the score that its answers have."""
+
+    answer_set_id: int | None
+    text: str
+    score: int | None = None
+
+
+@dataclass(frozen=True)
+class SavedFeedback:
+    feedback_id: int
+    assignment_id: int
+
+
+async def give_feedback(ctx: Context, feedback: FeedbackInput) -> SavedFeedback:
+    access = ctx.access_as(Role.CAREGIVER)
+    check_text("text", feedback.text, MAX_TEXT)
+    if feedback.score is not None and not 0 <= feedback.score <= MAX_SCORE:
+        raise Unreadable("score", f"must lie between 0 and {MAX_SCORE}")
+    return SavedFeedback(*(await ctx.write("giveFeedback", giving_feedback(access, feedback))))
+
+
+async def get_my_feedbacks(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
+    where = (Where(is_joined, via="assignment"),)
+    access = ctx.access()
+    return await ctx.read("feedback", access, get_rows(Feedback, access, ids, selection, where))
+
+
+def giving_feedback(access: AccessScope, feedback: FeedbackInput) -> Operation[list[int]]:
+    """Returns the ids of the feedback and of the assignment."""
+    values: Values = {"caregiver": access.caregiver, "answer_set": feedback.answer_set_id}
+    found = yield FIND_SET, values
+    if not found:
+        raise NotFound("answer set", "answerSetId")
+    assignment_id, attempt, own_score = found[0]
+    locked = yield from locking_assignment(access, assignment_id, "answer set", "answerSetId")
+    refuse_unless_running(locked, "answerSetId")
+    refuse_unless_complete(locked, "answerSetId")
+    if attempt != locked.attempt:
+        raise WrongState("the answers are those of an earlier attempt", "answerSetId")
+    score = feedback.score if feedback.score is not None else own_score
+    values = {
+        **locked.values,
+        "answer_set": feedback.answer_set_id,
+        "text": feedback.text,
+        "given_score": feedback.score,
+        "score": score,
+    }
+    existing = yield FIND_FEEDBACK, values
+    if existing and tuple(existing[0][1:]) == (feedback.text, feedback.score):
+        return [existing[0][0], assignment_id]
+    if existing:
+        feedback_id: int = existing[0][0]
+        yield CHANGE_FEEDBACK, values
+    else:
+        feedback_id = (yield ADD_FEEDBACK, values)[0][0]
+    yield SCORE_SET, values
+    yield STORE_FEEDBACK_STATUS, {**values, "score": score or 0}
+    yield RECOUNT, values
+    return [feedback_id, (yield from emitting_event(locked, EventKind.FEEDBACK_GIVEN, Actor.CAREGIVER))]

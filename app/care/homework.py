@@ -1,0 +1,173 @@
+"""Homework: assigning books of a session, and recognizing a retry of that."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from app.care.assignments import get_my_assignments
+from app.care.bounds import check_moment
+from app.care.context import Context, Role
+from app.care.errors import Incomplete, NotFound, NotRunning, Unreadable
+from app.care.sessions import time_state
+from app.db.moments import as_moment, known_moment
+from app.db.reader.reads import Row, rows_of_ids
+from app.db.reader.selection import AccessScope, Selection
+from app.db.sql import Operation, Values
+from app.db.statements.assignments import (
+    ADD_ASSIGNMENTS,
+    ADD_REMINDERS,
+    COUNT_NEW_ASSIGNMENTS,
+    FIND_RECENT_ASSIGNMENTS,
+    FIND_REMINDERS_OF_ASSIGNMENTS,
+    LOCK_SESSION_AND_BOOKS,
+    MARK_BOOKS_ASSIGNED,
+)
+from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
+from app.db.tables import Actor, Assignment, EventKind, ReminderState, TimeState
+
+MAX_BOOKS = 50
+MAX_REMINDERS = 50
+
+
+@dataclass(frozen=True)
+class Homework:
+    """Input for assigning books. An id is None if it is not a valid id."""
+
+    session_id: int | None
+    book_ids: tuple[int | None, ...]
+    start_date: datetime
+    end_date: datetime
+    remind_dates: tuple[datetime, ...] = ()
+
+
+async def assign_homework(ctx: Context, homework: Homework, selection: Selection | None) -> list[Row]:
+    """Adds one assignment per book, all or none, and returns the new assignments.
+
+    They are read after the transaction, so that a large selection does not make other writers wait.
+    """
+    access = ctx.access_as(Role.CAREGIVER)
+    check_homework(homework)
+    added = await ctx.write("assignHomework", assigning(access, homework, ctx.repeats_within))
+    if selection is None:
+        return []
+    # The assignments of an earlier request may have been withdrawn since.
+    is_new = ctx.idempotent_request is None and ctx.repeats_within is None
+    if is_new and selection.is_only_ids:
+        return rows_of_ids(Assignment, access, added, selection)
+    return await get_my_assignments(ctx, added, selection)
+
+
+def check_homework(homework: Homework, within: str = "") -> None:
+    """`within` prefixes the names of members that errors name."""
+    if not homework.book_ids:
+        raise Incomplete(f"{within}bookIds")
+    if len(homework.book_ids) > MAX_BOOKS:
+        raise Unreadable(f"{within}bookIds", f"may hold at most {MAX_BOOKS} books")
+    check_moment(f"{within}startDate", homework.start_date)
+    check_moment(f"{within}endDate", homework.end_date)
+    if homework.end_date < homework.start_date:
+        raise Unreadable(f"{within}endDate", "is before startDate")
+    check_reminders(homework.remind_dates, homework.start_date, homework.end_date, within)
+
+
+def check_reminders(
+    moments: tuple[datetime, ...], start: datetime, end: datetime | None, within: str = ""
+) -> None:
+    if len(moments) > MAX_REMINDERS:
+        raise Unreadable(f"{within}remindDates", f"may hold at most {MAX_REMINDERS} moments")
+    for moment in moments:
+        check_moment(f"{within}remindDates", moment)
+        if moment < start or (end is not None and moment > end):
+            raise Unreadable(f"{within}remindDates", "must lie between startDate and endDate")
+
+
+def assigning(
+    access: AccessScope, homework: Homework, repeats_within: timedelta | None = None
+) -> Operation[list[int]]:
+    """Adds rows, reminders, counters and the event in one transaction. Returns the new ids. A repetition
+    within `repeats_within` writes nothing and returns the ids of the first request."""
+    values = values_of(homework)
+    values |= {"caregiver": access.caregiver, "session": homework.session_id, "now": access.now}
+    found = yield LOCK_SESSION_AND_BOOKS, values
+    if not found:
+        raise NotFound("session", "sessionId")
+    values["client"], is_closed, start_date = found[0][:3]
+    if repeats_within is not None:
+        first = yield from finding_repeated(values, access.now - repeats_within)
+        if first is not None:
+            return first
+    yield from choosing_books(values, [row[3:] for row in found if row[3] is not None])
+    if time_state(bool(is_closed), known_moment(start_date), access.now) is not TimeState.RUNNING:
+        raise NotRunning("sessionId")
+    return (yield from adding_homework(values))
+
+
+def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str = "") -> Operation[None]:
+    """Rejects unknown books and marks the others as assigned. `found` are rows of a book's id and whether it
+    was ever assigned."""
+    if len(found) < len(values["books"]):
+        raise NotFound("book", f"{within}bookIds")
+    if not all([is_assigned for _, is_assigned in found]):
+        yield MARK_BOOKS_ASSIGNED, values
+
+
+def values_of(homework: Homework) -> Values:
+    """Removes duplicate books and moments."""
+    return {
+        "books": list(dict.fromkeys(homework.book_ids)),
+        "start": homework.start_date,
+        "end": homework.end_date,
+        "moments": list(dict.fromkeys(homework.remind_dates)),
+    }
+
+
+def adding_homework(values: Values) -> Operation[list[int]]:
+    """Adds assignments to a running session, of existing books. Returns the new ids."""
+    added = sorted(row[0] for row in (yield ADD_ASSIGNMENTS, values))
+    values = {**values, "assignments": added, "added": len(added), "latest": added[-1]}
+    if values["moments"]:
+        yield ADD_REMINDERS, values
+    yield COUNT_NEW_ASSIGNMENTS, values
+    values |= {"event": EventKind.ASSIGNED, "actor": Actor.CAREGIVER}
+    yield INSERT_ASSIGNMENT_EVENTS, values
+    return added
+
+
+# --- retries --------------------------------------------------------------------------------------
+
+
+def finding_repeated(values: Values, since: datetime) -> Operation[list[int] | None]:
+    """Returns the assignments of the same homework that were assigned since then and not changed, or None.
+
+    The assignments of one request share their moment. All of them must match: half of an earlier request, or
+    the rest after a withdrawal, is other homework.
+    """
+    together: dict[Any, list[Any]] = defaultdict(list)
+    for row in (yield FIND_RECENT_ASSIGNMENTS, {**values, "since": since}):
+        together[row[2]].append(row)
+    for rows in together.values():
+        if is_same_work(rows, values):
+            ids = [row[0] for row in rows]
+            reminders = yield FIND_REMINDERS_OF_ASSIGNMENTS, {**values, "assignments": ids}
+            if are_same_reminders(reminders, ids, values["moments"]):
+                return ids
+    return None
+
+
+def is_same_work(rows: list[Any], values: Values) -> bool:
+    window = (values["start"], values["end"])
+    return Counter(row[1] for row in rows) == Counter(values["books"]) and all(
+        is_untouched and (as_moment(start), as_moment(end)) == window
+        for _, _, _, start, end, is_untouched in rows
+    )
+
+
+def are_same_reminders(rows: list[Any], ids: list[int], moments: list[datetime]) -> bool:
+    found: dict[int, list[datetime | None]] = {each: [] for each in ids}
+    for assignment_id, remind_date, state in rows:
+        if state == ReminderState.SENT:
+            return False
+        found[assignment_id].append(as_moment(remind_date))
+    return all(len(dates) == len(moments) and set(dates) == set(moments) for dates in found.values())

@@ -1,0 +1,169 @@
+"""Opening sessions, each with its first homework."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+from zoneinfo import ZoneInfo
+
+from app.care.bounds import MAX_TEXT, MAX_TITLE, check_moment, check_text
+from app.care.context import Context, Role
+from app.care.errors import Incomplete, NotFound, Unreadable
+from app.care.homework import Homework, adding_homework, check_homework, choosing_books, values_of
+from app.care.rate_limits import IdentifierLimiter
+from app.care.sessions import get_my_sessions
+from app.db.reader.reads import Row
+from app.db.reader.selection import AccessScope, Selection
+from app.db.sql import Operation, Values
+from app.db.statements.assignments import FIND_BOOKS
+from app.db.statements.events import INSERT_SESSION_EVENTS
+from app.db.statements.sessions import ADD_SESSION, FIND_CLIENT, FIND_MY_CLIENT, RELATE
+from app.db.tables import Actor, EventKind
+
+MAX_SESSIONS = 52
+MAX_DAYS = 366
+MAX_PLANNED = 200  # assignments in all
+
+
+@dataclass(frozen=True)
+class Repeat:
+    count: int  # of sessions, with the first
+    every_days: int
+
+
+@dataclass(frozen=True)
+class NewSession:
+    """One session, or a series of them, for a client of the caregiver or for a client with `oppt_id`."""
+
+    client_id: int | None
+    oppt_id: str | None
+    title: str
+    description: str
+    start_date: datetime
+    homework: Homework | None = None
+    repeat: Repeat = Repeat(1, 1)
+
+
+async def create_session(ctx: Context, new: NewSession, selection: Selection | None) -> list[Row]:
+    """Returns the new sessions in order."""
+    access = ctx.access_as(Role.CAREGIVER)
+    check_session(new)
+    planned = plan_sessions(new, ZoneInfo(ctx.time_zone))
+    for one in planned[1:]:
+        check_window(one)
+    opened = await ctx.write("createSession", opening(access, planned, ctx.identifier_limiter))
+    return [] if selection is None else await get_my_sessions(ctx, opened, selection)
+
+
+def check_session(new: NewSession) -> None:
+    if new.client_id is None and not (new.oppt_id or "").strip():
+        raise Incomplete("clientOpptId")
+    if new.oppt_id is not None and new.client_id is not None:
+        raise Unreadable("clientId", "cannot be combined with clientOpptId")
+    check_text("title", new.title, MAX_TITLE)
+    check_text("description", new.description, MAX_TEXT, is_required=False)
+    check_moment("startDate", new.start_date)
+    if not 1 <= new.repeat.count <= MAX_SESSIONS:
+        raise Unreadable("repeat.count", f"must lie between 1 and {MAX_SESSIONS}")
+    if not 1 <= new.repeat.every_days <= MAX_DAYS:
+        raise Unreadable("repeat.everyDays", f"must lie between 1 and {MAX_DAYS}")
+    check_window(new)
+    if new.homework is not None and len(new.homework.book_ids) * new.repeat.count > MAX_PLANNED:
+        raise Unreadable("homework.bookIds", f"may plan at most {MAX_PLANNED} assignments at once")
+
+
+def check_window(new: NewSession) -> None:
+    """Each repetition is checked too: a window within the hour that a clock change repeats can be out of
+    order on other days."""
+    if new.homework is None:
+        return
+    check_homework(new.homework, "homework.")
+    if new.homework.start_date < new.start_date:
+        raise Unreadable("homework.startDate", "is before the session's")
+
+
+def plan_sessions(new: NewSession, zone: ZoneInfo) -> list[NewSession]:
+    """Plans each session and its homework at the same wall time, across clock changes."""
+    return [
+        replace(
+            new,
+            start_date=shift(new.start_date, days, zone),
+            homework=None if new.homework is None else shift_homework(new.homework, days, zone),
+        )
+        for days in range(0, new.repeat.count * new.repeat.every_days, new.repeat.every_days)
+    ]
+
+
+def shift_homework(homework: Homework, days: int, zone: ZoneInfo) -> Homework:
+    return replace(
+        homework,
+        start_date=shift(homework.start_date, days, zone),
+        end_date=shift(homework.end_date, days, zone),
+        remind_dates=tuple(shift(moment, days, zone) for moment in homework.remind_dates),
+    )
+
+
+def shift(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
+    """The same wall time some days later. Of two such times that a clock change makes, returns the first."""
+    if days == 0:
+        return moment
+    local = moment.astimezone(zone)
+    there = (local.replace(tzinfo=None) + timedelta(days=days)).replace(tzinfo=zone, fold=0)
+    found = there.astimezone(UTC)
+    if found.astimezone(zone).replace(tzinfo=None) != there.replace(tzinfo=None):
+        raise Unreadable("repeat", "meets a time of day that a clock change skips")
+    check_moment("repeat", found)
+    return found
+
+
+def opening(
+    access: AccessScope, planned: list[NewSession], identifier_limiter: IdentifierLimiter | None = None
+) -> Operation[list[int]]:
+    """Adds sessions, their homework, counters and events in one transaction. Returns the new ids."""
+    first = planned[0]
+    values: Values = {"caregiver": access.caregiver, "now": access.now}
+    if first.oppt_id is not None:
+        values["client"] = yield from finding_by_identifier(first.oppt_id, values, identifier_limiter)
+    else:
+        values["client"] = yield from finding_my_client(first.client_id, values)
+    if first.homework is not None:
+        homework = values_of(first.homework)
+        yield from choosing_books(homework, (yield FIND_BOOKS, homework), "homework.")
+    yield RELATE, values
+    made = []
+    for one in planned:
+        own = {
+            **values,
+            "title": one.title,
+            "description": one.description,
+            "chat": f"chat-{uuid4().hex}",
+            "session_start": one.start_date,
+        }
+        made.append({**values, "session": (yield ADD_SESSION, own)[0][0]})
+    opened = [own["session"] for own in made]
+    created = {"sessions": opened, "event": EventKind.SESSION_CREATED, "actor": Actor.CAREGIVER}
+    yield INSERT_SESSION_EVENTS, {**values, **created}
+    for own, one in zip(made, planned, strict=True):
+        if one.homework is not None:
+            yield from adding_homework(values_of(one.homework) | own)
+    return opened
+
+
+def finding_by_identifier(
+    oppt_id: str, values: Values, identifier_limiter: IdentifierLimiter | None
+) -> Operation[int]:
+    """Any caregiver with the identifier may open a session, so the number of tries is limited."""
+    # PostgreSQL rejects text with a zero character, also in a condition.
+    found = [] if "\0" in oppt_id else (yield FIND_CLIENT, {**values, "oppt_id": oppt_id})
+    is_known = bool(found and found[0][1])
+    if identifier_limiter is not None and not is_known:
+        identifier_limiter.count(values["caregiver"])
+    if not found:
+        raise NotFound("client", "clientOpptId")
+    return int(found[0][0])
+
+
+def finding_my_client(client_id: int | None, values: Values) -> Operation[int]:
+    found = yield FIND_MY_CLIENT, {**values, "of_client": client_id}
+    if not found:
+        raise NotFound("client", "clientId")
+    return int(found[0][0])

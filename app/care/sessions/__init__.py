@@ -1,1 +1,0 @@
-"""Sessions: reading, changing and closing them."""

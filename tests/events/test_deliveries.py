@@ -1,0 +1,292 @@
+"""Events are posted signed, with ids only, at least once and always with the same id, with growing pauses
+until a 2xx response. A delivery that never succeeds ends as dead."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.db.drivers.interface import Database, DatabaseUnavailable
+from app.events.deliveries import LEASE, PAUSES, attempting, deliver, settling
+from app.events.webhook import TYPES, PostResult, open_webhook
+from tests.callers import run_write
+from tests.events.conftest import Care, dispatching, on_database
+from tests.events.receiver import OTHER_SECRET, SECRET, Receiver
+from tests.factories import HOUR, NOW
+from tests.fault_injection import Failing
+
+SUBMITTED = (
+    b'{"type":"assignment.submitted","timestamp":"2026-11-21T06:30:00.000000Z",'
+    b'"data":{"sessionId":1,"assignmentId":2,"caregiverId":1,"clientId":1,"reminderId":null}}'
+)
+PAGE = Path(__file__).parent.parent.parent / "docs" / "webhook.md"
+BEFORE = NOW - 2 * HOUR  # no reminder is due yet
+LONG_AGO = "2020-01-01T09:00:00.000000Z"
+
+
+def test_an_event_is_posted_with_ids_only(with_webhook: Care, receiver: Receiver) -> None:
+    with_webhook.add_event("SUBMITTED")
+
+    with_webhook.dispatch(BEFORE)
+
+    (one,) = receiver.received
+    signature = one.headers.pop("webhook-signature")
+    assert (one.path, one.body) == ("/care?to=us", SUBMITTED)
+    assert one.headers == {
+        "host": receiver.url.split("/")[2],
+        "content-type": "application/json",
+        "user-agent": "care-gateway",
+        "webhook-id": "evt_1",
+        "webhook-timestamp": str(int(BEFORE.timestamp())),
+        "content-length": str(len(SUBMITTED)),
+        "connection": "close",
+    }
+    assert signature.startswith("v1,")
+    assert with_webhook.deliveries() == [(1, "DELIVERED", 1, "200")]
+
+
+def test_a_due_reminder_is_posted_in_the_same_run(with_webhook: Care, receiver: Receiver) -> None:
+    with_webhook.dispatch()
+
+    (one,) = receiver.received
+    assert one.verified(SECRET) == {
+        "type": "reminder.due",
+        "timestamp": "2026-11-21T09:00:00.000000Z",
+        "data": {"sessionId": 1, "assignmentId": 6, "caregiverId": 1, "clientId": 1, "reminderId": 2},
+    }
+
+
+def test_the_request_is_signed_with_the_secret(with_webhook: Care, receiver: Receiver) -> None:
+    with_webhook.add_event("SUBMITTED")
+
+    with_webhook.dispatch(BEFORE)
+
+    (one,) = receiver.received
+    assert one.verified(SECRET)["type"] == "assignment.submitted"
+    with pytest.raises(AssertionError):
+        one.verified(OTHER_SECRET)
+
+
+def test_during_a_rotation_both_secrets_verify(with_webhook: Care, receiver: Receiver) -> None:
+    with_webhook.add_event("SUBMITTED")
+
+    with_webhook.dispatch(BEFORE, webhook_secret=f"{OTHER_SECRET} {SECRET}")
+
+    (one,) = receiver.received
+    assert one.verified(SECRET) == one.verified(OTHER_SECRET)
+
+
+def test_a_failed_delivery_is_retried_after_a_pause(with_webhook: Care, receiver: Receiver) -> None:
+    receiver.answers = [500]
+    with_webhook.add_event("SUBMITTED")
+
+    with_webhook.dispatch(BEFORE)
+    with_webhook.dispatch(BEFORE + PAUSES[0] - timedelta(milliseconds=1))
+    after_one = with_webhook.deliveries()
+    with_webhook.dispatch(BEFORE + PAUSES[0])
+
+    assert after_one == [(1, "WAITING", 1, "500")]
+    assert with_webhook.deliveries() == [(1, "DELIVERED", 2, "200")]
+    first, second = receiver.received
+    assert (first.id, first.body) == (second.id, second.body)
+    assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
+    assert first.verified(SECRET) == second.verified(SECRET)
+
+
+def test_pauses_grow_until_the_delivery_is_dead(with_webhook: Care, receiver: Receiver) -> None:
+    with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
+    receiver.answers = [503] * 20
+    with_webhook.add_event("SUBMITTED")
+    now, seen = BEFORE, []
+
+    for pause in (*PAUSES, timedelta(days=30), timedelta(0)):
+        with_webhook.dispatch(now)
+        seen += with_webhook.deliveries()
+        now += pause
+
+    assert list(PAUSES) == sorted(PAUSES)
+    assert seen[:10] == [(1, "WAITING", number, "503") for number in range(1, 11)]
+    assert seen[10:] == [(1, "DEAD", 11, "503")] * 2
+    assert receiver.ids() == ["evt_1"] * 11
+
+
+ANSWERS = {
+    204: ("DELIVERED", "204"),
+    301: ("WAITING", "301"),
+    307: ("WAITING", "307"),
+    404: ("WAITING", "404"),
+    410: ("WAITING", "410"),
+}
+
+
+@pytest.mark.parametrize("status", ANSWERS)
+def test_only_a_2xx_accepts_and_redirects_are_not_followed(
+    with_webhook: Care, receiver: Receiver, status: int
+) -> None:
+    receiver.answers = [status]
+    with_webhook.add_event("SUBMITTED")
+
+    with_webhook.dispatch(BEFORE)
+
+    state, outcome = ANSWERS[status]
+    assert with_webhook.deliveries() == [(1, state, 1, outcome)]
+    assert [one.path for one in receiver.received] == ["/care?to=us"]
+
+
+def test_a_failed_delivery_does_not_delay_others(with_webhook: Care, receiver: Receiver) -> None:
+    receiver.answers = [500] * 8
+    for _ in range(20):
+        with_webhook.add_event("SUBMITTED")
+
+    with_webhook.dispatch(BEFORE)
+
+    assert sorted(receiver.ids()) == sorted(f"evt_{number}" for number in range(1, 21))
+    assert [one[1] for one in with_webhook.deliveries()].count("DELIVERED") == 12
+
+
+def test_several_dispatchers_deliver_each_event_once(with_webhook: Care, receiver: Receiver) -> None:
+    for number in range(60):
+        with_webhook.add_event("SUBMITTED", client=1 + number % 2)
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(dispatching(with_webhook.settings, BEFORE) for _ in range(3)))
+
+    asyncio.run(all_at_once())
+
+    assert sorted(receiver.ids()) == sorted(f"evt_{number}" for number in range(1, 61))
+    assert {one[1:] for one in with_webhook.deliveries()} == {("DELIVERED", 1, "200")}
+
+
+def test_a_delivery_of_a_killed_process_is_retried_after_the_lease(
+    with_webhook: Care, receiver: Receiver
+) -> None:
+    receiver.answers = [500]
+    with_webhook.add_event("SUBMITTED")
+    with_webhook.dispatch(BEFORE)
+    later = BEFORE + HOUR
+    (taken,) = run_write(with_webhook.settings.database, attempting(later, 1, [1]))
+
+    with_webhook.dispatch(later + LEASE - timedelta(milliseconds=1))
+    meanwhile = with_webhook.deliveries()
+    with_webhook.dispatch(later + LEASE)
+
+    assert (taken.number, taken.event.id) == (2, 1)
+    assert meanwhile[0] == (1, "WAITING", 2, "500")
+    assert with_webhook.deliveries()[0] == (1, "DELIVERED", 3, "200")
+    assert receiver.ids().count("evt_1") == 2
+
+
+def test_a_late_failure_does_not_undo_a_later_success(with_webhook: Care, receiver: Receiver) -> None:
+    url = with_webhook.settings.database
+    receiver.answers = [500]
+    with_webhook.add_event("SUBMITTED")
+    with_webhook.dispatch(BEFORE)
+    (late,) = run_write(url, attempting(BEFORE + HOUR, 1, [1]))
+    with_webhook.dispatch(BEFORE + HOUR + LEASE)
+    delivered = with_webhook.deliveries()[0]
+
+    run_write(url, settling(late, PostResult("500"), BEFORE + HOUR + 2 * LEASE))
+
+    assert delivered == (1, "DELIVERED", 3, "200")
+    assert with_webhook.deliveries()[0] == delivered
+
+
+def test_counted_attempts_are_posted_although_the_database_fails_afterwards(
+    with_webhook: Care, receiver: Receiver
+) -> None:
+    with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
+    for caregiver in (1, 2, 3):
+        with_webhook.rows(
+            "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment, hand_over_date)"
+            f" VALUES ({caregiver}, 1, 'SESSION_UPDATED', 1, '{LONG_AGO}', '{LONG_AGO}')"
+        )
+        with_webhook.rows(
+            "INSERT INTO delivery (event_id, caregiver_id, client_id, state, attempts, next_date)"
+            f" VALUES ({caregiver}, {caregiver}, 1, 'WAITING', 0, '{LONG_AGO}')"
+        )
+    webhook = open_webhook(with_webhook.settings)
+    assert webhook is not None
+
+    async def work(db: Database) -> None:
+        faults = [DatabaseUnavailable(), None, None, None]  # at the fourth call: a read, and a write for each
+        with pytest.raises(DatabaseUnavailable):
+            await deliver(Failing(db, faults), webhook, lambda: NOW)
+
+    asyncio.run(on_database(with_webhook.settings.database, work))
+
+    assert sorted(receiver.ids()) == ["evt_1", "evt_2"]
+    assert with_webhook.deliveries() == [
+        (1, "DELIVERED", 1, "200"),
+        (2, "DELIVERED", 1, "200"),
+        (3, "WAITING", 0, None),
+    ]
+
+
+def test_an_event_of_an_unknown_kind_is_retried_until_it_is_dead(
+    with_webhook: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A newer version wrote it, and may run again."""
+    with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
+    with_webhook.add_event("SESSION_DREAMT_OF")
+    with_webhook.dispatch(BEFORE)
+    first = with_webhook.deliveries()
+    with_webhook.dispatch(BEFORE + PAUSES[0] - timedelta(milliseconds=1))
+    before_its_time = with_webhook.deliveries()
+
+    with_webhook.rows("UPDATE delivery SET attempts = 10")
+    with_webhook.dispatch(BEFORE + PAUSES[0])
+
+    assert first == before_its_time == [(1, "WAITING", 1, "unknown kind")]
+    assert with_webhook.deliveries() == [(1, "DEAD", 11, "unknown kind")]
+    assert receiver.ids() == []
+    unknown = "event 1 has a kind that this version does not know: SESSION_DREAMT_OF"
+    assert caplog.messages == [unknown, unknown, "event 1 was not delivered: unknown kind; given up"]
+
+
+def test_no_secret_is_logged(
+    with_webhook: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    with_webhook.add_event("SUBMITTED")
+    with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
+    with_webhook.dispatch(BEFORE, webhook_url="http://127.0.0.1:1/hidden-in-the-path")
+    with_webhook.rows("UPDATE delivery SET attempts = 10")
+
+    with_webhook.dispatch(BEFORE + HOUR, webhook_url="http://127.0.0.1:1/hidden-in-the-path")
+
+    assert with_webhook.deliveries() == [(1, "DEAD", 11, "connection refused")]
+    ours = [record.message for record in caplog.records if record.name.startswith("care")]
+    assert ours == ["event 1 was not delivered: connection refused; given up"]
+    for hidden in (SECRET, SECRET.removeprefix("whsec_"), "hidden-in-the-path"):
+        assert hidden not in caplog.text
+        assert hidden not in repr(with_webhook.settings) + str(with_webhook.settings)
+        assert hidden not in repr(open_webhook(with_webhook.settings))
+
+
+def test_the_documented_verification_accepts_only_our_requests(
+    with_webhook: Care, receiver: Receiver
+) -> None:
+    shown: dict[str, Any] = {}
+    exec(PAGE.read_text().partition("```python\n")[2].partition("```")[0], shown)
+    with_webhook.add_event("SUBMITTED")
+    with_webhook.dispatch(datetime.now(UTC))  # the page's lines look at the clock
+
+    for one in receiver.received:
+        assert shown["verified"](SECRET, one.headers, one.body) == json.loads(one.body)
+        with pytest.raises(ValueError, match="not signed"):
+            shown["verified"](OTHER_SECRET, one.headers, one.body)
+        with pytest.raises(ValueError, match="not signed"):
+            shown["verified"](SECRET, one.headers, one.body.replace(b"1", b"2"))
+        with pytest.raises(ValueError, match="too old"):
+            shown["verified"](SECRET, one.headers | {"webhook-timestamp": "1"}, one.body)
+    assert "evt_1" in receiver.ids()
+
+
+def test_the_page_lists_every_type_and_a_real_body() -> None:
+    page = PAGE.read_text()
+
+    assert [name for name in TYPES.values() if f"`{name}`" not in page] == []
+    assert SUBMITTED.replace(b"06:30", b"09:00").decode() in page

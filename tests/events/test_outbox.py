@@ -1,0 +1,60 @@
+"""The outbox: new events become deliveries if there is a webhook; saved drafts never do."""
+
+from app.db.tables import EventKind
+from app.events.webhook import TYPES
+from tests.events.conftest import Care
+from tests.events.receiver import Receiver
+from tests.factories import DAY, HOUR, NOW
+
+WAITING = "SELECT count(*) FROM event WHERE hand_over_date IS NULL"
+
+
+def test_every_kind_but_saved_drafts_has_a_webhook_type() -> None:
+    assert set(TYPES) == set(EventKind) - {EventKind.DRAFT_SAVED}
+    assert len(set(TYPES.values())) == len(TYPES)
+
+
+def test_without_a_webhook_events_are_dropped_after_a_day(
+    care: Care, with_webhook: Care, receiver: Receiver
+) -> None:
+    care.add_event("SUBMITTED")
+    care.dispatch(NOW + 2 * DAY)
+    with_webhook.dispatch(NOW + 2 * DAY)
+
+    assert sorted(receiver.ids()) == ["evt_2", "evt_3"]  # the reminders that fell due since
+
+
+def test_a_process_without_a_webhook_leaves_events_to_others(
+    care: Care, with_webhook: Care, receiver: Receiver
+) -> None:
+    care.add_event("SUBMITTED")
+    care.dispatch(NOW - 2 * HOUR)
+    waiting = care.rows(WAITING)
+    with_webhook.dispatch(NOW - HOUR)
+
+    assert waiting == [(1,)]
+    assert "evt_1" in receiver.ids()
+
+
+def test_a_saved_draft_has_no_delivery(with_webhook: Care, receiver: Receiver) -> None:
+    with_webhook.add_event("DRAFT_SAVED")
+    with_webhook.add_event("SUBMITTED")
+
+    with_webhook.dispatch(NOW - 2 * HOUR)
+
+    assert with_webhook.rows(WAITING) == [(0,)]
+    assert with_webhook.deliveries() == [(2, "DELIVERED", 1, "200")]
+    assert receiver.ids() == ["evt_2"]
+
+
+def test_more_events_than_one_batch_are_processed(care: Care) -> None:
+    care.rows(
+        "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
+        " SELECT a.id + b.id, 1, 'ASSIGNED', 1, '2026-11-21T06:30:00.000000Z'"
+        " FROM assignment a, assignment b, assignment c, assignment d"
+    )
+
+    care.dispatch(NOW + 2 * DAY)
+
+    assert care.rows("SELECT count(*) > 1000 FROM event WHERE hand_over_date IS NOT NULL") == [(True,)]
+    assert care.rows("SELECT DISTINCT kind FROM event WHERE hand_over_date IS NULL") == [("REMINDER_DUE",)]

@@ -1,0 +1,139 @@
+"""Every response of a receiver, and every failure to reach it, becomes a result of one to three words."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from app.events.webhook import PostResult, Webhook, post
+
+
+@asynccontextmanager
+async def one_response(
+    response: bytes, closes: bool = True, listens: bool = True, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Webhook]:
+    """Sends one response to one request."""
+    is_done = asyncio.Event()
+
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            if listens:
+                await reader.readuntil(b"\r\n\r\n")
+            writer.write(response)
+            if not closes:
+                await reader.read()  # until the other side closes
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        is_done.set()
+
+    server = await asyncio.start_server(respond, "127.0.0.1", 0, ssl=tls)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield webhook_at(port)
+        if tls is None:
+            await is_done.wait()
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+def webhook_at(port: int, host: str = "127.0.0.1") -> Webhook:
+    return Webhook(host, port, f"{host}:{port}", "/", None, (b"",))
+
+
+ANSWERS = {
+    "accepted": (b"HTTP/1.1 200 OK\r\n\r\n", True, PostResult("200", True)),
+    "an old server": (b"HTTP/1.0 202 Accepted\r\n\r\n", True, PostResult("202", True)),
+    "without a phrase": (b"HTTP/1.1 204\r\n\r\n", True, PostResult("204", True)),
+    "a body without an end": (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_000, False, PostResult("200", True)),
+    "something before": (b"HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 500 No\r\n\r\n", True, PostResult("500")),
+    "a redirect": (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\n\r\n", True, PostResult("302")),
+    "no HTTP": (b"220 mail.example.test ESMTP\r\n\r\n", True, PostResult("no HTTP")),
+    "no such status": (b"HTTP/1.1 999 What\r\n\r\n", True, PostResult("no HTTP")),
+    "a head without an end": (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 200_000, False, PostResult("no HTTP")),
+    "nothing": (b"", True, PostResult("connection closed")),
+    "half a response": (b"HTTP/1.1 200 OK\r\n", True, PostResult("connection closed")),
+}
+
+
+@pytest.mark.parametrize(("response", "closes", "expected"), ANSWERS.values(), ids=list(ANSWERS))
+def test_a_response_becomes_a_short_result(response: bytes, closes: bool, expected: PostResult) -> None:
+    async def post_once() -> PostResult:
+        async with one_response(response, closes) as webhook:
+            return await post(webhook, {}, b"{}")
+
+    assert asyncio.run(post_once()) == expected
+
+
+def test_a_silent_receiver_times_out() -> None:
+    async def post_once() -> PostResult:
+        async with one_response(b"", closes=False) as webhook:
+            return await post(webhook, {}, b"{}", seconds=0.05)
+
+    assert asyncio.run(post_once()) == PostResult("no response in time")
+
+
+def test_a_refused_connection_is_reported() -> None:
+    assert asyncio.run(post(webhook_at(1), {}, b"{}")) == PostResult("connection refused")
+
+
+def test_an_unknown_host_is_reported() -> None:
+    assert asyncio.run(post(webhook_at(443, "nowhere.invalid"), {}, b"{}")) == PostResult("no such host")
+
+
+def test_a_receiver_without_tls_is_reported() -> None:
+    async def post_once() -> PostResult:
+        async with one_response(b"HTTP/1.1 200 OK\r\n\r\n", listens=False) as plain:
+            return await post(replace(plain, tls=ssl.create_default_context()), {}, b"{}")
+
+    assert asyncio.run(post_once()) == PostResult("no TLS")
+
+
+@pytest.mark.parametrize(
+    ("is_known", "expected"),
+    [(True, PostResult("200", True)), (False, PostResult("certificate not trusted"))],
+)
+def test_an_untrusted_certificate_is_rejected(tmp_path: Path, is_known: bool, expected: PostResult) -> None:
+    its = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own = certificate(tmp_path)
+    its.load_cert_chain(own)
+    ours = ssl.create_default_context(cafile=own if is_known else None)
+
+    async def post_once() -> PostResult:
+        async with one_response(b"HTTP/1.1 200 OK\r\n\r\n", tls=its) as safe:
+            return await post(replace(safe, tls=ours), {}, b"{}")
+
+    assert asyncio.run(post_once()) == expected
+
+
+def certificate(folder: Path) -> Path:
+    """A self-signed certificate for 127.0.0.1 with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime(2120, 1, 1, tzinfo=UTC))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), False)
+        .sign(key, SHA256())
+    )
+    path = folder / "own.pem"
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(made.public_bytes(Encoding.PEM) + pem)
+    return path

@@ -1,0 +1,264 @@
+"""If the PUT has several errors, the first check of docs/legacy-contract.md decides the response: the type of
+the body is checked before its members, and its length before its content."""
+
+import json
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Any
+
+import pytest
+
+from tests.callers import Caller, Gateway
+from tests.database_rows import stored
+from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, SESSIONS, homework, refusal_of, stream
+
+pytestmark = pytest.mark.sqlite_only
+
+LIMIT = 64 * 1024
+TOO_LONG = (413, "the body may have at most 65536 bytes")
+WRONG_TYPE = (415, "the content type must be application/json")
+NO_OBJECT = (400, "the body must be a JSON object")
+JSON = {"content-type": "application/json"}
+TEXT = {"content-type": "text/plain"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_is_written(standing: Gateway) -> Iterator[None]:
+    before = stored(standing)
+    yield
+    assert stored(standing) == before
+
+
+def body(**changed: Any) -> bytes:
+    return json.dumps(homework(**changed)).encode()
+
+
+def padded(content: bytes, length: int) -> bytes:
+    return content + b" " * (length - len(content))
+
+
+# --- the body --------------------------------------------------------------------------------------
+
+NOT_JSON: dict[str, bytes] = {
+    "text": b"homework",
+    "half an object": b'{"bookIds": [1, 2]',
+    "two objects": b"{}{}",
+    "a comma too many": b'{"bookIds": [1,],}',
+    "single quotes": b"{'sessionId': 1}",
+    "a form": b"sessionId=1&bookIds=1",
+    "NaN": b'{"sessionId": NaN}',
+    "a byte order mark": b"\xef\xbb\xbf" + body(),
+    "invalid UTF-8": body(title="?").replace(b'"?"', b'"\xff"'),
+    "UTF-16": body().decode().encode("utf-16"),
+    "half a surrogate pair": body(title="?").replace(b'"?"', b'"\\ud800"'),
+    "a depth bomb": b"[" * 60_000,
+    "a closed depth bomb": b'{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+    "a JSON array": b"[" + body() + b"]",
+    "a JSON string": b'"homework"',
+    "a JSON number": b"1",
+    "a JSON true": b"true",
+}
+
+
+@pytest.mark.parametrize("content", NOT_JSON.values(), ids=NOT_JSON)
+def test_a_body_that_is_not_a_json_object_is_rejected(standing: Gateway, content: bytes) -> None:
+    response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=JSON)
+
+    assert refusal_of(response) == NO_OBJECT
+
+
+ALL_MISSING = (404, "required and missing: bookIds, startDate, startTime, endDate, endTime, sessionId")
+EMPTY: dict[str, bytes] = {
+    "nothing": b"",
+    "spaces": b"  ",
+    "line breaks": b"\r\n\t ",
+    "JSON null": b"null",
+    "JSON null among spaces": b" null\n",
+    "an object without members": b"{}",
+}
+
+
+@pytest.mark.parametrize("content", EMPTY.values(), ids=EMPTY)
+def test_an_empty_body_misses_every_member(standing: Gateway, content: bytes) -> None:
+    response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=JSON)
+
+    assert refusal_of(response) == ALL_MISSING
+
+
+OTHER_TYPES = [
+    "",
+    "text/plain",
+    "text/json",
+    "application/xml",
+    "application/jsonp",
+    "application/problem+json",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=application/json",
+    "application/json, text/plain",
+    "json",
+]
+
+
+@pytest.mark.parametrize("content_type", OTHER_TYPES)
+def test_another_content_type_is_rejected(standing: Gateway, content_type: str) -> None:
+    headers = {"content-type": content_type}
+
+    response = standing.as_caregiver(1).put(ASSIGNMENTS, content=body(), headers=headers)
+
+    assert refusal_of(response) == WRONG_TYPE
+
+
+def test_a_body_may_have_64_kib(standing: Gateway) -> None:
+    caregiver, unknown = standing.as_caregiver(1), body(sessionId=999999)
+
+    longest = caregiver.put(ASSIGNMENTS, content=padded(unknown, LIMIT), headers=JSON)
+    too_long = caregiver.put(ASSIGNMENTS, content=padded(unknown, LIMIT + 1), headers=JSON)
+
+    assert refusal_of(longest) == (404, "session not found")
+    assert refusal_of(too_long) == TOO_LONG
+
+
+def test_a_body_with_a_too_large_content_length_is_not_read(standing: Gateway) -> None:
+    headers = {"content-length": str(LIMIT + 1), **JSON}
+
+    answer = stream(standing.as_caregiver(1), "PUT", ASSIGNMENTS, headers, repeat(b" ", 10))
+
+    assert (answer.status, json.loads(answer.body)["message"]) == TOO_LONG
+    assert answer.chunks_read == 0
+
+
+@pytest.mark.parametrize("declared", [{}, {"content-length": "10"}], ids=["chunked", "declared too short"])
+def test_a_body_is_read_only_up_to_the_limit(standing: Gateway, declared: dict[str, str]) -> None:
+    answer = stream(standing.as_caregiver(1), "PUT", ASSIGNMENTS, declared | JSON, repeat(b" " * 1024, 200))
+
+    assert (answer.status, json.loads(answer.body)["message"]) == TOO_LONG
+    assert answer.chunks_read == 65
+
+
+def test_a_body_in_pieces_is_one_body(standing: Gateway) -> None:
+    pieces = (bytes([byte]) for byte in body(sessionId=999999, title="Zoë"))
+
+    answer = stream(standing.as_caregiver(1), "PUT", ASSIGNMENTS, JSON, pieces)
+
+    assert (answer.status, json.loads(answer.body)["message"]) == (404, "session not found")
+
+
+# --- the order of all checks -----------------------------------------------------------------------
+
+LONG = padded(b"no JSON", LIMIT + 1)
+UNREADABLE = {"startDate": "2023-02-30"}
+MISSING_AND_UNREADABLE = body(endTime=ABSENT, **UNREADABLE)
+OUT_OF_BOUNDS = body(endDate="2026/11/21", remindDates=[], sessionId=999999, bookIds=[999999])
+START_REFUSED = (400, "startDate is no date of the calendar")
+
+# Each request has the fault that is answered and, behind it, the later ones.
+BODIES: dict[str, tuple[bytes, dict[str, str], tuple[int, str]]] = {
+    "length before type": (LONG, TEXT, TOO_LONG),
+    "length before JSON": (LONG, JSON, TOO_LONG),
+    "type before JSON": (b"no JSON", TEXT, WRONG_TYPE),
+    "type before missing": (b"{}", TEXT, WRONG_TYPE),
+    "type before an empty body": (b"", TEXT, WRONG_TYPE),
+    "a missing item before an unreadable one": (
+        body(bookIds=["x", None]),
+        JSON,
+        (404, "required and missing: bookIds[1]"),
+    ),
+    "missing before unreadable": (MISSING_AND_UNREADABLE, JSON, (404, "required and missing: endTime")),
+    "missing before 51 books": (
+        body(bookIds=[1] * 51, sessionId=None),
+        JSON,
+        (404, "required and missing: sessionId"),
+    ),
+    "a reminder's missing time before an unreadable date": (
+        body(remindDates=[{"date": "x"}], **UNREADABLE),
+        JSON,
+        (404, "required and missing: remindDates[0].time"),
+    ),
+    "unreadable before unknown": (
+        body(sessionId=999999, bookIds=[999999], **UNREADABLE),
+        JSON,
+        START_REFUSED,
+    ),
+    "unreadable before closed": (body(sessionId=3, **UNREADABLE), JSON, START_REFUSED),
+    "books before dates": (
+        body(bookIds=["1"], **UNREADABLE),
+        JSON,
+        (400, "bookIds must be an integer id"),
+    ),
+    "dates before the session": (body(sessionId="1", **UNREADABLE), JSON, START_REFUSED),
+    "start before end": (body(endTime="25:61", **UNREADABLE), JSON, START_REFUSED),
+    "end before reminders": (
+        body(endTime="25:61", remindDates=["x"]),
+        JSON,
+        (400, "endTime is no time of the day"),
+    ),
+    "bounds before unknown": (OUT_OF_BOUNDS, JSON, (400, "endDate is before startDate")),
+    "session before book": (body(sessionId=999999, bookIds=[999999]), JSON, (404, "session not found")),
+    "another's session before book": (body(sessionId=5, bookIds=[999999]), JSON, (404, "session not found")),
+    "book before closed": (body(sessionId=3, bookIds=[999999]), JSON, (404, "book not found")),
+    "book before future": (body(sessionId=2, bookIds=[1, 999999]), JSON, (404, "book not found")),
+}
+
+
+@pytest.mark.parametrize(("content", "headers", "refused"), BODIES.values(), ids=BODIES)
+def test_the_first_failed_check_of_the_body_decides(
+    standing: Gateway, content: bytes, headers: dict[str, str], refused: tuple[int, str]
+) -> None:
+    response = standing.as_caregiver(1).put(ASSIGNMENTS, content=content, headers=headers)
+
+    assert refusal_of(response) == refused
+
+
+CALLERS = ["nobody", "a bad token", "a client", "a stranger", "the caregiver"]
+BEFORE_THE_REQUEST: dict[tuple[str, str], list[tuple[int, str]]] = {
+    ("PUT", f"{ASSIGNMENTS}/"): [(404, "no such path")] * 5,
+    ("POST", ASSIGNMENTS): [(405, "no such method on this path")] * 5,
+    ("PUT", f"{ASSIGNMENTS}/x"): [(405, "no such method on this path")] * 5,
+    ("PUT", ASSIGNMENTS): [
+        (401, "sign in with a valid bearer token"),
+        (401, "the bearer token is not valid"),
+        (403, "only a caregiver may do this"),
+        (403, "there is no enabled account for this token"),
+        TOO_LONG,
+    ],
+    ("GET", ASSIGNMENTS): [
+        (401, "sign in with a valid bearer token"),
+        (401, "the bearer token is not valid"),
+        (403, "only a caregiver may do this"),
+        (403, "there is no enabled account for this token"),
+        (400, "time-state must be one of RUNNING, FUTURE, COMPLETED"),
+    ],
+    ("GET", f"{ASSIGNMENTS}/x"): [
+        (401, "sign in with a valid bearer token"),
+        (401, "the bearer token is not valid"),
+        (403, "only a caregiver may do this"),
+        (403, "there is no enabled account for this token"),
+        (400, "id must be an integer id"),
+    ],
+    ("GET", SESSIONS): [
+        (401, "sign in with a valid bearer token"),
+        (401, "the bearer token is not valid"),
+        (400, "time-state must be one of RUNNING, FUTURE, COMPLETED"),
+        (403, "there is no enabled account for this token"),
+        (403, "only a client may do this"),
+    ],
+}
+
+
+@pytest.mark.parametrize("method_and_path", BEFORE_THE_REQUEST, ids=" ".join)
+@pytest.mark.parametrize("who", CALLERS)
+def test_path_method_token_and_role_are_checked_before_the_body(
+    standing: Gateway, method_and_path: tuple[str, str], who: str
+) -> None:
+    """Every request is too long, of the wrong type and without a time state."""
+    callers: dict[str, Caller] = {
+        "nobody": standing.as_nobody(),
+        "a bad token": standing.with_token("nonsense"),
+        "a client": standing.as_client(1),
+        "a stranger": standing.as_caregiver(99),
+        "the caregiver": standing.as_caregiver(1),
+    }
+
+    response = callers[who].request(*method_and_path, content=LONG, headers=TEXT)
+
+    assert refusal_of(response) == BEFORE_THE_REQUEST[method_and_path][CALLERS.index(who)]
