@@ -9,7 +9,7 @@ import pytest
 from httpx2 import Response
 from starlette.websockets import WebSocketDisconnect
 
-from app.http.cors import HOUR, MOST_LOGGED, AllowedOrigins, OriginLog
+from app.http.cors import HOUR, MAX_LOGGED_ORIGINS, AllowedOrigins, OriginLog
 from app.main import create_app
 from app.settings import Environment
 from tests.callers import Gateway, opened
@@ -221,7 +221,7 @@ def test_a_refused_origin_is_logged_by_name_and_what_is_no_origin_is_not(
             ask_first(closed, "/graphql", origin)
 
     assert logged(caplog) == [
-        f"refused a preflight from origin {name}, which is not in CARE_CORS_ORIGINS"
+        f"rejected a preflight from origin {name}, which is not in CARE_CORS_ORIGINS"
         for name in (LOCAL, "null", "(malformed)")
     ]
 
@@ -230,11 +230,11 @@ def test_invented_origins_do_not_fill_the_log(closed: Gateway, caplog: pytest.Lo
     with fresh_log(closed) as log:
         for number in range(100):
             ask_first(closed, ASSIGNMENTS, f"https://page-{number}.example.test")
-        assert len(logged(caplog)) == MOST_LOGGED
+        assert len(logged(caplog)) == MAX_LOGGED_ORIGINS
         log.since -= HOUR
         ask_first(closed, ASSIGNMENTS, STRANGERS[0])
 
-    assert len(logged(caplog)) == MOST_LOGGED + 1
+    assert len(logged(caplog)) == MAX_LOGGED_ORIGINS + 1
 
 
 @contextmanager

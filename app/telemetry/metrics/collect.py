@@ -26,12 +26,16 @@ from app.db.admin.backlog import Backlog, reading_backlog
 from app.db.drivers.interface import Database, sqlite_path
 from app.events.notifications import Notifier
 from app.server.admission import AdmissionControl
-from app.server.refusals import TOO_BUSY, TOO_LONG, TOO_SLOW
+from app.server.rejections import HEADERS_TOO_LONG, OVERLOADED_MESSAGE, TIMED_OUT
 from app.telemetry import counters
 from app.telemetry.counters import Histogram
 from app.version import own_version
 
-EDGE = {TOO_BUSY: "requests at once", TOO_LONG: "bytes of headers", TOO_SLOW: "seconds to arrive"}
+EDGE = {
+    OVERLOADED_MESSAGE: "requests at once",
+    HEADERS_TOO_LONG: "bytes of headers",
+    TIMED_OUT: "seconds to arrive",
+}
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,8 @@ def process_metrics() -> Iterable[Metric]:
 
 def request_metrics() -> Iterator[Metric]:
     requests = counter("care_http_requests", "HTTP requests.", "route", "method", "status")
-    durations = counters.Durations()
-    for (route, method, status), one in dict(counters.answers).items():
+    durations: counters.Durations[str] = counters.Durations()
+    for (route, method, status), one in dict(counters.requests).items():
         requests.add_metric([route, method, str(status)], sum(one.counts))
         durations[route].add_all(one)
     yield requests
@@ -103,9 +107,9 @@ def request_metrics() -> Iterator[Metric]:
     for reason in Reason:  # export 0 as well: a series that starts at 1 shows no increase
         refused.add_metric([reason], counters.refused_tokens[reason])
     yield refused
-    yield single_counter("care_event_streams", "Event streams opened.", counters.streams["begun"])
+    yield single_counter("care_event_streams", "Event streams opened.", counters.streams["opened"])
     yield gauge("care_event_streams_open", "Open event streams.", open_count(counters.streams))
-    yield single_counter("care_websockets", "Websockets opened.", counters.sockets["begun"])
+    yield single_counter("care_websockets", "Websockets opened.", counters.sockets["opened"])
     yield gauge("care_websockets_open", "Open websockets.", open_count(counters.sockets))
     closes = counter("care_websocket_closes", "Websockets closed.", "by", "code")
     for (by, code), count in dict(counters.closes).items():
@@ -114,7 +118,7 @@ def request_metrics() -> Iterator[Metric]:
 
 
 def open_count(counted: Mapping[str, int]) -> int:
-    return counted["begun"] - counted["ended"]
+    return counted["opened"] - counted["closed"]
 
 
 def graphql_metrics() -> Iterator[Metric]:
