@@ -142,7 +142,7 @@ def homework() -> bytes:
 
 
 @contextmanager
-def at_the_edge(folder: Any, seconds: float = EdgeProtocol.seconds, **changed: Any) -> Iterator[Edge]:
+def at_the_edge(folder: Any, timeout: float = EdgeProtocol.timeout, **changed: Any) -> Iterator[Edge]:
     database = f"sqlite:///{folder}/care.db"
     asyncio.run(migrate(database))
     load(database, a_world())
@@ -153,19 +153,19 @@ def at_the_edge(folder: Any, seconds: float = EdgeProtocol.seconds, **changed: A
         dispatcher=False,
         **changed,
     )
-    with behind_the_edge(create_app(settings), seconds) as address:
+    with behind_the_edge(create_app(settings), timeout) as address:
         yield Edge(*address, database)
 
 
 @contextmanager
-def behind_the_edge(app: ASGIApp, seconds: float = EdgeProtocol.seconds) -> Iterator[tuple[str, int]]:
+def behind_the_edge(app: ASGIApp, timeout: float = EdgeProtocol.timeout) -> Iterator[tuple[str, int]]:
     class Protocol(EdgeProtocol):
         pass
 
     class Socket(EdgeSocket):
         pass
 
-    Protocol.seconds = Socket.seconds = seconds
+    Protocol.timeout = Socket.timeout = timeout
     server = uvicorn.Server(
         uvicorn.Config(
             app,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.server.protocol import MOST_PIPELINED
+from app.server.protocol import MAX_PIPELINED
 from tests.live.edge import (
     ASSIGNMENTS,
     HOMEWORK,
@@ -44,7 +44,7 @@ def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
 
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    with at_the_edge(tmp_path_factory.mktemp("hasty"), seconds=0.2) as one:
+    with at_the_edge(tmp_path_factory.mktemp("hasty"), timeout=0.2) as one:
         yield one
 
 
@@ -400,7 +400,7 @@ def test_of_too_many_requests_in_one_read_the_first_are_answered_and_the_connect
         line.say(LIVE * 200)
         heard = line.rest()
 
-    assert statuses_in(heard) == [200] * (MOST_PIPELINED + 1)
+    assert statuses_in(heard) == [200] * (MAX_PIPELINED + 1)
     assert heard.count(b"connection: close") == 1
 
 

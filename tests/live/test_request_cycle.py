@@ -103,7 +103,7 @@ def edge() -> Iterator[Edge]:
     app = Starlette(routes=routes, lifespan=lifespan)
     app.mount("/sends", sends)
     app.mount("/much", sends_much)
-    with behind_the_edge(app, seconds=0.5) as address:
+    with behind_the_edge(app, timeout=0.5) as address:
         yield Edge(*address, "")
 
 
