@@ -128,7 +128,7 @@ def test_an_operation_is_chosen_by_its_name(gateway: Gateway, caregiver: Caller)
     assert many == change(2, "EXTENDED")
 
 
-LISTEN = "A subscription is posted with `Accept: text/event-stream`, or goes over a websocket."
+LISTEN = "A subscription needs a POST with `Accept: text/event-stream`, or a websocket."
 
 
 @pytest.mark.parametrize("accept", [None, "*/*", "application/json"])

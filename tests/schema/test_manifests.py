@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.main import create_app
-from app.schema.transport.manifests import read_manifest
+from app.schema.transport.trusted_documents import read_manifest
 from app.settings import Environment, Settings, SettingsError, Trust
 from tests import keys
 from tests.schema.trusting import OTHER, ROLE

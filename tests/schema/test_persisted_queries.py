@@ -11,7 +11,7 @@ import pytest
 
 import app.schema.transport.trusted_documents
 from app.main import create_app
-from app.schema.transport.request_parsing import Posted
+from app.schema.transport.request_parsing import GraphQLRequest
 from app.schema.transport.trusted_documents import Documents
 from app.settings import Trust
 from tests.callers import Gateway, opened
@@ -200,7 +200,7 @@ def test_an_id_that_is_none_is_no_message(fresh: Gateway, payload: str) -> None:
     with listening(fresh.as_client(1)) as listener:
         listener.session.send_text(f'{{"type": "subscribe", "id": "1", "payload": {payload}}}')
 
-        assert listener.hear_close() == (4400, "This is no message of the protocol")
+        assert listener.hear_close() == (4400, "The message does not follow the protocol")
 
 
 def test_before_anybody_came_in_no_document_is_looked_for(fresh: Gateway) -> None:
@@ -215,7 +215,7 @@ def test_before_anybody_came_in_no_document_is_looked_for(fresh: Gateway) -> Non
 
 
 def test_those_that_were_not_asked_for_longest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app.schema.transport.trusted_documents, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(app.schema.transport.trusted_documents, "MAX_PERSISTED", 3)
     documents = Documents(Trust.OFF, {})
     texts = [f"{{ a{number} }}" for number in range(4)]
 
@@ -224,25 +224,25 @@ def test_those_that_were_not_asked_for_longest_are_forgotten(monkeypatch: pytest
     documents.admit(named(texts[0]), "r")
     bring(documents, texts[3])
 
-    assert list(documents.remembered.values()) == [texts[2], texts[0], texts[3]]
+    assert list(documents.persisted.values()) == [texts[2], texts[0], texts[3]]
 
 
 def test_no_more_text_is_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app.schema.transport.trusted_documents, "MOST_TEXT", 100)
+    monkeypatch.setattr(app.schema.transport.trusted_documents, "MAX_PERSISTED_TEXT", 100)
     documents = Documents(Trust.OFF, {})
 
     for number in range(50):
         bring(documents, f"{{ a{number} }}" + " " * 20)
         bring(documents, f"{{ a{number} }}" + " " * 20)  # twice is once
-        assert documents.length == sum(map(len, documents.remembered.values())) <= 100
-    assert len(documents.remembered) == 3
+        assert documents.length == sum(map(len, documents.persisted.values())) <= 100
+    assert len(documents.persisted) == 3
     bring(documents, "{ a }" + " " * 200)
-    assert (len(documents.remembered), documents.length) == (0, 0)
+    assert (len(documents.persisted), documents.length) == (0, 0)
 
 
 def bring(documents: Documents, text: str) -> None:
-    documents.admit(Posted(text, None, None, hashed(sha256(text))), "r")
+    documents.admit(GraphQLRequest(text, None, None, hashed(sha256(text))), "r")
 
 
-def named(text: str) -> Posted:
-    return Posted("", None, None, hashed(sha256(text)))
+def named(text: str) -> GraphQLRequest:
+    return GraphQLRequest("", None, None, hashed(sha256(text)))

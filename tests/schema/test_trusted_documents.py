@@ -267,7 +267,7 @@ def test_an_audit_notes_what_is_brought_with_its_hash_and_remembers_it(
 def test_the_log_has_an_end_to_what_it_notes(
     auditing: Gateway, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.transport.trusted_documents, "MOST_LOGGED", 3)
+    monkeypatch.setattr(app.schema.transport.trusted_documents, "MAX_LOGGED", 3)
 
     for number in range(6):
         post(auditing.as_client(1), query=f"{{ a{number}: __typename }}")

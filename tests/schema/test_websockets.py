@@ -117,7 +117,7 @@ def test_each_refused_origin_is_logged_once(caregivers: Gateway, caplog: pytest.
 
     logged = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
     assert logged == [
-        f"refused a websocket from origin {origin}, which is not in CARE_CORS_ORIGINS"
+        f"rejected a websocket from origin {origin}, which is not in CARE_CORS_ORIGINS"
         for origin in ("https://elsewhere.test", "https://third.test")
     ]
 
@@ -282,7 +282,7 @@ def test_there_is_an_end_to_what_one_socket_carries(caregivers: Gateway) -> None
 
 # --- garbage ---
 
-GARBAGE = "This is no message of the protocol"
+GARBAGE = "The message does not follow the protocol"
 FRAMES = {
     "null": ("null", GARBAGE),
     "a number": ("1", GARBAGE),

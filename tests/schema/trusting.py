@@ -57,7 +57,7 @@ def refusal(response: Response) -> tuple[int, str, str]:
     return response.status_code, extensions["code"], error["message"]
 
 
-NOT_TRUSTED = (400, "DOCUMENT_NOT_TRUSTED", "This document is not one of the trusted.")
+NOT_TRUSTED = (400, "DOCUMENT_NOT_TRUSTED", "This document is not trusted.")
 NOT_KNOWN = (400, "DOCUMENT_NOT_FOUND", "No document is known by this `documentId`.")
 NOT_FOUND = (200, "PERSISTED_QUERY_NOT_FOUND", "PersistedQueryNotFound")
 NOT_SUPPORTED = (200, "PERSISTED_QUERY_NOT_SUPPORTED", "PersistedQueryNotSupported")
