@@ -49,7 +49,7 @@ from app.server.admission import AdmissionControl
 from app.server.background import Vitals
 from app.server.signals import stop_on_signals
 from app.settings import Settings, SettingsError, read_settings
-from app.telemetry.redaction import keep_quiet
+from app.telemetry.redaction import redact_logs
 
 if TYPE_CHECKING:
     from app.telemetry.tracing import Tracing
@@ -64,7 +64,7 @@ def create_app(
     tracing = tracing or tracing_of_environment()
     settings = settings or read_settings()
     refuse_unaudited(settings)
-    keep_quiet(not settings.in_development)
+    redact_logs(not settings.in_development)
     keys = keys_for(settings)
     vitals = Vitals()
     webhook = open_webhook(settings)

@@ -9,7 +9,7 @@ import pytest
 
 from app.main import create_app
 from app.settings import Environment, Settings
-from app.telemetry.redaction import frames_of, keep_quiet
+from app.telemetry.redaction import frames_of, redact_logs
 from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.factories import a_world
@@ -50,7 +50,7 @@ def test_what_the_database_quotes_of_a_row_is_not_logged(
 @pytest.fixture
 def quiet() -> Iterator[None]:
     known = logging.getLogRecordFactory()
-    keep_quiet(is_production=True)
+    redact_logs(is_production=True)
     yield
     logging.setLogRecordFactory(known)
 
