@@ -56,7 +56,7 @@ def broken(gateway: Gateway) -> Gateway:
 
 
 @ON_SQLITE
-def test_without_its_writer_a_process_refuses_changes_and_is_not_ready(
+def test_a_process_without_its_writer_rejects_changes_and_is_not_ready(
     broken: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     ready = [broken.as_nobody().get("/readyz")]
@@ -110,9 +110,7 @@ async def on_database(url: str, work: Callable[[Database], Any]) -> Any:
 
 
 @EACH_FAULT
-def test_a_task_is_started_again_after_a_fault(
-    fault: type[BaseException], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failed_task_is_restarted(fault: type[BaseException], caplog: pytest.LogCaptureFixture) -> None:
     begun = []
 
     async def work() -> None:
@@ -126,7 +124,7 @@ def test_a_task_is_started_again_after_a_fault(
     assert caplog.messages == ["the work failed and is started again"] * 2
 
 
-def test_a_task_that_is_cancelled_ends() -> None:
+def test_a_cancelled_task_ends() -> None:
     async def cancelled() -> bool:
         task = asyncio.create_task(keep_running("the work", asyncio.Event().wait, 0))  # type: ignore[arg-type]
         await asyncio.sleep(0)
@@ -137,7 +135,7 @@ def test_a_task_that_is_cancelled_ends() -> None:
     assert run(cancelled())
 
 
-def test_a_task_is_not_started_again_once_the_process_stops() -> None:
+def test_a_task_is_not_restarted_during_shutdown() -> None:
     begun, stop = [], asyncio.Event()
 
     async def work() -> None:
@@ -152,7 +150,7 @@ def test_a_task_is_not_started_again_once_the_process_stops() -> None:
 
 @ON_SQLITE
 @EACH_FAULT
-def test_each_work_of_the_dispatcher_goes_on_after_a_fault(
+def test_each_task_of_the_dispatcher_continues_after_an_error(
     database_url: str, fault: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work(db: Database) -> None:
@@ -173,7 +171,7 @@ def test_each_work_of_the_dispatcher_goes_on_after_a_fault(
 
 @ON_SQLITE
 @EACH_FAULT
-def test_counted_legacy_calls_are_written_after_a_fault(
+def test_counted_legacy_calls_are_written_after_an_error(
     database_url: str, fault: type[BaseException]
 ) -> None:
     async def work(db: Database) -> None:
@@ -186,7 +184,7 @@ def test_counted_legacy_calls_are_written_after_a_fault(
 
 
 @EACH_FAULT
-def test_events_are_followed_after_a_fault(
+def test_the_event_feed_continues_after_an_error(
     fault: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.events.notifications.PAUSE_SECONDS", 0)
@@ -206,7 +204,7 @@ def test_events_are_followed_after_a_fault(
 
 
 @ON_SQLITE
-def test_who_waits_for_a_record_gets_the_fault_and_the_next_record_is_kept(database_url: str) -> None:
+def test_a_failed_audit_record_raises_and_the_next_one_is_stored(database_url: str) -> None:
     async def keep(db: Database) -> list[Any]:
         recorder = Recorder(Failing(db, [MemoryError()]))
         failed = await asyncio.gather(*(recorder.keep(a_record(at)) for at in (1, 2)), return_exceptions=True)
@@ -222,7 +220,7 @@ def test_who_waits_for_a_record_gets_the_fault_and_the_next_record_is_kept(datab
 # --- metrics and traces ---------------------------------------------------------------------------
 
 
-def test_metrics_that_cannot_be_gathered_are_a_500_and_the_listener_goes_on(
+def test_a_failed_collection_of_metrics_is_a_500_and_the_server_continues(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     faults: list[Exception] = [OSError("the disk"), MemoryError()]
@@ -255,7 +253,7 @@ def metrics_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @ON_SQLITE
-def test_the_listener_for_several_processes_takes_its_port_when_it_becomes_free(
+def test_the_metrics_aggregator_retries_a_port_in_use(
     settings: Settings,
     metrics_folder: None,
     monkeypatch: pytest.MonkeyPatch,
@@ -289,7 +287,7 @@ class Broken(SpanExporter):
 
 @ON_SQLITE
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # that is brought about
-def test_without_the_thread_that_sends_spans_requests_are_answered_and_the_log_says_so(
+def test_requests_are_answered_without_the_thread_that_exports_spans(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     processor = BatchSpanProcessor(Broken(), max_queue_size=2, max_export_batch_size=1)

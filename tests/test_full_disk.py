@@ -38,7 +38,7 @@ def another_homework(number: int) -> dict[str, Any]:
     return homework(endTime=f"{number // 60:02}:{number % 60:02}")
 
 
-def test_homework_for_which_there_is_no_room_is_refused_and_nothing_else_is_lost(gateway: Gateway) -> None:
+def test_a_full_disk_rejects_homework_and_loses_nothing(gateway: Gateway) -> None:
     gateway.given(a_world())
     caregiver = gateway.as_caregiver(1)
     before = len(stored(gateway)["assignment"])
@@ -62,7 +62,7 @@ def test_homework_for_which_there_is_no_room_is_refused_and_nothing_else_is_lost
     assert len(stored(gateway)["assignment"]) == before + 2 * confirmed + 2
 
 
-def test_answers_are_not_shown_where_there_is_no_room_for_the_record(gateway: Gateway) -> None:
+def test_answers_are_not_shown_if_the_audit_record_cannot_be_stored(gateway: Gateway) -> None:
     gateway.given(a_world())
     caregiver = gateway.as_caregiver(1)
     limit(gateway, pages=0)

@@ -151,7 +151,7 @@ def assert_reached(seen: Seen, complaints: list[str]) -> None:
     )
 
 
-def test_no_document_is_a_fault(service: Direct, complaints: list[str]) -> None:
+def test_no_generated_document_causes_an_internal_error(service: Direct, complaints: list[str]) -> None:
     check, seen = fuzz(service)
 
     short(50)(given(requests())(check))()
@@ -161,7 +161,9 @@ def test_no_document_is_a_fault(service: Direct, complaints: list[str]) -> None:
 
 
 @pytest.mark.soak
-def test_none_of_five_thousand_documents_is_a_fault(service: Direct, complaints: list[str]) -> None:
+def test_none_of_five_thousand_documents_causes_an_internal_error(
+    service: Direct, complaints: list[str]
+) -> None:
     check, seen = fuzz(service)
 
     soak(SOAK_GRAPHQL)(given(requests())(check))()

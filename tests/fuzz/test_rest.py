@@ -198,7 +198,7 @@ def assert_reached(seen: Seen, complaints: list[str]) -> None:
     assert {status for *_, status in seen} >= {200, 400, 401, 403, 404, 405}
 
 
-def test_whatever_is_asked_is_answered_as_documented(service: Direct, complaints: list[str]) -> None:
+def test_generated_requests_are_answered_as_documented(service: Direct, complaints: list[str]) -> None:
     check, seen = fuzz(service)
 
     short(25)(given(requests())(check))()

@@ -21,7 +21,7 @@ def standing(wide_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield one
 
 
-def test_what_is_wrong_is_refused_as_documented(standing: Direct, complaints: list[str]) -> None:
+def test_invalid_requests_are_rejected_as_documented(standing: Direct, complaints: list[str]) -> None:
     let_in = []
 
     for asked in WRONG:
@@ -35,7 +35,7 @@ def test_what_is_wrong_is_refused_as_documented(standing: Direct, complaints: li
 
 
 @pytest.mark.parametrize("entrance", ENTRANCES, ids=["a list", "an assignment", "assigning"])
-def test_nobody_comes_in_by_a_bad_token(standing: Direct, complaints: list[str], entrance: Asked) -> None:
+def test_bad_tokens_are_rejected(standing: Direct, complaints: list[str], entrance: Asked) -> None:
     for token in BAD_TOKENS:
         asked = entrance.saying((b"authorization", token))
         answered = standing.ask(asked)
@@ -44,7 +44,7 @@ def test_nobody_comes_in_by_a_bad_token(standing: Direct, complaints: list[str],
     assert complaints == []
 
 
-def test_what_is_odd_and_right_is_answered(standing: Direct, complaints: list[str]) -> None:
+def test_unusual_valid_requests_are_answered(standing: Direct, complaints: list[str]) -> None:
     refused = []
 
     for asked in ODD:
@@ -57,7 +57,7 @@ def test_what_is_odd_and_right_is_answered(standing: Direct, complaints: list[st
     assert complaints == []
 
 
-def test_no_answer_repeats_a_header_that_could_be_two(standing: Direct) -> None:
+def test_no_response_header_is_repeated(standing: Direct) -> None:
     for value in (b"a\r\nset-cookie: b", b"a\nb", b"\x00", b"x" * 65, "é".encode(), b"", b"a b", b"<script>"):
         asked = Asked("GET", SESSIONS, "time-state=RUNNING", (AS_CLIENT, (b"x-request-id", value)))
         answered = standing.ask(asked)

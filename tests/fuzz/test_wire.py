@@ -64,7 +64,7 @@ def assert_unharmed(server: Served) -> None:
 
 
 @pytest.mark.live
-def test_no_bytes_are_a_fault(server: Served) -> None:
+def test_generated_bytes_cause_no_internal_error(server: Served) -> None:
     *answered, of_the_right_one = statuses(server, [*SENT, RIGHT])
 
     assert [sent for sent, said in zip(SENT, answered, strict=True) if 500 in said] == []
@@ -75,7 +75,7 @@ def test_no_bytes_are_a_fault(server: Served) -> None:
 
 @pytest.mark.live
 @pytest.mark.soak
-def test_no_damaged_bytes_are_a_fault(server: Served) -> None:
+def test_damaged_requests_cause_no_internal_error(server: Served) -> None:
     """What is above and what is right, each with a few bytes changed, doubled or lost."""
     rng = random.Random()
 

@@ -25,7 +25,7 @@ READY = request("GET", "/readyz")
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_what_was_begun_is_answered_and_readiness_goes_first(tmp_path: Path, workers: str) -> None:
+def test_shutdown_fails_readiness_first_and_completes_running_requests(tmp_path: Path, workers: str) -> None:
     database = f"sqlite:///{tmp_path}/care.db"
     asyncio.run(migrate(database))
     load(database, a_world())
@@ -53,7 +53,7 @@ def test_what_was_begun_is_answered_and_readiness_goes_first(tmp_path: Path, wor
     assert ("Traceback" in said, "ERROR" in said) == (False, False)
 
 
-def test_processes_end_with_the_one_that_watches_over_them(tmp_path: Path) -> None:
+def test_workers_stop_when_their_parent_is_killed(tmp_path: Path) -> None:
     """It is killed, and can tell them nothing. What they have begun is answered; then the port is free."""
     database = f"sqlite:///{tmp_path}/care.db"
     asyncio.run(migrate(database))

@@ -51,7 +51,7 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
 # --- slow clients ---------------------------------------------------------------------------------
 
 
-def test_who_never_says_a_word_is_left(hasty: Edge) -> None:
+def test_a_silent_connection_is_closed_without_a_response(hasty: Edge) -> None:
     with hasty.line() as line:
         assert line.rest() == b""
 
@@ -70,7 +70,7 @@ HALF = {
 
 @pytest.mark.parametrize("said", HALF.values(), ids=list(HALF))
 @pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
-def test_a_request_that_does_not_come_to_its_end_is_cut(
+def test_an_incomplete_request_is_answered_with_408(
     hasty: Edge, said: tuple[bytes, ...], is_first: bool
 ) -> None:
     with hasty.line() as line:
@@ -85,7 +85,7 @@ def test_a_request_that_does_not_come_to_its_end_is_cut(
         assert line.rest() == b""
 
 
-def test_empty_lines_keep_no_connection(hasty: Edge) -> None:
+def test_empty_lines_do_not_keep_a_connection_open(hasty: Edge) -> None:
     with hasty.line() as line:
         assert line.ask(LIVE).status == 200
         line.say(b"\r\n")
@@ -100,7 +100,7 @@ UPGRADE = (
 ALL = "{ __schema { types { name description fields { name description args { name description } } } } }"
 
 
-def test_who_does_not_read_the_answers_is_cut(hasty: Edge) -> None:
+def test_a_client_that_does_not_read_responses_is_disconnected(hasty: Edge) -> None:
     with hasty.line(room=4096) as line, pytest.raises(ConnectionError):
         line.say(graphql(ALL) * 12)
         while True:
@@ -108,7 +108,7 @@ def test_who_does_not_read_the_answers_is_cut(hasty: Edge) -> None:
             line.wait()
 
 
-def test_who_does_not_read_at_a_websocket_is_cut(hasty: Edge) -> None:
+def test_a_websocket_client_that_does_not_read_is_disconnected(hasty: Edge) -> None:
     with hasty.line(room=4096) as line, pytest.raises(ConnectionError):
         assert line.ask(request("GET", "/graphql", MAY, UPGRADE)).status == 101
         line.say(frame(type="connection_init"))
@@ -122,7 +122,7 @@ def frame(**message: Any) -> bytes:
     return b"\x81\xfe" + len(said).to_bytes(2, "big") + bytes(4) + said
 
 
-def test_who_sends_in_pieces_and_is_not_too_slow_is_answered(edge: Edge) -> None:
+def test_a_request_in_many_small_pieces_is_answered(edge: Edge) -> None:
     whole = homework()
     asks_first = request(
         "PUT", ASSIGNMENTS, JSON, MAY, b"expect: 100-continue\r\ncontent-length: %d\r\n" % len(BODY)
@@ -155,7 +155,7 @@ CONTRACTS = {"legacy": ("PUT", ASSIGNMENTS, LONG_LEGACY), "GraphQL": ("POST", "/
 
 @pytest.mark.parametrize(("method", "path", "message"), CONTRACTS.values(), ids=list(CONTRACTS))
 @pytest.mark.parametrize("is_chunked", [False, True], ids=["declared", "in chunks"])
-def test_a_body_that_is_too_long_is_refused_and_who_sends_it_all_the_same_sees_why(
+def test_a_client_that_keeps_sending_a_too_long_body_receives_the_413(
     edge: Edge, method: str, path: str, message: str, is_chunked: bool
 ) -> None:
     length = b"transfer-encoding: chunked\r\n" if is_chunked else b"content-length: %d\r\n" % (8 * MIB)
@@ -171,7 +171,7 @@ def test_a_body_that_is_too_long_is_refused_and_who_sends_it_all_the_same_sees_w
 
 @pytest.mark.parametrize(("method", "path", "message"), CONTRACTS.values(), ids=list(CONTRACTS))
 @pytest.mark.parametrize("asks", [b"", b"expect: 100-continue\r\n"], ids=["silently", "asked"])
-def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(
+def test_a_declared_length_over_the_limit_is_rejected_before_the_body(
     edge: Edge, method: str, path: str, message: str, asks: bytes
 ) -> None:
     heard = edge.ask(request(method, path, JSON, MAY, asks, b"content-length: 67108864\r\n"))
@@ -179,13 +179,13 @@ def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(
     assert (heard.status, heard.message, heard.headers["connection"]) == (413, message, "close")
 
 
-def test_what_comes_before_the_length_is_said_first(edge: Edge) -> None:
+def test_authentication_is_checked_before_the_body_length(edge: Edge) -> None:
     heard = edge.ask(request("PUT", ASSIGNMENTS, JSON, b"content-length: 67108864\r\n"))
 
     assert (heard.status, heard.message) == (401, "sign in with a valid bearer token")
 
 
-def test_the_beginning_of_a_body_that_is_too_long_is_not_taken_for_the_body(edge: Edge) -> None:
+def test_the_start_of_a_too_long_body_is_not_executed(edge: Edge) -> None:
     whole = graphql(NAME).partition(b"\r\n\r\n")[2]
 
     heard = edge.ask(request("POST", "/graphql", JSON, MAY, b"content-length: 300000\r\n") + whole)
@@ -202,7 +202,7 @@ HEADS = {
 
 @pytest.mark.parametrize("headers", HEADS.values(), ids=list(HEADS))
 @pytest.mark.parametrize("path", ["/graphql", "/gateway/nowhere"])
-def test_headers_that_are_too_long_are_refused(edge: Edge, headers: bytes, path: str) -> None:
+def test_headers_over_the_limit_are_rejected(edge: Edge, headers: bytes, path: str) -> None:
     with edge.line() as line:
         heard = line.ask(request("GET", path, headers))
 
@@ -210,7 +210,7 @@ def test_headers_that_are_too_long_are_refused(edge: Edge, headers: bytes, path:
         assert line.rest() == b""
 
 
-def test_headers_may_be_long(edge: Edge) -> None:
+def test_headers_below_the_limit_are_accepted(edge: Edge) -> None:
     assert edge.ask(request("GET", "/livez", b"x-long: %b\r\n" % (b"y" * 60_000))).status == 200
 
 
@@ -231,7 +231,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
         yield one
 
 
-def test_what_is_too_much_is_refused_at_once_and_what_was_begun_is_answered(narrow: Edge) -> None:
+def test_an_overloaded_process_rejects_new_requests_and_completes_running_ones(narrow: Edge) -> None:
     with ExitStack() as stack:
         first, second, third = (stack.enter_context(narrow.line()) for _ in range(3))
         with nobody_else_may_write(narrow.database):
@@ -275,7 +275,7 @@ WHILE_BUSY = {
 
 
 @pytest.mark.parametrize(("said", "statuses"), WHILE_BUSY.values(), ids=list(WHILE_BUSY))
-def test_an_overloaded_process_reads_requests_like_any_other(
+def test_rejections_without_the_parser_agree_with_it_on_request_boundaries(
     narrow: Edge, said: bytes, statuses: list[int]
 ) -> None:
     """It refuses simple ones without the parser: it must agree with it on where they end."""
@@ -292,7 +292,7 @@ def test_an_overloaded_process_reads_requests_like_any_other(
     assert statuses_in(heard) == statuses
 
 
-def test_a_client_that_reads_no_refusals_is_disconnected(narrow: Edge) -> None:
+def test_a_client_that_reads_no_rejections_is_disconnected(narrow: Edge) -> None:
     """Else each refusal would stay in memory."""
     requests = graphql(NAME) * 100
 
@@ -306,7 +306,7 @@ def test_a_client_that_reads_no_refusals_is_disconnected(narrow: Edge) -> None:
         assert first.hear().status == 200
 
 
-def test_a_handshake_is_refused_too_while_there_is_too_much(narrow: Edge) -> None:
+def test_an_overloaded_process_rejects_websocket_handshakes(narrow: Edge) -> None:
     with narrow.line() as first:
         with nobody_else_may_write(narrow.database):
             first.say(homework())
@@ -318,7 +318,7 @@ def test_a_handshake_is_refused_too_while_there_is_too_much(narrow: Edge) -> Non
     assert narrow.ask(request("GET", "/graphql", UPGRADE)).status == 101
 
 
-def test_operations_at_a_websocket_count_as_requests(narrow: Edge) -> None:
+def test_websocket_operations_count_as_requests(narrow: Edge) -> None:
     window = 'startDate: "2026-11-22T09:00:00Z", endDate: "2026-11-25T09:00:00Z"'
     assign = (
         f'mutation {{ assignHomework(input: {{sessionId: "1", bookIds: ["2"], {window}}}) {{ message }} }}'
@@ -355,7 +355,7 @@ def message_at(line: Line) -> Any:
     return json.loads(line.read(int.from_bytes(line.read(2), "big") if length == 126 else length))
 
 
-def test_those_who_send_slowly_or_listen_take_up_no_place(narrow: Edge) -> None:
+def test_slow_senders_and_open_streams_hold_no_request_slot(narrow: Edge) -> None:
     listen = graphql("subscription { assignmentChanged { id } }", b"accept: text/event-stream\r\n")
 
     with ExitStack() as stack:
@@ -369,7 +369,7 @@ def test_those_who_send_slowly_or_listen_take_up_no_place(narrow: Edge) -> None:
         assert narrow.ask(graphql(NAME)).status == 200
 
 
-def test_a_slow_request_is_refused_when_it_is_there_and_there_is_too_much(narrow: Edge) -> None:
+def test_a_slow_request_is_rejected_if_the_process_is_overloaded_when_it_completes(narrow: Edge) -> None:
     whole = homework()
 
     with narrow.line() as first, narrow.line() as slow:
@@ -384,7 +384,7 @@ def test_a_slow_request_is_refused_when_it_is_there_and_there_is_too_much(narrow
         assert slow.ask(whole).status == 200
 
 
-def test_requests_that_come_one_behind_the_other_are_answered_in_turn(edge: Edge) -> None:
+def test_pipelined_requests_are_answered_in_order(edge: Edge) -> None:
     nowhere = request("GET", "/gateway/nowhere")
     last = request("GET", "/livez", b"connection: close\r\n")
 
@@ -395,7 +395,7 @@ def test_requests_that_come_one_behind_the_other_are_answered_in_turn(edge: Edge
     assert statuses_in(heard) == [200, 200, 404] * 12 + [200]
 
 
-def test_of_too_many_requests_in_one_read_the_first_are_answered_and_the_connection_ends(edge: Edge) -> None:
+def test_too_many_pipelined_requests_close_the_connection_after_the_first_responses(edge: Edge) -> None:
     with edge.line() as line:
         line.say(LIVE * 200)
         heard = line.rest()
@@ -418,7 +418,7 @@ WISHES = {
 
 @pytest.mark.parametrize("wish", WISHES.values(), ids=WISHES)
 @pytest.mark.parametrize("is_whole", [True, False], ids=["at once", "in pieces"])
-def test_a_wish_for_another_protocol_is_passed_over(edge: Edge, wish: bytes, is_whole: bool) -> None:
+def test_an_upgrade_to_an_unsupported_protocol_is_ignored(edge: Edge, wish: bytes, is_whole: bool) -> None:
     """And no body is taken for a request: a proxy in front would not know of it, nor whose answer that is."""
     inner = b"GET /livez HTTP/1.1\r\nhost: care\r\n\r\n"
     sized = graphql(NAME, wish)
@@ -458,7 +458,7 @@ NO_HANDSHAKES = {
 
 
 @pytest.mark.parametrize(("headers", "status"), NO_HANDSHAKES.values(), ids=NO_HANDSHAKES)
-def test_a_handshake_that_is_none_is_refused(edge: Edge, headers: bytes, status: int) -> None:
+def test_a_malformed_websocket_handshake_is_rejected(edge: Edge, headers: bytes, status: int) -> None:
     with edge.line() as line:
         line.say(request("GET", "/graphql", UPGRADE, headers))
         heard = line.rest()

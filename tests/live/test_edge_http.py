@@ -85,7 +85,7 @@ def answer_to_flood(line: Line, piece: bytes, most: int) -> bytes:
 
 @pytest.mark.parametrize(("start", "piece"), ENDLESS.values(), ids=list(ENDLESS))
 @pytest.mark.parametrize("path", ["/graphql", ASSIGNMENTS])
-def test_framing_without_end_is_refused(edge: Edge, path: str, start: bytes, piece: bytes) -> None:
+def test_endless_framing_is_rejected(edge: Edge, path: str, start: bytes, piece: bytes) -> None:
     with edge.line() as line:
         line.say(request("POST", path, JSON, MAY, CHUNKED) + start)
         heard = answer_to_flood(line, piece, 64 * MIB)
@@ -165,7 +165,7 @@ def test_http_1_0_needs_no_host(edge: Edge) -> None:
 
 
 @pytest.mark.parametrize(("version", "status"), [(b"1.2", 200), (b"1.9", 200), (b"2.0", 505), (b"0.9", 505)])
-def test_a_later_minor_version_is_answered_and_another_major_version_is_refused(
+def test_another_minor_version_is_accepted_and_another_major_version_is_rejected(
     edge: Edge, version: bytes, status: int
 ) -> None:
     answer = edge.ask(b"GET /livez HTTP/%b\r\nhost: care\r\n\r\n" % version)
@@ -181,7 +181,7 @@ CODINGS = {
 
 
 @pytest.mark.parametrize(("version", "headers", "status"), CODINGS.values(), ids=list(CODINGS))
-def test_a_transfer_coding_that_is_not_chunked_is_refused(
+def test_a_transfer_coding_other_than_chunked_is_rejected(
     edge: Edge, version: bytes, headers: bytes, status: int
 ) -> None:
     start = b"POST /graphql HTTP/%b\r\nhost: care\r\n" % version
@@ -196,7 +196,7 @@ GZIP = b"content-encoding: gzip\r\n"
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/graphql"), ("PUT", ASSIGNMENTS)])
-def test_a_compressed_body_is_refused(edge: Edge, method: str, path: str) -> None:
+def test_a_compressed_body_is_rejected(edge: Edge, method: str, path: str) -> None:
     compressed = edge.ask(request(method, path, JSON, MAY, GZIP, body=b"{}"))
     plain = edge.ask(request(method, path, JSON, MAY, b"content-encoding: identity\r\n", body=b"{}"))
 
@@ -214,14 +214,14 @@ def test_an_encoded_slash_does_not_separate_segments(edge: Edge) -> None:
     )
 
 
-def test_a_target_with_a_fragment_is_refused(edge: Edge) -> None:
+def test_a_target_with_a_fragment_is_rejected(edge: Edge) -> None:
     answer = edge.ask(request("GET", f"{ASSIGNMENTS}#x", MAY))
 
     assert (answer.status, answer.message) == (400, "the request target must not have a fragment")
 
 
 @pytest.mark.parametrize("path", ["/graphql", ASSIGNMENTS])
-def test_what_is_not_http_is_refused_in_the_shape_of_its_contract(edge: Edge, path: str) -> None:
+def test_invalid_http_is_rejected_in_the_format_of_its_contract(edge: Edge, path: str) -> None:
     with edge.line() as line:
         answer = line.ask(b"GET %b HTTP/1.1\r\nhost care\r\n\r\n" % path.encode())
 
@@ -308,7 +308,7 @@ def test_a_stream_to_http_1_0_has_no_chunks_and_ends_with_the_connection(plain: 
     assert (b"connection: close" in head, body) == (True, b"one, two")
 
 
-def test_a_request_that_would_wait_too_long_for_the_event_loop_is_refused(plain: Edge) -> None:
+def test_a_request_that_would_wait_too_long_for_the_event_loop_is_rejected(plain: Edge) -> None:
     """Although far fewer requests than the limit are being processed."""
     with ExitStack() as stack:
         lines = [stack.enter_context(plain.line()) for _ in range(30)]

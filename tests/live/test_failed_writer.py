@@ -36,7 +36,7 @@ def care(tmp_path: Path) -> dict[str, str]:
     return {"database_url": database, "token_key": keys.public_pem(), "drain_seconds": "1"}
 
 
-def test_a_server_whose_writer_ended_refuses_the_change_and_exits_with_1(
+def test_a_server_without_its_writer_rejects_changes_and_exits_with_1(
     tmp_path: Path, care: dict[str, str]
 ) -> None:
     before = raw.run(care["database_url"], STORED)
@@ -56,9 +56,7 @@ def test_a_server_whose_writer_ended_refuses_the_change_and_exits_with_1(
     assert raw.run(care["database_url"], STORED) == before
 
 
-def test_a_worker_process_of_serve_whose_writer_ended_is_started_again(
-    tmp_path: Path, care: dict[str, str]
-) -> None:
+def test_serve_restarts_a_worker_process_without_its_writer(tmp_path: Path, care: dict[str, str]) -> None:
     log = tmp_path / "log"
     with serving(log, "--workers", "2", module=KILLABLE, **care) as served:
         edge = Edge("127.0.0.1", int(served.url.rpartition(":")[2]), care["database_url"])
@@ -72,7 +70,7 @@ def test_a_worker_process_of_serve_whose_writer_ended_is_started_again(
     assert (200 in statuses, code) == (True, 0)
 
 
-def test_a_dispatcher_process_whose_writer_ended_exits_with_1(tmp_path: Path, care: dict[str, str]) -> None:
+def test_a_dispatcher_process_without_its_writer_exits_with_1(tmp_path: Path, care: dict[str, str]) -> None:
     with (tmp_path / "log").open("w+") as said:
         process = begun(["worker"], "", care, said, install)
         try:
@@ -89,7 +87,7 @@ def test_a_dispatcher_process_whose_writer_ended_exits_with_1(tmp_path: Path, ca
     assert ENDED in (tmp_path / "log").read_text()
 
 
-def test_a_process_that_hangs_ends_after_sigterm_and_says_where_it_hung(
+def test_a_hanging_process_exits_after_sigterm_with_the_stack_of_each_thread(
     tmp_path: Path, care: dict[str, str]
 ) -> None:
     with serving(tmp_path / "log", prepare=install, **care | {"drain_seconds": "0"}) as served:

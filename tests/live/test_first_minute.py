@@ -52,7 +52,7 @@ def paste(said: str, line: str, shell: str = "sh") -> tuple[int, str]:
     return answer.status_code, answer.text
 
 
-def test_what_is_printed_can_be_pasted_and_the_data_stays(tmp_path: Path) -> None:
+def test_the_printed_commands_work_and_the_data_survives_a_restart(tmp_path: Path) -> None:
     care = development(tmp_path)
     demo = run("demo", module="app", **care)
     assert (demo.returncode, demo.stderr) == (0, "")
@@ -107,7 +107,7 @@ def viewer(url: str, token: str) -> object:
     return answer.json()["data"]["viewer"]
 
 
-def test_several_workers_serve_one_world_and_stop_together(tmp_path: Path) -> None:
+def test_several_workers_share_a_database_and_stop_together(tmp_path: Path) -> None:
     care = development(tmp_path)
     demo = run("demo", **care)
     *_, assign, _ = CURL.findall(demo.stdout)
@@ -126,7 +126,7 @@ def test_several_workers_serve_one_world_and_stop_together(tmp_path: Path) -> No
     assert (code, "Traceback" in said) == (0, False)
 
 
-def test_several_that_start_at_once_share_one_key(tmp_path: Path) -> None:
+def test_processes_that_start_at_once_share_one_signing_key(tmp_path: Path) -> None:
     care = development(tmp_path)
     words = ("token", "--role", "client", "--user", "jonas.berg@example.test")
 
@@ -140,7 +140,7 @@ def test_several_that_start_at_once_share_one_key(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "var").iterdir()] == [KEY_FILE]
 
 
-def test_what_was_acknowledged_survives_the_death_of_the_process(tmp_path: Path) -> None:
+def test_a_confirmed_change_survives_a_killed_process(tmp_path: Path) -> None:
     """Killed twice, each time right after the answer to a write of three books."""
     care = development(tmp_path)
     headers = {"authorization": f"bearer {token_of(run('demo', **care).stdout, 'CAREGIVER')}"}

@@ -28,7 +28,7 @@ def care(database_url: str) -> dict[str, str]:
     return {"database_url": database_url, "token_key": keys.public_pem(), "dispatcher": "off"}
 
 
-def test_what_happens_in_one_process_is_heard_of_in_another(tmp_path: Path, care: dict[str, str]) -> None:
+def test_a_change_in_one_process_reaches_subscribers_of_another(tmp_path: Path, care: dict[str, str]) -> None:
     with ExitStack() as stack:
         one = stack.enter_context(serving(tmp_path / "one", **care))
         other = stack.enter_context(serving(tmp_path / "other", **care))
@@ -49,7 +49,9 @@ def test_what_happens_in_one_process_is_heard_of_in_another(tmp_path: Path, care
     ]
 
 
-def test_who_comes_again_hears_what_was_missed(tmp_path: Path, care: dict[str, str]) -> None:
+def test_a_subscriber_that_reconnects_receives_the_missed_events(
+    tmp_path: Path, care: dict[str, str]
+) -> None:
     with serving(tmp_path / "first", **care) as served, at_websocket(served.url, "client", "1") as socket:
         assign(served.url)
         last, *_ = change(hear(socket))
@@ -72,7 +74,7 @@ def test_who_comes_again_hears_what_was_missed(tmp_path: Path, care: dict[str, s
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # no database is asked
-def test_a_message_that_is_too_long_is_not_even_received(tmp_path: Path, care: dict[str, str]) -> None:
+def test_a_too_long_message_closes_the_websocket_with_1009(tmp_path: Path, care: dict[str, str]) -> None:
     with serving(tmp_path / "log", **care) as served, at_websocket(served.url, "client", "1") as socket:
         socket.send("x" * 262_145)
         with pytest.raises(ConnectionClosed) as closed:
@@ -85,7 +87,7 @@ def test_a_message_that_is_too_long_is_not_even_received(tmp_path: Path, care: d
 @pytest.mark.parametrize(
     ("kind", "how"), [("sqlite", signal.SIGINT), ("postgresql", signal.SIGTERM)], indirect=["kind"]
 )
-def test_a_process_that_is_told_to_end_ends_though_somebody_listens(
+def test_a_process_stops_despite_open_subscriptions(
     tmp_path: Path, care: dict[str, str], how: signal.Signals
 ) -> None:
     with (
@@ -108,7 +110,7 @@ def test_a_process_that_is_told_to_end_ends_though_somebody_listens(
     assert ("Traceback" in said, "ERROR" in said) == (False, False)
 
 
-def test_workers_end_though_somebody_listens(tmp_path: Path, care: dict[str, str]) -> None:
+def test_workers_stop_despite_open_subscriptions(tmp_path: Path, care: dict[str, str]) -> None:
     port = str(free_port())
 
     with serving(tmp_path / "log", "--workers", "2", **care, port=port) as served, ExitStack() as stack:

@@ -26,7 +26,7 @@ async def talk(url: str) -> None:
         await one.wait_closed()
 
 
-def test_what_goes_over_a_websocket_is_not_logged(tmp_path: Path) -> None:
+def test_tokens_and_messages_of_a_websocket_are_not_logged(tmp_path: Path) -> None:
     care = {"env": "development", "var": str(tmp_path), "log_level": "debug"}
     assert run("migrate", **care).returncode == 0
     with serving(tmp_path / "log", **care) as served:

@@ -69,7 +69,7 @@ REFUSED = {
 }
 
 
-def test_what_is_configured_wrongly_is_said_in_one_sentence(production: dict[str, str]) -> None:
+def test_a_configuration_error_is_reported_in_one_sentence(production: dict[str, str]) -> None:
     started = {name: start("serve", **production | changed) for name, (changed, _) in REFUSED.items()}
 
     heard = {name: (*one.communicate(timeout=PATIENCE), one.returncode) for name, one in started.items()}
@@ -77,7 +77,7 @@ def test_what_is_configured_wrongly_is_said_in_one_sentence(production: dict[str
     assert heard == {name: ("", f"care-gateway: {sentence}\n", 2) for name, (_, sentence) in REFUSED.items()}
 
 
-def test_a_database_that_is_not_there_is_not_made(production: dict[str, str], tmp_path: Path) -> None:
+def test_a_missing_database_is_not_created(production: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "none.db"
 
     done = run("serve", **production | {"database_url": f"sqlite:///{path}"})
@@ -90,7 +90,7 @@ def test_a_database_that_is_not_there_is_not_made(production: dict[str, str], tm
     assert not path.exists()
 
 
-def test_a_database_without_tables_is_refused(production: dict[str, str], tmp_path: Path) -> None:
+def test_a_database_without_tables_is_rejected(production: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -101,7 +101,7 @@ def test_a_database_without_tables_is_refused(production: dict[str, str], tmp_pa
     assert said(done) == (2, "", f"care-gateway: {TABLES}\n")
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(
+def test_a_file_that_is_no_database_is_rejected_and_unchanged(
     production: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "letter.txt"
@@ -114,7 +114,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(
     assert path.read_text() == "Dear all, this is not a database." * 50
 
 
-def test_a_port_that_is_taken_is_said_in_one_sentence(production: dict[str, str]) -> None:
+def test_a_port_in_use_is_reported_in_one_sentence(production: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
 
@@ -124,7 +124,7 @@ def test_a_port_that_is_taken_is_said_in_one_sentence(production: dict[str, str]
     assert said(done) == (2, "", sentence)
 
 
-def test_a_metrics_port_that_is_taken_is_said_with_its_setting(production: dict[str, str]) -> None:
+def test_a_metrics_port_in_use_is_reported_with_its_setting(production: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         started = [start(command, **production, metrics_port=port) for command in ("serve", "worker")]
@@ -137,7 +137,7 @@ def test_a_metrics_port_that_is_taken_is_said_with_its_setting(production: dict[
     assert heard == [("", sentence, 2)] * 2
 
 
-def test_an_address_that_is_not_ours_is_said_in_one_sentence(production: dict[str, str]) -> None:
+def test_a_foreign_address_is_reported_in_one_sentence(production: dict[str, str]) -> None:
     done = run("serve", "--host", "192.0.2.1", **production)
 
     port = production["port"]
@@ -145,13 +145,13 @@ def test_an_address_that_is_not_ours_is_said_in_one_sentence(production: dict[st
     assert said(done) == (2, "", sentence)
 
 
-def test_another_server_asks_for_the_application_and_hears_the_same_sentence() -> None:
+def test_plain_uvicorn_reports_a_configuration_error() -> None:
     done = run("app.main:app", module="uvicorn")
 
     assert said(done) == (2, "", f"care-gateway: {NO_KEY}\n")
 
 
-def test_another_server_hears_that_there_is_no_database(production: dict[str, str], tmp_path: Path) -> None:
+def test_plain_uvicorn_reports_a_missing_database(production: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "none.db"
 
     done = run("app.main:app", module="uvicorn", **production | {"database_url": f"sqlite:///{path}"})

@@ -121,14 +121,14 @@ def faults_are_expected(caplog: pytest.LogCaptureFixture) -> None:
         ("http://care.example.test/told?x", "/told", "x"),
     ],
 )
-def test_an_application_is_told_what_was_asked(edge: Edge, target: str, path: str, query: str) -> None:
+def test_the_application_receives_path_query_and_body(edge: Edge, target: str, path: str, query: str) -> None:
     answer = edge.ask(request("POST", target, body=b"Hello"))
 
     raw = target.removeprefix("http://care.example.test").partition("?")[0].encode()
     assert answer.body.decode() == repr([path, raw, query.encode(), "Hello"])
 
 
-def test_an_answer_of_unknown_length_comes_in_chunks_and_the_connection_stays(edge: Edge) -> None:
+def test_a_response_of_unknown_length_is_chunked_and_keeps_the_connection(edge: Edge) -> None:
     with edge.line() as line:
         line.say(request("GET", "/in-pieces"))
         head = line.read(until=b"\r\n\r\n")
@@ -140,7 +140,7 @@ def test_an_answer_of_unknown_length_comes_in_chunks_and_the_connection_stays(ed
         assert line.ask(request("GET", "/told")).status == 200
 
 
-def test_the_head_alone_has_the_length_of_the_body(edge: Edge) -> None:
+def test_a_head_response_has_the_content_length_of_the_get(edge: Edge) -> None:
     with edge.line() as line:
         head = line.ask(request("HEAD", "/told"))
         answer = line.ask(request("GET", "/told"))
@@ -149,7 +149,7 @@ def test_the_head_alone_has_the_length_of_the_body(edge: Edge) -> None:
     assert (head.status, int(head.headers["content-length"]), head.body) == (200, length, b"")
 
 
-def test_a_client_that_wants_the_connection_closed_is_told_so_and_it_is(edge: Edge) -> None:
+def test_connection_close_is_confirmed_and_closes(edge: Edge) -> None:
     with edge.line() as line:
         answer = line.ask(request("GET", "/told", b"connection: close\r\n"))
 
@@ -158,7 +158,7 @@ def test_a_client_that_wants_the_connection_closed_is_told_so_and_it_is(edge: Ed
 
 
 @pytest.mark.parametrize("does", ["nothing", "fails", "header"])
-def test_where_nothing_was_sent_yet_a_fault_is_an_answer(edge: Edge, does: str) -> None:
+def test_an_exception_before_the_response_is_a_500(edge: Edge, does: str) -> None:
     with edge.line() as line:
         answer = line.ask(request("GET", f"/sends/{does}"))
 
@@ -168,7 +168,7 @@ def test_where_nothing_was_sent_yet_a_fault_is_an_answer(edge: Edge, does: str) 
 
 
 @pytest.mark.parametrize("does, sent", [("ends", b"12345"), ("short", b"12345")])
-def test_an_answer_that_is_not_whole_is_cut(edge: Edge, does: str, sent: bytes) -> None:
+def test_an_incomplete_response_closes_the_connection(edge: Edge, does: str, sent: bytes) -> None:
     with edge.line() as line:
         line.say(request("GET", f"/sends/{does}"))
         head = line.read(until=b"\r\n\r\n")
@@ -178,7 +178,7 @@ def test_an_answer_that_is_not_whole_is_cut(edge: Edge, does: str, sent: bytes) 
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_what_is_no_http_ends_the_connection_when_those_before_are_answered(edge: Edge, count: int) -> None:
+def test_invalid_http_closes_the_connection_after_earlier_responses(edge: Edge, count: int) -> None:
     with edge.line() as line:
         line.say(request("GET", "/told") * count + b"NONSENSE\r\n\r\n")
         answers = [line.hear() for _ in range(count)]
@@ -188,20 +188,20 @@ def test_what_is_no_http_ends_the_connection_when_those_before_are_answered(edge
         assert line.rest() == b""
 
 
-def test_what_is_no_http_is_refused(edge: Edge) -> None:
+def test_invalid_http_is_rejected(edge: Edge) -> None:
     with edge.line() as line:
         assert line.ask(b"NONSENSE\r\n\r\n").status == 400
         assert line.rest() == b""
 
 
-def test_a_request_finds_nothing_of_the_one_before_it(edge: Edge) -> None:
+def test_requests_on_one_connection_share_no_context(edge: Edge) -> None:
     with edge.line() as line:
         line.say(request("GET", "/noted") + request("GET", "/noted"))
 
         assert [line.hear().body, line.hear().body] == [b"nothing", b"nothing"]
 
 
-def test_a_client_that_is_gone_leaves_nothing_in_memory(edge: Edge) -> None:
+def test_a_closed_connection_leaves_nothing_in_memory(edge: Edge) -> None:
     gc.collect()
     gc.disable()  # it would come in the end; until then every body that anybody sent would be kept
     try:
@@ -217,7 +217,7 @@ def test_a_client_that_is_gone_leaves_nothing_in_memory(edge: Edge) -> None:
         gc.enable()
 
 
-def test_a_websocket_that_is_closed_leaves_nothing_in_memory(edge: Edge) -> None:
+def test_a_closed_websocket_leaves_nothing_in_memory(edge: Edge) -> None:
     gc.collect()
     gc.disable()
     try:
@@ -236,7 +236,7 @@ def test_a_websocket_that_is_closed_leaves_nothing_in_memory(edge: Edge) -> None
 
 
 @pytest.mark.parametrize("path", ["/much/stays", "/much/leaves"])
-def test_a_websocket_whose_client_reads_slowly_is_not_cut(edge: Edge, path: str) -> None:
+def test_a_websocket_client_that_reads_slowly_is_not_disconnected(edge: Edge, path: str) -> None:
     """It takes longer than the server waits for a client that reads nothing."""
     with edge.line(room=65536) as line:
         assert line.ask(request("GET", path, UPGRADE)).status == 101
@@ -246,7 +246,7 @@ def test_a_websocket_whose_client_reads_slowly_is_not_cut(edge: Edge, path: str)
             left -= len(line.read(min(left, 65536)))
 
 
-def test_what_is_sent_after_the_end_is_nobodys_answer(edge: Edge) -> None:
+def test_messages_after_the_end_of_a_response_are_ignored(edge: Edge) -> None:
     with edge.line() as line:
         first = line.ask(request("GET", "/sends/twice"))
         second = line.ask(request("GET", "/told"))
@@ -254,7 +254,7 @@ def test_what_is_sent_after_the_end_is_nobodys_answer(edge: Edge) -> None:
     assert (first.body, second.status) == (b"1234567890", 200)
 
 
-def test_an_application_that_goes_on_listening_hears_of_the_end(edge: Edge) -> None:
+def test_receive_returns_a_disconnect_after_the_response(edge: Edge) -> None:
     heard.clear()
     with edge.line() as line:
         line.ask(request("GET", "/sends/listens"))

@@ -162,7 +162,7 @@ def test_a_websocket_that_sends_too_many_frames_is_closed(
     assert ("pings" in name) == bool(opcodes)
 
 
-def test_before_sign_in_messages_are_counted_too(served: Served) -> None:
+def test_messages_before_sign_in_count_as_frames(served: Served) -> None:
     with served.socket(is_signed_in=False) as one:
         one.line.say(frame(TEXT, b'{"type": "ping"}') * 1000)
         opcodes, closed = one.until_closed()
@@ -171,7 +171,7 @@ def test_before_sign_in_messages_are_counted_too(served: Served) -> None:
     assert len(opcodes) <= PENDING_FRAMES
 
 
-def test_frames_that_follow_the_servers_close_are_counted_too(served: Served) -> None:
+def test_frames_after_the_close_of_the_server_are_counted(served: Served) -> None:
     before = served.frames_refused()
 
     with served.socket(is_signed_in=True) as one, suppress(ConnectionError):
@@ -184,7 +184,7 @@ def test_frames_that_follow_the_servers_close_are_counted_too(served: Served) ->
     assert served.frames_refused() == before + 1
 
 
-def test_messages_that_are_sent_ahead_are_answered_at_a_steady_rate(served: Served) -> None:
+def test_queued_messages_are_processed_at_a_limited_rate(served: Served) -> None:
     many = 10_000
 
     with served.socket(is_signed_in=True) as one:
@@ -201,7 +201,7 @@ def test_messages_that_are_sent_ahead_are_answered_at_a_steady_rate(served: Serv
     assert heard.count(b"pong") < many // 2
 
 
-def test_what_is_sent_ahead_is_answered_in_full_and_in_order(served: Served) -> None:
+def test_queued_messages_are_answered_in_order(served: Served) -> None:
     many = MESSAGES_AT_ONCE // 4
 
     with served.socket(is_signed_in=True) as one:
@@ -217,7 +217,7 @@ def test_what_is_sent_ahead_is_answered_in_full_and_in_order(served: Served) -> 
 
 
 @pytest.mark.parametrize("is_compressed", [False, True], ids=["plain", "compressed"])
-def test_the_first_message_may_not_be_as_long_as_later_ones(served: Served, is_compressed: bool) -> None:
+def test_the_first_message_has_a_lower_length_limit(served: Served, is_compressed: bool) -> None:
     long = ping_of(PENDING_BYTES + 100, b'"",')
     said = compressed(long) if is_compressed else frame(TEXT, long)
 
@@ -234,7 +234,7 @@ def test_the_first_message_may_not_be_as_long_as_later_ones(served: Served, is_c
 # --- many ---
 
 
-def test_the_oldest_websocket_that_has_not_signed_in_gives_way(served: Served) -> None:
+def test_the_oldest_unauthenticated_websocket_is_closed_first(served: Served) -> None:
     with ExitStack() as stack:
         signed_in = stack.enter_context(served.socket(is_signed_in=True))
         oldest = stack.enter_context(served.socket(is_signed_in=False))
@@ -258,7 +258,7 @@ CROWDS = {
 
 
 @pytest.mark.parametrize("name", CROWDS)
-def test_many_websockets_that_flood_take_little_memory(served: Served, name: str) -> None:
+def test_many_flooding_websockets_use_little_memory(served: Served, name: str) -> None:
     is_signed_in, flood = CROWDS[name]
 
     with ExitStack() as stack:

@@ -112,7 +112,9 @@ def counted(person: Person, state: str) -> list[Any]:
     return [session[name] for name in names]
 
 
-def test_a_whole_life(care: dict[str, str], receiver: Receiver, tmp_path: Path) -> None:
+def test_a_course_of_care_survives_a_restart_and_a_killed_worker(
+    care: dict[str, str], receiver: Receiver, tmp_path: Path
+) -> None:
     with serving(tmp_path / "first", **care) as served, working(care) as worker:
         caregiver = Person(served.url, "CAREGIVER", "caregiver-1")
         client = Person(served.url, "CLIENT", "client-1")

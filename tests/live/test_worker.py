@@ -64,7 +64,7 @@ def stopped(process: Process, how: signal.Signals) -> tuple[int, str]:
     return process.returncode, "".join(said)
 
 
-def test_what_a_killed_worker_took_is_delivered_by_the_next_under_the_same_id(
+def test_deliveries_of_a_killed_worker_are_repeated_with_the_same_id(
     care: dict[str, str], receiver: Receiver
 ) -> None:
     url = care["database_url"]
@@ -90,9 +90,7 @@ def test_what_a_killed_worker_took_is_delivered_by_the_next_under_the_same_id(
     assert (code, "Traceback" in said, SECRET in said) == (0, False, False)
 
 
-def test_several_workers_fire_and_deliver_each_reminder_once(
-    care: dict[str, str], receiver: Receiver
-) -> None:
+def test_several_workers_deliver_each_reminder_once(care: dict[str, str], receiver: Receiver) -> None:
     more = [{"remindDate": LONG_AGO}] * 50
     load(care["database_url"], [an_assignment(10 + at, reminders=more) for at in range(4)])
     with working(care) as one, working(care) as other:
@@ -106,7 +104,7 @@ def test_several_workers_fire_and_deliver_each_reminder_once(
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_stopping_a_worker_is_no_fault_and_finishes_what_it_began(
+def test_a_stopped_worker_completes_its_deliveries_and_exits_with_0(
     care: dict[str, str], receiver: Receiver, how: signal.Signals
 ) -> None:
     receiver.hold()
@@ -121,7 +119,7 @@ def test_stopping_a_worker_is_no_fault_and_finishes_what_it_began(
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_the_processes_of_serve_dispatch_too_and_stop_in_time(
+def test_the_worker_processes_of_serve_dispatch(
     care: dict[str, str], receiver: Receiver, tmp_path: Path
 ) -> None:
     with serving(tmp_path / "log", "--workers", "2", **care) as served:
@@ -133,7 +131,7 @@ def test_the_processes_of_serve_dispatch_too_and_stop_in_time(
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_serve_leaves_it_to_the_worker_where_it_is_told_to(
+def test_serve_does_not_dispatch_if_the_dispatcher_is_off(
     care: dict[str, str], receiver: Receiver, tmp_path: Path
 ) -> None:
     care = care | {"dispatcher": "off"}
@@ -150,7 +148,7 @@ def test_serve_leaves_it_to_the_worker_where_it_is_told_to(
     assert dict(raw.run(care["database_url"], REMINDERS)) == {"SENT": 3, "SKIPPED": 1}
 
 
-def test_a_worker_needs_a_database(tmp_path: Path) -> None:
+def test_a_worker_reports_a_missing_database(tmp_path: Path) -> None:
     asyncio.run(migrate(f"sqlite:///{tmp_path}/there.db"))
 
     done = run("worker", database_url=f"sqlite:///{tmp_path}/none.db")

@@ -69,7 +69,7 @@ def ask_first(gateway: Gateway, path: str, origin: str, **headers: str) -> Respo
 
 @pytest.mark.parametrize("origin", [APP, LOCAL])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_page_of_the_list_may_ask_first(allowing: Gateway, path: str, origin: str) -> None:
+def test_the_preflight_of_an_allowed_origin_succeeds(allowing: Gateway, path: str, origin: str) -> None:
     wanted = "authorization,content-type,idempotency-key,x-request-id,offset"
     wanted += ",apollographql-client-name,apollographql-client-version,apollo-require-preflight"
     wanted += ",traceparent,tracestate,baggage,sentry-trace"  # which tracing libraries add
@@ -102,7 +102,7 @@ ANSWERS: dict[str, tuple[str, str, dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_page_of_the_list_may_read_every_answer_refusals_too(allowing: Gateway, name: str) -> None:
+def test_an_allowed_origin_may_read_every_response(allowing: Gateway, name: str) -> None:
     method, path, request, status = ANSWERS[name]
     request = {**request, "headers": {**request.get("headers", {}), "origin": APP}}
 
@@ -118,7 +118,7 @@ def test_a_page_of_the_list_may_read_every_answer_refusals_too(allowing: Gateway
 
 @pytest.mark.parametrize("origin", STRANGERS)
 @pytest.mark.parametrize("path", PATHS)
-def test_the_preflight_of_another_origin_is_refused_with_the_reason(
+def test_the_preflight_of_another_origin_is_rejected_with_the_reason(
     allowing: Gateway, closed: Gateway, path: str, origin: str
 ) -> None:
     for gateway, expected in ((allowing, {"vary": "Origin"}), (closed, {})):
@@ -138,13 +138,13 @@ def reason(response: Response) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_options_that_is_no_preflight_is_405(allowing: Gateway, closed: Gateway, path: str) -> None:
+def test_options_without_a_preflight_is_405(allowing: Gateway, closed: Gateway, path: str) -> None:
     for gateway in (allowing, closed):
         for headers in ({}, {"origin": STRANGERS[0]}, {"access-control-request-method": "PUT"}):
             assert gateway.as_caregiver(1).request("OPTIONS", path, headers=headers).status_code == 405
 
 
-def test_without_an_origin_it_is_only_said_that_the_answer_depends_on_it(allowing: Gateway) -> None:
+def test_a_response_without_an_origin_has_only_vary(allowing: Gateway) -> None:
     assert for_browsers(allowing.as_caregiver(1).get(ASSIGNMENTS)) == {"vary": "Origin"}
 
 
@@ -165,7 +165,7 @@ OF_THIS_MACHINE = [
 
 
 @pytest.mark.parametrize("origin", OF_THIS_MACHINE)
-def test_in_development_every_origin_of_this_machine_is_allowed(standing: Gateway, origin: str) -> None:
+def test_development_allows_every_origin_of_localhost(standing: Gateway, origin: str) -> None:
     for path in PATHS:
         asked = ask_first(standing, path, origin)
         answered = standing.as_caregiver(1).get(path, headers={"origin": origin})
@@ -192,7 +192,7 @@ NOT_OF_THIS_MACHINE = [
 
 
 @pytest.mark.parametrize("origin", NOT_OF_THIS_MACHINE)
-def test_in_development_no_other_origin_is_allowed(standing: Gateway, origin: str) -> None:
+def test_development_allows_no_other_origin(standing: Gateway, origin: str) -> None:
     for path in PATHS:
         assert ask_first(standing, path, origin).status_code == 403
         answered = standing.as_caregiver(1).get(path, headers={"origin": origin})
@@ -206,7 +206,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if each.name == "care.cors"]
 
 
-def test_a_refused_origin_is_logged_by_name_and_what_is_no_origin_is_not(
+def test_a_rejected_origin_is_logged_once_and_a_malformed_one_without_its_text(
     closed: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     with fresh_log(closed):
@@ -245,7 +245,7 @@ def fresh_log(gateway: Gateway) -> Iterator[OriginLog]:
     yield origins.log
 
 
-def test_an_event_stream_may_be_read_too(allowing: Gateway) -> None:
+def test_an_allowed_origin_may_read_an_event_stream(allowing: Gateway) -> None:
     with from_page(allowing, APP), streaming(allowing.as_client(1), "{ viewer { role } }") as stream:
         assert for_browsers(stream.answer)["access-control-allow-origin"] == APP
 
@@ -257,7 +257,7 @@ def from_page(gateway: Gateway, origin: str) -> Iterator[None]:
     del gateway.client.headers["origin"]
 
 
-def test_a_fault_that_nobody_caught_may_be_read_too(allowing: Gateway) -> None:
+def test_an_allowed_origin_may_read_an_unexpected_error(allowing: Gateway) -> None:
     """As when the process is closing and the door is gone."""
     authenticator = allowing.client.app_state.pop("authenticator")
     query = {"query": "{ viewer { role } }"}
@@ -274,7 +274,7 @@ def test_a_fault_that_nobody_caught_may_be_read_too(allowing: Gateway) -> None:
 
 
 @pytest.mark.parametrize("origin", [APP, LOCAL])
-def test_a_page_of_the_list_comes_in_by_websocket(allowing: Gateway, origin: str) -> None:
+def test_an_allowed_origin_may_open_a_websocket(allowing: Gateway, origin: str) -> None:
     with connected(allowing.as_caregiver(1), origin=origin) as listener:
         listener.say(type="connection_init")
 
@@ -282,7 +282,7 @@ def test_a_page_of_the_list_comes_in_by_websocket(allowing: Gateway, origin: str
 
 
 @pytest.mark.parametrize("origin", [each for each in STRANGERS if each.lower() == each and each[-1:] != "/"])
-def test_a_page_that_is_not_on_the_list_does_not(allowing: Gateway, origin: str) -> None:
+def test_another_origin_may_not_open_a_websocket(allowing: Gateway, origin: str) -> None:
     with (
         pytest.raises(WebSocketDisconnect) as refused,
         connected(allowing.as_caregiver(1), origin=origin),

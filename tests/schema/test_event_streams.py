@@ -51,7 +51,7 @@ def refused(stream: Stream) -> list[Any]:
 @pytest.mark.parametrize(
     "accept", ["text/event-stream", "Text/Event-Stream;q=0.9", URQL, "*/*, text/event-stream"]
 )
-def test_a_subscription_is_told_by_events(gateway: Gateway, caregiver: Caller, accept: str) -> None:
+def test_a_subscription_sends_server_sent_events(gateway: Gateway, caregiver: Caller, accept: str) -> None:
     url = gateway.settings.database
     happened(url, "ASSIGNED", number=1)
     happened(url, "EXTENDED", number=2)
@@ -67,16 +67,14 @@ def test_a_subscription_is_told_by_events(gateway: Gateway, caregiver: Caller, a
     assert stream.answer.headers["x-accel-buffering"] == "no"
 
 
-def test_when_the_listener_leaves_nothing_is_left(gateway: Gateway, caregiver: Caller) -> None:
+def test_a_disconnected_client_ends_its_subscription(gateway: Gateway, caregiver: Caller) -> None:
     with streaming(caregiver, CHANGES):
         wait_until_somebody_listens(gateway)
 
     wait_for(lambda: not gateway.client.app_state["notifier"].wakeups)
 
 
-def test_when_the_service_stops_a_stream_ends_without_being_complete(
-    gateway: Gateway, caregiver: Caller
-) -> None:
+def test_shutdown_ends_a_stream_without_a_complete_event(gateway: Gateway, caregiver: Caller) -> None:
     """Whoever listens knows by that to come again."""
     with streaming(caregiver, CHANGES) as stream:
         wait_until_somebody_listens(gateway)
@@ -85,7 +83,7 @@ def test_when_the_service_stops_a_stream_ends_without_being_complete(
         assert list(stream.events) == []
 
 
-def test_while_nothing_happens_there_is_a_sign_of_life(
+def test_an_idle_stream_sends_heartbeats(
     gateway: Gateway, caregiver: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.schema.transport.event_stream, "HEARTBEAT_SECONDS", 0.01)
@@ -102,7 +100,7 @@ def post(caller: Caller, query: str, accept: str | None, **given: Any) -> Respon
 
 
 @pytest.mark.parametrize("accept", [None, "*/*", "application/json", URQL, "text/event-stream, */*"])
-def test_one_answer_is_json_for_who_takes_json(caregiver: Caller, accept: str | None) -> None:
+def test_a_query_is_answered_as_json_if_json_is_accepted(caregiver: Caller, accept: str | None) -> None:
     answer = post(caregiver, VIEWER, accept)
 
     kind = "application/graphql-response+json" if accept == URQL else "application/json"
@@ -110,12 +108,12 @@ def test_one_answer_is_json_for_who_takes_json(caregiver: Caller, accept: str | 
     assert answer.json() == ROLE
 
 
-def test_one_answer_is_a_stream_of_one_for_who_takes_nothing_else(caregiver: Caller) -> None:
+def test_a_query_is_one_event_if_only_event_streams_are_accepted(caregiver: Caller) -> None:
     with streaming(caregiver, VIEWER) as stream:
         assert list(stream.events) == [("next", ROLE), ("complete", None)]
 
 
-def test_an_operation_is_chosen_by_its_name(gateway: Gateway, caregiver: Caller) -> None:
+def test_operation_name_selects_a_query_or_a_subscription(gateway: Gateway, caregiver: Caller) -> None:
     happened(gateway.settings.database, "ASSIGNED", number=1)
     happened(gateway.settings.database, "EXTENDED", number=2)
     both = f"query One {VIEWER} {CHANGES.replace('subscription', 'subscription Many')}"
@@ -132,14 +130,16 @@ LISTEN = "A subscription needs a POST with `Accept: text/event-stream`, or a web
 
 
 @pytest.mark.parametrize("accept", [None, "*/*", "application/json"])
-def test_a_subscription_is_refused_to_who_takes_no_events(caregiver: Caller, accept: str | None) -> None:
+def test_a_subscription_needs_a_client_that_accepts_event_streams(
+    caregiver: Caller, accept: str | None
+) -> None:
     answer = post(caregiver, CHANGES, accept, variables={}, headers={"x-request-id": "r"})
 
     assert (answer.status_code, answer.json()) == (400, said(LISTEN, "BAD_REQUEST"))
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
-def test_a_subscription_is_not_asked_for_by_get(caregiver: Caller, accept: str) -> None:
+def test_a_subscription_by_get_is_rejected(caregiver: Caller, accept: str) -> None:
     headers = {"accept": accept, "x-request-id": "r"}
     answer = caregiver.get("/graphql", params={"query": CHANGES}, headers=headers)
 
@@ -150,7 +150,7 @@ def said(message: str, code: str) -> dict[str, Any]:
     return {"errors": [{"message": message, "extensions": {"code": code, "requestId": "r"}}]}
 
 
-def test_who_may_not_come_in_hears_it_before_anything_is_streamed(
+def test_an_unauthenticated_subscription_is_rejected_before_the_stream(
     gateway: Gateway, caregiver: Caller
 ) -> None:
     """In development too."""
@@ -194,7 +194,7 @@ def test_who_may_not_come_in_hears_it_before_anything_is_streamed(
         ),
     ],
 )
-def test_what_is_wrong_with_a_subscription_is_told_and_ends_it(
+def test_an_invalid_subscription_sends_its_errors_and_completes(
     caregiver: Caller, query: str, errors: list[Any]
 ) -> None:
     with streaming(caregiver, query) as stream:
@@ -203,7 +203,7 @@ def test_what_is_wrong_with_a_subscription_is_told_and_ends_it(
 
 @pytest.mark.parametrize("token", [None, "garbage"])
 @pytest.mark.parametrize("accept", ["text/event-stream", URQL, "application/json"])
-def test_no_document_is_parsed_before_its_sender_is_known(
+def test_no_document_is_parsed_before_authentication(
     settings: Settings, token: str | None, accept: str
 ) -> None:
     production = settings.model_copy(update={"env": Environment.PRODUCTION})
@@ -218,7 +218,7 @@ def test_no_document_is_parsed_before_its_sender_is_known(
         assert query not in schema_of(service).documents.recent.values
 
 
-def test_what_is_no_request_is_refused_as_ever(caregiver: Caller) -> None:
+def test_a_malformed_request_for_events_is_rejected_as_json(caregiver: Caller) -> None:
     answer = caregiver.request(
         "POST", "/graphql", json=[], headers={"accept": "text/event-stream", "x-request-id": "r"}
     )

@@ -55,7 +55,7 @@ ANSWERS: dict[str, tuple[str, dict[str, Any], int, set[str]]] = {
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("name", ANSWERS)
-def test_every_answer_of_graphql_has_the_headers_once(standing: Gateway, name: str) -> None:
+def test_every_graphql_response_has_the_security_headers_once(standing: Gateway, name: str) -> None:
     method, request, status, others = ANSWERS[name]
 
     response = standing.as_client(1).request(method, "/graphql", **request)
@@ -77,7 +77,7 @@ ELSEWHERE = {
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("path", ELSEWHERE)
-def test_so_have_health_and_unknown_paths(standing: Gateway, path: str) -> None:
+def test_health_and_unknown_paths_have_the_security_headers(standing: Gateway, path: str) -> None:
     response = standing.as_nobody().get(path)
 
     assert response.status_code == ELSEWHERE[path]
@@ -85,7 +85,7 @@ def test_so_have_health_and_unknown_paths(standing: Gateway, path: str) -> None:
 
 
 @pytest.mark.sqlite_only
-def test_the_page_has_a_policy_of_its_own(standing: Gateway) -> None:
+def test_the_graphiql_page_has_its_own_content_security_policy(standing: Gateway) -> None:
     """It loads its own script and style, talks to its own host, and stands in no other page."""
     page = standing.as_nobody().get("/graphql", headers={"accept": "text/html"})
 
@@ -98,13 +98,13 @@ def test_the_page_has_a_policy_of_its_own(standing: Gateway) -> None:
 
 
 @pytest.mark.sqlite_only
-def test_an_asset_may_be_kept_and_asked_for_again(standing: Gateway) -> None:
+def test_an_asset_may_be_cached_and_revalidated(standing: Gateway) -> None:
     asset = standing.as_nobody().get("/graphql/ide/page.js")
 
     has_headers(asset, {**OF_BROWSERS, "cache-control": "no-cache"}, OF_EVERY)
 
 
-def test_an_event_stream_is_not_kept_either(standing: Gateway) -> None:
+def test_an_event_stream_is_not_cached(standing: Gateway) -> None:
     with streaming(standing.as_client(1), "{ viewer { role } }") as stream:
         has_headers(
             stream.answer,
@@ -123,7 +123,7 @@ def has_headers(response: Response, wanted: dict[str, str], others: set[str]) ->
 # --- when to come again ----------------------------------------------------------------------------
 
 
-def test_who_is_turned_away_by_the_database_is_told_when_to_come_again(gateway: Gateway) -> None:
+def test_an_unavailable_database_is_a_503_with_retry_after(gateway: Gateway) -> None:
     take_away(gateway.settings.database)
 
     response = gateway.as_caregiver(1).post_graphql("{ viewer { role } }")
@@ -151,7 +151,7 @@ WITH_HEAD = {("HEAD", "/"), ("HEAD", "/livez")}
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("method", ["TRACE", "CONNECT", "BREW", "HEAD", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("path", ["/graphql", "/", "/livez", "/nowhere"])
-def test_an_odd_method_gets_a_plain_refusal(production: Gateway, method: str, path: str) -> None:
+def test_an_unknown_method_is_rejected(production: Gateway, method: str, path: str) -> None:
     said = {"cookie": "x=1", "x-secret": "what-nobody-echoes"}
 
     response = production.as_caregiver(1).request(method, path, headers=said)
@@ -161,7 +161,7 @@ def test_an_odd_method_gets_a_plain_refusal(production: Gateway, method: str, pa
     assert "what-nobody-echoes" not in response.text + str(response.headers)
 
 
-def test_of_a_fault_nobody_learns_more_than_its_id(production: Gateway) -> None:
+def test_an_internal_error_contains_only_the_request_id(production: Gateway) -> None:
     raw.run(production.settings.database, "ALTER TABLE session RENAME TO elsewhere")
 
     answers = [production.as_caregiver(1).post_graphql("{ sessions { nodes { title } } }") for _ in range(2)]

@@ -82,7 +82,7 @@ def bad_request(message: str, request_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("body", "message"), BODIES.values(), ids=BODIES.keys())
-def test_a_body_that_is_no_request_is_refused(standing: Gateway, body: bytes, message: str) -> None:
+def test_a_malformed_body_is_rejected(standing: Gateway, body: bytes, message: str) -> None:
     response = standing.as_client(1).request("POST", "/graphql", content=body, headers=JSON)
 
     assert (response.status_code, response.headers["content-type"]) == (400, "application/json")
@@ -102,7 +102,7 @@ def test_a_body_that_is_no_request_is_refused(standing: Gateway, body: bytes, me
         "text/plain; application/json",
     ],
 )
-def test_other_content_types_are_refused(standing: Gateway, content_type: str | None) -> None:
+def test_other_content_types_are_rejected(standing: Gateway, content_type: str | None) -> None:
     """A page of another site can send these without asking; `application/json` it cannot."""
     headers = {} if content_type is None else {"content-type": content_type}
 
@@ -135,7 +135,7 @@ def test_json_may_be_named_in_any_form(standing: Gateway, content_type: str) -> 
         "text/html",
     ],
 )
-def test_a_query_is_answered_as_json_whatever_is_accepted(standing: Gateway, accept: str) -> None:
+def test_a_query_is_answered_as_json_for_any_accept_header(standing: Gateway, accept: str) -> None:
     response = standing.as_client(1).request(
         "POST", "/graphql", json={"query": "{ viewer { role } }"}, headers={"accept": accept}
     )
@@ -145,7 +145,7 @@ def test_a_query_is_answered_as_json_whatever_is_accepted(standing: Gateway, acc
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_other_methods_are_refused(standing: Gateway, method: str) -> None:
+def test_other_methods_are_rejected(standing: Gateway, method: str) -> None:
     response = standing.as_client(1).request(method, "/graphql", headers=JSON)
 
     assert (response.status_code, response.headers["allow"]) == (405, "GET, POST")
@@ -156,7 +156,7 @@ def test_other_methods_are_refused(standing: Gateway, method: str) -> None:
 # --- by GET ------------------------------------------------------------------------------------------
 
 
-def test_a_query_may_come_by_get(standing: Gateway) -> None:
+def test_a_query_by_get_is_answered(standing: Gateway) -> None:
     parameters = {
         "query": "query A { viewer { role } } query B($id: ID!) { session(id: $id) { title } }",
         "operationName": "B",
@@ -187,14 +187,16 @@ BY_GET = {
 
 
 @pytest.mark.parametrize(("parameters", "message"), BY_GET.values(), ids=BY_GET.keys())
-def test_what_may_not_come_by_get(standing: Gateway, parameters: dict[str, str], message: str) -> None:
+def test_a_malformed_get_or_a_mutation_by_get_is_rejected(
+    standing: Gateway, parameters: dict[str, str], message: str
+) -> None:
     response = standing.as_caregiver(1).get("/graphql", params=parameters)
 
     assert (response.status_code, response.headers["content-type"]) == (400, "application/json")
     assert response.json() == bad_request(message, response.headers["x-request-id"])
 
 
-def test_a_mutation_behind_a_query_does_not_slip_through_by_get(standing: Gateway) -> None:
+def test_a_get_with_several_operations_needs_an_operation_name(standing: Gateway) -> None:
     query = "query A { __typename } mutation B { __typename }"
 
     answer = standing.as_caregiver(1).get("/graphql", params={"query": query}).json()
@@ -209,7 +211,7 @@ def test_a_mutation_behind_a_query_does_not_slip_through_by_get(standing: Gatewa
 
 
 @pytest.mark.parametrize("given", ["a", "7f3c-2.B_9", "x" * 64])
-def test_a_harmless_request_id_is_kept(standing: Gateway, given: str) -> None:
+def test_a_well_formed_request_id_is_used(standing: Gateway, given: str) -> None:
     response = standing.as_client(1).request(
         "POST", "/graphql", json={"query": "{ nope }"}, headers={"x-request-id": given}
     )
@@ -236,7 +238,7 @@ def test_any_other_request_id_is_replaced(standing: Gateway, given: str | None) 
     assert all(len(each) == 32 and each.isalnum() for each in seen)
 
 
-def test_a_body_that_is_too_long_is_refused(standing: Gateway) -> None:
+def test_a_too_long_body_is_rejected(standing: Gateway) -> None:
     body = b'{"query": "{ __typename }"' + b" " * (256 * 1024) + b"}"
 
     def in_pieces() -> Iterator[bytes]:

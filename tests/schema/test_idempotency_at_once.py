@@ -30,7 +30,7 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
+def test_sixteen_concurrent_requests_have_one_effect(world: Gateway) -> None:
     asked = Asked(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
 
     answers = ask_together([asked] * 16)
@@ -41,7 +41,7 @@ def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
     assert assign(world).content == first.body
 
 
-def test_sixteen_at_once_in_two_processes_have_one_effect(world: Gateway) -> None:
+def test_sixteen_concurrent_requests_to_two_processes_have_one_effect(world: Gateway) -> None:
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         elsewhere = Gateway(client, world.settings)
         asked = [
@@ -56,7 +56,7 @@ def test_sixteen_at_once_in_two_processes_have_one_effect(world: Gateway) -> Non
     assert books(world) == [3]
 
 
-def test_what_is_still_running_is_said_as_such(world: Gateway) -> None:
+def test_a_key_in_use_is_a_conflict(world: Gateway) -> None:
     same = Asked(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
     heard: list[Answered] = []
 
@@ -77,7 +77,7 @@ def test_what_is_still_running_is_said_as_such(world: Gateway) -> None:
 @pytest.mark.parametrize(
     ("changed", "left"), [({}, [3]), ({"bookIds": ["1"]}, [1])], ids=["the same", "another"]
 )
-def test_a_request_that_another_process_overtakes_is_not_carried_out(
+def test_a_request_that_another_process_completes_first_is_not_executed(
     world: Gateway, changed: dict[str, Any], left: list[int]
 ) -> None:
     """It had looked for a kept answer, and there was none."""

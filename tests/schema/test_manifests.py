@@ -43,7 +43,7 @@ def start(tmp_path: Path, content: bytes | None, trust: Trust = Trust.ENFORCE) -
     )
 
 
-def test_the_manifests_that_the_page_shows_are_read() -> None:
+def test_the_documented_manifests_are_read() -> None:
     page = (Path(__file__).parents[2] / "docs" / "trusted-documents.md").read_text()
     as_object, as_apollo, _ = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
 
@@ -51,7 +51,7 @@ def test_the_manifests_that_the_page_shows_are_read() -> None:
 
 
 @pytest.mark.parametrize("said", [{"a": ROLE, "b": OTHER}, APOLLO])
-def test_both_forms_are_read(tmp_path: Path, said: Any) -> None:
+def test_both_formats_are_read(tmp_path: Path, said: Any) -> None:
     content = json.dumps(said).encode()
 
     assert read_manifest(content) == {"a": ROLE, "b": OTHER}
@@ -100,7 +100,7 @@ UNUSABLE: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize("trust", list(Trust))
 @pytest.mark.parametrize("name", UNUSABLE)
-def test_what_is_no_manifest_ends_the_start(tmp_path: Path, name: str, trust: Trust) -> None:
+def test_an_invalid_manifest_is_a_settings_error(tmp_path: Path, name: str, trust: Trust) -> None:
     said, message = UNUSABLE[name]
 
     with pytest.raises(SettingsError) as refused:
@@ -110,18 +110,18 @@ def test_what_is_no_manifest_ends_the_start(tmp_path: Path, name: str, trust: Tr
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"{'a': 1}"])
-def test_so_does_what_is_not_json(tmp_path: Path, content: bytes) -> None:
+def test_a_manifest_that_is_not_json_is_a_settings_error(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(SettingsError, match=f"^{NAME} is not JSON$"):
         start(tmp_path, content)
 
 
-def test_so_does_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_manifest_is_a_settings_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=f"^{NAME} cannot be read: No such file or directory$"):
         start(tmp_path, None)
 
 
 @pytest.mark.parametrize("trust", [Trust.AUDIT, Trust.ENFORCE])
-def test_there_is_nothing_to_trust_without_a_manifest(trust: Trust) -> None:
+def test_trusted_documents_need_a_manifest(trust: Trust) -> None:
     settings = Settings(env=Environment.PRODUCTION, token_key=keys.public_pem(), trusted_documents=trust)
 
     with pytest.raises(SettingsError, match=f"^CARE_TRUSTED_DOCUMENTS={trust} needs {NAME}$"):

@@ -47,7 +47,7 @@ def fresh(standing: Gateway) -> Iterator[Gateway]:
 
 
 @pytest.mark.parametrize("ask", [post, get])
-def test_a_hash_is_unknown_until_its_document_came(fresh: Gateway, ask: Any) -> None:
+def test_a_hash_is_unknown_until_its_document_is_sent(fresh: Gateway, ask: Any) -> None:
     client, extensions = fresh.as_client(1), hashed(sha256(ROLE))
 
     before = ask(client, extensions=extensions)
@@ -59,7 +59,7 @@ def test_a_hash_is_unknown_until_its_document_came(fresh: Gateway, ask: Any) -> 
     assert [(one.status_code, one.json()) for one in (brought, *after, *named)] == [(200, A_CLIENT)] * 5
 
 
-def test_variables_and_the_name_of_the_operation_count_as_ever(fresh: Gateway) -> None:
+def test_variables_and_operation_name_apply_to_a_persisted_query(fresh: Gateway) -> None:
     client = fresh.as_client(1)
     extensions = {**hashed(sha256(OTHER)), "clientLibrary": {"name": "x"}}
 
@@ -75,7 +75,7 @@ def test_variables_and_the_name_of_the_operation_count_as_ever(fresh: Gateway) -
 
 
 @pytest.mark.parametrize("ask", [post, get])
-def test_a_mutation_by_its_hash_is_posted(gateway: Gateway, ask: Any) -> None:
+def test_a_persisted_mutation_needs_a_post(gateway: Gateway, ask: Any) -> None:
     gateway.given(a_world())
     caregiver, before = gateway.as_caregiver(1), stored(gateway)
     extensions, variables = hashed(sha256(ASSIGN)), {"input": homework(sessionId="77")}
@@ -88,7 +88,7 @@ def test_a_mutation_by_its_hash_is_posted(gateway: Gateway, ask: Any) -> None:
     assert ask is post or refusal(response) == (400, "BAD_REQUEST", by_get)
 
 
-def test_it_is_the_same_request_whether_its_document_came_or_was_named(gateway: Gateway) -> None:
+def test_hash_and_text_of_a_document_have_the_same_idempotency_fingerprint(gateway: Gateway) -> None:
     gateway.given(a_world())
     said = {"variables": {"input": homework()}, "extensions": hashed(sha256(ASSIGN))}
     key = {"idempotency-key": "k"}
@@ -125,14 +125,14 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
 
 
 @pytest.mark.parametrize("ask", [post, get])
-def test_what_names_no_document_is_refused_and_not_remembered(fresh: Gateway, ask: Any) -> None:
+def test_an_invalid_reference_is_rejected_and_not_stored(fresh: Gateway, ask: Any) -> None:
     for name, (members, wanted) in REFUSED.items():
         assert refusal(ask(fresh.as_client(1), **members)) == wanted, name
 
     assert refusal(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
 
 
-def test_also_where_events_are_taken(fresh: Gateway) -> None:
+def test_an_invalid_reference_is_rejected_if_events_are_accepted(fresh: Gateway) -> None:
     for name, (members, wanted) in REFUSED.items():
         response = fresh.as_client(1).request(
             "POST", "/graphql", json=members, headers={"accept": "text/event-stream, application/json"}
@@ -140,7 +140,7 @@ def test_also_where_events_are_taken(fresh: Gateway) -> None:
         assert refusal(response) == wanted, name
 
 
-def test_who_may_not_come_in_has_nothing_remembered_and_learns_nothing(fresh: Gateway) -> None:
+def test_an_unauthenticated_document_is_not_stored(fresh: Gateway) -> None:
     extensions = hashed(sha256(ROLE))
     nobody, stranger = fresh.with_token("x"), fresh.as_client(77)
 
@@ -152,7 +152,7 @@ def test_who_may_not_come_in_has_nothing_remembered_and_learns_nothing(fresh: Ga
     assert refusal(post(fresh.as_client(1), extensions=extensions)) == NOT_FOUND
 
 
-def test_a_subscription_is_named_by_its_hash_too(fresh: Gateway) -> None:
+def test_a_subscription_may_be_a_persisted_query(fresh: Gateway) -> None:
     """With a place that is not there, it ends at once, by saying so."""
     text = 'subscription { assignmentChanged(after: "77") { what } }'
     caller, extensions = fresh.as_client(1), hashed(sha256(text))
@@ -172,7 +172,7 @@ def test_a_subscription_is_named_by_its_hash_too(fresh: Gateway) -> None:
     assert kinds == [[f"event: {kind}" for kind in wanted]] * 2
 
 
-def test_by_websocket_as_well(fresh: Gateway) -> None:
+def test_persisted_queries_work_at_a_websocket(fresh: Gateway) -> None:
     def ask(**payload: Any) -> list[Any]:
         listener.say(type="subscribe", id="1", payload=payload)
         first = listener.hear()
@@ -196,14 +196,14 @@ def test_by_websocket_as_well(fresh: Gateway) -> None:
 
 
 @pytest.mark.parametrize("payload", ['{"documentId": 1}', '{"extensions": []}', '{"documentId": {}}'])
-def test_an_id_that_is_none_is_no_message(fresh: Gateway, payload: str) -> None:
+def test_a_malformed_reference_closes_the_websocket(fresh: Gateway, payload: str) -> None:
     with listening(fresh.as_client(1)) as listener:
         listener.session.send_text(f'{{"type": "subscribe", "id": "1", "payload": {payload}}}')
 
         assert listener.hear_close() == (4400, "The message does not follow the protocol")
 
 
-def test_before_anybody_came_in_no_document_is_looked_for(fresh: Gateway) -> None:
+def test_an_unauthenticated_websocket_stores_no_document(fresh: Gateway) -> None:
     with connected(fresh.as_client(1)) as listener:
         listener.say(type="subscribe", id="1", payload={"query": ROLE, "extensions": hashed(sha256(ROLE))})
         assert listener.hear_close() == (4401, "Unauthorized")
@@ -214,7 +214,7 @@ def test_before_anybody_came_in_no_document_is_looked_for(fresh: Gateway) -> Non
 # --- bounds ------------------------------------------------------------------------------------------
 
 
-def test_those_that_were_not_asked_for_longest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_documents_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app.schema.transport.trusted_documents, "MAX_PERSISTED", 3)
     documents = Documents(Trust.OFF, {})
     texts = [f"{{ a{number} }}" for number in range(4)]
@@ -227,7 +227,7 @@ def test_those_that_were_not_asked_for_longest_are_forgotten(monkeypatch: pytest
     assert list(documents.persisted.values()) == [texts[2], texts[0], texts[3]]
 
 
-def test_no_more_text_is_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_length_of_all_stored_documents_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app.schema.transport.trusted_documents, "MAX_PERSISTED_TEXT", 100)
     documents = Documents(Trust.OFF, {})
 

@@ -50,7 +50,7 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_a_simple_post_never_runs(world: Gateway) -> None:
+def test_a_post_without_a_preflight_is_never_executed(world: Gateway) -> None:
     """Whatever else it says: that it takes events, or has a key, goes other ways in the service."""
     before = stored(world)
 
@@ -63,7 +63,7 @@ def test_a_simple_post_never_runs(world: Gateway) -> None:
     assert stored(world) == before
 
 
-def test_no_mutation_comes_by_get(world: Gateway) -> None:
+def test_no_mutation_is_executed_by_get(world: Gateway) -> None:
     before = stored(world)
     caregiver = world.as_caregiver(1)
     said = {"query": ASSIGN, "variables": orjson.dumps(REQUEST["variables"]).decode()}
@@ -83,7 +83,7 @@ def test_no_mutation_comes_by_get(world: Gateway) -> None:
     assert stored(world) == before
 
 
-def test_the_legacy_put_takes_json_alone_and_nothing_else_stands_for_a_put(world: Gateway) -> None:
+def test_the_legacy_put_needs_json_and_no_other_method_replaces_it(world: Gateway) -> None:
     """Browsers ask before any PUT; a POST that says it were one would come unasked."""
     before = stored(world)
     caregiver, body = world.as_caregiver(1), orjson.dumps(homework())

@@ -59,7 +59,7 @@ def events_of(stream: Any) -> list[Any]:
     return said
 
 
-def test_a_token_that_expires_ends_what_it_opened(settings: Settings) -> None:
+def test_an_expired_token_ends_its_subscriptions(settings: Settings) -> None:
     """Though nothing happens. A websocket is closed by the code at which clients come with another."""
     with a_gateway(settings, token_leeway=0) as gateway:
         end = datetime.now(UTC) + timedelta(seconds=3)
@@ -77,7 +77,7 @@ def test_a_token_that_expires_ends_what_it_opened(settings: Settings) -> None:
     ]
 
 
-def test_an_account_that_is_disabled_hears_of_nothing_more(settings: Settings) -> None:
+def test_a_disabled_account_receives_no_more_events(settings: Settings) -> None:
     with a_gateway(settings) as gateway:
         client = gateway.as_client(1)
         with streaming(client, CHANGES, after="1") as stream, listening(client) as listener:
@@ -94,7 +94,7 @@ def test_an_account_that_is_disabled_hears_of_nothing_more(settings: Settings) -
     assert said == SHUT
 
 
-def test_a_disabled_account_is_noticed_though_nothing_happens(
+def test_a_disabled_account_ends_an_idle_subscription(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 0.01)
@@ -107,7 +107,7 @@ def test_a_disabled_account_is_noticed_though_nothing_happens(
     assert said == SHUT
 
 
-def test_who_is_shut_out_asks_nothing_more_at_an_open_websocket(settings: Settings) -> None:
+def test_a_disabled_account_executes_nothing_at_an_open_websocket(settings: Settings) -> None:
     with a_gateway(settings) as gateway, listening(gateway.as_client(1)) as listener:
         before = listener.told("{ viewer { role } }")
         raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
@@ -133,7 +133,7 @@ class Leaving:
         return await self.db.read(operation)
 
 
-def test_while_the_database_is_gone_nobody_comes_in(settings: Settings) -> None:
+def test_an_unavailable_database_closes_a_new_websocket_with_1013(settings: Settings) -> None:
     """The code is one at which clients try again."""
     with a_gateway(settings) as gateway:
         authenticator = gateway.client.app_state["authenticator"]
@@ -149,7 +149,7 @@ def test_while_the_database_is_gone_nobody_comes_in(settings: Settings) -> None:
             )
 
 
-def test_a_database_that_is_gone_for_a_while_ends_nothing(
+def test_subscriptions_survive_an_unavailable_database(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 0.01)
@@ -218,7 +218,7 @@ def look_now(gateway: Gateway, db: Interrupted) -> None:
     gateway.client.portal.call(gateway.client.app_state["notifier"].notify, None)
 
 
-def test_an_event_that_arrives_during_a_look_is_delivered_at_once(
+def test_an_event_that_arrives_during_a_read_is_sent_at_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 3600)
@@ -242,7 +242,7 @@ def test_an_event_that_arrives_during_a_look_is_delivered_at_once(
     assert heard == {"id": global_id("Event", 2)}
 
 
-def test_an_account_that_is_disabled_just_before_a_look_hears_of_nothing_that_it_finds(
+def test_an_account_disabled_just_before_a_read_receives_none_of_its_events(
     settings: Settings,
 ) -> None:
     async def disabled_and_then_an_event() -> None:
@@ -269,7 +269,7 @@ ONE_MORE = {
 }
 
 
-def test_who_listens_too_often_is_refused_and_hears_the_others(
+def test_a_viewer_has_a_limited_number_of_subscriptions(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.events.notifications, "MAX_LISTENERS", 2)

@@ -77,7 +77,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("ask", [post, get])
-def test_a_document_of_the_manifest_runs_however_it_is_named(
+def test_a_trusted_document_may_be_named_in_every_way(
     enforcing: Gateway, off: Gateway, ask: Any, way: str
 ) -> None:
     for gateway in (enforcing, off):
@@ -104,7 +104,7 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_everything_else_is_refused_whichever_way_it_comes(enforcing: Gateway, name: str) -> None:
+def test_every_other_document_is_rejected(enforcing: Gateway, name: str) -> None:
     members, wanted = REFUSED[name]
     client = enforcing.as_client(1)
     kinds: list[dict[str, str]] = [
@@ -122,9 +122,7 @@ def test_everything_else_is_refused_whichever_way_it_comes(enforcing: Gateway, n
         assert [refusal(one) for one in answers] == [wanted] * 5
 
 
-def test_a_mutation_that_is_not_trusted_changes_nothing_and_a_trusted_one_is_made(
-    gateway: Gateway, tmp_path: Path
-) -> None:
+def test_only_a_trusted_mutation_is_executed(gateway: Gateway, tmp_path: Path) -> None:
     gateway.given(a_world())
     variables = {"input": homework()}
     with trusting(gateway.settings, Trust.ENFORCE, tmp_path, {"assign": ASSIGN}) as enforcing:
@@ -140,7 +138,7 @@ def test_a_mutation_that_is_not_trusted_changes_nothing_and_a_trusted_one_is_mad
         assert stored(enforcing) != before
 
 
-def test_the_legacy_paths_documents_are_always_trusted(gateway: Gateway, tmp_path: Path) -> None:
+def test_the_documents_of_the_legacy_paths_are_always_trusted(gateway: Gateway, tmp_path: Path) -> None:
     gateway.given(a_world())
     with trusting(gateway.settings, Trust.ENFORCE, tmp_path) as enforcing:
         caregiver = enforcing.as_caregiver(1)
@@ -155,13 +153,13 @@ def test_the_legacy_paths_documents_are_always_trusted(gateway: Gateway, tmp_pat
     assert [one.status_code for one in answers] == [200] * 4
 
 
-def test_nobody_learns_what_is_trusted_without_coming_in(enforcing: Gateway) -> None:
+def test_an_unauthenticated_caller_does_not_learn_what_is_trusted(enforcing: Gateway) -> None:
     for members in ({"query": ROLE}, {"query": OTHER}, {"documentId": "role-1"}, {"documentId": "x"}):
         response = post(enforcing.with_token("x"), **members)
         assert (response.status_code, refusal(response)[1]) == (401, "UNAUTHENTICATED")
 
 
-def test_a_websocket_carries_trusted_documents_alone(enforcing: Gateway) -> None:
+def test_a_websocket_executes_only_trusted_documents(enforcing: Gateway) -> None:
     with listening(enforcing.as_client(1)) as listener:
 
         def ask(**payload: Any) -> Any:
@@ -184,7 +182,7 @@ def test_a_websocket_carries_trusted_documents_alone(enforcing: Gateway) -> None
     assert subscription == ("error", *NOT_TRUSTED[1:])
 
 
-def test_so_does_an_event_stream(enforcing: Gateway) -> None:
+def test_an_event_stream_executes_only_trusted_documents(enforcing: Gateway) -> None:
     """A subscription behind a place that is not there ends at once, and says so."""
     client = enforcing.as_client(1)
 
@@ -210,7 +208,7 @@ def said(logged: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in logged.records if "trusted" in record.getMessage()]
 
 
-def test_an_audit_lets_everything_run_and_notes_once_what_is_not_trusted(
+def test_audit_mode_executes_everything_and_logs_an_untrusted_document_once(
     auditing: Gateway, logged: pytest.LogCaptureFixture
 ) -> None:
     client = auditing.as_client(1)
@@ -241,7 +239,7 @@ def test_an_audit_lets_everything_run_and_notes_once_what_is_not_trusted(
 @pytest.mark.parametrize(
     ("name", "told"), [("Told", "Told"), ("B\nforged", "-"), ("", "-"), ("x" * 65, "-"), ("ü", "-")]
 )
-def test_only_a_name_is_logged_as_a_name(
+def test_only_a_valid_operation_name_is_logged(
     auditing: Gateway, logged: pytest.LogCaptureFixture, name: str, told: str
 ) -> None:
     post(auditing.as_client(1), query="query Told { __typename }", operationName=name)
@@ -251,7 +249,7 @@ def test_only_a_name_is_logged_as_a_name(
     ]
 
 
-def test_an_audit_notes_what_is_brought_with_its_hash_and_remembers_it(
+def test_audit_mode_stores_and_logs_persisted_queries(
     auditing: Gateway, logged: pytest.LogCaptureFixture
 ) -> None:
     client, extensions = auditing.as_client(1), hashed(sha256(OTHER))
@@ -264,7 +262,7 @@ def test_an_audit_notes_what_is_brought_with_its_hash_and_remembers_it(
     assert len(said(logged)) == 1
 
 
-def test_the_log_has_an_end_to_what_it_notes(
+def test_the_number_of_logged_documents_is_limited(
     auditing: Gateway, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.schema.transport.trusted_documents, "MAX_LOGGED", 3)
@@ -276,6 +274,6 @@ def test_the_log_has_an_end_to_what_it_notes(
     assert said(logged)[-1] == "more documents are not trusted; they are not logged any more"
 
 
-def test_off_nothing_is_noted(off: Gateway, logged: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_logged_if_trust_is_off(off: Gateway, logged: pytest.LogCaptureFixture) -> None:
     assert post(off.as_client(1), query=OTHER).status_code == 200
     assert said(logged) == []

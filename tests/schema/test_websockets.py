@@ -33,7 +33,7 @@ def caregivers(gateway: Gateway) -> Gateway:
 
 
 @pytest.mark.parametrize("name", ["authorization", "Authorization", "AUTHORIZATION"])
-def test_the_token_may_come_with_the_first_message(unchanged: Gateway, name: str) -> None:
+def test_the_token_may_be_in_the_first_message(unchanged: Gateway, name: str) -> None:
     token = unchanged.as_client(1).token
 
     with connected(unchanged.as_nobody()) as listener:
@@ -43,7 +43,7 @@ def test_the_token_may_come_with_the_first_message(unchanged: Gateway, name: str
         assert listener.told(VIEWER) == {"viewer": {"role": "CLIENT"}}
 
 
-def test_the_first_message_counts_before_the_header(unchanged: Gateway) -> None:
+def test_the_token_of_the_first_message_replaces_that_of_the_header(unchanged: Gateway) -> None:
     token = unchanged.as_client(1).token
 
     with connected(unchanged.as_caregiver(1)) as listener:
@@ -57,7 +57,7 @@ def test_the_first_message_counts_before_the_header(unchanged: Gateway) -> None:
     "payload",
     [None, {}, {"authorization": "bearer x"}, {"authorization": "x"}, {"authorization": 1}, {"token": "x"}],
 )
-def test_without_a_good_token_nobody_comes_in(unchanged: Gateway, payload: object) -> None:
+def test_a_websocket_needs_a_valid_token(unchanged: Gateway, payload: object) -> None:
     """In development too: there is nothing to listen to for nobody."""
     with connected(unchanged.as_nobody()) as listener:
         listener.say(type="connection_init", payload=payload)
@@ -65,14 +65,16 @@ def test_without_a_good_token_nobody_comes_in(unchanged: Gateway, payload: objec
         assert listener.hear_close() == BAD_TOKEN
 
 
-def test_an_account_that_is_not_there_does_not_come_in(unchanged: Gateway) -> None:
+def test_a_websocket_needs_an_account(unchanged: Gateway) -> None:
     with connected(unchanged.as_client(77)) as listener:
         listener.say(type="connection_init")
 
         assert listener.hear_close() == BAD_TOKEN
 
 
-def test_who_says_nothing_is_shown_out(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_websocket_without_a_first_message_is_closed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(app.schema.transport.websockets, "INIT_SECONDS", 0.01)
 
     with (
@@ -82,14 +84,14 @@ def test_who_says_nothing_is_shown_out(settings: Settings, monkeypatch: pytest.M
         assert listener.hear_close() == (4408, "Connection initialisation timeout")
 
 
-def test_who_asks_before_coming_in_is_shown_out(unchanged: Gateway) -> None:
+def test_an_operation_before_sign_in_closes_the_websocket(unchanged: Gateway) -> None:
     with connected(unchanged.as_caregiver(1)) as listener:
         listener.ask(VIEWER)
 
         assert listener.hear_close() == (4401, "Unauthorized")
 
 
-def test_another_protocol_is_not_spoken(unchanged: Gateway) -> None:
+def test_another_subprotocol_is_rejected(unchanged: Gateway) -> None:
     with (
         unchanged.client.websocket_connect("/graphql", ["graphql-ws"]) as session,
         pytest.raises(WebSocketDisconnect) as closed,
@@ -100,7 +102,7 @@ def test_another_protocol_is_not_spoken(unchanged: Gateway) -> None:
 
 
 @pytest.mark.parametrize("origin", ["https://elsewhere.test", "null", "http://testserver:81"])
-def test_a_page_of_another_site_does_not_come_in(unchanged: Gateway, origin: str) -> None:
+def test_another_origin_is_rejected(unchanged: Gateway, origin: str) -> None:
     with (
         pytest.raises(WebSocketDisconnect) as refused,
         connected(unchanged.as_caregiver(1), origin=origin),
@@ -110,7 +112,7 @@ def test_a_page_of_another_site_does_not_come_in(unchanged: Gateway, origin: str
     assert refused.value.code == 1008  # before it was accepted: the server says 403
 
 
-def test_each_refused_origin_is_logged_once(caregivers: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_rejected_origin_is_logged_once(caregivers: Gateway, caplog: pytest.LogCaptureFixture) -> None:
     for origin in ("https://elsewhere.test", "https://elsewhere.test", "https://third.test"):
         with pytest.raises(WebSocketDisconnect), connected(caregivers.as_caregiver(1), origin=origin):
             pass
@@ -122,7 +124,7 @@ def test_each_refused_origin_is_logged_once(caregivers: Gateway, caplog: pytest.
     ]
 
 
-def test_a_page_of_the_same_host_comes_in(unchanged: Gateway) -> None:
+def test_the_own_origin_is_accepted(unchanged: Gateway) -> None:
     with connected(unchanged.as_caregiver(1), origin="http://testserver") as listener:
         listener.say(type="connection_init")
 
@@ -130,7 +132,7 @@ def test_a_page_of_the_same_host_comes_in(unchanged: Gateway) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/gateway/profile/client/session", "/graphql/", "/livez"])
-def test_there_are_websockets_at_one_path_only(unchanged: Gateway, path: str) -> None:
+def test_other_paths_reject_websockets(unchanged: Gateway, path: str) -> None:
     with pytest.raises(WebSocketDisconnect), unchanged.client.websocket_connect(path, [PROTOCOL]):
         pass
 
@@ -138,7 +140,7 @@ def test_there_are_websockets_at_one_path_only(unchanged: Gateway, path: str) ->
 # --- asking ---
 
 
-def test_a_change_can_be_made_and_heard_of_at_one_socket(caregivers: Gateway) -> None:
+def test_one_websocket_carries_a_mutation_and_a_subscription(caregivers: Gateway) -> None:
     window = 'startDate: "2026-11-22T09:00:00Z", endDate: "2026-11-25T09:00:00Z"'
     assign = (
         f'mutation {{ assignHomework(input: {{sessionId: "1", bookIds: ["1"], {window}}}) {{ message }} }}'
@@ -202,7 +204,7 @@ def test_a_change_can_be_made_and_heard_of_at_one_socket(caregivers: Gateway) ->
     ],
     ids=["unknown field", "no document", "unknown field of an event", "unknown name", "empty", "deep"],
 )
-def test_what_is_wrong_with_an_operation_ends_that_operation_alone(
+def test_an_invalid_operation_ends_only_that_operation(
     unchanged: Gateway, payload: dict[str, Any], error: dict[str, Any] | None
 ) -> None:
     with listening(unchanged.as_caregiver(1)) as listener:
@@ -215,7 +217,7 @@ def test_what_is_wrong_with_an_operation_ends_that_operation_alone(
     assert still == {"viewer": {"role": "CAREGIVER"}}
 
 
-def test_an_answer_may_hold_errors_of_its_fields(unchanged: Gateway) -> None:
+def test_a_result_may_contain_field_errors(unchanged: Gateway) -> None:
     with listening(unchanged.as_caregiver(1)) as listener:
         listener.ask('{ viewer { role } session(id: "77") { title } }')
         answer, end = listener.hear(), listener.hear()
@@ -238,7 +240,7 @@ def test_an_answer_may_hold_errors_of_its_fields(unchanged: Gateway) -> None:
     assert end == {"id": "1", "type": "complete"}
 
 
-def test_every_operation_has_a_moment_of_its_own(settings: Settings) -> None:
+def test_every_operation_has_its_own_moment(settings: Settings) -> None:
     moments = (NOW + timedelta(days=day) for day in count())
     late = "{ assignment(id: 2) { lateness { seconds } } }"
 
@@ -252,7 +254,7 @@ def test_every_operation_has_a_moment_of_its_own(settings: Settings) -> None:
     assert seconds[0] == 0 < seconds[-1]
 
 
-def test_a_subscription_can_be_ended_and_its_id_used_again(caregivers: Gateway) -> None:
+def test_the_id_of_a_completed_subscription_may_be_reused(caregivers: Gateway) -> None:
     with listening(caregivers.as_caregiver(1)) as listener:
         listener.ask(FOREVER)
         listener.say(type="complete", id="1")
@@ -269,7 +271,7 @@ def test_a_ping_is_answered(unchanged: Gateway) -> None:
         assert listener.hear() == {"type": "pong"}
 
 
-def test_there_is_an_end_to_what_one_socket_carries(caregivers: Gateway) -> None:
+def test_the_number_of_operations_per_websocket_is_limited(caregivers: Gateway) -> None:
     with listening(caregivers.as_caregiver(1)) as listener:
         for number in range(101):
             listener.ask(FOREVER, id=str(number))
@@ -325,7 +327,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_garbage_is_answered_by_a_code_and_a_reason(unchanged: Gateway, name: str) -> None:
+def test_a_malformed_message_closes_the_websocket_with_a_reason(unchanged: Gateway, name: str) -> None:
     frame, reason = FRAMES[name]
 
     with listening(unchanged.as_caregiver(1)) as listener:
@@ -335,7 +337,7 @@ def test_garbage_is_answered_by_a_code_and_a_reason(unchanged: Gateway, name: st
         assert listener.hear_close() == (4400, reason)
 
 
-def test_bytes_are_no_message(unchanged: Gateway) -> None:
+def test_a_binary_message_closes_the_websocket(unchanged: Gateway) -> None:
     with listening(unchanged.as_caregiver(1)) as listener:
         listener.session.send_bytes(b'{"type": "ping"}')
 
@@ -358,7 +360,7 @@ def init_again(listener: Listener) -> None:
         (init_again, 4429, "Too many initialisation requests"),
     ],
 )
-def test_what_the_protocol_forbids_ends_the_connection(
+def test_a_protocol_violation_closes_the_websocket(
     unchanged: Gateway, deed: Any, code: int, reason: str
 ) -> None:
     with listening(unchanged.as_caregiver(1)) as listener:

@@ -61,7 +61,7 @@ def in_production(settings: Settings, **changed: Any) -> Iterator[Gateway]:
 
 
 @ON_SQLITE
-def test_a_fault_is_one_object_that_says_where_and_of_which_request_and_nothing_of_the_input(
+def test_an_exception_is_logged_as_one_object_without_input(
     settings: Settings,
 ) -> None:
     with in_production(settings) as gateway, log(JsonFormatter()) as said:
@@ -89,7 +89,7 @@ def test_a_fault_is_one_object_that_says_where_and_of_which_request_and_nothing_
 
 
 @ON_SQLITE
-def test_requests_are_logged_by_their_routes_where_that_is_wanted(settings: Settings) -> None:
+def test_requests_are_logged_by_route_if_enabled(settings: Settings) -> None:
     with in_production(settings, log_requests=True) as gateway, log(JsonFormatter()) as said:
         caregiver = gateway.as_caregiver(1)
         caregiver.get(f"{ASSIGNMENTS}/1?of={SECRET}", headers={"x-request-id": "one"})
@@ -111,7 +111,7 @@ def test_requests_are_logged_by_their_routes_where_that_is_wanted(settings: Sett
 
 
 @ON_SQLITE
-def test_requests_are_not_logged_otherwise(settings: Settings) -> None:
+def test_requests_are_not_logged_by_default(settings: Settings) -> None:
     with in_production(settings) as gateway, log(JsonFormatter()) as said:
         gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1")
 
@@ -119,7 +119,7 @@ def test_requests_are_not_logged_otherwise(settings: Settings) -> None:
 
 
 @ON_SQLITE
-def test_text_names_the_request_once(settings: Settings) -> None:
+def test_a_line_of_text_names_the_request_once(settings: Settings) -> None:
     with in_production(settings, log_requests=True) as gateway, log(TextFormatter(has_colours=False)) as said:
         raw.run(settings.database, "ALTER TABLE assignment RENAME TO homework")
         gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1", headers={"x-request-id": "one"})
@@ -135,18 +135,18 @@ def record(message: str, *words: object) -> logging.LogRecord:
     return logging.LogRecord("care", logging.WARNING, "a file", 1, message, words, None)
 
 
-def test_a_message_of_several_lines_is_one_object() -> None:
+def test_a_message_of_several_lines_is_one_json_line() -> None:
     line = JsonFormatter().format(record('one\ntwo "three" %s', "\u2028four"))
 
     assert "\n" not in line
     assert json.loads(line)["message"] == 'one\ntwo "three" \u2028four'
 
 
-def test_halves_of_characters_are_written_all_the_same() -> None:
+def test_unpaired_surrogates_are_replaced() -> None:
     assert json.loads(JsonFormatter().format(record("half \ud83d")))["message"] == "half ?"
 
 
-def test_what_is_very_long_is_cut() -> None:
+def test_long_messages_and_tracebacks_are_truncated() -> None:
     one = record("x" * 2 * MAX_MESSAGE)
     one.exc_text = "beginning " + "y" * MAX_TRACEBACK + " end"
 
@@ -166,13 +166,13 @@ def test_what_is_very_long_is_cut() -> None:
         (LogFormat.TEXT, TextFormatter),
     ],
 )
-def test_the_format_is_that_of_the_setting(said: LogFormat, kind: type) -> None:
+def test_the_setting_selects_the_log_format(said: LogFormat, kind: type) -> None:
     configuration = logging.config.DictConfigurator(config_of(Settings(log_format=said)))
 
     assert type(configuration.configure_formatter(configuration.config["formatters"]["default"])) is kind
 
 
-def test_a_format_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_log_format_is_rejected() -> None:
     refused = CliRunner().invoke(main, ["demo"], env={"CARE_LOG_FORMAT": "xml"})
 
     assert refused.exit_code == 2

@@ -53,7 +53,7 @@ def test_requests_are_counted_by_route_method_and_status(watched: Watched) -> No
 
 
 @ON_SQLITE
-def test_what_was_over_a_limit_is_counted_by_the_limit(watched: Watched) -> None:
+def test_rejections_are_counted_by_limit(watched: Watched) -> None:
     caregiver = watched.as_caregiver(1)
     before = watched.numbers()
 
@@ -69,7 +69,7 @@ def test_what_was_over_a_limit_is_counted_by_the_limit(watched: Watched) -> None
 
 
 @ON_SQLITE
-def test_refused_tokens_are_counted_by_reason(watched: Watched) -> None:
+def test_rejected_tokens_are_counted_by_reason(watched: Watched) -> None:
     before = watched.numbers()
 
     watched.with_token("garbage").post_graphql(VIEWER)
@@ -82,9 +82,7 @@ def test_refused_tokens_are_counted_by_reason(watched: Watched) -> None:
 
 
 @ON_SQLITE
-def test_operations_are_counted_by_the_names_of_the_manifest_alone(
-    settings: Settings, tmp_path: Path
-) -> None:
+def test_operations_are_counted_by_manifest_name(settings: Settings, tmp_path: Path) -> None:
     known = "query MyRole { viewer { role } }"
     two = "query One { viewer { role } } query Two { viewer { role } }"
     manifest = tmp_path / "manifest.json"
@@ -110,7 +108,7 @@ def test_operations_are_counted_by_the_names_of_the_manifest_alone(
 
 
 @ON_SQLITE
-def test_websockets_and_streams_are_counted_from_their_beginning_to_their_end(watched: Watched) -> None:
+def test_open_websockets_and_event_streams_are_counted(watched: Watched) -> None:
     before = watched.numbers()
     with listening(watched.as_client(1)) as listener:
         listener.ask("subscription { assignmentChanged { id } }")
@@ -129,7 +127,7 @@ def test_websockets_and_streams_are_counted_from_their_beginning_to_their_end(wa
 
 
 @ON_SQLITE
-def test_a_code_that_nobody_knows_is_one_of_all_others(watched: Watched) -> None:
+def test_unknown_close_codes_are_counted_together(watched: Watched) -> None:
     before = watched.numbers()
 
     with listening(watched.as_client(1)) as listener:
@@ -138,7 +136,7 @@ def test_a_code_that_nobody_knows_is_one_of_all_others(watched: Watched) -> None
     assert new(before, watched.numbers(), "care_websocket_closes_total") == {("client", "other"): 1}
 
 
-def test_what_waits_in_the_database_is_told(watched: Watched) -> None:
+def test_the_backlog_in_the_database_is_exported(watched: Watched) -> None:
     url = watched.settings.database
     watched.as_caregiver(1).post_graphql("{ assignments { nodes { answerSets { nodes { id } } } } }")
     events = raw.run(url, "SELECT count(*) FROM event WHERE hand_over_date IS NULL")[0][0]
@@ -152,7 +150,7 @@ def test_what_waits_in_the_database_is_told(watched: Watched) -> None:
     assert now(numbers, "care_deliveries") == {("new",): 0, ("retried",): 0, ("dead",): 0}
 
 
-def test_a_database_that_does_not_answer_is_told_too(watched: Watched) -> None:
+def test_an_unavailable_database_is_exported(watched: Watched) -> None:
     raw.run(watched.settings.database, "ALTER TABLE event RENAME TO happened")
 
     numbers = watched.numbers()
@@ -162,7 +160,7 @@ def test_a_database_that_does_not_answer_is_told_too(watched: Watched) -> None:
     assert now(numbers, "care_http_requests_in_flight") == {(): 0}
 
 
-def test_reads_and_changes_are_counted(watched: Watched) -> None:
+def test_reads_and_writes_are_counted(watched: Watched) -> None:
     before = watched.numbers()
 
     changed = watched.as_caregiver(1).data(
@@ -179,7 +177,7 @@ def test_reads_and_changes_are_counted(watched: Watched) -> None:
 
 
 @ON_SQLITE
-def test_labels_are_the_services_own_words(watched: Watched) -> None:
+def test_labels_contain_no_client_input(watched: Watched) -> None:
     watched.as_caregiver(1).post_graphql(VIEWER)
 
     numbers = watched.numbers()

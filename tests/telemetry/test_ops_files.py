@@ -36,7 +36,7 @@ def labels_in(query: str) -> set[str]:
 
 
 @ON_SQLITE
-def test_every_query_asks_for_what_is_told(watched: Watched) -> None:
+def test_every_query_uses_exported_metrics(watched: Watched) -> None:
     """As of a process in which everything that is counted has happened once."""
     watched.as_caregiver(1).graphql("{ viewer { role } x }")
     counters.limits["tokens"] += 1
@@ -60,7 +60,7 @@ GROWTH = re.compile(r"(?:rate|increase)\((\w+)\{(\w+)=\"([^\"]+)\"\}")
 
 
 @ON_SQLITE
-def test_what_an_alert_sees_grow_is_there_before_it_grows(watched: Watched) -> None:
+def test_counters_used_by_alerts_start_at_0(watched: Watched) -> None:
     """A series that begins at 1 has not grown: the first fault would raise no alert."""
     told = [(name, dict(labels)) for name, labels in watched.numbers()]
 
@@ -80,13 +80,13 @@ def test_what_an_alert_sees_grow_is_there_before_it_grows(watched: Watched) -> N
     assert faults == {(route, method) for route in routes for method in (*METHODS, "other")}
 
 
-def test_what_is_not_told_would_be_found() -> None:
+def test_an_unknown_metric_would_be_found() -> None:
     query = 'sum by (le, route) (rate(care_nothing_total{status="500", job=~"$job"}[5m]))'
 
     assert (names_in(query), labels_in(query)) == ({"care_nothing_total"}, {"le", "route", "status"})
 
 
-def test_the_dashboard_has_panels_that_do_not_overlap_and_names_that_are_new() -> None:
+def test_dashboard_panels_do_not_overlap_and_have_distinct_titles() -> None:
     cells = [
         (x, y)
         for panel in DASHBOARD["panels"]
@@ -100,7 +100,7 @@ def test_the_dashboard_has_panels_that_do_not_overlap_and_names_that_are_new() -
     assert len({panel["title"] for panel in PANELS}) == len(PANELS)
 
 
-def test_every_alert_says_how_urgent_it_is_and_what_it_means() -> None:
+def test_every_alert_has_a_severity_and_a_summary() -> None:
     assert {rule["labels"]["severity"] for rule in RULES} == {"page", "ticket"}
     assert [rule["alert"] for rule in RULES if not rule["annotations"]["summary"].endswith((".", "?"))] == []
     assert PROMETHEUS["rule_files"] == ["alerts.yml"]

@@ -29,7 +29,7 @@ def in_production(settings: Settings) -> Iterator[Gateway]:
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_what_the_database_quotes_of_a_row_is_not_logged(
+def test_rows_quoted_by_database_errors_are_not_logged(
     in_production: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     """PostgreSQL says of a broken constraint with which row it was broken."""
@@ -62,7 +62,7 @@ def broken() -> None:
         raise ExceptionGroup(SECRET, [ValueError(SECRET)]) from fault
 
 
-def test_of_a_fault_its_place_and_kind_are_told_and_where_it_came_from() -> None:
+def test_a_logged_exception_has_its_type_frames_and_causes() -> None:
     with pytest.raises(ExceptionGroup) as found:
         broken()
 
@@ -78,7 +78,9 @@ def test_of_a_fault_its_place_and_kind_are_told_and_where_it_came_from() -> None
 
 
 @pytest.mark.usefixtures("quiet")
-def test_a_fault_that_nobody_waits_for_is_told_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_of_an_unawaited_task_is_logged_without_its_message(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def fails() -> None:
         raise ValueError(SECRET)
 
@@ -94,9 +96,7 @@ def test_a_fault_that_nobody_waits_for_is_told_without_its_words(caplog: pytest.
     assert [record.getMessage() for record in caplog.records] == ["Task exception was never retrieved"]
 
 
-def test_who_sends_what_is_no_text_writes_nothing_into_the_log(
-    quiet: None, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_invalid_utf_8_at_a_websocket_is_not_logged(quiet: None, caplog: pytest.LogCaptureFixture) -> None:
     """The server would tell of it with a traceback, as often as anybody likes."""
     server = logging.getLogger("uvicorn.error")
 
