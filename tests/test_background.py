@@ -1,5 +1,5 @@
-"""Promise: nothing that runs beside the requests dies unnoticed. A task goes on after a fault. When the
-thread that writes to SQLite ends, every caller gets 503 and the process is not ready."""
+"""A failed background task is restarted. When the thread that writes to SQLite ends, every change gets a
+503 and the process is not ready."""
 
 import asyncio
 import logging
@@ -48,7 +48,7 @@ ENDED = "the database writer has ended"
 
 @pytest.fixture
 def broken(gateway: Gateway) -> Gateway:
-    """The thread ends when the next change comes."""
+    """The writer thread ends at the next change."""
     gateway.given(a_world())
     assert isinstance(gateway.database, SqliteDatabase)
     kill_writer(gateway.database.writer.thread)
@@ -279,7 +279,7 @@ def test_the_metrics_aggregator_retries_a_port_in_use(
 
 
 class Broken(SpanExporter):
-    """Fails in the thread that sends spans."""
+    """Fails in the thread that exports spans."""
 
     def export(self, spans: Any) -> SpanExportResult:
         raise MemoryError

@@ -1,4 +1,4 @@
-"""Promise: what the disk has no room for is refused on both contracts, and what was confirmed is there."""
+"""A full disk rejects changes on both contracts and loses nothing that was confirmed."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ MUTATION = """
 
 
 def leaving_room_for(pages: int) -> Operation[None]:
-    """SQLite then says what it says of a disk: that it is full."""
+    """Limits the size of the database, which SQLite reports like a full disk."""
     taken = (yield sql("PRAGMA page_count"), {})[0][0]
     yield sql(f"PRAGMA max_page_count = {taken + pages}"), {}
 
@@ -34,7 +34,7 @@ def limit(gateway: Gateway, pages: int) -> None:
 
 
 def another_homework(number: int) -> dict[str, Any]:
-    """The same again would be a repetition, which needs no room."""
+    """A repeated request would need no space."""
     return homework(endTime=f"{number // 60:02}:{number % 60:02}")
 
 

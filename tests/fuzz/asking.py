@@ -1,4 +1,4 @@
-"""Requests down to the byte, handed to the service without a server or a client in between."""
+"""Requests as bytes, passed to the service without a server or a client."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ class Asked:
     body: bytes = b""
 
     def saying(self, *headers: tuple[bytes, bytes]) -> "Asked":
-        """With these headers instead of whatever it said of the same names."""
+        """Replaces the headers of these names."""
         rest = self.without(*(name for name, _ in headers))
         return replace(rest, headers=(*rest.headers, *headers))
 
@@ -50,7 +50,7 @@ class Answered:
 
 
 class Direct:
-    """The service in this thread, on a loop of its own."""
+    """The service in this thread, on its own event loop."""
 
     def __init__(self, app: Starlette, runner: asyncio.Runner, state: dict[str, Any]) -> None:
         self.app = app
@@ -81,7 +81,7 @@ class Direct:
         return seen
 
     def scope_of(self, asked: Asked) -> dict[str, Any]:
-        """As the server makes it."""
+        """The scope as the server builds it."""
         return {
             "type": "http",
             "asgi": {"version": "3.0"},

@@ -1,5 +1,5 @@
-"""Requests of the kinds that break services, made by hand: numbers, dates, texts, ids, members, headers,
-paths and encodings, wrong ones and odd ones."""
+"""Handwritten requests that break services: numbers, dates, texts, ids, members, headers, paths and
+encodings, invalid and unusual ones."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ def putting(**changed: Any) -> Asked:
 
 
 def written(member: str, raw: bytes) -> Asked:
-    """With this very text as a member's value."""
+    """Writes this text as a member's value."""
     return put(json.dumps(homework(**{member: "HERE"})).encode().replace(b'"HERE"', raw))
 
 

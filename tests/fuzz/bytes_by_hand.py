@@ -1,4 +1,4 @@
-"""Bytes that are hardly HTTP: request lines, headers, lengths, chunks and frames that are none."""
+"""Bytes that are hardly HTTP: malformed request lines, headers, lengths, chunks and frames."""
 
 from tests import keys
 from tests.rest_compat.legacy import ASSIGNMENTS

@@ -1,4 +1,4 @@
-"""The service in this thread, over a world wide enough that thousands of changes do not use it up."""
+"""The service in this thread, over a database with enough data for thousands of changes."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ from tests.fuzz.world import a_wide_world
 
 @pytest.fixture(scope="session")
 def wide_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database that every test's own is a copy of."""
+    """The database that every test copies."""
     path = tmp_path_factory.mktemp("wide") / "care.db"
     asyncio.run(migrate(f"sqlite:///{path}"))
     load(f"sqlite:///{path}", a_wide_world())
@@ -50,7 +50,7 @@ def service(wide_world: Path, tmp_path: Path) -> Iterator[Direct]:
 
 
 class Complaints(logging.Handler):
-    """What the service said of itself that an operator would have to look into."""
+    """Logged errors that an operator would have to investigate."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)

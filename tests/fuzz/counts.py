@@ -1,4 +1,4 @@
-"""How much is tried: a little in every run of the suite, and in `make soak` as the environment says."""
+"""The number of generated examples: few in every run, more in `make soak`."""
 
 import os
 
@@ -11,7 +11,7 @@ SOAK_WIRE = int(os.environ.get("SOAK_WIRE", "5000"))
 
 
 def short(examples: int) -> settings:
-    """The same ones in every run: what one run finds, the next one does too."""
+    """The same examples in every run."""
     return settings(
         max_examples=examples,
         derandomize=True,
@@ -22,6 +22,6 @@ def short(examples: int) -> settings:
 
 
 def soak(examples: int) -> settings:
-    """Others in every run; a failure prints how to see it again."""
+    """New examples in every run; a failure prints how to reproduce it."""
     phases = (Phase.generate, Phase.shrink)
     return settings(short(examples), derandomize=False, print_blob=True, phases=phases)

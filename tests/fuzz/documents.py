@@ -1,4 +1,4 @@
-"""GraphQL documents over the real schema with ids of the wide world in them, right ones and wrong ones."""
+"""Valid and invalid GraphQL documents for the schema, with existing ids."""
 
 import json
 from collections.abc import Sequence
@@ -100,7 +100,7 @@ JSON = st.recursive(
 
 
 def listening() -> GraphQLSchema:
-    """The same schema with its subscriptions as questions: hypothesis-graphql writes no others."""
+    """The schema with subscriptions as queries: hypothesis-graphql generates only queries."""
     config = SCHEMA.to_kwargs()
     config["query"], config["mutation"], config["subscription"] = SCHEMA.subscription_type, None, None
     return GraphQLSchema(**config)
@@ -130,7 +130,7 @@ QUERIES = operations(SCHEMA, POOL)
 
 
 def given_for(kind: Any) -> st.SearchStrategy[Any]:
-    """A value for an input type, as its clients would say it: nearly always of the right kind."""
+    """A value for an input type, nearly always of the right type."""
     bare = get_nullable_type(kind)
     if is_list_type(bare):
         inner = st.lists(given_for(bare.of_type), max_size=4)
@@ -154,7 +154,7 @@ def given_object(kind: GraphQLInputObjectType) -> st.SearchStrategy[dict[str, An
 
 @st.composite
 def changes(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    """A mutation with its input as a variable, and now and then another value in the midst of it."""
+    """A mutation with its input as a variable, sometimes with another value inside."""
     assert SCHEMA.mutation_type is not None
     name = draw(st.sampled_from(sorted(SCHEMA.mutation_type.fields)))
     kind = get_named_type(SCHEMA.mutation_type.fields[name].args["input"].type)
@@ -233,7 +233,7 @@ PIECES = [
 
 @st.composite
 def broken(draw: st.DrawFn) -> str:
-    """A right document in which something was taken out, put in or said twice."""
+    """A valid document with a part removed, inserted or repeated."""
     text = draw(st.one_of(RIGHT, QUERIES.map(lambda asked: asked.text)))
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(text)))

@@ -1,5 +1,5 @@
-"""Promise: GraphQL takes any document. Right and wrong ones over the real schema, questions, changes and
-subscriptions, with ids that hit: none is a fault, and every error has its code and its request id."""
+"""No GraphQL document causes an internal error: valid and invalid queries, mutations and subscriptions
+with existing ids. Every error has a code and the request id."""
 
 import json
 from collections import Counter
@@ -51,7 +51,7 @@ HEADERS = st.lists(
 
 @st.composite
 def requests(draw: st.DrawFn) -> list[Asked]:
-    """The same by a caregiver and by a client: the second time it is known, and goes another way."""
+    """Each request twice, as a caregiver and as a client: the second one uses the cached document."""
     body = draw(BODIES)
     more = (
         (b"content-type", draw(st.sampled_from(TYPES))),
@@ -68,7 +68,7 @@ def requests(draw: st.DrawFn) -> list[Asked]:
 
 
 def in_the_address(body: bytes) -> str:
-    """A posted request as a GET would say it."""
+    """The same request as a GET."""
     try:
         said = json.loads(body)
     except ValueError:
@@ -81,7 +81,7 @@ def in_the_address(body: bytes) -> str:
 
 
 def judge(asked: Asked, answered: Answered) -> list[str]:
-    """The codes of its errors, once the answer is what every answer is."""
+    """Checks the response and returns its error codes."""
     assert 200 <= answered.status < 500, answered
     request_id = answered.header(b"x-request-id")
     assert request_id
@@ -140,7 +140,7 @@ def fuzz(service: Direct) -> tuple[Callable[[list[Asked]], None], Seen]:
 
 
 def assert_reached(seen: Seen, complaints: list[str]) -> None:
-    """That it was no hail of refusals, and that all kinds of those were there."""
+    """Checks that all kinds of documents were executed, not only rejected."""
     assert complaints == []
     assert seen["without errors"] > seen["documents"] / 5
     assert (

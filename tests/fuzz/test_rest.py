@@ -1,6 +1,5 @@
-"""Promise: the four legacy paths take any input. What schemathesis makes of openapi.yaml, right and wrong, is
-sent with right tokens, wrong ones and none: no answer is a fault, each is documented, and wrong input is
-never a 200."""
+"""No request to the legacy paths causes an internal error: schemathesis generates valid and invalid
+requests from openapi.yaml. Every response is documented, and an invalid request is never a 200."""
 
 import json
 from collections import Counter
@@ -98,7 +97,7 @@ METHODS = ["HEAD", "HEAD", "GET", "PUT", "POST", "DELETE", "PATCH", "OPTIONS", "
 
 
 def bytes_of(case: Case) -> Asked:
-    """What schemathesis would send, less what only says that it is schemathesis."""
+    """The generated request without the headers of schemathesis."""
     said = case.as_transport_kwargs(base_url="http://gateway.test")
     headers = [
         (name.lower().encode(), value.encode("latin-1", "replace"))
@@ -140,14 +139,14 @@ def requests(draw: st.DrawFn) -> list[Request]:
 
 
 def carrying(asked: Asked, who: str) -> Asked:
-    """With this token; "as it is", with whatever schemathesis took for one."""
+    """With this token; "as it is" keeps the generated one."""
     if who in TOKENS:
         return asked.saying((b"authorization", f"bearer {TOKENS[who]}".encode()))
     return asked.without(b"authorization") if who == "nobody" else asked
 
 
 def damaged(rng: Random, asked: Asked) -> Asked:
-    """With something else in one place of its path, its query, its body or a header."""
+    """Replaces a part of the path, the query, the body or a header."""
     where = rng.choice(["path", "query", "body", "body", "header"])
     start, length, piece = rng.randint(0, 300), rng.choice([0, 1, 1, 5]), rng.choice(PIECES)
     if where == "header":
@@ -166,7 +165,7 @@ def spliced(text: Any, start: int, length: int, piece: Any) -> Any:
 
 
 def one_of_few(draw: st.DrawFn, body: dict[str, Any]) -> dict[str, Any]:
-    """None or one or two of these members; the rest stays as it has to be."""
+    """At most two of these members; the others keep valid values."""
     if not body:
         return {}
     names = draw(st.lists(st.sampled_from(sorted(body)), max_size=2, unique=True))
@@ -191,7 +190,7 @@ def fuzz(service: Direct) -> tuple[Callable[[list[Request]], None], Seen]:
 
 
 def assert_reached(seen: Seen, complaints: list[str]) -> None:
-    """That it was no hail of refusals: every operation was also carried out."""
+    """Checks that every operation was executed, not only rejected."""
     assert complaints == []
     reached = {(method, template) for method, template, status in seen if status == 200}
     assert reached >= {(method, path) for path, method, _ in openapi.operations()}

@@ -1,4 +1,4 @@
-"""Promise: the four legacy paths take any input: what is wrong is refused as documented, and never a 200."""
+"""The legacy paths reject every invalid request as documented, never with a 200."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_unusual_valid_requests_are_answered(standing: Direct, complaints: list[
     assert complaints == []
 
 
-def test_no_response_header_is_repeated(standing: Direct) -> None:
+def test_an_unsafe_request_id_is_not_returned(standing: Direct) -> None:
     for value in (b"a\r\nset-cookie: b", b"a\nb", b"\x00", b"x" * 65, "é".encode(), b"", b"a b", b"<script>"):
         asked = Asked("GET", SESSIONS, "time-state=RUNNING", (AS_CLIENT, (b"x-request-id", value)))
         answered = standing.ask(asked)

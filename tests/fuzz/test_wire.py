@@ -1,5 +1,5 @@
-"""Promise: no bytes sent to the port are a fault, and none end the server. What HTTP libraries refuse to send
-goes over a socket: request lines, headers, lengths and chunks that are none."""
+"""No bytes at the port cause an internal error or end the server: malformed request lines, headers,
+lengths and chunks."""
 
 import random
 import re
@@ -76,7 +76,7 @@ def test_generated_bytes_cause_no_internal_error(server: Served) -> None:
 @pytest.mark.live
 @pytest.mark.soak
 def test_damaged_requests_cause_no_internal_error(server: Served) -> None:
-    """What is above and what is right, each with a few bytes changed, doubled or lost."""
+    """The requests above and valid ones, each with a few bytes changed, repeated or removed."""
     rng = random.Random()
 
     for _ in range(SOAK_WIRE // AT_ONCE):

@@ -1,4 +1,4 @@
-"""What has to be so of every answer of the legacy paths, whatever was asked."""
+"""The rules that every response of the legacy paths follows."""
 
 import json
 import re
@@ -13,7 +13,7 @@ JSON = "application/json"
 
 
 def judge(asked: Asked, answered: Answered, may: frozenset[str]) -> None:
-    """`may` are the roles whose token came along, if it was one that is taken."""
+    """`may` are the roles of the valid token, if there is one."""
     path = unquote(asked.path)
     assert answered.status < 500, answered
     assert answered.header(b"content-type") == JSON
@@ -30,7 +30,7 @@ def judge(asked: Asked, answered: Answered, may: frozenset[str]) -> None:
 
 
 def assert_right(asked: Asked, path: str, may: frozenset[str]) -> None:
-    """That this request deserved its 200: everything about it is as openapi.yaml demands."""
+    """Checks that a request with a 200 is valid by openapi.yaml."""
     operation = openapi.operation_of(asked.method, path)
     assert operation is not None
     assert operation["tags"][0].upper() in may

@@ -1,4 +1,5 @@
-"""The service behind its own protocols in this process, and clients that behave as no library would."""
+"""The service behind the protocol classes of `serve`, in this process, and a client that controls every
+byte."""
 
 import asyncio
 import json
@@ -46,7 +47,7 @@ class Edge:
 
     @contextmanager
     def line(self, room: int = 0) -> Iterator["Line"]:
-        """A connection; with little room for what is not read, if that is said."""
+        """A connection, with a small receive buffer if `room` is given."""
         with socket.socket() as one:
             one.settimeout(PATIENCE)
             if room:
@@ -68,7 +69,7 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """What is wrong, in the shape of either contract."""
+        """The error message, in the format of either contract."""
         said = json.loads(self.body)
         if "errors" in said:
             [error] = said["errors"]
@@ -92,7 +93,7 @@ class Line:
         return self.hear(is_head=said.startswith(b"HEAD"))
 
     def hear(self, is_head: bool = False) -> Answer:
-        """The next answer, of those that say how long they are; a 100 is one too."""
+        """The next response that declares its length; a 100 is a response, too."""
         start, *lines = self.read(until=b"\r\n\r\n").decode().split("\r\n")
         headers = dict(line.split(": ", 1) for line in lines)
         length = 0 if is_head else int(headers.get("content-length", 0))
@@ -109,13 +110,13 @@ class Line:
         return heard.removesuffix(until)
 
     def wait(self) -> None:
-        """For a moment, or until the connection is lost."""
+        """Waits for a moment, or until the connection is lost."""
         poll = select.poll()
         poll.register(self.socket, 0)
         poll.poll(10)
 
     def rest(self) -> bytes:
-        """All that still comes until the other side closes the connection."""
+        """Everything that arrives until the server closes the connection."""
         heard = b""
         while piece := self.socket.recv(65536):
             heard += piece

@@ -1,4 +1,4 @@
-"""Clients of the two transports, at real sockets."""
+"""Clients that subscribe over a websocket or an event stream."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def graphql(url: str, role: str, query: str) -> dict[str, Any]:
 
 
 def assign(url: str) -> str:
-    """The number of the new assignment."""
+    """Returns the id of the new assignment."""
     window = 'startDate: "2030-01-01T09:00:00Z", endDate: "2030-01-02T09:00:00Z"'
     asked = f'{{sessionId: "1", bookIds: ["1"], {window}}}'
     query = f"mutation {{ assignHomework(input: {asked}) {{ assignments {{ legacyId }} }} }}"
@@ -54,14 +54,14 @@ def hear(connection: ClientConnection) -> dict[str, Any]:
 
 
 def change(message: dict[str, Any]) -> tuple[str, str, str]:
-    """The event's id, what it tells, and of which assignment."""
+    """The event's id, its kind and its assignment."""
     said = message["payload"]["data"]["assignmentChanged"]
     return said["id"], said["what"], said["assignment"]["legacyId"]
 
 
 @contextmanager
 def at_event_stream(url: str, role: str, after: str | None = None) -> Iterator[Iterator[dict[str, Any]]]:
-    """The events, as messages of the other transport."""
+    """The events, in the format of websocket messages."""
     request = {"query": CHANGES, "variables": {"after": after}}
     headers = {"authorization": token(role), "accept": "text/event-stream"}
     with httpx2.stream("POST", f"{url}/graphql", json=request, headers=headers, timeout=PATIENCE) as answer:

@@ -1,4 +1,4 @@
-"""People at a running service: each with a token, over real sockets, by either contract and either stream."""
+"""A caregiver and a client with a token, who use both contracts, websockets and event streams."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from tests.live.processes import PATIENCE
 
 @dataclass
 class Person:
-    """Somebody who asks and changes; `url` is that of the service, which may move when it is restarted."""
+    """`url` is the address of the service, which changes when it is restarted."""
 
     url: str
     role: str
@@ -29,7 +29,7 @@ class Person:
         return {"authorization": f"bearer {keys.token(self.role, self.user)}"}
 
     def ask(self, query: str, **variables: Any) -> Any:
-        """The only root field of the answer, with nothing wrong in it."""
+        """The only root field of a response without errors."""
         body = {"query": query, "variables": variables}
         answer = httpx2.post(
             f"{self.url}/graphql", json=body, headers=self.headers, timeout=PATIENCE, verify=False
@@ -39,7 +39,7 @@ class Person:
         return found
 
     def change(self, query: str, **variables: Any) -> Any:
-        """The payload of a mutation that nothing is to be mended of."""
+        """The payload of a mutation without `userErrors`."""
         payload = self.ask(query, **variables)
         assert payload.pop("userErrors") == [], payload
         return payload
@@ -62,12 +62,12 @@ class Person:
 
 @dataclass
 class Stream:
-    """What a subscription tells, one event after the other."""
+    """The events of a subscription."""
 
     events: Iterator[dict[str, Any]]
 
     def hear(self) -> dict[str, Any]:
-        """What the next event says, with nothing wrong in it."""
+        """The data of the next event, which has no errors."""
         answer = next(self.events)
         assert "errors" not in answer, answer
         [said] = answer["data"].values()
@@ -76,7 +76,7 @@ class Stream:
 
 @contextmanager
 def at_a_websocket(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
-    """With a client that others wrote for every service that speaks the protocol."""
+    """Uses a client library for graphql-transport-ws."""
     with asyncio.Runner() as runner:
         session = runner.run(connected(person))
         answers = session.subscribe(GraphQLRequest(query, variable_values=variables))
@@ -96,7 +96,7 @@ async def connected(person: Person) -> AsyncClientSession:
 
 
 async def left(session: AsyncClientSession, answers: AsyncGenerator[dict[str, Any], None]) -> None:
-    """Until nothing of it is left in the loop."""
+    """Closes the connection and waits until its tasks have ended."""
     await answers.aclose()  # the client waits ten seconds for those who still listen
     await session.client.close_async()
     others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -132,7 +132,7 @@ def at_an_event_stream(person: Person, query: str, **variables: Any) -> Iterator
 
 
 def events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """The data of every event named `next`; comments keep the connection awake."""
+    """The data of every event named `next`, without the heartbeats."""
     name = ""
     for line in lines:
         kind, _, said = line.partition(": ")

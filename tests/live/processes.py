@@ -1,7 +1,7 @@
-"""Real processes of the service, as an operator starts them.
+"""Processes of the service, as an operator starts them.
 
-Most of what a start takes is loading the program. So a process is a copy of one that has loaded it and done
-nothing else, unless its module is named: that is started afresh.
+Loading the program takes most of the start. So a process is a fork of one that has loaded the program, unless
+a module is named: that is started afresh.
 """
 
 import multiprocessing
@@ -28,13 +28,13 @@ LOADED.set_forkserver_preload(["app.cli", "app.main", "app.server.sockets", "uvi
 
 
 def environment(**care: str) -> dict[str, str]:
-    """Only what is said here: no CARE_* variable of the person who runs the tests."""
+    """Removes the CARE_* variables of the person who runs the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CARE_")}
     return kept | {f"CARE_{name.upper()}": value for name, value in care.items()}
 
 
 class Process:
-    """`python -m app` with these words. What a test asks of `subprocess.Popen`, it can ask of it."""
+    """`python -m app` with these arguments, with the interface of `subprocess.Popen`."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Process:
         *files: IO[str],
         prepare: Callable[[], None] | None = None,
     ) -> None:
-        """What it says goes to these files, output first. It calls `prepare` before anything else."""
+        """Writes its output to these files, stdout first. Calls `prepare` before anything else."""
         self.files, self.said = files, list[str]()
         handed = [DupFd(files[0].fileno()), DupFd(files[-1].fileno())]
         self.copy = LOADED.Process(target=begin, args=(words, environment(**care), handed, prepare))
@@ -72,7 +72,7 @@ class Process:
         self.send_signal(signal.SIGKILL)
 
     def communicate(self, timeout: float = PATIENCE) -> list[str]:
-        """What was said until the end."""
+        """The output until the process ends."""
         self.wait(timeout)
         for each in self.files:
             with each:
@@ -85,7 +85,7 @@ class Process:
 def begin(
     words: Sequence[str], environ: dict[str, str], files: Sequence[DupFd], prepare: Callable[[], None] | None
 ) -> None:
-    """In the copy, which goes on as `app/__main__.py` does."""
+    """Runs in the fork and continues like `app/__main__.py`."""
     if prepare is not None:
         prepare()
     for number, file in enumerate(files, start=1):
@@ -104,7 +104,7 @@ def start(*words: str, **care: str) -> Process:
 
 
 def run(*words: str, module: str = "", **care: str) -> subprocess.CompletedProcess[str]:
-    """A module that is named is started afresh."""
+    """Starts a named module afresh."""
     if not module:
         process = start(*words, **care)
         return subprocess.CompletedProcess(words, process.wait(), *process.communicate())
@@ -130,7 +130,7 @@ class Served:
     said: IO[str]
 
     def stop(self, how: signal.Signals) -> tuple[int, str]:
-        """The exit code, and all that was said."""
+        """The exit code and the output."""
         self.process.send_signal(how)
         code = self.process.wait(PATIENCE)
         self.said.seek(0)
@@ -146,7 +146,8 @@ def serving(
     prepare: Callable[[], None] | None = None,
     **care: str,
 ) -> Iterator[Served]:
-    """`serve` on a free port, from when it is ready; gone at the end of the block however that comes."""
+    """Runs `serve` on a free port. The block starts when the service is ready; the process is killed
+    at its end."""
     given = {"port": str(free_port()), "drain_seconds": "0"} | care
     with log.open("w+") as said:
         process = begun([command, *words], module, given, said, prepare)

@@ -1,5 +1,4 @@
-"""Promise: a process that is told to end says so to those who send it requests, answers what it has begun and
-what still comes meanwhile, and ends with code 0."""
+"""Shutdown: readiness fails first, running requests are completed, and the exit code is 0."""
 
 import asyncio
 import json
@@ -54,7 +53,7 @@ def test_shutdown_fails_readiness_first_and_completes_running_requests(tmp_path:
 
 
 def test_workers_stop_when_their_parent_is_killed(tmp_path: Path) -> None:
-    """It is killed, and can tell them nothing. What they have begun is answered; then the port is free."""
+    """The killed parent cannot signal them. Running requests are completed; then the port is free."""
     database = f"sqlite:///{tmp_path}/care.db"
     asyncio.run(migrate(database))
     load(database, a_world())
@@ -78,7 +77,7 @@ def test_workers_stop_when_their_parent_is_killed(tmp_path: Path) -> None:
 
 
 def wait_until_it_is_refused(edge: Edge) -> None:
-    """Each connection lasts as long as the process that took it."""
+    """A connection lasts as long as the process that accepted it."""
     for _ in range(5):
         with suppress(ConnectionResetError):
             try:
@@ -90,7 +89,7 @@ def wait_until_it_is_refused(edge: Edge) -> None:
 
 
 def asked_until_it_leaves(line: Line) -> Answer:
-    """On one connection, and so of one process: another may hear a moment later that it is to end."""
+    """Uses one connection, and therefore one process: another process may receive the signal later."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         answer = line.ask(READY)

@@ -1,5 +1,6 @@
-"""Promise: whoever sends slowly, or does not read, is cut off; what is too long is refused before it is read,
-and the client sees it; what is too much at once is refused in the contract's own shape, health never."""
+"""Limits of the server: slow clients are disconnected, a client receives the rejection of a too long
+request, and an overloaded process rejects requests in the format of their contract, except for health
+checks."""
 
 import json
 import socket
@@ -278,7 +279,7 @@ WHILE_BUSY = {
 def test_rejections_without_the_parser_agree_with_it_on_request_boundaries(
     narrow: Edge, said: bytes, statuses: list[int]
 ) -> None:
-    """It refuses simple ones without the parser: it must agree with it on where they end."""
+    """A simple request is rejected without the parser."""
     with narrow.line() as first, narrow.line() as line:
         with nobody_else_may_write(narrow.database):
             first.say(homework())
@@ -293,7 +294,7 @@ def test_rejections_without_the_parser_agree_with_it_on_request_boundaries(
 
 
 def test_a_client_that_reads_no_rejections_is_disconnected(narrow: Edge) -> None:
-    """Else each refusal would stay in memory."""
+    """Otherwise every rejection would stay in memory."""
     requests = graphql(NAME) * 100
 
     with narrow.line() as first:
@@ -350,7 +351,7 @@ def test_websocket_operations_count_as_requests(narrow: Edge) -> None:
 
 
 def message_at(line: Line) -> Any:
-    """The next message at a websocket."""
+    """The next message of a websocket."""
     _, length = line.read(2)
     return json.loads(line.read(int.from_bytes(line.read(2), "big") if length == 126 else length))
 
@@ -419,7 +420,7 @@ WISHES = {
 @pytest.mark.parametrize("wish", WISHES.values(), ids=WISHES)
 @pytest.mark.parametrize("is_whole", [True, False], ids=["at once", "in pieces"])
 def test_an_upgrade_to_an_unsupported_protocol_is_ignored(edge: Edge, wish: bytes, is_whole: bool) -> None:
-    """And no body is taken for a request: a proxy in front would not know of it, nor whose answer that is."""
+    """The body is not parsed as a request: a proxy would assign its response to another client."""
     inner = b"GET /livez HTTP/1.1\r\nhost: care\r\n\r\n"
     sized = graphql(NAME, wish)
     chunked = request("PUT", ASSIGNMENTS, JSON, MAY, wish, b"transfer-encoding: chunked\r\n")

@@ -1,4 +1,4 @@
-"""Promise: the server reads requests as RFC 9112 says, and no part of a request can grow without a limit."""
+"""The server parses requests by RFC 9112, and every part of a request has a limit."""
 
 import json
 import os
@@ -63,7 +63,7 @@ ENDLESS = {
 
 
 def answer_to_flood(line: Line, piece: bytes, most: int) -> bytes:
-    """Sends until the server closes the connection; fails if it reads more than `most` bytes."""
+    """Sends until the server responds; fails if it reads more than `most` bytes."""
     line.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     heard = b""
     for _ in range(most // len(piece)):
@@ -275,7 +275,8 @@ def serve_small_app(listener: socket.socket) -> None:
 
 
 def test_a_request_that_arrives_while_the_process_is_stopped_is_answered() -> None:
-    """The process runs its timers before it reads: the idle timeout has passed, and the request is there."""
+    """The process runs its timers before it reads: the idle timeout has passed, but the request has
+    arrived."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         process = LOADED.Process(target=serve_small_app, args=(listener,))
         process.start()
@@ -309,7 +310,7 @@ def test_a_stream_to_http_1_0_has_no_chunks_and_ends_with_the_connection(plain: 
 
 
 def test_a_request_that_would_wait_too_long_for_the_event_loop_is_rejected(plain: Edge) -> None:
-    """Although far fewer requests than the limit are being processed."""
+    """This happens below the limit of concurrent requests."""
     with ExitStack() as stack:
         lines = [stack.enter_context(plain.line()) for _ in range(30)]
         statuses: Counter[int] = Counter()

@@ -1,5 +1,5 @@
-"""Promise: when the thread that writes to SQLite ends, nobody waits in vain and the process ends with a code
-that its supervisor starts it again by; and SIGTERM ends a process whatever hangs in it."""
+"""A process whose SQLite writer thread has ended exits with 1, so that its supervisor restarts it. SIGTERM
+ends a process that hangs."""
 
 import asyncio
 import os
@@ -101,7 +101,7 @@ def test_a_hanging_process_exits_after_sigterm_with_the_stack_of_each_thread(
 
 
 def processes_in(log: Path, number: int) -> list[int]:
-    """The worker processes that have started, once there are so many."""
+    """The ids of the worker processes, once so many have started."""
     wait_until_said(log, "Application startup complete", number)
     return [int(pid) for pid in re.findall(r"Started server process \[(\d+)\]", log.read_text())]
 
@@ -114,7 +114,7 @@ def wait_until_said(log: Path, words: str, times: int) -> None:
 
 
 def asked_until(edge: Edge, is_so: Callable[[], bool]) -> Iterator[int]:
-    """What each change is answered with, on a connection of its own, and so by any of the processes."""
+    """The status of each change; each has a connection of its own, so any process may respond."""
     until = time.monotonic() + PATIENCE
     is_last = False
     while not is_last:

@@ -1,5 +1,5 @@
-"""Promise: `demo` and `serve` are all it takes. What `demo` prints can be pasted into a shell and works; the
-data stays when the service is stopped, and stopping is no fault."""
+"""Quickstart: the commands that `demo` prints work in a shell, and the data survives a restart and a
+killed process."""
 
 import json
 import re
@@ -33,8 +33,8 @@ SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh") if shutil.which(shell
 
 
 def paste(said: str, line: str, shell: str = "sh") -> tuple[int, str]:
-    """Status and body of a printed curl line, pasted after the printed variables. httpx2 stands in for curl
-    where that is not installed."""
+    """Runs a printed curl line after the printed variables and returns status and body. Without curl,
+    httpx2 replaces it."""
     assert "ey" not in line  # a token is in its variable alone
     variables = re.findall(r"^[A-Z]+=\S+$", said, re.MULTILINE)
     if shutil.which("curl"):
@@ -88,7 +88,7 @@ def test_the_printed_commands_work_and_the_data_survives_a_restart(tmp_path: Pat
 
 
 def assert_stops(served: Served, how: signal.Signals) -> None:
-    """Stopping is no fault."""
+    """The exit code is 0 and the log has no traceback."""
     code, said = served.stop(how)
 
     assert (code, "Traceback" in said) == (0, False)
@@ -141,7 +141,7 @@ def test_processes_that_start_at_once_share_one_signing_key(tmp_path: Path) -> N
 
 
 def test_a_confirmed_change_survives_a_killed_process(tmp_path: Path) -> None:
-    """Killed twice, each time right after the answer to a write of three books."""
+    """The process is killed twice, each time right after the response to a PUT with three books."""
     care = development(tmp_path)
     headers = {"authorization": f"bearer {token_of(run('demo', **care).stdout, 'CAREGIVER')}"}
     page = f"{ASSIGNMENTS}?time-state=RUNNING&size=100"

@@ -1,5 +1,5 @@
-"""Promise: what happens in one process is heard of in another, on either database and by either transport;
-who comes again hears what was missed; and nobody who listens keeps a process from ending."""
+"""Subscriptions across processes: events reach subscribers of another process, a subscriber resumes after
+a disconnect, and open subscriptions do not delay shutdown."""
 
 import signal
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.live
 
 @pytest.fixture
 def care(database_url: str) -> dict[str, str]:
-    """Settings of processes that share a world in which event 1 is seen already."""
+    """Settings of processes that share a database. Event 1 exists already."""
     load(database_url, a_world())
     happened(database_url, "ASSIGNED", number=1)
     # Without the dispatcher: reminders fall due by the clock of the machine, and each is an event.

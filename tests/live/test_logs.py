@@ -1,5 +1,4 @@
-"""Promise: the log of a running service is JSON where it goes to no terminal, and holds no token and no
-answer, however much is logged."""
+"""The log of a running service is JSON and contains no token and no message, even at the level debug."""
 
 import asyncio
 import json
@@ -16,7 +15,7 @@ TOKEN_IN_ADDRESS, TOKEN_IN_MESSAGE, ANSWER = "token-in-the-address", "token-in-a
 
 
 async def talk(url: str) -> None:
-    """As somebody does who puts the token everywhere, and is not let in."""
+    """Sends the token in the URL and in the first message; it is rejected."""
     address = f"{url.replace('http', 'ws')}/graphql?access_token={TOKEN_IN_ADDRESS}"
     async with websockets.connect(
         address, subprotocols=[websockets.Subprotocol("graphql-transport-ws")]

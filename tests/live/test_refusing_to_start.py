@@ -1,5 +1,4 @@
-"""Promise: a service that cannot serve says why in exactly one sentence and ends with exit code 2; it prints
-no traceback and tells no secret."""
+"""A service that cannot start prints one sentence without secrets and exits with 2."""
 
 import shutil
 import socket
@@ -21,7 +20,7 @@ SECRET = "a secret that nobody is told, 32"
 
 @pytest.fixture
 def production(migrated_sqlite: str, tmp_path: Path) -> dict[str, str]:
-    """Everything that a service needs to start."""
+    """All settings that a service in production needs."""
     url = f"sqlite:///{tmp_path}/care.db"
     shutil.copyfile(sqlite_path(migrated_sqlite), sqlite_path(url))
     return {"database_url": url, "token_key": keys.public_pem(), "port": str(free_port())}

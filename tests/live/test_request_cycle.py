@@ -1,4 +1,4 @@
-"""Promise: whatever an application sends, a client gets a whole answer, or sees that it did not get one."""
+"""Whatever an application sends, the client receives a complete response or sees that it is incomplete."""
 
 import gc
 import logging
@@ -37,14 +37,14 @@ heard: list[dict[str, Any]] = []
 
 
 async def told(request: Request) -> Response:
-    """What the request was, as the application was told."""
+    """Returns what the application received of the request."""
     scope = request.scope
     body = (await request.body()).decode()
     return Response(repr([scope["path"], scope["raw_path"], scope["query_string"], body]))
 
 
 async def noted(request: Request) -> Response:
-    """What a request before this one has left in the context."""
+    """Returns what an earlier request left in the context."""
     found = NOTE.get()
     NOTE.set("left behind")
     return Response(found)
@@ -59,7 +59,7 @@ async def in_pieces(request: Request) -> Response:
 
 
 async def sends(scope: Scope, receive: Receive, send: Send) -> None:
-    """Begins, and then does as the path says."""
+    """Starts a response, then does what the path says."""
     does = scope["path"].rpartition("/")[2]
     length = (b"content-length", b"10")
     extra = [(b"x-name", b"a\r\nx-other: b")] if does == "header" else []
@@ -80,7 +80,7 @@ async def sends(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def sends_much(scope: Scope, receive: Receive, send: Send) -> None:
-    """One long message at a websocket, which stays open or is closed behind it."""
+    """Sends one long websocket message; the websocket stays open or is closed."""
     await receive()
     await send({"type": "websocket.accept"})
     await send({"type": "websocket.send", "bytes": MUCH})
@@ -237,7 +237,7 @@ def test_a_closed_websocket_leaves_nothing_in_memory(edge: Edge) -> None:
 
 @pytest.mark.parametrize("path", ["/much/stays", "/much/leaves"])
 def test_a_websocket_client_that_reads_slowly_is_not_disconnected(edge: Edge, path: str) -> None:
-    """It takes longer than the server waits for a client that reads nothing."""
+    """Reading takes longer than the timeout for a client that reads nothing."""
     with edge.line(room=65536) as line:
         assert line.ask(request("GET", path, UPGRADE)).status == 101
         left = len(MUCH) + 10  # with the head of the frame

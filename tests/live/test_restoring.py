@@ -1,4 +1,4 @@
-"""Promise: a database that is served is not replaced, not even while nobody calls the service."""
+"""`restore` rejects a database that is in use, even if the service receives no requests."""
 
 from pathlib import Path
 

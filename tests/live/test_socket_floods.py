@@ -1,5 +1,5 @@
-"""Promise: a websocket that floods the server is closed with a code or read slowly, before and after sign-in.
-Meanwhile health checks are answered and the memory of the process hardly grows."""
+"""A websocket that floods the server is closed with a code or read slowly, before and after sign-in.
+Health checks are answered, and memory hardly grows."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ class Served(Edge):
         return float(next((line.removeprefix(name) for line in said if line.startswith(name)), 0))
 
     def memory(self) -> int:
-        """The most bytes that the process held in memory since this was last asked."""
+        """The peak memory of the process in bytes since the last call."""
         folder = Path(f"/proc/{self.pid}")
         [peak] = [line for line in (folder / "status").read_text().splitlines() if line.startswith("VmHWM:")]
         (folder / "clear_refs").write_text("5")  # starts anew from what it holds now

@@ -1,5 +1,5 @@
-"""A whole care life over real sockets: a caregiver at a websocket, a client at an event stream, the legacy
-paths beside them, a webhook behind them; the service is restarted on the way, and a worker killed."""
+"""One course of care over real sockets: websocket, event stream, legacy paths and webhook, with a restart
+of the service and a killed worker."""
 
 import signal
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def care(database_url: str, receiver: Receiver, tmp_path: Path) -> dict[str, str]:
-    """Two people who know each other's identifiers, and a book that is a test."""
+    """A caregiver, a client, and a book that is a test."""
     asked = [
         {
             "text": "How rested?",
@@ -100,7 +100,7 @@ def told(stream: Stream, *names: str) -> list[Any]:
 
 
 def seen(detail: dict[str, Any]) -> list[Any]:
-    """What an old client shows of an assignment."""
+    """The members of the legacy response that an old client shows."""
     dates = [detail[name] is not None for name in ("submitDate", "feedbackSubmitDate")]
     answers = [[one["answer"] for one in answer_set["answers"]] for answer_set in detail["answers"]]
     return [detail["status"], detail["feedbackStatus"], detail["score"], *dates, answers]
@@ -154,7 +154,7 @@ def stop(served: Served) -> None:
 
 
 def first_days(caregiver: Person, client: Person) -> str:
-    """A session with homework, a draft, a submission. Returns the last event that the client heard of."""
+    """A session with homework, a draft and a submission. Returns the id of the last event."""
     homework = {
         "bookIds": ["1"],
         "startDate": moment(timedelta(0)),
@@ -210,7 +210,8 @@ def first_days(caregiver: Person, client: Person) -> str:
 def a_reminder_and_a_killed_worker(
     caregiver: Person, client: Person, receiver: Receiver, worker: Any, care: dict[str, str]
 ) -> None:
-    """The client hears of it at once; the webhook under the same id a second time, from the next worker."""
+    """The subscriber receives the reminder at once. The next worker delivers it to the webhook again,
+    with the same id."""
     assert caregiver.change(REOPEN) == {"assignment": {"attempt": 2}}
     assert seen(caregiver.legacy(f"{DETAIL}/{FIRST}")) == ["PENDING", "WAITING", 0, False, False, []]
     assert counted(client, "RUNNING") == [1, 1, 0, None]
@@ -230,7 +231,8 @@ def a_reminder_and_a_killed_worker(
 
 
 def later_days(caregiver: Person, client: Person, last: str) -> None:
-    """Whoever was away hears what was missed; the life goes on to its end."""
+    """A subscriber that reconnects receives the missed events; then the course continues to its
+    end."""
     with at_an_event_stream(client, WATCH, after=last) as stream:
         assert [told(stream, "what") for _ in range(2)] == [["REOPENED"], ["REMINDERS_SET"]]
         questions = [one["id"] for one in client.ask(QUESTIONS, id=FIRST)["book"]["questions"]]

@@ -1,5 +1,5 @@
-"""Promise: a worker may die at any moment and nothing is lost: what it took, the next one delivers under
-the same id. Being told to stop is no fault."""
+"""A worker may be killed at any moment: the next one repeats its deliveries with the same ids. A regular
+stop exits with 0."""
 
 import asyncio
 import signal
@@ -30,7 +30,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def care(database_url: str, receiver: Receiver, tmp_path: Path) -> dict[str, str]:
-    """Three reminders that were due long ago, and a webhook that leads to the receiver."""
+    """Three overdue reminders, and a webhook that leads to the receiver."""
     due = [{"remindDate": LONG_AGO}] * 3
     load(database_url, [*a_world(), an_assignment(6, reminders=due)])
     raw.run(database_url, "UPDATE reminder SET state = 'SKIPPED' WHERE assignment_id = 2")

@@ -1,5 +1,5 @@
-"""Promise: a subscription that is posted is answered by server-sent events; one answer is JSON for everybody
-who takes JSON; and who may not come in hears it before anything is streamed."""
+"""Subscriptions over server-sent events. A single result is JSON if the client accepts JSON, and
+authentication happens before the stream."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def change(number: int, what: str) -> tuple[str, Any]:
 
 
 def refused(stream: Stream) -> list[Any]:
-    """All that was streamed, less the request ids."""
+    """All events without their request ids."""
     said = list(stream.events)
     for _, data in said:
         for error in (data or {}).get("errors", ()):
@@ -75,7 +75,7 @@ def test_a_disconnected_client_ends_its_subscription(gateway: Gateway, caregiver
 
 
 def test_shutdown_ends_a_stream_without_a_complete_event(gateway: Gateway, caregiver: Caller) -> None:
-    """Whoever listens knows by that to come again."""
+    """The client then reconnects."""
     with streaming(caregiver, CHANGES) as stream:
         wait_until_somebody_listens(gateway)
         stop(gateway)
@@ -153,7 +153,7 @@ def said(message: str, code: str) -> dict[str, Any]:
 def test_an_unauthenticated_subscription_is_rejected_before_the_stream(
     gateway: Gateway, caregiver: Caller
 ) -> None:
-    """In development too."""
+    """In development as well."""
     callers = [gateway.as_nobody(), gateway.with_token("x"), gateway.as_client(77)]
 
     answers = [

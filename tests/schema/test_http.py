@@ -1,7 +1,7 @@
-"""GraphQL over HTTP: what is not a request is refused as JSON, with the request's id.
+"""GraphQL over HTTP: malformed requests are rejected as JSON with the request id.
 
-Contract: bodies of every wrong kind are a 400 or 415, other methods a 405 with `Allow`; a query may come by
-GET, a mutation may not; the caller's own request id is kept where it is harmless to repeat.
+A malformed body is a 400 or 415, another method a 405 with `Allow`; a query by GET is executed, a mutation is
+not. The parser has its own tests in test_request_parsing.py.
 """
 
 from collections.abc import Iterator
@@ -103,7 +103,7 @@ def test_a_malformed_body_is_rejected(standing: Gateway, body: bytes, message: s
     ],
 )
 def test_other_content_types_are_rejected(standing: Gateway, content_type: str | None) -> None:
-    """A page of another site can send these without asking; `application/json` it cannot."""
+    """A page of another origin can send these without a preflight, but not `application/json`."""
     headers = {} if content_type is None else {"content-type": content_type}
 
     response = standing.as_client(1).request(

@@ -1,7 +1,7 @@
-"""A mutation with an Idempotency-Key: made once, and answered as the first time.
+"""A mutation with an Idempotency-Key is executed once, and its response is replayed.
 
-Contract: for requests with exactly one mutation; ignored on queries; refused on several. Kept for this viewer
-and this contract; refusals are not kept.
+The key is for one mutation, is ignored on queries and rejected on several mutations. Rejections are not
+stored.
 """
 
 from collections.abc import Iterator
@@ -123,7 +123,7 @@ def test_another_request_with_the_same_key_is_rejected(world: Gateway, other: di
 
 
 def test_keys_are_separate_per_viewer_and_contract(world: Gateway) -> None:
-    """Caregiver 1 and client 1 have the same number."""
+    """Caregiver 1 and client 1 have the same id."""
     put = {
         "bookIds": [2],
         "startDate": "2026/11/22",
@@ -157,7 +157,7 @@ def test_keys_are_separate_per_viewer_and_contract(world: Gateway) -> None:
 
 
 def test_a_rejection_is_not_stored(world: Gateway) -> None:
-    """Whatever was wrong, in the request or in the world, can be mended under the same key."""
+    """A corrected request may use the same key."""
     before = stored(world)
 
     for changed, code in (
@@ -210,7 +210,7 @@ def test_keys_survive_a_restart(world: Gateway) -> None:
 
 
 def test_a_response_with_errors_is_not_replayed(world: Gateway) -> None:
-    """The change was made, and then the database went away."""
+    """The change was committed, then the database became unavailable."""
     with happening(world, reads=[nothing, nothing, failure]):
         response = assign(world)
 

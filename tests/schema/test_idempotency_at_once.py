@@ -1,4 +1,4 @@
-"""The same mutation under one Idempotency-Key, several times at the same time: one effect."""
+"""Concurrent requests with the same Idempotency-Key have one effect."""
 
 import asyncio
 from typing import Any
@@ -80,7 +80,7 @@ def test_a_key_in_use_is_a_conflict(world: Gateway) -> None:
 def test_a_request_that_another_process_completes_first_is_not_executed(
     world: Gateway, changed: dict[str, Any], left: list[int]
 ) -> None:
-    """It had looked for a kept answer, and there was none."""
+    """It had looked for a stored response before that."""
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         elsewhere = Gateway(client, world.settings)
         heard: list[Response] = []

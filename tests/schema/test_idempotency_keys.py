@@ -1,4 +1,4 @@
-"""Which Idempotency-Keys there may be, and on which GraphQL requests they mean something."""
+"""Valid Idempotency-Keys, and the GraphQL requests to which they apply."""
 
 from typing import Any
 
@@ -143,7 +143,7 @@ ONE_MUTATION = {
 
 
 @pytest.mark.parametrize("query", ONE_MUTATION.values(), ids=ONE_MUTATION)
-def test_one_mutation_field_may_be_selected_several_times(world: Gateway, query: str) -> None:
+def test_one_mutation_may_be_written_in_several_ways(world: Gateway, query: str) -> None:
     body = {"query": query, "variables": {"input": homework()}}
 
     first = post(world.as_caregiver(1), body)

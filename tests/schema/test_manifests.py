@@ -1,5 +1,5 @@
-"""A manifest of trusted documents is read as the tools of clients write it; one that cannot be used, or holds
-a document that could not run, ends the start in one sentence that names the entry."""
+"""Manifests of trusted documents in the formats of client tools. An invalid one prevents the start with
+one sentence that names the entry."""
 
 import json
 import re

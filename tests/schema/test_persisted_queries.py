@@ -1,7 +1,7 @@
-"""A document may be named by its hash, once it came with it: Apollo's automatic persisted queries.
+"""Automatic persisted queries of Apollo clients: a document may be named by its hash after it was sent once.
 
-Contract: an unknown hash is answered as Apollo's clients expect it, with a 200; a hash that is not that of
-the text is refused; what is remembered has bounds; and nobody who may not come in has anything remembered.
+An unknown hash gets the 200 that Apollo clients expect, a wrong hash is rejected, the number of stored
+documents is limited, and an unauthenticated caller cannot store any.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.sqlite_only
 
 @pytest.fixture
 def fresh(standing: Gateway) -> Iterator[Gateway]:
-    """A service that remembers nothing yet."""
+    """A service without stored documents."""
     with opened(create_app(standing.settings, clock=lambda: NOW)) as client:
         yield Gateway(client, standing.settings)
 
@@ -153,7 +153,7 @@ def test_an_unauthenticated_document_is_not_stored(fresh: Gateway) -> None:
 
 
 def test_a_subscription_may_be_a_persisted_query(fresh: Gateway) -> None:
-    """With a place that is not there, it ends at once, by saying so."""
+    """The position does not exist, so the stream ends at once with an error."""
     text = 'subscription { assignmentChanged(after: "77") { what } }'
     caller, extensions = fresh.as_client(1), hashed(sha256(text))
     takes_events = {"accept": "text/event-stream"}

@@ -1,8 +1,7 @@
-"""Who may ask at all: nobody without a token learns anything, a bad token is refused even for nothing.
+"""Authentication of GraphQL requests.
 
-Contract: no token is UNAUTHENTICATED (401, `WWW-Authenticate: Bearer`) for every question but introspection,
-which is open in development only; a bad token is 401 whatever is asked; a token without an account is
-FORBIDDEN.
+No token is UNAUTHENTICATED (401 with `WWW-Authenticate: Bearer`) except for introspection in development. A
+bad token is a 401 for every operation. A token without an account is FORBIDDEN.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""Promise: what a page of another site can send without asking first never changes anything.
+"""A request that a page of another origin can send without a preflight changes nothing.
 
-That is GET, HEAD and POST, with a body that is text, a form or several parts. All of it is tried with a good
-token, as if a browser had added one.
+These are GET, HEAD and POST with a body of text, a form or several parts. The tests add a valid token, as if
+a browser had.
 """
 
 from typing import Any
@@ -51,7 +51,7 @@ def world(gateway: Gateway) -> Gateway:
 
 
 def test_a_post_without_a_preflight_is_never_executed(world: Gateway) -> None:
-    """Whatever else it says: that it takes events, or has a key, goes other ways in the service."""
+    """Requests for events or with a key take another path through the service."""
     before = stored(world)
 
     for kind, bodies in BODIES.items():
@@ -84,7 +84,7 @@ def test_no_mutation_is_executed_by_get(world: Gateway) -> None:
 
 
 def test_the_legacy_put_needs_json_and_no_other_method_replaces_it(world: Gateway) -> None:
-    """Browsers ask before any PUT; a POST that says it were one would come unasked."""
+    """Browsers send a preflight before a PUT, but not before a POST that overrides its method."""
     before = stored(world)
     caregiver, body = world.as_caregiver(1), orjson.dumps(homework())
 

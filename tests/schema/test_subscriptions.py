@@ -1,5 +1,5 @@
-"""Promise: who listens hears what happens to their own assignments, each event once and in order, and after
-a pause what was missed; nobody hears of what they might not read."""
+"""A subscriber receives the events of own assignments once and in order, and the missed ones after a
+disconnect."""
 
 from datetime import timedelta
 
@@ -46,7 +46,7 @@ def event(number: int) -> str:
 
 @pytest.fixture
 def url(gateway: Gateway) -> str:
-    """Of a database with a world in which event 1 is seen already."""
+    """A database in which event 1 exists already."""
     gateway.given(a_world())
     happened(gateway.settings.database, "ASSIGNED", number=1)
     return gateway.settings.database
@@ -278,7 +278,7 @@ def test_many_missed_events_arrive_once_and_in_order(gateway: Gateway, url: str,
 
 
 def test_an_event_committed_after_a_later_one_is_sent(gateway: Gateway, url: str) -> None:
-    """As on PostgreSQL, where of two changes at once the one with the lower id may be kept last."""
+    """On PostgreSQL, the transaction with the lower id may commit last."""
     happened(url, "EXTENDED", number=20)
 
     with listening(gateway.as_caregiver(1)) as listener:

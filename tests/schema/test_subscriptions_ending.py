@@ -1,5 +1,4 @@
-"""Promise: who listens may do so as long as they might ask: a token that expires and an account that is
-disabled end it; a database that is gone for a while does not."""
+"""An expired token or a disabled account ends a subscription; an unavailable database does not."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -41,7 +40,7 @@ SHUT = [
 
 @contextmanager
 def a_gateway(settings: Settings, **changed: Any) -> Iterator[Gateway]:
-    """Remembers nobody, so that it is seen at once who was shut out."""
+    """Without a token cache, so that a disabled account takes effect at once."""
     settings = settings.model_copy(update={"token_cache": 0, **changed})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
@@ -51,7 +50,7 @@ def a_gateway(settings: Settings, **changed: Any) -> Iterator[Gateway]:
 
 
 def events_of(stream: Any) -> list[Any]:
-    """All that is left, of the errors the messages alone."""
+    """The remaining events, with only the messages of errors."""
     said = list(stream.events)
     for _, data in said:
         for error in (data or {}).get("errors", ()):
@@ -60,7 +59,7 @@ def events_of(stream: Any) -> list[Any]:
 
 
 def test_an_expired_token_ends_its_subscriptions(settings: Settings) -> None:
-    """Though nothing happens. A websocket is closed by the code at which clients come with another."""
+    """It needs no event. The close code makes clients reconnect with another token."""
     with a_gateway(settings, token_leeway=0) as gateway:
         end = datetime.now(UTC) + timedelta(seconds=3)
         caller = gateway.with_token(keys.token("CLIENT", "client-1", exp=end))
@@ -119,7 +118,7 @@ def test_a_disabled_account_executes_nothing_at_an_open_websocket(settings: Sett
 
 @dataclass
 class Leaving:
-    """A database that is there, or not."""
+    """A database that can be made unavailable."""
 
     db: Database
     is_gone: bool = False
@@ -134,7 +133,7 @@ class Leaving:
 
 
 def test_an_unavailable_database_closes_a_new_websocket_with_1013(settings: Settings) -> None:
-    """The code is one at which clients try again."""
+    """Clients reconnect after this code."""
     with a_gateway(settings) as gateway:
         authenticator = gateway.client.app_state["authenticator"]
         gateway.client.app_state["authenticator"] = replace(
@@ -187,7 +186,7 @@ def test_subscriptions_survive_an_unavailable_database(
 
 @dataclass
 class Interrupted:
-    """A database in which something happens behind the next read whose result is the awaited one."""
+    """A database that calls `happens` after the next read whose result is awaited."""
 
     db: Database
     is_awaited: Callable[[Any], bool]

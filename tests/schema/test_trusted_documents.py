@@ -1,5 +1,5 @@
-"""Promise: where trusted documents are enforced nothing else runs, whichever way it comes in; where they are
-audited, everything runs, and the operator learns what would not, once."""
+"""Trusted documents: enforcement rejects every other document on every transport; audit mode executes
+everything and logs each untrusted document once."""
 
 import logging
 from collections.abc import Iterator
@@ -183,7 +183,7 @@ def test_a_websocket_executes_only_trusted_documents(enforcing: Gateway) -> None
 
 
 def test_an_event_stream_executes_only_trusted_documents(enforcing: Gateway) -> None:
-    """A subscription behind a place that is not there ends at once, and says so."""
+    """The position does not exist, so the stream ends at once with an error."""
     client = enforcing.as_client(1)
 
     def listen(**members: Any) -> Response:

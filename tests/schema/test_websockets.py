@@ -1,5 +1,5 @@
-"""Promise: a websocket speaks graphql-transport-ws, opens with a good token alone, carries every kind of
-operation, and ends with a code that says why, whatever is thrown at it."""
+"""A websocket speaks graphql-transport-ws, needs a valid token, carries every kind of operation, and is
+closed with a code and a reason."""
 
 import logging
 from datetime import timedelta
@@ -58,7 +58,7 @@ def test_the_token_of_the_first_message_replaces_that_of_the_header(unchanged: G
     [None, {}, {"authorization": "bearer x"}, {"authorization": "x"}, {"authorization": 1}, {"token": "x"}],
 )
 def test_a_websocket_needs_a_valid_token(unchanged: Gateway, payload: object) -> None:
-    """In development too: there is nothing to listen to for nobody."""
+    """In development as well."""
     with connected(unchanged.as_nobody()) as listener:
         listener.say(type="connection_init", payload=payload)
 

@@ -1,4 +1,4 @@
-"""The service with a port for its metrics, and what is told there."""
+"""A service with a metrics port, and a parser for its metrics."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 @dataclass(frozen=True)
 class Watched(Gateway):
-    """Numbers are those of the whole process, in which other tests have been: what counts is what is new."""
+    """Other tests change the counters of this process, so tests compare differences."""
 
     def metrics(self, method: str = "GET", path: str = "/metrics") -> tuple[int, str]:
         connection = HTTPConnection("127.0.0.1", self.settings.metrics_port, timeout=30)
@@ -43,7 +43,7 @@ def numbers_in(text: str) -> dict[Sample, float]:
 
 
 def new(before: dict[Sample, float], after: dict[Sample, float], name: str) -> dict[tuple[str, ...], float]:
-    """By how much the numbers of this name have grown, by the values of their labels."""
+    """The growth of the samples with this name, by the values of their labels."""
     grown = {
         tuple(value for _, value in labels): after[found, labels] - before.get((found, labels), 0)
         for found, labels in after

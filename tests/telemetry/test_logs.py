@@ -1,5 +1,4 @@
-"""Promise: what is logged is one object or a line of text, has the id of the request in whose course it was
-written, and says no more than the log may."""
+"""A log line is one JSON object or one line of text, with the request id and without input."""
 
 import io
 import json

@@ -1,5 +1,4 @@
-"""Promise: whoever watches is told what the process does, with labels that are the service's own words:
-nothing that a caller sent, and nobody's id, ever becomes one."""
+"""Metrics count requests, errors and database work. Labels contain no client input and no id."""
 
 import json
 from pathlib import Path

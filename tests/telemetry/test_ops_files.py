@@ -1,4 +1,4 @@
-"""Promise: the dashboard, the alerts and the scrape configuration ask for what is told, by its labels."""
+"""The dashboard, the alerts and the scrape configuration use only metrics and labels that exist."""
 
 import json
 import re
@@ -37,7 +37,7 @@ def labels_in(query: str) -> set[str]:
 
 @ON_SQLITE
 def test_every_query_uses_exported_metrics(watched: Watched) -> None:
-    """As of a process in which everything that is counted has happened once."""
+    """Compares with a process in which every counter has been incremented."""
     watched.as_caregiver(1).graphql("{ viewer { role } x }")
     counters.limits["tokens"] += 1
     counters.operations["Some"].add(1)
@@ -61,7 +61,7 @@ GROWTH = re.compile(r"(?:rate|increase)\((\w+)\{(\w+)=\"([^\"]+)\"\}")
 
 @ON_SQLITE
 def test_counters_used_by_alerts_start_at_0(watched: Watched) -> None:
-    """A series that begins at 1 has not grown: the first fault would raise no alert."""
+    """A series that starts at 1 shows no increase: the first error would raise no alert."""
     told = [(name, dict(labels)) for name, labels in watched.numbers()]
 
     watched_for = {found for rule in RULES for found in GROWTH.findall(rule["expr"])}

@@ -1,4 +1,4 @@
-"""Promise: logs hold no token, no name and no answer, whatever goes wrong and however much is logged."""
+"""Logs contain no token, no name and no answer, whatever fails and at every level."""
 
 import asyncio
 import gc
@@ -32,7 +32,7 @@ def in_production(settings: Settings) -> Iterator[Gateway]:
 def test_rows_quoted_by_database_errors_are_not_logged(
     in_production: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """PostgreSQL says of a broken constraint with which row it was broken."""
+    """PostgreSQL quotes the row that violates a constraint."""
     in_production.given(a_world())
     raw.run(in_production.settings.database, "ALTER TABLE session ADD CHECK (title = '') NOT VALID")
 
@@ -97,7 +97,7 @@ def test_an_exception_of_an_unawaited_task_is_logged_without_its_message(
 
 
 def test_invalid_utf_8_at_a_websocket_is_not_logged(quiet: None, caplog: pytest.LogCaptureFixture) -> None:
-    """The server would tell of it with a traceback, as often as anybody likes."""
+    """The server would log a traceback for every such message."""
     server = logging.getLogger("uvicorn.error")
 
     server.error("Invalid UTF-8 sequence received from client.")

@@ -1,5 +1,5 @@
-"""Promise: where OTEL_* asks for traces there is a span for each operation and for each of its statements, in
-the caller's trace; nothing that was sent or is stored is in one; and elsewhere there is nothing at all."""
+"""If OTEL_* enables traces, every operation and statement has a span in the caller's trace, without
+values. Otherwise nothing is loaded."""
 
 import ast
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ ASSIGNMENT = "/gateway/profile/caregiver/session/assignment/1"
 
 class Exporter(InMemorySpanExporter):
     def shutdown(self) -> None:
-        """It goes on with the next application."""
+        """The next application uses the same exporter."""
 
 
 EXPORTER = Exporter()
@@ -192,7 +192,7 @@ def test_an_unsupported_exporter_is_rejected(given: dict[str, str], sentence: st
 
 
 def loaded_at_once(path: Path) -> set[str]:
-    """What a file imports when it is loaded, and not first when a function of it runs."""
+    """What a module imports when it is loaded, without the imports inside functions."""
     names: set[str] = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Import):
