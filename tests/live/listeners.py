@@ -20,53 +20,55 @@ def token(role: str) -> str:
 
 
 def graphql(url: str, role: str, query: str) -> dict[str, Any]:
-    answer = httpx2.post(f"{url}/graphql", json={"query": query}, headers={"authorization": token(role)})
-    data: dict[str, Any] = answer.json()["data"]
+    response = httpx2.post(f"{url}/graphql", json={"query": query}, headers={"authorization": token(role)})
+    data: dict[str, Any] = response.json()["data"]
     return data
 
 
 def assign(url: str) -> str:
     """Returns the id of the new assignment."""
     window = 'startDate: "2030-01-01T09:00:00Z", endDate: "2030-01-02T09:00:00Z"'
-    asked = f'{{sessionId: "1", bookIds: ["1"], {window}}}'
-    query = f"mutation {{ assignHomework(input: {asked}) {{ assignments {{ legacyId }} }} }}"
-    [made] = graphql(url, "caregiver", query)["assignHomework"]["assignments"]
-    return str(made["legacyId"])
+    homework = f'{{sessionId: "1", bookIds: ["1"], {window}}}'
+    query = f"mutation {{ assignHomework(input: {homework}) {{ assignments {{ legacyId }} }} }}"
+    [created] = graphql(url, "caregiver", query)["assignHomework"]["assignments"]
+    return str(created["legacyId"])
 
 
 @contextmanager
-def at_websocket(url: str, role: str, after: str | None = None) -> Iterator[ClientConnection]:
+def subscribe_by_websocket(url: str, role: str, after: str | None = None) -> Iterator[ClientConnection]:
     address = url.replace("http", "ws") + "/graphql"
     with connect(address, subprotocols=[Subprotocol("graphql-transport-ws")], open_timeout=PATIENCE) as one:
-        say(one, type="connection_init", payload={"Authorization": token(role)})
-        assert hear(one) == {"type": "connection_ack"}
-        say(one, type="subscribe", id="1", payload={"query": CHANGES, "variables": {"after": after}})
+        send(one, type="connection_init", payload={"Authorization": token(role)})
+        assert receive(one) == {"type": "connection_ack"}
+        send(one, type="subscribe", id="1", payload={"query": CHANGES, "variables": {"after": after}})
         yield one
 
 
-def say(connection: ClientConnection, **message: Any) -> None:
+def send(connection: ClientConnection, **message: Any) -> None:
     connection.send(json.dumps(message))
 
 
-def hear(connection: ClientConnection) -> dict[str, Any]:
+def receive(connection: ClientConnection) -> dict[str, Any]:
     message: dict[str, Any] = json.loads(connection.recv(PATIENCE))
     return message
 
 
 def change(message: dict[str, Any]) -> tuple[str, str, str]:
     """The event's id, its kind and its assignment."""
-    said = message["payload"]["data"]["assignmentChanged"]
-    return said["id"], said["what"], said["assignment"]["legacyId"]
+    event = message["payload"]["data"]["assignmentChanged"]
+    return event["id"], event["what"], event["assignment"]["legacyId"]
 
 
 @contextmanager
-def at_event_stream(url: str, role: str, after: str | None = None) -> Iterator[Iterator[dict[str, Any]]]:
+def subscribe_by_event_stream(
+    url: str, role: str, after: str | None = None
+) -> Iterator[Iterator[dict[str, Any]]]:
     """The events, in the format of websocket messages."""
     request = {"query": CHANGES, "variables": {"after": after}}
     headers = {"authorization": token(role), "accept": "text/event-stream"}
-    with httpx2.stream("POST", f"{url}/graphql", json=request, headers=headers, timeout=PATIENCE) as answer:
-        assert answer.status_code == 200, answer.read()
-        yield events(answer.iter_lines())
+    with httpx2.stream("POST", f"{url}/graphql", json=request, headers=headers, timeout=PATIENCE) as response:
+        assert response.status_code == 200, response.read()
+        yield events(response.iter_lines())
 
 
 def events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:

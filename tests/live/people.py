@@ -28,28 +28,28 @@ class Person:
     def headers(self) -> dict[str, str]:
         return {"authorization": f"bearer {keys.token(self.role, self.user)}"}
 
-    def ask(self, query: str, **variables: Any) -> Any:
+    def query(self, query: str, **variables: Any) -> Any:
         """The only root field of a response without errors."""
         body = {"query": query, "variables": variables}
-        answer = httpx2.post(
+        response = httpx2.post(
             f"{self.url}/graphql", json=body, headers=self.headers, timeout=PATIENCE, verify=False
         ).json()
-        assert "errors" not in answer, answer
-        [found] = answer["data"].values()
+        assert "errors" not in response, response
+        [found] = response["data"].values()
         return found
 
-    def change(self, query: str, **variables: Any) -> Any:
+    def mutate(self, query: str, **variables: Any) -> Any:
         """The payload of a mutation without `userErrors`."""
-        payload = self.ask(query, **variables)
+        payload = self.query(query, **variables)
         assert payload.pop("userErrors") == [], payload
         return payload
 
     def legacy(self, path: str, **query: str) -> Any:
-        answer = httpx2.get(
+        response = httpx2.get(
             f"{self.url}/gateway/profile{path}", params=query, headers=self.headers, verify=False
         )
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        assert response.status_code == 200, response.text
+        return response.json()
 
     def legacy_status(self, path: str) -> int:
         return httpx2.get(f"{self.url}/gateway/profile{path}", headers=self.headers, verify=False).status_code
@@ -66,27 +66,27 @@ class Stream:
 
     events: Iterator[dict[str, Any]]
 
-    def hear(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         """The data of the next event, which has no errors."""
-        answer = next(self.events)
-        assert "errors" not in answer, answer
-        [said] = answer["data"].values()
-        return dict(said)
+        response = next(self.events)
+        assert "errors" not in response, response
+        [data] = response["data"].values()
+        return dict(data)
 
 
 @contextmanager
-def at_a_websocket(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
+def subscribe_by_websocket(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
     """Uses a client library for graphql-transport-ws."""
     with asyncio.Runner() as runner:
-        session = runner.run(connected(person))
-        answers = session.subscribe(GraphQLRequest(query, variable_values=variables))
+        session = runner.run(connect(person))
+        results = session.subscribe(GraphQLRequest(query, variable_values=variables))
         try:
-            yield Stream(asked_of(runner, answers))
+            yield Stream(results_of(runner, results))
         finally:
-            runner.run(left(session, answers))
+            runner.run(disconnect(session, results))
 
 
-async def connected(person: Person) -> AsyncClientSession:
+async def connect(person: Person) -> AsyncClientSession:
     transport = WebsocketsTransport(
         url=person.url.replace("http://", "ws://") + "/graphql",
         headers=person.headers,
@@ -95,28 +95,28 @@ async def connected(person: Person) -> AsyncClientSession:
     return await Client(transport=transport, execute_timeout=PATIENCE).connect_async()
 
 
-async def left(session: AsyncClientSession, answers: AsyncGenerator[dict[str, Any], None]) -> None:
+async def disconnect(session: AsyncClientSession, results: AsyncGenerator[dict[str, Any], None]) -> None:
     """Closes the connection and waits until its tasks have ended."""
-    await answers.aclose()  # the client waits ten seconds for those who still listen
+    await results.aclose()  # the client would wait ten seconds for open subscriptions
     await session.client.close_async()
     others = asyncio.all_tasks() - {asyncio.current_task()}
     await asyncio.gather(*others, return_exceptions=True)
     await asyncio.sleep(0)  # the loop closes the socket in its next turn
 
 
-def asked_of(
-    runner: asyncio.Runner, answers: AsyncGenerator[dict[str, Any], None]
+def results_of(
+    runner: asyncio.Runner, results: AsyncGenerator[dict[str, Any], None]
 ) -> Iterator[dict[str, Any]]:
     async def next_one() -> dict[str, Any]:
         async with asyncio.timeout(PATIENCE):
-            return {"data": await anext(answers)}
+            return {"data": await anext(results)}
 
     while True:
         yield runner.run(next_one())
 
 
 @contextmanager
-def at_an_event_stream(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
+def subscribe_by_event_stream(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
     with ExitStack() as stack:
         client = stack.enter_context(httpx2.Client(timeout=PATIENCE))
         response = stack.enter_context(
@@ -135,8 +135,8 @@ def events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
     """The data of every event named `next`, without the heartbeats."""
     name = ""
     for line in lines:
-        kind, _, said = line.partition(": ")
+        kind, _, data = line.partition(": ")
         if kind == "event":
-            name = said
+            name = data
         elif kind == "data" and name == "next":
-            yield json.loads(said)
+            yield json.loads(data)
