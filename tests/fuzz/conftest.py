@@ -15,7 +15,7 @@ from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import load
 from tests.factories import NOW
-from tests.fuzz.asking import Direct, direct
+from tests.fuzz.direct_requests import Direct, direct
 from tests.fuzz.world import a_wide_world
 
 

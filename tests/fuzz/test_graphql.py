@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from app.http.errors import OVERLOADED
 from app.schema.errors import INTERNAL
 from tests import keys
-from tests.fuzz.asking import Answered, Asked, Direct
 from tests.fuzz.counts import SOAK_GRAPHQL, short, soak
+from tests.fuzz.direct_requests import Answered, Asked, Direct
 from tests.fuzz.documents import BODIES
 
 TOKENS = [

@@ -18,9 +18,9 @@ from schemathesis import Case
 from schemathesis.generation import GenerationMode
 
 from tests import keys, openapi
-from tests.fuzz.asking import Asked, Direct
 from tests.fuzz.counts import SOAK_REST, short, soak
-from tests.fuzz.verdict import judge
+from tests.fuzz.direct_requests import Asked, Direct
+from tests.fuzz.response_rules import judge
 from tests.fuzz.world import SESSIONS
 from tests.rest_compat.legacy import homework
 

@@ -14,8 +14,8 @@ import httpx2
 import pytest
 
 from tests import keys
-from tests.fuzz.bytes_by_hand import RIGHT, SENT
 from tests.fuzz.counts import SOAK_WIRE
+from tests.fuzz.handwritten_bytes import RIGHT, SENT
 from tests.live.processes import PATIENCE, Served, serving
 
 QUIET = 2  # seconds without a word from anybody

@@ -12,8 +12,8 @@ from app.schema.types.node import global_id
 from tests import keys
 from tests.callers import load
 from tests.factories import a_world
-from tests.live.listeners import assign, change, receive, subscribe_by_event_stream, subscribe_by_websocket
 from tests.live.processes import PATIENCE, free_port, serving
+from tests.live.subscribers import assign, change, receive, subscribe_by_event_stream, subscribe_by_websocket
 from tests.schema.listening import happened
 
 pytestmark = pytest.mark.live

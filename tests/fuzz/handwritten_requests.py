@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests import keys
-from tests.fuzz.asking import Asked
+from tests.fuzz.direct_requests import Asked
 from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, SESSIONS, homework
 
 AS_CAREGIVER = (b"authorization", f"bearer {keys.token('CAREGIVER', 'caregiver-1')}".encode())

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz.asking import Asked, Direct
-from tests.fuzz.by_hand import AS_CLIENT, BAD_TOKENS, ENTRANCES, ODD, WRONG
 from tests.fuzz.conftest import served
-from tests.fuzz.verdict import judge
+from tests.fuzz.direct_requests import Asked, Direct
+from tests.fuzz.handwritten_requests import AS_CLIENT, BAD_TOKENS, ENTRANCES, ODD, WRONG
+from tests.fuzz.response_rules import judge
 from tests.rest_compat.legacy import SESSIONS
 
 CAREGIVER = frozenset({"CAREGIVER"})

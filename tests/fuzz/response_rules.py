@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from tests import openapi
-from tests.fuzz.asking import Answered, Asked
+from tests.fuzz.direct_requests import Answered, Asked
 
 JSON = "application/json"
 
