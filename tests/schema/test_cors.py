@@ -63,8 +63,8 @@ def cors_headers(response: Response) -> dict[str, str]:
 
 
 def send_preflight(gateway: Gateway, path: str, origin: str, **headers: str) -> Response:
-    said = {"origin": origin, "access-control-request-method": PATHS[path][0], **headers}
-    return gateway.as_nobody().request("OPTIONS", path, headers=said)
+    headers_sent = {"origin": origin, "access-control-request-method": PATHS[path][0], **headers}
+    return gateway.as_nobody().request("OPTIONS", path, headers=headers_sent)
 
 
 @pytest.mark.parametrize("origin", [APP, LOCAL])
@@ -124,13 +124,13 @@ def test_the_preflight_of_another_origin_is_rejected_with_the_reason(
     allowed_service: Gateway, closed_service: Gateway, path: str, origin: str
 ) -> None:
     for gateway, expected in ((allowed_service, {"vary": "Origin"}), (closed_service, {})):
-        refused = send_preflight(gateway, path, origin, **{"x-request-id": "r"})
-        answered = gateway.as_caregiver(1).get(path, headers={"origin": origin})
+        rejected = send_preflight(gateway, path, origin, **{"x-request-id": "r"})
+        response_to_get = gateway.as_caregiver(1).get(path, headers={"origin": origin})
 
-        assert refused.status_code == 403
-        assert reason(refused) == REASONS[path]
-        assert cors_headers(refused) == cors_headers(answered) == expected
-        assert SECURITY_HEADERS.items() <= dict(refused.headers).items()
+        assert rejected.status_code == 403
+        assert reason(rejected) == REASONS[path]
+        assert cors_headers(rejected) == cors_headers(response_to_get) == expected
+        assert SECURITY_HEADERS.items() <= dict(rejected.headers).items()
 
 
 def reason(response: Response) -> dict[str, Any]:
@@ -171,11 +171,11 @@ LOCALHOST = [
 @pytest.mark.parametrize("origin", LOCALHOST)
 def test_development_allows_every_origin_of_localhost(standing: Gateway, origin: str) -> None:
     for path in PATHS:
-        asked = send_preflight(standing, path, origin)
-        answered = standing.as_caregiver(1).get(path, headers={"origin": origin})
-        for response in (asked, answered):
+        preflight = send_preflight(standing, path, origin)
+        response_to_get = standing.as_caregiver(1).get(path, headers={"origin": origin})
+        for response in (preflight, response_to_get):
             assert cors_headers(response)["access-control-allow-origin"] == origin
-        assert asked.status_code == 204
+        assert preflight.status_code == 204
     with connected(standing.as_caregiver(1), origin=origin) as listener:
         listener.say(type="connection_init")
         assert listener.hear() == {"type": "connection_ack"}
@@ -199,8 +199,8 @@ NOT_LOCALHOST = [
 def test_development_allows_no_other_origin(standing: Gateway, origin: str) -> None:
     for path in PATHS:
         assert send_preflight(standing, path, origin).status_code == 403
-        answered = standing.as_caregiver(1).get(path, headers={"origin": origin})
-        assert cors_headers(answered) == {"vary": "Origin"}
+        response_to_get = standing.as_caregiver(1).get(path, headers={"origin": origin})
+        assert cors_headers(response_to_get) == {"vary": "Origin"}
 
 
 # --- the log ----------------------------------------------------------------------------------------
@@ -295,9 +295,9 @@ def test_an_allowed_origin_may_open_a_websocket(allowed_service: Gateway, origin
 )
 def test_another_origin_may_not_open_a_websocket(allowed_service: Gateway, origin: str) -> None:
     with (
-        pytest.raises(WebSocketDisconnect) as refused,
+        pytest.raises(WebSocketDisconnect) as rejected,
         connected(allowed_service.as_caregiver(1), origin=origin),
     ):
         pass
 
-    assert refused.value.code == 1008  # before it was accepted: the server says 403
+    assert rejected.value.code == 1008  # before it was accepted: the server says 403

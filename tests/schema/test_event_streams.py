@@ -23,7 +23,7 @@ from tests.schema.listening import (
 
 pytestmark = pytest.mark.sqlite_only
 
-URQL = "application/graphql-response+json, application/json, text/event-stream, multipart/mixed"
+ACCEPT_OF_URQL = "application/graphql-response+json, application/json, text/event-stream, multipart/mixed"
 CHANGES = "subscription ($after: ID) { assignmentChanged(after: $after) { id what } }"
 VIEWER = "{ viewer { role } }"
 ROLE = {"data": {"viewer": {"role": "CAREGIVER"}}}
@@ -35,21 +35,21 @@ def caregiver(gateway: Gateway) -> Caller:
     return gateway.as_caregiver(1)
 
 
-def change(number: int, what: str) -> tuple[str, Any]:
+def change_event(number: int, what: str) -> tuple[str, Any]:
     return "next", {"data": {"assignmentChanged": {"id": global_id("Event", number), "what": what}}}
 
 
-def refused(stream: Stream) -> list[Any]:
+def without_request_ids(stream: Stream) -> list[Any]:
     """All events without their request ids."""
-    said = list(stream.events)
-    for _, data in said:
+    events = list(stream.events)
+    for _, data in events:
         for error in (data or {}).get("errors", ()):
             assert error["extensions"].pop("requestId") == stream.answer.headers["x-request-id"]
-    return said
+    return events
 
 
 @pytest.mark.parametrize(
-    "accept", ["text/event-stream", "Text/Event-Stream;q=0.9", URQL, "*/*, text/event-stream"]
+    "accept", ["text/event-stream", "Text/Event-Stream;q=0.9", ACCEPT_OF_URQL, "*/*, text/event-stream"]
 )
 def test_a_subscription_sends_server_sent_events(gateway: Gateway, caregiver: Caller, accept: str) -> None:
     url = gateway.settings.database
@@ -61,7 +61,7 @@ def test_a_subscription_sends_server_sent_events(gateway: Gateway, caregiver: Ca
         happened(url, "SUBMITTED", number=3)
         second = stream.hear()
 
-    assert (first, second) == (change(2, "EXTENDED"), change(3, "SUBMITTED"))
+    assert (first, second) == (change_event(2, "EXTENDED"), change_event(3, "SUBMITTED"))
     assert stream.answer.headers["content-type"] == "text/event-stream"
     assert stream.answer.headers["cache-control"] == "no-store, no-transform"
     assert stream.answer.headers["x-accel-buffering"] == "no"
@@ -89,9 +89,9 @@ def test_an_idle_stream_sends_heartbeats(
     monkeypatch.setattr(app.schema.transport.event_stream, "HEARTBEAT_SECONDS", 0.01)
 
     with streaming(caregiver, CHANGES) as stream:
-        said = [stream.line(), stream.line(), stream.line()]
+        lines = [stream.line(), stream.line(), stream.line()]
 
-    assert said == [": still there", "", ": still there"]
+    assert lines == [": still there", "", ": still there"]
 
 
 def post(caller: Caller, query: str, accept: str | None, **given: Any) -> Response:
@@ -99,13 +99,15 @@ def post(caller: Caller, query: str, accept: str | None, **given: Any) -> Respon
     return caller.request("POST", "/graphql", json={"query": query, **given}, headers=headers)
 
 
-@pytest.mark.parametrize("accept", [None, "*/*", "application/json", URQL, "text/event-stream, */*"])
+@pytest.mark.parametrize(
+    "accept", [None, "*/*", "application/json", ACCEPT_OF_URQL, "text/event-stream, */*"]
+)
 def test_a_query_is_answered_as_json_if_json_is_accepted(caregiver: Caller, accept: str | None) -> None:
-    answer = post(caregiver, VIEWER, accept)
+    response = post(caregiver, VIEWER, accept)
 
-    kind = "application/graphql-response+json" if accept == URQL else "application/json"
-    assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
-    assert answer.json() == ROLE
+    kind = "application/graphql-response+json" if accept == ACCEPT_OF_URQL else "application/json"
+    assert (response.status_code, response.headers["content-type"]) == (200, kind)
+    assert response.json() == ROLE
 
 
 def test_a_query_is_one_event_if_only_event_streams_are_accepted(caregiver: Caller) -> None:
@@ -118,35 +120,35 @@ def test_operation_name_selects_a_query_or_a_subscription(gateway: Gateway, care
     happened(gateway.settings.database, "EXTENDED", number=2)
     both = f"query One {VIEWER} {CHANGES.replace('subscription', 'subscription Many')}"
 
-    one = post(caregiver, both, URQL, operationName="One")
-    with streaming(caregiver, both, URQL, operationName="Many", after="1") as stream:
+    one = post(caregiver, both, ACCEPT_OF_URQL, operationName="One")
+    with streaming(caregiver, both, ACCEPT_OF_URQL, operationName="Many", after="1") as stream:
         many = stream.hear()
 
     assert one.json() == ROLE
-    assert many == change(2, "EXTENDED")
+    assert many == change_event(2, "EXTENDED")
 
 
-LISTEN = "A subscription needs a POST with `Accept: text/event-stream`, or a websocket."
+NOT_STREAMED = "A subscription needs a POST with `Accept: text/event-stream`, or a websocket."
 
 
 @pytest.mark.parametrize("accept", [None, "*/*", "application/json"])
 def test_a_subscription_needs_a_client_that_accepts_event_streams(
     caregiver: Caller, accept: str | None
 ) -> None:
-    answer = post(caregiver, CHANGES, accept, variables={}, headers={"x-request-id": "r"})
+    response = post(caregiver, CHANGES, accept, variables={}, headers={"x-request-id": "r"})
 
-    assert (answer.status_code, answer.json()) == (400, said(LISTEN, "BAD_REQUEST"))
+    assert (response.status_code, response.json()) == (400, error_response(NOT_STREAMED, "BAD_REQUEST"))
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 def test_a_subscription_by_get_is_rejected(caregiver: Caller, accept: str) -> None:
     headers = {"accept": accept, "x-request-id": "r"}
-    answer = caregiver.get("/graphql", params={"query": CHANGES}, headers=headers)
+    response = caregiver.get("/graphql", params={"query": CHANGES}, headers=headers)
 
-    assert (answer.status_code, answer.json()) == (400, said(LISTEN, "BAD_REQUEST"))
+    assert (response.status_code, response.json()) == (400, error_response(NOT_STREAMED, "BAD_REQUEST"))
 
 
-def said(message: str, code: str) -> dict[str, Any]:
+def error_response(message: str, code: str) -> dict[str, Any]:
     return {"errors": [{"message": message, "extensions": {"code": code, "requestId": "r"}}]}
 
 
@@ -156,16 +158,16 @@ def test_an_unauthenticated_subscription_is_rejected_before_the_stream(
     """In development as well."""
     callers = [gateway.as_nobody(), gateway.with_token("x"), gateway.as_client(77)]
 
-    answers = [
+    responses = [
         post(caller, CHANGES, "text/event-stream", headers={"x-request-id": "r"}) for caller in callers
     ]
 
-    assert [(one.status_code, one.json()) for one in answers] == [
-        (401, said("sign in with a valid bearer token", "UNAUTHENTICATED")),
-        (401, said("the bearer token is not valid", "UNAUTHENTICATED")),
-        (403, said("there is no enabled account for this token", "FORBIDDEN")),
+    assert [(one.status_code, one.json()) for one in responses] == [
+        (401, error_response("sign in with a valid bearer token", "UNAUTHENTICATED")),
+        (401, error_response("the bearer token is not valid", "UNAUTHENTICATED")),
+        (403, error_response("there is no enabled account for this token", "FORBIDDEN")),
     ]
-    assert [one.headers.get("www-authenticate") for one in answers] == ["Bearer", "Bearer", None]
+    assert [one.headers.get("www-authenticate") for one in responses] == ["Bearer", "Bearer", None]
 
 
 @pytest.mark.parametrize(
@@ -198,11 +200,11 @@ def test_an_invalid_subscription_sends_its_errors_and_completes(
     caregiver: Caller, query: str, errors: list[Any]
 ) -> None:
     with streaming(caregiver, query) as stream:
-        assert refused(stream) == [("next", {"data": None, "errors": errors}), ("complete", None)]
+        assert without_request_ids(stream) == [("next", {"data": None, "errors": errors}), ("complete", None)]
 
 
 @pytest.mark.parametrize("token", [None, "garbage"])
-@pytest.mark.parametrize("accept", ["text/event-stream", URQL, "application/json"])
+@pytest.mark.parametrize("accept", ["text/event-stream", ACCEPT_OF_URQL, "application/json"])
 def test_no_document_is_parsed_before_authentication(
     settings: Settings, token: str | None, accept: str
 ) -> None:
@@ -212,18 +214,18 @@ def test_no_document_is_parsed_before_authentication(
         headers = {"accept": accept}
         query = "subscription OfStranger { assignmentChanged { id } }"
 
-        answer = Caller(client, token).request("POST", "/graphql", json={"query": query}, headers=headers)
+        response = Caller(client, token).request("POST", "/graphql", json={"query": query}, headers=headers)
 
-        assert answer.status_code == 401
+        assert response.status_code == 401
         assert query not in schema_of(service).documents.recent.values
 
 
 def test_a_malformed_request_for_events_is_rejected_as_json(caregiver: Caller) -> None:
-    answer = caregiver.request(
+    response = caregiver.request(
         "POST", "/graphql", json=[], headers={"accept": "text/event-stream", "x-request-id": "r"}
     )
 
-    assert (answer.status_code, answer.json()) == (
+    assert (response.status_code, response.json()) == (
         400,
-        said("The request must be a JSON object.", "BAD_REQUEST"),
+        error_response("The request must be a JSON object.", "BAD_REQUEST"),
     )

@@ -12,7 +12,7 @@ from app.main import create_app
 from app.schema.transport.trusted_documents import read_manifest
 from app.settings import Environment, Settings, SettingsError, Trust
 from tests import keys
-from tests.schema.trusting import OTHER, ROLE
+from tests.schema.manifest_service import OTHER, ROLE
 
 APOLLO = {
     "format": "apollo-persisted-query-manifest",
@@ -50,9 +50,9 @@ def test_the_documented_manifests_are_read() -> None:
     assert read_manifest(as_object.encode()) == read_manifest(as_apollo.encode()) == {"role-1": ROLE}
 
 
-@pytest.mark.parametrize("said", [{"a": ROLE, "b": OTHER}, APOLLO])
-def test_both_formats_are_read(tmp_path: Path, said: Any) -> None:
-    content = json.dumps(said).encode()
+@pytest.mark.parametrize("manifest", [{"a": ROLE, "b": OTHER}, APOLLO])
+def test_both_formats_are_read(tmp_path: Path, manifest: Any) -> None:
+    content = json.dumps(manifest).encode()
 
     assert read_manifest(content) == {"a": ROLE, "b": OTHER}
     start(tmp_path, content)
@@ -62,7 +62,7 @@ def entries(*bodies: Any) -> dict[str, Any]:
     return {**APOLLO, "operations": [{"id": "a", "body": body} for body in bodies]}
 
 
-UNUSABLE: dict[str, tuple[Any, str]] = {
+INVALID: dict[str, tuple[Any, str]] = {
     "a list": ([], FORMS),
     "a text": ("x", FORMS),
     "a number for a document": ({"a": 1}, FORMS),
@@ -99,14 +99,14 @@ UNUSABLE: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("trust", list(Trust))
-@pytest.mark.parametrize("name", UNUSABLE)
+@pytest.mark.parametrize("name", INVALID)
 def test_an_invalid_manifest_is_a_settings_error(tmp_path: Path, name: str, trust: Trust) -> None:
-    said, message = UNUSABLE[name]
+    manifest, message = INVALID[name]
 
-    with pytest.raises(SettingsError) as refused:
-        start(tmp_path, json.dumps(said).encode(), trust)
+    with pytest.raises(SettingsError) as error:
+        start(tmp_path, json.dumps(manifest).encode(), trust)
 
-    assert str(refused.value) == message
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"{'a': 1}"])

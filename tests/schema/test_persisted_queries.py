@@ -19,8 +19,7 @@ from tests.database_rows import stored
 from tests.factories import NOW, a_world
 from tests.schema.keyed import again, whole
 from tests.schema.listening import connected, listening, streaming
-from tests.schema.test_assign_homework import ASSIGN, homework
-from tests.schema.trusting import (
+from tests.schema.manifest_service import (
     A_CLIENT,
     BOTH,
     NOT_FOUND,
@@ -32,9 +31,10 @@ from tests.schema.trusting import (
     get,
     hashed,
     post,
-    refusal,
+    rejection,
     sha256,
 )
+from tests.schema.test_assign_homework import ASSIGN, homework
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -51,12 +51,12 @@ def test_a_hash_is_unknown_until_its_document_is_sent(fresh: Gateway, ask: Any) 
     client, extensions = fresh.as_client(1), hashed(sha256(ROLE))
 
     before = ask(client, extensions=extensions)
-    brought = ask(client, query=ROLE, extensions=extensions)
+    stored_now = ask(client, query=ROLE, extensions=extensions)
     after = [one(client, extensions=extensions) for one in (post, get)]
-    named = [post(client, documentId=f"{prefix}{sha256(ROLE)}") for prefix in ("sha256:", "")]
+    by_hash = [post(client, documentId=f"{prefix}{sha256(ROLE)}") for prefix in ("sha256:", "")]
 
-    assert refusal(before) == NOT_FOUND
-    assert [(one.status_code, one.json()) for one in (brought, *after, *named)] == [(200, A_CLIENT)] * 5
+    assert rejection(before) == NOT_FOUND
+    assert [(one.status_code, one.json()) for one in (stored_now, *after, *by_hash)] == [(200, A_CLIENT)] * 5
 
 
 def test_variables_and_operation_name_apply_to_a_persisted_query(fresh: Gateway) -> None:
@@ -85,23 +85,23 @@ def test_a_persisted_mutation_needs_a_post(gateway: Gateway, ask: Any) -> None:
 
     by_get = "mutations are not allowed when using GET"
     assert (response.status_code, stored(gateway) == before) == ((200, False) if ask is post else (400, True))
-    assert ask is post or refusal(response) == (400, "BAD_REQUEST", by_get)
+    assert ask is post or rejection(response) == (400, "BAD_REQUEST", by_get)
 
 
 def test_hash_and_text_of_a_document_have_the_same_idempotency_fingerprint(gateway: Gateway) -> None:
     gateway.given(a_world())
-    said = {"variables": {"input": homework()}, "extensions": hashed(sha256(ASSIGN))}
+    request = {"variables": {"input": homework()}, "extensions": hashed(sha256(ASSIGN))}
     key = {"idempotency-key": "k"}
 
     first, second = (
-        gateway.as_caregiver(1).request("POST", "/graphql", json={**said, **more}, headers=key)
+        gateway.as_caregiver(1).request("POST", "/graphql", json={**request, **more}, headers=key)
         for more in ({"query": ASSIGN}, {})
     )
 
     assert whole(second) == again(first)
 
 
-REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
+INVALID: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
     "another hash": ({"query": ROLE, "extensions": hashed(sha256(OTHER))}, WRONG_HASH),
     "half a hash": ({"query": ROLE, "extensions": hashed(sha256(ROLE)[:32])}, WRONG_HASH),
     "in capitals": ({"query": ROLE, "extensions": hashed(sha256(ROLE).upper())}, WRONG_HASH),
@@ -126,18 +126,18 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
 
 @pytest.mark.parametrize("ask", [post, get])
 def test_an_invalid_reference_is_rejected_and_not_stored(fresh: Gateway, ask: Any) -> None:
-    for name, (members, wanted) in REFUSED.items():
-        assert refusal(ask(fresh.as_client(1), **members)) == wanted, name
+    for name, (members, expected) in INVALID.items():
+        assert rejection(ask(fresh.as_client(1), **members)) == expected, name
 
-    assert refusal(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
+    assert rejection(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
 
 
 def test_an_invalid_reference_is_rejected_if_events_are_accepted(fresh: Gateway) -> None:
-    for name, (members, wanted) in REFUSED.items():
+    for name, (members, expected) in INVALID.items():
         response = fresh.as_client(1).request(
             "POST", "/graphql", json=members, headers={"accept": "text/event-stream, application/json"}
         )
-        assert refusal(response) == wanted, name
+        assert rejection(response) == expected, name
 
 
 def test_an_unauthenticated_document_is_not_stored(fresh: Gateway) -> None:
@@ -149,7 +149,7 @@ def test_an_unauthenticated_document_is_not_stored(fresh: Gateway) -> None:
             assert ask(caller, query=ROLE, extensions=extensions).status_code == status
             assert ask(caller, extensions=extensions).status_code == status
 
-    assert refusal(post(fresh.as_client(1), extensions=extensions)) == NOT_FOUND
+    assert rejection(post(fresh.as_client(1), extensions=extensions)) == NOT_FOUND
 
 
 def test_a_subscription_may_be_a_persisted_query(fresh: Gateway) -> None:
@@ -160,16 +160,16 @@ def test_a_subscription_may_be_a_persisted_query(fresh: Gateway) -> None:
 
     unknown = caller.request("POST", "/graphql", json={"extensions": extensions}, headers=takes_events)
     with streaming(caller, text) as stream:
-        wanted = [kind for kind, _ in stream.events]
-    said = {"query": text, "extensions": extensions}
+        expected = [kind for kind, _ in stream.events]
+    request = {"query": text, "extensions": extensions}
     kinds = []
-    for members in (said, {"extensions": extensions}):
+    for members in (request, {"extensions": extensions}):
         answer = caller.request("POST", "/graphql", json=members, headers=takes_events)
         kinds.append([line for line in answer.text.splitlines() if line.startswith("event: ")])
 
     assert unknown.headers["content-type"] == "text/event-stream"
     assert NOT_FOUND[2] in unknown.text
-    assert kinds == [[f"event: {kind}" for kind in wanted]] * 2
+    assert kinds == [[f"event: {kind}" for kind in expected]] * 2
 
 
 def test_persisted_queries_work_at_a_websocket(fresh: Gateway) -> None:
@@ -190,8 +190,8 @@ def test_persisted_queries_work_at_a_websocket(fresh: Gateway) -> None:
             ask(documentId=sha, variables={}, operationName="Role"),
         ]
 
-    said = [(one["extensions"]["code"], one["message"]) for [[one]] in (unknown, wrong, both)]
-    assert said == [NOT_FOUND[1:], WRONG_HASH[1:], BOTH[1:]]
+    errors = [(one["extensions"]["code"], one["message"]) for [[one]] in (unknown, wrong, both)]
+    assert errors == [NOT_FOUND[1:], WRONG_HASH[1:], BOTH[1:]]
     assert answers == [[A_CLIENT, "complete"]] * 4
 
 
@@ -208,7 +208,7 @@ def test_an_unauthenticated_websocket_stores_no_document(fresh: Gateway) -> None
         listener.say(type="subscribe", id="1", payload={"query": ROLE, "extensions": hashed(sha256(ROLE))})
         assert listener.hear_close() == (4401, "Unauthorized")
 
-    assert refusal(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
+    assert rejection(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
 
 
 # --- bounds ------------------------------------------------------------------------------------------
@@ -220,9 +220,9 @@ def test_the_least_recently_used_documents_are_dropped(monkeypatch: pytest.Monke
     texts = [f"{{ a{number} }}" for number in range(4)]
 
     for text in texts[:3]:
-        bring(documents, text)
-    documents.admit(named(texts[0]), "r")
-    bring(documents, texts[3])
+        send_text(documents, text)
+    documents.admit(by_hash(texts[0]), "r")
+    send_text(documents, texts[3])
 
     assert list(documents.persisted.values()) == [texts[2], texts[0], texts[3]]
 
@@ -232,17 +232,17 @@ def test_the_length_of_all_stored_documents_is_limited(monkeypatch: pytest.Monke
     documents = Documents(Trust.OFF, {})
 
     for number in range(50):
-        bring(documents, f"{{ a{number} }}" + " " * 20)
-        bring(documents, f"{{ a{number} }}" + " " * 20)  # twice is once
+        send_text(documents, f"{{ a{number} }}" + " " * 20)
+        send_text(documents, f"{{ a{number} }}" + " " * 20)  # twice is once
         assert documents.length == sum(map(len, documents.persisted.values())) <= 100
     assert len(documents.persisted) == 3
-    bring(documents, "{ a }" + " " * 200)
+    send_text(documents, "{ a }" + " " * 200)
     assert (len(documents.persisted), documents.length) == (0, 0)
 
 
-def bring(documents: Documents, text: str) -> None:
+def send_text(documents: Documents, text: str) -> None:
     documents.admit(GraphQLRequest(text, None, None, hashed(sha256(text))), "r")
 
 
-def named(text: str) -> GraphQLRequest:
+def by_hash(text: str) -> GraphQLRequest:
     return GraphQLRequest("", None, None, hashed(sha256(text)))

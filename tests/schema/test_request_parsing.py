@@ -35,7 +35,9 @@ def rejection_of(scope: Scope, *chunks: bytes) -> tuple[int, str]:
     return rejected.value.status, rejected.value.message
 
 
-@pytest.mark.parametrize("content_type", ["application/json", "Application/JSON ; charset=utf-8"])
+@pytest.mark.parametrize(
+    "content_type", ["application/json", "Application/JSON ; charset=utf-8", "application/json;x=y"]
+)
 def test_a_body_may_arrive_in_several_messages(content_type: str) -> None:
     body = b'{"query": "{ a }", "variables": {"b": 1}, "operationName": null, "documentId": null, "other": 1}'
 
@@ -68,8 +70,18 @@ ENCODED = (415, "the body must not have a content encoding")
         (post(), [b"{", b""], NO_JSON),
         (post(), [b""], NO_JSON),
         (post(), [b"null", b""], NO_OBJECT),
-        (post(), [b"[]", b""], NO_OBJECT),
-        (post((b"content-type", b"text/plain")), [b"{}", b""], WRONG_TYPE),
+        *[(post(), [text, b""], NO_OBJECT) for text in (b"[]", b'"x"', b"1", b"true")],
+        *[
+            (post((b"content-type", content_type)), [b"{}", b""], WRONG_TYPE)
+            for content_type in (
+                b"",
+                b"text/plain",
+                b"application/graphql",
+                b"application/x-www-form-urlencoded",
+                b"application/jsonp",
+                b"text/plain; application/json",
+            )
+        ],
         (post((b"accept", b"*/*")), [b"{}", b""], WRONG_TYPE),
         (post(JSON, (b"content-encoding", b"gzip")), [b"{}", b""], ENCODED),
         ({"method": "PUT", "headers": []}, [], (405, "GraphQL only supports GET and POST requests.")),

@@ -18,7 +18,7 @@ from tests.schema.listening import PROTOCOL, Listener, connected, listening, wai
 
 pytestmark = pytest.mark.sqlite_only
 
-FOREVER = "subscription { assignmentChanged { id } }"
+SUBSCRIPTION = "subscription { assignmentChanged { id } }"
 VIEWER = "{ viewer { role } }"
 BAD_TOKEN = (4403, "Forbidden")
 
@@ -29,7 +29,7 @@ def caregivers(gateway: Gateway) -> Gateway:
     return gateway
 
 
-# --- coming in ---
+# --- sign-in ---
 
 
 @pytest.mark.parametrize("name", ["authorization", "Authorization", "AUTHORIZATION"])
@@ -104,12 +104,12 @@ def test_another_subprotocol_is_rejected(unchanged: Gateway) -> None:
 @pytest.mark.parametrize("origin", ["https://elsewhere.test", "null", "http://testserver:81"])
 def test_another_origin_is_rejected(unchanged: Gateway, origin: str) -> None:
     with (
-        pytest.raises(WebSocketDisconnect) as refused,
+        pytest.raises(WebSocketDisconnect) as rejected,
         connected(unchanged.as_caregiver(1), origin=origin),
     ):
         pass
 
-    assert refused.value.code == 1008  # before it was accepted: the server says 403
+    assert rejected.value.code == 1008  # before it was accepted: the server says 403
 
 
 def test_each_rejected_origin_is_logged_once(caregivers: Gateway, caplog: pytest.LogCaptureFixture) -> None:
@@ -137,7 +137,7 @@ def test_other_paths_reject_websockets(unchanged: Gateway, path: str) -> None:
         pass
 
 
-# --- asking ---
+# --- operations ---
 
 
 def test_one_websocket_carries_a_mutation_and_a_subscription(caregivers: Gateway) -> None:
@@ -209,12 +209,12 @@ def test_an_invalid_operation_ends_only_that_operation(
 ) -> None:
     with listening(unchanged.as_caregiver(1)) as listener:
         listener.say(type="subscribe", id="1", payload=payload)
-        said = listener.hear()
-        still = listener.told(VIEWER)
+        message = listener.hear()
+        viewer = listener.told(VIEWER)
 
-    assert (said["id"], said["type"]) == ("1", "error")
-    assert error is None or said["payload"] == [error]
-    assert still == {"viewer": {"role": "CAREGIVER"}}
+    assert (message["id"], message["type"]) == ("1", "error")
+    assert error is None or message["payload"] == [error]
+    assert viewer == {"viewer": {"role": "CAREGIVER"}}
 
 
 def test_a_result_may_contain_field_errors(unchanged: Gateway) -> None:
@@ -256,7 +256,7 @@ def test_every_operation_has_its_own_moment(settings: Settings) -> None:
 
 def test_the_id_of_a_completed_subscription_may_be_reused(caregivers: Gateway) -> None:
     with listening(caregivers.as_caregiver(1)) as listener:
-        listener.ask(FOREVER)
+        listener.ask(SUBSCRIPTION)
         listener.say(type="complete", id="1")
         listener.say(type="complete", id="unknown")
         listener.ask(VIEWER)
@@ -274,24 +274,24 @@ def test_a_ping_is_answered(unchanged: Gateway) -> None:
 def test_the_number_of_operations_per_websocket_is_limited(caregivers: Gateway) -> None:
     with listening(caregivers.as_caregiver(1)) as listener:
         for number in range(101):
-            listener.ask(FOREVER, id=str(number))
-        said = listener.hear()
+            listener.ask(SUBSCRIPTION, id=str(number))
+        message = listener.hear()
 
-    message = "there are 100 operations already on this connection, and no more are allowed"
-    refused = {"message": message, "extensions": {"code": "RATE_LIMITED"}}
-    assert said == {"id": "100", "type": "error", "payload": [refused]}
+    text = "there are 100 operations already on this connection, and no more are allowed"
+    rejected = {"message": text, "extensions": {"code": "RATE_LIMITED"}}
+    assert message == {"id": "100", "type": "error", "payload": [rejected]}
 
 
-# --- garbage ---
+# --- malformed messages ---
 
-GARBAGE = "The message does not follow the protocol"
+MALFORMED = "The message does not follow the protocol"
 FRAMES = {
-    "null": ("null", GARBAGE),
-    "a number": ("1", GARBAGE),
-    "a text": ('"x"', GARBAGE),
-    "a list": ("[]", GARBAGE),
-    "nothing in it": ("{}", GARBAGE),
-    "no type": ('{"type": null}', GARBAGE),
+    "null": ("null", MALFORMED),
+    "a number": ("1", MALFORMED),
+    "a text": ('"x"', MALFORMED),
+    "a list": ("[]", MALFORMED),
+    "nothing in it": ("{}", MALFORMED),
+    "no type": ('{"type": null}', MALFORMED),
     "no JSON": ("{", "WebSocket message must be valid JSON"),
     "empty": ("", "WebSocket message must be valid JSON"),
     "too deep": ("[" * 100_000, "WebSocket message must be valid JSON"),
@@ -299,29 +299,29 @@ FRAMES = {
         '{"type": "' + "ü" * 200 + '"}',
         "Unknown message type: " + "ü" * 50,
     ),
-    "an id that is none": ('{"type": "subscribe", "id": {}, "payload": {"query": "{a}"}}', GARBAGE),
+    "an id that is none": ('{"type": "subscribe", "id": {}, "payload": {"query": "{a}"}}', MALFORMED),
     "no id": ('{"type": "subscribe", "payload": {"query": "{a}"}}', "Failed to parse message"),
-    "no payload": ('{"type": "subscribe", "id": "1"}', GARBAGE),
-    "a payload that is none": ('{"type": "subscribe", "id": "1", "payload": []}', GARBAGE),
+    "no payload": ('{"type": "subscribe", "id": "1"}', MALFORMED),
+    "a payload that is none": ('{"type": "subscribe", "id": "1", "payload": []}', MALFORMED),
     "no query": ('{"type": "subscribe", "id": "1", "payload": {}}', "Failed to parse message"),
-    "a query that is none": ('{"type": "subscribe", "id": "1", "payload": {"query": 1}}', GARBAGE),
+    "a query that is none": ('{"type": "subscribe", "id": "1", "payload": {"query": 1}}', MALFORMED),
     "variables that are none": (
         '{"type": "subscribe", "id": "1", "payload": {"query": "{a}", "variables": []}}',
-        GARBAGE,
+        MALFORMED,
     ),
     "a name that is none": (
         '{"type": "subscribe", "id": "1", "payload": {"query": "{a}", "operationName": 1}}',
-        GARBAGE,
+        MALFORMED,
     ),
     "variables that are too long": (
         '{"type": "subscribe", "id": "1", "payload": {"query": "{a}", "variables": {"x": "'
         + "x" * 262_144
         + '"}}}',
-        GARBAGE,
+        MALFORMED,
     ),
     "too long": (
         '{"type": "subscribe", "id": "1", "payload": {"query": "#' + "x" * 262_144 + '"}}',
-        GARBAGE,
+        MALFORMED,
     ),
 }
 
@@ -331,7 +331,7 @@ def test_a_malformed_message_closes_the_websocket_with_a_reason(unchanged: Gatew
     frame, reason = FRAMES[name]
 
     with listening(unchanged.as_caregiver(1)) as listener:
-        listener.ask(FOREVER, id="running")
+        listener.ask(SUBSCRIPTION, id="running")
         listener.session.send_text(frame)
 
         assert listener.hear_close() == (4400, reason)
@@ -344,26 +344,26 @@ def test_a_binary_message_closes_the_websocket(unchanged: Gateway) -> None:
         assert listener.hear_close() == (4400, "WebSocket message type must be text")
 
 
-def twice(listener: Listener) -> None:
-    listener.ask(FOREVER, id="x" * 200)
-    listener.ask(FOREVER, id="x" * 200)
+def subscribe_twice(listener: Listener) -> None:
+    listener.ask(SUBSCRIPTION, id="x" * 200)
+    listener.ask(SUBSCRIPTION, id="x" * 200)
 
 
-def init_again(listener: Listener) -> None:
+def initialise_again(listener: Listener) -> None:
     listener.say(type="connection_init")
 
 
 @pytest.mark.parametrize(
-    ("deed", "code", "reason"),
+    ("violate", "code", "reason"),
     [
-        (twice, 4409, "Subscriber for " + "x" * 108),
-        (init_again, 4429, "Too many initialisation requests"),
+        (subscribe_twice, 4409, "Subscriber for " + "x" * 108),
+        (initialise_again, 4429, "Too many initialisation requests"),
     ],
 )
 def test_a_protocol_violation_closes_the_websocket(
-    unchanged: Gateway, deed: Any, code: int, reason: str
+    unchanged: Gateway, violate: Any, code: int, reason: str
 ) -> None:
     with listening(unchanged.as_caregiver(1)) as listener:
-        deed(listener)
+        violate(listener)
 
         assert listener.hear_close() == (code, reason)

@@ -9,7 +9,7 @@ import yaml
 
 from app.http.router import ANY_LEGACY, METHODS, ONE_ASSIGNMENT, ROUTES
 from app.telemetry import counters
-from tests.telemetry.conftest import ON_SQLITE, Watched, numbers_in
+from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, numbers_in
 
 OPS = Path(__file__).parent.parent.parent / "ops"
 DASHBOARD = json.loads((OPS / "grafana.json").read_text())
@@ -36,18 +36,21 @@ def labels_in(query: str) -> set[str]:
 
 
 @ON_SQLITE
-def test_every_query_uses_exported_metrics(watched: Watched) -> None:
+def test_every_query_uses_exported_metrics(measured: MeasuredGateway) -> None:
     """Compares with a process in which every counter has been incremented."""
-    watched.as_caregiver(1).graphql("{ viewer { role } x }")
+    measured.as_caregiver(1).graphql("{ viewer { role } x }")
     counters.limits["tokens"] += 1
     counters.operations["Some"].add(1)
     counters.operation_faults["Some"] += 1
     counters.finished_run("outbox")
     try:
-        told = numbers_in(watched.metrics()[1])
+        exported = numbers_in(measured.metrics()[1])
     finally:
         del counters.operations["Some"], counters.operation_faults["Some"]
-    labels = {name: {label for found, said in told for label, _ in said if found == name} for name, _ in told}
+    labels = {
+        name: {label for found, said in exported for label, _ in said if found == name}
+        for name, _ in exported
+    }
 
     for query in [*QUERIES, *(rule["expr"] for rule in RULES)]:
         names = names_in(query)
@@ -60,20 +63,20 @@ GROWTH = re.compile(r"(?:rate|increase)\((\w+)\{(\w+)=\"([^\"]+)\"\}")
 
 
 @ON_SQLITE
-def test_counters_used_by_alerts_start_at_0(watched: Watched) -> None:
+def test_counters_used_by_alerts_start_at_0(measured: MeasuredGateway) -> None:
     """A series that starts at 1 shows no increase: the first error would raise no alert."""
-    told = [(name, dict(labels)) for name, labels in watched.numbers()]
+    exported = [(name, dict(labels)) for name, labels in measured.numbers()]
 
-    watched_for = {found for rule in RULES for found in GROWTH.findall(rule["expr"])}
-    assert watched_for == {
+    alerting = {found for rule in RULES for found in GROWTH.findall(rule["expr"])}
+    assert alerting == {
         ("care_http_requests_total", "status", "500"),
         ("care_limit_refusals_total", "limit", "requests at once"),
     }
-    for name, label, value in watched_for:
-        assert any(found == name and labels[label] == value for found, labels in told)
+    for name, label, value in alerting:
+        assert any(found == name and labels[label] == value for found, labels in exported)
     faults = {
         (labels["route"], labels["method"])
-        for name, labels in told
+        for name, labels in exported
         if name == "care_http_requests_total" and labels["status"] == "500"
     }
     routes = {*ROUTES, ANY_LEGACY, ONE_ASSIGNMENT, "other"}

@@ -26,7 +26,9 @@ def sha256(text: str) -> str:
 
 
 @contextmanager
-def trusting(settings: Settings, trust: Trust, folder: Path, manifest: Any = MANIFEST) -> Iterator[Gateway]:
+def service_with_manifest(
+    settings: Settings, trust: Trust, folder: Path, manifest: Any = MANIFEST
+) -> Iterator[Gateway]:
     path = folder / "manifest.json"
     path.write_text(json.dumps(manifest))
     own = settings.model_copy(update={"trusted_documents": trust, "trusted_manifest": str(path)})
@@ -43,11 +45,13 @@ def post(caller: Caller, **members: Any) -> Response:
 
 
 def get(caller: Caller, **members: Any) -> Response:
-    said = {key: value if isinstance(value, str) else json.dumps(value) for key, value in members.items()}
-    return caller.get("/graphql", params=said)
+    parameters = {
+        key: value if isinstance(value, str) else json.dumps(value) for key, value in members.items()
+    }
+    return caller.get("/graphql", params=parameters)
 
 
-def refusal(response: Response) -> tuple[int, str, str]:
+def rejection(response: Response) -> tuple[int, str, str]:
     """Status, code and message, once the rest is what it is with every refused request."""
     [error] = response.json().pop("errors")
     extensions = error["extensions"]
