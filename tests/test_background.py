@@ -38,7 +38,7 @@ from tests.rest_compat.legacy import ASSIGNMENTS, homework
 ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 EACH_FAULT = pytest.mark.parametrize("fault", UNEXPECTED)
 
-SUBMITTED = '{ assignment(id: "1") { answerSets { answers { answer } } } }'
+SUBMITTED = '{ assignment(id: "1") { answerSets { responses { answer } } } }'
 RENAME = 'mutation { updateSession(input: {sessionId: "1", title: "New"}) { session { id } } }'
 ENDED = "the database writer has ended"
 
@@ -47,7 +47,7 @@ ENDED = "the database writer has ended"
 
 
 @pytest.fixture
-def broken(gateway: Gateway) -> Gateway:
+def without_writer(gateway: Gateway) -> Gateway:
     """The writer thread ends at the next change."""
     gateway.given(a_world())
     assert isinstance(gateway.database, SqliteDatabase)
@@ -57,25 +57,25 @@ def broken(gateway: Gateway) -> Gateway:
 
 @ON_SQLITE
 def test_a_process_without_its_writer_rejects_changes_and_is_not_ready(
-    broken: Gateway, caplog: pytest.LogCaptureFixture
+    without_writer: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ready = [broken.as_nobody().get("/readyz")]
-    caregiver = broken.as_caregiver(1)
+    ready = [without_writer.as_nobody().get("/readyz")]
+    caregiver = without_writer.as_caregiver(1)
 
     first, second = (caregiver.put(ASSIGNMENTS, json=homework()) for _ in range(2))
-    change, answers = caregiver.graphql(RENAME), caregiver.graphql(SUBMITTED)
-    other_read = caregiver.graphql("{ sessions { totalCount } }")
-    ready.append(broken.as_nobody().get("/readyz"))
+    change, responses = caregiver.graphql(RENAME), caregiver.graphql(SUBMITTED)
+    read = caregiver.graphql("{ sessions { totalCount } }")
+    ready.append(without_writer.as_nobody().get("/readyz"))
 
     assert [(one.status_code, one.json()["message"]) for one in (first, second)] == [
         (503, f"{ENDED}; whether the change was kept is not known"),
         (503, f"{ENDED}; nothing was changed"),
     ]
-    assert [error["extensions"]["code"] for one in (change, answers) for error in one["errors"]] == [
+    assert [error["extensions"]["code"] for one in (change, responses) for error in one["errors"]] == [
         "OVERLOADED",
         "OVERLOADED",
     ]
-    assert other_read == {"data": {"sessions": {"totalCount": 4}}}
+    assert read == {"data": {"sessions": {"totalCount": 4}}}
     assert [(one.status_code, one.json()) for one in ready] == [
         (200, {"status": "ready"}),
         (503, {"status": ENDED}),
@@ -96,8 +96,8 @@ def run(work: Any) -> Any:
     return asyncio.run(bounded())
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    while not await asyncio.to_thread(is_so):
+async def until(condition: Callable[[], bool]) -> None:
+    while not await asyncio.to_thread(condition):
         await asyncio.sleep(0.005)
 
 
@@ -111,16 +111,16 @@ async def on_database(url: str, work: Callable[[Database], Any]) -> Any:
 
 @EACH_FAULT
 def test_a_failed_task_is_restarted(fault: type[BaseException], caplog: pytest.LogCaptureFixture) -> None:
-    begun = []
+    runs = []
 
     async def work() -> None:
-        begun.append(1)
-        if len(begun) < 3:
+        runs.append(1)
+        if len(runs) < 3:
             raise fault
 
     run(keep_running("the work", work, 0))
 
-    assert len(begun) == 3
+    assert len(runs) == 3
     assert caplog.messages == ["the work failed and is started again"] * 2
 
 
@@ -136,16 +136,16 @@ def test_a_cancelled_task_ends() -> None:
 
 
 def test_a_task_is_not_restarted_during_shutdown() -> None:
-    begun, stop = [], asyncio.Event()
+    runs, stop = [], asyncio.Event()
 
     async def work() -> None:
-        begun.append(1)
+        runs.append(1)
         stop.set()
         raise MemoryError
 
     run(keep_running("the work", work, PATIENCE, stop))
 
-    assert begun == [1]
+    assert runs == [1]
 
 
 @ON_SQLITE
@@ -190,10 +190,10 @@ def test_the_event_feed_continues_after_an_error(
     monkeypatch.setattr("app.events.notifications.PAUSE_SECONDS", 0)
     faults = [fault(), fault()]
 
-    async def follow(tell: Any) -> None:
+    async def follow(notify: Any) -> None:
         if faults:
             raise faults.pop()
-        tell(None)
+        notify(None)
         await asyncio.Event().wait()
 
     async def listen() -> None:
@@ -225,24 +225,24 @@ def test_a_failed_collection_of_metrics_is_a_500_and_the_server_continues(
 ) -> None:
     faults: list[Exception] = [OSError("the disk"), MemoryError()]
 
-    async def tell(path: str) -> bytes:
+    async def notify(path: str) -> bytes:
         if faults:
             raise faults.pop()
         return b"care 1\n"
 
-    async def ask(port: int) -> bytes:
+    async def fetch(port: int) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-        heard = await reader.read(-1)
+        response = await reader.read(-1)
         writer.close()
-        return heard
+        return response
 
-    async def asked() -> list[bytes]:
+    async def fetch_three() -> list[bytes]:
         port = free_port()
-        async with serve_tcp("127.0.0.1", port, tell):
-            return [(await ask(port)).split(b"\r\n")[0] for _ in range(3)]
+        async with serve_tcp("127.0.0.1", port, notify):
+            return [(await fetch(port)).split(b"\r\n")[0] for _ in range(3)]
 
-    assert run(asked()) == [b"HTTP/1.1 500 Internal Server Error"] * 2 + [b"HTTP/1.1 200 OK"]
+    assert run(fetch_three()) == [b"HTTP/1.1 500 Internal Server Error"] * 2 + [b"HTTP/1.1 200 OK"]
     assert caplog.messages == ["metrics cannot be collected"] * 2
 
 
@@ -298,7 +298,7 @@ def test_requests_are_answered_without_the_thread_that_exports_spans(
     with opened(create_app(settings, clock=lambda: NOW, tracing=tracing)) as client:
         gateway = Gateway(client, settings)
         gateway.given(a_world())
-        answers = [gateway.as_caregiver(1).graphql("{ sessions { totalCount } }") for _ in range(5)]
+        responses = [gateway.as_caregiver(1).graphql("{ sessions { totalCount } }") for _ in range(5)]
 
-    assert answers == [{"data": {"sessions": {"totalCount": 4}}}] * 5
+    assert responses == [{"data": {"sessions": {"totalCount": 4}}}] * 5
     assert "Queue full, dropping Span." in caplog.messages

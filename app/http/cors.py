@@ -39,7 +39,8 @@ class AllowedOrigins:
         self.loopback = loopback  # any port of localhost, for development servers
         self.is_enabled = loopback or bool(self.origins)
         self.headers = {origin: headers_for(origin) for origin in self.origins}
-        self.log = OriginLog()
+        self.logged: set[tuple[str, str]] = set()
+        self.logged_since = monotonic()
 
     def headers_of(self, origin: str) -> Headers | None:
         """None if the origin is not allowed."""
@@ -59,32 +60,25 @@ class AllowedOrigins:
         """Logs the origin if it is not allowed."""
         is_allowed = self.headers_of(origin) is not None
         if not is_allowed:
-            self.log.add(origin, action)
+            self.log_rejection(origin, action)
         return is_allowed
 
-
-def headers_for(origin: str) -> Headers:
-    allowed = (b"access-control-allow-origin", origin.encode())
-    return (*VARY, allowed, (b"access-control-expose-headers", EXPOSED_HEADERS))
-
-
-class OriginLog:
-    """Logs each rejected origin once per hour, up to a limit."""
-
-    def __init__(self) -> None:
-        self.logged: set[tuple[str, str]] = set()
-        self.since = monotonic()
-
-    def add(self, origin: str, action: str) -> None:
-        if monotonic() - self.since > HOUR:
+    def log_rejection(self, origin: str, action: str) -> None:
+        """Logs each origin once per hour, up to a limit."""
+        if monotonic() - self.logged_since > HOUR:
             self.logged.clear()
-            self.since = monotonic()
+            self.logged_since = monotonic()
         # A malformed origin can contain anything, such as a token.
         is_origin = origin == "null" or (len(origin) <= MAX_ORIGIN_LENGTH and ORIGIN.fullmatch(origin))
         line = (origin if is_origin else "(malformed)", action)
         if line not in self.logged and len(self.logged) < MAX_LOGGED_ORIGINS:
             self.logged.add(line)
             logger.warning("rejected %s from origin %s, which is not in CARE_CORS_ORIGINS", action, line[0])
+
+
+def headers_for(origin: str) -> Headers:
+    allowed = (b"access-control-allow-origin", origin.encode())
+    return (*VARY, allowed, (b"access-control-expose-headers", EXPOSED_HEADERS))
 
 
 def is_preflight(scope: Scope) -> bool:

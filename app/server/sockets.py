@@ -97,13 +97,13 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.timer: asyncio.TimerHandle | None = None
         self.unsent = 0  # bytes in the write buffer when `timer` was set
         self.is_ending = False
-        self.is_failed = False  # what still arrives is discarded
+        self.is_failed = False  # further input is discarded
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.pending[self.conn] = self
         if len(self.pending) > MAX_PENDING:
-            next(iter(self.pending.values())).close_as_oldest()
+            next(iter(self.pending.values())).close_unauthenticated()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -113,7 +113,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.conn.parser.close()
         self.conn.parser_exc = None
 
-    def close_as_oldest(self) -> None:
+    def close_unauthenticated(self) -> None:
         """Closes the oldest websocket that has not signed in. Clients that sign in at once are not affected,
         and clients connect again after a 1013."""
         counters.limits["websockets that are not signed in"] += 1

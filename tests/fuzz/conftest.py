@@ -15,7 +15,7 @@ from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import load
 from tests.factories import NOW
-from tests.fuzz.direct_requests import Direct, direct
+from tests.fuzz.direct_requests import DirectService, direct
 from tests.fuzz.world import a_wide_world
 
 
@@ -29,7 +29,7 @@ def wide_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def served(world: Path, folder: Path) -> Iterator[Direct]:
+def served(world: Path, folder: Path) -> Iterator[DirectService]:
     copy = folder / "care.db"
     shutil.copyfile(world, copy)
     settings = Settings(
@@ -44,26 +44,26 @@ def served(world: Path, folder: Path) -> Iterator[Direct]:
 
 
 @pytest.fixture
-def service(wide_world: Path, tmp_path: Path) -> Iterator[Direct]:
+def service(wide_world: Path, tmp_path: Path) -> Iterator[DirectService]:
     with served(wide_world, tmp_path) as one:
         yield one
 
 
-class Complaints(logging.Handler):
+class ErrorLog(logging.Handler):
     """Logged errors that an operator would have to investigate."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(self.format(record))
+        self.lines.append(self.format(record))
 
 
 @pytest.fixture
-def complaints() -> Iterator[list[str]]:
+def logged_errors() -> Iterator[list[str]]:
     """All logged errors."""
-    handler = Complaints()
+    handler = ErrorLog()
     logging.getLogger().addHandler(handler)
-    yield handler.said
+    yield handler.lines
     logging.getLogger().removeHandler(handler)

@@ -15,19 +15,19 @@ PATIENCE = 40  # event loop iterations that a listener waits before it disconnec
 
 
 @dataclass(frozen=True)
-class Asked:
+class RawRequest:
     method: str
     path: str  # as it is written in the request line, without the query
     query: str = ""
     headers: Headers = ()
     body: bytes = b""
 
-    def saying(self, *headers: tuple[bytes, bytes]) -> "Asked":
+    def with_headers(self, *headers: tuple[bytes, bytes]) -> "RawRequest":
         """Replaces the headers of these names."""
         rest = self.without(*(name for name, _ in headers))
         return replace(rest, headers=(*rest.headers, *headers))
 
-    def without(self, *names: bytes) -> "Asked":
+    def without(self, *names: bytes) -> "RawRequest":
         return replace(self, headers=tuple(each for each in self.headers if each[0] not in names))
 
     def all_of(self, name: bytes) -> list[bytes]:
@@ -35,7 +35,7 @@ class Asked:
 
 
 @dataclass
-class Answered:
+class RawResponse:
     status: int = 0
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     body: bytes = b""
@@ -49,7 +49,7 @@ class Answered:
         return json.loads(self.body)
 
 
-class Direct:
+class DirectService:
     """The service in this thread, on its own event loop."""
 
     def __init__(self, app: Starlette, runner: asyncio.Runner, state: dict[str, Any]) -> None:
@@ -57,12 +57,12 @@ class Direct:
         self.runner = runner
         self.state = state
 
-    def ask(self, asked: Asked) -> Answered:
-        return self.runner.run(self.answer(asked))
+    def send(self, request: RawRequest) -> RawResponse:
+        return self.runner.run(self.exchange(request))
 
-    async def answer(self, asked: Asked) -> Answered:
-        seen = Answered()
-        incoming = iter([{"type": "http.request", "body": asked.body, "more_body": False}])
+    async def exchange(self, request: RawRequest) -> RawResponse:
+        response = RawResponse()
+        incoming = iter([{"type": "http.request", "body": request.body, "more_body": False}])
 
         async def receive() -> dict[str, Any]:
             for message in incoming:
@@ -73,26 +73,26 @@ class Direct:
 
         async def send(message: Any) -> None:
             if message["type"] == "http.response.start":
-                assert seen.status == 0
-                seen.status, seen.headers = message["status"], list(message["headers"])
-            seen.body += message.get("body", b"")
+                assert response.status == 0
+                response.status, response.headers = message["status"], list(message["headers"])
+            response.body += message.get("body", b"")
 
-        await self.app(self.scope_of(asked), receive, send)
-        return seen
+        await self.app(self.scope_of(request), receive, send)
+        return response
 
-    def scope_of(self, asked: Asked) -> dict[str, Any]:
+    def scope_of(self, request: RawRequest) -> dict[str, Any]:
         """The scope as the server builds it."""
         return {
             "type": "http",
             "asgi": {"version": "3.0"},
             "http_version": "1.1",
-            "method": asked.method,
+            "method": request.method,
             "scheme": "http",
-            "path": unquote(asked.path),
-            "raw_path": asked.path.encode(),
-            "query_string": asked.query.encode(),
+            "path": unquote(request.path),
+            "raw_path": request.path.encode(),
+            "query_string": request.query.encode(),
             "root_path": "",
-            "headers": list(asked.headers),
+            "headers": list(request.headers),
             "client": ("127.0.0.1", 50000),
             "server": ("127.0.0.1", 8000),
             "state": dict(self.state),
@@ -100,7 +100,7 @@ class Direct:
 
 
 @contextmanager
-def direct(app: Starlette) -> Iterator[Direct]:
+def direct(app: Starlette) -> Iterator[DirectService]:
     with asyncio.Runner() as runner:
         lifespan = app.router.lifespan_context(app)
 
@@ -112,6 +112,6 @@ def direct(app: Starlette) -> Iterator[Direct]:
 
         state = runner.run(enter())
         try:
-            yield Direct(app, runner, state)
+            yield DirectService(app, runner, state)
         finally:
             runner.run(leave())

@@ -107,7 +107,7 @@ def listening() -> GraphQLSchema:
 
 
 # Made when the first is drawn: that takes longer than collecting a hundred tests.
-RIGHT = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS))
+VALID = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS))
 WRONG = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS, mode=Mode.NEGATIVE))
 SUBSCRIPTIONS = st.deferred(lambda: queries_of(listening(), custom_scalars=SCALARS)).map(
     lambda text: f"subscription {text}"
@@ -144,11 +144,11 @@ def given_for(kind: Any) -> st.SearchStrategy[Any]:
 
 
 def given_object(kind: GraphQLInputObjectType) -> st.SearchStrategy[dict[str, Any]]:
-    said = {name: given_for(field.type) for name, field in kind.fields.items()}
+    value = {name: given_for(field.type) for name, field in kind.fields.items()}
     optional = {name for name, field in kind.fields.items() if get_nullable_type(field.type) is field.type}
     return st.fixed_dictionaries(
-        {name: value for name, value in said.items() if name not in optional},
-        optional={name: st.one_of(said[name], st.none()) for name in sorted(optional)},
+        {name: value for name, value in value.items() if name not in optional},
+        optional={name: st.one_of(value[name], st.none()) for name in sorted(optional)},
     )
 
 
@@ -158,20 +158,20 @@ def changes(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     assert SCHEMA.mutation_type is not None
     name = draw(st.sampled_from(sorted(SCHEMA.mutation_type.fields)))
     kind = get_named_type(SCHEMA.mutation_type.fields[name].args["input"].type)
-    said = draw(given_object(kind))
+    value = draw(given_object(kind))
     if draw(st.integers(0, 3)) == 0:
-        said[draw(st.sampled_from(sorted(kind.fields)))] = draw(JSON)
+        value[draw(st.sampled_from(sorted(kind.fields)))] = draw(JSON)
     text = f"($input: {kind.name}!) {{ {name}(input: $input) {{ userErrors {{ code field message }} }} }}"
-    return f"mutation{text}", {"input": said}
+    return f"mutation{text}", {"input": value}
 
 
 @st.composite
 def with_variables(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    asked = draw(QUERIES)
-    variables = dict(asked.variables)
+    request = draw(QUERIES)
+    variables = dict(request.variables)
     for name in draw(st.lists(st.sampled_from([*variables, "other"]), max_size=2)):
         variables[name] = draw(JSON)
-    return asked.text, variables
+    return request.text, variables
 
 
 # --- documents that are none -----------------------------------------------------------------------
@@ -234,7 +234,7 @@ PIECES = [
 @st.composite
 def broken(draw: st.DrawFn) -> str:
     """A valid document with a part removed, inserted or repeated."""
-    text = draw(st.one_of(RIGHT, QUERIES.map(lambda asked: asked.text)))
+    text = draw(st.one_of(VALID, QUERIES.map(lambda request: request.text)))
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(text)))
         end = min(len(text), start + draw(st.sampled_from([0, 0, 1, 3, 20])))
@@ -265,15 +265,15 @@ MEMBERS = st.fixed_dictionaries(
     },
 )
 BODIES = st.one_of(
-    *[RIGHT.map(posted)] * 4,
+    *[VALID.map(posted)] * 4,
     WRONG.map(posted),
     SUBSCRIPTIONS.map(posted),
-    *[changes().map(lambda said: posted(*said))] * 3,
-    *[with_variables().map(lambda said: posted(*said))] * 3,
+    *[changes().map(lambda value: posted(*value))] * 3,
+    *[with_variables().map(lambda value: posted(*value))] * 3,
     broken().map(posted),
-    MEMBERS.map(lambda said: json.dumps(said).encode()),
-    st.one_of(JSON.map(lambda said: json.dumps(said).encode()), st.binary(max_size=40)),
-    st.tuples(RIGHT.map(posted), st.integers(0, 400), st.binary(max_size=3)).map(
-        lambda said: said[0][: said[1]] + said[2] + said[0][said[1] :]
+    MEMBERS.map(lambda value: json.dumps(value).encode()),
+    st.one_of(JSON.map(lambda value: json.dumps(value).encode()), st.binary(max_size=40)),
+    st.tuples(VALID.map(posted), st.integers(0, 400), st.binary(max_size=3)).map(
+        lambda value: value[0][: value[1]] + value[2] + value[0][value[1] :]
     ),
 )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests import keys
-from tests.fuzz.direct_requests import Asked
+from tests.fuzz.direct_requests import RawRequest
 from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, SESSIONS, homework
 
 AS_CAREGIVER = (b"authorization", f"bearer {keys.token('CAREGIVER', 'caregiver-1')}".encode())
@@ -17,21 +17,21 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
-def put(body: bytes, *headers: tuple[bytes, bytes]) -> Asked:
-    return Asked("PUT", ASSIGNMENTS, headers=(AS_CAREGIVER, *headers), body=body)
+def put(body: bytes, *headers: tuple[bytes, bytes]) -> RawRequest:
+    return RawRequest("PUT", ASSIGNMENTS, headers=(AS_CAREGIVER, *headers), body=body)
 
 
-def putting(**changed: Any) -> Asked:
+def putting(**changed: Any) -> RawRequest:
     return put(json.dumps(homework(**changed)).encode())
 
 
-def written(member: str, raw: bytes) -> Asked:
+def written(member: str, raw: bytes) -> RawRequest:
     """Writes this text as a member's value."""
     return put(json.dumps(homework(**{member: "HERE"})).encode().replace(b'"HERE"', raw))
 
 
-def get(path: str, query: str = "", *headers: tuple[bytes, bytes]) -> Asked:
-    return Asked("GET", path, query, (AS_CAREGIVER, *headers))
+def get(path: str, query: str = "", *headers: tuple[bytes, bytes]) -> RawRequest:
+    return RawRequest("GET", path, query, (AS_CAREGIVER, *headers))
 
 
 # --- what is wrong ---------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ WRONG_PATHS = [
 WRONG = [*WRONG_MEMBERS, *WRONG_BODIES, *WRONG_HEADERS, *WRONG_QUERIES, *WRONG_PATHS]
 
 
-# --- who asks --------------------------------------------------------------------------------------
+# --- senders --------------------------------------------------------------------------------------
 
 RIGHT = AS_CAREGIVER[1]
 INFINITY = float("inf")
@@ -254,9 +254,9 @@ BAD_TOKENS = [
     ),
 ]
 ENTRANCES = [
-    Asked("GET", ASSIGNMENTS, "time-state=RUNNING"),
-    Asked("GET", f"{ASSIGNMENTS}/1"),
-    Asked("PUT", ASSIGNMENTS, body=TEXT.encode()),
+    RawRequest("GET", ASSIGNMENTS, "time-state=RUNNING"),
+    RawRequest("GET", f"{ASSIGNMENTS}/1"),
+    RawRequest("PUT", ASSIGNMENTS, body=TEXT.encode()),
 ]
 
 

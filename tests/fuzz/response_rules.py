@@ -7,34 +7,34 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from tests import openapi
-from tests.fuzz.direct_requests import Answered, Asked
+from tests.fuzz.direct_requests import RawRequest, RawResponse
 
 JSON = "application/json"
 
 
-def judge(asked: Asked, answered: Answered, may: frozenset[str]) -> None:
+def check_response(request: RawRequest, response: RawResponse, may: frozenset[str]) -> None:
     """`may` are the roles of the valid token, if there is one."""
-    path = unquote(asked.path)
-    assert answered.status < 500, answered
-    assert answered.header(b"content-type") == JSON
+    path = unquote(request.path)
+    assert response.status < 500, response
+    assert response.header(b"content-type") == JSON
     body: Any = None
-    if asked.method == "HEAD":
-        assert answered.body == b""
+    if request.method == "HEAD":
+        assert response.body == b""
     else:
-        assert answered.header(b"content-length") == str(len(answered.body))
-        body = json.loads(answered.body.decode())
-    headers = {name.decode(): value.decode("latin-1") for name, value in answered.headers}
-    openapi.assert_documented(asked.method, path, answered.status, headers, body)
-    if answered.status == HTTPStatus.OK:
-        assert_right(asked, path, may)
+        assert response.header(b"content-length") == str(len(response.body))
+        body = json.loads(response.body.decode())
+    headers = {name.decode(): value.decode("latin-1") for name, value in response.headers}
+    openapi.assert_documented(request.method, path, response.status, headers, body)
+    if response.status == HTTPStatus.OK:
+        assert_right(request, path, may)
 
 
-def assert_right(asked: Asked, path: str, may: frozenset[str]) -> None:
+def assert_right(request: RawRequest, path: str, may: frozenset[str]) -> None:
     """Checks that a request with a 200 is valid by openapi.yaml."""
-    operation = openapi.operation_of(asked.method, path)
+    operation = openapi.operation_of(request.method, path)
     assert operation is not None
     assert operation["tags"][0].upper() in may
-    given = parse_qs(asked.query, keep_blank_values=True)
+    given = parse_qs(request.query, keep_blank_values=True)
     for parameter in map(openapi.resolved, operation["parameters"]):
         if parameter["required"] and parameter["in"] == "query":
             values = given.get(parameter["name"], [])
@@ -45,12 +45,12 @@ def assert_right(asked: Asked, path: str, may: frozenset[str]) -> None:
             assert re.fullmatch("[0-9]{1,19}", last)
             assert is_valid(parameter["schema"], int(last))
         if parameter["name"] == "Idempotency-Key":
-            keys = asked.all_of(b"idempotency-key")
+            keys = request.all_of(b"idempotency-key")
             assert keys == [] or (len(keys) == 1 and re.fullmatch(rb"[!-~]{1,255}", keys[0]))
     if "requestBody" in operation:
-        kinds = asked.all_of(b"content-type")[:1] or [JSON.encode()]
+        kinds = request.all_of(b"content-type")[:1] or [JSON.encode()]
         assert kinds[0].decode("latin-1").partition(";")[0].strip().lower() == JSON
-        homework = json.loads(asked.body.decode())
+        homework = json.loads(request.body.decode())
         schema = openapi.validator("#/components/schemas/Homework")
         assert list(schema.iter_errors(homework)) == []
         assert all(type(each) is int for each in (*homework["bookIds"], homework["sessionId"]))

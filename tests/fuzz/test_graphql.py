@@ -15,7 +15,7 @@ from app.http.errors import OVERLOADED
 from app.schema.errors import INTERNAL
 from tests import keys
 from tests.fuzz.counts import SOAK_GRAPHQL, short, soak
-from tests.fuzz.direct_requests import Answered, Asked, Direct
+from tests.fuzz.direct_requests import DirectService, RawRequest, RawResponse
 from tests.fuzz.documents import BODIES
 
 TOKENS = [
@@ -50,7 +50,7 @@ HEADERS = st.lists(
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> list[Asked]:
+def requests(draw: st.DrawFn) -> list[RawRequest]:
     """Each request twice, as a caregiver and as a client: the second one uses the cached document."""
     body = draw(BODIES)
     more = (
@@ -60,45 +60,45 @@ def requests(draw: st.DrawFn) -> list[Asked]:
     )
     if draw(st.integers(0, 19)) == 19:
         return [
-            Asked("GET", "/graphql", in_the_address(body), ((b"authorization", token), *more))
+            RawRequest("GET", "/graphql", in_the_address(body), ((b"authorization", token), *more))
             for token in TOKENS
         ]
     method = draw(st.sampled_from(["POST"] * 60 + ["PUT", "HEAD", "OPTIONS"]))
-    return [Asked(method, "/graphql", "", ((b"authorization", token), *more), body) for token in TOKENS]
+    return [RawRequest(method, "/graphql", "", ((b"authorization", token), *more), body) for token in TOKENS]
 
 
 def in_the_address(body: bytes) -> str:
     """The same request as a GET."""
     try:
-        said = json.loads(body)
+        data = json.loads(body)
     except ValueError:
-        said = {}
-    members = said.items() if isinstance(said, dict) else ()
+        data = {}
+    members = data.items() if isinstance(data, dict) else ()
     return urlencode(
         {name: each if isinstance(each, str) else json.dumps(each) for name, each in members},
         errors="replace",
     )
 
 
-def judge(asked: Asked, answered: Answered) -> list[str]:
+def check_response(request: RawRequest, response: RawResponse) -> list[str]:
     """Checks the response and returns its error codes."""
-    assert 200 <= answered.status < 500, answered
-    request_id = answered.header(b"x-request-id")
+    assert 200 <= response.status < 500, response
+    request_id = response.header(b"x-request-id")
     assert request_id
-    assert (answered.header(b"www-authenticate") == "Bearer") == (answered.status == 401)
-    kind = answered.header(b"content-type") or ""
+    assert (response.header(b"www-authenticate") == "Bearer") == (response.status == 401)
+    kind = response.header(b"content-type") or ""
     if kind.startswith("text/html"):  # the page, for browsers
-        assert (asked.method, asked.all_of(b"accept")) == ("GET", [b"text/html"])
+        assert (request.method, request.all_of(b"accept")) == ("GET", [b"text/html"])
         return []
     assert kind in ("application/json", "application/graphql-response+json", "text/event-stream")
-    said = (
-        events_in(answered.body.decode())
+    data = (
+        events_in(response.body.decode())
         if kind == "text/event-stream"
-        else [json.loads(answered.body or b"{}")]
+        else [json.loads(response.body or b"{}")]
     )
     # Of what is listened to, nothing may have happened before the listener hung up.
-    assert answered.body or asked.method == "HEAD" or kind == "text/event-stream"
-    return [code_of(error, request_id) for one in said for error in errors_of(one)]
+    assert response.body or request.method == "HEAD" or kind == "text/event-stream"
+    return [code_of(error, request_id) for one in data for error in errors_of(one)]
 
 
 def events_in(text: str) -> list[Any]:
@@ -106,10 +106,10 @@ def events_in(text: str) -> list[Any]:
     return [json.loads(line.removeprefix("data: ")) for _, line in parts]
 
 
-def errors_of(said: dict[str, Any]) -> list[dict[str, Any]]:
-    assert set(said) <= {"data", "errors", "extensions"}
-    errors = said.get("errors", [])
-    assert errors or "errors" not in said
+def errors_of(data: dict[str, Any]) -> list[dict[str, Any]]:
+    assert set(data) <= {"data", "errors", "extensions"}
+    errors = data.get("errors", [])
+    assert errors or "errors" not in data
     return list(errors)
 
 
@@ -122,51 +122,53 @@ def code_of(error: dict[str, Any], request_id: str) -> str:
     return code
 
 
-Seen = Counter[str]
+Counts = Counter[str]
 
 
-def fuzz(service: Direct) -> tuple[Callable[[list[Asked]], None], Seen]:
-    seen: Seen = Counter()
+def fuzz(service: DirectService) -> tuple[Callable[[list[RawRequest]], None], Counts]:
+    counts: Counts = Counter()
 
-    def check(requests: list[Asked]) -> None:
-        seen["documents"] += 1
-        for asked in requests:
-            note(str(asked))
-            answered = service.ask(asked)
-            codes = judge(asked, answered)
-            seen.update([str(answered.status), *codes, *([] if codes else ["without errors"])])
+    def check(requests: list[RawRequest]) -> None:
+        counts["documents"] += 1
+        for request in requests:
+            note(str(request))
+            response = service.send(request)
+            codes = check_response(request, response)
+            counts.update([str(response.status), *codes, *([] if codes else ["without errors"])])
 
-    return check, seen
+    return check, counts
 
 
-def assert_reached(seen: Seen, complaints: list[str]) -> None:
+def assert_coverage(counts: Counts, logged_errors: list[str]) -> None:
     """Checks that all kinds of documents were executed, not only rejected."""
-    assert complaints == []
-    assert seen["without errors"] > seen["documents"] / 5
+    assert logged_errors == []
+    assert counts["without errors"] > counts["documents"] / 5
     assert (
-        seen["GRAPHQL_VALIDATION_FAILED"]
-        and seen["GRAPHQL_PARSE_FAILED"]
-        and seen["NOT_FOUND"]
-        and seen["400"]
+        counts["GRAPHQL_VALIDATION_FAILED"]
+        and counts["GRAPHQL_PARSE_FAILED"]
+        and counts["NOT_FOUND"]
+        and counts["400"]
     )
 
 
-def test_no_generated_document_causes_an_internal_error(service: Direct, complaints: list[str]) -> None:
-    check, seen = fuzz(service)
+def test_no_generated_document_causes_an_internal_error(
+    service: DirectService, logged_errors: list[str]
+) -> None:
+    check, counts = fuzz(service)
 
     short(50)(given(requests())(check))()
 
-    assert complaints == []
-    assert seen["without errors"] and seen["GRAPHQL_VALIDATION_FAILED"]  # few need not reach everything
+    assert logged_errors == []
+    assert counts["without errors"] and counts["GRAPHQL_VALIDATION_FAILED"]  # few need not reach everything
 
 
 @pytest.mark.soak
 def test_none_of_five_thousand_documents_causes_an_internal_error(
-    service: Direct, complaints: list[str]
+    service: DirectService, logged_errors: list[str]
 ) -> None:
-    check, seen = fuzz(service)
+    check, counts = fuzz(service)
 
     soak(SOAK_GRAPHQL)(given(requests())(check))()
 
-    assert_reached(seen, complaints)
-    print(f"{seen['documents']} documents, each sent twice: {seen.most_common()}")
+    assert_coverage(counts, logged_errors)
+    print(f"{counts['documents']} documents, each sent twice: {counts.most_common()}")

@@ -19,8 +19,8 @@ from schemathesis.generation import GenerationMode
 
 from tests import keys, openapi
 from tests.fuzz.counts import SOAK_REST, short, soak
-from tests.fuzz.direct_requests import Asked, Direct
-from tests.fuzz.response_rules import judge
+from tests.fuzz.direct_requests import DirectService, RawRequest
+from tests.fuzz.response_rules import check_response
 from tests.fuzz.world import SESSIONS
 from tests.rest_compat.legacy import homework
 
@@ -40,7 +40,7 @@ TOKENS = {
 ROOT = "/gateway/"
 DAMAGED = 8
 MAY = {"caregiver": frozenset({"CAREGIVER"}), "client": frozenset({"CLIENT"})}
-OTHERS = [*TOKENS, "nobody", "as it is"]
+OTHER_SENDERS = [*TOKENS, "nobody", "as it is"]
 PIECES = [
     *(
         "",
@@ -96,23 +96,23 @@ NAMES = [
 METHODS = ["HEAD", "HEAD", "GET", "PUT", "POST", "DELETE", "PATCH", "OPTIONS", "put", "QUERY"]
 
 
-def bytes_of(case: Case) -> Asked:
+def bytes_of(case: Case) -> RawRequest:
     """The generated request without the headers of schemathesis."""
-    said = case.as_transport_kwargs(base_url="http://gateway.test")
+    arguments = case.as_transport_kwargs(base_url="http://gateway.test")
     headers = [
         (name.lower().encode(), value.encode("latin-1", "replace"))
-        for name, value in said["headers"].items()
+        for name, value in arguments["headers"].items()
         if not name.startswith("X-Schemathesis")
     ]
-    body = said.get("data", b"")
-    if "json" in said:
-        body = json.dumps(said["json"]).encode()
+    body = arguments.get("data", b"")
+    if "json" in arguments:
+        body = json.dumps(arguments["json"]).encode()
     assert isinstance(body, bytes)
-    query = urlencode(said["params"] or {}, doseq=True, errors="surrogatepass")
-    return Asked(said["method"], urlsplit(said["url"]).path, query, tuple(headers), body)
+    query = urlencode(arguments["params"] or {}, doseq=True, errors="surrogatepass")
+    return RawRequest(arguments["method"], urlsplit(arguments["url"]).path, query, tuple(headers), body)
 
 
-Request = tuple[Asked, str]  # and who asks
+Request = tuple[RawRequest, str]  # and its sender
 
 
 @st.composite
@@ -125,43 +125,47 @@ def requests(draw: st.DrawFn) -> list[Request]:
         case.path_parameters["id"] = draw(st.integers(1, 3 * SESSIONS))
     if isinstance(case.body, dict) and draw(st.integers(0, 3)):
         case.body = {**homework(sessionId=draw(st.integers(1, SESSIONS))), **one_of_few(draw, case.body)}
-    asked = bytes_of(case)
+    request = bytes_of(case)
     if draw(st.integers(0, 9)) == 9:
-        asked = replace(asked, method=draw(st.sampled_from(METHODS)))
+        request = replace(request, method=draw(st.sampled_from(METHODS)))
     right = operation.tags[0].lower()
-    other, rng = draw(st.sampled_from(OTHERS)), Random(draw(st.integers(0, 2**32)))
-    meant = carrying(asked, right)
+    other, rng = draw(st.sampled_from(OTHER_SENDERS)), Random(draw(st.integers(0, 2**32)))
+    valid = with_token(request, right)
     return [
-        (meant, right),
-        (carrying(asked, other), other),
-        *((damaged(rng, meant), right) for _ in range(DAMAGED)),
+        (valid, right),
+        (with_token(request, other), other),
+        *((damage(rng, valid), right) for _ in range(DAMAGED)),
     ]
 
 
-def carrying(asked: Asked, who: str) -> Asked:
+def with_token(request: RawRequest, sender: str) -> RawRequest:
     """With this token; "as it is" keeps the generated one."""
-    if who in TOKENS:
-        return asked.saying((b"authorization", f"bearer {TOKENS[who]}".encode()))
-    return asked.without(b"authorization") if who == "nobody" else asked
+    if sender in TOKENS:
+        return request.with_headers((b"authorization", f"bearer {TOKENS[sender]}".encode()))
+    return request.without(b"authorization") if sender == "nobody" else request
 
 
-def damaged(rng: Random, asked: Asked) -> Asked:
+def damage(rng: Random, request: RawRequest) -> RawRequest:
     """Replaces a part of the path, the query, the body or a header."""
     where = rng.choice(["path", "query", "body", "body", "header"])
-    start, length, piece = rng.randint(0, 300), rng.choice([0, 1, 1, 5]), rng.choice(PIECES)
+    start, length, text = rng.randint(0, 300), rng.choice([0, 1, 1, 5]), rng.choice(PIECES)
     if where == "header":
-        return replace(asked, headers=(*asked.headers, (rng.choice(NAMES), piece.encode("utf-8", "replace"))))
+        return replace(
+            request, headers=(*request.headers, (rng.choice(NAMES), text.encode("utf-8", "replace")))
+        )
     if where == "body":
-        return replace(asked, body=spliced(asked.body, start, length, piece.encode("utf-8", "surrogatepass")))
-    written = quote(piece, safe="/%&=;", errors="surrogatepass")
+        return replace(
+            request, body=splice(request.body, start, length, text.encode("utf-8", "surrogatepass"))
+        )
+    written = quote(text, safe="/%&=;", errors="surrogatepass")
     if where == "query":
-        return replace(asked, query=spliced(asked.query, start, length, written))
-    return replace(asked, path=ROOT + spliced(asked.path.removeprefix(ROOT), start, length, written))
+        return replace(request, query=splice(request.query, start, length, written))
+    return replace(request, path=ROOT + splice(request.path.removeprefix(ROOT), start, length, written))
 
 
-def spliced(text: Any, start: int, length: int, piece: Any) -> Any:
+def splice(value: Any, start: int, length: int, text: Any) -> Any:
     start = start % (len(text) + 1)
-    return text[:start] + piece + text[start + length :]
+    return value[:start] + text + value[start + length :]
 
 
 def one_of_few(draw: st.DrawFn, body: dict[str, Any]) -> dict[str, Any]:
@@ -172,45 +176,49 @@ def one_of_few(draw: st.DrawFn, body: dict[str, Any]) -> dict[str, Any]:
     return {name: body[name] for name in names}
 
 
-Seen = Counter[tuple[str, str, int]]  # method, path, status
+Counts = Counter[tuple[str, str, int]]  # method, path, status
 
 
-def fuzz(service: Direct) -> tuple[Callable[[list[Request]], None], Seen]:
-    seen: Seen = Counter()
+def fuzz(service: DirectService) -> tuple[Callable[[list[Request]], None], Counts]:
+    counts: Counts = Counter()
 
     def check(requests: list[Request]) -> None:
-        for asked, who in requests:
-            note(f"{who}: {asked}")
-            answered = service.ask(asked)
-            judge(asked, answered, MAY.get(who, frozenset()))
-            template = openapi.template_of(asked.path) or "elsewhere"
-            seen[asked.method, template, answered.status] += 1
+        for request, sender in requests:
+            note(f"{sender}: {request}")
+            response = service.send(request)
+            check_response(request, response, MAY.get(sender, frozenset()))
+            template = openapi.template_of(request.path) or "elsewhere"
+            counts[request.method, template, response.status] += 1
 
-    return check, seen
+    return check, counts
 
 
-def assert_reached(seen: Seen, complaints: list[str]) -> None:
+def assert_coverage(counts: Counts, logged_errors: list[str]) -> None:
     """Checks that every operation was executed, not only rejected."""
-    assert complaints == []
-    reached = {(method, template) for method, template, status in seen if status == 200}
+    assert logged_errors == []
+    reached = {(method, template) for method, template, status in counts if status == 200}
     assert reached >= {(method, path) for path, method, _ in openapi.operations()}
-    assert {status for *_, status in seen} >= {200, 400, 401, 403, 404, 405}
+    assert {status for *_, status in counts} >= {200, 400, 401, 403, 404, 405}
 
 
-def test_generated_requests_are_answered_as_documented(service: Direct, complaints: list[str]) -> None:
-    check, seen = fuzz(service)
+def test_generated_requests_are_answered_as_documented(
+    service: DirectService, logged_errors: list[str]
+) -> None:
+    check, counts = fuzz(service)
 
     short(25)(given(requests())(check))()
 
-    assert complaints == []
-    assert {status for *_, status in seen} >= {200, 400, 404}  # few requests need not reach everything
+    assert logged_errors == []
+    assert {status for *_, status in counts} >= {200, 400, 404}  # few requests need not reach everything
 
 
 @pytest.mark.soak
-def test_fifty_thousand_requests_are_answered_as_documented(service: Direct, complaints: list[str]) -> None:
-    check, seen = fuzz(service)
+def test_fifty_thousand_requests_are_answered_as_documented(
+    service: DirectService, logged_errors: list[str]
+) -> None:
+    check, counts = fuzz(service)
 
     soak(SOAK_REST // (2 + DAMAGED))(given(requests())(check))()
 
-    assert_reached(seen, complaints)
-    print(f"{seen.total()} requests: {sorted(seen.items())}")
+    assert_coverage(counts, logged_errors)
+    print(f"{counts.total()} requests: {sorted(counts.items())}")

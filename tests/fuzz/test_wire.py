@@ -57,18 +57,18 @@ def statuses(server: Served, sent: Sequence[bytes]) -> list[list[int]]:
 def assert_unharmed(server: Served) -> None:
     assert server.process.poll() is None
     assert httpx2.get(f"{server.url}/readyz").status_code == 200
-    server.said.seek(0)
-    said = server.said.read()
-    assert "Traceback" not in said
-    assert "fault in request" not in said
+    server.output.seek(0)
+    output = server.output.read()
+    assert "Traceback" not in output
+    assert "fault in request" not in output
 
 
 @pytest.mark.live
 def test_generated_bytes_cause_no_internal_error(server: Served) -> None:
-    *answered, of_the_right_one = statuses(server, [*SENT, RIGHT])
+    *response, of_the_right_one = statuses(server, [*SENT, RIGHT])
 
-    assert [sent for sent, said in zip(SENT, answered, strict=True) if 500 in said] == []
-    assert {400, 401, 404} <= {status for said in answered for status in said}
+    assert [sent for sent, output in zip(SENT, response, strict=True) if 500 in output] == []
+    assert {400, 401, 404} <= {status for output in response for status in output}
     assert of_the_right_one == [200]
     assert_unharmed(server)
 
@@ -81,8 +81,8 @@ def test_damaged_requests_cause_no_internal_error(server: Served) -> None:
 
     for _ in range(SOAK_WIRE // AT_ONCE):
         sent = [damaged(rng, rng.choice([*SENT, *[RIGHT] * 40])) for _ in range(AT_ONCE)]
-        answered = statuses(server, sent)
-        assert [each for each, said in zip(sent, answered, strict=True) if 500 in said] == []
+        response = statuses(server, sent)
+        assert [each for each, output in zip(sent, response, strict=True) if 500 in output] == []
         assert_unharmed(server)
 
 

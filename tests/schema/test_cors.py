@@ -9,7 +9,7 @@ import pytest
 from httpx2 import Response
 from starlette.websockets import WebSocketDisconnect
 
-from app.http.cors import HOUR, MAX_LOGGED_ORIGINS, AllowedOrigins, OriginLog
+from app.http.cors import HOUR, MAX_LOGGED_ORIGINS, AllowedOrigins
 from app.main import create_app
 from app.settings import Environment
 from tests.callers import Gateway, opened
@@ -233,22 +233,22 @@ def test_a_rejected_origin_is_logged_once_and_a_malformed_one_without_its_text(
 def test_invented_origins_do_not_fill_the_log(
     closed_service: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with fresh_log(closed_service) as log:
+    with fresh_log(closed_service) as origins:
         for number in range(100):
             send_preflight(closed_service, ASSIGNMENTS, f"https://page-{number}.example.test")
         assert len(logged(caplog)) == MAX_LOGGED_ORIGINS
-        log.since -= HOUR
+        origins.logged_since -= HOUR
         send_preflight(closed_service, ASSIGNMENTS, OTHER_ORIGINS[0])
 
     assert len(logged(caplog)) == MAX_LOGGED_ORIGINS + 1
 
 
 @contextmanager
-def fresh_log(gateway: Gateway) -> Iterator[OriginLog]:
+def fresh_log(gateway: Gateway) -> Iterator[AllowedOrigins]:
     """Forgets the origins that other tests logged."""
     origins: AllowedOrigins = gateway.client.app.user_middleware[0].kwargs["origins"]
-    origins.log = OriginLog()
-    yield origins.log
+    origins.logged.clear()
+    yield origins
 
 
 def test_an_allowed_origin_may_read_an_event_stream(allowed_service: Gateway) -> None:

@@ -90,8 +90,8 @@ def test_the_graphiql_page_has_its_own_content_security_policy(standing: Gateway
 
     own = {**SECURITY_HEADERS, "content-security-policy": PLAIN_POLICY}
     has_headers(page, own, {*CONTENT_HEADERS, "x-request-id"})
-    said = dict(part.strip().split(" ", 1) for part in PLAIN_POLICY.split(";"))
-    assert {said[name] for name in ("default-src", "frame-ancestors", "base-uri", "form-action")} == {
+    sent = dict(part.strip().split(" ", 1) for part in PLAIN_POLICY.split(";"))
+    assert {sent[name] for name in ("default-src", "frame-ancestors", "base-uri", "form-action")} == {
         "'none'"
     }
 
@@ -119,7 +119,7 @@ def has_headers(response: Response, wanted: dict[str, str], others: set[str]) ->
     assert {name: response.headers[name] for name in wanted} == wanted
 
 
-# --- when to come again ----------------------------------------------------------------------------
+# --- unavailable database ---------------------------------------------------------------------------
 
 
 def test_an_unavailable_database_is_a_503_with_retry_after(gateway: Gateway) -> None:
@@ -151,9 +151,9 @@ PATHS_WITH_HEAD = {("HEAD", "/"), ("HEAD", "/livez")}
 @pytest.mark.parametrize("method", ["TRACE", "CONNECT", "BREW", "HEAD", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("path", ["/graphql", "/", "/livez", "/nowhere"])
 def test_an_unsupported_method_echoes_no_header(production: Gateway, method: str, path: str) -> None:
-    said = {"cookie": "x=1", "x-secret": "what-nobody-echoes"}
+    sent = {"cookie": "x=1", "x-secret": "what-nobody-echoes"}
 
-    response = production.as_caregiver(1).request(method, path, headers=said)
+    response = production.as_caregiver(1).request(method, path, headers=sent)
 
     status = 404 if path == "/nowhere" else 200 if (method, path) in PATHS_WITH_HEAD else 405
     assert response.status_code == status

@@ -62,10 +62,10 @@ def test_a_replayed_response_is_not_recomputed(world: Gateway) -> None:
 def test_a_replay_reads_only_the_stored_response(world: Gateway) -> None:
     assign(world)
 
-    with world.watched() as seen:
+    with world.watched() as statements:
         assign(world)
 
-    assert len(seen) == 1
+    assert len(statements) == 1
 
 
 def test_the_order_of_members_does_not_matter(world: Gateway) -> None:
@@ -217,8 +217,8 @@ def test_a_response_with_errors_is_not_replayed(world: Gateway) -> None:
     assert response.status_code == 503
     assert [error["extensions"]["code"] for error in response.json()["errors"]] == ["OVERLOADED"]
     assert keys(world) == [("CAREGIVER", 1, "graphql", KEY, "[6]", None)]
-    mended = assign(world)
-    assert is_assigned(mended)
-    assert REPLAYED in mended.headers.items()
-    assert whole(assign(world)) == whole(mended)
+    repeated = assign(world)
+    assert is_assigned(repeated)
+    assert REPLAYED in repeated.headers.items()
+    assert whole(assign(world)) == whole(repeated)
     assert books(world) == [3]

@@ -31,12 +31,16 @@ def world(gateway: Gateway) -> Gateway:
 
 
 def test_sixteen_concurrent_requests_have_one_effect(world: Gateway) -> None:
-    asked = Asked(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
+    request = Asked(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
 
-    answers = ask_together([asked] * 16)
+    responses = ask_together([request] * 16)
 
-    [first] = [each for each in answers if (each.status, each.is_replayed) == (200, False)]
-    assert {(each.status, each.is_replayed) for each in answers} <= {(200, False), (200, True), (409, False)}
+    [first] = [each for each in responses if (each.status, each.is_replayed) == (200, False)]
+    assert {(each.status, each.is_replayed) for each in responses} <= {
+        (200, False),
+        (200, True),
+        (409, False),
+    }
     assert books(world) == [3]
     assert assign(world).content == first.body
 
@@ -44,33 +48,33 @@ def test_sixteen_concurrent_requests_have_one_effect(world: Gateway) -> None:
 def test_sixteen_concurrent_requests_to_two_processes_have_one_effect(world: Gateway) -> None:
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         elsewhere = Gateway(client, world.settings)
-        asked = [
+        request = [
             Asked(each.as_caregiver(1), "POST", "/graphql", assigning(), KEYED) for each in (world, elsewhere)
         ]
 
-        answers = ask_together(asked * 8)
+        responses = ask_together(request * 8)
 
-    [first] = [each for each in answers if (each.status, each.is_replayed) == (200, False)]
-    assert {each.body for each in answers if each.status == 200} == {first.body}
-    assert {each.status for each in answers} <= {200, 409}
+    [first] = [each for each in responses if (each.status, each.is_replayed) == (200, False)]
+    assert {each.body for each in responses if each.status == 200} == {first.body}
+    assert {each.status for each in responses} <= {200, 409}
     assert books(world) == [3]
 
 
 def test_a_key_in_use_is_a_conflict(world: Gateway) -> None:
     same = Asked(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
-    heard: list[Answered] = []
+    responses: list[Answered] = []
 
     async def meanwhile() -> None:
-        heard.append(await ask(world.client, same))
+        responses.append(await ask(world.client, same))
 
     with happening(world, writes=[meanwhile]):
         first = assign(world)
 
     assert is_assigned(first)
-    assert heard[0].status == 409
-    said = orjson.loads(heard[0].body)
-    assert said["errors"][0]["extensions"].pop("requestId")
-    assert said == {"errors": [{"message": STILL_RUNNING, "extensions": {"code": "IDEMPOTENCY_CONFLICT"}}]}
+    assert responses[0].status == 409
+    body = orjson.loads(responses[0].body)
+    assert body["errors"][0]["extensions"].pop("requestId")
+    assert body == {"errors": [{"message": STILL_RUNNING, "extensions": {"code": "IDEMPOTENCY_CONFLICT"}}]}
     assert books(world) == [3]
 
 
@@ -83,19 +87,19 @@ def test_a_request_that_another_process_completes_first_is_not_executed(
     """It had looked for a stored response before that."""
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         elsewhere = Gateway(client, world.settings)
-        heard: list[Response] = []
+        responses: list[Response] = []
 
         async def meanwhile() -> None:
-            heard.append(await asyncio.to_thread(assign, elsewhere, **changed))
+            responses.append(await asyncio.to_thread(assign, elsewhere, **changed))
 
         with happening(world, writes=[meanwhile]):
             overtaken = assign(world)
 
-    assert is_assigned(heard[0])
+    assert is_assigned(responses[0])
     if changed:
         assert (overtaken.status_code, overtaken.json()["data"]) == (422, None)
         [error] = overtaken.json()["errors"]
         assert (error["message"], error["extensions"]["code"]) == (OTHER_REQUEST, "IDEMPOTENCY_CONFLICT")
     else:
-        assert whole(overtaken) == again(heard[0])
+        assert whole(overtaken) == again(responses[0])
     assert books(world) == left

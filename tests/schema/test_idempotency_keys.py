@@ -138,7 +138,7 @@ ONE_MUTATION = {
     "in a fragment that is spread twice": (
         f"{HEAD} {{ ...one ... on Mutation {{ ...one }} }} fragment one on Mutation {{ {ONE} }}"
     ),
-    "said twice": f"{HEAD} {{ {ONE} __typename {ONE} }}",
+    "written twice": f"{HEAD} {{ {ONE} __typename {ONE} }}",
 }
 
 

@@ -66,16 +66,16 @@ def test_a_post_without_a_preflight_is_never_executed(world: Gateway) -> None:
 def test_no_mutation_is_executed_by_get(world: Gateway) -> None:
     before = stored(world)
     caregiver = world.as_caregiver(1)
-    said = {"query": ASSIGN, "variables": orjson.dumps(REQUEST["variables"]).decode()}
+    parameters = {"query": ASSIGN, "variables": orjson.dumps(REQUEST["variables"]).decode()}
 
     for others in ACCEPTED:
-        by_get = caregiver.get("/graphql", params=said, headers=others)
+        by_get = caregiver.get("/graphql", params=parameters, headers=others)
         assert by_get.status_code == 400
         assert by_get.json()["errors"][0]["message"] == "mutations are not allowed when using GET"
     for method in ("HEAD", "PUT", "PATCH", "DELETE"):
-        assert caregiver.request(method, "/graphql", params=said, json=REQUEST).status_code == 405
+        assert caregiver.request(method, "/graphql", params=parameters, json=REQUEST).status_code == 405
     for header in ("x-http-method-override", "x-http-method", "x-method-override"):
-        assert caregiver.get("/graphql", params=said, headers={header: "POST"}).status_code == 400
+        assert caregiver.get("/graphql", params=parameters, headers={header: "POST"}).status_code == 400
     with_body = caregiver.request(
         "GET", "/graphql", content=AS_JSON, headers={"content-type": "application/json"}
     )

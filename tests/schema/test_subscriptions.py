@@ -121,17 +121,17 @@ def test_a_viewer_receives_only_own_events(gateway: Gateway, url: str) -> None:
     happened(url, "EXTENDED", assignment=4, session=4, client=2, number=3)
     happened(url, "EXTENDED", number=4)
 
-    heard = {}
-    for who, caller, after in (
+    received = {}
+    for viewer, caller, after in (
         ("caregiver 1", gateway.as_caregiver(1), 1),
         ("client 1", gateway.as_client(1), 1),
         ("client 2", gateway.as_client(2), 2),
     ):
         with listening(caller) as listener:
             listener.ask(CHANGES, after=event(after))
-            heard[who] = listener.change()["id"]
+            received[viewer] = listener.change()["id"]
 
-    assert heard == {"caregiver 1": event(3), "client 1": event(4), "client 2": event(3)}
+    assert received == {"caregiver 1": event(3), "client 1": event(4), "client 2": event(3)}
 
 
 def test_only_the_client_receives_saved_drafts(gateway: Gateway, url: str) -> None:
@@ -169,10 +169,10 @@ def test_the_event_of_a_withdrawn_assignment_has_only_its_id(gateway: Gateway, u
 
     with listening(gateway.as_client(1)) as listener:
         listener.ask(EVERYTHING, after=event(1))
-        said = listener.change()
+        change = listener.change()
 
-    assert (said["what"], said["assignmentId"]) == ("WITHDRAWN", global_id("Assignment", 2))
-    assert (said["assignment"], said["session"]["legacyId"]) == (None, "1")
+    assert (change["what"], change["assignmentId"]) == ("WITHDRAWN", global_id("Assignment", 2))
+    assert (change["assignment"], change["session"]["legacyId"]) == (None, "1")
 
 
 def test_a_client_receives_due_reminders(gateway: Gateway, url: str) -> None:
@@ -249,14 +249,14 @@ def test_a_position_before_the_retained_events_is_rejected(
         refused = listener.hear()
         listener.ask(CHANGES, id="2", after=event(5))
         happened(url, "EXTENDED", number=6)
-        heard = listener.change()
+        received = listener.change()
 
     [error] = refused.pop("payload")
     assert (error["message"], error["extensions"]) == (
         "events are no longer kept from this one on; read the current state and subscribe without `after`",
         {"code": "EXPIRED"},
     )
-    assert heard == {"id": event(6), "what": "EXTENDED"}
+    assert received == {"id": event(6), "what": "EXTENDED"}
 
 
 @pytest.mark.parametrize("moment", [NOW - DAY, NOW], ids=["long ago", "just now"])
@@ -269,11 +269,11 @@ def test_many_missed_events_arrive_once_and_in_order(gateway: Gateway, url: str,
 
     with listening(gateway.as_caregiver(1)) as listener:
         listener.ask(CHANGES, after=event(1))
-        heard = [listener.change()["id"] for _ in range(250)]
+        received = [listener.change()["id"] for _ in range(250)]
         happened(url, "SUBMITTED", number=252)
         last = listener.change()
 
-    assert heard == [event(number) for number in range(2, 252)]
+    assert received == [event(number) for number in range(2, 252)]
     assert last == {"id": event(252), "what": "SUBMITTED"}
 
 
@@ -298,11 +298,11 @@ def test_all_subscribers_receive_the_same_events(gateway: Gateway, url: str) -> 
             listener.ask(CHANGES, id="two", after=event(1))
         happened(url, "FEEDBACK_GIVEN", number=2)
 
-        heard = [[listener.hear(), listener.hear()] for listener in (caregiver, client)]
+        received = [[listener.hear(), listener.hear()] for listener in (caregiver, client)]
 
-    said = {"data": {"assignmentChanged": {"id": event(2), "what": "FEEDBACK_GIVEN"}}}
-    expected = [{"id": id, "type": "next", "payload": said} for id in ("one", "two")]
-    assert [sorted(each, key=lambda message: message["id"]) for each in heard] == [expected] * 2
+    change = {"data": {"assignmentChanged": {"id": event(2), "what": "FEEDBACK_GIVEN"}}}
+    expected = [{"id": id, "type": "next", "payload": change} for id in ("one", "two")]
+    assert [sorted(each, key=lambda message: message["id"]) for each in received] == [expected] * 2
 
 
 def test_the_event_feed_runs_only_with_subscribers(gateway: Gateway, url: str) -> None:

@@ -191,5 +191,5 @@ def test_labels_contain_no_client_input(measured: MeasuredGateway) -> None:
     numbers = measured.numbers()
 
     assert {name for _, labels in numbers for name, _ in labels} <= set(LABELS.split())
-    said = {value for _, labels in numbers for _, value in labels}
-    assert [value for value in said if "caregiver-" in value or "client-" in value] == []
+    values = {value for _, labels in numbers for _, value in labels}
+    assert [value for value in values if "caregiver-" in value or "client-" in value] == []

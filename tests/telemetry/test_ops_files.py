@@ -31,8 +31,8 @@ def names_in(query: str) -> set[str]:
 
 
 def labels_in(query: str) -> set[str]:
-    said = [by or within for by, within in LABELS.findall(query)]
-    return {part.split("=")[0].strip() for one in said for part in one.split(",")} - ITS_LABELS
+    labels = [by or within for by, within in LABELS.findall(query)]
+    return {part.split("=")[0].strip() for one in labels for part in one.split(",")} - ITS_LABELS
 
 
 @ON_SQLITE
@@ -48,7 +48,7 @@ def test_every_query_uses_exported_metrics(measured: MeasuredGateway) -> None:
     finally:
         del counters.operations["Some"], counters.operation_faults["Some"]
     labels = {
-        name: {label for found, said in exported for label, _ in said if found == name}
+        name: {label for found, labels in exported for label, _ in labels if found == name}
         for name, _ in exported
     }
 

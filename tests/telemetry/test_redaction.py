@@ -48,7 +48,7 @@ def test_rows_quoted_by_database_errors_are_not_logged(
 
 
 @pytest.fixture
-def quiet() -> Iterator[None]:
+def redacted() -> Iterator[None]:
     known = logging.getLogRecordFactory()
     redact_logs(is_production=True)
     yield
@@ -66,18 +66,18 @@ def test_a_logged_exception_has_its_type_frames_and_causes() -> None:
     with pytest.raises(ExceptionGroup) as found:
         broken()
 
-    told = frames_of(found.value)
+    text = frames_of(found.value)
 
-    assert SECRET not in told
-    assert "raise KeyError(SECRET)" in told
-    assert [line for line in told.splitlines() if line and line[0] != " " and "Traceback" not in line] == [
+    assert SECRET not in text
+    assert "raise KeyError(SECRET)" in text
+    assert [line for line in text.splitlines() if line and line[0] != " " and "Traceback" not in line] == [
         "ValueError",
         "KeyError",
         "ExceptionGroup",
     ]
 
 
-@pytest.mark.usefixtures("quiet")
+@pytest.mark.usefixtures("redacted")
 def test_an_exception_of_an_unawaited_task_is_logged_without_its_message(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -96,7 +96,7 @@ def test_an_exception_of_an_unawaited_task_is_logged_without_its_message(
     assert [record.getMessage() for record in caplog.records] == ["Task exception was never retrieved"]
 
 
-def test_invalid_utf_8_at_a_websocket_is_not_logged(quiet: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_utf_8_at_a_websocket_is_not_logged(redacted: None, caplog: pytest.LogCaptureFixture) -> None:
     """The server would log a traceback for every such message."""
     server = logging.getLogger("uvicorn.error")
 

@@ -57,7 +57,7 @@ def statements(exporter: InMemorySpanExporter) -> list[ReadableSpan]:
     return [span for span in exporter.get_finished_spans() if not span.name.startswith("graphql")]
 
 
-def everything_said(exporter: InMemorySpanExporter) -> str:
+def all_span_text(exporter: InMemorySpanExporter) -> str:
     return "\n".join(span.to_json() for span in exporter.get_finished_spans())
 
 
@@ -104,11 +104,11 @@ def test_spans_contain_no_values(traced: Gateway, exporter: InMemorySpanExporter
     caller.data("query Secretly { sessions { nodes { title client { name } } } }")
     caller.graphql(f'query Secretly {{ books(filter: {{ search: "{SECRET}" }}) {{ nodes {{ name }} }} }}')
 
-    said = everything_said(exporter)
+    text = all_span_text(exporter)
     assert changed["updateSession"]["session"]
     assert len(operations(exporter)) == 3
     assert [span.name for span in statements(exporter)].count("UPDATE") == 1
-    assert [word for word in (SECRET, "Secretly", "caregiver-1", "Nobody") if word in said] == []
+    assert [word for word in (SECRET, "Secretly", "caregiver-1", "Nobody") if word in text] == []
 
 
 def test_the_span_of_a_failed_statement_has_only_the_error_type(
