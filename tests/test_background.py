@@ -38,7 +38,7 @@ from tests.rest_compat.legacy import ASSIGNMENTS, homework
 ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 EACH_FAULT = pytest.mark.parametrize("fault", UNEXPECTED)
 
-SUBMITTED = '{ assignment(id: "1") { answerSets { responses { answer } } } }'
+SUBMITTED = '{ assignment(id: "1") { answerSets { answers { answer } } } }'
 RENAME = 'mutation { updateSession(input: {sessionId: "1", title: "New"}) { session { id } } }'
 ENDED = "the database writer has ended"
 

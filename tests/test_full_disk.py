@@ -70,10 +70,7 @@ def test_answers_are_not_shown_if_the_audit_record_cannot_be_stored(gateway: Gat
     while (response := caregiver.get(f"{ASSIGNMENTS}/1")).status_code == 200:
         pass
 
-    assert refusal_of(response) == (
-        503,
-        UNRECORDED,
-    )
+    assert refusal_of(response) == (503, UNRECORDED)
     by_graphql = caregiver.post_graphql("{ assignment(id: 1) { answerSets { answers { answer } } } }")
     assert (by_graphql.status_code, by_graphql.json()["data"]) == (503, {"assignment": None})
     assert caregiver.graphql("{ assignment(id: 1) { score } }") == {"data": {"assignment": {"score": 70}}}

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from time import perf_counter
 
 import orjson
@@ -27,24 +28,18 @@ NOT_ALLOWED = "pages of this origin may not call the service: it is not in CARE_
 logger = logging.getLogger("care.requests")
 
 
+@dataclass(eq=False)
 class Router:
     """Dispatches both contracts directly, as Starlette's router would try its routes one by one."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        graphql: ASGIApp,
-        legacy: ASGIApp,
-        origins: AllowedOrigins,
-        logs_requests: bool,
-        trace: Callable[[Scope], AbstractContextManager[None]] | None,
-    ) -> None:
-        self.app = app
-        self.graphql = graphql
-        self.legacy = legacy
-        self.origins = origins
-        self.logs_requests = logs_requests
-        self.trace = trace
+    app: ASGIApp
+    graphql: ASGIApp
+    legacy: ASGIApp
+    origins: AllowedOrigins
+    logs_requests: bool
+    trace: Callable[[Scope], AbstractContextManager[None]] | None
+
+    def __post_init__(self) -> None:
         for route in (*ROUTES, ANY_LEGACY, ONE_ASSIGNMENT, counters.OTHER):
             for method in (*METHODS, counters.OTHER):
                 # Exported as 0: Prometheus sees no increase in a counter that first appears as 1.

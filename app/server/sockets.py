@@ -115,7 +115,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
 
     def close_unauthenticated(self) -> None:
         """Closes the oldest websocket that has not signed in. Clients that sign in at once are not affected,
-        and clients connect again after a 1013."""
+        and clients reconnect after a 1013."""
         counters.limits["websockets that are not signed in"] += 1
         del self.pending[self.conn]
         self.conn.fail(CloseCode.TRY_AGAIN_LATER, "too many websockets that are not signed in")

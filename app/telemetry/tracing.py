@@ -198,11 +198,7 @@ def start(tracer: "Tracer", context: "Context", kind: DatabaseKind, step: Step) 
 
     text = f"INSERT INTO {step.table}" if isinstance(step, Bulk) else step[0].for_(kind).sql
     word = text.split(None, 1)[0]
-    attributes = {
-        "db.system.name": kind,
-        "db.operation.name": word,
-        "db.query.text": text[:MAX_STATEMENT],
-    }
+    attributes = {"db.system.name": kind, "db.operation.name": word, "db.query.text": text[:MAX_STATEMENT]}
     return tracer.start_span(word, context, SpanKind.CLIENT, attributes)
 
 

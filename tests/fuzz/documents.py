@@ -31,9 +31,7 @@ BAD_IDS = [
     *(in_base64(f"Session:{2**63}"), in_base64("Session:1:1"), "U2Vzc2lvbjox=", "====", "é", "\ud7ff"),
 ]
 IDS = st.one_of(
-    NUMBERS.map(str),
-    st.builds(global_id, st.sampled_from(KINDS), NUMBERS),
-    st.sampled_from(BAD_IDS),
+    NUMBERS.map(str), st.builds(global_id, st.sampled_from(KINDS), NUMBERS), st.sampled_from(BAD_IDS)
 )
 MOMENTS = st.sampled_from(
     [

@@ -171,12 +171,7 @@ def serve_app(app: ASGIApp, timeout: float = EdgeProtocol.timeout) -> Iterator[t
     Protocol.timeout = Socket.timeout = timeout
     server = uvicorn.Server(
         uvicorn.Config(
-            app,
-            http=Protocol,
-            ws=Socket,
-            log_config=None,
-            timeout_keep_alive=1,
-            timeout_graceful_shutdown=1,
+            app, http=Protocol, ws=Socket, log_config=None, timeout_keep_alive=1, timeout_graceful_shutdown=1
         )
     )
     listener = socket.create_server(("127.0.0.1", 0))

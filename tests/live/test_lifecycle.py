@@ -158,11 +158,7 @@ def stop_service(served: Served) -> None:
 
 def first_days(caregiver: Person, client: Person) -> str:
     """A session with homework, a draft and a submission. Returns the id of the last event."""
-    homework = {
-        "bookIds": ["1"],
-        "startDate": moment(timedelta(0)),
-        "endDate": moment(timedelta(days=7)),
-    }
+    homework = {"bookIds": ["1"], "startDate": moment(timedelta(0)), "endDate": moment(timedelta(days=7))}
     opened = caregiver.mutate(
         CREATE_SESSION,
         input={

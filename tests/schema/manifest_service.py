@@ -66,13 +66,5 @@ NOT_KNOWN = (400, "DOCUMENT_NOT_FOUND", "No document is known by this `documentI
 NOT_FOUND = (200, "PERSISTED_QUERY_NOT_FOUND", "PersistedQueryNotFound")
 NOT_SUPPORTED = (200, "PERSISTED_QUERY_NOT_SUPPORTED", "PersistedQueryNotSupported")
 BOTH = (400, "BAD_REQUEST", "A request has a `query` or a `documentId`, not both.")
-WRONG_HASH = (
-    400,
-    "BAD_REQUEST",
-    "`extensions.persistedQuery.sha256Hash` is not the SHA-256 of the `query`.",
-)
-WRONG_FORM = (
-    400,
-    "BAD_REQUEST",
-    "`extensions.persistedQuery` must have the version 1 and a `sha256Hash`.",
-)
+WRONG_HASH = (400, "BAD_REQUEST", "`extensions.persistedQuery.sha256Hash` is not the SHA-256 of the `query`.")
+WRONG_FORM = (400, "BAD_REQUEST", "`extensions.persistedQuery` must have the version 1 and a `sha256Hash`.")

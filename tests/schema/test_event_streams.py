@@ -12,14 +12,7 @@ from app.schema.types.node import global_id
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened, schema_of
 from tests.factories import NOW, a_world
-from tests.schema.listening import (
-    Stream,
-    happened,
-    stop,
-    streaming,
-    wait_for,
-    wait_until_somebody_listens,
-)
+from tests.schema.listening import Stream, happened, stop, streaming, wait_for, wait_until_somebody_listens
 
 pytestmark = pytest.mark.sqlite_only
 

@@ -78,13 +78,7 @@ def test_other_content_types_are_rejected(standing: Gateway, content_type: str |
 
 
 @pytest.mark.parametrize(
-    "accept",
-    [
-        "*/*",
-        "application/json",
-        "text/event-stream, application/json",
-        "text/html",
-    ],
+    "accept", ["*/*", "application/json", "text/event-stream, application/json", "text/html"]
 )
 def test_a_query_is_answered_as_json_for_any_accept_header(standing: Gateway, accept: str) -> None:
     response = standing.as_client(1).request(

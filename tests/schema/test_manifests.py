@@ -90,10 +90,7 @@ INVALID: dict[str, tuple[Any, str]] = {
         {"a": ROLE, "b": "{ viewer { shoeSize } }"},
         f"{NAME}: the entry b does not fit the schema: Cannot query field 'shoeSize' on type 'Viewer'.",
     ),
-    "a fragment alone": (
-        {"a": "fragment A on Viewer { role }"},
-        f"{NAME}: the entry a holds no operation",
-    ),
+    "a fragment alone": ({"a": "fragment A on Viewer { role }"}, f"{NAME}: the entry a holds no operation"),
     "a type": ({"a": "type A { a: Int }"}, f"{NAME}: the entry a holds no operation"),
 }
 

@@ -142,10 +142,7 @@ def test_an_unavailable_database_closes_a_new_websocket_with_1013(settings: Sett
         with connected(gateway.as_caregiver(1)) as listener:
             listener.say(type="connection_init")
 
-            assert listener.hear_close() == (
-                1013,
-                "the database cannot take this now; nothing was changed",
-            )
+            assert listener.hear_close() == (1013, "the database cannot take this now; nothing was changed")
 
 
 def test_subscriptions_survive_an_unavailable_database(
@@ -241,9 +238,7 @@ def test_an_event_that_arrives_during_a_read_is_sent_at_once(
     assert received == {"id": global_id("Event", 2)}
 
 
-def test_an_account_disabled_just_before_a_read_receives_none_of_its_events(
-    settings: Settings,
-) -> None:
+def test_an_account_disabled_just_before_a_read_receives_none_of_its_events(settings: Settings) -> None:
     async def disable_and_insert_event() -> None:
         disable = "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id"
         await asyncio.to_thread(raw.run, settings.database, disable)

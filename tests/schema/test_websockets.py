@@ -77,10 +77,7 @@ def test_a_websocket_without_a_first_message_is_closed(
 ) -> None:
     monkeypatch.setattr(app.schema.transport.websockets, "INIT_SECONDS", 0.01)
 
-    with (
-        opened(create_app(settings)) as client,
-        connected(Gateway(client, settings).as_nobody()) as listener,
-    ):
+    with opened(create_app(settings)) as client, connected(Gateway(client, settings).as_nobody()) as listener:
         assert listener.hear_close() == (4408, "Connection initialisation timeout")
 
 
@@ -103,10 +100,7 @@ def test_another_subprotocol_is_rejected(unchanged: Gateway) -> None:
 
 @pytest.mark.parametrize("origin", ["https://elsewhere.test", "null", "http://testserver:81"])
 def test_another_origin_is_rejected(unchanged: Gateway, origin: str) -> None:
-    with (
-        pytest.raises(WebSocketDisconnect) as rejected,
-        connected(unchanged.as_caregiver(1), origin=origin),
-    ):
+    with pytest.raises(WebSocketDisconnect) as rejected, connected(unchanged.as_caregiver(1), origin=origin):
         pass
 
     assert rejected.value.code == 1008  # before it was accepted: the server says 403
@@ -158,7 +152,7 @@ def test_one_websocket_carries_a_mutation_and_a_subscription(caregivers: Gateway
         {"id": "made", "type": "complete"},
     ]
     assert [one for one in messages if one["id"] == "heard"] == [
-        {"id": "heard", "type": "next", "payload": {"data": {"assignmentChanged": {"what": "ASSIGNED"}}}},
+        {"id": "heard", "type": "next", "payload": {"data": {"assignmentChanged": {"what": "ASSIGNED"}}}}
     ]
 
 
@@ -197,10 +191,7 @@ def test_one_websocket_carries_a_mutation_and_a_subscription(caregivers: Gateway
             {"query": ""},
             {"message": "No GraphQL query found in the message", "extensions": {"code": "BAD_REQUEST"}},
         ),
-        (
-            {"query": "{ a: " * 5000},
-            None,
-        ),
+        ({"query": "{ a: " * 5000}, None),
     ],
     ids=["unknown field", "no document", "unknown field of an event", "unknown name", "empty", "deep"],
 )
@@ -295,10 +286,7 @@ FRAMES = {
     "no JSON": ("{", "WebSocket message must be valid JSON"),
     "empty": ("", "WebSocket message must be valid JSON"),
     "too deep": ("[" * 100_000, "WebSocket message must be valid JSON"),
-    "a type of its own": (
-        '{"type": "' + "ü" * 200 + '"}',
-        "Unknown message type: " + "ü" * 50,
-    ),
+    "a type of its own": ('{"type": "' + "ü" * 200 + '"}', "Unknown message type: " + "ü" * 50),
     "an id that is none": ('{"type": "subscribe", "id": {}, "payload": {"query": "{a}"}}', MALFORMED),
     "no id": ('{"type": "subscribe", "payload": {"query": "{a}"}}', "Failed to parse message"),
     "no payload": ('{"type": "subscribe", "id": "1"}', MALFORMED),

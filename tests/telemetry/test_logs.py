@@ -14,13 +14,7 @@ from click.testing import CliRunner
 from app.cli import main
 from app.main import create_app
 from app.settings import Environment, LogFormat, Settings
-from app.telemetry.logs import (
-    MAX_MESSAGE,
-    MAX_TRACEBACK,
-    JsonFormatter,
-    TextFormatter,
-    config_of,
-)
+from app.telemetry.logs import MAX_MESSAGE, MAX_TRACEBACK, JsonFormatter, TextFormatter, config_of
 from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.factories import NOW, a_world
@@ -60,9 +54,7 @@ def in_production(settings: Settings, **changed: Any) -> Iterator[Gateway]:
 
 
 @ON_SQLITE
-def test_an_exception_is_logged_as_one_object_without_input(
-    settings: Settings,
-) -> None:
+def test_an_exception_is_logged_as_one_object_without_input(settings: Settings) -> None:
     with in_production(settings) as gateway, log(JsonFormatter()) as text:
         raw.run(
             settings.database,
@@ -81,11 +73,7 @@ def test_an_exception_is_logged_as_one_object_without_input(
     entry = json.loads(line)
     assert response.headers["x-request-id"] == "of-mara-7"
     assert entry.keys() == {"time", "level", "logger", "message", "requestId", "fault"}
-    assert (entry["level"], entry["logger"], entry["requestId"]) == (
-        "error",
-        "care.graphql",
-        "of-mara-7",
-    )
+    assert (entry["level"], entry["logger"], entry["requestId"]) == ("error", "care.graphql", "of-mara-7")
     assert entry["message"] == "fault in request of-mara-7 at ['updateSession']"
     assert entry["fault"].endswith("sqlite3.IntegrityError (SQLITE_CONSTRAINT_TRIGGER)")
     assert SECRET not in line
@@ -123,10 +111,7 @@ def test_requests_are_not_logged_by_default(settings: Settings) -> None:
 
 @ON_SQLITE
 def test_a_line_of_text_names_the_request_once(settings: Settings) -> None:
-    with (
-        in_production(settings, log_requests=True) as gateway,
-        log(TextFormatter(has_colours=False)) as text,
-    ):
+    with in_production(settings, log_requests=True) as gateway, log(TextFormatter(has_colours=False)) as text:
         raw.run(settings.database, "ALTER TABLE assignment RENAME TO homework")
         gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1", headers={"x-request-id": "one"})
 

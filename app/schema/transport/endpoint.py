@@ -15,15 +15,7 @@ from strawberry.types.graphql import OperationType
 
 from app.auth.authenticator import Authenticator
 from app.care.context import Context
-from app.care.errors import (
-    CannotVerify,
-    CareError,
-    KeyInUse,
-    KeyTaken,
-    NotAllowed,
-    NotSignedIn,
-    RateLimited,
-)
+from app.care.errors import CannotVerify, CareError, KeyInUse, KeyTaken, NotAllowed, NotSignedIn, RateLimited
 from app.care.idempotency import KeyScope
 from app.db.drivers.interface import DatabaseUnavailable
 from app.http.cors import AllowedOrigins, with_default_headers
