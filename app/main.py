@@ -33,8 +33,8 @@ from app.events.dispatcher import dispatching
 from app.events.notifications import Notifier
 from app.events.webhook import open_webhook
 from app.http.cors import AllowedOrigins
+from app.http.headers import NO_STORE, SECURITY_HEADERS
 from app.http.health import HEALTH_ROUTES
-from app.http.messages import HEADERS, NO_STORE
 from app.http.router import Router
 from app.landing import LandingOptions, landing_routes
 from app.rest_compat.deprecation import deprecation_headers, deprecation_notice
@@ -43,12 +43,12 @@ from app.rest_compat.usage import Usage, write_usage
 from app.schema.limits import engine_options_of
 from app.schema.schema import Schema, build_schema
 from app.schema.transport.endpoint import Endpoint
-from app.schema.transport.manifests import open_documents
+from app.schema.transport.trusted_documents import open_documents
 from app.server.admission import AdmissionControl
 from app.server.background import Vitals
 from app.server.signals import stop_on_signals
 from app.settings import Settings, SettingsError, read_settings
-from app.telemetry.redaction import keep_quiet
+from app.telemetry.redaction import redact_logs
 
 if TYPE_CHECKING:
     from app.telemetry.tracing import Tracing
@@ -63,7 +63,7 @@ def create_app(
     tracing = tracing or tracing_of_environment()
     settings = settings or read_settings()
     refuse_unaudited(settings)
-    keep_quiet(not settings.in_development)
+    redact_logs(not settings.in_development)
     keys = keys_for(settings)
     vitals = Vitals()
     webhook = open_webhook(settings)
@@ -153,7 +153,7 @@ def create_app(
         ),
         legacy=legacy,
         origins=origins,
-        logs=settings.log_requests,
+        logs_requests=settings.log_requests,
         trace=tracing.of_caller if tracing else None,
     )
     app = Starlette(
@@ -220,7 +220,7 @@ def keys_for(settings: Settings) -> KeySet:
 
 async def respond_500(request: Request, fault: Exception) -> Response:
     """Handles an unexpected error. The server logs it."""
-    headers = [NO_STORE, *request.scope.get("state", {}).get("headers", HEADERS)]
+    headers = [NO_STORE, *request.scope.get("state", {}).get("headers", SECURITY_HEADERS)]
     response = PlainTextResponse("Internal error", 500)
     response.raw_headers.extend(headers)
     return response

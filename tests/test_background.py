@@ -1,5 +1,5 @@
-"""Promise: nothing that runs beside the requests dies unnoticed. A task goes on after a fault. When the
-thread that writes to SQLite ends, every caller gets 503 and the process is not ready."""
+"""A failed background task is restarted. When the thread that writes to SQLite ends, every change gets a
+503 and the process is not ready."""
 
 import asyncio
 import logging
@@ -47,8 +47,8 @@ ENDED = "the database writer has ended"
 
 
 @pytest.fixture
-def broken(gateway: Gateway) -> Gateway:
-    """The thread ends when the next change comes."""
+def without_writer(gateway: Gateway) -> Gateway:
+    """The writer thread ends at the next change."""
     gateway.given(a_world())
     assert isinstance(gateway.database, SqliteDatabase)
     kill_writer(gateway.database.writer.thread)
@@ -56,26 +56,26 @@ def broken(gateway: Gateway) -> Gateway:
 
 
 @ON_SQLITE
-def test_without_its_writer_a_process_refuses_changes_and_is_not_ready(
-    broken: Gateway, caplog: pytest.LogCaptureFixture
+def test_a_process_without_its_writer_rejects_changes_and_is_not_ready(
+    without_writer: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ready = [broken.as_nobody().get("/readyz")]
-    caregiver = broken.as_caregiver(1)
+    ready = [without_writer.as_nobody().get("/readyz")]
+    caregiver = without_writer.as_caregiver(1)
 
     first, second = (caregiver.put(ASSIGNMENTS, json=homework()) for _ in range(2))
-    change, answers = caregiver.graphql(RENAME), caregiver.graphql(SUBMITTED)
-    other_read = caregiver.graphql("{ sessions { totalCount } }")
-    ready.append(broken.as_nobody().get("/readyz"))
+    change, responses = caregiver.graphql(RENAME), caregiver.graphql(SUBMITTED)
+    read = caregiver.graphql("{ sessions { totalCount } }")
+    ready.append(without_writer.as_nobody().get("/readyz"))
 
     assert [(one.status_code, one.json()["message"]) for one in (first, second)] == [
         (503, f"{ENDED}; whether the change was kept is not known"),
         (503, f"{ENDED}; nothing was changed"),
     ]
-    assert [error["extensions"]["code"] for one in (change, answers) for error in one["errors"]] == [
+    assert [error["extensions"]["code"] for one in (change, responses) for error in one["errors"]] == [
         "OVERLOADED",
         "OVERLOADED",
     ]
-    assert other_read == {"data": {"sessions": {"totalCount": 4}}}
+    assert read == {"data": {"sessions": {"totalCount": 4}}}
     assert [(one.status_code, one.json()) for one in ready] == [
         (200, {"status": "ready"}),
         (503, {"status": ENDED}),
@@ -96,8 +96,8 @@ def run(work: Any) -> Any:
     return asyncio.run(bounded())
 
 
-async def until(is_so: Callable[[], bool]) -> None:
-    while not await asyncio.to_thread(is_so):
+async def until(condition: Callable[[], bool]) -> None:
+    while not await asyncio.to_thread(condition):
         await asyncio.sleep(0.005)
 
 
@@ -110,23 +110,21 @@ async def on_database(url: str, work: Callable[[Database], Any]) -> Any:
 
 
 @EACH_FAULT
-def test_a_task_is_started_again_after_a_fault(
-    fault: type[BaseException], caplog: pytest.LogCaptureFixture
-) -> None:
-    begun = []
+def test_a_failed_task_is_restarted(fault: type[BaseException], caplog: pytest.LogCaptureFixture) -> None:
+    runs = []
 
     async def work() -> None:
-        begun.append(1)
-        if len(begun) < 3:
+        runs.append(1)
+        if len(runs) < 3:
             raise fault
 
     run(keep_running("the work", work, 0))
 
-    assert len(begun) == 3
+    assert len(runs) == 3
     assert caplog.messages == ["the work failed and is started again"] * 2
 
 
-def test_a_task_that_is_cancelled_ends() -> None:
+def test_a_cancelled_task_ends() -> None:
     async def cancelled() -> bool:
         task = asyncio.create_task(keep_running("the work", asyncio.Event().wait, 0))  # type: ignore[arg-type]
         await asyncio.sleep(0)
@@ -137,22 +135,22 @@ def test_a_task_that_is_cancelled_ends() -> None:
     assert run(cancelled())
 
 
-def test_a_task_is_not_started_again_once_the_process_stops() -> None:
-    begun, stop = [], asyncio.Event()
+def test_a_task_is_not_restarted_during_shutdown() -> None:
+    runs, stop = [], asyncio.Event()
 
     async def work() -> None:
-        begun.append(1)
+        runs.append(1)
         stop.set()
         raise MemoryError
 
     run(keep_running("the work", work, PATIENCE, stop))
 
-    assert begun == [1]
+    assert runs == [1]
 
 
 @ON_SQLITE
 @EACH_FAULT
-def test_each_work_of_the_dispatcher_goes_on_after_a_fault(
+def test_each_task_of_the_dispatcher_continues_after_an_error(
     database_url: str, fault: type[BaseException], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work(db: Database) -> None:
@@ -173,7 +171,7 @@ def test_each_work_of_the_dispatcher_goes_on_after_a_fault(
 
 @ON_SQLITE
 @EACH_FAULT
-def test_counted_legacy_calls_are_written_after_a_fault(
+def test_counted_legacy_calls_are_written_after_an_error(
     database_url: str, fault: type[BaseException]
 ) -> None:
     async def work(db: Database) -> None:
@@ -186,16 +184,16 @@ def test_counted_legacy_calls_are_written_after_a_fault(
 
 
 @EACH_FAULT
-def test_events_are_followed_after_a_fault(
+def test_the_event_feed_continues_after_an_error(
     fault: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.events.notifications.PAUSE_SECONDS", 0)
     faults = [fault(), fault()]
 
-    async def follow(tell: Any) -> None:
+    async def follow(notify: Any) -> None:
         if faults:
             raise faults.pop()
-        tell(None)
+        notify(None)
         await asyncio.Event().wait()
 
     async def listen() -> None:
@@ -206,7 +204,7 @@ def test_events_are_followed_after_a_fault(
 
 
 @ON_SQLITE
-def test_who_waits_for_a_record_gets_the_fault_and_the_next_record_is_kept(database_url: str) -> None:
+def test_a_failed_audit_record_raises_and_the_next_one_is_stored(database_url: str) -> None:
     async def keep(db: Database) -> list[Any]:
         recorder = Recorder(Failing(db, [MemoryError()]))
         failed = await asyncio.gather(*(recorder.keep(a_record(at)) for at in (1, 2)), return_exceptions=True)
@@ -222,29 +220,29 @@ def test_who_waits_for_a_record_gets_the_fault_and_the_next_record_is_kept(datab
 # --- metrics and traces ---------------------------------------------------------------------------
 
 
-def test_metrics_that_cannot_be_gathered_are_a_500_and_the_listener_goes_on(
+def test_a_failed_collection_of_metrics_is_a_500_and_the_server_continues(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     faults: list[Exception] = [OSError("the disk"), MemoryError()]
 
-    async def tell(path: str) -> bytes:
+    async def notify(path: str) -> bytes:
         if faults:
             raise faults.pop()
         return b"care 1\n"
 
-    async def ask(port: int) -> bytes:
+    async def fetch(port: int) -> bytes:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-        heard = await reader.read(-1)
+        response = await reader.read(-1)
         writer.close()
-        return heard
+        return response
 
-    async def asked() -> list[bytes]:
+    async def fetch_three() -> list[bytes]:
         port = free_port()
-        async with serve_tcp("127.0.0.1", port, tell):
-            return [(await ask(port)).split(b"\r\n")[0] for _ in range(3)]
+        async with serve_tcp("127.0.0.1", port, notify):
+            return [(await fetch(port)).split(b"\r\n")[0] for _ in range(3)]
 
-    assert run(asked()) == [b"HTTP/1.1 500 Internal Server Error"] * 2 + [b"HTTP/1.1 200 OK"]
+    assert run(fetch_three()) == [b"HTTP/1.1 500 Internal Server Error"] * 2 + [b"HTTP/1.1 200 OK"]
     assert caplog.messages == ["metrics cannot be collected"] * 2
 
 
@@ -255,7 +253,7 @@ def metrics_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @ON_SQLITE
-def test_the_listener_for_several_processes_takes_its_port_when_it_becomes_free(
+def test_the_metrics_aggregator_retries_a_port_in_use(
     settings: Settings,
     metrics_folder: None,
     monkeypatch: pytest.MonkeyPatch,
@@ -281,7 +279,7 @@ def test_the_listener_for_several_processes_takes_its_port_when_it_becomes_free(
 
 
 class Broken(SpanExporter):
-    """Fails in the thread that sends spans."""
+    """Fails in the thread that exports spans."""
 
     def export(self, spans: Any) -> SpanExportResult:
         raise MemoryError
@@ -289,7 +287,7 @@ class Broken(SpanExporter):
 
 @ON_SQLITE
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # that is brought about
-def test_without_the_thread_that_sends_spans_requests_are_answered_and_the_log_says_so(
+def test_requests_are_answered_without_the_thread_that_exports_spans(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     processor = BatchSpanProcessor(Broken(), max_queue_size=2, max_export_batch_size=1)
@@ -300,7 +298,7 @@ def test_without_the_thread_that_sends_spans_requests_are_answered_and_the_log_s
     with opened(create_app(settings, clock=lambda: NOW, tracing=tracing)) as client:
         gateway = Gateway(client, settings)
         gateway.given(a_world())
-        answers = [gateway.as_caregiver(1).graphql("{ sessions { totalCount } }") for _ in range(5)]
+        responses = [gateway.as_caregiver(1).graphql("{ sessions { totalCount } }") for _ in range(5)]
 
-    assert answers == [{"data": {"sessions": {"totalCount": 4}}}] * 5
+    assert responses == [{"data": {"sessions": {"totalCount": 4}}}] * 5
     assert "Queue full, dropping Span." in caplog.messages

@@ -17,7 +17,7 @@ import yaml
 from app.cli import main
 from app.settings import KNOWN
 from supply.lock import names_of_groups, read_lock, select
-from tests.auth.issuer import issuing
+from tests.auth.issuer import serving_issuer
 
 ROOT = Path(__file__).parent.parent
 PROJECT, LOCK = (ROOT / "pyproject.toml").read_text(), (ROOT / "requirements.lock").read_text()
@@ -86,7 +86,7 @@ def health_of(line: list[str], port: int) -> int:
 def test_the_health_check_uses_no_proxy(status: int) -> None:
     (line,) = re.findall(r"^    CMD (\[.*\])$", DOCKERFILE, re.MULTILINE)
     checks = [json.loads(line), OWN["gateway"]["healthcheck"]["test"]]
-    with issuing() as server:
+    with serving_issuer() as server:
         server.status = status
         codes = [health_of(each, int(urlsplit(server.url).port or 0)) for each in checks]
 

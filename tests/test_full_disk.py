@@ -1,4 +1,4 @@
-"""Promise: what the disk has no room for is refused on both contracts, and what was confirmed is there."""
+"""A full disk rejects changes on both contracts and loses nothing that was confirmed."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
-REFUSED = "the database cannot take this now; nothing was changed"
-UNRECORDED = "the database cannot store the audit record of this now, so it is not shown"
+REJECTED = "the database cannot take this now; nothing was changed"
+UNRECORDED = "the database cannot take the record of this now, so it is not shown"
 MUTATION = """
     mutation { assignHomework(input: {sessionId: "1", bookIds: ["1", "2"],
       startDate: "2026-11-22T08:00:00Z", endDate: "2026-11-29T18:30:00Z"}) { message } }"""
 
 
-def leaving_room_for(pages: int) -> Operation[None]:
-    """SQLite then says what it says of a disk: that it is full."""
+def limit_pages(pages: int) -> Operation[None]:
+    """Limits the size of the database, which SQLite reports like a full disk."""
     taken = (yield sql("PRAGMA page_count"), {})[0][0]
     yield sql(f"PRAGMA max_page_count = {taken + pages}"), {}
 
@@ -30,15 +30,15 @@ def leaving_room_for(pages: int) -> Operation[None]:
 def limit(gateway: Gateway, pages: int) -> None:
     authenticator: Authenticator = gateway.client.app_state["authenticator"]
     assert gateway.client.portal is not None
-    gateway.client.portal.call(authenticator.db.write, leaving_room_for(pages))
+    gateway.client.portal.call(authenticator.db.write, limit_pages(pages))
 
 
 def another_homework(number: int) -> dict[str, Any]:
-    """The same again would be a repetition, which needs no room."""
+    """A repeated request would need no space."""
     return homework(endTime=f"{number // 60:02}:{number % 60:02}")
 
 
-def test_homework_for_which_there_is_no_room_is_refused_and_nothing_else_is_lost(gateway: Gateway) -> None:
+def test_a_full_disk_rejects_homework_and_loses_nothing(gateway: Gateway) -> None:
     gateway.given(a_world())
     caregiver = gateway.as_caregiver(1)
     before = len(stored(gateway)["assignment"])
@@ -48,10 +48,10 @@ def test_homework_for_which_there_is_no_room_is_refused_and_nothing_else_is_lost
     while (response := caregiver.put(ASSIGNMENTS, json=another_homework(confirmed))).status_code == 200:
         confirmed += 1
 
-    assert refusal_of(response) == (503, REFUSED)
+    assert refusal_of(response) == (503, REJECTED)
     by_graphql = caregiver.post_graphql(MUTATION)
     assert by_graphql.status_code == 503
-    assert by_graphql.json()["errors"][0]["message"] == REFUSED
+    assert by_graphql.json()["errors"][0]["message"] == REJECTED
     assert by_graphql.json()["errors"][0]["extensions"]["code"] == "OVERLOADED"
     assert len(stored(gateway)["assignment"]) == before + 2 * confirmed
     assert wrong_counters(gateway) == []
@@ -62,7 +62,7 @@ def test_homework_for_which_there_is_no_room_is_refused_and_nothing_else_is_lost
     assert len(stored(gateway)["assignment"]) == before + 2 * confirmed + 2
 
 
-def test_answers_are_not_shown_where_there_is_no_room_for_the_record(gateway: Gateway) -> None:
+def test_answers_are_not_shown_if_the_audit_record_cannot_be_stored(gateway: Gateway) -> None:
     gateway.given(a_world())
     caregiver = gateway.as_caregiver(1)
     limit(gateway, pages=0)
@@ -70,7 +70,7 @@ def test_answers_are_not_shown_where_there_is_no_room_for_the_record(gateway: Ga
     while (response := caregiver.get(f"{ASSIGNMENTS}/1")).status_code == 200:
         pass
 
-    assert refusal_of(response) == (503, UNRECORDED)  # not that nothing was changed: it may tell of a change
+    assert refusal_of(response) == (503, UNRECORDED)
     by_graphql = caregiver.post_graphql("{ assignment(id: 1) { answerSets { answers { answer } } } }")
     assert (by_graphql.status_code, by_graphql.json()["data"]) == (503, {"assignment": None})
     assert caregiver.graphql("{ assignment(id: 1) { score } }") == {"data": {"assignment": {"score": 70}}}

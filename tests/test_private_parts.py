@@ -12,7 +12,6 @@ from typing import Any
 
 import httptools
 import pytest
-from cross_web import StarletteRequestAdapter
 from graphql import GraphQLResolveInfo
 from starlette.routing import Router
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
@@ -27,7 +26,7 @@ from websockets.server import ServerProtocol
 from websockets.streams import StreamReader
 
 USED: list[tuple[Any, str]] = [
-    # app/server/protocol.py, app/server/request_cycle.py, app/server/refusals.py
+    # app/server/protocol.py, app/server/request_cycle.py, app/server/rejections.py
     (httptools_impl, "STATUS_LINE"),
     (
         httptools_impl.HttpToolsProtocol,
@@ -70,8 +69,7 @@ USED: list[tuple[Any, str]] = [
     (ExecutionContext, "_provided_operation_name extensions_results graphql_document pre_execution_errors"),
     (Info, "_raw_info"),
     (GraphQLResolveInfo, "_fields _make"),
-    (GraphQL, "create_response parse_json parse_query_params run websocket_adapter_class"),
-    (StarletteRequestAdapter, "_request"),
+    (GraphQL, "graphql_transport_ws_handler_class is_websocket_origin_allowed websocket_adapter_class"),
     (ASGIWebSocketAdapter, "close iter_json send_json view ws"),
     (
         BaseGraphQLTransportWSHandler,

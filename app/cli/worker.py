@@ -22,7 +22,7 @@ from app.server.background import Vitals
 from app.server.signals import END_SECONDS, end_within
 from app.settings import Settings
 from app.telemetry.logs import config_of
-from app.telemetry.redaction import keep_quiet
+from app.telemetry.redaction import redact_logs
 
 STATES = click.Choice([state.lower() for state in DeliveryState])
 
@@ -31,7 +31,7 @@ STATES = click.Choice([state.lower() for state in DeliveryState])
 def worker() -> None:
     """Run the dispatcher without the server: send due reminders, and deliver events to the webhook."""
     settings = settings_or_warn()
-    keep_quiet(not settings.in_development)
+    redact_logs(not settings.in_development)
     webhook = open_webhook(settings)
     refuse_barred(settings)
     on_database(settings, no_work)

@@ -82,7 +82,7 @@ async def check_manifest(context: CheckContext) -> Findings:
     if not settings.trusted_manifest and settings.trusted_documents is Trust.OFF:
         return
     from app.main import schema_of_service  # takes long to load
-    from app.schema.transport.manifests import open_documents
+    from app.schema.transport.trusted_documents import open_documents
 
     try:
         documents = open_documents(settings, schema_of_service(prepares=False))

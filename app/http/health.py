@@ -26,7 +26,7 @@ async def ready(request: Request) -> Response:
     authenticator: Authenticator = request.state.authenticator
     try:
         version = await authenticator.db.read(stored_version())
-    except Exception as fault:
+    except Exception as fault:  # of any driver
         logger.warning("not ready: %s", type(fault).__name__)
         return JSONResponse({"status": "the database does not answer"}, 503)
     if is_newer(version):

@@ -1,4 +1,4 @@
-"""Requests with an Idempotency-Key: executed once, with the first response replayed."""
+"""Idempotency-Key: a request with a key is executed once, and its first response is replayed."""
 
 import hashlib
 import logging
@@ -35,24 +35,26 @@ def read_key(scope: Scope) -> str:
 def idempotency_for(ctx: Context, contract: str, key: str, *request: bytes) -> IdempotentRequest:
     """The fingerprint covers the parts of the request, each prefixed by its length."""
     viewer = ctx.signed_in()
-    pieces = (contract.encode(), *request)
-    fingerprint = hashlib.sha256(b"".join(b"%d:%b" % (len(piece), piece) for piece in pieces)).hexdigest()
+    parts = (contract.encode(), *request)
+    fingerprint = hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).hexdigest()
     return IdempotentRequest(KeyScope(viewer.role, viewer.id, contract, key), fingerprint)
 
 
 async def run_once(running: set[KeyScope], ctx: Context, once: IdempotentRequest, run: Run) -> Reply:
-    """`running` are the keys of requests in progress in this process."""
+    """Rejects a request whose key is in `running`, the keys of the requests in progress in this process."""
     if once.scope in running:
         raise KeyInUse
     running.add(once.scope)
     try:
-        kept = await ctx.db.read(finding_result(once))
-        if kept is not None and kept.body is not None and kept.status is not None:
-            return Reply(kept.body.encode(), kept.status, (REPLAYED,))
+        stored = await ctx.db.read(finding_result(once))
+        if stored is not None and stored.body is not None and stored.status is not None:
+            return Reply(stored.body.encode(), stored.status, (REPLAYED,))
         reply, is_final = await run(replace(ctx, idempotent_request=once))
         if once.outcome is not None and is_final and not once.shows_answers:
             await store_reply(ctx, once, reply)
-        return reply if once.outcome is not Outcome.REPLAYED else as_replayed(reply)
+        if once.outcome is Outcome.REPLAYED:
+            reply = reply._replace(headers=(*reply.headers, REPLAYED))
+        return reply
     finally:
         running.discard(once.scope)
 
@@ -63,7 +65,3 @@ async def store_reply(ctx: Context, once: IdempotentRequest, reply: Reply) -> No
         await ctx.db.write(storing_response(once, reply.status, reply.body))
     except DatabaseUnavailable as fault:
         logger.warning("request %s: its response was not stored (%s)", ctx.request_id, fault.__cause__)
-
-
-def as_replayed(reply: Reply) -> Reply:
-    return reply._replace(headers=(*reply.headers, REPLAYED))

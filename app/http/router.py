@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from time import perf_counter
 
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.http.cors import AllowedOrigins, is_preflight, send_preflight, with_headers
+from app.http.cors import AllowedOrigins, is_preflight, send_preflight, with_default_headers
 from app.http.errors import legacy_error, request_error
 from app.http.health import HEALTH
 from app.http.messages import Reply, header, request_id_of, send_reply
@@ -21,39 +22,34 @@ ANY_LEGACY = f"{ROOT}/*"
 BEFORE_ID = f"{ASSIGNMENTS}/"
 ONE_ASSIGNMENT = f"{BEFORE_ID}{{id}}"
 ROUTES = {"/graphql", SESSIONS, ASSIGNMENTS, *HEALTH}
-KNOWN_CODES = {*range(1000, 1016), 4400, 4401, 4403, 4406, 4408, 4409, 4429}  # RFC 6455, graphql-transport-ws
+CLOSE_CODES = {*range(1000, 1016), 4400, 4401, 4403, 4406, 4408, 4409, 4429}  # RFC 6455, graphql-transport-ws
 NOT_ALLOWED = "pages of this origin may not call the service: it is not in CARE_CORS_ORIGINS"
 
-requests = logging.getLogger("care.requests")
+logger = logging.getLogger("care.requests")
 
 
+@dataclass(eq=False)
 class Router:
     """Dispatches both contracts directly, as Starlette's router would try its routes one by one."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        graphql: ASGIApp,
-        legacy: ASGIApp,
-        origins: AllowedOrigins,
-        logs: bool,
-        trace: Callable[[Scope], AbstractContextManager[None]] | None,
-    ) -> None:
-        self.app = app
-        self.trace = trace
-        self.logs = logs  # whether to log every request
-        self.graphql = graphql
-        self.legacy = legacy
-        self.origins = origins
+    app: ASGIApp
+    graphql: ASGIApp
+    legacy: ASGIApp
+    origins: AllowedOrigins
+    logs_requests: bool
+    trace: Callable[[Scope], AbstractContextManager[None]] | None
+
+    def __post_init__(self) -> None:
         for route in (*ROUTES, ANY_LEGACY, ONE_ASSIGNMENT, counters.OTHER):
             for method in (*METHODS, counters.OTHER):
-                counters.expect((route, method, 500))
+                # Exported as 0: Prometheus sees no increase in a counter that first appears as 1.
+                counters.requests.setdefault((route, method, 500), counters.Histogram())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.run_other(scope, receive, send)
             return
-        began = perf_counter()
+        started = perf_counter()
         path = scope["path"]
         try:
             if path == "/graphql":
@@ -61,9 +57,9 @@ class Router:
             elif path == "/gateway" or path.startswith("/gateway/"):
                 contract, methods = self.legacy, b"GET, HEAD, PUT"
             else:
-                await self.app(scope, receive, with_headers(scope, send))
+                await self.app(scope, receive, with_default_headers(scope, send))
                 return
-            if self.origins.is_open:
+            if self.origins.is_enabled:
                 self.origins.set_headers(scope)
             if is_preflight(scope):
                 await self.preflight(scope, send, methods)
@@ -74,10 +70,11 @@ class Router:
                     await contract(scope, receive, send)
         finally:
             if status := scope["state"].get("status", 500):  # 0 for a stream, which has its own metrics
-                response = (route_of(path), method_of(scope), status)
-                counters.answered(response, perf_counter() - began)
-                if self.logs and path not in HEALTH:
-                    log_request(response, perf_counter() - began)
+                labels = (route_of(path), method_of(scope), status)
+                seconds = perf_counter() - started
+                counters.requests[labels].add(seconds)
+                if self.logs_requests and path not in HEALTH:
+                    log_request(labels, seconds)
 
     async def preflight(self, scope: Scope, send: Send, methods: bytes) -> None:
         """Responds to a CORS preflight request."""
@@ -95,13 +92,13 @@ class Router:
         """Lifespan events and websockets."""
         if scope["type"] == "websocket" and scope["path"] == "/graphql":
             with nullcontext() if self.trace is None else self.trace(scope):
-                await self.graphql(scope, *counted_socket(receive, send))
+                await self.graphql(scope, *count_socket(receive, send))
         else:
-            await self.app(scope, receive, with_headers(scope, send))
+            await self.app(scope, receive, with_default_headers(scope, send))
 
 
 def route_of(path: str) -> str:
-    """The route for metrics, from a fixed set."""
+    """The route for metrics and the log, from a fixed set: the path itself can contain an id."""
     if path in ROUTES:
         return path
     if path.startswith(BEFORE_ID) and "/" not in path[len(BEFORE_ID) :]:
@@ -114,38 +111,37 @@ def method_of(scope: Scope) -> str:
     return method if method in METHODS else counters.OTHER
 
 
-def log_request(response: counters.Answer, seconds: float) -> None:
-    """Logs the route instead of the path, which can contain an id."""
-    route, method, status = response
+def log_request(labels: counters.RequestLabels, seconds: float) -> None:
+    route, method, status = labels
     fields = {"method": method, "route": route, "status": status, "seconds": round(seconds, 6)}
-    ms = seconds * 1000
-    requests.info("%s %s %s in %.1f ms", method, route, status, ms, extra={LOG_FIELDS: fields})
+    message = "%s %s %s in %.1f ms"
+    logger.info(message, method, route, status, seconds * 1000, extra={LOG_FIELDS: fields})
 
 
-def counted_socket(receive: Receive, send: Send) -> tuple[Receive, Send]:
+def count_socket(receive: Receive, send: Send) -> tuple[Receive, Send]:
     """Counts open websockets and close codes; unknown codes are counted together."""
     is_open = False
 
-    def close(by: str, code: object) -> None:
+    def count_close(side: str, code: object) -> None:
         nonlocal is_open
         if is_open:
             is_open = False
-            counters.sockets["ended"] += 1
-            counters.closes[by, str(code) if code in KNOWN_CODES else counters.OTHER] += 1
+            counters.sockets["closed"] += 1
+            counters.closes[side, str(code) if code in CLOSE_CODES else counters.OTHER] += 1
 
     async def counted_receive() -> Message:
         message = await receive()
         if message["type"] == "websocket.disconnect":
-            close("client", message.get("code"))
+            count_close("client", message.get("code"))
         return message
 
     async def counted_send(message: Message) -> None:
         nonlocal is_open
         if message["type"] == "websocket.accept":
             is_open = True
-            counters.sockets["begun"] += 1
+            counters.sockets["opened"] += 1
         elif message["type"] == "websocket.close":
-            close("server", message.get("code", 1000))
+            count_close("server", message.get("code", 1000))
         await send(message)
 
     return counted_receive, counted_send

@@ -4,7 +4,8 @@ import orjson
 from starlette.types import Scope
 
 from app.http.errors import legacy_error
-from app.http.messages import RETRY_AFTER, Reply
+from app.http.headers import RETRY_AFTER
+from app.http.messages import Reply
 
 STATUS = {
     "UNAUTHENTICATED": 401,

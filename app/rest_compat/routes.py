@@ -243,7 +243,7 @@ def read_path_id(text: str) -> str:
 
 async def read_json_body(request: Request, most: int) -> bytes:
     """Rejects a body that is too long, not declared as JSON or compressed."""
-    body = await read_body(request, most)
+    body = await read_body(request.scope, request.receive, most)
     if body is None:
         raise LegacyError(413, f"the body may have at most {most} bytes")
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()

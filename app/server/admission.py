@@ -7,21 +7,21 @@ from typing import Any
 
 from app.settings import Settings
 
-LONGEST_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
-WEIGHT = 0.05  # of the newest request in the average
+MAX_WAIT = 0.25  # seconds that an accepted request may wait for the event loop
+SMOOTHING = 0.05  # weight of the newest request in the moving average
 
 
 class AdmissionControl:
-    """One per process. A stream frees its slot once accepted; otherwise it would hold the slot for ever."""
+    """One per process. A stream frees its slot once accepted; otherwise it would hold the slot forever."""
 
     def __init__(self, settings: Settings) -> None:
         self.max_requests = settings.most_requests
         self.legacy_body_limit = settings.legacy_body_limit
         self.graphql_body_limit = settings.graphql_body_limit
         self.running: set[asyncio.Task[None]] = set()  # complete requests without a complete response
-        self.queued = 0  # those that the event loop has not started yet
+        self.queued = 0  # requests that the event loop has not started yet
         self.seconds_each = 0.0  # average time between the starts of two queued requests
-        self.started = 0.0  # when the last one started
+        self.last_start = 0.0
         self.another_was_queued = False  # then the next start shows how long one took
         self.buffered = 0  # bytes of incomplete request bodies
         self.pending_sockets: dict[Any, Any] = {}  # websockets that have not signed in, the oldest first
@@ -32,7 +32,7 @@ class AdmissionControl:
         self.is_leaving = True
 
     def is_full(self) -> bool:
-        return len(self.running) >= self.max_requests or self.queued * self.seconds_each > LONGEST_WAIT
+        return len(self.running) >= self.max_requests or self.queued * self.seconds_each > MAX_WAIT
 
     def enqueue(self, task: asyncio.Task[None]) -> None:
         self.running.add(task)
@@ -42,11 +42,11 @@ class AdmissionControl:
         """Called when the event loop starts a request."""
         now = perf_counter()
         if self.another_was_queued:
-            each = min(now - self.started, LONGEST_WAIT)  # the process may have been paused
-            self.seconds_each += (WEIGHT if self.seconds_each else 1) * (each - self.seconds_each)
+            each = min(now - self.last_start, MAX_WAIT)  # the process may have been paused
+            self.seconds_each += (SMOOTHING if self.seconds_each else 1) * (each - self.seconds_each)
         self.queued -= 1
         self.another_was_queued = self.queued > 0
-        self.started = now
+        self.last_start = now
 
     def admit_operation(self) -> bool:
         """Counts the current task, an operation at a websocket, as a request. False if there are too many."""

@@ -14,20 +14,28 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.http.messages import BLANKS, NAMED
+from app.http.messages import BLANKS, HEADERS_BY_NAME
 from app.server.admission import AdmissionControl
-from app.server.heads import fault_of_head, simple_target
-from app.server.refusals import INVALID, TOO_BUSY, TOO_LONG, TOO_SLOW, is_legacy, refused
+from app.server.rejections import (
+    HEADERS_TOO_LONG,
+    NOT_HTTP,
+    OVERLOADED_MESSAGE,
+    TIMED_OUT,
+    find_head_error,
+    is_legacy,
+    rejection,
+    simple_target,
+)
 from app.server.request_cycle import RequestCycle
 from app.telemetry import counters
 
-LONGEST_HEADERS = 64 * 1024  # bytes; also of chunk extensions and trailers without body bytes in between
-MOST_HEADERS = 100
-MOST_BUFFERED = 32 * 1024 * 1024  # bytes of incomplete bodies of all connections
-MOST_PIPELINED = 100
+MAX_HEADER_BYTES = 64 * 1024  # also of chunk extensions and trailers without body bytes in between
+MAX_HEADERS = 100
+MAX_BUFFERED = 32 * 1024 * 1024  # bytes of incomplete bodies of all connections
+MAX_PIPELINED = 100  # requests that wait for the responses before them
 GRACE_SECONDS = 0.5  # at shutdown, for a request that is in transit on an idle connection
 LINGER_SECONDS = 2  # for a client that still sends to receive the response
-ENOUGH = 64 * 1024  # bytes that a slow client must read within the timeout
+MIN_PROGRESS = 64 * 1024  # bytes that a slow client must read within the timeout
 TIMER_TOLERANCE = 0.002  # seconds by which timers of the event loop may fire early
 LAST_READ_SECONDS = 0.01  # before a timeout: a process that was paused runs timers before reads
 HEALTH = (b"/livez", b"/readyz")
@@ -35,7 +43,16 @@ IDLE, HEADERS, BODY, RESPONSE = "idle", "headers", "body", "response"
 
 
 class EdgeProtocol(HttpToolsProtocol):
-    seconds = 15.0  # timeout for the headers, for the body, and for a client that does not read the response
+    """Ends a connection in one of five ways:
+
+    - `transport.close` sends the responses first. It is for a connection on which no request is incomplete.
+    - `linger` sends the responses and ignores what still arrives for a while.
+    - `reject_and_close` sends a rejection and lingers.
+    - `close_after_responses` lingers after the responses to all complete requests.
+    - `abort` drops what was not sent.
+    """
+
+    timeout = 15.0  # seconds for the headers, for the body, and for a client that does not read the response
 
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, app_state, _loop)
@@ -69,30 +86,29 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connections.discard(self)
-        self.discards_input = True
-        self.release_body()
+        self.discard_input()
         self.cancel_timer()
-        self.disconnect()
+        self.disconnect_cycles()
         self.incoming = self.current = None  # a reference cycle
         if exc is None:
             self.transport.close()
         self.parser = None  # type: ignore[assignment]  # a reference cycle
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """A client that closes only its sending side still reads, so complete requests are answered first.
-        A stream ends, because a client that has left altogether looks the same."""
-        answering = self.current
-        if answering is None or self.is_ready() or answering.is_chunked or self.scheme == "https":
+        """A client that closes only its sending side still reads, so it gets the responses to its complete
+        requests. A stream ends, because a client that has disconnected looks the same."""
+        current = self.current
+        if current is None or current.is_complete or current.is_chunked or self.scheme == "https":
             return False
-        self.close_after_last()
+        self.close_after_responses()
         return True
 
     # --- receiving ------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        if self.admission.is_full() and self.phase is IDLE and (refusal := self.quick_refusal(data)):
+        if self.admission.is_full() and self.phase is IDLE and (response := self.quick_rejection(data)):
             self.phase_since = self.now()
-            self.transport.write(refusal)
+            self.transport.write(response)
             return
         while data and not self.discards_input:
             self.chunk, self.unparsed = data, b""
@@ -102,21 +118,15 @@ class EdgeProtocol(HttpToolsProtocol):
                 self.limit_partial(len(data))
             self.chunk, data = b"", self.unparsed
 
-    def quick_refusal(self, data: bytes) -> bytes | None:
+    def quick_rejection(self, data: bytes) -> bytes | None:
         """Returns the rejection of a simple request without parsing it, since parsing is most of the cost.
-        Returns
-        None for any other request."""
+        Returns None for any other request."""
         target = simple_target(data)
-        if (
-            target is None
-            or target in HEALTH
-            or self.flow.write_paused
-            or self.is_ending
-            or self.admission.is_leaving
-        ):
+        if target is None or target in HEALTH or self.flow.write_paused or self.is_stopping():
             return None
-        counters.limits[TOO_BUSY] += 1
-        return refused(503, TOO_BUSY, target, [], False, self.server_state.default_headers, closes=False)
+        counters.limits[OVERLOADED_MESSAGE] += 1
+        date = self.server_state.default_headers
+        return rejection(503, OVERLOADED_MESSAGE, target, [], False, date, closes=False)
 
     def limit_partial(self, received: int) -> None:
         """Limits the bytes of a request that is incomplete after a read.
@@ -127,12 +137,12 @@ class EdgeProtocol(HttpToolsProtocol):
             self.header_bytes += received
             if self.has_ended:
                 self.shared_bytes = self.header_bytes
-            if self.header_bytes - self.shared_bytes > LONGEST_HEADERS:
-                self.refuse(431, TOO_LONG)
+            if self.header_bytes - self.shared_bytes > MAX_HEADER_BYTES:
+                self.reject_and_close(431, HEADERS_TOO_LONG)
         elif self.phase is BODY:
             self.framing_bytes = 0 if self.has_body_bytes else self.framing_bytes + received
-            if self.framing_bytes > LONGEST_HEADERS:
-                self.refuse(431, TOO_LONG)
+            if self.framing_bytes > MAX_HEADER_BYTES:
+                self.reject_and_close(431, HEADERS_TOO_LONG)
             else:
                 self.limit_body()
 
@@ -151,22 +161,22 @@ class EdgeProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self.discards_input:
             return
-        may_be_long = self.header_bytes + len(self.chunk) > LONGEST_HEADERS
-        if len(self.headers) > MOST_HEADERS or (may_be_long and self.length_of_headers() > LONGEST_HEADERS):
-            self.refuse(431, TOO_LONG)
+        may_be_long = self.header_bytes + len(self.chunk) > MAX_HEADER_BYTES
+        if len(self.headers) > MAX_HEADERS or (may_be_long and self.length_of_headers() > MAX_HEADER_BYTES):
+            self.reject_and_close(431, HEADERS_TOO_LONG)
             return
         if self.is_unsupported_upgrade():
             return
         self.headers_by_name = dict(self.headers)
         version = self.parser.get_http_version()
-        if fault := fault_of_head(version, self.url, self.headers, self.headers_by_name):
-            self.refuse(*fault)
+        if error := find_head_error(version, self.url, self.headers, self.headers_by_name):
+            self.reject_and_close(*error)
             return
         self.phase, self.phase_since = BODY, self.now()
         if self.is_overloaded() and self.is_ready():
             self.is_rejected = True
-        elif len(self.queued) >= MOST_PIPELINED:
-            self.close_after_last()
+        elif len(self.queued) >= MAX_PIPELINED:
+            self.close_after_responses()
         else:
             self.begin_cycle("1.0" if version == "1.0" else "1.1")
 
@@ -174,9 +184,11 @@ class EdgeProtocol(HttpToolsProtocol):
         self.scope = scope = self.new_scope(version)
         if self.parser.should_upgrade():
             return  # a websocket begins
-        keeps = version == "1.1" and self.parser.should_keep_alive()
-        default_headers, done = self.server_state.default_headers, self.on_response_complete
-        self.incoming = RequestCycle(scope, self.transport, self.flow, default_headers, keeps, done)
+        keep_alive = version == "1.1" and self.parser.should_keep_alive()
+        date = self.server_state.default_headers
+        self.incoming = RequestCycle(
+            scope, self.transport, self.flow, date, keep_alive, self.on_response_complete
+        )
         if not self.is_ready():
             self.flow.pause_reading()
 
@@ -204,7 +216,7 @@ class EdgeProtocol(HttpToolsProtocol):
             "state": self.app_state.copy(),
         }
         if len(self.headers_by_name) == len(self.headers):
-            scope[NAMED] = self.headers_by_name
+            scope[HEADERS_BY_NAME] = self.headers_by_name
         return scope
 
     def on_body(self, body: bytes) -> None:
@@ -213,7 +225,7 @@ class EdgeProtocol(HttpToolsProtocol):
         if self.discards_input or self.is_rejected or cycle is None:
             return
         cycle.body += body
-        if len(cycle.body) > self.longest_body():
+        if len(cycle.body) > self.body_limit():
             self.start_without_body(cycle)
 
     def on_message_complete(self) -> None:
@@ -223,7 +235,7 @@ class EdgeProtocol(HttpToolsProtocol):
         self.phase = RESPONSE
         self.release_body()
         if self.is_rejected:
-            self.reject()
+            self.reject_overloaded()
         elif self.incoming is not None:
             self.start_or_queue(self.incoming)
 
@@ -234,7 +246,7 @@ class EdgeProtocol(HttpToolsProtocol):
         fault = sys.exception()
         method = self.parser.get_method()
         if not isinstance(fault, httptools.HttpParserUpgrade) or method == b"CONNECT":
-            self.refuse(400, INVALID)
+            self.reject_and_close(400, NOT_HTTP)
             return
         version = self.parser.get_http_version().encode()
         lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
@@ -246,7 +258,7 @@ class EdgeProtocol(HttpToolsProtocol):
         if self.discards_input or self.is_rejected:
             return
         if not self.is_ready():
-            self.give_up()
+            self.abort()
             return
         self.cancel_timer()
         super().handle_websocket_upgrade()
@@ -254,29 +266,29 @@ class EdgeProtocol(HttpToolsProtocol):
         self.parser = None  # type: ignore[assignment]  # a reference cycle
 
     def limit_body(self) -> None:
-        """Checks the announced length of an incomplete body, and limits the bytes of all incomplete
-        bodies."""
-        cycle = self.incoming  # None for a rejected request
+        """Limits the bytes of all incomplete bodies."""
         if not self.is_body_checked:
             self.is_body_checked = True
-            expects_continue = self.headers_by_name.get(b"expect", b"").lower() == b"100-continue"
-            if self.is_rejected and expects_continue:
-                self.refuse(503, TOO_BUSY)
-            elif (
-                cycle is not None
-                and int(self.headers_by_name.get(b"content-length", 0)) > self.longest_body()
-            ):
-                cycle.body.clear()  # a part of it could be valid JSON
-                self.start_without_body(cycle)
-            elif expects_continue and self.is_ready():
-                self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if self.discards_input or cycle is None:
+            self.check_body_headers()
+        if self.discards_input or self.incoming is None:
             return
-        held = len(cycle.body)
-        self.admission.buffered += held - self.buffered
-        self.buffered = held
-        if self.admission.buffered > MOST_BUFFERED:
-            self.refuse(503, TOO_BUSY)
+        size = len(self.incoming.body)
+        self.admission.buffered += size - self.buffered
+        self.buffered = size
+        if self.admission.buffered > MAX_BUFFERED:
+            self.reject_and_close(503, OVERLOADED_MESSAGE)
+
+    def check_body_headers(self) -> None:
+        """Checks the announced length of an incomplete body, and responds to `Expect: 100-continue`."""
+        cycle = self.incoming  # None for a rejected request
+        expects_continue = self.headers_by_name.get(b"expect", b"").lower() == b"100-continue"
+        if self.is_rejected and expects_continue:
+            self.reject_and_close(503, OVERLOADED_MESSAGE)
+        elif cycle and int(self.headers_by_name.get(b"content-length", 0)) > self.body_limit():
+            cycle.body.clear()  # a part of it could be valid JSON
+            self.start_without_body(cycle)
+        elif expects_continue and self.is_ready():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     # --- conditions -----------------------------------------------------------------------------------
 
@@ -291,7 +303,14 @@ class EdgeProtocol(HttpToolsProtocol):
     def is_overloaded(self) -> bool:
         return self.admission.is_full() and self.url not in HEALTH
 
-    def longest_body(self) -> int:
+    def is_stopping(self) -> bool:
+        return self.is_ending or self.admission.is_leaving
+
+    def is_silent(self) -> bool:
+        """Whether the connection waits for a request and no byte of it has arrived."""
+        return self.phase is IDLE or (self.phase is HEADERS and not self.header_bytes)
+
+    def body_limit(self) -> int:
         return self.admission.legacy_body_limit if is_legacy(self.url) else self.admission.graphql_body_limit
 
     def length_of_headers(self) -> int:
@@ -303,23 +322,22 @@ class EdgeProtocol(HttpToolsProtocol):
         if not self.is_ready():
             self.queued.append(cycle)
         elif self.is_overloaded():  # the load may have changed since the headers
-            self.reject()
+            self.reject_overloaded()
         else:
             self.start(cycle)
 
     def start_without_body(self, cycle: RequestCycle) -> None:
         """Lets the application reject a body that is too long, after its other checks and in its own
         format."""
-        self.discards_input = True
+        self.discard_input()
         self.phase = RESPONSE
-        self.release_body()
         cycle.transport = LingeringTransport(self)  # type: ignore[assignment]
         cycle.keep_alive = False
         self.start_or_queue(cycle)
         self.flow.resume_reading()
 
     def start(self, cycle: RequestCycle) -> None:
-        if self.is_ending or self.admission.is_leaving:
+        if self.is_stopping():
             cycle.keep_alive = False
         self.current = cycle
         run = cycle.run(self.app, self.admission.dequeue)
@@ -346,52 +364,44 @@ class EdgeProtocol(HttpToolsProtocol):
         elif self.phase is RESPONSE:
             self.phase = IDLE
 
-    # --- rejecting ------------------------------------------------------------------------------------
+    # --- rejections and the end of the connection -----------------------------------------------------
 
-    def reject(self) -> None:
+    def reject_overloaded(self) -> None:
         """Rejects a request and keeps the connection, since a new connection costs more than this
         response."""
-        stays = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
-        if (
-            self.is_ending
-            or self.admission.is_leaving
-            or self.discards_input
-            or self.parser.should_upgrade()
-            or not stays
-        ):
-            self.refuse(503, TOO_BUSY)
+        keep_alive = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
+        if self.is_stopping() or self.discards_input or self.parser.should_upgrade() or not keep_alive:
+            self.reject_and_close(503, OVERLOADED_MESSAGE)
             return
         self.phase, self.phase_since = IDLE, self.now()
-        self.transport.write(self.refusal(503, TOO_BUSY, closes=False))
+        self.transport.write(self.rejection(503, OVERLOADED_MESSAGE, closes=False))
         if self.flow.write_paused:  # the client sends requests and reads no responses
-            self.give_up()
+            self.abort()
 
-    def refuse(self, status: int, message: str) -> None:
-        """Rejects a request and closes the connection. If earlier requests still wait for their responses,
-        sends those and closes the connection without this rejection."""
+    def reject_and_close(self, status: int, message: str) -> None:
+        """Sends a rejection and closes the connection. If earlier requests still wait for their responses,
+        sends those instead."""
         if not self.is_ready():
-            self.close_after_last()
+            self.close_after_responses()
             return
-        self.discards_input = True
-        self.release_body()
-        self.transport.write(self.refusal(status, message, closes=True))
+        self.discard_input()
+        self.transport.write(self.rejection(status, message, closes=True))
         self.linger()
 
-    def close_after_last(self) -> None:
-        """Answers the requests that were received completely, then closes the connection."""
-        self.discards_input = True
+    def close_after_responses(self) -> None:
+        """Closes the connection after the responses to the requests that were received completely."""
+        self.discard_input()
         self.phase = RESPONSE
-        self.release_body()
         last = self.queued[-1] if self.queued else self.current
         assert last is not None
         last.keep_alive = False
         last.transport = LingeringTransport(self)  # type: ignore[assignment]
 
-    def refusal(self, status: int, message: str, closes: bool) -> bytes:
+    def rejection(self, status: int, message: str, closes: bool) -> bytes:
         counters.limits[message] += 1
         is_head = self.parser.get_method() == b"HEAD"
         date = self.server_state.default_headers
-        return refused(status, message, self.url, self.headers, is_head, date, closes)
+        return rejection(status, message, self.url, self.headers, is_head, date, closes)
 
     def linger(self) -> None:
         """Delays closing: closing a connection with unread bytes resets it, and the client may lose the
@@ -401,24 +411,28 @@ class EdgeProtocol(HttpToolsProtocol):
             return
         self.flow.resume_reading()
         self.transport.write_eof()
-        self.timer = self.loop.call_later(min(LINGER_SECONDS, self.seconds), self.transport.abort)
+        self.timer = self.loop.call_later(min(LINGER_SECONDS, self.timeout), self.transport.abort)
 
     def send_400_response(self, msg: str) -> None:
         """uvicorn calls this for bytes that are not HTTP, also for bytes after a rejected request."""
         if not self.discards_input:
-            self.refuse(400, INVALID)
+            self.reject_and_close(400, NOT_HTTP)
 
-    def give_up(self) -> None:
-        self.discards_input = True
-        self.release_body()
-        self.disconnect()
+    def abort(self) -> None:
+        self.discard_input()
+        self.disconnect_cycles()
         self.transport.abort()
 
-    def disconnect(self) -> None:
+    def disconnect_cycles(self) -> None:
+        """Drops the waiting requests, and tells the application that the client has disconnected."""
         self.queued.clear()
         if self.current is not None:
             self.current.disconnect()
             self.flow.resume_writing()
+
+    def discard_input(self) -> None:
+        self.discards_input = True
+        self.release_body()
 
     def release_body(self) -> None:
         self.admission.buffered -= self.buffered
@@ -427,42 +441,43 @@ class EdgeProtocol(HttpToolsProtocol):
     # --- time -----------------------------------------------------------------------------------------
 
     def check_timeout(self) -> None:
-        """Each connection has one timer that seldom fires; requests only store their start time."""
+        """Each connection has one timer that rarely fires; requests only store their start time."""
         now = self.now()
         deadline = self.deadline(now)
         if deadline <= now + TIMER_TOLERANCE:
-            self.timer = self.loop.call_later(LAST_READ_SECONDS, self.cut_if_due)
+            self.timer = self.loop.call_later(LAST_READ_SECONDS, self.end_if_due)
         else:
             self.timer = self.loop.call_later(deadline - now, self.check_timeout)
 
-    def cut_if_due(self) -> None:
+    def end_if_due(self) -> None:
         """Checks again after a read: if the process was paused for longer than the timeout, a request may
         have waited in the socket."""
         now = self.now()
         if self.deadline(now) <= now + TIMER_TOLERANCE:
-            self.cut()
+            self.on_timeout()
         else:
             self.check_timeout()
 
     def deadline(self, now: float) -> float:
-        due = now + min(self.seconds, self.timeout_keep_alive)
+        """When to end the connection, or when to check again."""
+        next_check = now + min(self.timeout, self.timeout_keep_alive)
         if unsent := self.transport.get_write_buffer_size():
-            if unsent <= self.unsent - ENOUGH:  # a slow client that still reads
+            if unsent <= self.unsent - MIN_PROGRESS:  # a slow client that makes progress
                 self.note_unsent()
-            return min(due, self.unsent_since + self.seconds)
+            return min(next_check, self.unsent_since + self.timeout)
         if self.phase is IDLE:
-            return min(due, self.phase_since + self.timeout_keep_alive)
+            return min(next_check, self.phase_since + self.timeout_keep_alive)
         if self.phase is not RESPONSE and not self.flow.read_paused:
-            return min(due, self.phase_since + self.seconds)
-        return due
+            return min(next_check, self.phase_since + self.timeout)
+        return next_check
 
-    def cut(self) -> None:
+    def on_timeout(self) -> None:
         if self.transport.get_write_buffer_size() or self.transport.is_closing():
-            self.give_up()
-        elif self.phase is IDLE or not (self.header_bytes or self.phase is BODY):
-            self.transport.close()  # nothing was received
+            self.abort()
+        elif self.is_silent():
+            self.transport.close()
         else:
-            self.refuse(408, TOO_SLOW)
+            self.reject_and_close(408, TIMED_OUT)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -478,14 +493,14 @@ class EdgeProtocol(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         self.is_ending = True
-        if self.phase is IDLE or (self.phase is HEADERS and not self.header_bytes):
+        if self.is_silent():
             self.cancel_timer()
             self.timer = self.loop.call_later(GRACE_SECONDS, self.close_if_silent)
         elif self.current is not None:
             self.current.keep_alive = self.current.keep_alive and bool(self.queued)
 
     def close_if_silent(self) -> None:
-        if self.phase is IDLE or (self.phase is HEADERS and not self.header_bytes):
+        if self.is_silent():
             self.transport.close()
         else:
             self.check_timeout()

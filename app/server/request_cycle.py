@@ -1,24 +1,25 @@
 """The ASGI cycle of one complete request: the messages to the application, and its response.
 
-uvicorn's own cycle supports bodies that are still being received and checks each header separately, which
-takes seven of the 150 microseconds of a small request.
+It replaces uvicorn's cycle, which supports bodies that are still being received and checks each header
+separately. That takes seven of the 150 microseconds of a small request.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Scope
 from uvicorn.protocols.http.flow_control import FlowControl
 
-from app.server.refusals import START, Headers
+from app.server.rejections import STATUS_LINES, Headers
 
 logger = logging.getLogger("uvicorn.error")
 
 CLOSE: Headers = [(b"connection", b"close")]
-IN_CHUNKS: Headers = [(b"transfer-encoding", b"chunked")]
-WITHOUT_BODY = (204, 304)
+CHUNKED: Headers = [(b"transfer-encoding", b"chunked")]
+STATUSES_WITHOUT_BODY = (204, 304)
 # Control characters that could end a header: everything below a space except the tab.
 CONTROLS = bytes([*range(9), *range(10, 32), 127])
 FAILED = b"Internal Server Error"
@@ -29,53 +30,23 @@ FAILURE_HEADERS: Headers = [
 ]
 
 
+@dataclass(slots=True, eq=False)
 class RequestCycle:
-    __slots__ = (
-        "body",
-        "default_headers",
-        "end_event",
-        "flow",
-        "head",
-        "is_chunked",
-        "is_complete",
-        "is_disconnected",
-        "is_read",
-        "is_started",
-        "keep_alive",
-        "on_complete",
-        "remaining",
-        "scope",
-        "transport",
-    )
-
-    def __init__(
-        self,
-        scope: Scope,
-        transport: asyncio.Transport,
-        flow: FlowControl,
-        default_headers: Headers,
-        keep_alive: bool,
-        on_complete: Callable[[], None],
-    ) -> None:
-        self.scope = scope
-        self.transport = transport
-        self.flow = flow
-        self.default_headers = default_headers  # of every response
-        self.keep_alive = keep_alive
-        self.on_complete = on_complete
-        self.body = bytearray()
-        self.is_read = False
-        self.is_disconnected = False
-        self.end_event: asyncio.Event | None = (
-            None  # set when the cycle ends, if the application waits for it
-        )
-        self.head = b""  # sent together with the first bytes of the body
-        self.is_started = False
-        self.is_chunked = False
-        self.remaining: int | None = (
-            0  # bytes of the body still to send; None: the body ends with the connection
-        )
-        self.is_complete = False
+    scope: Scope
+    transport: asyncio.Transport
+    flow: FlowControl
+    default_headers: Headers  # of every response
+    keep_alive: bool
+    on_complete: Callable[[], None]
+    body: bytearray = field(default_factory=bytearray)
+    is_read: bool = False
+    is_disconnected: bool = False
+    end_event: asyncio.Event | None = None  # exists if the application waits for the end
+    head: bytes = b""  # sent together with the first bytes of the body
+    is_started: bool = False
+    is_chunked: bool = False
+    remaining: int | None = 0  # bytes of the body to send; None: it ends with the connection
+    is_complete: bool = False
 
     async def run(self, app: ASGIApp, dequeue: Callable[[], None]) -> None:
         dequeue()
@@ -106,7 +77,7 @@ class RequestCycle:
         return self.is_disconnected or self.is_complete
 
     def disconnect(self) -> None:
-        """The client closed the connection."""
+        """Called when the client has closed the connection."""
         self.is_disconnected = True
         self.notify_end()
 
@@ -140,17 +111,17 @@ class RequestCycle:
         length = given.get(b"content-length")
         if length is not None:
             self.remaining = int(length)
-        elif self.scope["method"] != "HEAD" and status not in WITHOUT_BODY:
+        elif self.scope["method"] != "HEAD" and status not in STATUSES_WITHOUT_BODY:
             if self.scope["http_version"] == "1.0":  # which has no chunks
                 self.remaining = None
             else:
                 self.is_chunked = True
-                sent += IN_CHUNKS
+                sent += CHUNKED
         lines = b"\r\n".join([b": ".join(header) for header in sent])
         ends_of_lines = 2 * (len(sent) - 1)
         if len(lines) - len(lines.translate(None, CONTROLS)) != ends_of_lines:
             raise RuntimeError("a header holds a control character")
-        self.head = b"%b%b\r\n\r\n" % (START[status], lines)
+        self.head = b"%b%b\r\n\r\n" % (STATUS_LINES[status], lines)
         self.is_started = True
         if self.is_chunked or self.remaining is None:  # the first part of a stream may take long
             self.write(b"")
@@ -183,15 +154,14 @@ class RequestCycle:
         self.on_complete()
 
     def fail(self) -> None:
-        """Responds with 500 if nothing was sent. Otherwise closes, so that the response is seen to be
-        incomplete."""
+        """Responds with 500 if nothing was sent. Otherwise closes the connection, which shows the client that
+        the response is incomplete."""
         if self.is_over():
             return
-        if self.is_started and not self.head:
-            if self.remaining is None:  # a regular end would look like the end of the body
-                self.transport.abort()
-            else:
-                self.transport.close()
-            return
-        self.start_response(500, FAILURE_HEADERS)
-        self.send_body(FAILED, has_more=False)
+        if not self.is_started or self.head:
+            self.start_response(500, FAILURE_HEADERS)
+            self.send_body(FAILED, has_more=False)
+        elif self.remaining is None:  # a regular end would look like the end of the body
+            self.transport.abort()
+        else:
+            self.transport.close()

@@ -10,7 +10,7 @@ from multiprocessing import parent_process
 
 from app.server.background import Vitals
 
-END_SECONDS = 8  # for the server to stop; its own limit for requests is 5 s
+END_SECONDS = 8  # for the server to stop; its own limit for running requests is 5 s
 STDERR = 2
 
 
@@ -34,8 +34,8 @@ def stop_on_signals(
         yield
         return
     loop = asyncio.get_running_loop()
-    handlers = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    known = {each: handler for each, handler in handlers.items() if callable(handler)}
+    previous = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {each: handler for each, handler in previous.items() if callable(handler)}
     received: list[int] = []
 
     def on_signal(number: int, frame: object) -> None:
@@ -50,28 +50,28 @@ def stop_on_signals(
 
     def end(number: int) -> None:
         loop.call_soon_threadsafe(stop)
-        known[signal.Signals(number)](number, None)
+        handlers[signal.Signals(number)](number, None)
 
     def on_parent_exit(sentinel: int) -> None:
         loop.remove_reader(sentinel)
         on_signal(signal.SIGTERM, None)
 
-    def failed() -> None:
+    def on_failure() -> None:
         loop.call_soon_threadsafe(leave)
-        if signal.SIGTERM in known:
+        if signal.SIGTERM in handlers:
             end_within(END_SECONDS)
             loop.call_soon_threadsafe(end, signal.SIGTERM)
 
-    for each in known:
+    for each in handlers:
         signal.signal(each, on_signal)
-    first = parent_process()  # None in a single process
-    if first and signal.SIGTERM in known:
-        loop.add_reader(first.sentinel, on_parent_exit, first.sentinel)
-    vitals.on_failure(failed)
+    parent = parent_process()  # None in a single process
+    if parent and signal.SIGTERM in handlers:
+        loop.add_reader(parent.sentinel, on_parent_exit, parent.sentinel)
+    vitals.on_failure(on_failure)
     try:
         yield
     finally:
-        if first:
-            loop.remove_reader(first.sentinel)
-        for each, handler in known.items():
+        if parent:
+            loop.remove_reader(parent.sentinel)
+        for each, handler in handlers.items():
             signal.signal(each, handler)

@@ -10,6 +10,7 @@ from websockets.exceptions import ProtocolError
 from websockets.frames import DATA_OPCODES, CloseCode, Frame, Opcode
 from websockets.server import ServerProtocol
 
+from app.server.protocol import LINGER_SECONDS, MIN_PROGRESS
 from app.telemetry import counters
 
 MAX_PENDING = 128  # websockets of one process that have not signed in
@@ -19,8 +20,6 @@ FRAMES_AT_ONCE, FRAMES_PER_SECOND = 64, 32  # frames that do not complete a mess
 MESSAGES_AT_ONCE, MESSAGES_PER_SECOND = 200, 100  # of up to MESSAGE_BYTES; a longer one counts as several
 MESSAGE_BYTES = 4096
 READERS_PER_TURN = 8  # websockets that read their next message in one turn of the event loop
-LINGER_SECONDS = 2  # for a client that still sends to receive the close code
-ENOUGH = 64 * 1024  # bytes that a slow client must read within `seconds`
 
 
 class Rate:
@@ -65,7 +64,7 @@ class EdgeConnection(ServerProtocol):
 
     def recv_frame(self, frame: Frame) -> None:
         is_message = frame.fin and frame.opcode in DATA_OPCODES and self.close_sent is None
-        if self.is_too_many(frame, is_message):
+        if self.exceeds_limit(frame, is_message):
             counters.limits["frames of a websocket"] += 1
             self.fail(CloseCode.POLICY_VIOLATION, "too many frames")
             self.parser_exc = ProtocolError("too many frames")
@@ -75,7 +74,7 @@ class EdgeConnection(ServerProtocol):
         if is_message:
             self.unparsed, self.reader.buffer = self.reader.buffer, bytearray()
 
-    def is_too_many(self, frame: Frame, is_message: bool) -> bool:
+    def exceeds_limit(self, frame: Frame, is_message: bool) -> bool:
         if frame.opcode is Opcode.CLOSE:
             return False
         if self in self.pending:
@@ -85,7 +84,7 @@ class EdgeConnection(ServerProtocol):
 
 
 class EdgeSocket(WebSocketsSansIOProtocol):
-    seconds = 15.0  # for the client to read at least ENOUGH bytes, also while the connection closes
+    timeout = 15.0  # seconds to read at least MIN_PROGRESS bytes, also while the connection closes
     conn: EdgeConnection
 
     def __init__(self, config: Any, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> None:
@@ -98,13 +97,13 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.timer: asyncio.TimerHandle | None = None
         self.unsent = 0  # bytes in the write buffer when `timer` was set
         self.is_ending = False
-        self.is_failed = False  # what still arrives is discarded
+        self.is_failed = False  # further input is discarded
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.pending[self.conn] = self
         if len(self.pending) > MAX_PENDING:
-            next(iter(self.pending.values())).give_way()
+            next(iter(self.pending.values())).close_unauthenticated()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -114,9 +113,9 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.conn.parser.close()
         self.conn.parser_exc = None
 
-    def give_way(self) -> None:
+    def close_unauthenticated(self) -> None:
         """Closes the oldest websocket that has not signed in. Clients that sign in at once are not affected,
-        and clients connect again after a 1013."""
+        and clients reconnect after a 1013."""
         counters.limits["websockets that are not signed in"] += 1
         del self.pending[self.conn]
         self.conn.fail(CloseCode.TRY_AGAIN_LATER, "too many websockets that are not signed in")
@@ -179,11 +178,11 @@ class EdgeSocket(WebSocketsSansIOProtocol):
     def start_timer(self) -> None:
         if self.timer is None:
             self.unsent = self.transport.get_write_buffer_size()
-            self.timer = self.loop.call_later(self.seconds, self.check_unsent)
+            self.timer = self.loop.call_later(self.timeout, self.check_unsent)
 
     def check_unsent(self) -> None:
         self.timer = None
-        if self.transport.get_write_buffer_size() > self.unsent - ENOUGH:
+        if self.transport.get_write_buffer_size() > self.unsent - MIN_PROGRESS:
             self.transport.abort()
         else:
             self.start_timer()
@@ -207,7 +206,7 @@ class EdgeSocket(WebSocketsSansIOProtocol):
         self.close_sent = True
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.transport.write_eof()
-        self.close_timer = self.loop.call_later(min(LINGER_SECONDS, self.seconds), self.transport.abort)
+        self.close_timer = self.loop.call_later(min(LINGER_SECONDS, self.timeout), self.transport.abort)
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()

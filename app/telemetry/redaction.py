@@ -9,30 +9,30 @@ SERVER = logging.getLogger("uvicorn.error")
 SOCKETS = logging.getLogger("strawberry.ws")
 
 
-def keep_quiet(is_production: bool) -> None:
+def redact_logs(is_production: bool) -> None:
     """Applies to the whole process. Only development logs exception messages."""
-    SERVER.addFilter(is_harmless)
-    SOCKETS.addFilter(is_not_about_origins)
+    SERVER.addFilter(keeps_record)
+    SOCKETS.addFilter(is_no_origin_warning)
     if is_production:
-        logging.setLogRecordFactory(record_without_words)
+        logging.setLogRecordFactory(record_without_message)
 
 
-def is_harmless(record: logging.LogRecord) -> bool:
+def keeps_record(record: logging.LogRecord) -> bool:
     """Drops uvicorn's lines about websockets: the URL may contain a token, debug lines contain messages, and
     any client can cause a traceback with invalid UTF-8."""
     text = str(record.msg)
     return record.levelno > logging.DEBUG and '"WebSocket ' not in text and "Invalid UTF-8" not in text
 
 
-def is_not_about_origins(record: logging.LogRecord) -> bool:
+def is_no_origin_warning(record: logging.LogRecord) -> bool:
     """Drops Strawberry's lines about rejected origins, which name a Strawberry setting. The service logs its
     own."""
     return "`allowed_origins`" not in str(record.msg)
 
 
-def record_without_words(*given: Any, **named: Any) -> logging.LogRecord:
+def record_without_message(*args: Any, **kwargs: Any) -> logging.LogRecord:
     """Removes exception messages: those of databases and libraries may quote rows, values or texts."""
-    record = logging.LogRecord(*given, **named)
+    record = logging.LogRecord(*args, **kwargs)
     if record.exc_info and record.exc_info[1] is not None:
         record.exc_text = frames_of(record.exc_info[1])  # formatters print it unchanged
         if record.name == "asyncio":  # its message quotes the exception, too

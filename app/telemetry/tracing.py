@@ -7,6 +7,7 @@ imported or wrapped.
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-NAME = "care-gateway"
-LONGEST_STATEMENT = 2000  # characters
-CLOSING_SECONDS = 3  # to send the remaining spans at shutdown
+SERVICE = "care-gateway"
+MAX_STATEMENT = 2000  # characters
+SHUTDOWN_SECONDS = 3  # to send the remaining spans at shutdown
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 HTTP = "http/protobuf"
@@ -39,15 +40,15 @@ NOT_INSTALLED = (
 )
 
 
-def open_tracing(given: Mapping[str, str] = os.environ) -> "Tracing | None":
+def open_tracing(environment: Mapping[str, str] = os.environ) -> "Tracing | None":
     """None if no variable enables traces; raises SettingsError if they are enabled but not possible."""
-    exporter = given.get("OTEL_TRACES_EXPORTER", "")
-    is_off = given.get("OTEL_SDK_DISABLED", "").lower() == "true" or exporter == "none"
-    if is_off or not (exporter or any(given.get(name) for name in ENDPOINTS)):
+    exporter = environment.get("OTEL_TRACES_EXPORTER", "")
+    is_off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true" or exporter == "none"
+    if is_off or not (exporter or any(environment.get(name) for name in ENDPOINTS)):
         return None
     if exporter not in ("", "otlp", "console"):
         raise SettingsError("OTEL_TRACES_EXPORTER must be otlp, console or none")
-    protocol = next((given[name] for name in PROTOCOLS if given.get(name)), HTTP)
+    protocol = next((environment[name] for name in PROTOCOLS if environment.get(name)), HTTP)
     if protocol != HTTP and exporter != "console":
         raise SettingsError(f"{' and '.join(PROTOCOLS)} must be {HTTP}")
     try:
@@ -55,20 +56,14 @@ def open_tracing(given: Mapping[str, str] = os.environ) -> "Tracing | None":
         import opentelemetry.sdk  # noqa: F401
     except ImportError:
         raise SettingsError(NOT_INSTALLED) from None
-    return Tracing(to_console if exporter == "console" else to_collector)
+    return Tracing(partial(span_processor, exporter))
 
 
-def to_collector() -> "SpanProcessor":
+def span_processor(exporter: str) -> "SpanProcessor":
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-    return BatchSpanProcessor(OTLPSpanExporter())
-
-
-def to_console() -> "SpanProcessor":
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
 
-    return BatchSpanProcessor(ConsoleSpanExporter())
+    return BatchSpanProcessor(ConsoleSpanExporter() if exporter == "console" else OTLPSpanExporter())
 
 
 class Tracing:
@@ -85,18 +80,16 @@ class Tracing:
         from opentelemetry.sdk.resources import SERVICE_NAME, Resource
         from opentelemetry.sdk.trace import TracerProvider
 
-        own = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: NAME}
+        own = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: SERVICE}
         provider = TracerProvider(resource=Resource.create(own), shutdown_on_exit=False)
         provider.add_span_processor(self.processor())
-        self.tracer = provider.get_tracer(NAME)
+        self.tracer = provider.get_tracer(SERVICE)
         try:
             yield
         finally:
-            shutdown = Thread(
-                target=provider.shutdown, daemon=True
-            )  # an unreachable collector must not block
+            shutdown = Thread(target=provider.shutdown, daemon=True)
             shutdown.start()
-            shutdown.join(CLOSING_SECONDS)
+            shutdown.join(SHUTDOWN_SECONDS)  # an unreachable collector must not block
 
     @contextmanager
     def of_caller(self, scope: Scope) -> Iterator[None]:
@@ -194,8 +187,8 @@ def traced_steps(
             span.set_attribute("db.response.returned_rows", len(rows))
             span.end()
             step = operation.send(rows)
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
     finally:
         operation.close()
 
@@ -205,11 +198,7 @@ def start(tracer: "Tracer", context: "Context", kind: DatabaseKind, step: Step) 
 
     text = f"INSERT INTO {step.table}" if isinstance(step, Bulk) else step[0].for_(kind).sql
     word = text.split(None, 1)[0]
-    attributes = {
-        "db.system.name": kind,
-        "db.operation.name": word,
-        "db.query.text": text[:LONGEST_STATEMENT],
-    }
+    attributes = {"db.system.name": kind, "db.operation.name": word, "db.query.text": text[:MAX_STATEMENT]}
     return tracer.start_span(word, context, SpanKind.CLIENT, attributes)
 
 

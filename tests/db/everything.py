@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from app.care.own_data.export import DataFormat, get_own_data
-
 from app.auth.authenticator import viewer_for
 from app.auth.tokens import Identity
 from app.care.answers import SubmissionFilter, get_my_answer_sets, list_my_submissions
@@ -18,12 +16,13 @@ from app.care.assignments import (
 )
 from app.care.books import BookFilter, get_books, list_books
 from app.care.context import Context, Role, Viewer
+from app.care.own_data import DataFormat, get_own_data
 from app.care.people import get_my_caregivers, get_my_clients, get_myself, list_my_clients
 from app.care.sessions import ORDERS as ORDERS_OF_SESSIONS
 from app.care.sessions import SessionOrder, get_my_sessions, list_my_sessions
 from app.care.subscriptions import (
-    CHANGES,
-    MOST_AT_ONCE,
+    CAREGIVER_CHANGES,
+    MAX_EVENTS,
     EventFilter,
     current_position,
     finding_event,
@@ -171,13 +170,13 @@ def lookups() -> Iterator[tuple[str, ReadFunction]]:
 def subscriptions() -> Iterator[tuple[str, ReadFunction]]:
     for session in (None, 4):
         yield f"events: session={session}", lambda ctx, s=session: watch(ctx, s)
-    yield "events: an event", lambda ctx: ctx.db.read(finding_event(ctx.access(), CHANGES, 1))
+    yield "events: an event", lambda ctx: ctx.db.read(finding_event(ctx.access(), CAREGIVER_CHANGES, 1))
 
 
 async def watch(ctx: Context, session: int | None) -> None:
-    event_filter = EventFilter(CHANGES, session)
+    event_filter = EventFilter(CAREGIVER_CHANGES, session)
     position = await current_position(ctx, event_filter)
-    await ctx.db.read(reading_events(ctx.access(), event_filter, position, MOST_AT_ONCE))
+    await ctx.db.read(reading_events(ctx.access(), event_filter, position, MAX_EVENTS))
 
 
 def lists_of_a_caregiver() -> Iterator[tuple[str, ReadFunction]]:

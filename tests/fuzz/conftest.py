@@ -1,4 +1,4 @@
-"""The service in this thread, with enough data for thousands of mutations."""
+"""The service in this thread, over a database with enough data for thousands of changes."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from app.settings import Environment, Settings
 from tests import keys
 from tests.callers import load
 from tests.factories import NOW
-from tests.fuzz.in_process import InProcessService, run_in_process
+from tests.fuzz.direct_requests import DirectService, direct
 from tests.fuzz.world import a_wide_world
 
 
@@ -29,7 +29,7 @@ def wide_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def serve_copy(world: Path, folder: Path) -> Iterator[InProcessService]:
+def served(world: Path, folder: Path) -> Iterator[DirectService]:
     copy = folder / "care.db"
     shutil.copyfile(world, copy)
     settings = Settings(
@@ -39,31 +39,31 @@ def serve_copy(world: Path, folder: Path) -> Iterator[InProcessService]:
         var=str(folder),
         dispatcher=False,
     )
-    with run_in_process(create_app(settings, clock=lambda: NOW)) as service:
+    with direct(create_app(settings, clock=lambda: NOW)) as service:
         yield service
 
 
 @pytest.fixture
-def service(wide_world: Path, tmp_path: Path) -> Iterator[InProcessService]:
-    with serve_copy(wide_world, tmp_path) as one:
+def service(wide_world: Path, tmp_path: Path) -> Iterator[DirectService]:
+    with served(wide_world, tmp_path) as one:
         yield one
 
 
 class ErrorLog(logging.Handler):
-    """Collects logged errors."""
+    """Logged errors that an operator would have to investigate."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self.messages: list[str] = []
+        self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(self.format(record))
+        self.lines.append(self.format(record))
 
 
 @pytest.fixture
 def logged_errors() -> Iterator[list[str]]:
-    """The errors that the service logs."""
+    """All logged errors."""
     handler = ErrorLog()
     logging.getLogger().addHandler(handler)
-    yield handler.messages
+    yield handler.lines
     logging.getLogger().removeHandler(handler)

@@ -1,4 +1,4 @@
-"""Numbers of fuzzing examples: few in every run of the suite; in `make soak` as the environment sets."""
+"""The number of generated examples: few in every run, more in `make soak`."""
 
 import os
 
@@ -11,7 +11,7 @@ SOAK_WIRE = int(os.environ.get("SOAK_WIRE", "5000"))
 
 
 def short(examples: int) -> settings:
-    """The same examples in every run, so that a failure can be repeated."""
+    """The same examples in every run."""
     return settings(
         max_examples=examples,
         derandomize=True,
@@ -22,6 +22,6 @@ def short(examples: int) -> settings:
 
 
 def soak(examples: int) -> settings:
-    """Other examples in every run; a failure prints how to repeat it."""
+    """New examples in every run; a failure prints how to reproduce it."""
     phases = (Phase.generate, Phase.shrink)
     return settings(short(examples), derandomize=False, print_blob=True, phases=phases)

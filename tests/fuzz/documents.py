@@ -1,4 +1,4 @@
-"""Generates GraphQL documents over the real schema, valid and invalid, with existing and missing ids."""
+"""Valid and invalid GraphQL documents for the schema, with existing ids."""
 
 import json
 from collections.abc import Sequence
@@ -31,9 +31,7 @@ BAD_IDS = [
     *(in_base64(f"Session:{2**63}"), in_base64("Session:1:1"), "U2Vzc2lvbjox=", "====", "é", "\ud7ff"),
 ]
 IDS = st.one_of(
-    NUMBERS.map(str),
-    st.builds(global_id, st.sampled_from(KINDS), NUMBERS),
-    st.sampled_from(BAD_IDS),
+    NUMBERS.map(str), st.builds(global_id, st.sampled_from(KINDS), NUMBERS), st.sampled_from(BAD_IDS)
 )
 MOMENTS = st.sampled_from(
     [
@@ -99,17 +97,17 @@ JSON = st.recursive(
 # --- documents by hypothesis-graphql ---------------------------------------------------------------
 
 
-def subscriptions_as_queries() -> GraphQLSchema:
-    """The schema with its subscriptions as queries, because hypothesis-graphql generates no subscriptions."""
+def listening() -> GraphQLSchema:
+    """The schema with subscriptions as queries: hypothesis-graphql generates only queries."""
     config = SCHEMA.to_kwargs()
     config["query"], config["mutation"], config["subscription"] = SCHEMA.subscription_type, None, None
     return GraphQLSchema(**config)
 
 
-# Deferred, because this takes longer than collecting a hundred tests.
+# Made when the first is drawn: that takes longer than collecting a hundred tests.
 VALID = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS))
-INVALID = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS, mode=Mode.NEGATIVE))
-SUBSCRIPTIONS = st.deferred(lambda: queries_of(subscriptions_as_queries(), custom_scalars=SCALARS)).map(
+WRONG = st.deferred(lambda: from_schema(SCHEMA, custom_scalars=SCALARS, mode=Mode.NEGATIVE))
+SUBSCRIPTIONS = st.deferred(lambda: queries_of(listening(), custom_scalars=SCALARS)).map(
     lambda text: f"subscription {text}"
 )
 
@@ -129,36 +127,36 @@ POOL: dict[str, Sequence[Any]] = {
 QUERIES = operations(SCHEMA, POOL)
 
 
-def input_value(kind: Any) -> st.SearchStrategy[Any]:
+def given_for(kind: Any) -> st.SearchStrategy[Any]:
     """A value for an input type, nearly always of the right type."""
     bare = get_nullable_type(kind)
     if is_list_type(bare):
-        inner = st.lists(input_value(bare.of_type), max_size=4)
+        inner = st.lists(given_for(bare.of_type), max_size=4)
         return inner if bare is not kind else st.one_of(inner, st.none())
     named = get_named_type(bare)
     if isinstance(named, GraphQLInputObjectType):
-        return input_object(named)
+        return given_object(named)
     if isinstance(named, GraphQLEnumType):
         return st.sampled_from(sorted(named.values))
     return {"ID": IDS, "DateTime": MOMENTS, "Int": INTS, "Boolean": st.booleans()}.get(named.name, TEXTS)
 
 
-def input_object(kind: GraphQLInputObjectType) -> st.SearchStrategy[dict[str, Any]]:
-    members = {name: input_value(field.type) for name, field in kind.fields.items()}
+def given_object(kind: GraphQLInputObjectType) -> st.SearchStrategy[dict[str, Any]]:
+    value = {name: given_for(field.type) for name, field in kind.fields.items()}
     optional = {name for name, field in kind.fields.items() if get_nullable_type(field.type) is field.type}
     return st.fixed_dictionaries(
-        {name: strategy for name, strategy in members.items() if name not in optional},
-        optional={name: st.one_of(members[name], st.none()) for name in sorted(optional)},
+        {name: value for name, value in value.items() if name not in optional},
+        optional={name: st.one_of(value[name], st.none()) for name in sorted(optional)},
     )
 
 
 @st.composite
-def mutations(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    """A mutation with its input as a variable, sometimes with one member of another type."""
+def changes(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """A mutation with its input as a variable, sometimes with another value inside."""
     assert SCHEMA.mutation_type is not None
     name = draw(st.sampled_from(sorted(SCHEMA.mutation_type.fields)))
     kind = get_named_type(SCHEMA.mutation_type.fields[name].args["input"].type)
-    value = draw(input_object(kind))
+    value = draw(given_object(kind))
     if draw(st.integers(0, 3)) == 0:
         value[draw(st.sampled_from(sorted(kind.fields)))] = draw(JSON)
     text = f"($input: {kind.name}!) {{ {name}(input: $input) {{ userErrors {{ code field message }} }} }}"
@@ -174,7 +172,7 @@ def with_variables(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return request.text, variables
 
 
-# --- invalid documents -----------------------------------------------------------------------
+# --- documents that are none -----------------------------------------------------------------------
 
 PIECES = [
     *(
@@ -232,8 +230,8 @@ PIECES = [
 
 
 @st.composite
-def damaged_documents(draw: st.DrawFn) -> str:
-    """A valid document with parts removed, inserted or repeated."""
+def broken(draw: st.DrawFn) -> str:
+    """A valid document with a part removed, inserted or repeated."""
     text = draw(st.one_of(VALID, QUERIES.map(lambda request: request.text)))
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(text)))
@@ -246,7 +244,7 @@ def damaged_documents(draw: st.DrawFn) -> str:
 # --- requests --------------------------------------------------------------------------------------
 
 
-def body_of(query: Any, variables: Any = None, **more: Any) -> bytes:
+def posted(query: Any, variables: Any = None, **more: Any) -> bytes:
     return json.dumps({"query": query, "variables": variables, **more}).encode()
 
 
@@ -265,15 +263,15 @@ MEMBERS = st.fixed_dictionaries(
     },
 )
 BODIES = st.one_of(
-    *[VALID.map(body_of)] * 4,
-    INVALID.map(body_of),
-    SUBSCRIPTIONS.map(body_of),
-    *[mutations().map(lambda value: body_of(*value))] * 3,
-    *[with_variables().map(lambda value: body_of(*value))] * 3,
-    damaged_documents().map(body_of),
+    *[VALID.map(posted)] * 4,
+    WRONG.map(posted),
+    SUBSCRIPTIONS.map(posted),
+    *[changes().map(lambda value: posted(*value))] * 3,
+    *[with_variables().map(lambda value: posted(*value))] * 3,
+    broken().map(posted),
     MEMBERS.map(lambda value: json.dumps(value).encode()),
     st.one_of(JSON.map(lambda value: json.dumps(value).encode()), st.binary(max_size=40)),
-    st.tuples(VALID.map(body_of), st.integers(0, 400), st.binary(max_size=3)).map(
+    st.tuples(VALID.map(posted), st.integers(0, 400), st.binary(max_size=3)).map(
         lambda value: value[0][: value[1]] + value[2] + value[0][value[1] :]
     ),
 )

@@ -1,5 +1,5 @@
-"""Valid and invalid requests that schemathesis generates from openapi.yaml, with and without valid tokens,
-cause no internal error. Every response is documented, and invalid input is never a 200."""
+"""No request to the legacy paths causes an internal error: schemathesis generates valid and invalid
+requests from openapi.yaml. Every response is documented, and an invalid request is never a 200."""
 
 import json
 from collections import Counter
@@ -18,13 +18,13 @@ from schemathesis import Case
 from schemathesis.generation import GenerationMode
 
 from tests import keys, openapi
-from tests.fuzz.checks import check_response
 from tests.fuzz.counts import SOAK_REST, short, soak
-from tests.fuzz.in_process import InProcessService, RawRequest
+from tests.fuzz.direct_requests import DirectService, RawRequest
+from tests.fuzz.response_rules import check_response
 from tests.fuzz.world import SESSIONS
 from tests.rest_compat.legacy import homework
 
-OPERATIONS = st.deferred(  # loaded on first use
+OPERATIONS = st.deferred(  # read when the first is drawn
     lambda: st.sampled_from(
         [found.ok() for found in schemathesis.openapi.from_path(openapi.PATH).get_all_operations()]
     )
@@ -39,8 +39,8 @@ TOKENS = {
 }
 ROOT = "/gateway/"
 DAMAGED = 8
-ROLES = {"caregiver": frozenset({"CAREGIVER"}), "client": frozenset({"CLIENT"})}
-OTHERS = [*TOKENS, "anonymous", "as it is"]
+MAY = {"caregiver": frozenset({"CAREGIVER"}), "client": frozenset({"CLIENT"})}
+OTHER_SENDERS = [*TOKENS, "nobody", "as it is"]
 PIECES = [
     *(
         "",
@@ -97,26 +97,26 @@ METHODS = ["HEAD", "HEAD", "GET", "PUT", "POST", "DELETE", "PATCH", "OPTIONS", "
 
 
 def bytes_of(case: Case) -> RawRequest:
-    """The request of schemathesis without its own headers."""
-    parts = case.as_transport_kwargs(base_url="http://gateway.test")
+    """The generated request without the headers of schemathesis."""
+    arguments = case.as_transport_kwargs(base_url="http://gateway.test")
     headers = [
         (name.lower().encode(), value.encode("latin-1", "replace"))
-        for name, value in parts["headers"].items()
+        for name, value in arguments["headers"].items()
         if not name.startswith("X-Schemathesis")
     ]
-    body = parts.get("data", b"")
-    if "json" in parts:
-        body = json.dumps(parts["json"]).encode()
+    body = arguments.get("data", b"")
+    if "json" in arguments:
+        body = json.dumps(arguments["json"]).encode()
     assert isinstance(body, bytes)
-    query = urlencode(parts["params"] or {}, doseq=True, errors="surrogatepass")
-    return RawRequest(parts["method"], urlsplit(parts["url"]).path, query, tuple(headers), body)
+    query = urlencode(arguments["params"] or {}, doseq=True, errors="surrogatepass")
+    return RawRequest(arguments["method"], urlsplit(arguments["url"]).path, query, tuple(headers), body)
 
 
-Attempt = tuple[RawRequest, str]  # with its caller
+Request = tuple[RawRequest, str]  # and its sender
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> list[Attempt]:
+def requests(draw: st.DrawFn) -> list[Request]:
     """Requests by an allowed caller, often for existing objects; by another caller; and damaged requests."""
     operation = draw(OPERATIONS)
     mode = draw(st.sampled_from(GenerationMode))
@@ -124,52 +124,52 @@ def requests(draw: st.DrawFn) -> list[Attempt]:
     if draw(st.integers(0, 3)) and "id" in (case.path_parameters or {}):
         case.path_parameters["id"] = draw(st.integers(1, 3 * SESSIONS))
     if isinstance(case.body, dict) and draw(st.integers(0, 3)):
-        case.body = {**homework(sessionId=draw(st.integers(1, SESSIONS))), **some_members(draw, case.body)}
+        case.body = {**homework(sessionId=draw(st.integers(1, SESSIONS))), **one_of_few(draw, case.body)}
     request = bytes_of(case)
     if draw(st.integers(0, 9)) == 9:
         request = replace(request, method=draw(st.sampled_from(METHODS)))
-    role = operation.tags[0].lower()
-    other, rng = draw(st.sampled_from(OTHERS)), Random(draw(st.integers(0, 2**32)))
-    allowed = with_token(request, role)
+    right = operation.tags[0].lower()
+    other, rng = draw(st.sampled_from(OTHER_SENDERS)), Random(draw(st.integers(0, 2**32)))
+    valid = with_token(request, right)
     return [
-        (allowed, role),
+        (valid, right),
         (with_token(request, other), other),
-        *((damaged(rng, allowed), role) for _ in range(DAMAGED)),
+        *((damage(rng, valid), right) for _ in range(DAMAGED)),
     ]
 
 
-def with_token(request: RawRequest, caller: str) -> RawRequest:
-    """The request with the caller's token; "as it is" keeps what schemathesis generated."""
-    if caller in TOKENS:
-        return request.with_headers((b"authorization", f"bearer {TOKENS[caller]}".encode()))
-    return request.without(b"authorization") if caller == "anonymous" else request
+def with_token(request: RawRequest, sender: str) -> RawRequest:
+    """With this token; "as it is" keeps the generated one."""
+    if sender in TOKENS:
+        return request.with_headers((b"authorization", f"bearer {TOKENS[sender]}".encode()))
+    return request.without(b"authorization") if sender == "nobody" else request
 
 
-def damaged(rng: Random, request: RawRequest) -> RawRequest:
-    """The request with one change of its path, query, body or headers."""
+def damage(rng: Random, request: RawRequest) -> RawRequest:
+    """Replaces a part of the path, the query, the body or a header."""
     where = rng.choice(["path", "query", "body", "body", "header"])
-    start, length, piece = rng.randint(0, 300), rng.choice([0, 1, 1, 5]), rng.choice(PIECES)
+    start, length, text = rng.randint(0, 300), rng.choice([0, 1, 1, 5]), rng.choice(PIECES)
     if where == "header":
         return replace(
-            request, headers=(*request.headers, (rng.choice(NAMES), piece.encode("utf-8", "replace")))
+            request, headers=(*request.headers, (rng.choice(NAMES), text.encode("utf-8", "replace")))
         )
     if where == "body":
         return replace(
-            request, body=spliced(request.body, start, length, piece.encode("utf-8", "surrogatepass"))
+            request, body=splice(request.body, start, length, text.encode("utf-8", "surrogatepass"))
         )
-    written = quote(piece, safe="/%&=;", errors="surrogatepass")
+    written = quote(text, safe="/%&=;", errors="surrogatepass")
     if where == "query":
-        return replace(request, query=spliced(request.query, start, length, written))
-    return replace(request, path=ROOT + spliced(request.path.removeprefix(ROOT), start, length, written))
+        return replace(request, query=splice(request.query, start, length, written))
+    return replace(request, path=ROOT + splice(request.path.removeprefix(ROOT), start, length, written))
 
 
-def spliced(text: Any, start: int, length: int, piece: Any) -> Any:
+def splice(value: Any, start: int, length: int, text: Any) -> Any:
     start = start % (len(text) + 1)
-    return text[:start] + piece + text[start + length :]
+    return value[:start] + text + value[start + length :]
 
 
-def some_members(draw: st.DrawFn, body: dict[str, Any]) -> dict[str, Any]:
-    """At most two of these members."""
+def one_of_few(draw: st.DrawFn, body: dict[str, Any]) -> dict[str, Any]:
+    """At most two of these members; the others keep valid values."""
     if not body:
         return {}
     names = draw(st.lists(st.sampled_from(sorted(body)), max_size=2, unique=True))
@@ -179,30 +179,30 @@ def some_members(draw: st.DrawFn, body: dict[str, Any]) -> dict[str, Any]:
 Counts = Counter[tuple[str, str, int]]  # method, path, status
 
 
-def fuzz(service: InProcessService) -> tuple[Callable[[list[Attempt]], None], Counts]:
+def fuzz(service: DirectService) -> tuple[Callable[[list[Request]], None], Counts]:
     counts: Counts = Counter()
 
-    def check(requests: list[Attempt]) -> None:
-        for request, caller in requests:
-            note(f"{caller}: {request}")
+    def check(requests: list[Request]) -> None:
+        for request, sender in requests:
+            note(f"{sender}: {request}")
             response = service.send(request)
-            check_response(request, response, ROLES.get(caller, frozenset()))
+            check_response(request, response, MAY.get(sender, frozenset()))
             template = openapi.template_of(request.path) or "elsewhere"
             counts[request.method, template, response.status] += 1
 
     return check, counts
 
 
-def assert_reached(counts: Counts, logged_errors: list[str]) -> None:
-    """Checks that every operation succeeded at least once."""
+def assert_coverage(counts: Counts, logged_errors: list[str]) -> None:
+    """Checks that every operation was executed, not only rejected."""
     assert logged_errors == []
     reached = {(method, template) for method, template, status in counts if status == 200}
     assert reached >= {(method, path) for path, method, _ in openapi.operations()}
     assert {status for *_, status in counts} >= {200, 400, 401, 403, 404, 405}
 
 
-def test_every_request_gets_a_documented_response(
-    service: InProcessService, logged_errors: list[str]
+def test_generated_requests_are_answered_as_documented(
+    service: DirectService, logged_errors: list[str]
 ) -> None:
     check, counts = fuzz(service)
 
@@ -213,12 +213,12 @@ def test_every_request_gets_a_documented_response(
 
 
 @pytest.mark.soak
-def test_fifty_thousand_requests_get_documented_responses(
-    service: InProcessService, logged_errors: list[str]
+def test_fifty_thousand_requests_are_answered_as_documented(
+    service: DirectService, logged_errors: list[str]
 ) -> None:
     check, counts = fuzz(service)
 
     soak(SOAK_REST // (2 + DAMAGED))(given(requests())(check))()
 
-    assert_reached(counts, logged_errors)
+    assert_coverage(counts, logged_errors)
     print(f"{counts.total()} requests: {sorted(counts.items())}")

@@ -1,4 +1,4 @@
-"""Test data with many sessions of few people, and homework in every state."""
+"""A database with many sessions of a few people, with homework in every state."""
 
 from collections.abc import Iterator
 
@@ -21,8 +21,9 @@ CHOOSING = KINDS[3:]
 
 
 def a_wide_world() -> Iterator[Record]:
-    """Books 1 to 6 with questions of every kind. Of every ten sessions six run, one is in the future, one is
-    closed and two belong to caregiver 2. Each has assignments that are pending, submitted and reopened."""
+    """Books 1 to 6 with questions of every kind. Of every ten sessions six are running, one is in the
+    future, one is closed and two belong to caregiver 2. Each has pending, submitted and reopened
+    assignments."""
     yield from people()
     yield from (a_module(1), a_module(2))
     for number in range(1, 7):

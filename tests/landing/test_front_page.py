@@ -24,7 +24,7 @@ from tests import keys
 from tests.callers import Gateway, opened, run_write
 from tests.db import raw
 from tests.factories import DAY, NOW
-from tests.schema.test_headers import OF_BROWSERS
+from tests.schema.test_headers import SECURITY_HEADERS
 from tests.test_main import take_away
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8", "host": "localhost:8000"}
@@ -214,7 +214,7 @@ def test_the_policy_of_a_page_allows_only_its_own_styles(gateway: Gateway, path:
         f"default-src 'none'; style-src 'sha256-{hashed}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    others = {name: value for name, value in OF_BROWSERS.items() if name != "content-security-policy"}
+    others = {name: value for name, value in SECURITY_HEADERS.items() if name != "content-security-policy"}
     assert {name: found.headers[name] for name in others} == others
     assert not re.search(r"<script|<form| on\w+=| style=|https?://(?!www\.w3\.org/2000/svg)", found.text)
 

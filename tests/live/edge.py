@@ -1,4 +1,5 @@
-"""The service behind its own protocols in this process, and clients that behave as no library would."""
+"""The service behind the protocol classes of `serve`, in this process, and a client that controls every
+byte."""
 
 import asyncio
 import json
@@ -26,7 +27,7 @@ from tests.factories import a_world
 from tests.live.processes import PATIENCE
 
 JSON = b"content-type: application/json\r\n"
-MAY = f"authorization: bearer {keys.token('CAREGIVER', 'caregiver-1')}\r\n".encode()
+AUTHORIZATION = f"authorization: bearer {keys.token('CAREGIVER', 'caregiver-1')}\r\n".encode()
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
 HOMEWORK = {
     "sessionId": 1,
@@ -45,22 +46,22 @@ class Edge:
     database: str
 
     @contextmanager
-    def line(self, room: int = 0) -> Iterator["Line"]:
-        """A connection; with little room for what is not read, if that is said."""
+    def connection(self, receive_buffer: int = 0) -> Iterator["Connection"]:
+        """A connection, with a small receive buffer if `receive_buffer` is given."""
         with socket.socket() as one:
             one.settimeout(PATIENCE)
-            if room:
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+            if receive_buffer:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
             one.connect((self.host, self.port))
-            yield Line(one)
+            yield Connection(one)
 
-    def ask(self, said: bytes) -> "Answer":
-        with self.line() as line:
-            return line.ask(said)
+    def fetch(self, data: bytes) -> "Response":
+        with self.connection() as connection:
+            return connection.fetch(data)
 
 
 @dataclass
-class Answer:
+class Response:
     status: int
     phrase: str
     headers: dict[str, str]
@@ -68,58 +69,58 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """What is wrong, in the shape of either contract."""
-        said = json.loads(self.body)
-        if "errors" in said:
-            [error] = said["errors"]
+        """The error message, in the format of either contract."""
+        data = json.loads(self.body)
+        if "errors" in data:
+            [error] = data["errors"]
             assert error["extensions"].keys() == {"code", "requestId"}
             return str(error["message"])
-        assert list(said) == ["timestamp", "status", "error", "message", "path"]
-        assert (said["status"], said["error"]) == (self.status, self.phrase)
-        return str(said["message"])
+        assert list(data) == ["timestamp", "status", "error", "message", "path"]
+        assert (data["status"], data["error"]) == (self.status, self.phrase)
+        return str(data["message"])
 
 
 @dataclass
-class Line:
+class Connection:
     socket: socket.socket
 
-    def say(self, *said: bytes) -> None:
-        for each in said:
+    def send(self, *data: bytes) -> None:
+        for each in data:
             self.socket.sendall(each)
 
-    def ask(self, said: bytes) -> Answer:
-        self.say(said)
-        return self.hear(is_head=said.startswith(b"HEAD"))
+    def fetch(self, data: bytes) -> Response:
+        self.send(data)
+        return self.receive(is_head=data.startswith(b"HEAD"))
 
-    def hear(self, is_head: bool = False) -> Answer:
-        """The next answer, of those that say how long they are; a 100 is one too."""
+    def receive(self, is_head: bool = False) -> Response:
+        """The next response that declares its length; a 100 is a response, too."""
         start, *lines = self.read(until=b"\r\n\r\n").decode().split("\r\n")
         headers = dict(line.split(": ", 1) for line in lines)
         length = 0 if is_head else int(headers.get("content-length", 0))
         _, status, phrase = start.split(" ", 2)
-        return Answer(int(status), phrase, headers, self.read(length))
+        return Response(int(status), phrase, headers, self.read(length))
 
     def read(self, length: int = -1, until: bytes = b"") -> bytes:
-        heard = b""
-        while len(heard) != length and not (until and heard.endswith(until)):
-            piece = self.socket.recv(1 if until else length - len(heard))
+        data = b""
+        while len(data) != length and not (until and data.endswith(until)):
+            piece = self.socket.recv(1 if until else length - len(data))
             if not piece:
-                raise ConnectionError("closed before the end of an answer")
-            heard += piece
-        return heard.removesuffix(until)
+                raise ConnectionError("closed before the end of a response")
+            data += piece
+        return data.removesuffix(until)
 
     def wait(self) -> None:
-        """For a moment, or until the connection is lost."""
+        """Waits for a moment, or until the connection is lost."""
         poll = select.poll()
         poll.register(self.socket, 0)
         poll.poll(10)
 
-    def rest(self) -> bytes:
-        """All that still comes until the other side closes the connection."""
-        heard = b""
+    def read_to_end(self) -> bytes:
+        """Everything that arrives until the server closes the connection."""
+        data = b""
         while piece := self.socket.recv(65536):
-            heard += piece
-        return heard
+            data += piece
+        return data
 
 
 def request(method: str, path: str, *headers: bytes, body: bytes | None = None) -> bytes:
@@ -134,15 +135,17 @@ def request(method: str, path: str, *headers: bytes, body: bytes | None = None) 
 
 
 def graphql(query: str, *headers: bytes) -> bytes:
-    return request("POST", "/graphql", JSON, MAY, *headers, body=json.dumps({"query": query}).encode())
+    return request(
+        "POST", "/graphql", JSON, AUTHORIZATION, *headers, body=json.dumps({"query": query}).encode()
+    )
 
 
 def homework() -> bytes:
-    return request("PUT", ASSIGNMENTS, JSON, MAY, body=json.dumps(HOMEWORK).encode())
+    return request("PUT", ASSIGNMENTS, JSON, AUTHORIZATION, body=json.dumps(HOMEWORK).encode())
 
 
 @contextmanager
-def at_the_edge(folder: Any, seconds: float = EdgeProtocol.seconds, **changed: Any) -> Iterator[Edge]:
+def serve_service(folder: Any, timeout: float = EdgeProtocol.timeout, **changed: Any) -> Iterator[Edge]:
     database = f"sqlite:///{folder}/care.db"
     asyncio.run(migrate(database))
     load(database, a_world())
@@ -153,27 +156,22 @@ def at_the_edge(folder: Any, seconds: float = EdgeProtocol.seconds, **changed: A
         dispatcher=False,
         **changed,
     )
-    with behind_the_edge(create_app(settings), seconds) as address:
+    with serve_app(create_app(settings), timeout) as address:
         yield Edge(*address, database)
 
 
 @contextmanager
-def behind_the_edge(app: ASGIApp, seconds: float = EdgeProtocol.seconds) -> Iterator[tuple[str, int]]:
+def serve_app(app: ASGIApp, timeout: float = EdgeProtocol.timeout) -> Iterator[tuple[str, int]]:
     class Protocol(EdgeProtocol):
         pass
 
     class Socket(EdgeSocket):
         pass
 
-    Protocol.seconds = Socket.seconds = seconds
+    Protocol.timeout = Socket.timeout = timeout
     server = uvicorn.Server(
         uvicorn.Config(
-            app,
-            http=Protocol,
-            ws=Socket,
-            log_config=None,
-            timeout_keep_alive=1,
-            timeout_graceful_shutdown=1,
+            app, http=Protocol, ws=Socket, log_config=None, timeout_keep_alive=1, timeout_graceful_shutdown=1
         )
     )
     listener = socket.create_server(("127.0.0.1", 0))
@@ -190,7 +188,7 @@ def behind_the_edge(app: ASGIApp, seconds: float = EdgeProtocol.seconds) -> Iter
 
 
 @contextmanager
-def nobody_else_may_write(database: str) -> Iterator[None]:
+def write_lock(database: str) -> Iterator[None]:
     with closing(sqlite3.connect(database.removeprefix("sqlite:///"), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield

@@ -1,5 +1,5 @@
 """`python -m app`, except that SIGUSR1 raises MemoryError in the thread that writes to SQLite, and SIGUSR2
-makes the event loop hang for ever."""
+blocks the event loop forever."""
 
 import signal
 import threading

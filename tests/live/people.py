@@ -1,4 +1,4 @@
-"""People at a running service: each with a token, over real sockets, by either contract and either stream."""
+"""A caregiver and a client with a token, who use both contracts, websockets and event streams."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from tests.live.processes import PATIENCE
 
 @dataclass
 class Person:
-    """Somebody who asks and changes; `url` is that of the service, which may move when it is restarted."""
+    """`url` is the address of the service, which changes when it is restarted."""
 
     url: str
     role: str
@@ -28,28 +28,28 @@ class Person:
     def headers(self) -> dict[str, str]:
         return {"authorization": f"bearer {keys.token(self.role, self.user)}"}
 
-    def ask(self, query: str, **variables: Any) -> Any:
-        """The only root field of the answer, with nothing wrong in it."""
+    def query(self, query: str, **variables: Any) -> Any:
+        """The only root field of a response without errors."""
         body = {"query": query, "variables": variables}
-        answer = httpx2.post(
+        response = httpx2.post(
             f"{self.url}/graphql", json=body, headers=self.headers, timeout=PATIENCE, verify=False
         ).json()
-        assert "errors" not in answer, answer
-        [found] = answer["data"].values()
+        assert "errors" not in response, response
+        [found] = response["data"].values()
         return found
 
-    def change(self, query: str, **variables: Any) -> Any:
-        """The payload of a mutation that nothing is to be mended of."""
-        payload = self.ask(query, **variables)
+    def mutate(self, query: str, **variables: Any) -> Any:
+        """The payload of a mutation without `userErrors`."""
+        payload = self.query(query, **variables)
         assert payload.pop("userErrors") == [], payload
         return payload
 
     def legacy(self, path: str, **query: str) -> Any:
-        answer = httpx2.get(
+        response = httpx2.get(
             f"{self.url}/gateway/profile{path}", params=query, headers=self.headers, verify=False
         )
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        assert response.status_code == 200, response.text
+        return response.json()
 
     def legacy_status(self, path: str) -> int:
         return httpx2.get(f"{self.url}/gateway/profile{path}", headers=self.headers, verify=False).status_code
@@ -62,31 +62,31 @@ class Person:
 
 @dataclass
 class Stream:
-    """What a subscription tells, one event after the other."""
+    """The events of a subscription."""
 
     events: Iterator[dict[str, Any]]
 
-    def hear(self) -> dict[str, Any]:
-        """What the next event says, with nothing wrong in it."""
-        answer = next(self.events)
-        assert "errors" not in answer, answer
-        [said] = answer["data"].values()
-        return dict(said)
+    def receive(self) -> dict[str, Any]:
+        """The data of the next event, which has no errors."""
+        response = next(self.events)
+        assert "errors" not in response, response
+        [data] = response["data"].values()
+        return dict(data)
 
 
 @contextmanager
-def at_a_websocket(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
-    """With a client that others wrote for every service that speaks the protocol."""
+def subscribe_by_websocket(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
+    """Uses a client library for graphql-transport-ws."""
     with asyncio.Runner() as runner:
-        session = runner.run(connected(person))
-        answers = session.subscribe(GraphQLRequest(query, variable_values=variables))
+        session = runner.run(connect(person))
+        results = session.subscribe(GraphQLRequest(query, variable_values=variables))
         try:
-            yield Stream(asked_of(runner, answers))
+            yield Stream(results_of(runner, results))
         finally:
-            runner.run(left(session, answers))
+            runner.run(disconnect(session, results))
 
 
-async def connected(person: Person) -> AsyncClientSession:
+async def connect(person: Person) -> AsyncClientSession:
     transport = WebsocketsTransport(
         url=person.url.replace("http://", "ws://") + "/graphql",
         headers=person.headers,
@@ -95,28 +95,28 @@ async def connected(person: Person) -> AsyncClientSession:
     return await Client(transport=transport, execute_timeout=PATIENCE).connect_async()
 
 
-async def left(session: AsyncClientSession, answers: AsyncGenerator[dict[str, Any], None]) -> None:
-    """Until nothing of it is left in the loop."""
-    await answers.aclose()  # the client waits ten seconds for those who still listen
+async def disconnect(session: AsyncClientSession, results: AsyncGenerator[dict[str, Any], None]) -> None:
+    """Closes the connection and waits until its tasks have ended."""
+    await results.aclose()  # the client would wait ten seconds for open subscriptions
     await session.client.close_async()
     others = asyncio.all_tasks() - {asyncio.current_task()}
     await asyncio.gather(*others, return_exceptions=True)
     await asyncio.sleep(0)  # the loop closes the socket in its next turn
 
 
-def asked_of(
-    runner: asyncio.Runner, answers: AsyncGenerator[dict[str, Any], None]
+def results_of(
+    runner: asyncio.Runner, results: AsyncGenerator[dict[str, Any], None]
 ) -> Iterator[dict[str, Any]]:
     async def next_one() -> dict[str, Any]:
         async with asyncio.timeout(PATIENCE):
-            return {"data": await anext(answers)}
+            return {"data": await anext(results)}
 
     while True:
         yield runner.run(next_one())
 
 
 @contextmanager
-def at_an_event_stream(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
+def subscribe_by_event_stream(person: Person, query: str, **variables: Any) -> Iterator[Stream]:
     with ExitStack() as stack:
         client = stack.enter_context(httpx2.Client(timeout=PATIENCE))
         response = stack.enter_context(
@@ -132,11 +132,11 @@ def at_an_event_stream(person: Person, query: str, **variables: Any) -> Iterator
 
 
 def events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
-    """The data of every event named `next`; comments keep the connection awake."""
+    """The data of every event named `next`, without the heartbeats."""
     name = ""
     for line in lines:
-        kind, _, said = line.partition(": ")
+        kind, _, data = line.partition(": ")
         if kind == "event":
-            name = said
+            name = data
         elif kind == "data" and name == "next":
-            yield json.loads(said)
+            yield json.loads(data)

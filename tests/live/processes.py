@@ -1,7 +1,7 @@
-"""Real processes of the service, as an operator starts them.
+"""Processes of the service, as an operator starts them.
 
-Most of what a start takes is loading the program. So a process is a copy of one that has loaded it and done
-nothing else, unless its module is named: that is started afresh.
+Loading the program takes most of the start. So a process is a fork of one that has loaded the program, unless
+a module is named: that is started afresh.
 """
 
 import multiprocessing
@@ -28,88 +28,93 @@ LOADED.set_forkserver_preload(["app.cli", "app.main", "app.server.sockets", "uvi
 
 
 def environment(**care: str) -> dict[str, str]:
-    """Only what is said here: no CARE_* variable of the person who runs the tests."""
+    """Removes the CARE_* variables of the person who runs the tests."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CARE_")}
     return kept | {f"CARE_{name.upper()}": value for name, value in care.items()}
 
 
 class Process:
-    """`python -m app` with these words. What a test asks of `subprocess.Popen`, it can ask of it."""
+    """`python -m app` with these arguments, with the interface of `subprocess.Popen`."""
 
     def __init__(
         self,
-        words: Sequence[str],
+        arguments: Sequence[str],
         care: dict[str, str],
         *files: IO[str],
         prepare: Callable[[], None] | None = None,
     ) -> None:
-        """What it says goes to these files, output first. It calls `prepare` before anything else."""
-        self.files, self.said = files, list[str]()
-        handed = [DupFd(files[0].fileno()), DupFd(files[-1].fileno())]
-        self.copy = LOADED.Process(target=begin, args=(words, environment(**care), handed, prepare))
-        self.copy.start()
-        self.pid = self.copy.pid
+        """Writes its output to these files, stdout first. Calls `prepare` before anything else."""
+        self.files, self.output = files, list[str]()
+        duplicates = [DupFd(files[0].fileno()), DupFd(files[-1].fileno())]
+        self.fork = LOADED.Process(
+            target=run_forked, args=(arguments, environment(**care), duplicates, prepare)
+        )
+        self.fork.start()
+        self.pid = self.fork.pid
 
     @property
     def returncode(self) -> int | None:
-        return self.copy.exitcode
+        return self.fork.exitcode
 
     def poll(self) -> int | None:
-        return self.copy.exitcode
+        return self.fork.exitcode
 
     def wait(self, timeout: float = PATIENCE) -> int:
-        self.copy.join(timeout)
-        if self.copy.exitcode is None:
+        self.fork.join(timeout)
+        if self.fork.exitcode is None:
             raise subprocess.TimeoutExpired("app", timeout)
-        return self.copy.exitcode
+        return self.fork.exitcode
 
     def send_signal(self, number: int) -> None:
-        if self.copy.exitcode is None:
-            with suppress(ProcessLookupError):  # it ended, and we hear so in a moment
+        if self.fork.exitcode is None:
+            with suppress(ProcessLookupError):  # it has ended; `exitcode` follows
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
     def communicate(self, timeout: float = PATIENCE) -> list[str]:
-        """What was said until the end."""
+        """The output until the process ends."""
         self.wait(timeout)
         for each in self.files:
             with each:
                 each.seek(0)
-                self.said.append(each.read())
+                self.output.append(each.read())
         self.files = ()
-        return self.said
+        return self.output
 
 
-def begin(
-    words: Sequence[str], environ: dict[str, str], files: Sequence[DupFd], prepare: Callable[[], None] | None
+def run_forked(
+    arguments: Sequence[str],
+    environ: dict[str, str],
+    files: Sequence[DupFd],
+    prepare: Callable[[], None] | None,
 ) -> None:
-    """In the copy, which goes on as `app/__main__.py` does."""
+    """Runs in the fork and continues like `app/__main__.py`."""
     if prepare is not None:
         prepare()
     for number, file in enumerate(files, start=1):
         os.dup2(file.detach(), number)
-    sys.stdin = None  # there is none to be handed on to workers
+    sys.stdin = None  # workers inherit none
     os.chdir(ROOT)
     os.environ.clear()
     os.environ.update(environ)
     from app.cli import main
 
-    main(list(words), prog_name="python -m app")
+    main(list(arguments), prog_name="python -m app")
 
 
-def start(*words: str, **care: str) -> Process:
-    return Process(words, care, tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+"))
+def start(*arguments: str, **care: str) -> Process:
+    return Process(arguments, care, tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+"))
 
 
-def run(*words: str, module: str = "", **care: str) -> subprocess.CompletedProcess[str]:
-    """A module that is named is started afresh."""
+def run(*arguments: str, module: str = "", **care: str) -> subprocess.CompletedProcess[str]:
+    """Starts a named module afresh."""
     if not module:
-        process = start(*words, **care)
-        return subprocess.CompletedProcess(words, process.wait(), *process.communicate())
+        process = start(*arguments, **care)
+        return subprocess.CompletedProcess(arguments, process.wait(), *process.communicate())
     return subprocess.run(
-        [sys.executable, "-m", module, *words],
+        [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
         env=environment(**care),
         capture_output=True,
@@ -127,31 +132,32 @@ def free_port() -> int:
 class Served:
     process: Process | subprocess.Popen[str]
     url: str
-    said: IO[str]
+    output: IO[str]
 
-    def stop(self, how: signal.Signals) -> tuple[int, str]:
-        """The exit code, and all that was said."""
-        self.process.send_signal(how)
+    def stop(self, number: signal.Signals) -> tuple[int, str]:
+        """The exit code and the output."""
+        self.process.send_signal(number)
         code = self.process.wait(PATIENCE)
-        self.said.seek(0)
-        return code, self.said.read()
+        self.output.seek(0)
+        return code, self.output.read()
 
 
 @contextmanager
 def serving(
     log: Path,
-    *words: str,
+    *arguments: str,
     command: str = "serve",
     module: str = "",
     prepare: Callable[[], None] | None = None,
     **care: str,
 ) -> Iterator[Served]:
-    """`serve` on a free port, from when it is ready; gone at the end of the block however that comes."""
-    given = {"port": str(free_port()), "drain_seconds": "0"} | care
-    with log.open("w+") as said:
-        process = begun([command, *words], module, given, said, prepare)
+    """Runs `serve` on a free port. The block starts when the service is ready; the process is killed
+    at its end."""
+    settings = {"port": str(free_port()), "drain_seconds": "0"} | care
+    with log.open("w+") as output:
+        process = spawn([command, *arguments], module, settings, output, prepare)
         try:
-            served = Served(process, f"http://127.0.0.1:{given['port']}", said)
+            served = Served(process, f"http://127.0.0.1:{settings['port']}", output)
             wait_until_ready(served, log)
             yield served
         finally:
@@ -159,20 +165,20 @@ def serving(
             process.wait()
 
 
-def begun(
-    words: Sequence[str],
+def spawn(
+    arguments: Sequence[str],
     module: str,
     care: dict[str, str],
-    said: IO[str],
+    output: IO[str],
     prepare: Callable[[], None] | None = None,
 ) -> "Process | subprocess.Popen[str]":
     if not module:
-        return Process(words, care, said, prepare=prepare)
+        return Process(arguments, care, output, prepare=prepare)
     return subprocess.Popen(
-        [sys.executable, "-m", module, *words],
+        [sys.executable, "-m", module, *arguments],
         cwd=ROOT,
         env=environment(**care),
-        stdout=said,
+        stdout=output,
         stderr=subprocess.STDOUT,
         text=True,
     )

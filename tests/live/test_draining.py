@@ -1,5 +1,4 @@
-"""Promise: a process that is told to end says so to those who send it requests, answers what it has begun and
-what still comes meanwhile, and ends with code 0."""
+"""Shutdown: readiness fails first, running requests are completed, and the exit code is 0."""
 
 import asyncio
 import json
@@ -15,17 +14,17 @@ from app.db.admin.migrate import migrate
 from tests import keys
 from tests.callers import load
 from tests.factories import a_world
-from tests.live.edge import Answer, Edge, Line, homework, nobody_else_may_write, request
+from tests.live.edge import Connection, Edge, Response, homework, request, write_lock
 from tests.live.processes import PATIENCE, free_port, serving
 
 pytestmark = pytest.mark.live
 
-LIVE = request("GET", "/livez")
-READY = request("GET", "/readyz")
+LIVEZ = request("GET", "/livez")
+READYZ = request("GET", "/readyz")
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_what_was_begun_is_answered_and_readiness_goes_first(tmp_path: Path, workers: str) -> None:
+def test_shutdown_fails_readiness_first_and_completes_running_requests(tmp_path: Path, workers: str) -> None:
     database = f"sqlite:///{tmp_path}/care.db"
     asyncio.run(migrate(database))
     load(database, a_world())
@@ -33,28 +32,28 @@ def test_what_was_begun_is_answered_and_readiness_goes_first(tmp_path: Path, wor
 
     with serving(tmp_path / "log", "--workers", workers, **care) as served, ExitStack() as stack:
         edge = Edge("127.0.0.1", int(served.url.rpartition(":")[2]), database)
-        begun, half, idle = (stack.enter_context(edge.line()) for _ in range(3))
-        assert idle.ask(LIVE).headers.get("connection") is None
-        with nobody_else_may_write(database):
-            begun.say(homework())
-            half.say(homework()[:-1])
+        running, incomplete, idle = (stack.enter_context(edge.connection()) for _ in range(3))
+        assert idle.fetch(LIVEZ).headers.get("connection") is None
+        with write_lock(database):
+            running.send(homework())
+            incomplete.send(homework()[:-1])
             served.process.send_signal(signal.SIGTERM)
-            last = asked_until_it_leaves(idle)
+            last = fetch_until_connection_closes(idle)
             live = httpx2.get(f"{served.url}/livez", verify=False).status_code
-        half.say(homework()[-1:])
-        answers = [begun.hear(), half.hear()]
-        silent = [each.rest() for each in (begun, half, idle)]
-        code, said = served.stop(signal.SIGTERM)
+        incomplete.send(homework()[-1:])
+        responses = [running.receive(), incomplete.receive()]
+        rest = [each.read_to_end() for each in (running, incomplete, idle)]
+        code, log = served.stop(signal.SIGTERM)
 
     assert (last.status, json.loads(last.body), live) == (503, {"status": "leaving"}, 200)
-    assert [each.status for each in answers] == [200, 200]
-    assert answers[1].headers["connection"] == "close"
-    assert (silent, code) == ([b""] * 3, 0)
-    assert ("Traceback" in said, "ERROR" in said) == (False, False)
+    assert [each.status for each in responses] == [200, 200]
+    assert responses[1].headers["connection"] == "close"
+    assert (rest, code) == ([b""] * 3, 0)
+    assert ("Traceback" in log, "ERROR" in log) == (False, False)
 
 
-def test_processes_end_with_the_one_that_watches_over_them(tmp_path: Path) -> None:
-    """It is killed, and can tell them nothing. What they have begun is answered; then the port is free."""
+def test_workers_stop_when_their_parent_is_killed(tmp_path: Path) -> None:
+    """The killed parent cannot signal them. Running requests are completed; then the port is free."""
     database = f"sqlite:///{tmp_path}/care.db"
     asyncio.run(migrate(database))
     load(database, a_world())
@@ -62,38 +61,38 @@ def test_processes_end_with_the_one_that_watches_over_them(tmp_path: Path) -> No
 
     with serving(tmp_path / "log", "--workers", "2", **care) as served:
         edge = Edge("127.0.0.1", int(care["port"]), database)
-        with edge.line() as begun:
-            with nobody_else_may_write(database):
-                begun.say(homework())
+        with edge.connection() as running:
+            with write_lock(database):
+                running.send(homework())
                 served.process.kill()
-                wait_until_it_is_refused(edge)
-            answer, rest = begun.hear(), begun.rest()
+                wait_until_port_is_closed(edge)
+            response, rest = running.receive(), running.read_to_end()
         with serving(tmp_path / "next", **care) as follower:
             code, _ = follower.stop(signal.SIGTERM)
-        said = (tmp_path / "log").read_text()
+        log = (tmp_path / "log").read_text()
 
-    assert (answer.status, answer.headers["connection"], rest, code) == (200, "close", b"", 0)
-    assert said.count("Application shutdown complete.") == 2
-    assert ("Traceback" in said, "ERROR" in said) == (False, False)
+    assert (response.status, response.headers["connection"], rest, code) == (200, "close", b"", 0)
+    assert log.count("Application shutdown complete.") == 2
+    assert ("Traceback" in log, "ERROR" in log) == (False, False)
 
 
-def wait_until_it_is_refused(edge: Edge) -> None:
-    """Each connection lasts as long as the process that took it."""
+def wait_until_port_is_closed(edge: Edge) -> None:
+    """A connection lasts as long as the process that accepted it."""
     for _ in range(5):
         with suppress(ConnectionResetError):
             try:
-                with edge.line() as line:
-                    line.rest()
+                with edge.connection() as connection:
+                    connection.read_to_end()
             except ConnectionRefusedError:
                 return
-    raise AssertionError("somebody still takes connections")
+    raise AssertionError("the port is still open")
 
 
-def asked_until_it_leaves(line: Line) -> Answer:
-    """On one connection, and so of one process: another may hear a moment later that it is to end."""
+def fetch_until_connection_closes(connection: Connection) -> Response:
+    """Uses one connection, and therefore one process: another process may receive the signal later."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        answer = line.ask(READY)
-        if answer.headers.get("connection") == "close":
-            return answer
-    raise AssertionError("it stays")
+        response = connection.fetch(READYZ)
+        if response.headers.get("connection") == "close":
+            return response
+    raise AssertionError("the connection stays open")

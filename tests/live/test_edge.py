@@ -1,5 +1,6 @@
-"""Promise: whoever sends slowly, or does not read, is cut off; what is too long is refused before it is read,
-and the client sees it; what is too much at once is refused in the contract's own shape, health never."""
+"""Limits of the server: slow clients are disconnected, a client receives the rejection of a too long
+request, and an overloaded process rejects requests in the format of their contract, except for health
+checks."""
 
 import json
 import socket
@@ -10,53 +11,53 @@ from typing import Any
 
 import pytest
 
-from app.server.protocol import MOST_PIPELINED
+from app.server.protocol import MAX_PIPELINED
 from tests.live.edge import (
     ASSIGNMENTS,
+    AUTHORIZATION,
     HOMEWORK,
     JSON,
-    MAY,
+    Connection,
     Edge,
-    Line,
-    at_the_edge,
     graphql,
     homework,
-    nobody_else_may_write,
     request,
+    serve_service,
+    write_lock,
 )
 
 pytestmark = pytest.mark.live
 
-LIVE = request("GET", "/livez")
-READY = request("GET", "/readyz")
+LIVEZ = request("GET", "/livez")
+READYZ = request("GET", "/readyz")
 BODY = json.dumps(HOMEWORK).encode()
 NAME = '{ __type(name: "Query") { name } }'
-LATE = "the request did not arrive in time"
-BUSY = "server overloaded"
+TIMED_OUT = "the request did not arrive in time"
+OVERLOADED = "server overloaded"
 MIB = 1024 * 1024
 
 
 @pytest.fixture(scope="module")
 def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    with at_the_edge(tmp_path_factory.mktemp("edge")) as one:
+    with serve_service(tmp_path_factory.mktemp("edge")) as one:
         yield one
 
 
 @pytest.fixture(scope="module")
-def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    with at_the_edge(tmp_path_factory.mktemp("hasty"), seconds=0.2) as one:
+def short_timeout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    with serve_service(tmp_path_factory.mktemp("short_timeout"), timeout=0.2) as one:
         yield one
 
 
 # --- slow clients ---------------------------------------------------------------------------------
 
 
-def test_who_never_says_a_word_is_left(hasty: Edge) -> None:
-    with hasty.line() as line:
-        assert line.rest() == b""
+def test_a_silent_connection_is_closed_without_a_response(short_timeout: Edge) -> None:
+    with short_timeout.connection() as connection:
+        assert connection.read_to_end() == b""
 
 
-HALF = {
+INCOMPLETE = {
     "headers": (b"GET /livez HTTP/1.1\r\nhost: care\r\n",),
     "first line": (b"GET /gateway/prof",),
     "body": (request("POST", "/graphql", JSON, b"content-length: 10\r\n"), b"{"),
@@ -68,73 +69,77 @@ HALF = {
 }
 
 
-@pytest.mark.parametrize("said", HALF.values(), ids=list(HALF))
+@pytest.mark.parametrize("data", INCOMPLETE.values(), ids=list(INCOMPLETE))
 @pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
-def test_a_request_that_does_not_come_to_its_end_is_cut(
-    hasty: Edge, said: tuple[bytes, ...], is_first: bool
+def test_an_incomplete_request_is_answered_with_408(
+    short_timeout: Edge, data: tuple[bytes, ...], is_first: bool
 ) -> None:
-    with hasty.line() as line:
+    with short_timeout.connection() as connection:
         if not is_first:
-            assert line.ask(LIVE).status == 200
-        line.say(*said)
-        heard = line.hear()
-        if heard.status == 100:
-            heard = line.hear()
+            assert connection.fetch(LIVEZ).status == 200
+        connection.send(*data)
+        response = connection.receive()
+        if response.status == 100:
+            response = connection.receive()
 
-        assert (heard.status, heard.message, heard.headers["connection"]) == (408, LATE, "close")
-        assert line.rest() == b""
-
-
-def test_empty_lines_keep_no_connection(hasty: Edge) -> None:
-    with hasty.line() as line:
-        assert line.ask(LIVE).status == 200
-        line.say(b"\r\n")
-
-        assert line.rest() == b""
+        assert (response.status, response.message, response.headers["connection"]) == (
+            408,
+            TIMED_OUT,
+            "close",
+        )
+        assert connection.read_to_end() == b""
 
 
-UPGRADE = (
+def test_empty_lines_do_not_keep_a_connection_open(short_timeout: Edge) -> None:
+    with short_timeout.connection() as connection:
+        assert connection.fetch(LIVEZ).status == 200
+        connection.send(b"\r\n")
+
+        assert connection.read_to_end() == b""
+
+
+WEBSOCKET = (
     b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
     b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-protocol: graphql-transport-ws\r\n"
 )
 ALL = "{ __schema { types { name description fields { name description args { name description } } } } }"
 
 
-def test_who_does_not_read_the_answers_is_cut(hasty: Edge) -> None:
-    with hasty.line(room=4096) as line, pytest.raises(ConnectionError):
-        line.say(graphql(ALL) * 12)
+def test_a_client_that_does_not_read_responses_is_disconnected(short_timeout: Edge) -> None:
+    with short_timeout.connection(receive_buffer=4096) as connection, pytest.raises(ConnectionError):
+        connection.send(graphql(ALL) * 12)
         while True:
-            line.say(b"\r\n")
-            line.wait()
+            connection.send(b"\r\n")
+            connection.wait()
 
 
-def test_who_does_not_read_at_a_websocket_is_cut(hasty: Edge) -> None:
-    with hasty.line(room=4096) as line, pytest.raises(ConnectionError):
-        assert line.ask(request("GET", "/graphql", MAY, UPGRADE)).status == 101
-        line.say(frame(type="connection_init"))
+def test_a_websocket_client_that_does_not_read_is_disconnected(short_timeout: Edge) -> None:
+    with short_timeout.connection(receive_buffer=4096) as connection, pytest.raises(ConnectionError):
+        assert connection.fetch(request("GET", "/graphql", AUTHORIZATION, WEBSOCKET)).status == 101
+        connection.send(frame(type="connection_init"))
         for number in count():
-            line.say(frame(type="subscribe", id=str(number), payload={"query": ALL}))
-            line.wait()
+            connection.send(frame(type="subscribe", id=str(number), payload={"query": ALL}))
+            connection.wait()
 
 
 def frame(**message: Any) -> bytes:
-    said = json.dumps(message).encode().ljust(126)
-    return b"\x81\xfe" + len(said).to_bytes(2, "big") + bytes(4) + said
+    data = json.dumps(message).encode().ljust(126)
+    return b"\x81\xfe" + len(data).to_bytes(2, "big") + bytes(4) + data
 
 
-def test_who_sends_in_pieces_and_is_not_too_slow_is_answered(edge: Edge) -> None:
-    whole = homework()
-    asks_first = request(
-        "PUT", ASSIGNMENTS, JSON, MAY, b"expect: 100-continue\r\ncontent-length: %d\r\n" % len(BODY)
+def test_a_request_in_many_small_pieces_is_answered(edge: Edge) -> None:
+    complete = homework()
+    expecting = request(
+        "PUT", ASSIGNMENTS, JSON, AUTHORIZATION, b"expect: 100-continue\r\ncontent-length: %d\r\n" % len(BODY)
     )
-    chunked = request("PUT", ASSIGNMENTS, JSON, MAY, b"transfer-encoding: chunked\r\n")
+    chunked = request("PUT", ASSIGNMENTS, JSON, AUTHORIZATION, b"transfer-encoding: chunked\r\n")
 
-    with edge.line() as line:
-        line.say(*(whole[at : at + 1] for at in range(len(whole))))
-        one = line.hear()
-        more = line.ask(asks_first)
-        asked_first = line.ask(BODY)
-        in_chunks = line.ask(
+    with edge.connection() as connection:
+        connection.send(*(complete[at : at + 1] for at in range(len(complete))))
+        one = connection.receive()
+        more = connection.fetch(expecting)
+        after_continue = connection.fetch(BODY)
+        in_chunks = connection.fetch(
             chunked + b"5\r\n%b\r\n%x\r\n%b\r\n0\r\nx-late: 1\r\n\r\n" % (BODY[:5], len(BODY) - 5, BODY[5:])
         )
 
@@ -143,7 +148,7 @@ def test_who_sends_in_pieces_and_is_not_too_slow_is_answered(edge: Edge) -> None
         200,
         b'{"message":"The assignments were added to the session."}',
     )
-    assert (asked_first.body, in_chunks.body) == (one.body, one.body)
+    assert (after_continue.body, in_chunks.body) == (one.body, one.body)
 
 
 # --- what is too long -----------------------------------------------------------------------------
@@ -155,102 +160,107 @@ CONTRACTS = {"legacy": ("PUT", ASSIGNMENTS, LONG_LEGACY), "GraphQL": ("POST", "/
 
 @pytest.mark.parametrize(("method", "path", "message"), CONTRACTS.values(), ids=list(CONTRACTS))
 @pytest.mark.parametrize("is_chunked", [False, True], ids=["declared", "in chunks"])
-def test_a_body_that_is_too_long_is_refused_and_who_sends_it_all_the_same_sees_why(
+def test_a_client_that_keeps_sending_a_too_long_body_receives_the_413(
     edge: Edge, method: str, path: str, message: str, is_chunked: bool
 ) -> None:
     length = b"transfer-encoding: chunked\r\n" if is_chunked else b"content-length: %d\r\n" % (8 * MIB)
     piece = b"10000\r\n%b\r\n" % (b" " * 65536) if is_chunked else b" " * 65536
 
-    with edge.line() as line:
-        line.say(request(method, path, JSON, MAY, length), *[piece] * 128)
-        heard = line.hear()
+    with edge.connection() as connection:
+        connection.send(request(method, path, JSON, AUTHORIZATION, length), *[piece] * 128)
+        response = connection.receive()
 
-        assert (heard.status, heard.message, heard.headers["connection"]) == (413, message, "close")
-        assert line.rest() == b""
+        assert (response.status, response.message, response.headers["connection"]) == (413, message, "close")
+        assert connection.read_to_end() == b""
 
 
 @pytest.mark.parametrize(("method", "path", "message"), CONTRACTS.values(), ids=list(CONTRACTS))
-@pytest.mark.parametrize("asks", [b"", b"expect: 100-continue\r\n"], ids=["silently", "asked"])
-def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(
-    edge: Edge, method: str, path: str, message: str, asks: bytes
+@pytest.mark.parametrize("expect", [b"", b"expect: 100-continue\r\n"], ids=["silently", "asked"])
+def test_a_declared_length_over_the_limit_is_rejected_before_the_body(
+    edge: Edge, method: str, path: str, message: str, expect: bytes
 ) -> None:
-    heard = edge.ask(request(method, path, JSON, MAY, asks, b"content-length: 67108864\r\n"))
+    response = edge.fetch(request(method, path, JSON, AUTHORIZATION, expect, b"content-length: 67108864\r\n"))
 
-    assert (heard.status, heard.message, heard.headers["connection"]) == (413, message, "close")
-
-
-def test_what_comes_before_the_length_is_said_first(edge: Edge) -> None:
-    heard = edge.ask(request("PUT", ASSIGNMENTS, JSON, b"content-length: 67108864\r\n"))
-
-    assert (heard.status, heard.message) == (401, "sign in with a valid bearer token")
+    assert (response.status, response.message, response.headers["connection"]) == (413, message, "close")
 
 
-def test_the_beginning_of_a_body_that_is_too_long_is_not_taken_for_the_body(edge: Edge) -> None:
-    whole = graphql(NAME).partition(b"\r\n\r\n")[2]
+def test_authentication_is_checked_before_the_body_length(edge: Edge) -> None:
+    response = edge.fetch(request("PUT", ASSIGNMENTS, JSON, b"content-length: 67108864\r\n"))
 
-    heard = edge.ask(request("POST", "/graphql", JSON, MAY, b"content-length: 300000\r\n") + whole)
-
-    assert (heard.status, heard.message) == (413, LONG_GRAPHQL)
+    assert (response.status, response.message) == (401, "sign in with a valid bearer token")
 
 
-HEADS = {
+def test_the_start_of_a_too_long_body_is_not_executed(edge: Edge) -> None:
+    complete = graphql(NAME).partition(b"\r\n\r\n")[2]
+
+    response = edge.fetch(
+        request("POST", "/graphql", JSON, AUTHORIZATION, b"content-length: 300000\r\n") + complete
+    )
+
+    assert (response.status, response.message) == (413, LONG_GRAPHQL)
+
+
+LONG_HEADERS = {
     "one": b"x-long: %b\r\n" % (b"y" * 70_000),
     "many": b"".join(b"x-%d: y\r\n" % number for number in range(10_000)),
     "without end": b"x-long: " + b"y" * 400_000,
 }
 
 
-@pytest.mark.parametrize("headers", HEADS.values(), ids=list(HEADS))
+@pytest.mark.parametrize("headers", LONG_HEADERS.values(), ids=list(LONG_HEADERS))
 @pytest.mark.parametrize("path", ["/graphql", "/gateway/nowhere"])
-def test_headers_that_are_too_long_are_refused(edge: Edge, headers: bytes, path: str) -> None:
-    with edge.line() as line:
-        heard = line.ask(request("GET", path, headers))
+def test_headers_over_the_limit_are_rejected(edge: Edge, headers: bytes, path: str) -> None:
+    with edge.connection() as connection:
+        response = connection.fetch(request("GET", path, headers))
 
-        assert (heard.status, heard.message) == (431, "the headers are too long")
-        assert line.rest() == b""
+        assert (response.status, response.message) == (431, "the headers are too long")
+        assert connection.read_to_end() == b""
 
 
-def test_headers_may_be_long(edge: Edge) -> None:
-    assert edge.ask(request("GET", "/livez", b"x-long: %b\r\n" % (b"y" * 60_000))).status == 200
+def test_headers_below_the_limit_are_accepted(edge: Edge) -> None:
+    assert edge.fetch(request("GET", "/livez", b"x-long: %b\r\n" % (b"y" * 60_000))).status == 200
 
 
 # --- what is too much -----------------------------------------------------------------------------
 
 
-def until_busy(edge: Edge) -> None:
-    while edge.ask(READY_OR_BUSY).status != 503:
+def wait_until_overloaded(edge: Edge) -> None:
+    while edge.fetch(ANY_REQUEST).status != 503:
         pass
 
 
-READY_OR_BUSY = request("GET", "/gateway/nowhere")
+ANY_REQUEST = request("GET", "/gateway/nowhere")
 
 
 @pytest.fixture(scope="module")
-def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
-    with at_the_edge(tmp_path_factory.mktemp("narrow"), most_requests=1) as one:
+def one_request(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Edge]:
+    with serve_service(tmp_path_factory.mktemp("one_request"), most_requests=1) as one:
         yield one
 
 
-def test_what_is_too_much_is_refused_at_once_and_what_was_begun_is_answered(narrow: Edge) -> None:
+def test_an_overloaded_process_rejects_new_requests_and_completes_running_ones(one_request: Edge) -> None:
     with ExitStack() as stack:
-        first, second, third = (stack.enter_context(narrow.line()) for _ in range(3))
-        with nobody_else_may_write(narrow.database):
-            first.say(homework())
-            until_busy(narrow)
-            refused = [second.ask(graphql(NAME, b"x-request-id: mine\r\n")), second.ask(homework())]
-            head = second.ask(request("HEAD", ASSIGNMENTS, MAY))
-            health = [third.ask(LIVE).status, third.ask(READY).status]
-        begun = first.hear()
-        again = second.ask(homework())  # on the same connection
+        first, second, third = (stack.enter_context(one_request.connection()) for _ in range(3))
+        with write_lock(one_request.database):
+            first.send(homework())
+            wait_until_overloaded(one_request)
+            rejected = [second.fetch(graphql(NAME, b"x-request-id: mine\r\n")), second.fetch(homework())]
+            head = second.fetch(request("HEAD", ASSIGNMENTS, AUTHORIZATION))
+            health = [third.fetch(LIVEZ).status, third.fetch(READYZ).status]
+        begun = first.receive()
+        again = second.fetch(homework())  # on the same connection
 
-    assert [(each.status, each.message, each.headers["retry-after"]) for each in refused] == [
-        (503, BUSY, "1")
+    assert [(each.status, each.message, each.headers["retry-after"]) for each in rejected] == [
+        (503, OVERLOADED, "1")
     ] * 2
-    assert json.loads(refused[0].body)["errors"][0]["extensions"] == {
+    assert json.loads(rejected[0].body)["errors"][0]["extensions"] == {
         "code": "OVERLOADED",
         "requestId": "mine",
     }
-    assert (refused[0].headers["x-request-id"], json.loads(refused[1].body)["path"]) == ("mine", ASSIGNMENTS)
+    assert (rejected[0].headers["x-request-id"], json.loads(rejected[1].body)["path"]) == (
+        "mine",
+        ASSIGNMENTS,
+    )
     assert (head.status, head.body) == (503, b"")
     assert int(head.headers["content-length"]) > 100
     assert (health, begun.status, again.status) == ([200, 200], 200, 200)
@@ -261,206 +271,210 @@ WHILE_BUSY = {
     "one": (ONE, [503]),
     "with a query string": (request("GET", "/gateway/profile?a=b#"), [400]),
     "two in one read": (ONE * 2, [503, 503]),
-    "one and the start of another": (ONE + LIVE[:9], [503]),
-    "health": (LIVE, [200]),
+    "one and the start of another": (ONE + LIVEZ[:9], [503]),
+    "health": (LIVEZ, [200]),
     "without the end of its body": (ONE[:-1], []),
     "in chunks": (request("POST", "/graphql", JSON, b"transfer-encoding: chunked\r\n") + b"0\r\n\r\n", [503]),
     "with two lengths": (ONE.replace(b"content-type", b"content-length: 1\r\ncontent-type"), [400]),
     "with a bare line feed": (ONE.replace(b"host: care", b"host: care\nx: y"), [400]),
     "that ends the connection": (graphql(NAME, b"connection: close\r\n"), [503]),
     "that keeps the connection": (graphql(NAME, b"connection: keep-alive\r\n"), [503]),
-    "for a websocket": (request("GET", "/graphql", UPGRADE), [503]),
+    "for a websocket": (request("GET", "/graphql", WEBSOCKET), [503]),
     "HEAD": (request("HEAD", "/graphql"), [503]),
 }
 
 
-@pytest.mark.parametrize(("said", "statuses"), WHILE_BUSY.values(), ids=list(WHILE_BUSY))
-def test_an_overloaded_process_reads_requests_like_any_other(
-    narrow: Edge, said: bytes, statuses: list[int]
+@pytest.mark.parametrize(("data", "statuses"), WHILE_BUSY.values(), ids=list(WHILE_BUSY))
+def test_rejections_without_the_parser_agree_with_it_on_request_boundaries(
+    one_request: Edge, data: bytes, statuses: list[int]
 ) -> None:
-    """It refuses simple ones without the parser: it must agree with it on where they end."""
-    with narrow.line() as first, narrow.line() as line:
-        with nobody_else_may_write(narrow.database):
-            first.say(homework())
-            until_busy(narrow)
-            assert line.ask(ONE).status == 503
-            line.say(said)
-            line.socket.shutdown(socket.SHUT_WR)
-            heard = line.rest()
-        assert first.hear().status == 200
+    """A simple request is rejected without the parser."""
+    with one_request.connection() as first, one_request.connection() as connection:
+        with write_lock(one_request.database):
+            first.send(homework())
+            wait_until_overloaded(one_request)
+            assert connection.fetch(ONE).status == 503
+            connection.send(data)
+            connection.socket.shutdown(socket.SHUT_WR)
+            response = connection.read_to_end()
+        assert first.receive().status == 200
 
-    assert statuses_in(heard) == statuses
+    assert statuses_in(response) == statuses
 
 
-def test_a_client_that_reads_no_refusals_is_disconnected(narrow: Edge) -> None:
-    """Else each refusal would stay in memory."""
+def test_a_client_that_reads_no_rejections_is_disconnected(one_request: Edge) -> None:
+    """Otherwise every rejection would stay in memory."""
     requests = graphql(NAME) * 100
 
-    with narrow.line() as first:
-        with nobody_else_may_write(narrow.database), narrow.line(room=4096) as line:
-            first.say(homework())
-            until_busy(narrow)
+    with one_request.connection() as first:
+        with write_lock(one_request.database), one_request.connection(receive_buffer=4096) as connection:
+            first.send(homework())
+            wait_until_overloaded(one_request)
             with pytest.raises(ConnectionError):
                 for _ in range(64 * MIB // len(requests)):
-                    line.say(requests)
-        assert first.hear().status == 200
+                    connection.send(requests)
+        assert first.receive().status == 200
 
 
-def test_a_handshake_is_refused_too_while_there_is_too_much(narrow: Edge) -> None:
-    with narrow.line() as first:
-        with nobody_else_may_write(narrow.database):
-            first.say(homework())
-            until_busy(narrow)
-            refused = narrow.ask(request("GET", "/graphql", UPGRADE))
-        assert first.hear().status == 200
+def test_an_overloaded_process_rejects_websocket_handshakes(one_request: Edge) -> None:
+    with one_request.connection() as first:
+        with write_lock(one_request.database):
+            first.send(homework())
+            wait_until_overloaded(one_request)
+            rejected = one_request.fetch(request("GET", "/graphql", WEBSOCKET))
+        assert first.receive().status == 200
 
-    assert (refused.status, refused.message) == (503, BUSY)
-    assert narrow.ask(request("GET", "/graphql", UPGRADE)).status == 101
+    assert (rejected.status, rejected.message) == (503, OVERLOADED)
+    assert one_request.fetch(request("GET", "/graphql", WEBSOCKET)).status == 101
 
 
-def test_operations_at_a_websocket_count_as_requests(narrow: Edge) -> None:
+def test_websocket_operations_count_as_requests(one_request: Edge) -> None:
     window = 'startDate: "2026-11-22T09:00:00Z", endDate: "2026-11-25T09:00:00Z"'
     assign = (
         f'mutation {{ assignHomework(input: {{sessionId: "1", bookIds: ["2"], {window}}}) {{ message }} }}'
     )
     listen = {"query": "subscription { assignmentChanged { id } }"}
 
-    with narrow.line() as line, narrow.line() as other:
-        assert line.ask(request("GET", "/graphql", MAY, UPGRADE)).status == 101
-        line.say(frame(type="connection_init"))
-        acknowledged = message_at(line)
-        line.say(frame(type="subscribe", id="listens", payload=listen))
-        with nobody_else_may_write(narrow.database):
-            line.say(frame(type="subscribe", id="changes", payload={"query": assign}))
-            line.say(frame(type="subscribe", id="reads", payload={"query": NAME}))
-            refused = message_at(line)
-            by_http = other.ask(graphql(NAME))
-        made = {one["id"]: one for one in (message_at(line), message_at(line), message_at(line))}
-        line.say(frame(type="subscribe", id="reads", payload={"query": NAME}))
-        read = message_at(line)
-        again = other.ask(homework())
+    with one_request.connection() as connection, one_request.connection() as other:
+        assert connection.fetch(request("GET", "/graphql", AUTHORIZATION, WEBSOCKET)).status == 101
+        connection.send(frame(type="connection_init"))
+        acknowledged = message_at(connection)
+        connection.send(frame(type="subscribe", id="listens", payload=listen))
+        with write_lock(one_request.database):
+            connection.send(frame(type="subscribe", id="changes", payload={"query": assign}))
+            connection.send(frame(type="subscribe", id="reads", payload={"query": NAME}))
+            rejected = message_at(connection)
+            by_http = other.fetch(graphql(NAME))
+        messages = {
+            one["id"]: one for one in (message_at(connection), message_at(connection), message_at(connection))
+        }
+        connection.send(frame(type="subscribe", id="reads", payload={"query": NAME}))
+        read = message_at(connection)
+        again = other.fetch(homework())
 
-    [error] = refused["payload"]
+    [error] = rejected["payload"]
     assert error["extensions"].pop("requestId")
-    assert (acknowledged, refused["id"], refused["type"]) == ({"type": "connection_ack"}, "reads", "error")
+    assert (acknowledged, rejected["id"], rejected["type"]) == ({"type": "connection_ack"}, "reads", "error")
     assert error == {"message": "server overloaded", "extensions": {"code": "OVERLOADED"}}
-    assert made.keys() == {"listens", "changes"}
+    assert messages.keys() == {"listens", "changes"}
     assert (read["id"], read["payload"]["data"]) == ("reads", {"__type": {"name": "Query"}})
     assert (by_http.status, again.status) == (503, 200)
 
 
-def message_at(line: Line) -> Any:
-    """The next message at a websocket."""
-    _, length = line.read(2)
-    return json.loads(line.read(int.from_bytes(line.read(2), "big") if length == 126 else length))
+def message_at(connection: Connection) -> Any:
+    """The next message of a websocket."""
+    _, length = connection.read(2)
+    return json.loads(connection.read(int.from_bytes(connection.read(2), "big") if length == 126 else length))
 
 
-def test_those_who_send_slowly_or_listen_take_up_no_place(narrow: Edge) -> None:
+def test_slow_senders_and_open_streams_hold_no_request_slot(one_request: Edge) -> None:
     listen = graphql("subscription { assignmentChanged { id } }", b"accept: text/event-stream\r\n")
 
     with ExitStack() as stack:
-        for said in HALF.values():
-            stack.enter_context(narrow.line()).say(*said)
+        for data in INCOMPLETE.values():
+            stack.enter_context(one_request.connection()).send(*data)
         for _ in range(3):
-            listener = stack.enter_context(narrow.line())
-            listener.say(listen)
+            listener = stack.enter_context(one_request.connection())
+            listener.send(listen)
             assert listener.read(15) == b"HTTP/1.1 200 OK"
 
-        assert narrow.ask(graphql(NAME)).status == 200
+        assert one_request.fetch(graphql(NAME)).status == 200
 
 
-def test_a_slow_request_is_refused_when_it_is_there_and_there_is_too_much(narrow: Edge) -> None:
-    whole = homework()
+def test_a_slow_request_is_rejected_if_the_process_is_overloaded_when_it_completes(one_request: Edge) -> None:
+    complete = homework()
 
-    with narrow.line() as first, narrow.line() as slow:
-        slow.say(whole[:-1])
-        with nobody_else_may_write(narrow.database):
-            first.say(whole)
-            until_busy(narrow)
-            refused = slow.ask(whole[-1:])
-        assert first.hear().status == 200
+    with one_request.connection() as first, one_request.connection() as slow:
+        slow.send(complete[:-1])
+        with write_lock(one_request.database):
+            first.send(complete)
+            wait_until_overloaded(one_request)
+            rejected = slow.fetch(complete[-1:])
+        assert first.receive().status == 200
 
-        assert (refused.status, refused.message) == (503, BUSY)
-        assert slow.ask(whole).status == 200
+        assert (rejected.status, rejected.message) == (503, OVERLOADED)
+        assert slow.fetch(complete).status == 200
 
 
-def test_requests_that_come_one_behind_the_other_are_answered_in_turn(edge: Edge) -> None:
+def test_pipelined_requests_are_answered_in_order(edge: Edge) -> None:
     nowhere = request("GET", "/gateway/nowhere")
     last = request("GET", "/livez", b"connection: close\r\n")
 
-    with edge.line() as line:
-        line.say((LIVE + homework() + nowhere) * 12 + last)
-        heard = line.rest()
+    with edge.connection() as connection:
+        connection.send((LIVEZ + homework() + nowhere) * 12 + last)
+        response = connection.read_to_end()
 
-    assert statuses_in(heard) == [200, 200, 404] * 12 + [200]
-
-
-def test_of_too_many_requests_in_one_read_the_first_are_answered_and_the_connection_ends(edge: Edge) -> None:
-    with edge.line() as line:
-        line.say(LIVE * 200)
-        heard = line.rest()
-
-    assert statuses_in(heard) == [200] * (MOST_PIPELINED + 1)
-    assert heard.count(b"connection: close") == 1
+    assert statuses_in(response) == [200, 200, 404] * 12 + [200]
 
 
-def statuses_in(heard: bytes) -> list[int]:
-    return [int(each[:3]) for each in heard.split(b"HTTP/1.1 ")[1:]]
+def test_too_many_pipelined_requests_close_the_connection_after_the_first_responses(edge: Edge) -> None:
+    with edge.connection() as connection:
+        connection.send(LIVEZ * 200)
+        response = connection.read_to_end()
+
+    assert statuses_in(response) == [200] * (MAX_PIPELINED + 1)
+    assert response.count(b"connection: close") == 1
+
+
+def statuses_in(response: bytes) -> list[int]:
+    return [int(each[:3]) for each in response.split(b"HTTP/1.1 ")[1:]]
 
 
 # --- other protocols ------------------------------------------------------------------------------
 
-WISHES = {
+UPGRADES = {
     "h2c": b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAoAAA\r\n",
     "something else": b"connection: upgrade\r\nupgrade: something/1\r\n",
 }
 
 
-@pytest.mark.parametrize("wish", WISHES.values(), ids=WISHES)
-@pytest.mark.parametrize("is_whole", [True, False], ids=["at once", "in pieces"])
-def test_a_wish_for_another_protocol_is_passed_over(edge: Edge, wish: bytes, is_whole: bool) -> None:
-    """And no body is taken for a request: a proxy in front would not know of it, nor whose answer that is."""
+@pytest.mark.parametrize("upgrade", UPGRADES.values(), ids=UPGRADES)
+@pytest.mark.parametrize("is_single_read", [True, False], ids=["at once", "in pieces"])
+def test_an_upgrade_to_an_unsupported_protocol_is_ignored(
+    edge: Edge, upgrade: bytes, is_single_read: bool
+) -> None:
+    """The body is not parsed as a request: a proxy would assign its response to another client."""
     inner = b"GET /livez HTTP/1.1\r\nhost: care\r\n\r\n"
-    sized = graphql(NAME, wish)
-    chunked = request("PUT", ASSIGNMENTS, JSON, MAY, wish, b"transfer-encoding: chunked\r\n")
-    said = [
-        request("POST", "/nowhere", wish, body=inner),
-        request("GET", "/readyz", wish),
+    sized = graphql(NAME, upgrade)
+    chunked = request("PUT", ASSIGNMENTS, JSON, AUTHORIZATION, upgrade, b"transfer-encoding: chunked\r\n")
+    data = [
+        request("POST", "/nowhere", upgrade, body=inner),
+        request("GET", "/readyz", upgrade),
         sized,
         chunked + b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY),
         request("GET", "/livez", b"connection: close\r\n"),
     ]
 
-    with edge.line() as line:
-        if is_whole:
-            line.say(b"".join(said))
-            heard = line.rest()
+    with edge.connection() as connection:
+        if is_single_read:
+            connection.send(b"".join(data))
+            response = connection.read_to_end()
         else:
-            heard = b""
-            for each in said[:-1]:
+            response = b""
+            for each in data[:-1]:
                 head, _, body = each.partition(b"\r\n\r\n")
-                line.say(head + b"\r\n\r\n")
-                line.wait()
-                line.say(body)
-                answer = line.hear()
-                heard += b"HTTP/1.1 %d" % answer.status
-            line.say(said[-1])
-            heard += line.rest()
+                connection.send(head + b"\r\n\r\n")
+                connection.wait()
+                connection.send(body)
+                answer = connection.receive()
+                response += b"HTTP/1.1 %d" % answer.status
+            connection.send(data[-1])
+            response += connection.read_to_end()
 
-    assert statuses_in(heard) == [404, 200, 200, 200, 200]
+    assert statuses_in(response) == [404, 200, 200, 200, 200]
 
 
-NO_HANDSHAKES = {
+MALFORMED_HANDSHAKES = {
     "many headers": (b"a: b\r\n" * 200, 431),
     "a long header": (b"a: " + b"b" * 10_000 + b"\r\n", 431),
     "a body": (b"content-length: 5\r\n", 400),
 }
 
 
-@pytest.mark.parametrize(("headers", "status"), NO_HANDSHAKES.values(), ids=NO_HANDSHAKES)
-def test_a_handshake_that_is_none_is_refused(edge: Edge, headers: bytes, status: int) -> None:
-    with edge.line() as line:
-        line.say(request("GET", "/graphql", UPGRADE, headers))
-        heard = line.rest()
+@pytest.mark.parametrize(("headers", "status"), MALFORMED_HANDSHAKES.values(), ids=MALFORMED_HANDSHAKES)
+def test_a_malformed_websocket_handshake_is_rejected(edge: Edge, headers: bytes, status: int) -> None:
+    with edge.connection() as connection:
+        connection.send(request("GET", "/graphql", WEBSOCKET, headers))
+        response = connection.read_to_end()
 
-    assert heard.startswith(b"HTTP/1.1 %d " % status)
+    assert response.startswith(b"HTTP/1.1 %d " % status)

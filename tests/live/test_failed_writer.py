@@ -1,5 +1,5 @@
-"""Promise: when the thread that writes to SQLite ends, nobody waits in vain and the process ends with a code
-that its supervisor starts it again by; and SIGTERM ends a process whatever hangs in it."""
+"""A process whose SQLite writer thread has ended exits with 1, so that its supervisor restarts it. SIGTERM
+ends a process that hangs."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from tests.db import raw
 from tests.factories import a_world
 from tests.live.edge import Edge, homework
 from tests.live.killable import install
-from tests.live.processes import PATIENCE, begun, serving
+from tests.live.processes import PATIENCE, serving, spawn
 
 pytestmark = pytest.mark.live
 
@@ -36,47 +36,45 @@ def care(tmp_path: Path) -> dict[str, str]:
     return {"database_url": database, "token_key": keys.public_pem(), "drain_seconds": "1"}
 
 
-def test_a_server_whose_writer_ended_refuses_the_change_and_exits_with_1(
+def test_a_server_without_its_writer_rejects_changes_and_exits_with_1(
     tmp_path: Path, care: dict[str, str]
 ) -> None:
     before = raw.run(care["database_url"], STORED)
     with serving(tmp_path / "log", prepare=install, **care) as served:
         edge = Edge("127.0.0.1", int(served.url.rpartition(":")[2]), care["database_url"])
         served.process.send_signal(signal.SIGUSR1)
-        answer = edge.ask(homework())
+        response = edge.fetch(homework())
         code = served.process.wait(PATIENCE)
-        said = (tmp_path / "log").read_text()
+        output = (tmp_path / "log").read_text()
 
-    assert (answer.status, answer.message) == (
+    assert (response.status, response.message) == (
         503,
         "the database writer has ended; whether the change was kept is not known",
     )
     assert code == 1
-    assert said.count(ENDED) == 1
+    assert output.count(ENDED) == 1
     assert raw.run(care["database_url"], STORED) == before
 
 
-def test_a_worker_process_of_serve_whose_writer_ended_is_started_again(
-    tmp_path: Path, care: dict[str, str]
-) -> None:
+def test_serve_restarts_a_worker_process_without_its_writer(tmp_path: Path, care: dict[str, str]) -> None:
     log = tmp_path / "log"
     with serving(log, "--workers", "2", module=KILLABLE, **care) as served:
         edge = Edge("127.0.0.1", int(served.url.rpartition(":")[2]), care["database_url"])
         os.kill(processes_in(log, 2)[0], signal.SIGUSR1)
-        statuses = set(asked_until(edge, lambda: ENDED in log.read_text()))
+        statuses = set(statuses_until(edge, lambda: ENDED in log.read_text()))
         processes_in(log, 3)
-        statuses |= set(asked_until(edge, lambda: True))
+        statuses |= set(statuses_until(edge, lambda: True))
         code, _ = served.stop(signal.SIGTERM)
 
     assert statuses <= {200, 503}
     assert (200 in statuses, code) == (True, 0)
 
 
-def test_a_dispatcher_process_whose_writer_ended_exits_with_1(tmp_path: Path, care: dict[str, str]) -> None:
-    with (tmp_path / "log").open("w+") as said:
-        process = begun(["worker"], "", care, said, install)
+def test_a_dispatcher_process_without_its_writer_exits_with_1(tmp_path: Path, care: dict[str, str]) -> None:
+    with (tmp_path / "log").open("w+") as output:
+        process = spawn(["worker"], "", care, output, install)
         try:
-            wait_until_said(tmp_path / "log", "dispatching without a webhook", 1)
+            wait_for_log(tmp_path / "log", "dispatching without a webhook", 1)
             process.send_signal(signal.SIGUSR1)
             due = "UPDATE reminder SET remind_date = '2020-01-01T09:00:00.000000Z'"
             raw.run(care["database_url"], due)  # something for it to write
@@ -89,39 +87,39 @@ def test_a_dispatcher_process_whose_writer_ended_exits_with_1(tmp_path: Path, ca
     assert ENDED in (tmp_path / "log").read_text()
 
 
-def test_a_process_that_hangs_ends_after_sigterm_and_says_where_it_hung(
+def test_a_hanging_process_exits_after_sigterm_with_the_stack_of_each_thread(
     tmp_path: Path, care: dict[str, str]
 ) -> None:
     with serving(tmp_path / "log", prepare=install, **care | {"drain_seconds": "0"}) as served:
         served.process.send_signal(signal.SIGUSR2)
-        wait_until_said(tmp_path / "log", "hanging", 1)
-        code, said = served.stop(signal.SIGTERM)
+        wait_for_log(tmp_path / "log", "hanging", 1)
+        code, output = served.stop(signal.SIGTERM)
 
     assert code == 1
-    assert "Timeout (0:00:01)!" in said
-    assert re.search(r'killable.py", line \d+ in hang', said)
+    assert "Timeout (0:00:01)!" in output
+    assert re.search(r'killable.py", line \d+ in hang', output)
 
 
 def processes_in(log: Path, number: int) -> list[int]:
-    """The worker processes that have started, once there are so many."""
-    wait_until_said(log, "Application startup complete", number)
+    """The ids of the worker processes, once so many have started."""
+    wait_for_log(log, "Application startup complete", number)
     return [int(pid) for pid in re.findall(r"Started server process \[(\d+)\]", log.read_text())]
 
 
-def wait_until_said(log: Path, words: str, times: int) -> None:
+def wait_for_log(log: Path, words: str, times: int) -> None:
     until = time.monotonic() + PATIENCE
     while log.read_text().count(words) < times:
         assert time.monotonic() < until, log.read_text()
         time.sleep(0.01)
 
 
-def asked_until(edge: Edge, is_so: Callable[[], bool]) -> Iterator[int]:
-    """What each change is answered with, on a connection of its own, and so by any of the processes."""
+def statuses_until(edge: Edge, condition: Callable[[], bool]) -> Iterator[int]:
+    """The status of each change; each has a connection of its own, so any process may respond."""
     until = time.monotonic() + PATIENCE
     is_last = False
     while not is_last:
         assert time.monotonic() < until
-        is_last = is_so()
+        is_last = condition()
         with suppress(OSError):  # of a process that has just ended
-            yield edge.ask(homework()).status
+            yield edge.fetch(homework()).status
         time.sleep(0.01)

@@ -1,5 +1,4 @@
-"""Promise: the log of a running service is JSON where it goes to no terminal, and holds no token and no
-answer, however much is logged."""
+"""The log of a running service is JSON and contains no token and no message, even at the level debug."""
 
 import asyncio
 import json
@@ -15,26 +14,26 @@ pytestmark = pytest.mark.live
 TOKEN_IN_ADDRESS, TOKEN_IN_MESSAGE, ANSWER = "token-in-the-address", "token-in-a-message", "an answer of mine"
 
 
-async def talk(url: str) -> None:
-    """As somebody does who puts the token everywhere, and is not let in."""
+async def send_token_everywhere(url: str) -> None:
+    """Sends the token in the URL and in the first message; it is rejected."""
     address = f"{url.replace('http', 'ws')}/graphql?access_token={TOKEN_IN_ADDRESS}"
     async with websockets.connect(
         address, subprotocols=[websockets.Subprotocol("graphql-transport-ws")]
     ) as one:
-        said = {"authorization": f"bearer {TOKEN_IN_MESSAGE}", "note": ANSWER}
-        await one.send(json.dumps({"type": "connection_init", "payload": said}))
+        output = {"authorization": f"bearer {TOKEN_IN_MESSAGE}", "note": ANSWER}
+        await one.send(json.dumps({"type": "connection_init", "payload": output}))
         await one.wait_closed()
 
 
-def test_what_goes_over_a_websocket_is_not_logged(tmp_path: Path) -> None:
+def test_tokens_and_messages_of_a_websocket_are_not_logged(tmp_path: Path) -> None:
     care = {"env": "development", "var": str(tmp_path), "log_level": "debug"}
     assert run("migrate", **care).returncode == 0
     with serving(tmp_path / "log", **care) as served:
-        asyncio.run(talk(served.url))
-        code, said = served.stop(signal.SIGTERM)
+        asyncio.run(send_token_everywhere(served.url))
+        code, output = served.stop(signal.SIGTERM)
 
     assert code == 0
-    lines = [json.loads(line) for line in said.splitlines()]
+    lines = [json.loads(line) for line in output.splitlines()]
     assert "Application startup complete." in [line["message"] for line in lines]
     assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
-    assert [word for word in (TOKEN_IN_ADDRESS, TOKEN_IN_MESSAGE, ANSWER) if word in said] == []
+    assert [word for word in (TOKEN_IN_ADDRESS, TOKEN_IN_MESSAGE, ANSWER) if word in output] == []

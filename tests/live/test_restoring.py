@@ -1,4 +1,4 @@
-"""Promise: a database that is served is not replaced, not even while nobody calls the service."""
+"""`restore` rejects a database that is in use, even if the service receives no requests."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.live
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_a_database_that_is_served_is_not_replaced(database_url: str, tmp_path: Path) -> None:
+def test_restore_rejects_a_database_in_use(database_url: str, tmp_path: Path) -> None:
     load(database_url, a_world())
     care = {"database_url": database_url, "token_key": keys.public_pem()}
     file, path = tmp_path / "care.backup", sqlite_path(database_url)

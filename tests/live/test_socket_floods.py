@@ -1,5 +1,5 @@
-"""Promise: a websocket that floods the server is closed with a code or read slowly, before and after sign-in.
-Meanwhile health checks are answered and the memory of the process hardly grows."""
+"""A websocket that floods the server is closed with a code or read slowly, before and after sign-in.
+Health checks are answered, and memory hardly grows."""
 
 import asyncio
 import json
@@ -18,13 +18,13 @@ from app.server.sockets import FRAMES_AT_ONCE, MAX_PENDING, MESSAGES_AT_ONCE, PE
 from tests import keys
 from tests.callers import load
 from tests.factories import a_world
-from tests.live.edge import Edge, Line, request
+from tests.live.edge import Connection, Edge, request
 from tests.live.processes import free_port, serving
 
 pytestmark = pytest.mark.live
 
 MIB = 1024 * 1024
-LIVE = request("GET", "/livez", b"connection: close\r\n")
+LIVEZ = request("GET", "/livez", b"connection: close\r\n")
 UPGRADE = (
     b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
     b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-protocol: graphql-transport-ws\r\n"
@@ -40,23 +40,23 @@ class Served(Edge):
     pid: int
     metrics: str
 
-    def frames_refused(self) -> float:
-        said = httpx2.get(self.metrics).text.splitlines()
+    def frames_rejected(self) -> float:
+        data = httpx2.get(self.metrics).text.splitlines()
         name = 'care_limit_refusals_total{limit="frames of a websocket"} '
-        return float(next((line.removeprefix(name) for line in said if line.startswith(name)), 0))
+        return float(next((line.removeprefix(name) for line in data if line.startswith(name)), 0))
 
     def memory(self) -> int:
-        """The most bytes that the process held in memory since this was last asked."""
+        """The peak memory of the process in bytes since the last call."""
         folder = Path(f"/proc/{self.pid}")
         [peak] = [line for line in (folder / "status").read_text().splitlines() if line.startswith("VmHWM:")]
         (folder / "clear_refs").write_text("5")  # starts anew from what it holds now
         return int(peak.split()[1]) * 1024
 
     @contextmanager
-    def socket(self, is_signed_in: bool, *headers: bytes, room: int = 0) -> Iterator["Socket"]:
-        with self.line(room) as line:
-            assert line.ask(request("GET", "/graphql", UPGRADE, *headers)).status == 101
-            one = Socket(line)
+    def socket(self, is_signed_in: bool, *headers: bytes, receive_buffer: int = 0) -> Iterator["Socket"]:
+        with self.connection(receive_buffer) as connection:
+            assert connection.fetch(request("GET", "/graphql", UPGRADE, *headers)).status == 101
+            one = Socket(connection)
             if is_signed_in:
                 token = keys.token("CAREGIVER", "caregiver-1")
                 one.send(type="connection_init", payload={"Authorization": f"bearer {token}"})
@@ -66,19 +66,19 @@ class Served(Edge):
 
 @dataclass
 class Socket:
-    line: Line
+    connection: Connection
     inflate: Any = field(default_factory=lambda: zlib.decompressobj(wbits=-15))
 
     def send(self, **message: Any) -> None:
-        self.line.say(frame(TEXT, json.dumps(message).encode()))
+        self.connection.send(frame(TEXT, json.dumps(message).encode()))
 
     def frame(self) -> tuple[int, bytes]:
         """The next frame: its opcode and its payload."""
-        first, length = self.line.read(2)
+        first, length = self.connection.read(2)
         if length == 126:
-            length = int.from_bytes(self.line.read(2), "big")
+            length = int.from_bytes(self.connection.read(2), "big")
         assert length < 127, "a frame of more than 64 KiB"
-        payload = self.line.read(length)
+        payload = self.connection.read(length)
         if first & COMPRESSED:
             payload = self.inflate.decompress(payload + b"\0\0\xff\xff")
         return first & 15, payload
@@ -94,7 +94,7 @@ class Socket:
         while True:
             opcode, payload = self.frame()
             if opcode == CLOSE:
-                assert self.line.rest() == b""
+                assert self.connection.read_to_end() == b""
                 return opcodes, (int.from_bytes(payload[:2], "big"), payload[2:].decode())
             opcodes.append(opcode)
 
@@ -149,92 +149,92 @@ def test_a_websocket_that_sends_too_many_frames_is_closed(
     served: Served, name: str, is_signed_in: bool
 ) -> None:
     with served.socket(is_signed_in) as one:
-        one.line.say(FLOODS[name])
+        one.connection.send(FLOODS[name])
         opcodes, closed = one.until_closed()
 
-    most = (
+    limit = (
         2 * FRAMES_AT_ONCE if is_signed_in else PENDING_FRAMES
     )  # signed in it may send more as time goes by
-    least = FRAMES_AT_ONCE if is_signed_in else PENDING_FRAMES
+    minimum = FRAMES_AT_ONCE if is_signed_in else PENDING_FRAMES
     assert closed == TOO_MANY_FRAMES
     assert set(opcodes) <= {PONG}
-    assert len(opcodes) == 0 or least <= len(opcodes) <= most
+    assert len(opcodes) == 0 or minimum <= len(opcodes) <= limit
     assert ("pings" in name) == bool(opcodes)
 
 
-def test_before_sign_in_messages_are_counted_too(served: Served) -> None:
+def test_messages_before_sign_in_count_as_frames(served: Served) -> None:
     with served.socket(is_signed_in=False) as one:
-        one.line.say(frame(TEXT, b'{"type": "ping"}') * 1000)
+        one.connection.send(frame(TEXT, b'{"type": "ping"}') * 1000)
         opcodes, closed = one.until_closed()
 
     assert closed == TOO_MANY_FRAMES
     assert len(opcodes) <= PENDING_FRAMES
 
 
-def test_frames_that_follow_the_servers_close_are_counted_too(served: Served) -> None:
-    before = served.frames_refused()
+def test_frames_after_the_close_of_the_server_are_counted(served: Served) -> None:
+    before = served.frames_rejected()
 
     with served.socket(is_signed_in=True) as one, suppress(ConnectionError):
-        one.line.say(frame(TEXT, b"no message"))
+        one.connection.send(frame(TEXT, b"no message"))
         while one.frame()[0] != CLOSE:
             pass
-        one.line.say(frame(TEXT, b"1") * 20_000)
-        one.line.rest()
+        one.connection.send(frame(TEXT, b"1") * 20_000)
+        one.connection.read_to_end()
 
-    assert served.frames_refused() == before + 1
+    assert served.frames_rejected() == before + 1
 
 
-def test_messages_that_are_sent_ahead_are_answered_at_a_steady_rate(served: Served) -> None:
-    many = 10_000
+def test_queued_messages_are_processed_at_a_limited_rate(served: Served) -> None:
+    count = 10_000
 
     with served.socket(is_signed_in=True) as one:
-        one.line.say(frame(TEXT, b'{"type": "ping"}') * many)
+        one.connection.send(frame(TEXT, b'{"type": "ping"}') * count)
         first = one.message()
-        assert served.ask(LIVE).status == 200
-        one.line.socket.setblocking(False)
-        heard = b""
+        assert served.fetch(LIVEZ).status == 200
+        one.connection.socket.setblocking(False)
+        received = b""
         with suppress(BlockingIOError):
-            while piece := one.line.socket.recv(65536):
-                heard += piece
+            while piece := one.connection.socket.recv(65536):
+                received += piece
 
     assert first == {"type": "pong"}
-    assert heard.count(b"pong") < many // 2
+    assert received.count(b"pong") < count // 2
 
 
-def test_what_is_sent_ahead_is_answered_in_full_and_in_order(served: Served) -> None:
-    many = MESSAGES_AT_ONCE // 4
+def test_queued_messages_are_answered_in_order(served: Served) -> None:
+    count = MESSAGES_AT_ONCE // 4
 
     with served.socket(is_signed_in=True) as one:
-        for number in range(many):
+        for number in range(count):
             one.send(type="subscribe", id=str(number), payload={"query": "{ viewer { role } }"})
-            one.line.say(frame(PING, b"%d" % number))
-        heard = [one.frame() for _ in range(3 * many)]
+            one.connection.send(frame(PING, b"%d" % number))
+        received = [one.frame() for _ in range(3 * count)]
 
-    pongs = [payload for opcode, payload in heard if opcode == PONG]
-    messages = [json.loads(payload) for opcode, payload in heard if opcode == TEXT]
-    assert pongs == [b"%d" % number for number in range(many)]
-    assert [each["id"] for each in messages if each["type"] == "next"] == [str(n) for n in range(many)]
+    pongs = [payload for opcode, payload in received if opcode == PONG]
+    messages = [json.loads(payload) for opcode, payload in received if opcode == TEXT]
+    assert pongs == [b"%d" % number for number in range(count)]
+    assert [each["id"] for each in messages if each["type"] == "next"] == [str(n) for n in range(count)]
 
 
 @pytest.mark.parametrize("is_compressed", [False, True], ids=["plain", "compressed"])
-def test_the_first_message_may_not_be_as_long_as_later_ones(served: Served, is_compressed: bool) -> None:
+def test_the_first_message_has_a_lower_length_limit(served: Served, is_compressed: bool) -> None:
     long = ping_of(PENDING_BYTES + 100, b'"",')
-    said = compressed(long) if is_compressed else frame(TEXT, long)
+    data = compressed(long) if is_compressed else frame(TEXT, long)
 
     with served.socket(False, DEFLATE) as one:
-        one.line.say(said)
+        one.connection.send(data)
         _, (code, _) = one.until_closed()
     with served.socket(True) as one:
-        one.line.say(frame(TEXT, long))
+        one.connection.send(frame(TEXT, long))
         answer = one.message()
 
     assert (code, answer) == (1009, {"type": "pong"})
 
 
-# --- many ---
+# --- many websockets ---
 
 
-def test_the_oldest_websocket_that_has_not_signed_in_gives_way(served: Served) -> None:
+def test_the_oldest_unauthenticated_websocket_is_closed_first(served: Served) -> None:
     with ExitStack() as stack:
         signed_in = stack.enter_context(served.socket(is_signed_in=True))
         oldest = stack.enter_context(served.socket(is_signed_in=False))
@@ -250,26 +250,28 @@ def test_the_oldest_websocket_that_has_not_signed_in_gives_way(served: Served) -
 
 LONG = 262_000
 SPACES = b'{"type": "ping", "payload": {"": "%b"}}' % (b" " * LONG)
-CROWDS = {
+MANY_SOCKETS = {
     "compressed messages before sign-in": (False, compressed(SPACES) * 100),
     "compressed messages": (True, compressed(SPACES) * 100),
     "messages of many values": (True, frame(TEXT, ping_of(LONG, b"[],"))),
 }
 
 
-@pytest.mark.parametrize("name", CROWDS)
-def test_many_websockets_that_flood_take_little_memory(served: Served, name: str) -> None:
-    is_signed_in, flood = CROWDS[name]
+@pytest.mark.parametrize("name", MANY_SOCKETS)
+def test_many_flooding_websockets_use_little_memory(served: Served, name: str) -> None:
+    is_signed_in, flood = MANY_SOCKETS[name]
 
     with ExitStack() as stack:
-        crowd = [stack.enter_context(served.socket(is_signed_in, DEFLATE, room=4096)) for _ in range(50)]
+        sockets = [
+            stack.enter_context(served.socket(is_signed_in, DEFLATE, receive_buffer=4096)) for _ in range(50)
+        ]
         served.memory()
         before = served.memory()
-        for one in crowd:
+        for one in sockets:
             with suppress(ConnectionError):  # closed meanwhile
-                one.line.say(flood)
-        assert served.ask(LIVE).status == 200
-        answers = [one.message() for one in crowd if is_signed_in]
+                one.connection.send(flood)
+        assert served.fetch(LIVEZ).status == 200
+        answers = [one.message() for one in sockets if is_signed_in]
 
         assert answers == [{"type": "pong"}] * len(answers)
         assert served.memory() - before < 50 * MIB

@@ -1,5 +1,5 @@
-"""Promise: a worker may die at any moment and nothing is lost: what it took, the next one delivers under
-the same id. Being told to stop is no fault."""
+"""A worker may be killed at any moment: the next one repeats its deliveries with the same ids. A regular
+stop exits with 0."""
 
 import asyncio
 import signal
@@ -30,7 +30,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def care(database_url: str, receiver: Receiver, tmp_path: Path) -> dict[str, str]:
-    """Three reminders that were due long ago, and a webhook that leads to the receiver."""
+    """Three overdue reminders, and a webhook that leads to the receiver."""
     due = [{"remindDate": LONG_AGO}] * 3
     load(database_url, [*a_world(), an_assignment(6, reminders=due)])
     raw.run(database_url, "UPDATE reminder SET state = 'SKIPPED' WHERE assignment_id = 2")
@@ -44,7 +44,7 @@ def care(database_url: str, receiver: Receiver, tmp_path: Path) -> dict[str, str
 
 
 @contextmanager
-def working(care: dict[str, str]) -> Iterator[Process]:
+def running_worker(care: dict[str, str]) -> Iterator[Process]:
     process = start("worker", **care)
     try:
         yield process
@@ -53,33 +53,33 @@ def working(care: dict[str, str]) -> Iterator[Process]:
         process.communicate()
 
 
-def hears(receiver: Receiver, times: int) -> None:
+def wait_for_requests(receiver: Receiver, times: int) -> None:
     for _ in range(times):
         assert receiver.has_received.acquire(timeout=PATIENCE)
 
 
-def stopped(process: Process, how: signal.Signals) -> tuple[int, str]:
-    process.send_signal(how)
-    said = process.communicate(timeout=PATIENCE)
-    return process.returncode, "".join(said)
+def stop(process: Process, number: signal.Signals) -> tuple[int, str]:
+    process.send_signal(number)
+    output = process.communicate(timeout=PATIENCE)
+    return process.returncode, "".join(output)
 
 
-def test_what_a_killed_worker_took_is_delivered_by_the_next_under_the_same_id(
+def test_deliveries_of_a_killed_worker_are_repeated_with_the_same_id(
     care: dict[str, str], receiver: Receiver
 ) -> None:
     url = care["database_url"]
     receiver.hold()
-    with working(care) as first:
-        hears(receiver, 3)
+    with running_worker(care) as first:
+        wait_for_requests(receiver, 3)
         first.kill()
         first.wait()
     taken = raw.run(url, "SELECT event_id, state, attempts, last_answer FROM delivery ORDER BY event_id")
-    receiver.is_released.set()
+    receiver.goes_on.set()
 
     raw.run(url, f"UPDATE delivery SET next_date = '{LONG_AGO}'")  # as if the lease had passed
-    with working(care) as second:
-        hears(receiver, 3)
-        code, said = stopped(second, signal.SIGTERM)
+    with running_worker(care) as second:
+        wait_for_requests(receiver, 3)
+        code, output = stop(second, signal.SIGTERM)
 
     ids = ["evt_1", "evt_2", "evt_3"]
     assert taken == [(number, "WAITING", 1, None) for number in (1, 2, 3)]
@@ -87,53 +87,51 @@ def test_what_a_killed_worker_took_is_delivered_by_the_next_under_the_same_id(
     assert {one.verified(SECRET)["type"] for one in receiver.received} == {"reminder.due"}
     assert raw.run(url, DELIVERIES) == [("DELIVERED", 3)]
     assert raw.run(url, "SELECT count(*), count(DISTINCT reminder_id) FROM event") == [(3, 3)]
-    assert (code, "Traceback" in said, SECRET in said) == (0, False, False)
+    assert (code, "Traceback" in output, SECRET in output) == (0, False, False)
 
 
-def test_several_workers_fire_and_deliver_each_reminder_once(
-    care: dict[str, str], receiver: Receiver
-) -> None:
+def test_several_workers_deliver_each_reminder_once(care: dict[str, str], receiver: Receiver) -> None:
     more = [{"remindDate": LONG_AGO}] * 50
     load(care["database_url"], [an_assignment(10 + at, reminders=more) for at in range(4)])
-    with working(care) as one, working(care) as other:
-        hears(receiver, 203)
-        ended = [stopped(each, signal.SIGTERM)[0] for each in (one, other)]
+    with running_worker(care) as one, running_worker(care) as other:
+        wait_for_requests(receiver, 203)
+        ended = [stop(each, signal.SIGTERM)[0] for each in (one, other)]
 
     assert ended == [0, 0]
     assert sorted(receiver.ids()) == sorted(f"evt_{number}" for number in range(1, 204))
     assert raw.run(care["database_url"], DELIVERIES) == [("DELIVERED", 203)]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_stopping_a_worker_is_no_fault_and_finishes_what_it_began(
-    care: dict[str, str], receiver: Receiver, how: signal.Signals
+def test_a_stopped_worker_completes_its_deliveries_and_exits_with_0(
+    care: dict[str, str], receiver: Receiver, number: signal.Signals
 ) -> None:
     receiver.hold()
-    with working(care) as one:
-        hears(receiver, 3)
-        one.send_signal(how)
-        receiver.is_released.set()
-        said = "".join(one.communicate(timeout=PATIENCE))
+    with running_worker(care) as one:
+        wait_for_requests(receiver, 3)
+        one.send_signal(number)
+        receiver.goes_on.set()
+        output = "".join(one.communicate(timeout=PATIENCE))
 
-    assert (one.returncode, "Traceback" in said) == (0, False)
+    assert (one.returncode, "Traceback" in output) == (0, False)
     assert raw.run(care["database_url"], DELIVERIES) == [("DELIVERED", 3)]
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_the_processes_of_serve_dispatch_too_and_stop_in_time(
+def test_the_worker_processes_of_serve_dispatch(
     care: dict[str, str], receiver: Receiver, tmp_path: Path
 ) -> None:
     with serving(tmp_path / "log", "--workers", "2", **care) as served:
-        hears(receiver, 3)
-        code, said = served.stop(signal.SIGTERM)
+        wait_for_requests(receiver, 3)
+        code, output = served.stop(signal.SIGTERM)
 
     assert sorted(receiver.ids()) == ["evt_1", "evt_2", "evt_3"]
-    assert (code, "Traceback" in said, SECRET in said) == (0, False, False)
+    assert (code, "Traceback" in output, SECRET in output) == (0, False, False)
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_serve_leaves_it_to_the_worker_where_it_is_told_to(
+def test_serve_does_not_dispatch_if_the_dispatcher_is_off(
     care: dict[str, str], receiver: Receiver, tmp_path: Path
 ) -> None:
     care = care | {"dispatcher": "off"}
@@ -141,16 +139,16 @@ def test_serve_leaves_it_to_the_worker_where_it_is_told_to(
     with serving(tmp_path / "log", **care) as served:
         code, _ = served.stop(signal.SIGTERM)
     before = raw.run(care["database_url"], REMINDERS)
-    with working(care) as one:
-        hears(receiver, 3)
-        ended, _ = stopped(one, signal.SIGTERM)
+    with running_worker(care) as one:
+        wait_for_requests(receiver, 3)
+        ended, _ = stop(one, signal.SIGTERM)
 
     assert (code, ended) == (0, 0)
     assert dict(before)["SCHEDULED"] == 3
     assert dict(raw.run(care["database_url"], REMINDERS)) == {"SENT": 3, "SKIPPED": 1}
 
 
-def test_a_worker_needs_a_database(tmp_path: Path) -> None:
+def test_a_worker_reports_a_missing_database(tmp_path: Path) -> None:
     asyncio.run(migrate(f"sqlite:///{tmp_path}/there.db"))
 
     done = run("worker", database_url=f"sqlite:///{tmp_path}/none.db")

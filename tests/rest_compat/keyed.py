@@ -8,7 +8,7 @@ from tests.callers import Gateway
 from tests.database_rows import stored
 from tests.db import raw
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
-from tests.schema.test_headers import OF_BROWSERS
+from tests.schema.test_headers import SECURITY_HEADERS
 
 KEY = "6f1b2d1c-8c1e-4a55-9f0e-3b0f5a0f3c11"
 KEYED = {"idempotency-key": KEY}
@@ -33,7 +33,7 @@ def parts_of(response: Response) -> tuple[int, dict[str, str], bytes]:
 
 def expected_parts(*more: tuple[str, str]) -> tuple[int, dict[str, str], bytes]:
     content = {"content-type": "application/json", "content-length": str(len(ASSIGNED))}
-    headers = {**OF_BROWSERS, **content, **dict(more)}
+    headers = {**SECURITY_HEADERS, **content, **dict(more)}
     return 200, headers, ASSIGNED
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.callers import Gateway
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, refusal_of
-from tests.schema.test_headers import OF_BROWSERS, OF_EVERY, has_headers
+from tests.schema.test_headers import CONTENT_HEADERS, SECURITY_HEADERS, has_headers
 from tests.test_main import UNAVAILABLE, take_away
 
 ANSWERS: dict[str, tuple[str, str, dict[str, Any], int, set[str]]] = {
@@ -37,7 +37,7 @@ def test_every_legacy_response_has_the_headers_once(standing: Gateway, name: str
     response = standing.as_caregiver(1).request(method, path, **request)
 
     assert response.status_code == status
-    has_headers(response, OF_BROWSERS, OF_EVERY | others | {"x-request-id"})
+    has_headers(response, SECURITY_HEADERS, CONTENT_HEADERS | others | {"x-request-id"})
 
 
 def test_a_503_has_a_retry_after_header(gateway: Gateway) -> None:
@@ -46,4 +46,4 @@ def test_a_503_has_a_retry_after_header(gateway: Gateway) -> None:
     response = gateway.as_caregiver(1).get(f"{ASSIGNMENTS}?time-state=RUNNING")
 
     assert refusal_of(response) == (503, UNAVAILABLE)
-    has_headers(response, {**OF_BROWSERS, "retry-after": "1"}, OF_EVERY | {"x-request-id"})
+    has_headers(response, {**SECURITY_HEADERS, "retry-after": "1"}, CONTENT_HEADERS | {"x-request-id"})

@@ -18,7 +18,7 @@ from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
 from tests.rest_compat.test_assign_homework import FORMS
 from tests.schema.test_assign_homework import ASSIGN
-from tests.schema.test_headers import OF_BROWSERS
+from tests.schema.test_headers import SECURITY_HEADERS
 
 ASSIGNED = b'{"message":"The assignments were added to the session."}'
 SECOND = timedelta(seconds=1)
@@ -49,7 +49,7 @@ def world(settings: Settings, clock: Clock) -> Iterator[Gateway]:
 def put(gateway: Gateway, headers: dict[str, str] | None = None, **changed: Any) -> None:
     response = gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework(**changed), headers=headers or {})
     assert (response.status_code, response.content) == (200, ASSIGNED)
-    assert set(response.headers) == {"content-length", "content-type", "x-request-id", *OF_BROWSERS}
+    assert set(response.headers) == {"content-length", "content-type", "x-request-id", *SECURITY_HEADERS}
 
 
 def books(gateway: Gateway) -> list[int]:

@@ -1,5 +1,5 @@
-"""Promise: a page of another site may call either contract only if its origin is on the list, exactly as it
-is written there; for everybody else nothing is different, and no cookies are ever asked for."""
+"""CORS: only pages of the configured origins may call either contract, by exact comparison and without
+cookies."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,19 +9,19 @@ import pytest
 from httpx2 import Response
 from starlette.websockets import WebSocketDisconnect
 
-from app.http.cors import HOUR, MOST_LOGGED, AllowedOrigins, OriginLog
+from app.http.cors import HOUR, MAX_LOGGED_ORIGINS, AllowedOrigins
 from app.main import create_app
 from app.settings import Environment
 from tests.callers import Gateway, opened
 from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.listening import connected, streaming
-from tests.schema.test_headers import OF_BROWSERS
+from tests.schema.test_headers import SECURITY_HEADERS
 
 pytestmark = pytest.mark.sqlite_only
 
 APP, LOCAL = "https://app.example.test", "http://localhost:3000"
-STRANGERS = [
+OTHER_ORIGINS = [
     "https://elsewhere.example.test",
     "http://app.example.test",
     "https://app.example.test:8443",
@@ -39,56 +39,58 @@ REASONS: dict[str, dict[str, Any]] = {
     ASSIGNMENTS: {"status": 403, "error": "Forbidden", "message": NOT_ALLOWED, "path": ASSIGNMENTS},
 }
 PATHS = {"/graphql": ("POST", "GET, POST"), ASSIGNMENTS: ("PUT", "GET, HEAD, PUT")}
-SHOWN = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed"
+EXPOSED = "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed"
 
 
 @pytest.fixture(scope="module")
-def allowing(standing: Gateway) -> Iterator[Gateway]:
+def allowed_service(standing: Gateway) -> Iterator[Gateway]:
     settings = standing.settings.model_copy(update={"cors_origins": f"{APP}, {LOCAL}"})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         yield Gateway(client, settings)
 
 
 @pytest.fixture(scope="module")
-def closed(standing: Gateway) -> Iterator[Gateway]:
-    """Production, where no origin is named."""
+def closed_service(standing: Gateway) -> Iterator[Gateway]:
+    """A service in production without allowed origins."""
     settings = standing.settings.model_copy(update={"env": Environment.PRODUCTION})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         yield Gateway(client, settings)
 
 
-def for_browsers(response: Response) -> dict[str, str]:
+def cors_headers(response: Response) -> dict[str, str]:
     names = ("access-control-", "vary")
     return {name: value for name, value in response.headers.items() if name.startswith(names)}
 
 
-def ask_first(gateway: Gateway, path: str, origin: str, **headers: str) -> Response:
-    said = {"origin": origin, "access-control-request-method": PATHS[path][0], **headers}
-    return gateway.as_nobody().request("OPTIONS", path, headers=said)
+def send_preflight(gateway: Gateway, path: str, origin: str, **headers: str) -> Response:
+    headers_sent = {"origin": origin, "access-control-request-method": PATHS[path][0], **headers}
+    return gateway.as_nobody().request("OPTIONS", path, headers=headers_sent)
 
 
 @pytest.mark.parametrize("origin", [APP, LOCAL])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_page_of_the_list_may_ask_first(allowing: Gateway, path: str, origin: str) -> None:
+def test_the_preflight_of_an_allowed_origin_succeeds(
+    allowed_service: Gateway, path: str, origin: str
+) -> None:
     wanted = "authorization,content-type,idempotency-key,x-request-id,offset"
     wanted += ",apollographql-client-name,apollographql-client-version,apollo-require-preflight"
     wanted += ",traceparent,tracestate,baggage,sentry-trace"  # which tracing libraries add
 
-    response = ask_first(allowing, path, origin, **{"access-control-request-headers": wanted})
+    response = send_preflight(allowed_service, path, origin, **{"access-control-request-headers": wanted})
 
     assert (response.status_code, response.content) == (204, b"")
-    assert for_browsers(response) == {
+    assert cors_headers(response) == {
         "access-control-allow-origin": origin,
         "access-control-allow-methods": PATHS[path][1],
         "access-control-allow-headers": wanted.replace(",", ", "),
-        "access-control-expose-headers": SHOWN,
+        "access-control-expose-headers": EXPOSED,
         "access-control-max-age": "7200",
         "vary": "Origin",
     }
-    assert OF_BROWSERS.items() <= dict(response.headers).items()
+    assert SECURITY_HEADERS.items() <= dict(response.headers).items()
 
 
-ANSWERS: dict[str, tuple[str, str, dict[str, Any], int]] = {
+RESPONSES: dict[str, tuple[str, str, dict[str, Any], int]] = {
     "an answer": ("POST", "/graphql", {"json": {"query": "{ viewer { role } }"}}, 200),
     "no request": ("POST", "/graphql", {"json": []}, 400),
     "another method": ("OPTIONS", "/graphql", {}, 405),
@@ -101,34 +103,34 @@ ANSWERS: dict[str, tuple[str, str, dict[str, Any], int]] = {
 }
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-def test_a_page_of_the_list_may_read_every_answer_refusals_too(allowing: Gateway, name: str) -> None:
-    method, path, request, status = ANSWERS[name]
+@pytest.mark.parametrize("name", RESPONSES)
+def test_an_allowed_origin_may_read_every_response(allowed_service: Gateway, name: str) -> None:
+    method, path, request, status = RESPONSES[name]
     request = {**request, "headers": {**request.get("headers", {}), "origin": APP}}
 
-    response = allowing.as_caregiver(1).request(method, path, **request)
+    response = allowed_service.as_caregiver(1).request(method, path, **request)
 
     assert response.status_code == status
-    assert for_browsers(response) == {
+    assert cors_headers(response) == {
         "access-control-allow-origin": APP,
-        "access-control-expose-headers": SHOWN,
+        "access-control-expose-headers": EXPOSED,
         "vary": "Origin",
     }
 
 
-@pytest.mark.parametrize("origin", STRANGERS)
+@pytest.mark.parametrize("origin", OTHER_ORIGINS)
 @pytest.mark.parametrize("path", PATHS)
-def test_the_preflight_of_another_origin_is_refused_with_the_reason(
-    allowing: Gateway, closed: Gateway, path: str, origin: str
+def test_the_preflight_of_another_origin_is_rejected_with_the_reason(
+    allowed_service: Gateway, closed_service: Gateway, path: str, origin: str
 ) -> None:
-    for gateway, expected in ((allowing, {"vary": "Origin"}), (closed, {})):
-        refused = ask_first(gateway, path, origin, **{"x-request-id": "r"})
-        answered = gateway.as_caregiver(1).get(path, headers={"origin": origin})
+    for gateway, expected in ((allowed_service, {"vary": "Origin"}), (closed_service, {})):
+        rejected = send_preflight(gateway, path, origin, **{"x-request-id": "r"})
+        response_to_get = gateway.as_caregiver(1).get(path, headers={"origin": origin})
 
-        assert refused.status_code == 403
-        assert reason(refused) == REASONS[path]
-        assert for_browsers(refused) == for_browsers(answered) == expected
-        assert OF_BROWSERS.items() <= dict(refused.headers).items()
+        assert rejected.status_code == 403
+        assert reason(rejected) == REASONS[path]
+        assert cors_headers(rejected) == cors_headers(response_to_get) == expected
+        assert SECURITY_HEADERS.items() <= dict(rejected.headers).items()
 
 
 def reason(response: Response) -> dict[str, Any]:
@@ -138,25 +140,27 @@ def reason(response: Response) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_options_that_is_no_preflight_is_405(allowing: Gateway, closed: Gateway, path: str) -> None:
-    for gateway in (allowing, closed):
-        for headers in ({}, {"origin": STRANGERS[0]}, {"access-control-request-method": "PUT"}):
+def test_options_without_a_preflight_is_405(
+    allowed_service: Gateway, closed_service: Gateway, path: str
+) -> None:
+    for gateway in (allowed_service, closed_service):
+        for headers in ({}, {"origin": OTHER_ORIGINS[0]}, {"access-control-request-method": "PUT"}):
             assert gateway.as_caregiver(1).request("OPTIONS", path, headers=headers).status_code == 405
 
 
-def test_without_an_origin_it_is_only_said_that_the_answer_depends_on_it(allowing: Gateway) -> None:
-    assert for_browsers(allowing.as_caregiver(1).get(ASSIGNMENTS)) == {"vary": "Origin"}
+def test_a_response_without_an_origin_has_only_vary(allowed_service: Gateway) -> None:
+    assert cors_headers(allowed_service.as_caregiver(1).get(ASSIGNMENTS)) == {"vary": "Origin"}
 
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("origin", [APP, LOCAL, "http://127.0.0.1:5173"])
-def test_by_default_production_allows_no_origin(closed: Gateway, path: str, origin: str) -> None:
-    assert ask_first(closed, path, origin).status_code == 403
-    assert for_browsers(ask_first(closed, path, origin)) == {}
-    assert for_browsers(closed.as_caregiver(1).get(path, headers={"origin": origin})) == {}
+def test_by_default_production_allows_no_origin(closed_service: Gateway, path: str, origin: str) -> None:
+    assert send_preflight(closed_service, path, origin).status_code == 403
+    assert cors_headers(send_preflight(closed_service, path, origin)) == {}
+    assert cors_headers(closed_service.as_caregiver(1).get(path, headers={"origin": origin})) == {}
 
 
-OF_THIS_MACHINE = [
+LOCALHOST = [
     f"{scheme}://{host}{port}"
     for scheme in ("http", "https")
     for host in ("localhost", "127.0.0.1", "[::1]")
@@ -164,21 +168,21 @@ OF_THIS_MACHINE = [
 ]
 
 
-@pytest.mark.parametrize("origin", OF_THIS_MACHINE)
-def test_in_development_every_origin_of_this_machine_is_allowed(standing: Gateway, origin: str) -> None:
+@pytest.mark.parametrize("origin", LOCALHOST)
+def test_development_allows_every_origin_of_localhost(standing: Gateway, origin: str) -> None:
     for path in PATHS:
-        asked = ask_first(standing, path, origin)
-        answered = standing.as_caregiver(1).get(path, headers={"origin": origin})
-        for response in (asked, answered):
-            assert for_browsers(response)["access-control-allow-origin"] == origin
-        assert asked.status_code == 204
+        preflight = send_preflight(standing, path, origin)
+        response_to_get = standing.as_caregiver(1).get(path, headers={"origin": origin})
+        for response in (preflight, response_to_get):
+            assert cors_headers(response)["access-control-allow-origin"] == origin
+        assert preflight.status_code == 204
     with connected(standing.as_caregiver(1), origin=origin) as listener:
         listener.say(type="connection_init")
         assert listener.hear() == {"type": "connection_ack"}
 
 
-NOT_OF_THIS_MACHINE = [
-    *STRANGERS,
+NOT_LOCALHOST = [
+    *OTHER_ORIGINS,
     "http://localhost.example.test",
     "http://example.test:5173",
     "http://127.0.0.10",
@@ -191,12 +195,12 @@ NOT_OF_THIS_MACHINE = [
 ]
 
 
-@pytest.mark.parametrize("origin", NOT_OF_THIS_MACHINE)
-def test_in_development_no_other_origin_is_allowed(standing: Gateway, origin: str) -> None:
+@pytest.mark.parametrize("origin", NOT_LOCALHOST)
+def test_development_allows_no_other_origin(standing: Gateway, origin: str) -> None:
     for path in PATHS:
-        assert ask_first(standing, path, origin).status_code == 403
-        answered = standing.as_caregiver(1).get(path, headers={"origin": origin})
-        assert for_browsers(answered) == {"vary": "Origin"}
+        assert send_preflight(standing, path, origin).status_code == 403
+        response_to_get = standing.as_caregiver(1).get(path, headers={"origin": origin})
+        assert cors_headers(response_to_get) == {"vary": "Origin"}
 
 
 # --- the log ---------------------------------------------------------------------------------------
@@ -206,10 +210,10 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records if each.name == "care.cors"]
 
 
-def test_a_refused_origin_is_logged_by_name_and_what_is_no_origin_is_not(
-    closed: Gateway, caplog: pytest.LogCaptureFixture
+def test_a_rejected_origin_is_logged_once_and_a_malformed_one_without_its_text(
+    closed_service: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with fresh_log(closed):
+    with fresh_log(closed_service):
         for origin in (
             LOCAL,
             LOCAL,
@@ -218,36 +222,41 @@ def test_a_refused_origin_is_logged_by_name_and_what_is_no_origin_is_not(
             "https://a.test\x1b[2J",
             f"https://{'a' * 300}.test",
         ):
-            ask_first(closed, "/graphql", origin)
+            send_preflight(closed_service, "/graphql", origin)
 
     assert logged(caplog) == [
-        f"refused a preflight from origin {name}, which is not in CARE_CORS_ORIGINS"
+        f"rejected a preflight from origin {name}, which is not in CARE_CORS_ORIGINS"
         for name in (LOCAL, "null", "(malformed)")
     ]
 
 
-def test_invented_origins_do_not_fill_the_log(closed: Gateway, caplog: pytest.LogCaptureFixture) -> None:
-    with fresh_log(closed) as log:
+def test_invented_origins_do_not_fill_the_log(
+    closed_service: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    with fresh_log(closed_service) as origins:
         for number in range(100):
-            ask_first(closed, ASSIGNMENTS, f"https://page-{number}.example.test")
-        assert len(logged(caplog)) == MOST_LOGGED
-        log.since -= HOUR
-        ask_first(closed, ASSIGNMENTS, STRANGERS[0])
+            send_preflight(closed_service, ASSIGNMENTS, f"https://page-{number}.example.test")
+        assert len(logged(caplog)) == MAX_LOGGED_ORIGINS
+        origins.logged_since -= HOUR
+        send_preflight(closed_service, ASSIGNMENTS, OTHER_ORIGINS[0])
 
-    assert len(logged(caplog)) == MOST_LOGGED + 1
+    assert len(logged(caplog)) == MAX_LOGGED_ORIGINS + 1
 
 
 @contextmanager
-def fresh_log(gateway: Gateway) -> Iterator[OriginLog]:
-    """What other tests had refused is forgotten."""
+def fresh_log(gateway: Gateway) -> Iterator[AllowedOrigins]:
+    """Forgets the origins that other tests logged."""
     origins: AllowedOrigins = gateway.client.app.user_middleware[0].kwargs["origins"]
-    origins.log = OriginLog()
-    yield origins.log
+    origins.logged.clear()
+    yield origins
 
 
-def test_an_event_stream_may_be_read_too(allowing: Gateway) -> None:
-    with from_page(allowing, APP), streaming(allowing.as_client(1), "{ viewer { role } }") as stream:
-        assert for_browsers(stream.answer)["access-control-allow-origin"] == APP
+def test_an_allowed_origin_may_read_an_event_stream(allowed_service: Gateway) -> None:
+    with (
+        from_page(allowed_service, APP),
+        streaming(allowed_service.as_client(1), "{ viewer { role } }") as stream,
+    ):
+        assert cors_headers(stream.answer)["access-control-allow-origin"] == APP
 
 
 @contextmanager
@@ -257,36 +266,38 @@ def from_page(gateway: Gateway, origin: str) -> Iterator[None]:
     del gateway.client.headers["origin"]
 
 
-def test_a_fault_that_nobody_caught_may_be_read_too(allowing: Gateway) -> None:
-    """As when the process is closing and the door is gone."""
-    authenticator = allowing.client.app_state.pop("authenticator")
+def test_an_allowed_origin_may_read_an_unexpected_error(allowed_service: Gateway) -> None:
+    """An example is a request during shutdown, without an authenticator."""
+    authenticator = allowed_service.client.app_state.pop("authenticator")
     query = {"query": "{ viewer { role } }"}
 
-    response = allowing.as_caregiver(1).get("/graphql", params=query, headers={"origin": APP})
-    allowing.client.app_state["authenticator"] = authenticator
+    response = allowed_service.as_caregiver(1).get("/graphql", params=query, headers={"origin": APP})
+    allowed_service.client.app_state["authenticator"] = authenticator
 
     assert (response.status_code, response.text) == (500, "Internal error")
-    assert for_browsers(response)["access-control-allow-origin"] == APP
-    assert OF_BROWSERS.items() <= dict(response.headers).items()
+    assert cors_headers(response)["access-control-allow-origin"] == APP
+    assert SECURITY_HEADERS.items() <= dict(response.headers).items()
 
 
 # --- websockets ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("origin", [APP, LOCAL])
-def test_a_page_of_the_list_comes_in_by_websocket(allowing: Gateway, origin: str) -> None:
-    with connected(allowing.as_caregiver(1), origin=origin) as listener:
+def test_an_allowed_origin_may_open_a_websocket(allowed_service: Gateway, origin: str) -> None:
+    with connected(allowed_service.as_caregiver(1), origin=origin) as listener:
         listener.say(type="connection_init")
 
         assert listener.hear() == {"type": "connection_ack"}
 
 
-@pytest.mark.parametrize("origin", [each for each in STRANGERS if each.lower() == each and each[-1:] != "/"])
-def test_a_page_that_is_not_on_the_list_does_not(allowing: Gateway, origin: str) -> None:
+@pytest.mark.parametrize(
+    "origin", [each for each in OTHER_ORIGINS if each.lower() == each and each[-1:] != "/"]
+)
+def test_another_origin_may_not_open_a_websocket(allowed_service: Gateway, origin: str) -> None:
     with (
-        pytest.raises(WebSocketDisconnect) as refused,
-        connected(allowing.as_caregiver(1), origin=origin),
+        pytest.raises(WebSocketDisconnect) as rejected,
+        connected(allowed_service.as_caregiver(1), origin=origin),
     ):
         pass
 
-    assert refused.value.code == 1008  # before it was accepted: the server says 403
+    assert rejected.value.code == 1008  # before it was accepted: the server says 403

@@ -1,5 +1,5 @@
-"""Promise: a subscription that is posted is answered by server-sent events; one answer is JSON for everybody
-who takes JSON; and who may not come in hears it before anything is streamed."""
+"""Subscriptions over server-sent events. A single result is JSON if the client accepts JSON, and
+authentication happens before the stream."""
 
 from typing import Any
 
@@ -12,18 +12,11 @@ from app.schema.types.node import global_id
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened, schema_of
 from tests.factories import NOW, a_world
-from tests.schema.listening import (
-    Stream,
-    happened,
-    stop,
-    streaming,
-    wait_for,
-    wait_until_somebody_listens,
-)
+from tests.schema.listening import Stream, happened, stop, streaming, wait_for, wait_until_somebody_listens
 
 pytestmark = pytest.mark.sqlite_only
 
-URQL = "application/graphql-response+json, application/json, text/event-stream, multipart/mixed"
+ACCEPT_OF_URQL = "application/graphql-response+json, application/json, text/event-stream, multipart/mixed"
 CHANGES = "subscription ($after: ID) { assignmentChanged(after: $after) { id what } }"
 VIEWER = "{ viewer { role } }"
 ROLE = {"data": {"viewer": {"role": "CAREGIVER"}}}
@@ -35,23 +28,23 @@ def caregiver(gateway: Gateway) -> Caller:
     return gateway.as_caregiver(1)
 
 
-def change(number: int, what: str) -> tuple[str, Any]:
+def change_event(number: int, what: str) -> tuple[str, Any]:
     return "next", {"data": {"assignmentChanged": {"id": global_id("Event", number), "what": what}}}
 
 
-def refused(stream: Stream) -> list[Any]:
-    """All that was streamed, less the request ids."""
-    said = list(stream.events)
-    for _, data in said:
+def without_request_ids(stream: Stream) -> list[Any]:
+    """All events without their request ids."""
+    events = list(stream.events)
+    for _, data in events:
         for error in (data or {}).get("errors", ()):
             assert error["extensions"].pop("requestId") == stream.answer.headers["x-request-id"]
-    return said
+    return events
 
 
 @pytest.mark.parametrize(
-    "accept", ["text/event-stream", "Text/Event-Stream;q=0.9", URQL, "*/*, text/event-stream"]
+    "accept", ["text/event-stream", "Text/Event-Stream;q=0.9", ACCEPT_OF_URQL, "*/*, text/event-stream"]
 )
-def test_a_subscription_is_told_by_events(gateway: Gateway, caregiver: Caller, accept: str) -> None:
+def test_a_subscription_sends_server_sent_events(gateway: Gateway, caregiver: Caller, accept: str) -> None:
     url = gateway.settings.database
     happened(url, "ASSIGNED", number=1)
     happened(url, "EXTENDED", number=2)
@@ -61,23 +54,21 @@ def test_a_subscription_is_told_by_events(gateway: Gateway, caregiver: Caller, a
         happened(url, "SUBMITTED", number=3)
         second = stream.hear()
 
-    assert (first, second) == (change(2, "EXTENDED"), change(3, "SUBMITTED"))
+    assert (first, second) == (change_event(2, "EXTENDED"), change_event(3, "SUBMITTED"))
     assert stream.answer.headers["content-type"] == "text/event-stream"
     assert stream.answer.headers["cache-control"] == "no-store, no-transform"
     assert stream.answer.headers["x-accel-buffering"] == "no"
 
 
-def test_when_the_listener_leaves_nothing_is_left(gateway: Gateway, caregiver: Caller) -> None:
+def test_a_disconnected_client_ends_its_subscription(gateway: Gateway, caregiver: Caller) -> None:
     with streaming(caregiver, CHANGES):
         wait_until_somebody_listens(gateway)
 
     wait_for(lambda: not gateway.client.app_state["notifier"].wakeups)
 
 
-def test_when_the_service_stops_a_stream_ends_without_being_complete(
-    gateway: Gateway, caregiver: Caller
-) -> None:
-    """Whoever listens knows by that to come again."""
+def test_shutdown_ends_a_stream_without_a_complete_event(gateway: Gateway, caregiver: Caller) -> None:
+    """The client then reconnects."""
     with streaming(caregiver, CHANGES) as stream:
         wait_until_somebody_listens(gateway)
         stop(gateway)
@@ -85,15 +76,15 @@ def test_when_the_service_stops_a_stream_ends_without_being_complete(
         assert list(stream.events) == []
 
 
-def test_while_nothing_happens_there_is_a_sign_of_life(
+def test_an_idle_stream_sends_heartbeats(
     gateway: Gateway, caregiver: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.schema.transport.event_stream, "HEARTBEAT_SECONDS", 0.01)
 
     with streaming(caregiver, CHANGES) as stream:
-        said = [stream.line(), stream.line(), stream.line()]
+        lines = [stream.line(), stream.line(), stream.line()]
 
-    assert said == [": still there", "", ": still there"]
+    assert lines == [": still there", "", ": still there"]
 
 
 def post(caller: Caller, query: str, accept: str | None, **given: Any) -> Response:
@@ -101,71 +92,75 @@ def post(caller: Caller, query: str, accept: str | None, **given: Any) -> Respon
     return caller.request("POST", "/graphql", json={"query": query, **given}, headers=headers)
 
 
-@pytest.mark.parametrize("accept", [None, "*/*", "application/json", URQL, "text/event-stream, */*"])
-def test_one_answer_is_json_for_who_takes_json(caregiver: Caller, accept: str | None) -> None:
-    answer = post(caregiver, VIEWER, accept)
+@pytest.mark.parametrize(
+    "accept", [None, "*/*", "application/json", ACCEPT_OF_URQL, "text/event-stream, */*"]
+)
+def test_a_query_is_answered_as_json_if_json_is_accepted(caregiver: Caller, accept: str | None) -> None:
+    response = post(caregiver, VIEWER, accept)
 
-    kind = "application/graphql-response+json" if accept == URQL else "application/json"
-    assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
-    assert answer.json() == ROLE
+    kind = "application/graphql-response+json" if accept == ACCEPT_OF_URQL else "application/json"
+    assert (response.status_code, response.headers["content-type"]) == (200, kind)
+    assert response.json() == ROLE
 
 
-def test_one_answer_is_a_stream_of_one_for_who_takes_nothing_else(caregiver: Caller) -> None:
+def test_a_query_is_one_event_if_only_event_streams_are_accepted(caregiver: Caller) -> None:
     with streaming(caregiver, VIEWER) as stream:
         assert list(stream.events) == [("next", ROLE), ("complete", None)]
 
 
-def test_an_operation_is_chosen_by_its_name(gateway: Gateway, caregiver: Caller) -> None:
+def test_operation_name_selects_a_query_or_a_subscription(gateway: Gateway, caregiver: Caller) -> None:
     happened(gateway.settings.database, "ASSIGNED", number=1)
     happened(gateway.settings.database, "EXTENDED", number=2)
     both = f"query One {VIEWER} {CHANGES.replace('subscription', 'subscription Many')}"
 
-    one = post(caregiver, both, URQL, operationName="One")
-    with streaming(caregiver, both, URQL, operationName="Many", after="1") as stream:
+    one = post(caregiver, both, ACCEPT_OF_URQL, operationName="One")
+    with streaming(caregiver, both, ACCEPT_OF_URQL, operationName="Many", after="1") as stream:
         many = stream.hear()
 
     assert one.json() == ROLE
-    assert many == change(2, "EXTENDED")
+    assert many == change_event(2, "EXTENDED")
 
 
-LISTEN = "A subscription is posted with `Accept: text/event-stream`, or goes over a websocket."
+NOT_STREAMED = "A subscription needs a POST with `Accept: text/event-stream`, or a websocket."
 
 
 @pytest.mark.parametrize("accept", [None, "*/*", "application/json"])
-def test_a_subscription_is_refused_to_who_takes_no_events(caregiver: Caller, accept: str | None) -> None:
-    answer = post(caregiver, CHANGES, accept, variables={}, headers={"x-request-id": "r"})
+def test_a_subscription_needs_a_client_that_accepts_event_streams(
+    caregiver: Caller, accept: str | None
+) -> None:
+    response = post(caregiver, CHANGES, accept, variables={}, headers={"x-request-id": "r"})
 
-    assert (answer.status_code, answer.json()) == (400, said(LISTEN, "BAD_REQUEST"))
+    assert (response.status_code, response.json()) == (400, error_response(NOT_STREAMED, "BAD_REQUEST"))
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
-def test_a_subscription_is_not_asked_for_by_get(caregiver: Caller, accept: str) -> None:
+def test_a_subscription_by_get_is_rejected(caregiver: Caller, accept: str) -> None:
     headers = {"accept": accept, "x-request-id": "r"}
-    answer = caregiver.get("/graphql", params={"query": CHANGES}, headers=headers)
+    response = caregiver.get("/graphql", params={"query": CHANGES}, headers=headers)
 
-    assert (answer.status_code, answer.json()) == (400, said(LISTEN, "BAD_REQUEST"))
+    assert (response.status_code, response.json()) == (400, error_response(NOT_STREAMED, "BAD_REQUEST"))
 
 
-def said(message: str, code: str) -> dict[str, Any]:
+def error_response(message: str, code: str) -> dict[str, Any]:
     return {"errors": [{"message": message, "extensions": {"code": code, "requestId": "r"}}]}
 
 
-def test_who_may_not_come_in_hears_it_before_anything_is_streamed(
+def test_an_unauthenticated_subscription_is_rejected_before_the_stream(
     gateway: Gateway, caregiver: Caller
 ) -> None:
-    """In development too."""
+    """In development as well."""
     callers = [gateway.as_nobody(), gateway.with_token("x"), gateway.as_client(77)]
 
-    answers = [
+    responses = [
         post(caller, CHANGES, "text/event-stream", headers={"x-request-id": "r"}) for caller in callers
     ]
 
-    assert [(one.status_code, one.json()) for one in answers] == [
-        (401, said("sign in with a valid bearer token", "UNAUTHENTICATED")),
-        (401, said("the bearer token is not valid", "UNAUTHENTICATED")),
-        (403, said("there is no enabled account for this token", "FORBIDDEN")),
+    assert [(one.status_code, one.json()) for one in responses] == [
+        (401, error_response("sign in with a valid bearer token", "UNAUTHENTICATED")),
+        (401, error_response("the bearer token is not valid", "UNAUTHENTICATED")),
+        (403, error_response("there is no enabled account for this token", "FORBIDDEN")),
     ]
-    assert [one.headers.get("www-authenticate") for one in answers] == ["Bearer", "Bearer", None]
+    assert [one.headers.get("www-authenticate") for one in responses] == ["Bearer", "Bearer", None]
 
 
 @pytest.mark.parametrize(
@@ -194,16 +189,16 @@ def test_who_may_not_come_in_hears_it_before_anything_is_streamed(
         ),
     ],
 )
-def test_what_is_wrong_with_a_subscription_is_told_and_ends_it(
+def test_an_invalid_subscription_sends_its_errors_and_completes(
     caregiver: Caller, query: str, errors: list[Any]
 ) -> None:
     with streaming(caregiver, query) as stream:
-        assert refused(stream) == [("next", {"data": None, "errors": errors}), ("complete", None)]
+        assert without_request_ids(stream) == [("next", {"data": None, "errors": errors}), ("complete", None)]
 
 
 @pytest.mark.parametrize("token", [None, "garbage"])
-@pytest.mark.parametrize("accept", ["text/event-stream", URQL, "application/json"])
-def test_no_document_is_parsed_before_its_sender_is_known(
+@pytest.mark.parametrize("accept", ["text/event-stream", ACCEPT_OF_URQL, "application/json"])
+def test_no_document_is_parsed_before_authentication(
     settings: Settings, token: str | None, accept: str
 ) -> None:
     production = settings.model_copy(update={"env": Environment.PRODUCTION})
@@ -212,18 +207,18 @@ def test_no_document_is_parsed_before_its_sender_is_known(
         headers = {"accept": accept}
         query = "subscription OfStranger { assignmentChanged { id } }"
 
-        answer = Caller(client, token).request("POST", "/graphql", json={"query": query}, headers=headers)
+        response = Caller(client, token).request("POST", "/graphql", json={"query": query}, headers=headers)
 
-        assert answer.status_code == 401
+        assert response.status_code == 401
         assert query not in schema_of(service).documents.recent.values
 
 
-def test_what_is_no_request_is_refused_as_ever(caregiver: Caller) -> None:
-    answer = caregiver.request(
+def test_a_malformed_request_for_events_is_rejected_as_json(caregiver: Caller) -> None:
+    response = caregiver.request(
         "POST", "/graphql", json=[], headers={"accept": "text/event-stream", "x-request-id": "r"}
     )
 
-    assert (answer.status_code, answer.json()) == (
+    assert (response.status_code, response.json()) == (
         400,
-        said("The request must be a JSON object.", "BAD_REQUEST"),
+        error_response("The request must be a JSON object.", "BAD_REQUEST"),
     )

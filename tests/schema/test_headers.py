@@ -1,5 +1,4 @@
-"""Promise: whatever the service answers, and wherever, a browser is told not to keep, guess, embed or pass it
-on; and nobody is told what the service is made of."""
+"""Every response has the security headers once and contains nothing about the implementation."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +15,7 @@ from tests.factories import NOW, a_world
 from tests.schema.listening import streaming
 from tests.test_main import UNAVAILABLE, take_away
 
-OF_BROWSERS = {
+SECURITY_HEADERS = {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -24,13 +23,13 @@ OF_BROWSERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-OF_EVERY = {"content-type", "content-length"}
+CONTENT_HEADERS = {"content-type", "content-length"}
 JSON = {"content-type": "application/json"}
 QUERY = b'{"query": "{ viewer { role } }"}'
 LONG = b'{"query": "#' + b"x" * (256 * 1024) + b'"}'
 
 # What is sent to /graphql, with which status it is answered, and which other headers that answer has.
-ANSWERS: dict[str, tuple[str, dict[str, Any], int, set[str]]] = {
+RESPONSES: dict[str, tuple[str, dict[str, Any], int, set[str]]] = {
     "an answer": ("POST", {"content": QUERY, "headers": JSON}, 200, set()),
     "an answer by GET": ("GET", {"params": {"query": "{ viewer { role } }"}}, 200, set()),
     "errors": ("POST", {"json": {"query": "{ nope }"}}, 200, set()),
@@ -54,17 +53,17 @@ ANSWERS: dict[str, tuple[str, dict[str, Any], int, set[str]]] = {
 
 
 @pytest.mark.sqlite_only
-@pytest.mark.parametrize("name", ANSWERS)
-def test_every_answer_of_graphql_has_the_headers_once(standing: Gateway, name: str) -> None:
-    method, request, status, others = ANSWERS[name]
+@pytest.mark.parametrize("name", RESPONSES)
+def test_every_graphql_response_has_the_security_headers_once(standing: Gateway, name: str) -> None:
+    method, request, status, others = RESPONSES[name]
 
     response = standing.as_client(1).request(method, "/graphql", **request)
 
     assert response.status_code == status
-    has_headers(response, OF_BROWSERS, OF_EVERY | others | {"x-request-id"})
+    has_headers(response, SECURITY_HEADERS, CONTENT_HEADERS | others | {"x-request-id"})
 
 
-ELSEWHERE = {
+OTHER_PATHS = {
     "/livez": 200,
     "/readyz": 200,
     "/openapi.yaml": 200,
@@ -76,60 +75,60 @@ ELSEWHERE = {
 
 
 @pytest.mark.sqlite_only
-@pytest.mark.parametrize("path", ELSEWHERE)
-def test_so_have_health_and_unknown_paths(standing: Gateway, path: str) -> None:
+@pytest.mark.parametrize("path", OTHER_PATHS)
+def test_health_and_unknown_paths_have_the_security_headers(standing: Gateway, path: str) -> None:
     response = standing.as_nobody().get(path)
 
-    assert response.status_code == ELSEWHERE[path]
-    has_headers(response, OF_BROWSERS, {*OF_EVERY, "content-type"} & set(response.headers))
+    assert response.status_code == OTHER_PATHS[path]
+    has_headers(response, SECURITY_HEADERS, {*CONTENT_HEADERS, "content-type"} & set(response.headers))
 
 
 @pytest.mark.sqlite_only
-def test_the_page_has_a_policy_of_its_own(standing: Gateway) -> None:
-    """It loads its own script and style, talks to its own host, and stands in no other page."""
+def test_the_graphiql_page_has_its_own_content_security_policy(standing: Gateway) -> None:
+    """The page loads its own script and style, calls its own host, and must not be framed."""
     page = standing.as_nobody().get("/graphql", headers={"accept": "text/html"})
 
-    own = {**OF_BROWSERS, "content-security-policy": PLAIN_POLICY}
-    has_headers(page, own, {*OF_EVERY, "x-request-id"})
-    said = dict(part.strip().split(" ", 1) for part in PLAIN_POLICY.split(";"))
-    assert {said[name] for name in ("default-src", "frame-ancestors", "base-uri", "form-action")} == {
+    own = {**SECURITY_HEADERS, "content-security-policy": PLAIN_POLICY}
+    has_headers(page, own, {*CONTENT_HEADERS, "x-request-id"})
+    sent = dict(part.strip().split(" ", 1) for part in PLAIN_POLICY.split(";"))
+    assert {sent[name] for name in ("default-src", "frame-ancestors", "base-uri", "form-action")} == {
         "'none'"
     }
 
 
 @pytest.mark.sqlite_only
-def test_an_asset_may_be_kept_and_asked_for_again(standing: Gateway) -> None:
+def test_an_asset_may_be_cached_and_revalidated(standing: Gateway) -> None:
     asset = standing.as_nobody().get("/graphql/ide/page.js")
 
-    has_headers(asset, {**OF_BROWSERS, "cache-control": "no-cache"}, OF_EVERY)
+    has_headers(asset, {**SECURITY_HEADERS, "cache-control": "no-cache"}, CONTENT_HEADERS)
 
 
-def test_an_event_stream_is_not_kept_either(standing: Gateway) -> None:
+def test_an_event_stream_is_not_cached(standing: Gateway) -> None:
     with streaming(standing.as_client(1), "{ viewer { role } }") as stream:
         has_headers(
             stream.answer,
-            {**OF_BROWSERS, "cache-control": "no-store, no-transform"},
+            {**SECURITY_HEADERS, "cache-control": "no-store, no-transform"},
             {"content-type", "x-accel-buffering", "x-request-id"},
         )
 
 
 def has_headers(response: Response, wanted: dict[str, str], others: set[str]) -> None:
-    """These, each once, beside others of which only the names matter; so nothing tells what is behind."""
+    """Checks these headers, each once, and the names of the other headers."""
     names = [name for name, _ in response.headers.multi_items()]
     assert sorted(names) == sorted({*wanted, *others})
     assert {name: response.headers[name] for name in wanted} == wanted
 
 
-# --- when to come again ----------------------------------------------------------------------------
+# --- unavailable database ---------------------------------------------------------------------------
 
 
-def test_who_is_turned_away_by_the_database_is_told_when_to_come_again(gateway: Gateway) -> None:
+def test_an_unavailable_database_is_a_503_with_retry_after(gateway: Gateway) -> None:
     take_away(gateway.settings.database)
 
     response = gateway.as_caregiver(1).post_graphql("{ viewer { role } }")
 
     assert response.status_code == 503
-    has_headers(response, {**OF_BROWSERS, "retry-after": "1"}, OF_EVERY | {"x-request-id"})
+    has_headers(response, {**SECURITY_HEADERS, "retry-after": "1"}, CONTENT_HEADERS | {"x-request-id"})
     assert response.json()["errors"][0]["message"] == UNAVAILABLE
 
 
@@ -145,23 +144,23 @@ def production(settings: Settings) -> Iterator[Gateway]:
         yield gateway
 
 
-WITH_HEAD = {("HEAD", "/"), ("HEAD", "/livez")}
+PATHS_WITH_HEAD = {("HEAD", "/"), ("HEAD", "/livez")}
 
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("method", ["TRACE", "CONNECT", "BREW", "HEAD", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("path", ["/graphql", "/", "/livez", "/nowhere"])
-def test_an_odd_method_gets_a_plain_refusal(production: Gateway, method: str, path: str) -> None:
-    said = {"cookie": "x=1", "x-secret": "what-nobody-echoes"}
+def test_an_unsupported_method_echoes_no_header(production: Gateway, method: str, path: str) -> None:
+    sent = {"cookie": "x=1", "x-secret": "what-nobody-echoes"}
 
-    response = production.as_caregiver(1).request(method, path, headers=said)
+    response = production.as_caregiver(1).request(method, path, headers=sent)
 
-    status = 404 if path == "/nowhere" else 200 if (method, path) in WITH_HEAD else 405
+    status = 404 if path == "/nowhere" else 200 if (method, path) in PATHS_WITH_HEAD else 405
     assert response.status_code == status
     assert "what-nobody-echoes" not in response.text + str(response.headers)
 
 
-def test_of_a_fault_nobody_learns_more_than_its_id(production: Gateway) -> None:
+def test_an_internal_error_contains_only_the_request_id(production: Gateway) -> None:
     raw.run(production.settings.database, "ALTER TABLE session RENAME TO elsewhere")
 
     answers = [production.as_caregiver(1).post_graphql("{ sessions { nodes { title } } }") for _ in range(2)]

@@ -1,7 +1,7 @@
-"""GraphQL over HTTP: what is not a request is refused as JSON, with the request's id.
+"""GraphQL over HTTP: malformed requests are rejected as JSON with the request id.
 
-Contract: bodies of every wrong kind are a 400 or 415, other methods a 405 with `Allow`; a query may come
-by GET, a mutation may not; the caller's own request id is kept where it is harmless to repeat.
+A malformed body is a 400 or 415, another method a 405 with `Allow`; a query by GET is executed, a mutation is
+not. The parser has its own tests in test_request_parsing.py.
 """
 
 from collections.abc import Iterator
@@ -19,48 +19,20 @@ NO_OBJECT = "The request must be a JSON object."
 NO_JSON = "Unable to parse request body as JSON"
 NO_QUERY = "No GraphQL query found in the request"
 BODIES: dict[str, tuple[bytes, str]] = {
-    "null": (b"null", NO_OBJECT),
-    "text": (b'"x"', NO_OBJECT),
-    "a number": (b"1", NO_OBJECT),
-    "true": (b"true", NO_OBJECT),
-    "an empty list": (b"[]", NO_OBJECT),
     "a batch": (b'[{"query": "{ __typename }"}]', NO_OBJECT),
-    "not JSON": (b"{x", NO_JSON),
     "nothing": (b"", NO_JSON),
     "invalid UTF-8": (b'{"query": "\xff\xfe"}', NO_JSON),
     "another encoding": ('{"query": "{ __typename }"}'.encode("utf-16"), NO_JSON),
-    "half a character": (b'{"query": "\\ud800"}', NO_JSON),
-    "not a number of JSON": (b'{"query": "{ __typename }", "variables": {"a": NaN}}', NO_JSON),
+    "an unpaired surrogate": (b'{"query": "\\ud800"}', NO_JSON),
+    "NaN": (b'{"query": "{ __typename }", "variables": {"a": NaN}}', NO_JSON),
     "a number of 5,000 digits": (b"1" * 5000, NO_JSON),
     "variables 5,000 deep": (b'{"variables":' + b"[" * 5000 + b"]" * 5000 + b"}", NO_JSON),
     "an empty object": (b"{}", NO_QUERY),
     "query null": (b'{"query": null}', NO_QUERY),
     "query empty": (b'{"query": ""}', NO_QUERY),
-    "a document id that is a number": (
-        b'{"documentId": 1}',
-        "The member `documentId` must be a string or null.",
-    ),
-    "query a number": (b'{"query": 1}', "The member `query` must be a string or null."),
-    "query a list": (b'{"query": ["{ __typename }"]}', "The member `query` must be a string or null."),
     "variables a list": (
         b'{"query": "{ __typename }", "variables": []}',
         "The member `variables` must be an object or null.",
-    ),
-    "variables text": (
-        b'{"query": "{ __typename }", "variables": "{}"}',
-        "The member `variables` must be an object or null.",
-    ),
-    "operationName a number": (
-        b'{"query": "{ __typename }", "operationName": 1}',
-        "The member `operationName` must be a string or null.",
-    ),
-    "operationName false": (
-        b'{"query": "{ __typename }", "operationName": false}',
-        "The member `operationName` must be a string or null.",
-    ),
-    "extensions a list": (
-        b'{"query": "{ __typename }", "extensions": []}',
-        "The member `extensions` must be an object or null.",
     ),
     "an unknown operation": (
         b'{"query": "query A { __typename }", "operationName": "B"}',
@@ -70,7 +42,7 @@ BODIES: dict[str, tuple[bytes, str]] = {
         b'{"query": "query A { __typename }", "operationName": ""}',
         'Unknown operation named "".',
     ),
-    "fragments alone": (
+    "only fragments": (
         b'{"query": "fragment a on Query { __typename }"}',
         "Can't get GraphQL operation type",
     ),
@@ -82,7 +54,7 @@ def bad_request(message: str, request_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("body", "message"), BODIES.values(), ids=BODIES.keys())
-def test_a_body_that_is_no_request_is_refused(standing: Gateway, body: bytes, message: str) -> None:
+def test_a_malformed_body_is_rejected(standing: Gateway, body: bytes, message: str) -> None:
     response = standing.as_client(1).request("POST", "/graphql", content=body, headers=JSON)
 
     assert (response.status_code, response.headers["content-type"]) == (400, "application/json")
@@ -90,20 +62,10 @@ def test_a_body_that_is_no_request_is_refused(standing: Gateway, body: bytes, me
 
 
 @pytest.mark.parametrize(
-    "content_type",
-    [
-        None,
-        "",
-        "text/plain",
-        "application/graphql",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=x",
-        "application/jsonp",
-        "text/plain; application/json",
-    ],
+    "content_type", [None, "text/plain; application/json", "multipart/form-data; boundary=x"]
 )
-def test_other_content_types_are_refused(standing: Gateway, content_type: str | None) -> None:
-    """A page of another site can send these without asking; `application/json` it cannot."""
+def test_other_content_types_are_rejected(standing: Gateway, content_type: str | None) -> None:
+    """A page of another origin can send these without a preflight, but not `application/json`."""
     headers = {} if content_type is None else {"content-type": content_type}
 
     response = standing.as_client(1).request(
@@ -116,26 +78,9 @@ def test_other_content_types_are_refused(standing: Gateway, content_type: str | 
 
 
 @pytest.mark.parametrize(
-    "content_type", ["application/json; charset=utf-8", "Application/JSON", "application/json ;x=y"]
+    "accept", ["*/*", "application/json", "text/event-stream, application/json", "text/html"]
 )
-def test_json_may_be_named_in_any_form(standing: Gateway, content_type: str) -> None:
-    response = standing.as_client(1).request(
-        "POST", "/graphql", content=b'{"query": "{ __typename }"}', headers={"content-type": content_type}
-    )
-
-    assert (response.status_code, response.json()) == (200, {"data": {"__typename": "Query"}})
-
-
-@pytest.mark.parametrize(
-    "accept",
-    [
-        "*/*",
-        "application/json",
-        "text/event-stream, application/json",
-        "text/html",
-    ],
-)
-def test_a_query_is_answered_as_json_whatever_is_accepted(standing: Gateway, accept: str) -> None:
+def test_a_query_is_answered_as_json_for_any_accept_header(standing: Gateway, accept: str) -> None:
     response = standing.as_client(1).request(
         "POST", "/graphql", json={"query": "{ viewer { role } }"}, headers={"accept": accept}
     )
@@ -145,7 +90,7 @@ def test_a_query_is_answered_as_json_whatever_is_accepted(standing: Gateway, acc
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_other_methods_are_refused(standing: Gateway, method: str) -> None:
+def test_other_methods_are_rejected(standing: Gateway, method: str) -> None:
     response = standing.as_client(1).request(method, "/graphql", headers=JSON)
 
     assert (response.status_code, response.headers["allow"]) == (405, "GET, POST")
@@ -153,10 +98,10 @@ def test_other_methods_are_refused(standing: Gateway, method: str) -> None:
     assert response.json() == bad_request(message, response.headers["x-request-id"])
 
 
-# --- by GET ----------------------------------------------------------------------------------------
+# --- by GET ------------------------------------------------------------------------------------------
 
 
-def test_a_query_may_come_by_get(standing: Gateway) -> None:
+def test_a_query_by_get_is_answered(standing: Gateway) -> None:
     parameters = {
         "query": "query A { viewer { role } } query B($id: ID!) { session(id: $id) { title } }",
         "operationName": "B",
@@ -169,7 +114,7 @@ def test_a_query_may_come_by_get(standing: Gateway) -> None:
     assert response.json() == {"data": {"session": {"title": "Session 1"}}}
 
 
-BY_GET = {
+INVALID_GETS = {
     "a mutation": ({"query": "mutation { __typename }"}, "mutations are not allowed when using GET"),
     "a mutation chosen by name": (
         {"query": "query A { __typename } mutation B { __typename }", "operationName": "B"},
@@ -186,64 +131,66 @@ BY_GET = {
 }
 
 
-@pytest.mark.parametrize(("parameters", "message"), BY_GET.values(), ids=BY_GET.keys())
-def test_what_may_not_come_by_get(standing: Gateway, parameters: dict[str, str], message: str) -> None:
+@pytest.mark.parametrize(("parameters", "message"), INVALID_GETS.values(), ids=INVALID_GETS.keys())
+def test_a_malformed_get_or_a_mutation_by_get_is_rejected(
+    standing: Gateway, parameters: dict[str, str], message: str
+) -> None:
     response = standing.as_caregiver(1).get("/graphql", params=parameters)
 
     assert (response.status_code, response.headers["content-type"]) == (400, "application/json")
     assert response.json() == bad_request(message, response.headers["x-request-id"])
 
 
-def test_a_mutation_behind_a_query_does_not_slip_through_by_get(standing: Gateway) -> None:
+def test_a_get_with_several_operations_needs_an_operation_name(standing: Gateway) -> None:
     query = "query A { __typename } mutation B { __typename }"
 
-    answer = standing.as_caregiver(1).get("/graphql", params={"query": query}).json()
+    response = standing.as_caregiver(1).get("/graphql", params={"query": query}).json()
 
-    assert answer["data"] is None
-    assert [error["message"] for error in answer["errors"]] == [
+    assert response["data"] is None
+    assert [error["message"] for error in response["errors"]] == [
         "Must provide operation name if query contains multiple operations."
     ]
 
 
-# --- the request id --------------------------------------------------------------------------------
+# --- the request id ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", ["a", "7f3c-2.B_9", "x" * 64])
-def test_a_harmless_request_id_is_kept(standing: Gateway, given: str) -> None:
+@pytest.mark.parametrize("request_id", ["a", "7f3c-2.B_9", "x" * 64])
+def test_a_well_formed_request_id_is_used(standing: Gateway, request_id: str) -> None:
     response = standing.as_client(1).request(
-        "POST", "/graphql", json={"query": "{ nope }"}, headers={"x-request-id": given}
+        "POST", "/graphql", json={"query": "{ nope }"}, headers={"x-request-id": request_id}
     )
 
-    assert response.headers["x-request-id"] == given
-    assert response.json()["errors"][0]["extensions"]["requestId"] == given
+    assert response.headers["x-request-id"] == request_id
+    assert response.json()["errors"][0]["extensions"]["requestId"] == request_id
 
 
 @pytest.mark.parametrize(
-    "given", [None, "", "a b", "a\tb", "x" * 65, "<script>", 'a"b', "a,b", in_base64("é??>")]
+    "request_id", [None, "", "a b", "a\tb", "x" * 65, "<script>", 'a"b', "a,b", in_base64("é??>")]
 )
-def test_any_other_request_id_is_replaced(standing: Gateway, given: str | None) -> None:
-    headers = {} if given is None else {"x-request-id": given}
-    seen = set()
+def test_any_other_request_id_is_replaced(standing: Gateway, request_id: str | None) -> None:
+    headers = {} if request_id is None else {"x-request-id": request_id}
+    ids = set()
 
     for _ in range(2):
         response = standing.as_client(1).request(
             "POST", "/graphql", json={"query": "{ nope }"}, headers=headers
         )
-        seen.add(response.headers["x-request-id"])
-        assert response.json()["errors"][0]["extensions"]["requestId"] in seen
+        ids.add(response.headers["x-request-id"])
+        assert response.json()["errors"][0]["extensions"]["requestId"] in ids
 
-    assert len(seen) == 2 and given not in seen
-    assert all(len(each) == 32 and each.isalnum() for each in seen)
+    assert len(ids) == 2 and request_id not in ids
+    assert all(len(each) == 32 and each.isalnum() for each in ids)
 
 
-def test_a_body_that_is_too_long_is_refused(standing: Gateway) -> None:
+def test_a_too_long_body_is_rejected(standing: Gateway) -> None:
     body = b'{"query": "{ __typename }"' + b" " * (256 * 1024) + b"}"
 
-    def in_pieces() -> Iterator[bytes]:
+    def in_chunks() -> Iterator[bytes]:
         yield body[: len(body) // 2]
         yield body[len(body) // 2 :]
 
-    for content in (body, in_pieces()):
+    for content in (body, in_chunks()):
         response = standing.as_caregiver(1).request(
             "POST", "/graphql", content=content, headers={"content-type": "application/json"}
         )

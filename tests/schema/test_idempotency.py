@@ -1,7 +1,7 @@
-"""A mutation with an Idempotency-Key: made once, and answered as the first time.
+"""A mutation with an Idempotency-Key is executed once, and its response is replayed.
 
-Contract: for requests with exactly one mutation; ignored on queries; refused on several. Kept for this
-viewer and this contract; refusals are not kept.
+The key is for one mutation, is ignored on queries and rejected on several mutations. Rejections are not
+stored.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_the_same_request_again_is_answered_as_the_first_and_changes_nothing(world: Gateway) -> None:
+def test_a_repeated_request_replays_the_first_response_and_changes_nothing(world: Gateway) -> None:
     first = assign(world)
     once = stored(world)
     repeated = [assign(world) for _ in range(3)]
@@ -52,23 +52,23 @@ def test_the_same_request_again_is_answered_as_the_first_and_changes_nothing(wor
     assert keys(world) == [("CAREGIVER", 1, "graphql", KEY, "[6]", 200)]
 
 
-def test_the_answer_is_that_of_its_time(world: Gateway) -> None:
+def test_a_replayed_response_is_not_recomputed(world: Gateway) -> None:
     first = assign(world)
     raw.run(world.settings.database, "UPDATE assignment SET withdraw_date = assign_date WHERE id = 6")
 
     assert whole(assign(world)) == again(first)
 
 
-def test_the_repetition_asks_for_the_kept_answer_and_nothing_else(world: Gateway) -> None:
+def test_a_replay_reads_only_the_stored_response(world: Gateway) -> None:
     assign(world)
 
-    with world.watched() as seen:
+    with world.watched() as statements:
         assign(world)
 
-    assert len(seen) == 1
+    assert len(statements) == 1
 
 
-def test_in_which_order_members_stand_makes_no_difference(world: Gateway) -> None:
+def test_the_order_of_members_does_not_matter(world: Gateway) -> None:
     body = assigning()
     turned = {
         "operationName": None,
@@ -82,7 +82,7 @@ def test_in_which_order_members_stand_makes_no_difference(world: Gateway) -> Non
     assert books(world) == [3]
 
 
-def test_in_how_many_pieces_it_comes_makes_no_difference(world: Gateway) -> None:
+def test_the_number_of_chunks_does_not_matter(world: Gateway) -> None:
     content = orjson.dumps(assigning())
     first = assign(world)
 
@@ -111,7 +111,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
-def test_another_request_under_the_key_is_refused(world: Gateway, other: dict[str, Any]) -> None:
+def test_another_request_with_the_same_key_is_rejected(world: Gateway, other: dict[str, Any]) -> None:
     first = assign(world)
     once = stored(world)
 
@@ -122,8 +122,8 @@ def test_another_request_under_the_key_is_refused(world: Gateway, other: dict[st
     assert whole(assign(world)) == again(first)
 
 
-def test_every_viewer_and_contract_has_keys_of_its_own(world: Gateway) -> None:
-    """Caregiver 1 and client 1 have the same number."""
+def test_keys_are_separate_per_viewer_and_contract(world: Gateway) -> None:
+    """Caregiver 1 and client 1 have the same id."""
     put = {
         "bookIds": [2],
         "startDate": "2026/11/22",
@@ -156,8 +156,8 @@ def test_every_viewer_and_contract_has_keys_of_its_own(world: Gateway) -> None:
     ]
 
 
-def test_a_refusal_is_not_kept(world: Gateway) -> None:
-    """Whatever was wrong, in the request or in the world, can be mended under the same key."""
+def test_a_rejection_is_not_stored(world: Gateway) -> None:
+    """A corrected request may use the same key."""
     before = stored(world)
 
     for changed, code in (
@@ -179,7 +179,7 @@ def test_a_refusal_is_not_kept(world: Gateway) -> None:
     assert whole(assign(world, sessionId="2")) == again(first)
 
 
-def test_who_may_not_change_it_is_told_so_every_time(world: Gateway) -> None:
+def test_a_forbidden_request_is_rejected_every_time(world: Gateway) -> None:
     for _ in range(2):
         response = post(world.as_client(1), assigning())
 
@@ -188,7 +188,7 @@ def test_who_may_not_change_it_is_told_so_every_time(world: Gateway) -> None:
     assert keys(world) == []
 
 
-def test_a_crash_between_the_change_and_its_answer_is_made_good(world: Gateway) -> None:
+def test_a_response_lost_by_a_crash_is_rebuilt(world: Gateway) -> None:
     first = assign(world)
     raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
 
@@ -199,7 +199,7 @@ def test_a_crash_between_the_change_and_its_answer_is_made_good(world: Gateway) 
     assert books(world) == [3]
 
 
-def test_a_restart_forgets_nothing(world: Gateway) -> None:
+def test_keys_survive_a_restart(world: Gateway) -> None:
     first = assign(world)
 
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
@@ -209,16 +209,16 @@ def test_a_restart_forgets_nothing(world: Gateway) -> None:
     assert books(world) == [3]
 
 
-def test_an_answer_that_tells_of_a_fault_is_not_the_one_to_give_again(world: Gateway) -> None:
-    """The change was made, and then the database went away."""
+def test_a_response_with_errors_is_not_replayed(world: Gateway) -> None:
+    """The change was committed, then the database became unavailable."""
     with before_database_calls(world, reads=[nothing, nothing, failure]):
         response = assign(world)
 
     assert response.status_code == 503
     assert [error["extensions"]["code"] for error in response.json()["errors"]] == ["OVERLOADED"]
     assert keys(world) == [("CAREGIVER", 1, "graphql", KEY, "[6]", None)]
-    mended = assign(world)
-    assert is_assigned(mended)
-    assert REPLAYED in mended.headers.items()
-    assert whole(assign(world)) == whole(mended)
+    repeated = assign(world)
+    assert is_assigned(repeated)
+    assert REPLAYED in repeated.headers.items()
+    assert whole(assign(world)) == whole(repeated)
     assert books(world) == [3]

@@ -1,4 +1,4 @@
-"""The same mutation under one Idempotency-Key, several times at the same time: one effect."""
+"""Concurrent requests with the same Idempotency-Key have one effect."""
 
 import asyncio
 from typing import Any
@@ -30,73 +30,77 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_sixteen_at_once_have_one_effect(world: Gateway) -> None:
-    asked = ApiCall(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
+def test_sixteen_concurrent_requests_have_one_effect(world: Gateway) -> None:
+    request = ApiCall(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
 
-    answers = send_together([asked] * 16)
+    responses = send_together([request] * 16)
 
-    [first] = [each for each in answers if (each.status, each.is_replayed) == (200, False)]
-    assert {(each.status, each.is_replayed) for each in answers} <= {(200, False), (200, True), (409, False)}
+    [first] = [each for each in responses if (each.status, each.is_replayed) == (200, False)]
+    assert {(each.status, each.is_replayed) for each in responses} <= {
+        (200, False),
+        (200, True),
+        (409, False),
+    }
     assert books(world) == [3]
     assert assign(world).content == first.body
 
 
-def test_sixteen_at_once_in_two_processes_have_one_effect(world: Gateway) -> None:
+def test_sixteen_concurrent_requests_to_two_processes_have_one_effect(world: Gateway) -> None:
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         elsewhere = Gateway(client, world.settings)
-        asked = [
+        request = [
             ApiCall(each.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
             for each in (world, elsewhere)
         ]
 
-        answers = send_together(asked * 8)
+        responses = send_together(request * 8)
 
-    [first] = [each for each in answers if (each.status, each.is_replayed) == (200, False)]
-    assert {each.body for each in answers if each.status == 200} == {first.body}
-    assert {each.status for each in answers} <= {200, 409}
+    [first] = [each for each in responses if (each.status, each.is_replayed) == (200, False)]
+    assert {each.body for each in responses if each.status == 200} == {first.body}
+    assert {each.status for each in responses} <= {200, 409}
     assert books(world) == [3]
 
 
-def test_what_is_still_running_is_said_as_such(world: Gateway) -> None:
+def test_a_key_in_use_is_a_conflict(world: Gateway) -> None:
     same = ApiCall(world.as_caregiver(1), "POST", "/graphql", assigning(), KEYED)
-    heard: list[ApiResponse] = []
+    responses: list[ApiResponse] = []
 
     async def meanwhile() -> None:
-        heard.append(await send_call(world.client, same))
+        responses.append(await send_call(world.client, same))
 
     with before_database_calls(world, writes=[meanwhile]):
         first = assign(world)
 
     assert is_assigned(first)
-    assert heard[0].status == 409
-    said = orjson.loads(heard[0].body)
-    assert said["errors"][0]["extensions"].pop("requestId")
-    assert said == {"errors": [{"message": STILL_RUNNING, "extensions": {"code": "IDEMPOTENCY_CONFLICT"}}]}
+    assert responses[0].status == 409
+    body = orjson.loads(responses[0].body)
+    assert body["errors"][0]["extensions"].pop("requestId")
+    assert body == {"errors": [{"message": STILL_RUNNING, "extensions": {"code": "IDEMPOTENCY_CONFLICT"}}]}
     assert books(world) == [3]
 
 
 @pytest.mark.parametrize(
     ("changed", "left"), [({}, [3]), ({"bookIds": ["1"]}, [1])], ids=["the same", "another"]
 )
-def test_a_request_that_another_process_overtakes_is_not_carried_out(
+def test_a_request_that_another_process_completes_first_is_not_executed(
     world: Gateway, changed: dict[str, Any], left: list[int]
 ) -> None:
-    """It had looked for a kept answer, and there was none."""
+    """It had looked for a stored response before that."""
     with opened(create_app(world.settings, clock=lambda: NOW)) as client:
         elsewhere = Gateway(client, world.settings)
-        heard: list[Response] = []
+        responses: list[Response] = []
 
         async def meanwhile() -> None:
-            heard.append(await asyncio.to_thread(assign, elsewhere, **changed))
+            responses.append(await asyncio.to_thread(assign, elsewhere, **changed))
 
         with before_database_calls(world, writes=[meanwhile]):
             overtaken = assign(world)
 
-    assert is_assigned(heard[0])
+    assert is_assigned(responses[0])
     if changed:
         assert (overtaken.status_code, overtaken.json()["data"]) == (422, None)
         [error] = overtaken.json()["errors"]
         assert (error["message"], error["extensions"]["code"]) == (OTHER_REQUEST, "IDEMPOTENCY_CONFLICT")
     else:
-        assert whole(overtaken) == again(heard[0])
+        assert whole(overtaken) == again(responses[0])
     assert books(world) == left

@@ -1,4 +1,4 @@
-"""Which Idempotency-Keys there may be, and on which GraphQL requests they mean something."""
+"""Valid Idempotency-Keys, and the GraphQL requests to which they apply."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def world(gateway: Gateway) -> Gateway:
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a b", "a\tb", "a\x7fb"])
-def test_a_malformed_key_is_refused_before_anything_is_done(unchanged: Gateway, key: str) -> None:
+def test_a_malformed_key_is_rejected_before_execution(unchanged: Gateway, key: str) -> None:
     assert is_refused(assign(unchanged, key), 400, "UNREADABLE", MALFORMED)
     assert books(unchanged) == []
 
@@ -60,9 +60,7 @@ IGNORED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("key", [KEY, "a b"])
 @pytest.mark.parametrize("body", IGNORED.values(), ids=IGNORED)
-def test_where_nothing_is_changed_a_key_makes_no_difference(
-    unchanged: Gateway, body: dict[str, Any], key: str
-) -> None:
+def test_a_key_has_no_effect_on_a_query(unchanged: Gateway, body: dict[str, Any], key: str) -> None:
     headers = {"x-request-id": "the-same"}
     caller = unchanged.as_caregiver(1)
     plain = caller.request("POST", "/graphql", json=body, headers=headers)
@@ -75,7 +73,7 @@ def test_where_nothing_is_changed_a_key_makes_no_difference(
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/graphql", ""])
-def test_no_other_content_type_is_taken_because_of_a_key(unchanged: Gateway, content_type: str) -> None:
+def test_a_request_with_a_key_has_the_same_content_types(unchanged: Gateway, content_type: str) -> None:
     response = unchanged.as_caregiver(1).request(
         "POST", "/graphql", content=orjson.dumps(assigning()), headers={**KEYED, "content-type": content_type}
     )
@@ -84,7 +82,7 @@ def test_no_other_content_type_is_taken_because_of_a_key(unchanged: Gateway, con
     assert books(unchanged) == []
 
 
-def test_no_longer_body_is_taken_because_of_a_key(unchanged: Gateway) -> None:
+def test_a_request_with_a_key_has_the_same_body_limit(unchanged: Gateway) -> None:
     content = orjson.dumps(assigning()) + b" " * (256 * 1024)
 
     response = unchanged.as_caregiver(1).request(
@@ -95,7 +93,7 @@ def test_no_longer_body_is_taken_because_of_a_key(unchanged: Gateway) -> None:
     assert books(unchanged) == []
 
 
-def test_variables_that_nest_too_deeply_have_no_fingerprint(unchanged: Gateway) -> None:
+def test_too_deeply_nested_variables_are_rejected(unchanged: Gateway) -> None:
     deep: list[Any] = []
     for _ in range(500):
         deep = [deep]
@@ -140,12 +138,12 @@ ONE_MUTATION = {
     "in a fragment that is spread twice": (
         f"{HEAD} {{ ...one ... on Mutation {{ ...one }} }} fragment one on Mutation {{ {ONE} }}"
     ),
-    "said twice": f"{HEAD} {{ {ONE} __typename {ONE} }}",
+    "written twice": f"{HEAD} {{ {ONE} __typename {ONE} }}",
 }
 
 
 @pytest.mark.parametrize("query", ONE_MUTATION.values(), ids=ONE_MUTATION)
-def test_one_mutation_may_be_said_in_several_ways(world: Gateway, query: str) -> None:
+def test_one_mutation_may_be_written_in_several_ways(world: Gateway, query: str) -> None:
     body = {"query": query, "variables": {"input": homework()}}
 
     first = post(world.as_caregiver(1), body)
@@ -155,7 +153,7 @@ def test_one_mutation_may_be_said_in_several_ways(world: Gateway, query: str) ->
     assert books(world) == [3]
 
 
-def test_fragments_that_go_in_circles_are_refused_as_ever(unchanged: Gateway) -> None:
+def test_circular_fragments_are_rejected(unchanged: Gateway) -> None:
     query = "mutation { ...a } fragment a on Mutation { ...b } fragment b on Mutation { ...a }"
 
     response = post(unchanged.as_caregiver(1), {"query": query})
@@ -164,7 +162,7 @@ def test_fragments_that_go_in_circles_are_refused_as_ever(unchanged: Gateway) ->
 
 
 @pytest.mark.parametrize("key", [KEY, "a b"])
-def test_who_is_not_signed_in_hears_that_first(world: Gateway, key: str) -> None:
+def test_authentication_is_checked_before_the_key(world: Gateway, key: str) -> None:
     assign(world)
 
     response = post(world.as_nobody(), assigning(), key)

@@ -1,5 +1,5 @@
-"""A manifest of trusted documents is read as the tools of clients write it; one that cannot be used, or holds
-a document that could not run, ends the start in one sentence that names the entry."""
+"""Manifests of trusted documents in the formats of client tools. An invalid one prevents the start with
+one sentence that names the entry."""
 
 import json
 import re
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from app.main import create_app
-from app.schema.transport.manifests import read_manifest
+from app.schema.transport.trusted_documents import read_manifest
 from app.settings import Environment, Settings, SettingsError, Trust
 from tests import keys
-from tests.schema.trusting import OTHER, ROLE
+from tests.schema.manifest_service import OTHER, ROLE
 
 APOLLO = {
     "format": "apollo-persisted-query-manifest",
@@ -43,16 +43,16 @@ def start(tmp_path: Path, content: bytes | None, trust: Trust = Trust.ENFORCE) -
     )
 
 
-def test_the_manifests_that_the_page_shows_are_read() -> None:
+def test_the_documented_manifests_are_read() -> None:
     page = (Path(__file__).parents[2] / "docs" / "trusted-documents.md").read_text()
     as_object, as_apollo, _ = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
 
     assert read_manifest(as_object.encode()) == read_manifest(as_apollo.encode()) == {"role-1": ROLE}
 
 
-@pytest.mark.parametrize("said", [{"a": ROLE, "b": OTHER}, APOLLO])
-def test_both_forms_are_read(tmp_path: Path, said: Any) -> None:
-    content = json.dumps(said).encode()
+@pytest.mark.parametrize("manifest", [{"a": ROLE, "b": OTHER}, APOLLO])
+def test_both_formats_are_read(tmp_path: Path, manifest: Any) -> None:
+    content = json.dumps(manifest).encode()
 
     assert read_manifest(content) == {"a": ROLE, "b": OTHER}
     start(tmp_path, content)
@@ -62,7 +62,7 @@ def entries(*bodies: Any) -> dict[str, Any]:
     return {**APOLLO, "operations": [{"id": "a", "body": body} for body in bodies]}
 
 
-UNUSABLE: dict[str, tuple[Any, str]] = {
+INVALID: dict[str, tuple[Any, str]] = {
     "a list": ([], FORMS),
     "a text": ("x", FORMS),
     "a number for a document": ({"a": 1}, FORMS),
@@ -90,38 +90,35 @@ UNUSABLE: dict[str, tuple[Any, str]] = {
         {"a": ROLE, "b": "{ viewer { shoeSize } }"},
         f"{NAME}: the entry b does not fit the schema: Cannot query field 'shoeSize' on type 'Viewer'.",
     ),
-    "a fragment alone": (
-        {"a": "fragment A on Viewer { role }"},
-        f"{NAME}: the entry a holds no operation",
-    ),
+    "a fragment alone": ({"a": "fragment A on Viewer { role }"}, f"{NAME}: the entry a holds no operation"),
     "a type": ({"a": "type A { a: Int }"}, f"{NAME}: the entry a holds no operation"),
 }
 
 
 @pytest.mark.parametrize("trust", list(Trust))
-@pytest.mark.parametrize("name", UNUSABLE)
-def test_what_is_no_manifest_ends_the_start(tmp_path: Path, name: str, trust: Trust) -> None:
-    said, message = UNUSABLE[name]
+@pytest.mark.parametrize("name", INVALID)
+def test_an_invalid_manifest_is_a_settings_error(tmp_path: Path, name: str, trust: Trust) -> None:
+    manifest, message = INVALID[name]
 
-    with pytest.raises(SettingsError) as refused:
-        start(tmp_path, json.dumps(said).encode(), trust)
+    with pytest.raises(SettingsError) as error:
+        start(tmp_path, json.dumps(manifest).encode(), trust)
 
-    assert str(refused.value) == message
+    assert str(error.value) == message
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"{'a': 1}"])
-def test_so_does_what_is_not_json(tmp_path: Path, content: bytes) -> None:
+def test_a_manifest_that_is_not_json_is_a_settings_error(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(SettingsError, match=f"^{NAME} is not JSON$"):
         start(tmp_path, content)
 
 
-def test_so_does_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_manifest_is_a_settings_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=f"^{NAME} cannot be read: No such file or directory$"):
         start(tmp_path, None)
 
 
 @pytest.mark.parametrize("trust", [Trust.AUDIT, Trust.ENFORCE])
-def test_there_is_nothing_to_trust_without_a_manifest(trust: Trust) -> None:
+def test_trusted_documents_need_a_manifest(trust: Trust) -> None:
     settings = Settings(env=Environment.PRODUCTION, token_key=keys.public_pem(), trusted_documents=trust)
 
     with pytest.raises(SettingsError, match=f"^CARE_TRUSTED_DOCUMENTS={trust} needs {NAME}$"):

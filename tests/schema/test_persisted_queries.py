@@ -1,7 +1,7 @@
-"""A document may be named by its hash, once it came with it: Apollo's automatic persisted queries.
+"""Automatic persisted queries of Apollo clients: a document may be named by its hash after it was sent once.
 
-Contract: an unknown hash is answered as Apollo's clients expect it, with a 200; a hash that is not that of
-the text is refused; what is remembered has bounds; and nobody who may not come in has anything remembered.
+An unknown hash gets the 200 that Apollo clients expect, a wrong hash is rejected, the number of stored
+documents is limited, and an unauthenticated caller cannot store any.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import pytest
 
 import app.schema.transport.trusted_documents
 from app.main import create_app
-from app.schema.transport.request_parsing import Posted
+from app.schema.transport.request_parsing import GraphQLRequest
 from app.schema.transport.trusted_documents import Documents
 from app.settings import Trust
 from tests.callers import Gateway, opened
@@ -19,8 +19,7 @@ from tests.database_rows import stored
 from tests.factories import NOW, a_world
 from tests.schema.keyed import again, whole
 from tests.schema.listening import connected, listening, streaming
-from tests.schema.test_assign_homework import ASSIGN, homework
-from tests.schema.trusting import (
+from tests.schema.manifest_service import (
     A_CLIENT,
     BOTH,
     NOT_FOUND,
@@ -32,34 +31,35 @@ from tests.schema.trusting import (
     get,
     hashed,
     post,
-    refusal,
+    rejection,
     sha256,
 )
+from tests.schema.test_assign_homework import ASSIGN, homework
 
 pytestmark = pytest.mark.sqlite_only
 
 
 @pytest.fixture
 def fresh(standing: Gateway) -> Iterator[Gateway]:
-    """A service that remembers nothing yet."""
+    """A service without stored documents."""
     with opened(create_app(standing.settings, clock=lambda: NOW)) as client:
         yield Gateway(client, standing.settings)
 
 
 @pytest.mark.parametrize("ask", [post, get])
-def test_a_hash_is_unknown_until_its_document_came(fresh: Gateway, ask: Any) -> None:
+def test_a_hash_is_unknown_until_its_document_is_sent(fresh: Gateway, ask: Any) -> None:
     client, extensions = fresh.as_client(1), hashed(sha256(ROLE))
 
     before = ask(client, extensions=extensions)
-    brought = ask(client, query=ROLE, extensions=extensions)
+    stored_now = ask(client, query=ROLE, extensions=extensions)
     after = [one(client, extensions=extensions) for one in (post, get)]
-    named = [post(client, documentId=f"{prefix}{sha256(ROLE)}") for prefix in ("sha256:", "")]
+    by_hash = [post(client, documentId=f"{prefix}{sha256(ROLE)}") for prefix in ("sha256:", "")]
 
-    assert refusal(before) == NOT_FOUND
-    assert [(one.status_code, one.json()) for one in (brought, *after, *named)] == [(200, A_CLIENT)] * 5
+    assert rejection(before) == NOT_FOUND
+    assert [(one.status_code, one.json()) for one in (stored_now, *after, *by_hash)] == [(200, A_CLIENT)] * 5
 
 
-def test_variables_and_the_name_of_the_operation_count_as_ever(fresh: Gateway) -> None:
+def test_variables_and_operation_name_apply_to_a_persisted_query(fresh: Gateway) -> None:
     client = fresh.as_client(1)
     extensions = {**hashed(sha256(OTHER)), "clientLibrary": {"name": "x"}}
 
@@ -75,7 +75,7 @@ def test_variables_and_the_name_of_the_operation_count_as_ever(fresh: Gateway) -
 
 
 @pytest.mark.parametrize("ask", [post, get])
-def test_a_mutation_by_its_hash_is_posted(gateway: Gateway, ask: Any) -> None:
+def test_a_persisted_mutation_needs_a_post(gateway: Gateway, ask: Any) -> None:
     gateway.given(a_world())
     caregiver, before = gateway.as_caregiver(1), stored(gateway)
     extensions, variables = hashed(sha256(ASSIGN)), {"input": homework(sessionId="77")}
@@ -85,23 +85,23 @@ def test_a_mutation_by_its_hash_is_posted(gateway: Gateway, ask: Any) -> None:
 
     by_get = "mutations are not allowed when using GET"
     assert (response.status_code, stored(gateway) == before) == ((200, False) if ask is post else (400, True))
-    assert ask is post or refusal(response) == (400, "BAD_REQUEST", by_get)
+    assert ask is post or rejection(response) == (400, "BAD_REQUEST", by_get)
 
 
-def test_it_is_the_same_request_whether_its_document_came_or_was_named(gateway: Gateway) -> None:
+def test_hash_and_text_of_a_document_have_the_same_idempotency_fingerprint(gateway: Gateway) -> None:
     gateway.given(a_world())
-    said = {"variables": {"input": homework()}, "extensions": hashed(sha256(ASSIGN))}
+    request = {"variables": {"input": homework()}, "extensions": hashed(sha256(ASSIGN))}
     key = {"idempotency-key": "k"}
 
     first, second = (
-        gateway.as_caregiver(1).request("POST", "/graphql", json={**said, **more}, headers=key)
+        gateway.as_caregiver(1).request("POST", "/graphql", json={**request, **more}, headers=key)
         for more in ({"query": ASSIGN}, {})
     )
 
     assert whole(second) == again(first)
 
 
-REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
+INVALID: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
     "another hash": ({"query": ROLE, "extensions": hashed(sha256(OTHER))}, WRONG_HASH),
     "half a hash": ({"query": ROLE, "extensions": hashed(sha256(ROLE)[:32])}, WRONG_HASH),
     "in capitals": ({"query": ROLE, "extensions": hashed(sha256(ROLE).upper())}, WRONG_HASH),
@@ -125,22 +125,22 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
 
 
 @pytest.mark.parametrize("ask", [post, get])
-def test_what_names_no_document_is_refused_and_not_remembered(fresh: Gateway, ask: Any) -> None:
-    for name, (members, wanted) in REFUSED.items():
-        assert refusal(ask(fresh.as_client(1), **members)) == wanted, name
+def test_an_invalid_reference_is_rejected_and_not_stored(fresh: Gateway, ask: Any) -> None:
+    for name, (members, expected) in INVALID.items():
+        assert rejection(ask(fresh.as_client(1), **members)) == expected, name
 
-    assert refusal(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
+    assert rejection(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
 
 
-def test_also_where_events_are_taken(fresh: Gateway) -> None:
-    for name, (members, wanted) in REFUSED.items():
+def test_an_invalid_reference_is_rejected_if_events_are_accepted(fresh: Gateway) -> None:
+    for name, (members, expected) in INVALID.items():
         response = fresh.as_client(1).request(
             "POST", "/graphql", json=members, headers={"accept": "text/event-stream, application/json"}
         )
-        assert refusal(response) == wanted, name
+        assert rejection(response) == expected, name
 
 
-def test_who_may_not_come_in_has_nothing_remembered_and_learns_nothing(fresh: Gateway) -> None:
+def test_an_unauthenticated_document_is_not_stored(fresh: Gateway) -> None:
     extensions = hashed(sha256(ROLE))
     nobody, stranger = fresh.with_token("x"), fresh.as_client(77)
 
@@ -149,30 +149,30 @@ def test_who_may_not_come_in_has_nothing_remembered_and_learns_nothing(fresh: Ga
             assert ask(caller, query=ROLE, extensions=extensions).status_code == status
             assert ask(caller, extensions=extensions).status_code == status
 
-    assert refusal(post(fresh.as_client(1), extensions=extensions)) == NOT_FOUND
+    assert rejection(post(fresh.as_client(1), extensions=extensions)) == NOT_FOUND
 
 
-def test_a_subscription_is_named_by_its_hash_too(fresh: Gateway) -> None:
-    """With a place that is not there, it ends at once, by saying so."""
+def test_a_subscription_may_be_a_persisted_query(fresh: Gateway) -> None:
+    """The position does not exist, so the stream ends at once with an error."""
     text = 'subscription { assignmentChanged(after: "77") { what } }'
     caller, extensions = fresh.as_client(1), hashed(sha256(text))
     takes_events = {"accept": "text/event-stream"}
 
     unknown = caller.request("POST", "/graphql", json={"extensions": extensions}, headers=takes_events)
     with streaming(caller, text) as stream:
-        wanted = [kind for kind, _ in stream.events]
-    said = {"query": text, "extensions": extensions}
+        expected = [kind for kind, _ in stream.events]
+    request = {"query": text, "extensions": extensions}
     kinds = []
-    for members in (said, {"extensions": extensions}):
+    for members in (request, {"extensions": extensions}):
         answer = caller.request("POST", "/graphql", json=members, headers=takes_events)
         kinds.append([line for line in answer.text.splitlines() if line.startswith("event: ")])
 
     assert unknown.headers["content-type"] == "text/event-stream"
     assert NOT_FOUND[2] in unknown.text
-    assert kinds == [[f"event: {kind}" for kind in wanted]] * 2
+    assert kinds == [[f"event: {kind}" for kind in expected]] * 2
 
 
-def test_by_websocket_as_well(fresh: Gateway) -> None:
+def test_persisted_queries_work_at_a_websocket(fresh: Gateway) -> None:
     def ask(**payload: Any) -> list[Any]:
         listener.say(type="subscribe", id="1", payload=payload)
         first = listener.hear()
@@ -190,59 +190,59 @@ def test_by_websocket_as_well(fresh: Gateway) -> None:
             ask(documentId=sha, variables={}, operationName="Role"),
         ]
 
-    said = [(one["extensions"]["code"], one["message"]) for [[one]] in (unknown, wrong, both)]
-    assert said == [NOT_FOUND[1:], WRONG_HASH[1:], BOTH[1:]]
+    errors = [(one["extensions"]["code"], one["message"]) for [[one]] in (unknown, wrong, both)]
+    assert errors == [NOT_FOUND[1:], WRONG_HASH[1:], BOTH[1:]]
     assert answers == [[A_CLIENT, "complete"]] * 4
 
 
 @pytest.mark.parametrize("payload", ['{"documentId": 1}', '{"extensions": []}', '{"documentId": {}}'])
-def test_an_id_that_is_none_is_no_message(fresh: Gateway, payload: str) -> None:
+def test_a_malformed_reference_closes_the_websocket(fresh: Gateway, payload: str) -> None:
     with listening(fresh.as_client(1)) as listener:
         listener.session.send_text(f'{{"type": "subscribe", "id": "1", "payload": {payload}}}')
 
-        assert listener.hear_close() == (4400, "This is no message of the protocol")
+        assert listener.hear_close() == (4400, "The message does not follow the protocol")
 
 
-def test_before_anybody_came_in_no_document_is_looked_for(fresh: Gateway) -> None:
+def test_an_unauthenticated_websocket_stores_no_document(fresh: Gateway) -> None:
     with connected(fresh.as_client(1)) as listener:
         listener.say(type="subscribe", id="1", payload={"query": ROLE, "extensions": hashed(sha256(ROLE))})
         assert listener.hear_close() == (4401, "Unauthorized")
 
-    assert refusal(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
+    assert rejection(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
 
 
 # --- bounds ----------------------------------------------------------------------------------------
 
 
-def test_those_that_were_not_asked_for_longest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app.schema.transport.trusted_documents, "MOST_REMEMBERED", 3)
+def test_the_least_recently_used_documents_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app.schema.transport.trusted_documents, "MAX_PERSISTED", 3)
     documents = Documents(Trust.OFF, {})
     texts = [f"{{ a{number} }}" for number in range(4)]
 
     for text in texts[:3]:
-        bring(documents, text)
-    documents.admit(named(texts[0]), "r")
-    bring(documents, texts[3])
+        send_text(documents, text)
+    documents.admit(by_hash(texts[0]), "r")
+    send_text(documents, texts[3])
 
-    assert list(documents.remembered.values()) == [texts[2], texts[0], texts[3]]
+    assert list(documents.persisted.values()) == [texts[2], texts[0], texts[3]]
 
 
-def test_no_more_text_is_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app.schema.transport.trusted_documents, "MOST_TEXT", 100)
+def test_the_length_of_all_stored_documents_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app.schema.transport.trusted_documents, "MAX_PERSISTED_TEXT", 100)
     documents = Documents(Trust.OFF, {})
 
     for number in range(50):
-        bring(documents, f"{{ a{number} }}" + " " * 20)
-        bring(documents, f"{{ a{number} }}" + " " * 20)  # twice is once
-        assert documents.length == sum(map(len, documents.remembered.values())) <= 100
-    assert len(documents.remembered) == 3
-    bring(documents, "{ a }" + " " * 200)
-    assert (len(documents.remembered), documents.length) == (0, 0)
+        send_text(documents, f"{{ a{number} }}" + " " * 20)
+        send_text(documents, f"{{ a{number} }}" + " " * 20)  # twice is once
+        assert documents.length == sum(map(len, documents.persisted.values())) <= 100
+    assert len(documents.persisted) == 3
+    send_text(documents, "{ a }" + " " * 200)
+    assert (len(documents.persisted), documents.length) == (0, 0)
 
 
-def bring(documents: Documents, text: str) -> None:
-    documents.admit(Posted(text, None, None, hashed(sha256(text))), "r")
+def send_text(documents: Documents, text: str) -> None:
+    documents.admit(GraphQLRequest(text, None, None, hashed(sha256(text))), "r")
 
 
-def named(text: str) -> Posted:
-    return Posted("", None, None, hashed(sha256(text)))
+def by_hash(text: str) -> GraphQLRequest:
+    return GraphQLRequest("", None, None, hashed(sha256(text)))

@@ -1,7 +1,7 @@
-"""Promise: what a page of another site can send without asking first never changes anything.
+"""A request that a page of another origin can send without a preflight changes nothing.
 
-That is GET, HEAD and POST, with a body that is text, a form or several parts. All of it is tried with a
-good token, as if a browser had added one.
+These are GET, HEAD and POST with a body of text, a form or several parts. The tests add a valid token, as if
+a browser had.
 """
 
 from typing import Any
@@ -50,8 +50,8 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_a_simple_post_never_runs(world: Gateway) -> None:
-    """Whatever else it says: that it takes events, or has a key, goes other ways in the service."""
+def test_a_post_without_a_preflight_is_never_executed(world: Gateway) -> None:
+    """Requests for events or with a key take another path through the service."""
     before = stored(world)
 
     for kind, bodies in BODIES.items():
@@ -63,19 +63,19 @@ def test_a_simple_post_never_runs(world: Gateway) -> None:
     assert stored(world) == before
 
 
-def test_no_mutation_comes_by_get(world: Gateway) -> None:
+def test_no_mutation_is_executed_by_get(world: Gateway) -> None:
     before = stored(world)
     caregiver = world.as_caregiver(1)
-    said = {"query": ASSIGN, "variables": orjson.dumps(REQUEST["variables"]).decode()}
+    parameters = {"query": ASSIGN, "variables": orjson.dumps(REQUEST["variables"]).decode()}
 
     for others in ACCEPTED:
-        by_get = caregiver.get("/graphql", params=said, headers=others)
+        by_get = caregiver.get("/graphql", params=parameters, headers=others)
         assert by_get.status_code == 400
         assert by_get.json()["errors"][0]["message"] == "mutations are not allowed when using GET"
     for method in ("HEAD", "PUT", "PATCH", "DELETE"):
-        assert caregiver.request(method, "/graphql", params=said, json=REQUEST).status_code == 405
+        assert caregiver.request(method, "/graphql", params=parameters, json=REQUEST).status_code == 405
     for header in ("x-http-method-override", "x-http-method", "x-method-override"):
-        assert caregiver.get("/graphql", params=said, headers={header: "POST"}).status_code == 400
+        assert caregiver.get("/graphql", params=parameters, headers={header: "POST"}).status_code == 400
     with_body = caregiver.request(
         "GET", "/graphql", content=AS_JSON, headers={"content-type": "application/json"}
     )
@@ -83,8 +83,8 @@ def test_no_mutation_comes_by_get(world: Gateway) -> None:
     assert stored(world) == before
 
 
-def test_the_legacy_put_takes_json_alone_and_nothing_else_stands_for_a_put(world: Gateway) -> None:
-    """Browsers ask before any PUT; a POST that says it were one would come unasked."""
+def test_the_legacy_put_needs_json_and_no_other_method_replaces_it(world: Gateway) -> None:
+    """Browsers send a preflight before a PUT, but not before a POST that overrides its method."""
     before = stored(world)
     caregiver, body = world.as_caregiver(1), orjson.dumps(homework())
 

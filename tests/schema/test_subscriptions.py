@@ -1,5 +1,5 @@
-"""Promise: who listens hears what happens to their own assignments, each event once and in order, and after
-a pause what was missed; nobody hears of what they might not read."""
+"""A subscriber receives the events of own assignments once and in order, and the missed ones after a
+disconnect."""
 
 from datetime import timedelta
 
@@ -46,13 +46,13 @@ def event(number: int) -> str:
 
 @pytest.fixture
 def url(gateway: Gateway) -> str:
-    """Of a database with a world in which event 1 is seen already."""
+    """A database in which event 1 exists already."""
     gateway.given(a_world())
     happened(gateway.settings.database, "ASSIGNED", number=1)
     return gateway.settings.database
 
 
-def test_what_was_missed_comes_first_and_then_what_happens(gateway: Gateway, url: str) -> None:
+def test_missed_events_are_sent_before_new_ones(gateway: Gateway, url: str) -> None:
     happened(url, "EXTENDED", number=2, moment=NOW - DAY)
     caregiver = gateway.as_caregiver(1)
 
@@ -94,7 +94,7 @@ def test_what_was_missed_comes_first_and_then_what_happens(gateway: Gateway, url
     }
 
 
-def test_without_a_place_to_go_on_from_it_begins_now(gateway: Gateway, url: str) -> None:
+def test_a_subscription_without_a_position_starts_now(gateway: Gateway, url: str) -> None:
     with listening(gateway.as_client(1)) as listener:
         listener.ask(CHANGES)
         wait_until_somebody_listens(gateway)
@@ -104,7 +104,7 @@ def test_without_a_place_to_go_on_from_it_begins_now(gateway: Gateway, url: str)
         assert listener.change() == {"id": event(3), "what": "ASSIGNED"}
 
 
-def test_one_session_can_be_listened_to(gateway: Gateway, url: str) -> None:
+def test_a_subscription_may_be_limited_to_one_session(gateway: Gateway, url: str) -> None:
     happened(url, "EXTENDED", assignment=4, session=4, client=2, number=2)
     happened(url, "EXTENDED", number=3)
 
@@ -116,25 +116,25 @@ def test_one_session_can_be_listened_to(gateway: Gateway, url: str) -> None:
         assert listener.change() == {"id": event(2), "what": "EXTENDED"}
 
 
-def test_nobody_hears_of_what_is_not_theirs(gateway: Gateway, url: str) -> None:
+def test_a_viewer_receives_only_own_events(gateway: Gateway, url: str) -> None:
     happened(url, "EXTENDED", assignment=5, session=5, caregiver=2, client=2, number=2)
     happened(url, "EXTENDED", assignment=4, session=4, client=2, number=3)
     happened(url, "EXTENDED", number=4)
 
-    heard = {}
-    for who, caller, after in (
+    received = {}
+    for viewer, caller, after in (
         ("caregiver 1", gateway.as_caregiver(1), 1),
         ("client 1", gateway.as_client(1), 1),
         ("client 2", gateway.as_client(2), 2),
     ):
         with listening(caller) as listener:
             listener.ask(CHANGES, after=event(after))
-            heard[who] = listener.change()["id"]
+            received[viewer] = listener.change()["id"]
 
-    assert heard == {"caregiver 1": event(3), "client 1": event(4), "client 2": event(3)}
+    assert received == {"caregiver 1": event(3), "client 1": event(4), "client 2": event(3)}
 
 
-def test_that_a_draft_was_saved_only_the_client_hears(gateway: Gateway, url: str) -> None:
+def test_only_the_client_receives_saved_drafts(gateway: Gateway, url: str) -> None:
     happened(url, "DRAFT_SAVED", number=2)
     happened(url, "SUBMITTED", number=3)
 
@@ -152,7 +152,7 @@ def test_that_a_draft_was_saved_only_the_client_hears(gateway: Gateway, url: str
     assert refused["payload"][0]["extensions"] == {"code": "NOT_FOUND"}
 
 
-def test_what_happens_to_sessions_alone_is_not_told(gateway: Gateway, url: str) -> None:
+def test_session_events_are_not_sent(gateway: Gateway, url: str) -> None:
     happened(url, "SESSION_UPDATED", assignment=None, number=2)
     happened(url, "REMINDER_DUE", number=3)
     happened(url, "REOPENED", number=4)
@@ -163,19 +163,19 @@ def test_what_happens_to_sessions_alone_is_not_told(gateway: Gateway, url: str) 
         assert listener.change() == {"id": event(4), "what": "REOPENED"}
 
 
-def test_a_withdrawn_assignment_is_told_of_by_its_id_alone(gateway: Gateway, url: str, kind: str) -> None:
+def test_the_event_of_a_withdrawn_assignment_has_only_its_id(gateway: Gateway, url: str, kind: str) -> None:
     raw.run(url, "UPDATE assignment SET withdraw_date = '2026-11-21T09:00:00.000000Z' WHERE id = 2")
     happened(url, "WITHDRAWN", number=2)
 
     with listening(gateway.as_client(1)) as listener:
         listener.ask(EVERYTHING, after=event(1))
-        said = listener.change()
+        change = listener.change()
 
-    assert (said["what"], said["assignmentId"]) == ("WITHDRAWN", global_id("Assignment", 2))
-    assert (said["assignment"], said["session"]["legacyId"]) == (None, "1")
+    assert (change["what"], change["assignmentId"]) == ("WITHDRAWN", global_id("Assignment", 2))
+    assert (change["assignment"], change["session"]["legacyId"]) == (None, "1")
 
 
-def test_a_client_is_reminded(gateway: Gateway, url: str) -> None:
+def test_a_client_receives_due_reminders(gateway: Gateway, url: str) -> None:
     happened(url, "REMINDER_DUE", number=2, reminder=1)
     happened(url, "REMINDER_DUE", number=3, reminder=77)
 
@@ -196,7 +196,7 @@ def test_a_client_is_reminded(gateway: Gateway, url: str) -> None:
     assert (of_another["id"], of_another["reminder"]) == (event(3), None)
 
 
-def test_the_reminder_of_a_withdrawn_assignment_is_gone_too(gateway: Gateway, url: str) -> None:
+def test_the_reminder_of_a_withdrawn_assignment_is_null(gateway: Gateway, url: str) -> None:
     raw.run(url, "UPDATE assignment SET withdraw_date = '2026-11-21T09:00:00.000000Z' WHERE id = 2")
     happened(url, "REMINDER_DUE", number=2, reminder=1)
 
@@ -219,7 +219,7 @@ def test_the_reminder_of_a_withdrawn_assignment_is_gone_too(gateway: Gateway, ur
         (CHANGES, {"after": global_id("Session", 1)}, "assignmentChanged", "NOT_FOUND", "event not found"),
     ],
 )
-def test_what_is_not_there_for_the_viewer_is_refused(
+def test_a_foreign_or_missing_id_is_rejected(
     gateway: Gateway, url: str, query: str, variables: dict[str, str], path: str, code: str, message: str
 ) -> None:
     happened(url, "ASSIGNED", assignment=5, session=5, caregiver=2, client=2, number=2)
@@ -237,7 +237,7 @@ def test_what_is_not_there_for_the_viewer_is_refused(
 
 @pytest.mark.parametrize("query", [CHANGES, DUE], ids=["changes", "reminders"])
 @pytest.mark.parametrize("number", [1, 2, 3, 4], ids=["still there", "another's", "removed", "removed last"])
-def test_an_event_so_old_that_later_ones_are_gone_is_refused_whoever_it_was_about(
+def test_a_position_before_the_retained_events_is_rejected(
     gateway: Gateway, url: str, query: str, number: int
 ) -> None:
     happened(url, "ASSIGNED", assignment=5, session=5, caregiver=2, client=2, number=2)
@@ -249,20 +249,18 @@ def test_an_event_so_old_that_later_ones_are_gone_is_refused_whoever_it_was_abou
         refused = listener.hear()
         listener.ask(CHANGES, id="2", after=event(5))
         happened(url, "EXTENDED", number=6)
-        heard = listener.change()
+        received = listener.change()
 
     [error] = refused.pop("payload")
     assert (error["message"], error["extensions"]) == (
         "events after this one were removed; read the current state and subscribe without `after`",
         {"code": "EXPIRED"},
     )
-    assert heard == {"id": event(6), "what": "EXTENDED"}
+    assert received == {"id": event(6), "what": "EXTENDED"}
 
 
 @pytest.mark.parametrize("moment", [NOW - DAY, NOW], ids=["long ago", "just now"])
-def test_very_much_that_was_missed_comes_in_order_and_each_event_once(
-    gateway: Gateway, url: str, moment: object
-) -> None:
+def test_many_missed_events_arrive_once_and_in_order(gateway: Gateway, url: str, moment: object) -> None:
     rows = ", ".join(
         f"({number}, 1, 1, 'EXTENDED', 1, 2, '{moment:%Y-%m-%dT%H:%M:%S.%fZ}')" for number in range(2, 252)
     )
@@ -271,16 +269,16 @@ def test_very_much_that_was_missed_comes_in_order_and_each_event_once(
 
     with listening(gateway.as_caregiver(1)) as listener:
         listener.ask(CHANGES, after=event(1))
-        heard = [listener.change()["id"] for _ in range(250)]
+        received = [listener.change()["id"] for _ in range(250)]
         happened(url, "SUBMITTED", number=252)
         last = listener.change()
 
-    assert heard == [event(number) for number in range(2, 252)]
+    assert received == [event(number) for number in range(2, 252)]
     assert last == {"id": event(252), "what": "SUBMITTED"}
 
 
-def test_an_event_that_turns_up_behind_a_later_one_is_told_all_the_same(gateway: Gateway, url: str) -> None:
-    """As on PostgreSQL, where of two changes at once the one with the lower id may be kept last."""
+def test_an_event_committed_after_a_later_one_is_sent(gateway: Gateway, url: str) -> None:
+    """On PostgreSQL, the transaction with the lower id may commit last."""
     happened(url, "EXTENDED", number=20)
 
     with listening(gateway.as_caregiver(1)) as listener:
@@ -293,21 +291,21 @@ def test_an_event_that_turns_up_behind_a_later_one_is_told_all_the_same(gateway:
     assert [first["id"], late["id"], last["id"]] == [event(20), event(15), event(21)]
 
 
-def test_several_who_listen_hear_the_same(gateway: Gateway, url: str) -> None:
+def test_all_subscribers_receive_the_same_events(gateway: Gateway, url: str) -> None:
     with listening(gateway.as_caregiver(1)) as caregiver, listening(gateway.as_client(1)) as client:
         for listener in (caregiver, client):
             listener.ask(CHANGES, id="one", after=event(1))
             listener.ask(CHANGES, id="two", after=event(1))
         happened(url, "FEEDBACK_GIVEN", number=2)
 
-        heard = [[listener.hear(), listener.hear()] for listener in (caregiver, client)]
+        received = [[listener.hear(), listener.hear()] for listener in (caregiver, client)]
 
-    said = {"data": {"assignmentChanged": {"id": event(2), "what": "FEEDBACK_GIVEN"}}}
-    expected = [{"id": id, "type": "next", "payload": said} for id in ("one", "two")]
-    assert [sorted(each, key=lambda message: message["id"]) for each in heard] == [expected] * 2
+    change = {"data": {"assignmentChanged": {"id": event(2), "what": "FEEDBACK_GIVEN"}}}
+    expected = [{"id": id, "type": "next", "payload": change} for id in ("one", "two")]
+    assert [sorted(each, key=lambda message: message["id"]) for each in received] == [expected] * 2
 
 
-def test_nothing_is_followed_while_nobody_listens(gateway: Gateway, url: str) -> None:
+def test_the_event_feed_runs_only_with_subscribers(gateway: Gateway, url: str) -> None:
     notifier = gateway.client.app_state["notifier"]
     before = (notifier.wakeups, notifier.follower)
 

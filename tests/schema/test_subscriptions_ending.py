@@ -1,5 +1,4 @@
-"""Promise: who listens may do so as long as they might ask: a token that expires and an account that is
-disabled end it; a database that is gone for a while does not."""
+"""An expired token or a disabled account ends a subscription; an unavailable database does not."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -33,7 +32,7 @@ from tests.schema.listening import (
 )
 
 CHANGES = "subscription ($after: ID) { assignmentChanged(after: $after) { id } }"
-SHUT = [
+DISABLED = [
     ("next", {"data": None, "errors": [{"message": "there is no enabled account for this token"}]}),
     ("complete", None),
 ]
@@ -41,7 +40,7 @@ SHUT = [
 
 @contextmanager
 def a_gateway(settings: Settings, **changed: Any) -> Iterator[Gateway]:
-    """Remembers nobody, so that it is seen at once who was shut out."""
+    """Without a token cache, so that a disabled account takes effect at once."""
     settings = settings.model_copy(update={"token_cache": 0, **changed})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
@@ -51,16 +50,16 @@ def a_gateway(settings: Settings, **changed: Any) -> Iterator[Gateway]:
 
 
 def events_of(stream: Any) -> list[Any]:
-    """All that is left, of the errors the messages alone."""
-    said = list(stream.events)
-    for _, data in said:
+    """The remaining events, with only the messages of errors."""
+    events = list(stream.events)
+    for _, data in events:
         for error in (data or {}).get("errors", ()):
             assert error.pop("extensions")["code"] in ("UNAUTHENTICATED", "FORBIDDEN")
-    return said
+    return events
 
 
-def test_a_token_that_expires_ends_what_it_opened(settings: Settings) -> None:
-    """Though nothing happens. A websocket is closed by the code at which clients come with another."""
+def test_an_expired_token_ends_its_subscriptions(settings: Settings) -> None:
+    """It needs no event. The close code makes clients reconnect with another token."""
     with a_gateway(settings, token_leeway=0) as gateway:
         end = datetime.now(UTC) + timedelta(seconds=3)
         caller = gateway.with_token(keys.token("CLIENT", "client-1", exp=end))
@@ -68,33 +67,33 @@ def test_a_token_that_expires_ends_what_it_opened(settings: Settings) -> None:
             listener.ask(CHANGES, id="one")
             listener.ask(CHANGES, id="two")
             closed = listener.hear_close()
-            said = events_of(stream)
+            events = events_of(stream)
 
     assert closed == (4403, "the bearer token has expired")
-    assert said == [
+    assert events == [
         ("next", {"data": None, "errors": [{"message": "the bearer token has expired"}]}),
         ("complete", None),
     ]
 
 
-def test_an_account_that_is_disabled_hears_of_nothing_more(settings: Settings) -> None:
+def test_a_disabled_account_receives_no_more_events(settings: Settings) -> None:
     with a_gateway(settings) as gateway:
         client = gateway.as_client(1)
         with streaming(client, CHANGES, after="1") as stream, listening(client) as listener:
             listener.ask(CHANGES, after="1")
             happened(settings.database, "EXTENDED", number=2)
-            heard = (listener.change()["id"], stream.hear()[0])
+            received = (listener.change()["id"], stream.hear()[0])
             raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
             happened(settings.database, "EXTENDED", number=3)
             closed = listener.hear_close()
-            said = events_of(stream)
+            events = events_of(stream)
 
-    assert heard == (global_id("Event", 2), "next")
+    assert received == (global_id("Event", 2), "next")
     assert closed == (4403, "there is no enabled account for this token")
-    assert said == SHUT
+    assert events == DISABLED
 
 
-def test_a_disabled_account_is_noticed_though_nothing_happens(
+def test_a_disabled_account_ends_an_idle_subscription(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 0.01)
@@ -102,12 +101,12 @@ def test_a_disabled_account_is_noticed_though_nothing_happens(
     with a_gateway(settings) as gateway, streaming(gateway.as_client(1), CHANGES) as stream:
         wait_until_somebody_listens(gateway)
         raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
-        said = events_of(stream)
+        events = events_of(stream)
 
-    assert said == SHUT
+    assert events == DISABLED
 
 
-def test_who_is_shut_out_asks_nothing_more_at_an_open_websocket(settings: Settings) -> None:
+def test_a_disabled_account_executes_nothing_at_an_open_websocket(settings: Settings) -> None:
     with a_gateway(settings) as gateway, listening(gateway.as_client(1)) as listener:
         before = listener.told("{ viewer { role } }")
         raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
@@ -118,58 +117,55 @@ def test_who_is_shut_out_asks_nothing_more_at_an_open_websocket(settings: Settin
 
 
 @dataclass
-class Leaving:
-    """A database that is there, or not."""
+class UnavailableDatabase:
+    """A database that can be made unavailable."""
 
     db: Database
-    is_gone: bool = False
-    refused: list[str] = field(default_factory=list)
+    is_unavailable: bool = False
+    rejected: list[str] = field(default_factory=list)
 
     async def read(self, operation: Operation[Any]) -> Any:
-        if self.is_gone:
+        if self.is_unavailable:
             operation.close()
-            self.refused.append("read")
+            self.rejected.append("read")
             raise DatabaseUnavailable
         return await self.db.read(operation)
 
 
-def test_while_the_database_is_gone_nobody_comes_in(settings: Settings) -> None:
-    """The code is one at which clients try again."""
+def test_an_unavailable_database_closes_a_new_websocket_with_1013(settings: Settings) -> None:
+    """Clients reconnect after this code."""
     with a_gateway(settings) as gateway:
         authenticator = gateway.client.app_state["authenticator"]
         gateway.client.app_state["authenticator"] = replace(
-            authenticator, db=Leaving(authenticator.db, is_gone=True)
+            authenticator, db=UnavailableDatabase(authenticator.db, is_unavailable=True)
         )
         with connected(gateway.as_caregiver(1)) as listener:
             listener.say(type="connection_init")
 
-            assert listener.hear_close() == (
-                1013,
-                "the database cannot take this now; nothing was changed",
-            )
+            assert listener.hear_close() == (1013, "the database cannot take this now; nothing was changed")
 
 
-def test_a_database_that_is_gone_for_a_while_ends_nothing(
+def test_subscriptions_survive_an_unavailable_database(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 0.01)
 
     with a_gateway(settings) as gateway:
         authenticator = gateway.client.app_state["authenticator"]
-        db = Leaving(authenticator.db)
+        db = UnavailableDatabase(authenticator.db)
         gateway.client.app_state["authenticator"] = replace(authenticator, db=db)
         with listening(gateway.as_caregiver(1)) as listener:
             listener.ask(CHANGES)
             wait_until_somebody_listens(gateway)
-            db.is_gone = True
+            db.is_unavailable = True
             happened(settings.database, "EXTENDED", number=2)
-            wait_for(lambda: bool(db.refused))
+            wait_for(lambda: bool(db.rejected))
             listener.ask("{ viewer { role } }", id="2")
-            refused = listener.hear()
-            db.is_gone = False
-            heard = listener.change()
+            rejected = listener.hear()
+            db.is_unavailable = False
+            received = listener.change()
 
-    assert refused == {
+    assert rejected == {
         "id": "2",
         "type": "error",
         "payload": [
@@ -179,46 +175,46 @@ def test_a_database_that_is_gone_for_a_while_ends_nothing(
             }
         ],
     }
-    assert heard == {"id": global_id("Event", 2)}
+    assert received == {"id": global_id("Event", 2)}
 
 
-# --- what happens during a look ---
+# --- changes during a read ---
 
 
 @dataclass
-class Interrupted:
-    """A database in which something happens behind the next read whose result is the awaited one."""
+class InterruptedDatabase:
+    """A database that calls `interruption` after the next read whose result is awaited."""
 
     db: Database
     is_awaited: Callable[[Any], bool]
-    happens: Callable[[], Awaitable[None]]
+    interruption: Callable[[], Awaitable[None]]
     is_armed: bool = False
 
     async def read(self, operation: Operation[Any]) -> Any:
         result = await self.db.read(operation)
         if self.is_armed and self.is_awaited(result):
             self.is_armed = False
-            await self.happens()
+            await self.interruption()
         return result
 
 
 def interrupt(
-    gateway: Gateway, is_awaited: Callable[[Any], bool], happens: Callable[[], Awaitable[None]]
-) -> Interrupted:
+    gateway: Gateway, is_awaited: Callable[[Any], bool], interruption: Callable[[], Awaitable[None]]
+) -> InterruptedDatabase:
     authenticator = gateway.client.app_state["authenticator"]
-    db = Interrupted(authenticator.db, is_awaited, happens)
+    db = InterruptedDatabase(authenticator.db, is_awaited, interruption)
     gateway.client.app_state["authenticator"] = replace(authenticator, db=db)
     return db
 
 
-def look_now(gateway: Gateway, db: Interrupted) -> None:
+def read_now(gateway: Gateway, db: InterruptedDatabase) -> None:
     wait_until_somebody_listens(gateway)
     db.is_armed = True
     assert gateway.client.portal is not None
     gateway.client.portal.call(gateway.client.app_state["notifier"].notify, None)
 
 
-def test_an_event_that_arrives_during_a_look_is_delivered_at_once(
+def test_an_event_that_arrives_during_a_read_is_sent_at_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 3600)
@@ -226,50 +222,48 @@ def test_an_event_that_arrives_during_a_look_is_delivered_at_once(
     with a_gateway(settings) as gateway:
         wakeups = gateway.client.app_state["notifier"].wakeups
 
-        async def an_event_arrives() -> None:
+        async def insert_event() -> None:
             [wakeup] = (wakeup for each in wakeups.values() for wakeup in each)
-            await asyncio.wait_for(wakeup.wait(), PATIENCE)  # it rings when the process begins to follow
+            await asyncio.wait_for(wakeup.wait(), PATIENCE)  # set when the event feed starts
             wakeup.clear()
             await asyncio.to_thread(happened, settings.database, "EXTENDED", number=2)
             await asyncio.wait_for(wakeup.wait(), PATIENCE)
 
-        db = interrupt(gateway, lambda result: isinstance(result, tuple) and not result[0], an_event_arrives)
+        db = interrupt(gateway, lambda result: isinstance(result, tuple) and not result[0], insert_event)
         db.is_armed = True
         with listening(gateway.as_caregiver(1)) as listener:
             listener.ask(CHANGES)
-            heard = listener.change()
+            received = listener.change()
 
-    assert heard == {"id": global_id("Event", 2)}
+    assert received == {"id": global_id("Event", 2)}
 
 
-def test_an_account_that_is_disabled_just_before_a_look_hears_of_nothing_that_it_finds(
-    settings: Settings,
-) -> None:
-    async def disabled_and_then_an_event() -> None:
+def test_an_account_disabled_just_before_a_read_receives_none_of_its_events(settings: Settings) -> None:
+    async def disable_and_insert_event() -> None:
         disable = "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id"
         await asyncio.to_thread(raw.run, settings.database, disable)
         await asyncio.to_thread(happened, settings.database, "EXTENDED", number=2)
 
     with a_gateway(settings) as gateway:
-        db = interrupt(gateway, lambda result: isinstance(result, Viewer), disabled_and_then_an_event)
+        db = interrupt(gateway, lambda result: isinstance(result, Viewer), disable_and_insert_event)
         with listening(gateway.as_client(1)) as listener:
             listener.ask(CHANGES)
-            look_now(gateway, db)
+            read_now(gateway, db)
             closed = listener.hear_close()
 
     assert closed == (4403, "there is no enabled account for this token")
 
 
-# --- too many ---
+# --- the number of subscriptions ---
 
 
-ONE_MORE = {
+TOO_MANY = {
     "message": "there are 2 subscriptions already, and no more are allowed",
     "extensions": {"code": "RATE_LIMITED"},
 }
 
 
-def test_who_listens_too_often_is_refused_and_hears_the_others(
+def test_a_viewer_has_a_limited_number_of_subscriptions(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.events.notifications, "MAX_LISTENERS", 2)
@@ -282,12 +276,12 @@ def test_who_listens_too_often_is_refused_and_hears_the_others(
         listener.ask(CHANGES, "b")
         wait_for(lambda: [len(each) for each in wakeups.values()] == [2])
         listener.ask(CHANGES, "c")
-        assert listener.hear() == {"id": "c", "type": "error", "payload": [ONE_MORE]}
+        assert listener.hear() == {"id": "c", "type": "error", "payload": [TOO_MANY]}
         with streaming(caregiver, CHANGES) as stream:
-            kind, said = stream.hear()
-            assert said["errors"][0]["extensions"].pop("requestId")
-            assert [(kind, said), *stream.events] == [
-                ("next", {"data": None, "errors": [ONE_MORE]}),
+            kind, events = stream.hear()
+            assert events["errors"][0]["extensions"].pop("requestId")
+            assert [(kind, events), *stream.events] == [
+                ("next", {"data": None, "errors": [TOO_MANY]}),
                 ("complete", None),
             ]
         listener.say(type="complete", id="a")

@@ -1,5 +1,5 @@
-"""Promise: where trusted documents are enforced nothing else runs, whichever way it comes in; where they are
-audited, everything runs, and the operator learns what would not, once."""
+"""Trusted documents: enforcement rejects every other document on every transport; audit mode executes
+everything and logs each untrusted document once."""
 
 import logging
 from collections.abc import Iterator
@@ -17,8 +17,7 @@ from tests.factories import a_world
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.rest_compat.legacy import homework as legacy_homework
 from tests.schema.listening import listening, streaming
-from tests.schema.test_assign_homework import ASSIGN, homework
-from tests.schema.trusting import (
+from tests.schema.manifest_service import (
     A_CLIENT,
     CHANGES,
     NOT_FOUND,
@@ -30,29 +29,32 @@ from tests.schema.trusting import (
     get,
     hashed,
     post,
-    refusal,
+    rejection,
+    service_with_manifest,
     sha256,
-    trusting,
 )
+from tests.schema.test_assign_homework import ASSIGN, homework
 
 pytestmark = pytest.mark.sqlite_only
 
 
 @pytest.fixture(scope="module")
 def enforcing(standing: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with trusting(standing.settings, Trust.ENFORCE, tmp_path_factory.mktemp("manifest")) as gateway:
+    with service_with_manifest(
+        standing.settings, Trust.ENFORCE, tmp_path_factory.mktemp("manifest")
+    ) as gateway:
         yield gateway
 
 
 @pytest.fixture
 def auditing(standing: Gateway, tmp_path: Path) -> Iterator[Gateway]:
-    with trusting(standing.settings, Trust.AUDIT, tmp_path) as gateway:
+    with service_with_manifest(standing.settings, Trust.AUDIT, tmp_path) as gateway:
         yield gateway
 
 
 @pytest.fixture(scope="module")
 def off(standing: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with trusting(standing.settings, Trust.OFF, tmp_path_factory.mktemp("manifest")) as gateway:
+    with service_with_manifest(standing.settings, Trust.OFF, tmp_path_factory.mktemp("manifest")) as gateway:
         yield gateway
 
 
@@ -62,7 +64,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
         yield caplog
 
 
-WAYS: dict[str, dict[str, Any]] = {
+TRUSTED: dict[str, dict[str, Any]] = {
     "its text": {"query": ROLE},
     "its id": {"documentId": "role-1"},
     "its hash, with the prefix": {"documentId": f"sha256:{sha256(ROLE)}"},
@@ -75,18 +77,18 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", TRUSTED)
 @pytest.mark.parametrize("ask", [post, get])
-def test_a_document_of_the_manifest_runs_however_it_is_named(
-    enforcing: Gateway, off: Gateway, ask: Any, way: str
+def test_a_trusted_document_may_be_named_in_every_way(
+    enforcing: Gateway, off: Gateway, ask: Any, name: str
 ) -> None:
     for gateway in (enforcing, off):
-        response = ask(gateway.as_client(1), **WAYS[way])
+        response = ask(gateway.as_client(1), **TRUSTED[name])
 
         assert (response.status_code, response.json()) == (200, A_CLIENT)
 
 
-REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
+UNTRUSTED: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
     "another document": ({"query": OTHER}, NOT_TRUSTED),
     "one with a blank more": ({"query": f"{ROLE} "}, NOT_TRUSTED),
     "one more operation": ({"query": f"{ROLE} {OTHER}", "operationName": "Role"}, NOT_TRUSTED),
@@ -103,9 +105,9 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_everything_else_is_refused_whichever_way_it_comes(enforcing: Gateway, name: str) -> None:
-    members, wanted = REFUSED[name]
+@pytest.mark.parametrize("name", UNTRUSTED)
+def test_every_other_document_is_rejected(enforcing: Gateway, name: str) -> None:
+    members, expected = UNTRUSTED[name]
     client = enforcing.as_client(1)
     kinds: list[dict[str, str]] = [
         {"accept": "text/event-stream, */*"},
@@ -114,54 +116,52 @@ def test_everything_else_is_refused_whichever_way_it_comes(enforcing: Gateway, n
     ]
 
     for _ in range(2):  # also when it comes again
-        answers = [
+        responses = [
             post(client, **members),
             get(client, **members),
             *(client.request("POST", "/graphql", json=members, headers=headers) for headers in kinds),
         ]
-        assert [refusal(one) for one in answers] == [wanted] * 5
+        assert [rejection(one) for one in responses] == [expected] * 5
 
 
-def test_a_mutation_that_is_not_trusted_changes_nothing_and_a_trusted_one_is_made(
-    gateway: Gateway, tmp_path: Path
-) -> None:
+def test_only_a_trusted_mutation_is_executed(gateway: Gateway, tmp_path: Path) -> None:
     gateway.given(a_world())
     variables = {"input": homework()}
-    with trusting(gateway.settings, Trust.ENFORCE, tmp_path, {"assign": ASSIGN}) as enforcing:
+    with service_with_manifest(gateway.settings, Trust.ENFORCE, tmp_path, {"assign": ASSIGN}) as enforcing:
         caregiver, before = enforcing.as_caregiver(1), stored(enforcing)
 
         refused = post(caregiver, query=f"{ASSIGN}#", variables=variables)
         by_get = get(caregiver, documentId="assign", variables=variables)
         unchanged = stored(enforcing) == before
-        made = post(caregiver, documentId="assign", variables=variables)
+        executed = post(caregiver, documentId="assign", variables=variables)
 
-        assert (refusal(refused), by_get.status_code, unchanged) == (NOT_TRUSTED, 400, True)
-        assert made.json()["data"]["assignHomework"]["userErrors"] == []
+        assert (rejection(refused), by_get.status_code, unchanged) == (NOT_TRUSTED, 400, True)
+        assert executed.json()["data"]["assignHomework"]["userErrors"] == []
         assert stored(enforcing) != before
 
 
-def test_the_legacy_paths_documents_are_always_trusted(gateway: Gateway, tmp_path: Path) -> None:
+def test_the_documents_of_the_legacy_paths_are_always_trusted(gateway: Gateway, tmp_path: Path) -> None:
     gateway.given(a_world())
-    with trusting(gateway.settings, Trust.ENFORCE, tmp_path) as enforcing:
+    with service_with_manifest(gateway.settings, Trust.ENFORCE, tmp_path) as enforcing:
         caregiver = enforcing.as_caregiver(1)
 
-        answers = [
+        responses = [
             enforcing.as_client(1).get("/gateway/profile/client/session?time-state=RUNNING"),
             caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING"),
             caregiver.get(f"{ASSIGNMENTS}/1"),
             caregiver.put(ASSIGNMENTS, json=legacy_homework()),
         ]
 
-    assert [one.status_code for one in answers] == [200] * 4
+    assert [one.status_code for one in responses] == [200] * 4
 
 
-def test_nobody_learns_what_is_trusted_without_coming_in(enforcing: Gateway) -> None:
+def test_an_unauthenticated_caller_does_not_learn_what_is_trusted(enforcing: Gateway) -> None:
     for members in ({"query": ROLE}, {"query": OTHER}, {"documentId": "role-1"}, {"documentId": "x"}):
         response = post(enforcing.with_token("x"), **members)
-        assert (response.status_code, refusal(response)[1]) == (401, "UNAUTHENTICATED")
+        assert (response.status_code, rejection(response)[1]) == (401, "UNAUTHENTICATED")
 
 
-def test_a_websocket_carries_trusted_documents_alone(enforcing: Gateway) -> None:
+def test_a_websocket_executes_only_trusted_documents(enforcing: Gateway) -> None:
     with listening(enforcing.as_client(1)) as listener:
 
         def ask(**payload: Any) -> Any:
@@ -173,109 +173,111 @@ def test_a_websocket_carries_trusted_documents_alone(enforcing: Gateway) -> None
             [error] = message["payload"]
             return message["type"], error["extensions"]["code"], error["message"]
 
-        good = [ask(**members) for members in WAYS.values()]
-        bad = [ask(**members) for members, _ in REFUSED.values() if members != {"variables": {}}]
+        executed = [ask(**members) for members in TRUSTED.values()]
+        rejected = [ask(**members) for members, _ in UNTRUSTED.values() if members != {"variables": {}}]
         subscription = ask(query="subscription { assignmentChanged { id } }")
 
-    assert good == [A_CLIENT] * len(WAYS)
-    assert bad == [
-        ("error", *wanted[1:]) for members, wanted in REFUSED.values() if members != {"variables": {}}
+    assert executed == [A_CLIENT] * len(TRUSTED)
+    assert rejected == [
+        ("error", *expected[1:]) for members, expected in UNTRUSTED.values() if members != {"variables": {}}
     ]
     assert subscription == ("error", *NOT_TRUSTED[1:])
 
 
-def test_so_does_an_event_stream(enforcing: Gateway) -> None:
-    """A subscription behind a place that is not there ends at once, and says so."""
+def test_an_event_stream_executes_only_trusted_documents(enforcing: Gateway) -> None:
+    """The position does not exist, so the stream ends at once with an error."""
     client = enforcing.as_client(1)
 
     def listen(**members: Any) -> Response:
         headers = {"accept": "text/event-stream"}
         return client.request("POST", "/graphql", json=members, headers=headers)
 
-    by_id, by_text = (listen(variables={"after": "77"}, **members) for members in CHANGES_NAMED)
+    by_id, by_text = (listen(variables={"after": "77"}, **members) for members in SUBSCRIPTIONS)
     refused = listen(query=f"{CHANGES}#", variables={"after": "77"})
 
     assert by_id.headers["content-type"] == by_text.headers["content-type"] == "text/event-stream"
     assert "NOT_FOUND" in by_id.text and "NOT_FOUND" in by_text.text
-    assert refusal(refused) == NOT_TRUSTED
+    assert rejection(refused) == NOT_TRUSTED
 
 
-CHANGES_NAMED: list[dict[str, Any]] = [{"documentId": "changes-1"}, {"query": CHANGES}]
+SUBSCRIPTIONS: list[dict[str, Any]] = [{"documentId": "changes-1"}, {"query": CHANGES}]
 
 
 # --- audit -----------------------------------------------------------------------------------------
 
 
-def said(logged: pytest.LogCaptureFixture) -> list[str]:
+def log_lines(logged: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in logged.records if "trusted" in record.getMessage()]
 
 
-def test_an_audit_lets_everything_run_and_notes_once_what_is_not_trusted(
+def test_audit_mode_executes_everything_and_logs_an_untrusted_document_once(
     auditing: Gateway, logged: pytest.LogCaptureFixture
 ) -> None:
     client = auditing.as_client(1)
     headers = {"x-request-id": "first"}
-    secret = 'query Told { session(id: "secret-7") { title } }'
+    query = 'query Told { session(id: "query-7") { title } }'
 
-    asked = client.request("POST", "/graphql", json={"query": secret, "variables": {}}, headers=headers)
+    first_response = client.request(
+        "POST", "/graphql", json={"query": query, "variables": {}}, headers=headers
+    )
     for ask in (post, get):
         for _ in range(2):
-            assert "errors" in ask(client, query=secret).json()
-            assert ask(client, **WAYS["its text"]).json() == A_CLIENT
-            assert ask(client, **WAYS["its id"]).json() == A_CLIENT
+            assert "errors" in ask(client, query=query).json()
+            assert ask(client, **TRUSTED["its text"]).json() == A_CLIENT
+            assert ask(client, **TRUSTED["its id"]).json() == A_CLIENT
     with listening(client) as listener:
         listener.told("{ viewer { role } }")
     with streaming(client, "{ viewer { id } }"):
         pass
 
-    assert asked.status_code == 200
+    assert first_response.status_code == 200
     others = [sha256(text) for text in ("{ viewer { role } }", "{ viewer { id } }")]
-    first, *more = said(logged)
-    assert first == f"request first: document {sha256(secret)} (Told) is not trusted"
+    first, *more = log_lines(logged)
+    assert first == f"request first: document {sha256(query)} (Told) is not trusted"
     assert [line.partition(": ")[2] for line in more] == [
         f"document {each} (-) is not trusted" for each in others
     ]
-    assert "secret-7" not in logged.text
+    assert "query-7" not in logged.text
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("Told", "Told"), ("B\nforged", "-"), ("", "-"), ("x" * 65, "-"), ("ü", "-")]
+    ("name", "logged_name"), [("Told", "Told"), ("B\nforged", "-"), ("", "-"), ("x" * 65, "-"), ("ü", "-")]
 )
-def test_only_a_name_is_logged_as_a_name(
-    auditing: Gateway, logged: pytest.LogCaptureFixture, name: str, told: str
+def test_only_a_valid_operation_name_is_logged(
+    auditing: Gateway, logged: pytest.LogCaptureFixture, name: str, logged_name: str
 ) -> None:
     post(auditing.as_client(1), query="query Told { __typename }", operationName=name)
 
-    assert [line.partition(": ")[2] for line in said(logged)] == [
-        f"document {sha256('query Told { __typename }')} ({told}) is not trusted"
+    assert [line.partition(": ")[2] for line in log_lines(logged)] == [
+        f"document {sha256('query Told { __typename }')} ({logged_name}) is not trusted"
     ]
 
 
-def test_an_audit_notes_what_is_brought_with_its_hash_and_remembers_it(
+def test_audit_mode_stores_and_logs_persisted_queries(
     auditing: Gateway, logged: pytest.LogCaptureFixture
 ) -> None:
     client, extensions = auditing.as_client(1), hashed(sha256(OTHER))
 
     before = post(client, extensions=extensions)
-    answers = [post(client, query=OTHER, extensions=extensions), post(client, extensions=extensions)]
+    responses = [post(client, query=OTHER, extensions=extensions), post(client, extensions=extensions)]
 
-    assert refusal(before) == NOT_FOUND
-    assert [one.status_code for one in answers] == [200, 200]
-    assert len(said(logged)) == 1
+    assert rejection(before) == NOT_FOUND
+    assert [one.status_code for one in responses] == [200, 200]
+    assert len(log_lines(logged)) == 1
 
 
-def test_the_log_has_an_end_to_what_it_notes(
+def test_the_number_of_logged_documents_is_limited(
     auditing: Gateway, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.schema.transport.trusted_documents, "MOST_LOGGED", 3)
+    monkeypatch.setattr(app.schema.transport.trusted_documents, "MAX_LOGGED", 3)
 
     for number in range(6):
         post(auditing.as_client(1), query=f"{{ a{number}: __typename }}")
 
-    assert len(said(logged)) == 4
-    assert said(logged)[-1] == "more documents are not trusted; they are not logged any more"
+    assert len(log_lines(logged)) == 4
+    assert log_lines(logged)[-1] == "more documents are not trusted; they are not logged any more"
 
 
-def test_off_nothing_is_noted(off: Gateway, logged: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_logged_if_trust_is_off(off: Gateway, logged: pytest.LogCaptureFixture) -> None:
     assert post(off.as_client(1), query=OTHER).status_code == 200
-    assert said(logged) == []
+    assert log_lines(logged) == []

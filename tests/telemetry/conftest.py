@@ -1,4 +1,4 @@
-"""The service with a port for its metrics, and what is told there."""
+"""A service with a metrics port, and a parser for its metrics."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,15 +18,15 @@ Sample = tuple[str, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True)
-class Watched(Gateway):
-    """Numbers are those of the whole process, in which other tests have been: what counts is what is new."""
+class MeasuredGateway(Gateway):
+    """Other tests change the counters of this process, so tests compare differences."""
 
     def metrics(self, method: str = "GET", path: str = "/metrics") -> tuple[int, str]:
         connection = HTTPConnection("127.0.0.1", self.settings.metrics_port, timeout=30)
         try:
             connection.request(method, path)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
+            response = connection.getresponse()
+            return response.status, response.read().decode()
         finally:
             connection.close()
 
@@ -42,18 +42,18 @@ def numbers_in(text: str) -> dict[Sample, float]:
     }
 
 
-def new(before: dict[Sample, float], after: dict[Sample, float], name: str) -> dict[tuple[str, ...], float]:
-    """By how much the numbers of this name have grown, by the values of their labels."""
-    grown = {
+def grown(before: dict[Sample, float], after: dict[Sample, float], name: str) -> dict[tuple[str, ...], float]:
+    """The growth of the samples with this name, by the values of their labels."""
+    differences = {
         tuple(value for _, value in labels): after[found, labels] - before.get((found, labels), 0)
         for found, labels in after
         if found == name
     }
-    return {values: by for values, by in grown.items() if by}
+    return {values: by for values, by in differences.items() if by}
 
 
-def now(numbers: dict[Sample, float], name: str) -> dict[tuple[str, ...], float]:
-    found = {labels: number for (told, labels), number in numbers.items() if told == name}
+def current(numbers: dict[Sample, float], name: str) -> dict[tuple[str, ...], float]:
+    found = {labels: number for (sample, labels), number in numbers.items() if sample == name}
     return {tuple(value for _, value in labels): number for labels, number in found.items()}
 
 
@@ -61,12 +61,12 @@ ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # where 
 
 
 @pytest.fixture
-def watched(settings: Settings) -> Iterator[Watched]:
+def measured(settings: Settings) -> Iterator[MeasuredGateway]:
     settings = settings.model_copy(
         update={"metrics_port": free_port(), "rate_limit": 1000, "token_limit": 50}
     )
     counters.last_runs.clear()  # of dispatchers elsewhere in this process
     with opened(create_app(settings, clock=lambda: NOW)) as client:
-        gateway = Watched(client, settings)
+        gateway = MeasuredGateway(client, settings)
         gateway.given(a_world())
         yield gateway

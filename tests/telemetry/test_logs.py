@@ -1,5 +1,4 @@
-"""Promise: what is logged is one object or a line of text, has the id of the request in whose course it was
-written, and says no more than the log may."""
+"""A log line is one JSON object or one line of text, with the request id and without input."""
 
 import io
 import json
@@ -15,33 +14,27 @@ from click.testing import CliRunner
 from app.cli import main
 from app.main import create_app
 from app.settings import Environment, LogFormat, Settings
-from app.telemetry.logs import (
-    MAX_MESSAGE,
-    MAX_TRACEBACK,
-    JsonFormatter,
-    TextFormatter,
-    config_of,
-)
+from app.telemetry.logs import MAX_MESSAGE, MAX_TRACEBACK, JsonFormatter, TextFormatter, config_of
 from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.factories import NOW, a_world
 
 ON_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-SECRET = "Nobody else may read this"
+SECRET = "confidential text"
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
 RENAME = "mutation ($input: UpdateSessionInput!) { updateSession(input: $input) { session { id } } }"
 
 
 @contextmanager
 def log(formatter: logging.Formatter, name: str = "care") -> Iterator[io.StringIO]:
-    said = io.StringIO()
-    handler, logger = logging.StreamHandler(said), logging.getLogger(name)
+    text = io.StringIO()
+    handler, logger = logging.StreamHandler(text), logging.getLogger(name)
     handler.setFormatter(formatter)
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
-        yield said
+        yield text
     finally:
         logger.removeHandler(handler)
         logger.setLevel(before)
@@ -61,45 +54,43 @@ def in_production(settings: Settings, **changed: Any) -> Iterator[Gateway]:
 
 
 @ON_SQLITE
-def test_a_fault_is_one_object_that_says_where_and_of_which_request_and_nothing_of_the_input(
-    settings: Settings,
-) -> None:
-    with in_production(settings) as gateway, log(JsonFormatter()) as said:
+def test_an_exception_is_logged_as_one_object_without_input(settings: Settings) -> None:
+    with in_production(settings) as gateway, log(JsonFormatter()) as text:
         raw.run(
             settings.database,
             f"""
             CREATE TRIGGER talkative BEFORE UPDATE ON session
             BEGIN SELECT RAISE(ABORT, '{SECRET}'); END""",
         )
-        answer = gateway.as_caregiver(1).request(
+        response = gateway.as_caregiver(1).request(
             "POST",
             f"/graphql?token={SECRET}",
             json={"query": RENAME, "variables": {"input": {"sessionId": 1, "title": SECRET}}},
             headers={"x-request-id": "of-mara-7"},
         )
 
-    [line] = said.getvalue().splitlines()
-    told = json.loads(line)
-    assert answer.headers["x-request-id"] == "of-mara-7"
-    assert told.keys() == {"time", "level", "logger", "message", "requestId", "fault"}
-    assert (told["level"], told["logger"], told["requestId"]) == ("error", "care.graphql", "of-mara-7")
-    assert told["message"] == "fault in request of-mara-7 at ['updateSession']"
-    assert told["fault"].endswith("sqlite3.IntegrityError (SQLITE_CONSTRAINT_TRIGGER)")
+    [line] = text.getvalue().splitlines()
+    entry = json.loads(line)
+    assert response.headers["x-request-id"] == "of-mara-7"
+    assert entry.keys() == {"time", "level", "logger", "message", "requestId", "fault"}
+    assert (entry["level"], entry["logger"], entry["requestId"]) == ("error", "care.graphql", "of-mara-7")
+    assert entry["message"] == "fault in request of-mara-7 at ['updateSession']"
+    assert entry["fault"].endswith("sqlite3.IntegrityError (SQLITE_CONSTRAINT_TRIGGER)")
     assert SECRET not in line
 
 
 @ON_SQLITE
-def test_requests_are_logged_by_their_routes_where_that_is_wanted(settings: Settings) -> None:
-    with in_production(settings, log_requests=True) as gateway, log(JsonFormatter()) as said:
+def test_requests_are_logged_by_route_if_enabled(settings: Settings) -> None:
+    with in_production(settings, log_requests=True) as gateway, log(JsonFormatter()) as text:
         caregiver = gateway.as_caregiver(1)
         caregiver.get(f"{ASSIGNMENTS}/1?of={SECRET}", headers={"x-request-id": "one"})
         caregiver.request("BREW", f"/{SECRET}")
         caregiver.get("/readyz")
         caregiver.post_graphql("{ viewer { role } }")
 
-    lines = [json.loads(line) for line in said.getvalue().splitlines()]
-    told = [[line[name] for name in ("logger", "method", "route", "status")] for line in lines]
-    assert told == [
+    lines = [json.loads(line) for line in text.getvalue().splitlines()]
+    entry = [[line[name] for name in ("logger", "method", "route", "status")] for line in lines]
+    assert entry == [
         ["care.requests", "GET", f"{ASSIGNMENTS}/{{id}}", 200],
         ["care.requests", "other", "other", 404],
         ["care.requests", "POST", "/graphql", 200],
@@ -107,72 +98,72 @@ def test_requests_are_logged_by_their_routes_where_that_is_wanted(settings: Sett
     assert [line.get("requestId", "") for line in lines][:2] == ["one", ""]
     assert len(lines[2]["requestId"]) == 32
     assert all(0 < line["seconds"] < 60 for line in lines)
-    assert SECRET not in said.getvalue()
+    assert SECRET not in text.getvalue()
 
 
 @ON_SQLITE
-def test_requests_are_not_logged_otherwise(settings: Settings) -> None:
-    with in_production(settings) as gateway, log(JsonFormatter()) as said:
+def test_requests_are_not_logged_by_default(settings: Settings) -> None:
+    with in_production(settings) as gateway, log(JsonFormatter()) as text:
         gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1")
 
-    assert said.getvalue() == ""
+    assert text.getvalue() == ""
 
 
 @ON_SQLITE
-def test_text_names_the_request_once(settings: Settings) -> None:
-    with in_production(settings, log_requests=True) as gateway, log(TextFormatter(has_colours=False)) as said:
+def test_a_line_of_text_names_the_request_once(settings: Settings) -> None:
+    with in_production(settings, log_requests=True) as gateway, log(TextFormatter(has_colours=False)) as text:
         raw.run(settings.database, "ALTER TABLE assignment RENAME TO homework")
         gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1", headers={"x-request-id": "one"})
 
-    first, *frames, last = said.getvalue().splitlines()
+    first, *frames, last = text.getvalue().splitlines()
     assert first == "ERROR:    fault in request one at ['assignment']"
     assert frames[0] == "Traceback (most recent call last):"
     assert last.startswith(f"INFO:     GET {ASSIGNMENTS}/{{id}} 500 in ")
     assert last.endswith(" ms (request one)")
 
 
-def record(message: str, *words: object) -> logging.LogRecord:
-    return logging.LogRecord("care", logging.WARNING, "a file", 1, message, words, None)
+def record(message: str, *arguments: object) -> logging.LogRecord:
+    return logging.LogRecord("care", logging.WARNING, "a file", 1, message, arguments, None)
 
 
-def test_a_message_of_several_lines_is_one_object() -> None:
+def test_a_message_of_several_lines_is_one_json_line() -> None:
     line = JsonFormatter().format(record('one\ntwo "three" %s', "\u2028four"))
 
     assert "\n" not in line
     assert json.loads(line)["message"] == 'one\ntwo "three" \u2028four'
 
 
-def test_halves_of_characters_are_written_all_the_same() -> None:
+def test_unpaired_surrogates_are_replaced() -> None:
     assert json.loads(JsonFormatter().format(record("half \ud83d")))["message"] == "half ?"
 
 
-def test_what_is_very_long_is_cut() -> None:
+def test_long_messages_and_tracebacks_are_truncated() -> None:
     one = record("x" * 2 * MAX_MESSAGE)
     one.exc_text = "beginning " + "y" * MAX_TRACEBACK + " end"
 
-    told = json.loads(JsonFormatter().format(one))
+    entry = json.loads(JsonFormatter().format(one))
 
-    assert told["message"] == "x" * MAX_MESSAGE + " ..."
-    assert told["fault"].startswith("... yyy")
-    assert told["fault"].endswith("y end")
-    assert len(told["fault"]) == MAX_TRACEBACK + len("... ")
+    assert entry["message"] == "x" * MAX_MESSAGE + " ..."
+    assert entry["fault"].startswith("... yyy")
+    assert entry["fault"].endswith("y end")
+    assert len(entry["fault"]) == MAX_TRACEBACK + len("... ")
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("text", "kind"),
     [
         (LogFormat.AUTO, JsonFormatter),  # tests have no terminal
         (LogFormat.JSON, JsonFormatter),
         (LogFormat.TEXT, TextFormatter),
     ],
 )
-def test_the_format_is_that_of_the_setting(said: LogFormat, kind: type) -> None:
-    configuration = logging.config.DictConfigurator(config_of(Settings(log_format=said)))
+def test_the_setting_selects_the_log_format(text: LogFormat, kind: type) -> None:
+    configuration = logging.config.DictConfigurator(config_of(Settings(log_format=text)))
 
     assert type(configuration.configure_formatter(configuration.config["formatters"]["default"])) is kind
 
 
-def test_a_format_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_log_format_is_rejected() -> None:
     refused = CliRunner().invoke(main, ["demo"], env={"CARE_LOG_FORMAT": "xml"})
 
     assert refused.exit_code == 2

@@ -14,7 +14,7 @@ from app.telemetry.metrics.aggregation import FOLDER, collect_from_workers, serv
 from app.telemetry.metrics.collect import MetricSources
 from app.telemetry.metrics.http_server import MAX_HEAD_BYTES, serve_tcp, serve_unix_socket
 from tests.callers import Gateway
-from tests.telemetry.conftest import ON_SQLITE, Watched, now, numbers_in
+from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, current, numbers_in
 
 
 @ON_SQLITE
@@ -23,20 +23,20 @@ def test_the_api_port_serves_no_metrics(gateway: Gateway) -> None:
 
 
 @ON_SQLITE
-def test_the_metrics_port_serves_only_metrics(watched: Watched) -> None:
+def test_the_metrics_port_serves_only_metrics(measured: MeasuredGateway) -> None:
     paths = ["/", "/graphql", "/metrics/", "/metrics?a=b", "/metrics"]
 
-    assert [watched.metrics("GET", path)[0] for path in paths] == [404, 404, 404, 200, 200]
-    assert watched.metrics("POST")[0] == 405
-    assert watched.metrics("HEAD") == (200, "")
+    assert [measured.metrics("GET", path)[0] for path in paths] == [404, 404, 404, 200, 200]
+    assert measured.metrics("POST")[0] == 405
+    assert measured.metrics("HEAD") == (200, "")
 
 
 @pytest.mark.parametrize(
     "data", [b"\r\n\r\n", b"GET\r\n\r\n", b"x" * 2 * MAX_HEAD_BYTES, b"GET /metrics HTTP/2\r\n\r\n"]
 )
 @ON_SQLITE
-def test_a_malformed_request_is_rejected(watched: Watched, data: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", watched.settings.metrics_port), timeout=30) as line:
+def test_a_malformed_request_is_rejected(measured: MeasuredGateway, data: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", measured.settings.metrics_port), timeout=30) as line:
         line.sendall(data)
         try:
             received = line.recv(1024)
@@ -79,9 +79,9 @@ def test_one_response_contains_all_workers(
 
     numbers = numbers_in(asyncio.run(run()))
 
-    assert now(numbers, "care_workers") == {(): 2}
-    assert now(numbers, "care_database_connections_limit").keys() == {("w1",), ("w2",)}
-    assert now(numbers, "care_database_up") == {("w1",): 1}
+    assert current(numbers, "care_workers") == {(): 2}
+    assert current(numbers, "care_database_connections_limit").keys() == {("w1",), ("w2",)}
+    assert current(numbers, "care_database_up") == {("w1",): 1}
 
 
 def test_a_port_in_use_is_a_settings_error() -> None:

@@ -1,4 +1,4 @@
-"""Promise: the dashboard, the alerts and the scrape configuration ask for what is told, by its labels."""
+"""The dashboard, the alerts and the scrape configuration use only metrics and labels that exist."""
 
 import json
 import re
@@ -9,7 +9,7 @@ import yaml
 
 from app.http.router import ANY_LEGACY, METHODS, ONE_ASSIGNMENT, ROUTES
 from app.telemetry import counters
-from tests.telemetry.conftest import ON_SQLITE, Watched, numbers_in
+from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, numbers_in
 
 OPS = Path(__file__).parent.parent.parent / "ops"
 DASHBOARD = json.loads((OPS / "grafana.json").read_text())
@@ -31,23 +31,26 @@ def names_in(query: str) -> set[str]:
 
 
 def labels_in(query: str) -> set[str]:
-    said = [by or within for by, within in LABELS.findall(query)]
-    return {part.split("=")[0].strip() for one in said for part in one.split(",")} - ITS_LABELS
+    labels = [by or within for by, within in LABELS.findall(query)]
+    return {part.split("=")[0].strip() for one in labels for part in one.split(",")} - ITS_LABELS
 
 
 @ON_SQLITE
-def test_every_query_asks_for_what_is_told(watched: Watched) -> None:
-    """As of a process in which everything that is counted has happened once."""
-    watched.as_caregiver(1).graphql("{ viewer { role } x }")
+def test_every_query_uses_exported_metrics(measured: MeasuredGateway) -> None:
+    """Compares with a process in which every counter has been incremented."""
+    measured.as_caregiver(1).graphql("{ viewer { role } x }")
     counters.limits["tokens"] += 1
     counters.operations["Some"].add(1)
     counters.operation_faults["Some"] += 1
     counters.finished_run("outbox")
     try:
-        told = numbers_in(watched.metrics()[1])
+        exported = numbers_in(measured.metrics()[1])
     finally:
         del counters.operations["Some"], counters.operation_faults["Some"]
-    labels = {name: {label for found, said in told for label, _ in said if found == name} for name, _ in told}
+    labels = {
+        name: {label for found, labels in exported for label, _ in labels if found == name}
+        for name, _ in exported
+    }
 
     for query in [*QUERIES, *(rule["expr"] for rule in RULES)]:
         names = names_in(query)
@@ -60,33 +63,33 @@ GROWTH = re.compile(r"(?:rate|increase)\((\w+)\{(\w+)=\"([^\"]+)\"\}")
 
 
 @ON_SQLITE
-def test_what_an_alert_sees_grow_is_there_before_it_grows(watched: Watched) -> None:
-    """A series that begins at 1 has not grown: the first fault would raise no alert."""
-    told = [(name, dict(labels)) for name, labels in watched.numbers()]
+def test_counters_used_by_alerts_start_at_0(measured: MeasuredGateway) -> None:
+    """A series that starts at 1 shows no increase: the first error would raise no alert."""
+    exported = [(name, dict(labels)) for name, labels in measured.numbers()]
 
-    watched_for = {found for rule in RULES for found in GROWTH.findall(rule["expr"])}
-    assert watched_for == {
+    alerting = {found for rule in RULES for found in GROWTH.findall(rule["expr"])}
+    assert alerting == {
         ("care_http_requests_total", "status", "500"),
         ("care_limit_refusals_total", "limit", "requests at once"),
     }
-    for name, label, value in watched_for:
-        assert any(found == name and labels[label] == value for found, labels in told)
+    for name, label, value in alerting:
+        assert any(found == name and labels[label] == value for found, labels in exported)
     faults = {
         (labels["route"], labels["method"])
-        for name, labels in told
+        for name, labels in exported
         if name == "care_http_requests_total" and labels["status"] == "500"
     }
     routes = {*ROUTES, ANY_LEGACY, ONE_ASSIGNMENT, "other"}
     assert faults == {(route, method) for route in routes for method in (*METHODS, "other")}
 
 
-def test_what_is_not_told_would_be_found() -> None:
+def test_an_unknown_metric_would_be_found() -> None:
     query = 'sum by (le, route) (rate(care_nothing_total{status="500", job=~"$job"}[5m]))'
 
     assert (names_in(query), labels_in(query)) == ({"care_nothing_total"}, {"le", "route", "status"})
 
 
-def test_the_dashboard_has_panels_that_do_not_overlap_and_names_that_are_new() -> None:
+def test_dashboard_panels_do_not_overlap_and_have_distinct_titles() -> None:
     cells = [
         (x, y)
         for panel in DASHBOARD["panels"]
@@ -100,7 +103,7 @@ def test_the_dashboard_has_panels_that_do_not_overlap_and_names_that_are_new() -
     assert len({panel["title"] for panel in PANELS}) == len(PANELS)
 
 
-def test_every_alert_says_how_urgent_it_is_and_what_it_means() -> None:
+def test_every_alert_has_a_severity_and_a_summary() -> None:
     assert {rule["labels"]["severity"] for rule in RULES} == {"page", "ticket"}
     assert [rule["alert"] for rule in RULES if not rule["annotations"]["summary"].endswith((".", "?"))] == []
     assert PROMETHEUS["rule_files"] == ["alerts.yml"]

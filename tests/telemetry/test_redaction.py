@@ -1,4 +1,4 @@
-"""Promise: logs hold no token, no name and no answer, whatever goes wrong and however much is logged."""
+"""Logs contain no token, no name and no answer, whatever fails and at every level."""
 
 import asyncio
 import gc
@@ -9,7 +9,7 @@ import pytest
 
 from app.main import create_app
 from app.settings import Environment, Settings
-from app.telemetry.redaction import frames_of, keep_quiet
+from app.telemetry.redaction import frames_of, redact_logs
 from tests.callers import Gateway, opened
 from tests.db import raw
 from tests.factories import a_world
@@ -29,10 +29,10 @@ def in_production(settings: Settings) -> Iterator[Gateway]:
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_what_the_database_quotes_of_a_row_is_not_logged(
+def test_rows_quoted_by_database_errors_are_not_logged(
     in_production: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """PostgreSQL says of a broken constraint with which row it was broken."""
+    """PostgreSQL quotes the row that violates a constraint."""
     in_production.given(a_world())
     raw.run(in_production.settings.database, "ALTER TABLE session ADD CHECK (title = '') NOT VALID")
 
@@ -48,9 +48,9 @@ def test_what_the_database_quotes_of_a_row_is_not_logged(
 
 
 @pytest.fixture
-def quiet() -> Iterator[None]:
+def redacted() -> Iterator[None]:
     known = logging.getLogRecordFactory()
-    keep_quiet(is_production=True)
+    redact_logs(is_production=True)
     yield
     logging.setLogRecordFactory(known)
 
@@ -62,23 +62,25 @@ def broken() -> None:
         raise ExceptionGroup(SECRET, [ValueError(SECRET)]) from fault
 
 
-def test_of_a_fault_its_place_and_kind_are_told_and_where_it_came_from() -> None:
+def test_a_logged_exception_has_its_type_frames_and_causes() -> None:
     with pytest.raises(ExceptionGroup) as found:
         broken()
 
-    told = frames_of(found.value)
+    text = frames_of(found.value)
 
-    assert SECRET not in told
-    assert "raise KeyError(SECRET)" in told
-    assert [line for line in told.splitlines() if line and line[0] != " " and "Traceback" not in line] == [
+    assert SECRET not in text
+    assert "raise KeyError(SECRET)" in text
+    assert [line for line in text.splitlines() if line and line[0] != " " and "Traceback" not in line] == [
         "ValueError",
         "KeyError",
         "ExceptionGroup",
     ]
 
 
-@pytest.mark.usefixtures("quiet")
-def test_a_fault_that_nobody_waits_for_is_told_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.usefixtures("redacted")
+def test_an_exception_of_an_unawaited_task_is_logged_without_its_message(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def fails() -> None:
         raise ValueError(SECRET)
 
@@ -94,10 +96,8 @@ def test_a_fault_that_nobody_waits_for_is_told_without_its_words(caplog: pytest.
     assert [record.getMessage() for record in caplog.records] == ["Task exception was never retrieved"]
 
 
-def test_who_sends_what_is_no_text_writes_nothing_into_the_log(
-    quiet: None, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The server would tell of it with a traceback, as often as anybody likes."""
+def test_invalid_utf_8_at_a_websocket_is_not_logged(redacted: None, caplog: pytest.LogCaptureFixture) -> None:
+    """The server would log a traceback for every such message."""
     server = logging.getLogger("uvicorn.error")
 
     server.error("Invalid UTF-8 sequence received from client.")

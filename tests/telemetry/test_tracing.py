@@ -1,5 +1,5 @@
-"""Promise: where OTEL_* asks for traces there is a span for each operation and for each of its statements, in
-the caller's trace; nothing that was sent or is stored is in one; and elsewhere there is nothing at all."""
+"""If OTEL_* enables traces, every operation and statement has a span in the caller's trace, without
+values. Otherwise nothing is loaded."""
 
 import ast
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ ASSIGNMENT = "/gateway/profile/caregiver/session/assignment/1"
 
 class Exporter(InMemorySpanExporter):
     def shutdown(self) -> None:
-        """It goes on with the next application."""
+        """The next application uses the same exporter."""
 
 
 EXPORTER = Exporter()
@@ -57,11 +57,11 @@ def statements(exporter: InMemorySpanExporter) -> list[ReadableSpan]:
     return [span for span in exporter.get_finished_spans() if not span.name.startswith("graphql")]
 
 
-def everything_said(exporter: InMemorySpanExporter) -> str:
+def all_span_text(exporter: InMemorySpanExporter) -> str:
     return "\n".join(span.to_json() for span in exporter.get_finished_spans())
 
 
-def test_an_operation_and_its_statements_are_one_trace_which_may_be_the_callers(
+def test_an_operation_and_its_statements_join_the_trace_of_the_caller(
     traced: Gateway, exporter: InMemorySpanExporter, kind: str
 ) -> None:
     headers = {"traceparent": f"00-{TRACE}-{CALLER}-01", "x-request-id": "of-mara-7"}
@@ -86,7 +86,7 @@ def test_an_operation_and_its_statements_are_one_trace_which_may_be_the_callers(
     assert str(statement.attributes["db.query.text"]).startswith("SELECT ")
 
 
-def test_a_legacy_call_is_known_by_the_name_of_its_document(
+def test_the_span_of_a_legacy_call_has_the_name_of_its_document(
     traced: Gateway, exporter: InMemorySpanExporter
 ) -> None:
     assert traced.as_caregiver(1).get(ASSIGNMENT).status_code == 200
@@ -97,23 +97,21 @@ def test_a_legacy_call_is_known_by_the_name_of_its_document(
     assert len(statements(exporter)) > 1
 
 
-def test_nothing_that_was_sent_or_is_stored_is_in_a_span(
-    traced: Gateway, exporter: InMemorySpanExporter
-) -> None:
+def test_spans_contain_no_values(traced: Gateway, exporter: InMemorySpanExporter) -> None:
     caller = traced.as_caregiver(1)
 
     changed = caller.data(RENAME, input={"sessionId": 1, "title": SECRET})
     caller.data("query Secretly { sessions { nodes { title client { name } } } }")
     caller.graphql(f'query Secretly {{ books(filter: {{ search: "{SECRET}" }}) {{ nodes {{ name }} }} }}')
 
-    said = everything_said(exporter)
+    text = all_span_text(exporter)
     assert changed["updateSession"]["session"]
     assert len(operations(exporter)) == 3
     assert [span.name for span in statements(exporter)].count("UPDATE") == 1
-    assert [word for word in (SECRET, "Secretly", "caregiver-1", "Nobody") if word in said] == []
+    assert [word for word in (SECRET, "Secretly", "caregiver-1", "Nobody") if word in text] == []
 
 
-def test_a_fault_is_of_its_kind_and_says_nothing(
+def test_the_span_of_a_failed_statement_has_only_the_error_type(
     traced: Gateway, exporter: InMemorySpanExporter, kind: str
 ) -> None:
     raw.run(traced.settings.database, "ALTER TABLE session RENAME COLUMN title TO heading")
@@ -134,9 +132,7 @@ def test_a_fault_is_of_its_kind_and_says_nothing(
 
 
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
-def test_operations_over_a_websocket_are_followed_too(
-    traced: Gateway, exporter: InMemorySpanExporter
-) -> None:
+def test_websocket_operations_are_traced(traced: Gateway, exporter: InMemorySpanExporter) -> None:
     with listening(traced.as_client(1)) as listener:
         listener.told("{ sessions { totalCount } }")
 
@@ -174,7 +170,7 @@ ENDPOINT = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
         ({"OTEL_TRACES_EXPORTER": "console"}, True),
     ],
 )
-def test_the_standard_variables_ask_for_traces(given: dict[str, str], is_wanted: bool) -> None:
+def test_the_standard_variables_enable_traces(given: dict[str, str], is_wanted: bool) -> None:
     assert (open_tracing(given) is not None) is is_wanted
 
 
@@ -188,7 +184,7 @@ def test_the_standard_variables_ask_for_traces(given: dict[str, str], is_wanted:
         ),
     ],
 )
-def test_what_cannot_be_had_is_said_in_a_sentence(given: dict[str, str], sentence: str) -> None:
+def test_an_unsupported_exporter_is_rejected(given: dict[str, str], sentence: str) -> None:
     with pytest.raises(SettingsError) as refused:
         open_tracing(given)
 
@@ -196,7 +192,7 @@ def test_what_cannot_be_had_is_said_in_a_sentence(given: dict[str, str], sentenc
 
 
 def loaded_at_once(path: Path) -> set[str]:
-    """What a file imports when it is loaded, and not first when a function of it runs."""
+    """What a module imports when it is loaded, without the imports inside functions."""
     names: set[str] = set()
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Import):
@@ -206,7 +202,7 @@ def loaded_at_once(path: Path) -> set[str]:
     return names
 
 
-def test_what_watches_is_loaded_where_it_is_asked_for_alone() -> None:
+def test_telemetry_libraries_are_imported_only_if_enabled() -> None:
     app = Path(__file__).parents[2] / "app"
     dear = ("opentelemetry", "prometheus_client", "app.telemetry.metrics", "app.telemetry.tracing")
 

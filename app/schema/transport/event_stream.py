@@ -1,37 +1,23 @@
 """GraphQL over server-sent events: one response per operation, in distinct connections mode."""
 
 import asyncio
-from asyncio import FIRST_COMPLETED
 from contextlib import aclosing
 
 import orjson
 from starlette.types import Receive, Scope, Send
 
 from app.engine.schema import PreparingSchema
-from app.http.messages import HEADERS, Reply
+from app.http.headers import SECURITY_HEADERS
+from app.http.messages import Reply
 from app.schema.errors import response_body
-from app.schema.transport.request_parsing import Posted
+from app.schema.transport.request_parsing import GraphQLRequest
 from app.schema.transport.subscriptions import SubscriptionContext, results_of
 from app.server.admission import AdmissionControl
 from app.telemetry import counters
 
-EVENT_STREAM = "text/event-stream"
-KINDS_OF_JSON = ("application/json", "application/graphql-response+json", "*/*")
 HEARTBEAT_SECONDS = 12
 HEARTBEAT = b": still there\n\n"
 COMPLETE = b"event: complete\ndata: \n\n"  # browsers drop an event without data
-
-
-def accepted(accept: str | None) -> set[str]:
-    """The accepted media types if they include event streams; else empty."""
-    if accept is None or EVENT_STREAM not in accept.lower():
-        return set()
-    return {each.partition(";")[0].strip() for each in accept.lower().split(",")}
-
-
-def takes_only_events(accept: set[str]) -> bool:
-    """Many clients accept event streams with every request; they get a single result as JSON."""
-    return EVENT_STREAM in accept and accept.isdisjoint(KINDS_OF_JSON)
 
 
 def next_event(body: bytes) -> bytes:
@@ -44,40 +30,43 @@ async def send_start(scope: Scope, send: Send, request_id: str) -> None:
         (b"cache-control", b"no-store, no-transform"),
         (b"x-accel-buffering", b"no"),  # no buffering by proxies
         (b"x-request-id", request_id.encode()),
-        *scope["state"].get("headers", HEADERS),
+        *scope["state"].get("headers", SECURITY_HEADERS),
     ]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
 
-async def send_as_events(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
+async def send_result_as_events(scope: Scope, send: Send, reply: Reply, request_id: str) -> None:
     """Sends the result of a query or mutation to a client that accepts only event streams."""
     scope["state"]["status"] = 200
     await send_start(scope, send, request_id)
     await send({"type": "http.response.body", "body": next_event(reply.body) + COMPLETE})
 
 
-async def send_stream(
+async def send_subscription(
     scope: Scope,
     receive: Receive,
     send: Send,
     schema: PreparingSchema,
-    posted: Posted,
+    request: GraphQLRequest,
     context: SubscriptionContext,
 ) -> None:
     """Sends events until the subscription ends or the client disconnects."""
     admission: AdmissionControl = scope["state"]["admission"]
     admission.free_slot()
     scope["state"]["status"] = 0
-    counters.streams["begun"] += 1
+    counters.streams["opened"] += 1
     await send_start(scope, send, context.request_id)
-    sending = asyncio.create_task(send_events(send, schema, posted, context))
-    gone = asyncio.create_task(wait_for_disconnect(receive))
-    both = {sending, gone}
+    sending = asyncio.create_task(send_events(send, schema, request, context))
+    disconnect = asyncio.create_task(wait_for_disconnect(receive))
+    both = {sending, disconnect}
     try:
-        while not (await asyncio.wait(both, timeout=HEARTBEAT_SECONDS, return_when=FIRST_COMPLETED))[0]:
+        while True:
+            done, _ = await asyncio.wait(both, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                break
             await send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
     finally:
-        counters.streams["ended"] += 1
+        counters.streams["closed"] += 1
         for task in both:
             task.cancel()
         await asyncio.wait(both)
@@ -87,9 +76,9 @@ async def send_stream(
 
 
 async def send_events(
-    send: Send, schema: PreparingSchema, posted: Posted, context: SubscriptionContext
+    send: Send, schema: PreparingSchema, request: GraphQLRequest, context: SubscriptionContext
 ) -> None:
-    async with aclosing(results_of(schema, posted, context)) as results:
+    async with aclosing(results_of(schema, request, context)) as results:
         async for result in results:
             event = next_event(orjson.dumps(response_body(result, context.request_id)))
             await send({"type": "http.response.body", "body": event, "more_body": True})

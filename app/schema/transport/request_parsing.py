@@ -1,83 +1,98 @@
-"""Parses common GraphQL requests: a POST of a JSON object with a query or a document id."""
+"""Parses GraphQL requests: the query string of a GET, the JSON body of a POST, the payload of a websocket."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from starlette.types import Message, Receive, Scope
+from starlette.datastructures import QueryParams
+from starlette.types import Receive, Scope
 
-from app.http.messages import header, is_encoded
+from app.http.messages import ENCODED, header, is_encoded, read_body
 
 JSON = "application/json"
+MEMBERS = {"query": str, "variables": dict, "operationName": str, "extensions": dict, "documentId": str}
+
+
+class RequestRejected(Exception):
+    """The request is not executed."""
+
+    def __init__(self, message: str, code: str = "BAD_REQUEST", status: int = 400) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.status = status
 
 
 @dataclass
-class Posted:
-    query: str
+class GraphQLRequest:
+    query: str  # empty if the request refers to a stored document
     variables: dict[str, Any] | None
     operation_name: str | None
     extensions: dict[str, Any] | None
     document_id: str | None = None
 
+    @classmethod
+    def from_members(cls, data: dict[str, Any]) -> "GraphQLRequest":
+        """Call `wrong_member` first."""
+        return cls(
+            data.get("query") or "",
+            data.get("variables"),
+            data.get("operationName"),
+            data.get("extensions"),
+            data.get("documentId"),
+        )
 
-async def read_at_once(scope: Scope, receive: Receive, most: int) -> tuple[Posted | None, Receive]:
-    """The request if it arrived in one message; otherwise None and a `receive` that replays the message."""
-    if scope["method"] != "POST" or header(scope, b"content-type") != JSON or is_encoded(scope):
-        return None, receive
-    message = await receive()
-    waiting = [message]
-
-    async def receive_again() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    body = message.get("body", b"")
-    if message.get("more_body") or len(body) > most:
-        return None, receive_again
-    return as_posted(body), receive_again
-
-
-async def read_whole(scope: Scope, receive: Receive, most: int) -> tuple[Posted | None, Receive]:
-    """Like read_at_once, for a body in several messages and with any form of the content type."""
-    kind = (header(scope, b"content-type") or "").partition(";")[0].strip().lower()
-    if scope["method"] != "POST" or kind != JSON or is_encoded(scope):
-        return None, receive
-    message: Message = {"more_body": True}
-    body = bytearray()
-    while message.get("more_body") and len(body) <= most:
-        message = await receive()
-        body += message.get("body", b"")
-    waiting = [{**message, "body": bytes(body)}]  # joined, as many small messages use more memory
-
-    async def receive_again() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return None if len(body) > most else as_posted(bytes(body)), receive_again
+    def names_document(self) -> bool:
+        """Whether the request refers to a stored document instead of containing it."""
+        return self.document_id is not None or (self.extensions or {}).get("persistedQuery") is not None
 
 
-def as_posted(body: bytes) -> Posted | None:
-    """None for an invalid request; Strawberry's view then reports the error."""
-    try:
-        data = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(data, dict):
-        return None
-    query, name = data.get("query"), data.get("operationName")
-    variables, extensions = data.get("variables"), data.get("extensions")
-    document_id = data.get("documentId")
-    if (
-        ((isinstance(query, str) and query) or (query is None and is_named(document_id, extensions)))
-        and (variables is None or isinstance(variables, dict))
-        and (name is None or isinstance(name, str))
-        and (extensions is None or isinstance(extensions, dict))
-        and (document_id is None or isinstance(document_id, str))
-    ):
-        return Posted(query or "", variables, name, extensions, document_id)
+def wrong_member(data: dict[str, Any]) -> str | None:
+    """The name of a member that has the wrong type."""
+    for name, kind in MEMBERS.items():
+        value = data.get(name)
+        if value is not None and not isinstance(value, kind):
+            return name
     return None
 
 
-def is_named(document_id: object, extensions: object) -> bool:
-    """Whether the request refers to a stored document (app/schema/transport/trusted_documents.py)."""
-    if document_id is not None:
-        return True
-    return isinstance(extensions, dict) and extensions.get("persistedQuery") is not None
+async def read_request(scope: Scope, receive: Receive, body_limit: int) -> GraphQLRequest:
+    if scope["method"] == "POST":
+        data = parse_json(await read_json_body(scope, receive, body_limit))
+    elif scope["method"] == "GET":
+        data = query_parameters(scope)
+    else:
+        raise RequestRejected("GraphQL only supports GET and POST requests.", status=405)
+    if not isinstance(data, dict):
+        raise RequestRejected("The request must be a JSON object.")
+    if name := wrong_member(data):
+        expected = "a string" if MEMBERS[name] is str else "an object"
+        raise RequestRejected(f"The member `{name}` must be {expected} or null.")
+    return GraphQLRequest.from_members(data)
+
+
+async def read_json_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    content_type = header(scope, b"content-type")
+    if content_type != JSON and (content_type or "").partition(";")[0].strip().lower() != JSON:
+        raise RequestRejected("The content type must be application/json.", status=415)
+    if is_encoded(scope):
+        raise RequestRejected(ENCODED, status=415)
+    body = await read_body(scope, receive, limit)
+    if body is None:
+        raise RequestRejected(f"The request may have at most {limit} bytes.", status=413)
+    return body
+
+
+def query_parameters(scope: Scope) -> dict[str, Any]:
+    parameters: dict[str, Any] = dict(QueryParams(scope["query_string"]))
+    for name in ("variables", "extensions"):
+        if text := parameters.get(name):
+            parameters[name] = parse_json(text)
+    return parameters
+
+
+def parse_json(text: str | bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise RequestRejected("Unable to parse request body as JSON") from None

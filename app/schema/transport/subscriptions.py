@@ -10,7 +10,6 @@ from functools import partial
 from typing import TypeVar
 
 from graphql import GraphQLError
-from graphql import OperationType as Kind
 from starlette.types import Scope
 from strawberry.types import ExecutionResult
 from strawberry.types.graphql import OperationType
@@ -25,15 +24,14 @@ from app.db.sql import Operation
 from app.engine.schema import PreparingSchema
 from app.events.notifications import Notifier
 from app.http.messages import header
-from app.schema.transport.request_parsing import Posted
+from app.schema.transport.request_parsing import GraphQLRequest
 from app.server.admission import AdmissionControl
 
 logger = logging.getLogger("care.graphql")
 
 EARLY_SECONDS = 0.05  # margin, so that a token does not expire during a query
 POLL_SECONDS = 5  # maximum time between two checks for events and of the account
-ONE_ANSWER = frozenset({OperationType.QUERY, OperationType.MUTATION})
-MANY_ANSWERS = frozenset({OperationType.SUBSCRIPTION})
+SINGLE_RESULT = frozenset({OperationType.QUERY, OperationType.MUTATION})
 
 Item = TypeVar("Item")
 
@@ -98,25 +96,27 @@ class ContextFactory:
 # --- results --------------------------------------------------------------------------------------
 
 
-def is_subscription(schema: PreparingSchema, posted: Posted) -> bool:
+def is_subscription(schema: PreparingSchema, request: GraphQLRequest) -> bool:
     """Whether the operation is a subscription; False for an invalid document, which gets one error."""
-    if "subscription" not in posted.query:
+    if "subscription" not in request.query:
         return False
     try:
-        return schema.read(posted.query).kind(posted.operation_name) is Kind.SUBSCRIPTION
+        kind = schema.read(request.query).kind(request.operation_name)
     except GraphQLError:
         return False
+    return kind is not None and kind.value == OperationType.SUBSCRIPTION.value
 
 
 async def results_of(
-    schema: PreparingSchema, posted: Posted, context: SubscriptionContext
+    schema: PreparingSchema, request: GraphQLRequest, context: SubscriptionContext
 ) -> AsyncGenerator[ExecutionResult, None]:
     """One result of a query or mutation, any number of a subscription."""
-    request = (posted.query, posted.variables, context, None, posted.operation_name)
-    if not is_subscription(schema, posted):
-        yield await schema.execute(*request, ONE_ANSWER, posted.extensions)
+    operation = (request.query, request.variables, context, None, request.operation_name)
+    if not is_subscription(schema, request):
+        yield await schema.execute(*operation, SINGLE_RESULT, request.extensions)
         return
-    async with aclosing(await schema.stream(*request, posted.extensions, MANY_ANSWERS)) as results:
+    streamed = frozenset({OperationType.SUBSCRIPTION})
+    async with aclosing(await schema.stream(*operation, request.extensions, streamed)) as results:
         async for result in results:
             assert isinstance(result, ExecutionResult)
             yield result

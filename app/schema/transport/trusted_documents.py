@@ -8,31 +8,29 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from graphql import OperationDefinitionNode, parse
+import orjson
+from graphql import GraphQLError, OperationDefinitionNode, parse, validate
 
-from app.schema.transport.request_parsing import Posted
-from app.settings import Trust
+from app.schema.schema import Schema
+from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected
+from app.settings import Settings, SettingsError, Trust
 from app.telemetry.counters import OTHER
 
-MOST_REMEMBERED = 1024
-MOST_TEXT = 2 * 1024 * 1024  # characters in all persisted queries
-MOST_LOGGED = 4096  # per process, so that clients cannot fill the log
-
-MOST_NAMES = 100  # of trusted operations with their own metrics
-
+MAX_PERSISTED = 1024  # persisted queries
+MAX_PERSISTED_TEXT = 2 * 1024 * 1024  # characters in all persisted queries
+MAX_LOGGED = 4096  # documents per process, so that clients cannot fill the log
+MAX_NAMES = 100  # trusted operations with their own metrics
 PREFIX = "sha256:"
-BEGINNING = re.compile(r"\s*(?:query|mutation|subscription)\s+([A-Za-z_][A-Za-z0-9_]{0,63})\b")
+OPERATION = re.compile(r"\s*(?:query|mutation|subscription)\s+([A-Za-z_][A-Za-z0-9_]{0,63})\b")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
+SETTING = "CARE_TRUSTED_MANIFEST"
+APOLLO = "apollo-persisted-query-manifest"
+FORMATS = (
+    f"{SETTING} is no manifest: it must be a JSON object of ids and documents, or have the format {APOLLO}"
+)
+
 logger = logging.getLogger("care.graphql")
-
-
-class DocumentRefused(Exception):
-    def __init__(self, message: str, code: str = "BAD_REQUEST", status: int = 400) -> None:
-        super().__init__(message)
-        self.message = message
-        self.code = code
-        self.status = status
 
 
 class Documents:
@@ -42,95 +40,87 @@ class Documents:
         self.trust = trust
         self.trusted = frozenset(manifest.values())
         self.by_id = {hash_of(text): text for text in self.trusted} | dict(manifest)
-        self.remembered: OrderedDict[str, str] = OrderedDict()  # hash -> text, least recently used first
-        self.length = 0
+        self.persisted: OrderedDict[str, str] = OrderedDict()  # hash -> text, least recently used first
+        self.length = 0  # of all persisted texts
         self.logged: set[str] = set()
-        self.names = dict(list(names_in(manifest.values()))[:MOST_NAMES])
+        self.names = dict(list(names_in(manifest.values()))[:MAX_NAMES])
 
-    def name_of(self, posted: Posted) -> str:
+    def name_of(self, request: GraphQLRequest) -> str:
         """The operation's name for metrics; OTHER if it is not in the manifest."""
-        return self.names.get((posted.query, posted.operation_name), OTHER)
+        return self.names.get((request.query, request.operation_name), OTHER)
 
-    def resolve(self, posted: Posted) -> Posted:
-        """The request with its document if known, without a trust check."""
-        if posted.query:
-            return posted
-        persisted = hashed(posted)
-        id = posted.document_id or (persisted.get("sha256Hash") if isinstance(persisted, dict) else None)
-        return replace(posted, query=(self.find(id) if isinstance(id, str) else None) or "")
-
-    def admit(self, posted: Posted, request_id: str) -> Posted:
-        """The request with its document. Raises DocumentRefused if it is unknown or not trusted."""
-        persisted = hashed(posted) if posted.extensions else None
-        if posted.document_id is not None:
-            posted = self.named(posted, posted.document_id)
-        elif persisted is not None and not posted.query:
-            posted = self.persisted(posted, read_hash(persisted))
-        if self.trust is not Trust.OFF and posted.query and posted.query not in self.trusted:
-            self.check_trust(posted, request_id)
+    def admit(self, request: GraphQLRequest, request_id: str) -> GraphQLRequest:
+        """The request with its document. Raises RequestRejected if it is unknown or not trusted."""
+        persisted = request.extensions.get("persistedQuery") if request.extensions else None
+        if request.document_id is not None:
+            request = self.add_by_id(request, request.document_id)
+        elif persisted is not None and not request.query:
+            request = self.add_persisted(request, read_hash(persisted))
+        if self.trust is not Trust.OFF and request.query and request.query not in self.trusted:
+            self.check_trust(request, request_id)
         if persisted is not None:
-            self.remember(read_hash(persisted), posted.query)
-        return posted
+            self.store(read_hash(persisted), request.query)
+        return request
 
-    def named(self, posted: Posted, document_id: str) -> Posted:
-        if posted.query:
-            raise DocumentRefused("A request has a `query` or a `documentId`, not both.")
+    def add_by_id(self, request: GraphQLRequest, document_id: str) -> GraphQLRequest:
+        if request.query:
+            raise RequestRejected("A request has a `query` or a `documentId`, not both.")
         text = self.find(document_id)
         if text is None:
-            raise DocumentRefused("No document is known by this `documentId`.", "DOCUMENT_NOT_FOUND")
-        return replace(posted, query=text)
+            raise RequestRejected("No document is known by this `documentId`.", "DOCUMENT_NOT_FOUND")
+        return replace(request, query=text)
 
-    def persisted(self, posted: Posted, sha256: str) -> Posted:
+    def add_persisted(self, request: GraphQLRequest, sha256: str) -> GraphQLRequest:
         text = self.find(sha256)
         if text is not None:
-            return replace(posted, query=text)
+            return replace(request, query=text)
         # Clients check for exactly these messages and this status.
         if self.trust is Trust.ENFORCE:
-            raise DocumentRefused("PersistedQueryNotSupported", "PERSISTED_QUERY_NOT_SUPPORTED", 200)
-        raise DocumentRefused("PersistedQueryNotFound", "PERSISTED_QUERY_NOT_FOUND", 200)
+            raise RequestRejected("PersistedQueryNotSupported", "PERSISTED_QUERY_NOT_SUPPORTED", 200)
+        raise RequestRejected("PersistedQueryNotFound", "PERSISTED_QUERY_NOT_FOUND", 200)
 
     def find(self, id: str) -> str | None:
         text = self.by_id.get(id)
         if text is not None:
             return text
         sha256 = id.removeprefix(PREFIX)
-        if text := self.remembered.get(sha256):
-            self.remembered.move_to_end(sha256)
+        if text := self.persisted.get(sha256):
+            self.persisted.move_to_end(sha256)
         return text or self.by_id.get(sha256)
 
-    def remember(self, sha256: str, text: str) -> None:
+    def store(self, sha256: str, text: str) -> None:
         """Stores a persisted query, unless the manifest contains it."""
         if self.find(sha256) == text:
             return
         if hash_of(text) != sha256:
-            raise DocumentRefused("`extensions.persistedQuery.sha256Hash` is not the SHA-256 of the `query`.")
-        self.remembered[sha256] = text
+            raise RequestRejected("`extensions.persistedQuery.sha256Hash` is not the SHA-256 of the `query`.")
+        self.persisted[sha256] = text
         self.length += len(text)
-        while len(self.remembered) > MOST_REMEMBERED or self.length > MOST_TEXT:
-            self.length -= len(self.remembered.popitem(last=False)[1])
+        while len(self.persisted) > MAX_PERSISTED or self.length > MAX_PERSISTED_TEXT:
+            self.length -= len(self.persisted.popitem(last=False)[1])
 
-    def check_trust(self, posted: Posted, request_id: str) -> None:
+    def check_trust(self, request: GraphQLRequest, request_id: str) -> None:
         """Rejects a document that is not in the manifest, or logs it once."""
         if self.trust is Trust.ENFORCE:
-            raise DocumentRefused("This document is not one of the trusted.", "DOCUMENT_NOT_TRUSTED")
-        sha256 = hash_of(posted.query)
-        if sha256 in self.logged or len(self.logged) > MOST_LOGGED:
+            raise RequestRejected("This document is not trusted.", "DOCUMENT_NOT_TRUSTED")
+        sha256 = hash_of(request.query)
+        if sha256 in self.logged or len(self.logged) > MAX_LOGGED:
             return
         self.logged.add(sha256)
-        if len(self.logged) > MOST_LOGGED:
+        if len(self.logged) > MAX_LOGGED:
             logger.warning("more documents are not trusted; they are not logged any more")
             return
-        name = operation_of(posted)
+        name = operation_name_of(request)
         logger.warning("request %s: document %s (%s) is not trusted", request_id, sha256, name)
 
 
 def names_in(documents: Iterable[str]) -> Iterator[tuple[tuple[str, str | None], str]]:
     """Maps document and requested operation name to the operation's name."""
     for text in documents:
-        every = [each for each in parse(text).definitions if isinstance(each, OperationDefinitionNode)]
-        for name in (each.name.value for each in every if each.name):
+        operations = [each for each in parse(text).definitions if isinstance(each, OperationDefinitionNode)]
+        for name in (each.name.value for each in operations if each.name):
             yield (text, name), name
-            if len(every) == 1:
+            if len(operations) == 1:
                 yield (text, None), name
 
 
@@ -138,22 +128,75 @@ def hash_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def hashed(posted: Posted) -> Any:
-    """The extension of automatic persisted queries, as sent by Apollo clients."""
-    return (posted.extensions or {}).get("persistedQuery")
-
-
 def read_hash(persisted: Any) -> str:
+    """Reads the extension of automatic persisted queries, as sent by Apollo clients."""
     if isinstance(persisted, dict) and persisted.get("version") == 1:
         sha256 = persisted.get("sha256Hash")
         if isinstance(sha256, str):
             return sha256
-    raise DocumentRefused("`extensions.persistedQuery` must have the version 1 and a `sha256Hash`.")
+    raise RequestRejected("`extensions.persistedQuery` must have the version 1 and a `sha256Hash`.")
 
 
-def operation_of(posted: Posted) -> str:
+def operation_name_of(request: GraphQLRequest) -> str:
     """The operation's name for the log; `-` if missing or invalid."""
-    if posted.operation_name is not None:
-        return posted.operation_name if NAME.fullmatch(posted.operation_name) else "-"
-    found = BEGINNING.match(posted.query)
+    if request.operation_name is not None:
+        return request.operation_name if NAME.fullmatch(request.operation_name) else "-"
+    found = OPERATION.match(request.query)
     return found[1] if found else "-"
+
+
+# --- the manifest ---------------------------------------------------------------------------------
+
+
+def open_documents(settings: Settings, schema: Schema) -> Documents:
+    path = settings.trusted_manifest
+    if not path:
+        if settings.trusted_documents is not Trust.OFF:
+            raise SettingsError(f"CARE_TRUSTED_DOCUMENTS={settings.trusted_documents} needs {SETTING}")
+        return Documents(Trust.OFF, {})
+    try:
+        with open(path, "rb") as file:
+            manifest = read_manifest(file.read())
+    except OSError as error:
+        raise SettingsError(f"{SETTING} cannot be read: {error.strerror}") from None
+    for name, text in manifest.items():
+        check_document(schema, name, text)
+    return Documents(settings.trusted_documents, manifest)
+
+
+def read_manifest(content: bytes) -> dict[str, str]:
+    """Id -> document. Reads the formats that client tools write."""
+    try:
+        parsed = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        raise SettingsError(f"{SETTING} is not JSON") from None
+    if not isinstance(parsed, dict):
+        raise SettingsError(FORMATS)
+    entries = apollo_entries(parsed) if isinstance(parsed.get("operations"), list) else list(parsed.items())
+    if not entries:
+        raise SettingsError(f"{SETTING} holds no document")
+    manifest: dict[str, str] = {}
+    for name, text in entries:
+        if not (isinstance(name, str) and name and isinstance(text, str)):
+            raise SettingsError(FORMATS)
+        if manifest.setdefault(name, text) != text:
+            raise SettingsError(f"{SETTING}: the entry {name} is there twice")
+    return manifest
+
+
+def apollo_entries(manifest: dict[str, Any]) -> list[tuple[Any, Any]]:
+    if manifest.get("format") != APOLLO or manifest.get("version", 1) != 1:
+        raise SettingsError(FORMATS)
+    operations: list[Any] = manifest["operations"]
+    return [(one.get("id"), one.get("body")) if isinstance(one, dict) else (None, None) for one in operations]
+
+
+def check_document(schema: Schema, name: str, text: str) -> None:
+    try:
+        document = parse(text)
+    except GraphQLError as error:
+        raise SettingsError(f"{SETTING}: the entry {name} cannot be read: {error.message}") from None
+    if not any(isinstance(each, OperationDefinitionNode) for each in document.definitions):
+        raise SettingsError(f"{SETTING}: the entry {name} holds no operation")
+    if errors := validate(schema._schema, document):
+        raise SettingsError(f"{SETTING}: the entry {name} does not fit the schema: {errors[0].message}")

@@ -18,11 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from strawberry import UNSET
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
 from strawberry.exceptions import ConnectionRejectionError, MissingQueryError
-from strawberry.http.exceptions import (
-    NonJsonMessageReceived,
-    NonTextMessageReceived,
-    WebSocketDisconnected,
-)
+from strawberry.http.exceptions import NonJsonMessageReceived, NonTextMessageReceived, WebSocketDisconnected
 from strawberry.schema.exceptions import CannotGetOperationTypeError
 from strawberry.subscriptions import GRAPHQL_TRANSPORT_WS_PROTOCOL
 from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import (
@@ -38,11 +34,11 @@ from app.engine.schema import PreparingSchema
 from app.http.cors import AllowedOrigins
 from app.http.errors import OVERLOADED, request_error
 from app.http.messages import request_id_of
-from app.schema.errors import INTERNAL, rejection_body, response_body
-from app.schema.transport.request_parsing import Posted, is_named
+from app.schema.errors import INTERNAL, response_body
+from app.schema.transport.request_parsing import GraphQLRequest, RequestRejected, wrong_member
 from app.schema.transport.subscriptions import ContextFactory, is_subscription, results_of
-from app.schema.transport.trusted_documents import DocumentRefused, Documents
-from app.server.refusals import TOO_BUSY
+from app.schema.transport.trusted_documents import Documents
+from app.server.rejections import OVERLOADED_MESSAGE
 
 logger = logging.getLogger("care.graphql")
 
@@ -50,7 +46,7 @@ INIT_SECONDS = 10
 BAD_REQUEST = "BAD_REQUEST"
 FORBIDDEN = 4403  # clients renew the token and reconnect; 4401 is final for them
 TRY_AGAIN_LATER = 1013
-LONGEST_REASON = 123  # bytes, in a close frame
+MAX_REASON_BYTES = 123  # in a close frame
 
 
 @dataclass
@@ -94,26 +90,25 @@ class Socket(ASGIWebSocketAdapter):
             raise WebSocketDisconnected
         try:
             await self.ws.send_text(orjson.dumps(message).decode())
-        except WebSocketDisconnect as gone:
-            raise WebSocketDisconnected from gone
+        except WebSocketDisconnect as fault:
+            raise WebSocketDisconnected from fault
 
     async def close(self, code: int, reason: str) -> None:
         if self.ws.application_state is WebSocketState.DISCONNECTED:
             return
-        short = reason.encode()[:LONGEST_REASON].decode(errors="ignore")
         try:
-            await self.ws.close(code, short)
-        except WebSocketDisconnect as gone:
-            raise WebSocketDisconnected from gone
+            await self.ws.close(code, reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore"))
+        except WebSocketDisconnect as fault:
+            raise WebSocketDisconnected from fault
 
 
 class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
     schema: PreparingSchema
-    view: "Sockets"
+    view: "WebsocketView"
 
     async def handle_message(self, message: Any) -> None:
         if not is_message(message):
-            await self.handle_invalid_message("This is no message of the protocol")
+            await self.handle_invalid_message("The message does not follow the protocol")
             return
         if message["type"] == "connection_init" and message.get("payload") is None:
             message = {"type": "connection_init"}
@@ -126,64 +121,58 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
             message.clear()  # frees memory; Strawberry keeps it until the next message
 
     async def handle_subscribe(self, message: Any) -> None:
-        """Checks the number of operations, and finds the document of an authenticated client."""
+        """Limits the number of operations, and finds the document. Only for an authenticated client."""
         payload = message["payload"]
-        most = self.max_subscriptions_per_connection or 0
-        if (
-            self.connection_acknowledged
-            and message["id"] not in self.operations
-            and len(self.operations) >= most
-        ):
-            text = f"there are {most} operations already on this connection, and no more are allowed"
-            body = request_error(text, RateLimited.code, self.request_id)
-            await self.send_message({"id": message["id"], "type": "error", "payload": body["errors"]})
-            return
-        if self.connection_acknowledged and ("query" in payload or is_named_in(payload)):
-            try:
-                payload["query"] = self.view.documents.admit(posted_of(payload), self.request_id).query
-            except DocumentRefused as refusal:
-                body = request_error(refusal.message, refusal.code, self.request_id)
-                await self.send_message({"id": message["id"], "type": "error", "payload": body["errors"]})
+        if self.connection_acknowledged:
+            limit = self.max_subscriptions_per_connection or 0
+            if len(self.operations) >= limit and message["id"] not in self.operations:
+                text = f"there are {limit} operations already on this connection, and no more are allowed"
+                await self.send_rejection(message["id"], text, RateLimited.code)
                 return
+            request = GraphQLRequest.from_members(payload)
+            if "query" in payload or request.names_document():
+                try:
+                    payload["query"] = self.view.documents.admit(request, self.request_id).query
+                except RequestRejected as rejection:
+                    await self.send_rejection(message["id"], rejection.message, rejection.code)
+                    return
         await super().handle_subscribe(message)
 
     async def run_operation(self, operation: Operation[Connection, None]) -> None:
         """Authenticates every operation separately."""
-        posted = Posted(operation.query, operation.variables, operation.operation_name, None)
+        request = GraphQLRequest(operation.query, operation.variables, operation.operation_name, None)
         admission = self.context.contexts.admission
         try:
             if not admission.admit_operation():
-                await self.send_errors(operation, request_error(TOO_BUSY, OVERLOADED, self.request_id))
+                await self.send_error(operation, OVERLOADED_MESSAGE, OVERLOADED)
                 return
-            if is_subscription(self.schema, posted):
+            if is_subscription(self.schema, request):
                 admission.free_slot()
             context = await self.context.contexts.open()
-            async with aclosing(results_of(self.schema, posted, context)) as results:
+            async with aclosing(results_of(self.schema, request, context)) as results:
                 async for result in results:
                     admission.free_slot()  # sending may take long
-                    if refusal := refusal_of(result):
-                        raise refusal
+                    if rejection := rejection_of(result):
+                        raise rejection
                     await self.send_result(operation, result)
             if not context.notifier.is_stopping:  # otherwise the server closes the connection
                 await operation.send_operation_message({"id": operation.id, "type": "complete"})
-        except (NotSignedIn, NotAllowed) as refusal:
-            await self.websocket.close(FORBIDDEN, refusal.message)
-        except CareError as refusal:
-            await self.send_errors(operation, rejection_body(refusal, self.request_id))
+        except (NotSignedIn, NotAllowed) as rejection:
+            await self.websocket.close(FORBIDDEN, rejection.message)
+        except CareError as rejection:
+            await self.send_error(operation, rejection.message, rejection.code)
         except MissingQueryError:
-            text = "No GraphQL query found in the message"
-            await self.send_errors(operation, request_error(text, BAD_REQUEST, self.request_id))
+            await self.send_error(operation, "No GraphQL query found in the message", BAD_REQUEST)
         except CannotGetOperationTypeError as fault:
-            text = fault.as_http_error_reason()
-            await self.send_errors(operation, request_error(text, BAD_REQUEST, self.request_id))
+            await self.send_error(operation, fault.as_http_error_reason(), BAD_REQUEST)
         except DatabaseUnavailable as fault:
             logger.error("request %s: %s (%s)", self.request_id, fault, fault.__cause__)
-            await self.send_errors(operation, request_error(str(fault), OVERLOADED, self.request_id))
+            await self.send_error(operation, str(fault), OVERLOADED)
         except WebSocketDisconnected:
             pass
         except Exception:
             logger.exception("fault in request %s", self.request_id)
-            await self.send_errors(operation, request_error("Internal error", INTERNAL, self.request_id))
+            await self.send_error(operation, "Internal error", INTERNAL)
         finally:
             if self.operations.get(operation.id) is operation:
                 self.forget_id(operation.id)
@@ -193,16 +182,23 @@ class Handler(BaseGraphQLTransportWSHandler[Connection, None]):
         return self.context.contexts.request_id
 
     async def send_result(self, operation: Operation[Connection, None], result: ExecutionResult) -> None:
-        response = response_body(result, self.request_id)
+        response: Any = response_body(result, self.request_id)
         if isinstance(result, PreExecutionError):
-            await self.send_errors(operation, response)
-            return
-        message: Any = {"id": operation.id, "type": "next", "payload": response}
+            message: Any = {"id": operation.id, "type": "error", "payload": response["errors"]}
+        else:
+            message = {"id": operation.id, "type": "next", "payload": response}
         await operation.send_operation_message(message)
 
-    async def send_errors(self, operation: Operation[Connection, None], response: dict[str, Any]) -> None:
-        message: Any = {"id": operation.id, "type": "error", "payload": response["errors"]}
-        await operation.send_operation_message(message)
+    async def send_error(self, operation: Operation[Connection, None], text: str, code: str) -> None:
+        await operation.send_operation_message(self.error_message(operation.id, text, code))
+
+    async def send_rejection(self, id: str, text: str, code: str) -> None:
+        """For a message that does not become an operation."""
+        await self.send_message(self.error_message(id, text, code))
+
+    def error_message(self, id: str, text: str, code: str) -> Any:
+        errors = request_error(text, code, self.request_id)["errors"]
+        return {"id": id, "type": "error", "payload": errors}
 
     def forget_id(self, id: str) -> None:
         self.operations.pop(id, None)
@@ -220,28 +216,11 @@ def is_message(message: object) -> bool:
     return (
         isinstance(payload, dict)
         and isinstance(payload.get("query", ""), str)
-        and isinstance(payload.get("variables"), dict | None)
-        and isinstance(payload.get("operationName"), str | None)
-        and isinstance(payload.get("extensions"), dict | None)
-        and isinstance(payload.get("documentId"), str | None)
+        and wrong_member(payload) is None
     )
 
 
-def do_nothing() -> None:
-    pass
-
-
-def is_named_in(payload: dict[str, Any]) -> bool:
-    return is_named(payload.get("documentId"), payload.get("extensions"))
-
-
-def posted_of(payload: dict[str, Any]) -> Posted:
-    query, name = payload.get("query", ""), payload.get("operationName")
-    variables, extensions = payload.get("variables"), payload.get("extensions")
-    return Posted(query, variables, name, extensions, payload.get("documentId"))
-
-
-def refusal_of(result: ExecutionResult) -> CareError | None:
+def rejection_of(result: ExecutionResult) -> CareError | None:
     """The error that ended a subscription as a whole, such as an expired token."""
     for error in result.errors or ():
         if error.path is None and isinstance(
@@ -251,22 +230,22 @@ def refusal_of(result: ExecutionResult) -> CareError | None:
     return None
 
 
-class Sockets(GraphQL[Connection, None]):
+class WebsocketView(GraphQL[Connection, None]):
     """Strawberry's view for websockets. Rejects browsers from other origins that are not allowed."""
 
     websocket_adapter_class = Socket
     graphql_transport_ws_handler_class = Handler
 
     def __init__(
-        self, schema: PreparingSchema, documents: Documents, origins: AllowedOrigins, longest_body: int
+        self, schema: PreparingSchema, documents: Documents, origins: AllowedOrigins, body_limit: int
     ) -> None:
-        self.longest_body = longest_body
+        self.body_limit = body_limit
         super().__init__(
             schema,
             graphql_ide=None,
             subscription_protocols=(GRAPHQL_TRANSPORT_WS_PROTOCOL,),
             connection_init_wait_timeout=timedelta(seconds=INIT_SECONDS),
-            allowed_origins=origins.named,
+            allowed_origins=origins.origins,
         )
         self.documents = documents
         self.origins = origins
@@ -277,16 +256,16 @@ class Sockets(GraphQL[Connection, None]):
         )
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Connection:
-        on_sign_in = request.scope["state"].get("on_sign_in", do_nothing)  # given by `serve` only
+        on_sign_in = request.scope["state"].get("on_sign_in", lambda: None)  # set by `serve` only
         return Connection(ContextFactory.from_scope(request.scope, request_id_of(request.scope)), on_sign_in)
 
     async def on_ws_connect(self, context: Connection) -> Any:
         try:
             await context.open()
-        except CareError as refusal:
-            raise ConnectionRejectionError from refusal
+        except CareError as rejection:
+            raise ConnectionRejectionError from rejection
         return UNSET
 
     def decode_json(self, data: str | bytes) -> object:
         """Rejects a message longer than the limit of HTTP bodies without parsing it."""
-        return orjson.loads(data) if len(data) <= self.longest_body else None
+        return orjson.loads(data) if len(data) <= self.body_limit else None

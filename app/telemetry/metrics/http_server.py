@@ -8,7 +8,8 @@ import logging
 import re
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 
 from app.settings import SettingsError
 
@@ -26,37 +27,26 @@ Render = Callable[[str], Awaitable[bytes | None]]  # the body for a path; None f
 @asynccontextmanager
 async def serve_tcp(host: str, port: int, render: Render) -> AsyncIterator[None]:
     try:
-        server = await asyncio.start_server(connection_handler(render), host, port, limit=MAX_HEAD_BYTES)
+        server = await asyncio.start_server(partial(handle, render), host, port, limit=MAX_HEAD_BYTES)
     except OSError as error:
         reason = error.strerror or "no such address"
         raise SettingsError(f"cannot listen for metrics on {host}, port {port}: {reason}") from None
-    try:
+    with closing(server):
         yield
-    finally:
-        server.close()
 
 
 @asynccontextmanager
 async def serve_unix_socket(path: str, render: Render) -> AsyncIterator[None]:
-    server = await asyncio.start_unix_server(connection_handler(render), path, limit=MAX_HEAD_BYTES)
-    try:
+    with closing(await asyncio.start_unix_server(partial(handle, render), path, limit=MAX_HEAD_BYTES)):
         yield
-    finally:
-        server.close()
 
 
-def connection_handler(render: Render) -> Callable[[StreamReader, StreamWriter], Awaitable[None]]:
-    async def handle(reader: StreamReader, writer: StreamWriter) -> None:
-        try:
-            with suppress(OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
-                async with asyncio.timeout(TIMEOUT_SECONDS):
-                    head = await reader.readuntil(b"\r\n\r\n")
-                    writer.write(await response_to(head, render))
-                    await writer.drain()
-        finally:
-            writer.close()
-
-    return handle
+async def handle(render: Render, reader: StreamReader, writer: StreamWriter) -> None:
+    with closing(writer), suppress(OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            head = await reader.readuntil(b"\r\n\r\n")
+            writer.write(await response_to(head, render))
+            await writer.drain()
 
 
 async def response_to(head: bytes, render: Render) -> bytes:

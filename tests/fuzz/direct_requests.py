@@ -1,4 +1,4 @@
-"""Sends requests, byte by byte, to the application without a server or an HTTP client."""
+"""Requests as bytes, passed to the service without a server or a client."""
 
 import asyncio
 import json
@@ -11,19 +11,19 @@ from urllib.parse import unquote
 from starlette.applications import Starlette
 
 Headers = tuple[tuple[bytes, bytes], ...]
-PATIENCE = 40  # event loop iterations that a subscriber waits before it disconnects
+PATIENCE = 40  # event loop iterations that a listener waits before it disconnects
 
 
 @dataclass(frozen=True)
 class RawRequest:
     method: str
-    path: str  # as in the request line, without the query
+    path: str  # as it is written in the request line, without the query
     query: str = ""
     headers: Headers = ()
     body: bytes = b""
 
     def with_headers(self, *headers: tuple[bytes, bytes]) -> "RawRequest":
-        """The request with these headers in place of those of the same names."""
+        """Replaces the headers of these names."""
         rest = self.without(*(name for name, _ in headers))
         return replace(rest, headers=(*rest.headers, *headers))
 
@@ -49,8 +49,8 @@ class RawResponse:
         return json.loads(self.body)
 
 
-class InProcessService:
-    """The application in this thread, on an event loop of its own."""
+class DirectService:
+    """The service in this thread, on its own event loop."""
 
     def __init__(self, app: Starlette, runner: asyncio.Runner, state: dict[str, Any]) -> None:
         self.app = app
@@ -58,9 +58,9 @@ class InProcessService:
         self.state = state
 
     def send(self, request: RawRequest) -> RawResponse:
-        return self.runner.run(self.respond(request))
+        return self.runner.run(self.exchange(request))
 
-    async def respond(self, request: RawRequest) -> RawResponse:
+    async def exchange(self, request: RawRequest) -> RawResponse:
         response = RawResponse()
         incoming = iter([{"type": "http.request", "body": request.body, "more_body": False}])
 
@@ -81,7 +81,7 @@ class InProcessService:
         return response
 
     def scope_of(self, request: RawRequest) -> dict[str, Any]:
-        """The ASGI scope, as the server creates it."""
+        """The scope as the server builds it."""
         return {
             "type": "http",
             "asgi": {"version": "3.0"},
@@ -100,7 +100,7 @@ class InProcessService:
 
 
 @contextmanager
-def run_in_process(app: Starlette) -> Iterator[InProcessService]:
+def direct(app: Starlette) -> Iterator[DirectService]:
     with asyncio.Runner() as runner:
         lifespan = app.router.lifespan_context(app)
 
@@ -112,6 +112,6 @@ def run_in_process(app: Starlette) -> Iterator[InProcessService]:
 
         state = runner.run(enter())
         try:
-            yield InProcessService(app, runner, state)
+            yield DirectService(app, runner, state)
         finally:
             runner.run(leave())

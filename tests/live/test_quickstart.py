@@ -1,5 +1,5 @@
-"""Promise: `demo` and `serve` are all it takes. What `demo` prints can be pasted into a shell and works; the
-data stays when the service is stopped, and stopping is no fault."""
+"""Quickstart: the commands that `demo` prints work in a shell, and the data survives a restart and a
+killed process."""
 
 import json
 import re
@@ -32,11 +32,11 @@ def development(folder: Path) -> dict[str, str]:
 SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh") if shutil.which(shell)]
 
 
-def paste(said: str, line: str, shell: str = "sh") -> tuple[int, str]:
-    """Status and body of a printed curl line, pasted after the printed variables. httpx2 stands in for curl
-    where that is not installed."""
+def run_in_shell(output: str, line: str, shell: str = "sh") -> tuple[int, str]:
+    """Runs a printed curl line after the printed variables and returns status and body. Without curl,
+    httpx2 replaces it."""
     assert "ey" not in line  # a token is in its variable alone
-    variables = re.findall(r"^[A-Z]+=\S+$", said, re.MULTILINE)
+    variables = re.findall(r"^[A-Z]+=\S+$", output, re.MULTILINE)
     if shutil.which("curl"):
         command = "\n".join([*variables, line + " -w '\\n%{http_code}'"])
         done = subprocess.run([shell], input=command, capture_output=True, text=True, timeout=PATIENCE)
@@ -48,11 +48,11 @@ def paste(said: str, line: str, shell: str = "sh") -> tuple[int, str]:
     headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
     content = words[words.index("-d") + 1] if "-d" in words else None
     method = words[words.index("-X") + 1] if "-X" in words else "POST" if content else "GET"
-    answer = httpx2.request(method, words[-1], headers=headers, content=content)
-    return answer.status_code, answer.text
+    response = httpx2.request(method, words[-1], headers=headers, content=content)
+    return response.status_code, response.text
 
 
-def test_what_is_printed_can_be_pasted_and_the_data_stays(tmp_path: Path) -> None:
+def test_the_printed_commands_work_and_the_data_survives_a_restart(tmp_path: Path) -> None:
     care = development(tmp_path)
     demo = run("demo", module="app", **care)
     assert (demo.returncode, demo.stderr) == (0, "")
@@ -61,23 +61,23 @@ def test_what_is_printed_can_be_pasted_and_the_data_stays(tmp_path: Path) -> Non
 
     with serving(tmp_path / "first", **care) as served:
         lines = (sessions, assignments, assignment, assign, assign, graphql)
-        answers = [paste(demo.stdout, line) for line in lines]
+        responses = [run_in_shell(demo.stdout, line) for line in lines]
         for shell in SHELLS:
-            assert paste(demo.stdout, graphql, shell) == answers[-1]
-            assert paste(demo.stdout, sessions, shell)[0] == 200
+            assert run_in_shell(demo.stdout, graphql, shell) == responses[-1]
+            assert run_in_shell(demo.stdout, sessions, shell)[0] == 200
         for role in ("CAREGIVER", "CLIENT"):
             assert viewer(served.url, token_of(demo.stdout, role)) == {"role": role}
-        before = paste(demo.stdout, assignments)
-        assert [status for status, _ in [*answers, before]] == [200] * 7
-        assert '"message":' in answers[3][1]
-        assert before[1] != answers[1][1]
-        assert json.loads(answers[-1][1])["data"]["assignments"]["totalCount"] > 0
+        before = run_in_shell(demo.stdout, assignments)
+        assert [status for status, _ in [*responses, before]] == [200] * 7
+        assert '"message":' in responses[3][1]
+        assert before[1] != responses[1][1]
+        assert json.loads(responses[-1][1])["data"]["assignments"]["totalCount"] > 0
         assert_stops(served, signal.SIGTERM)
 
     with serving(  # as `make run` does it
         tmp_path / "second", "--serve", command="demo", module="app", **care
     ) as served:
-        assert paste(demo.stdout, assignments) == before
+        assert run_in_shell(demo.stdout, assignments) == before
         port = care["port"]
         once_more = run("demo", "--serve", **care)
         advice = "set another port with CARE_PORT or `make run PORT=8001`"
@@ -87,46 +87,46 @@ def test_what_is_printed_can_be_pasted_and_the_data_stays(tmp_path: Path) -> Non
         assert_stops(served, signal.SIGINT)  # Ctrl-C
 
 
-def assert_stops(served: Served, how: signal.Signals) -> None:
-    """Stopping is no fault."""
-    code, said = served.stop(how)
+def assert_stops(served: Served, number: signal.Signals) -> None:
+    """The exit code is 0 and the log has no traceback."""
+    code, output = served.stop(number)
 
-    assert (code, "Traceback" in said) == (0, False)
-    assert "Application shutdown complete." in said
+    assert (code, "Traceback" in output) == (0, False)
+    assert "Application shutdown complete." in output
 
 
-def token_of(said: str, role: str) -> str:
-    found = re.search(rf"^{role}=(\S+)$", said, re.MULTILINE)
+def token_of(output: str, role: str) -> str:
+    found = re.search(rf"^{role}=(\S+)$", output, re.MULTILINE)
     assert found
     return found[1]
 
 
 def viewer(url: str, token: str) -> object:
     headers = {"authorization": f"bearer {token}"}
-    answer = httpx2.post(f"{url}/graphql", json={"query": "{ viewer { role } }"}, headers=headers)
-    return answer.json()["data"]["viewer"]
+    response = httpx2.post(f"{url}/graphql", json={"query": "{ viewer { role } }"}, headers=headers)
+    return response.json()["data"]["viewer"]
 
 
-def test_several_workers_serve_one_world_and_stop_together(tmp_path: Path) -> None:
+def test_several_workers_share_a_database_and_stop_together(tmp_path: Path) -> None:
     care = development(tmp_path)
     demo = run("demo", **care)
     *_, assign, _ = CURL.findall(demo.stdout)
 
     with serving(tmp_path / "log", "--workers", "2", **care) as served:
-        answers = [paste(demo.stdout, assign) for _ in range(6)]
-        code, said = served.stop(signal.SIGTERM)
+        responses = [run_in_shell(demo.stdout, assign) for _ in range(6)]
+        code, output = served.stop(signal.SIGTERM)
 
-    assert [status for status, _ in answers] == [200] * 6
+    assert [status for status, _ in responses] == [200] * 6
     database = f"sqlite:///{care['var']}/care.db"
     assert run_read(database, differences()) == []
     calls = raw.run(database, "SELECT role, application, requests FROM legacy_usage")
     assert calls == [("CAREGIVER", "development", 6)]  # of both together
-    assert said.count("Application startup complete.") == 2
-    assert said.count("Application shutdown complete.") == 2
-    assert (code, "Traceback" in said) == (0, False)
+    assert output.count("Application startup complete.") == 2
+    assert output.count("Application shutdown complete.") == 2
+    assert (code, "Traceback" in output) == (0, False)
 
 
-def test_several_that_start_at_once_share_one_key(tmp_path: Path) -> None:
+def test_processes_that_start_at_once_share_one_signing_key(tmp_path: Path) -> None:
     care = development(tmp_path)
     words = ("token", "--role", "client", "--user", "jonas.berg@example.test")
 
@@ -140,8 +140,8 @@ def test_several_that_start_at_once_share_one_key(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "var").iterdir()] == [KEY_FILE]
 
 
-def test_what_was_acknowledged_survives_the_death_of_the_process(tmp_path: Path) -> None:
-    """Killed twice, each time right after the answer to a write of three books."""
+def test_a_confirmed_change_survives_a_killed_process(tmp_path: Path) -> None:
+    """The process is killed twice, each time right after the response to a PUT with three books."""
     care = development(tmp_path)
     headers = {"authorization": f"bearer {token_of(run('demo', **care).stdout, 'CAREGIVER')}"}
     page = f"{ASSIGNMENTS}?time-state=RUNNING&size=100"

@@ -1,5 +1,4 @@
-"""Promise: a service that cannot serve says why in exactly one sentence and ends with exit code 2; it prints
-no traceback and tells no secret."""
+"""A service that cannot start prints one sentence without secrets and exits with 2."""
 
 import shutil
 import socket
@@ -21,17 +20,17 @@ SECRET = "a secret that nobody is told, 32"
 
 @pytest.fixture
 def production(migrated_sqlite: str, tmp_path: Path) -> dict[str, str]:
-    """Everything that a service needs to start."""
+    """All settings that a service in production needs."""
     url = f"sqlite:///{tmp_path}/care.db"
     shutil.copyfile(sqlite_path(migrated_sqlite), sqlite_path(url))
     return {"database_url": url, "token_key": keys.public_pem(), "port": str(free_port())}
 
 
-def said(done: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
-    return done.returncode, done.stdout, done.stderr
+def result(completed: subprocess.CompletedProcess[str]) -> tuple[int, str, str]:
+    return completed.returncode, completed.stdout, completed.stderr
 
 
-REFUSED = {
+ERRORS = {
     "no key": ({"token_key": ""}, NO_KEY),
     "key file not there": (
         {"token_key": "/nowhere/key.pem"},
@@ -69,20 +68,20 @@ REFUSED = {
 }
 
 
-def test_what_is_configured_wrongly_is_said_in_one_sentence(production: dict[str, str]) -> None:
-    started = {name: start("serve", **production | changed) for name, (changed, _) in REFUSED.items()}
+def test_a_configuration_error_is_reported_in_one_sentence(production: dict[str, str]) -> None:
+    started = {name: start("serve", **production | changed) for name, (changed, _) in ERRORS.items()}
 
-    heard = {name: (*one.communicate(timeout=PATIENCE), one.returncode) for name, one in started.items()}
+    results = {name: (*one.communicate(timeout=PATIENCE), one.returncode) for name, one in started.items()}
 
-    assert heard == {name: ("", f"care-gateway: {sentence}\n", 2) for name, (_, sentence) in REFUSED.items()}
+    assert results == {name: ("", f"care-gateway: {sentence}\n", 2) for name, (_, sentence) in ERRORS.items()}
 
 
-def test_a_database_that_is_not_there_is_not_made(production: dict[str, str], tmp_path: Path) -> None:
+def test_a_missing_database_is_not_created(production: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "none.db"
 
-    done = run("serve", **production | {"database_url": f"sqlite:///{path}"})
+    completed = run("serve", **production | {"database_url": f"sqlite:///{path}"})
 
-    assert said(done) == (
+    assert result(completed) == (
         2,
         "",
         f"care-gateway: there is no database at {path}; run `care-gateway migrate` first\n",
@@ -90,72 +89,72 @@ def test_a_database_that_is_not_there_is_not_made(production: dict[str, str], tm
     assert not path.exists()
 
 
-def test_a_database_without_tables_is_refused(production: dict[str, str], tmp_path: Path) -> None:
+def test_a_database_without_tables_is_rejected(production: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
 
-    done = run("serve", **production | {"database_url": f"sqlite:///{path}"})
+    completed = run("serve", **production | {"database_url": f"sqlite:///{path}"})
 
-    assert said(done) == (2, "", f"care-gateway: {TABLES}\n")
+    assert result(completed) == (2, "", f"care-gateway: {TABLES}\n")
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(
+def test_a_file_that_is_no_database_is_rejected_and_unchanged(
     production: dict[str, str], tmp_path: Path
 ) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear all, this is not a database." * 50)
 
-    done = run("serve", **production | {"database_url": f"sqlite:///{path}"})
+    completed = run("serve", **production | {"database_url": f"sqlite:///{path}"})
 
     sentence = f"the database at {path} cannot be opened: file is not a database"
-    assert said(done) == (2, "", f"care-gateway: {sentence}\n")
+    assert result(completed) == (2, "", f"care-gateway: {sentence}\n")
     assert path.read_text() == "Dear all, this is not a database." * 50
 
 
-def test_a_port_that_is_taken_is_said_in_one_sentence(production: dict[str, str]) -> None:
+def test_a_port_in_use_is_reported_in_one_sentence(production: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
 
-        done = run("serve", "--port", port, **production)
+        completed = run("serve", "--port", port, **production)
 
     sentence = f"care-gateway: cannot listen on 127.0.0.1, port {port}: Address already in use\n"
-    assert said(done) == (2, "", sentence)
+    assert result(completed) == (2, "", sentence)
 
 
-def test_a_metrics_port_that_is_taken_is_said_with_its_setting(production: dict[str, str]) -> None:
+def test_a_metrics_port_in_use_is_reported_with_its_setting(production: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         started = [start(command, **production, metrics_port=port) for command in ("serve", "worker")]
-        heard = [(*one.communicate(timeout=PATIENCE), one.returncode) for one in started]
+        results = [(*one.communicate(timeout=PATIENCE), one.returncode) for one in started]
 
     sentence = (
         f"care-gateway: cannot listen on 127.0.0.1, port {port}: Address already in use (for metrics); "
         "set CARE_METRICS_PORT to another port\n"
     )
-    assert heard == [("", sentence, 2)] * 2
+    assert results == [("", sentence, 2)] * 2
 
 
-def test_an_address_that_is_not_ours_is_said_in_one_sentence(production: dict[str, str]) -> None:
-    done = run("serve", "--host", "192.0.2.1", **production)
+def test_a_foreign_address_is_reported_in_one_sentence(production: dict[str, str]) -> None:
+    completed = run("serve", "--host", "192.0.2.1", **production)
 
     port = production["port"]
     sentence = f"care-gateway: cannot listen on 192.0.2.1, port {port}: Cannot assign requested address\n"
-    assert said(done) == (2, "", sentence)
+    assert result(completed) == (2, "", sentence)
 
 
-def test_another_server_asks_for_the_application_and_hears_the_same_sentence() -> None:
-    done = run("app.main:app", module="uvicorn")
+def test_plain_uvicorn_reports_a_configuration_error() -> None:
+    completed = run("app.main:app", module="uvicorn")
 
-    assert said(done) == (2, "", f"care-gateway: {NO_KEY}\n")
+    assert result(completed) == (2, "", f"care-gateway: {NO_KEY}\n")
 
 
-def test_another_server_hears_that_there_is_no_database(production: dict[str, str], tmp_path: Path) -> None:
+def test_plain_uvicorn_reports_a_missing_database(production: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "none.db"
 
-    done = run("app.main:app", module="uvicorn", **production | {"database_url": f"sqlite:///{path}"})
+    completed = run("app.main:app", module="uvicorn", **production | {"database_url": f"sqlite:///{path}"})
 
-    assert said(done) == (
+    assert result(completed) == (
         2, "", f"care-gateway: there is no database at {path}; run `care-gateway migrate` first\n"
     )  # fmt: skip

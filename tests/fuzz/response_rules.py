@@ -1,4 +1,4 @@
-"""Checks every response of the legacy paths, whatever the request."""
+"""The rules that every response of the legacy paths follows."""
 
 import json
 import re
@@ -7,13 +7,13 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from tests import openapi
-from tests.fuzz.in_process import RawRequest, RawResponse
+from tests.fuzz.direct_requests import RawRequest, RawResponse
 
 JSON = "application/json"
 
 
-def check_response(request: RawRequest, response: RawResponse, roles: frozenset[str]) -> None:
-    """`roles` are those of the token, if it is valid."""
+def check_response(request: RawRequest, response: RawResponse, may: frozenset[str]) -> None:
+    """`may` are the roles of the valid token, if there is one."""
     path = unquote(request.path)
     assert response.status < 500, response
     assert response.header(b"content-type") == JSON
@@ -26,14 +26,14 @@ def check_response(request: RawRequest, response: RawResponse, roles: frozenset[
     headers = {name.decode(): value.decode("latin-1") for name, value in response.headers}
     openapi.assert_documented(request.method, path, response.status, headers, body)
     if response.status == HTTPStatus.OK:
-        assert_valid_request(request, path, roles)
+        assert_right(request, path, may)
 
 
-def assert_valid_request(request: RawRequest, path: str, roles: frozenset[str]) -> None:
+def assert_right(request: RawRequest, path: str, may: frozenset[str]) -> None:
     """Checks that a request with a 200 is valid by openapi.yaml."""
     operation = openapi.operation_of(request.method, path)
     assert operation is not None
-    assert operation["tags"][0].upper() in roles
+    assert operation["tags"][0].upper() in may
     given = parse_qs(request.query, keep_blank_values=True)
     for parameter in map(openapi.resolved, operation["parameters"]):
         if parameter["required"] and parameter["in"] == "query":

@@ -1,12 +1,12 @@
-"""Requests to the legacy paths that often break services: invalid and unusual numbers, dates, texts, ids,
-members, headers, paths and encodings."""
+"""Handwritten requests that break services: numbers, dates, texts, ids, members, headers, paths and
+encodings, invalid and unusual ones."""
 
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests import keys
-from tests.fuzz.in_process import RawRequest
+from tests.fuzz.direct_requests import RawRequest
 from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, SESSIONS, homework
 
 AS_CAREGIVER = (b"authorization", f"bearer {keys.token('CAREGIVER', 'caregiver-1')}".encode())
@@ -26,7 +26,7 @@ def putting(**changed: Any) -> RawRequest:
 
 
 def written(member: str, raw: bytes) -> RawRequest:
-    """A PUT with these bytes as the value of a member."""
+    """Writes this text as a member's value."""
     return put(json.dumps(homework(**{member: "HERE"})).encode().replace(b'"HERE"', raw))
 
 
@@ -34,7 +34,7 @@ def get(path: str, query: str = "", *headers: tuple[bytes, bytes]) -> RawRequest
     return RawRequest("GET", path, query, (AS_CAREGIVER, *headers))
 
 
-# --- invalid requests ---------------------------------------------------------------------------------
+# --- what is wrong ---------------------------------------------------------------------------------
 
 NUMBERS = b"""
 1.0 1e0 0.1 -1 -0.0 1e400 -1e400 01 +1 0x1 1_000 NaN Infinity 9223372036854775808 18446744073709551616 1E-400
@@ -46,7 +46,7 @@ DATES = words("""
 2026/01/01T00:00 0000/01/01 1899/12/31 3000/01/01 9999/12/31 10000/01/01 -2026/01/01 +2026/01/01
 2025/02/29 2026-W01 today
 """)
-UNUSUAL_DATES = [
+ODD_DATES = [
     "\u0662\u0660\u0662\u0666/\u0661\u0661/\u0662\u0662",
     "2026/11/22\n",
     " 2026/11/22",
@@ -56,18 +56,10 @@ UNUSUAL_DATES = [
 TIMES = words("""
 24:00 25:61 9:00 09:0 09:60 -1:00 09:00:00 0900 09.00 09:00Z 09:00+01:00 12:00pm noon 23:59:60
 """)
-UNUSUAL_TIMES = ["\u0660\u0669:\u0660\u0660", "09:00\n", "09:00\x00", "\ud83d\udd57"]
-INVALID_MEMBERS = [
-    *(
-        putting(**{member: value})
-        for member in ("startDate", "endDate")
-        for value in (*DATES, *UNUSUAL_DATES)
-    ),
-    *(
-        putting(**{member: value})
-        for member in ("startTime", "endTime")
-        for value in (*TIMES, *UNUSUAL_TIMES)
-    ),
+ODD_TIMES = ["\u0660\u0669:\u0660\u0660", "09:00\n", "09:00\x00", "\ud83d\udd57"]
+WRONG_MEMBERS = [
+    *(putting(**{member: value}) for member in ("startDate", "endDate") for value in (*DATES, *ODD_DATES)),
+    *(putting(**{member: value}) for member in ("startTime", "endTime") for value in (*TIMES, *ODD_TIMES)),
     *(written("sessionId", raw) for raw in (*NUMBERS, HUGE, b"-" + HUGE)),
     *(written("bookIds", b"[1, " + raw + b"]") for raw in (*NUMBERS, HUGE)),
     *(putting(bookIds=value) for value in (1, "1", {"0": 1}, [[1]], [1] * 51, [None], [True], [10**30])),
@@ -86,7 +78,7 @@ INVALID_MEMBERS = [
     ),
 ]
 TEXT = json.dumps(homework())
-INVALID_BODIES = [
+WRONG_BODIES = [
     *(
         put(body)
         for body in (b"", b"\x00", b"\xff", b"null", b"[]", b'""', b"0", b"{", b"}", b"{}", b"\xef\xbb\xbf{}")
@@ -124,7 +116,7 @@ BAD_KEYS = [
     b"k" * 256,
     b"k" * 60000,
 ]
-INVALID_HEADERS = [
+WRONG_HEADERS = [
     *(put(TEXT.encode(), (b"content-type", kind)) for kind in CONTENT_TYPES),
     *(put(TEXT.encode(), (b"idempotency-key", key)) for key in BAD_KEYS),
     put(TEXT.encode(), (b"idempotency-key", b"a"), (b"idempotency-key", b"a")),
@@ -134,7 +126,7 @@ running Running RUNNING%00 RUNNING%20 %20RUNNING RUNNING%0A RUNNING+ RUNNINGS RU
 PENDING %FF %ED%A0%80 RUNNING,FUTURE RUNNING&time-state=RUNNING RUNNING&time-state= %D1%80
 R%25UNNING ＲＵＮＮＩＮＧ
 """)
-INVALID_QUERIES = [
+WRONG_QUERIES = [
     *(
         get(ASSIGNMENTS, query)
         for query in ("", "time-state", "time-state=", "Time-State=RUNNING", "time_state=RUNNING")
@@ -151,7 +143,7 @@ IDS = words("""
 %ED%A0%80 %F0%9F%98%80 .. 9223372036854775808 9999999999999999999 10000000000000000000 1,2 1;2 1'
 1%27%20OR%201=1 %25 %251 * [1] {id} 1?x 1%3Fx %E2%88%9E
 """)
-INVALID_PATHS = [
+WRONG_PATHS = [
     *(get(f"{ASSIGNMENTS}/{part}") for part in IDS if "?" not in part),
     *(get(f"{ASSIGNMENTS}/{'9' * length}") for length in (19, 20, 400, 5000, 60000)),
     *(
@@ -189,12 +181,12 @@ INVALID_PATHS = [
         )
     ),
 ]
-INVALID = [*INVALID_MEMBERS, *INVALID_BODIES, *INVALID_HEADERS, *INVALID_QUERIES, *INVALID_PATHS]
+WRONG = [*WRONG_MEMBERS, *WRONG_BODIES, *WRONG_HEADERS, *WRONG_QUERIES, *WRONG_PATHS]
 
 
-# --- tokens --------------------------------------------------------------------------------------
+# --- senders --------------------------------------------------------------------------------------
 
-VALID = AS_CAREGIVER[1]
+RIGHT = AS_CAREGIVER[1]
 INFINITY = float("inf")
 OLD = datetime.now(UTC) - timedelta(hours=2)
 BAD_TOKENS = [
@@ -213,22 +205,22 @@ BAD_TOKENS = [
     *(
         b"basic YTpi",
         b"digest x",
-        VALID.removeprefix(b"bearer "),
-        VALID[:-3],
-        VALID + b"x",
-        VALID + b"\x00",
-        VALID + b"\n",
+        RIGHT.removeprefix(b"bearer "),
+        RIGHT[:-3],
+        RIGHT + b"x",
+        RIGHT + b"\x00",
+        RIGHT + b"\n",
     ),
     *(
-        VALID.replace(b" ", b"\t"),
-        VALID + b", " + VALID,
+        RIGHT.replace(b" ", b"\t"),
+        RIGHT + b", " + RIGHT,
         b"bearer \xff\xfe",
         b"bearer " + b"a" * 60000,
         b"bearer " + b"." * 60000,
     ),
     *(
-        VALID.replace(b".", b"..", 1),
-        VALID.rpartition(b".")[0] + b".",
+        RIGHT.replace(b".", b"..", 1),
+        RIGHT.rpartition(b".")[0] + b".",
         "bearer é".encode(),
         b"bearer eyJhbGciOiJub25lIn0.e30.",
     ),
@@ -261,14 +253,14 @@ BAD_TOKENS = [
         )
     ),
 ]
-ENDPOINTS = [
+ENTRANCES = [
     RawRequest("GET", ASSIGNMENTS, "time-state=RUNNING"),
     RawRequest("GET", f"{ASSIGNMENTS}/1"),
     RawRequest("PUT", ASSIGNMENTS, body=TEXT.encode()),
 ]
 
 
-# --- unusual valid requests ------------------------------------------------------------------------
+# --- what is odd, and right ------------------------------------------------------------------------
 
 PAGES = [
     "-1",
@@ -287,7 +279,7 @@ PAGES = [
     "%FF",
     "1_0",
 ]
-UNUSUAL_HEADERS = [
+ODD_HEADERS = [
     *(
         (name, value)
         for name in (b"offset", b"accept", b"x-request-id", b"cookie", b"x-forwarded-for", b"host")
@@ -309,13 +301,13 @@ UNUSUAL_HEADERS = [
         for value in (b"application/json", b"Application/JSON ; charset=latin-1", b"application/json;;;")
     ),
 ]
-UNUSUAL = [
+ODD = [
     *(get(ASSIGNMENTS, f"time-state=RUNNING&page={value}") for value in PAGES if value.isascii()),
     *(get(ASSIGNMENTS, f"time-state=RUNNING&size={value}") for value in PAGES if value.isascii()),
     get(ASSIGNMENTS, "time-state=RUNNING&page=1&page=x&size=2&size=3&" + "a=1&" * 300),
     get(ASSIGNMENTS, "%74ime-state=%52UNNING"),
     *(get(f"{ASSIGNMENTS}/{part}") for part in ("1", "0000000000000000001", "%31")),
-    *(put(TEXT.encode(), header) for header in UNUSUAL_HEADERS),
+    *(put(TEXT.encode(), header) for header in ODD_HEADERS),
     put(b" \t\r\n" + TEXT.encode() + b" " * 60000),
     put(TEXT.replace("{", '{"sessionId": "x", "\\u0000": {"a": [null]}, "": 1,', 1).encode()),
     put(json.dumps(homework(title="\ud83d\ude00\u202e\x00")).encode()),

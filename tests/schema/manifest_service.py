@@ -26,7 +26,9 @@ def sha256(text: str) -> str:
 
 
 @contextmanager
-def trusting(settings: Settings, trust: Trust, folder: Path, manifest: Any = MANIFEST) -> Iterator[Gateway]:
+def service_with_manifest(
+    settings: Settings, trust: Trust, folder: Path, manifest: Any = MANIFEST
+) -> Iterator[Gateway]:
     path = folder / "manifest.json"
     path.write_text(json.dumps(manifest))
     own = settings.model_copy(update={"trusted_documents": trust, "trusted_manifest": str(path)})
@@ -43,11 +45,13 @@ def post(caller: Caller, **members: Any) -> Response:
 
 
 def get(caller: Caller, **members: Any) -> Response:
-    said = {key: value if isinstance(value, str) else json.dumps(value) for key, value in members.items()}
-    return caller.get("/graphql", params=said)
+    parameters = {
+        key: value if isinstance(value, str) else json.dumps(value) for key, value in members.items()
+    }
+    return caller.get("/graphql", params=parameters)
 
 
-def refusal(response: Response) -> tuple[int, str, str]:
+def rejection(response: Response) -> tuple[int, str, str]:
     """Status, code and message, once the rest is what it is with every refused request."""
     [error] = response.json().pop("errors")
     extensions = error["extensions"]
@@ -57,18 +61,10 @@ def refusal(response: Response) -> tuple[int, str, str]:
     return response.status_code, extensions["code"], error["message"]
 
 
-NOT_TRUSTED = (400, "DOCUMENT_NOT_TRUSTED", "This document is not one of the trusted.")
+NOT_TRUSTED = (400, "DOCUMENT_NOT_TRUSTED", "This document is not trusted.")
 NOT_KNOWN = (400, "DOCUMENT_NOT_FOUND", "No document is known by this `documentId`.")
 NOT_FOUND = (200, "PERSISTED_QUERY_NOT_FOUND", "PersistedQueryNotFound")
 NOT_SUPPORTED = (200, "PERSISTED_QUERY_NOT_SUPPORTED", "PersistedQueryNotSupported")
 BOTH = (400, "BAD_REQUEST", "A request has a `query` or a `documentId`, not both.")
-WRONG_HASH = (
-    400,
-    "BAD_REQUEST",
-    "`extensions.persistedQuery.sha256Hash` is not the SHA-256 of the `query`.",
-)
-WRONG_FORM = (
-    400,
-    "BAD_REQUEST",
-    "`extensions.persistedQuery` must have the version 1 and a `sha256Hash`.",
-)
+WRONG_HASH = (400, "BAD_REQUEST", "`extensions.persistedQuery.sha256Hash` is not the SHA-256 of the `query`.")
+WRONG_FORM = (400, "BAD_REQUEST", "`extensions.persistedQuery` must have the version 1 and a `sha256Hash`.")

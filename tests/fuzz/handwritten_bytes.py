@@ -1,4 +1,4 @@
-"""Malformed HTTP: request lines, headers, lengths, chunks and frames."""
+"""Bytes that are hardly HTTP: malformed request lines, headers, lengths, chunks and frames."""
 
 from tests import keys
 from tests.rest_compat.legacy import ASSIGNMENTS
@@ -102,7 +102,7 @@ HEADERS = [
         *(
             b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings",
             b"Connection: \xff",
-            b"X-Attempt-Id: \x7f",
+            b"X-Request-Id: \x7f",
             b"X-Forwarded-For: \xff, 1",
         ),
         *(
@@ -193,5 +193,5 @@ SOCKETS = [
         KEY + b"Sec-WebSocket-Extensions: permessage-deflate; \xff\r\n\r\n",
     )
 ]
-VALID = GET + b"Authorization: bearer " + TOKEN + b"\r\n\r\n"
-MALFORMED = [*LINES, *HEADERS, *BODIES, *SOCKETS]
+RIGHT = GET + b"Authorization: bearer " + TOKEN + b"\r\n\r\n"
+SENT = [*LINES, *HEADERS, *BODIES, *SOCKETS]

@@ -38,7 +38,7 @@ NOT_EXECUTED = {
         (f"{NEWER}x", JSON),
     ],
 )
-def test_the_type_is_what_is_preferred(standing: Gateway, accept: str | None, given: str) -> None:
+def test_the_preferred_media_type_is_used(standing: Gateway, accept: str | None, given: str) -> None:
     headers = {} if accept is None else {"accept": accept}
 
     answer = standing.as_client(1).request("POST", "/graphql", json=RIGHT, headers=headers)
@@ -48,7 +48,9 @@ def test_the_type_is_what_is_preferred(standing: Gateway, accept: str | None, gi
 
 
 @pytest.mark.parametrize("asked", NOT_EXECUTED.values(), ids=NOT_EXECUTED)
-def test_what_is_not_executed_has_no_data_and_is_a_400(standing: Gateway, asked: dict[str, Any]) -> None:
+def test_a_request_that_is_not_executed_is_a_400_without_data(
+    standing: Gateway, asked: dict[str, Any]
+) -> None:
     client = standing.as_client(1)
 
     newer = client.request("POST", "/graphql", json=asked, headers={"accept": NEWER})
@@ -61,7 +63,7 @@ def test_what_is_not_executed_has_no_data_and_is_a_400(standing: Gateway, asked:
     ]
 
 
-def test_what_is_refused_while_it_is_executed_stays_a_200_with_its_data(standing: Gateway) -> None:
+def test_an_executed_request_with_errors_is_a_200_with_data(standing: Gateway) -> None:
     for query in ('{ session(id: "99") { id } }', "{ clients { totalCount } }"):
         answer = standing.as_client(1).request(
             "POST", "/graphql", json={"query": query}, headers={"accept": NEWER}
@@ -70,7 +72,7 @@ def test_what_is_refused_while_it_is_executed_stays_a_200_with_its_data(standing
         assert (answer.status_code, "data" in answer.json()) == (200, True)
 
 
-def test_other_refusals_keep_their_status(standing: Gateway) -> None:
+def test_other_rejections_keep_their_status(standing: Gateway) -> None:
     answer = standing.as_nobody().request(
         "GET", "/graphql?query={sessions{totalCount}}", headers={"accept": NEWER}
     )

@@ -1,0 +1,23 @@
+"""Response headers of both contracts: security, caching, content type, retries and rate limits."""
+
+from app.care.rate_limits import MINUTE, Allowance
+
+JSON = (b"content-type", b"application/json")
+NO_STORE = (b"cache-control", b"no-store")
+RETRY_AFTER = (b"retry-after", b"1")  # of every 503
+SECURITY_HEADERS = (  # of every response, see docs/decisions/0023
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+def rate_limit_headers(allowance: Allowance) -> list[tuple[bytes, bytes]]:
+    """draft-ietf-httpapi-ratelimit-headers: the quota, the remainder, and the seconds until it is full."""
+    left, seconds = max(0, int(allowance.left)), allowance.seconds_until_full()
+    return [
+        (b"ratelimit-policy", b'"default";q=%d;w=%d' % (allowance.points, MINUTE)),
+        (b"ratelimit", b'"default";r=%d;t=%d' % (left, seconds)),
+    ]
