@@ -178,15 +178,15 @@ def test_settings_that_are_printed_tell_no_secret(name: str, value: str) -> None
 
 
 DATE = "must be a day such as 2027-01-31, or a moment such as 2027-01-31T09:00:00Z"
-INTEGER = "Input should be a valid integer, unable to parse string as an integer"
+INTEGER = "must be a valid integer"
 ZONE = "is not a known time zone such as Europe/Berlin"
-LEVEL = "must be debug, info, warning or error"
+LEVEL = "must be 'debug', 'info', 'warning' or 'error'"
 DATABASE = "must begin with sqlite:/// or postgresql://"
 
 ANY_ORIGIN = "must name each origin; * is not accepted"
 ORIGINS = (
     "must be origins as browsers send them, such as https://app.example.test: lower case, no path, no "
-    "default port, spaces or commas between"
+    "default port, separated by spaces or commas"
 )
 
 UNREADABLE = [
@@ -200,13 +200,13 @@ UNREADABLE = [
     ("CARE_CORS_ORIGINS", "https://me@a.test", ORIGINS),
     ("CARE_CORS_ORIGINS", "a.test", ORIGINS),
     ("CARE_CORS_ORIGINS", "null", ORIGINS),
-    ("CARE_TRUSTED_DOCUMENTS", "on", "Input should be 'off', 'audit' or 'enforce'"),
-    ("CARE_ENV", "staging", "Input should be 'development' or 'production'"),
-    ("CARE_ENV", "Production", "Input should be 'development' or 'production'"),
+    ("CARE_TRUSTED_DOCUMENTS", "on", "must be 'off', 'audit' or 'enforce'"),
+    ("CARE_ENV", "staging", "must be 'development' or 'production'"),
+    ("CARE_ENV", "Production", "must be 'development' or 'production'"),
     ("CARE_PORT", "http-alt", INTEGER),
     ("CARE_PORT", "tcp://10.9.8.7:80", INTEGER),
-    ("CARE_PORT", "0", "Input should be greater than or equal to 1"),
-    ("CARE_PORT", "65536", "Input should be less than or equal to 65535"),
+    ("CARE_PORT", "0", "must be greater than or equal to 1"),
+    ("CARE_PORT", "65536", "must be less than or equal to 65535"),
     ("CARE_TIME_ZONE", "Mars/Olympus", ZONE),
     ("CARE_TIME_ZONE", "../../etc/passwd", ZONE),
     ("CARE_TIME_ZONE", "Europe", ZONE),
@@ -215,17 +215,17 @@ UNREADABLE = [
     ("CARE_DATABASE_URL", "mysql://care:hunter2hunter2@db/care", DATABASE),
     ("CARE_DATABASE_URL", "care.db", DATABASE),
     ("CARE_DATABASE_URL", "sqlite://care.db", DATABASE),
-    ("CARE_TOKEN_LEEWAY", "-1", "Input should be greater than or equal to 0"),
-    ("CARE_TOKEN_LEEWAY", "301", "Input should be less than or equal to 300"),
+    ("CARE_TOKEN_LEEWAY", "-1", "must be greater than or equal to 0"),
+    ("CARE_TOKEN_LEEWAY", "301", "must be less than or equal to 300"),
     ("CARE_TOKEN_CACHE", "many", INTEGER),
-    ("CARE_TOKEN_CACHE", "100001", "Input should be less than or equal to 100000"),
-    ("CARE_READ_THREADS", "0", "Input should be greater than or equal to 1"),
-    ("CARE_READ_THREADS", "65", "Input should be less than or equal to 64"),
-    ("CARE_LOOP_READ_MS", "-1", "Input should be greater than or equal to 0"),
-    ("CARE_LOOP_READ_MS", "1001", "Input should be less than or equal to 1000"),
+    ("CARE_TOKEN_CACHE", "100001", "must be less than or equal to 100000"),
+    ("CARE_READ_THREADS", "0", "must be greater than or equal to 1"),
+    ("CARE_READ_THREADS", "65", "must be less than or equal to 64"),
+    ("CARE_LOOP_READ_MS", "-1", "must be greater than or equal to 0"),
+    ("CARE_LOOP_READ_MS", "1001", "must be less than or equal to 1000"),
     ("CARE_LOOP_READ_MS", "2.5", INTEGER),
-    ("CARE_LEGACY_RETRY_WINDOW", "-1", "Input should be greater than or equal to 0"),
-    ("CARE_LEGACY_RETRY_WINDOW", "86401", "Input should be less than or equal to 86400"),
+    ("CARE_LEGACY_RETRY_WINDOW", "-1", "must be greater than or equal to 0"),
+    ("CARE_LEGACY_RETRY_WINDOW", "86401", "must be less than or equal to 86400"),
     ("CARE_LEGACY_RETRY_WINDOW", "a minute", INTEGER),
     ("CARE_LEGACY_DEPRECATED", "soon", DATE),
     ("CARE_LEGACY_DEPRECATED", "2027-02-30", DATE),
@@ -237,14 +237,14 @@ UNREADABLE = [
     (
         "CARE_LEGACY_NOTICE",
         "https://a.test/leaving",
-        "is of use only with CARE_LEGACY_DEPRECATED or CARE_LEGACY_SUNSET",
+        "needs CARE_LEGACY_DEPRECATED or CARE_LEGACY_SUNSET",
     ),
-    ("CARE_TOKEN_LIMIT", "0", "Input should be greater than or equal to 1"),
-    ("CARE_TOKEN_LIMIT", "100001", "Input should be less than or equal to 100000"),
-    ("CARE_DEPTH_LIMIT", "65", "Input should be less than or equal to 64"),
+    ("CARE_TOKEN_LIMIT", "0", "must be greater than or equal to 1"),
+    ("CARE_TOKEN_LIMIT", "100001", "must be less than or equal to 100000"),
+    ("CARE_DEPTH_LIMIT", "65", "must be less than or equal to 64"),
     ("CARE_COST_LIMIT", "none", INTEGER),
-    ("CARE_RATE_LIMIT", "-1", "Input should be greater than or equal to 0"),
-    ("CARE_IDENTIFIER_LIMIT", "-1", "Input should be greater than or equal to 0"),
+    ("CARE_RATE_LIMIT", "-1", "must be greater than or equal to 0"),
+    ("CARE_IDENTIFIER_LIMIT", "-1", "must be greater than or equal to 0"),
 ]
 
 
@@ -257,7 +257,7 @@ def test_a_value_that_cannot_be_read_is_refused(
     with pytest.raises(SettingsError) as refusal:
         read_settings()
 
-    assert str(refusal.value) == f"{name} cannot be used: {reason}"
+    assert str(refusal.value) == f"{name} {reason}"
 
 
 MISSPELT = {

@@ -103,9 +103,7 @@ def test_an_end_before_the_announcement_ends_the_start(monkeypatch: pytest.Monke
     with pytest.raises(SettingsError) as refusal:
         read_settings()
 
-    assert str(refusal.value) == (
-        "CARE_LEGACY_SUNSET cannot be used: must not be before CARE_LEGACY_DEPRECATED"
-    )
+    assert str(refusal.value) == ("CARE_LEGACY_SUNSET must not be before CARE_LEGACY_DEPRECATED")
 
 
 def test_dates_and_a_page_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
