@@ -106,7 +106,7 @@ def test_minted_tokens_open_the_service(command: Command, settings: Settings, se
         known = [me(Gateway(client, own), one.stdout.strip()) for one in minted]
 
     assert [one.exit_code for one in minted] == [0, 0]
-    assert [one.stderr.startswith("made ") for one in minted] == [not secret, False]
+    assert [one.stderr.startswith("created ") for one in minted] == [not secret, False]
     assert known == [CAREGIVER_1, CLIENT_1]
 
 

@@ -331,4 +331,4 @@ def test_verify_tells_in_a_sentence_that_the_file_is_damaged(command: Command, s
         file.seek((page - 1) * size)
         file.write(b"\xff" * size)
 
-    assert_sentence(command("verify"), "the database refuses: database disk image is malformed")
+    assert_sentence(command("verify"), "database error: database disk image is malformed")

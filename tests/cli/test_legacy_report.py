@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from app.care.context import utc_now
+from app.db.admin.migrate import newest_version
 from app.db.sql import Operation
 from app.db.statements.usage import Counted, adding_usage, beginning_day, day_of
 from app.http.paths import (
@@ -213,5 +214,6 @@ def test_a_database_that_is_not_migrated_is_told_in_a_sentence(command: Command,
 
     assert_sentence(
         command("legacy", "report"),
-        "the database does not have the tables of this version; run `care-gateway migrate`",
+        f"the tables are of version 0003, and this version needs {newest_version()}; "
+        "back up, then run `care-gateway migrate`",
     )

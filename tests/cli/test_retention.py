@@ -118,6 +118,5 @@ def test_a_period_that_is_no_period_is_refused(command: Command, name: str, valu
 
     assert_sentence(
         refused,
-        f"CARE_RETENTION_{name.upper()} cannot be used: must be 0 (kept for ever) or a number of days from "
-        f"{least} to 36500",
+        f"CARE_RETENTION_{name.upper()} must be 0 (keep forever) or a number of days from {least} to 36500",
     )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.auth.refusals import Reason
-from app.cli.tokens import EXPLANATIONS
+from app.cli.token import EXPLANATIONS
 from app.db.admin.importing import importing
 from tests import keys
 from tests.auth.bad_tokens import now

@@ -155,7 +155,8 @@ def test_a_worker_without_tables_does_not_begin(command: Command, settings: Sett
 
     assert_sentence(
         command("worker"),
-        "the database does not have the tables of this version; run `care-gateway migrate`",
+        f"the tables are of version 0001, and this version needs {newest_version()}; "
+        "back up, then run `care-gateway migrate`",
     )
 
 

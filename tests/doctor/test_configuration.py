@@ -24,7 +24,7 @@ def test_a_service_that_is_in_order_is_told_so(in_order: dict[str, str]) -> None
     assert lines[-1] == "0 failed, 0 warnings"
     assert [line[:22] for line in lines[:3]] == [
         "OK      settings: prod",
-        "OK      keys: 1 to ver",
+        "OK      keys: 1 key to",
         "OK      webhook: none",
     ]
     assert len(lines) == 11
@@ -37,7 +37,7 @@ def test_what_is_to_be_done_stands_below_what_is_wrong(in_order: dict[str, str])
     assert said.stdout.splitlines()[1:3] == [
         "FAILED  keys: no key to verify tokens with: set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
         " (or CARE_ENV=development)",
-        "          -> nothing is served without: docs/operations.md, Keys, tells the forms",
+        "          -> the service does not start without keys: see docs/operations.md, Keys",
     ]
 
 
@@ -46,7 +46,7 @@ def test_what_is_to_be_done_about_a_key_file_fits_what_is_wrong_with_it(in_order
 
     assert said.stdout.splitlines()[1:3] == [
         "FAILED  keys: CARE_TOKEN_KEY cannot be read as the path of a PEM file: no such file or directory",
-        "          -> nothing is served without: give its path, from the root, as the service sees it",
+        "          -> the service does not start without keys: give its path, from the root, as the service sees it",
     ]
 
 
@@ -54,14 +54,14 @@ def test_settings_that_cannot_be_read_are_the_one_finding(ask: Ask) -> None:
     assert ask("settings", port="many") == [
         (
             "failed",
-            "CARE_PORT cannot be used: Input should be a valid integer, unable to parse string as an integer",
+            "CARE_PORT must be a valid integer",
         )
     ]
 
 
 IGNORED = "CARE_WEATHER is not a setting and is ignored"
-OPEN = "CARE_INTROSPECTION is on: strangers to the API learn its schema with any token"
-UNLIMITED = "CARE_RATE_LIMIT is 0: one account can take all there is"
+OPEN = "CARE_INTROSPECTION is on: any valid token can read the schema"
+UNLIMITED = "CARE_RATE_LIMIT is 0: one account can use all capacity"
 ANY_IDENTIFIER = "CARE_IDENTIFIER_LIMIT is 0: a caregiver may try any number of client identifiers"
 UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any document runs"
 
@@ -76,7 +76,7 @@ UNUSED = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any d
         ({"env": "development"}, [("warning", "CARE_ENV is development")]),
         (
             {"env": "development", "host": "0.0.0.0"},
-            [("failed", "CARE_ENV is development, and CARE_HOST lets others reach it")],
+            [("failed", "CARE_ENV is development, and CARE_HOST accepts connections from other machines")],
         ),
         ({"introspection": "on"}, [("ok", "production"), ("warning", OPEN)]),
         ({"rate_limit": "0"}, [("ok", "production"), ("warning", UNLIMITED)]),
@@ -133,7 +133,7 @@ def test_a_manifest_is_read_as_the_service_reads_it(ask: Ask, tmp_path: Path) ->
     assert missing == [("failed", "CARE_TRUSTED_MANIFEST cannot be read: No such file or directory")]
     [(verdict, said)] = unfit
     assert (verdict, said[:53]) == ("failed", "CARE_TRUSTED_MANIFEST: the entry 1 does not fit the s")
-    said = f"others than its owner may write {manifest}, and so name documents to be trusted"
+    said = f"users other than its owner may write {manifest}, and so add trusted documents"
     assert writable == [("ok", "1 document, enforce"), ("failed", said)]
     assert ask("trusted documents", **given) == [("ok", "1 document, enforce")]
     assert ("warning", UNUSED) in ask("settings", trusted_manifest=str(manifest))
@@ -147,8 +147,8 @@ def test_keys_that_cannot_be_used_are_told(ask: Ask, tmp_path: Path) -> None:
     for_development = "CARE_TOKEN_SECRET is for development only; set CARE_TOKEN_KEY or CARE_TOKEN_JWKS"
 
     assert ask("keys", **secret) == [("failed", for_development)]
-    assert ask("keys", env="development", **secret) == [("ok", "1 to verify tokens with: HS256")]
-    assert ask("keys", env="development", token_key="") == [("ok", "those of development, under CARE_VAR")]
+    assert ask("keys", env="development", **secret) == [("ok", "1 key to verify tokens: HS256")]
+    assert ask("keys", env="development", token_key="") == [("ok", "development keys, under CARE_VAR")]
     assert not (tmp_path / "development-key.pem").exists()
 
 
@@ -158,7 +158,7 @@ def test_an_issuer_that_does_not_answer_is_told(ask: Ask) -> None:
         issuer.status = 500
         wrong = ask("keys", token_key="", token_jwks=issuer.url)
 
-    assert good == [("ok", "1 to verify tokens with: RS256")]
+    assert good == [("ok", "1 key to verify tokens: RS256")]
     assert wrong == [("failed", "CARE_TOKEN_JWKS cannot be fetched: the answer is 500")]
 
 
@@ -174,7 +174,7 @@ def test_tokens_of_any_issuer_and_for_anybody_are_told(ask: Ask) -> None:
 def test_a_key_file_that_others_may_write_is_told(ask: Ask, in_order: dict[str, str]) -> None:
     Path(in_order["token_key"]).chmod(0o664)
 
-    said = f"others than its owner may write {in_order['token_key']}, and so sign in as anybody"
+    said = f"users other than its owner may write {in_order['token_key']}, and so sign in as anyone"
     assert ask("keys")[1:] == [("failed", said)]
 
 
@@ -193,7 +193,7 @@ def test_a_webhook_is_reached_and_nothing_is_posted(ask: Ask) -> None:
         said = ask("webhook", webhook_url=receiver.url, webhook_secret=SECRET)
         asked = list(receiver.received)
 
-    assert said == [("ok", "its host takes connections; signed by 1 secret")]
+    assert said == [("ok", "its host accepts connections; events are signed with 1 secret")]
     assert asked == []
 
 
@@ -205,11 +205,11 @@ def test_a_webhook_that_cannot_be_reached_is_told(ask: Ask) -> None:
     [(verdict, said)] = ask("webhook", webhook_url=address, webhook_secret=SECRET)
 
     assert verdict == "failed"
-    assert said.startswith("its host does not take connections: ")
+    assert said.startswith("its host does not accept connections: ")
 
 
 def test_a_webhook_that_is_half_set_is_told(ask: Ask) -> None:
-    nowhere = "CARE_WEBHOOK_SECRET is set, and CARE_WEBHOOK_URL is not: events go nowhere"
+    nowhere = "CARE_WEBHOOK_SECRET is set, and CARE_WEBHOOK_URL is not: no events are sent"
     unsigned = "CARE_WEBHOOK_URL needs a CARE_WEBHOOK_SECRET to sign with"
 
     assert ask("webhook", webhook_secret=SECRET) == [("warning", nowhere)]

@@ -47,7 +47,7 @@ def test_a_service_is_recorded_imported_and_compared_by_commands_alone(
         compared = command("legacy", "compare", "--old", old, "--new", new, *TOKENS, str(folder))
         with_files = command("legacy", "compare", "--recorded", "--new", new, *TOKENS, str(folder))
 
-    assert (recorded.exit_code, recorded.stdout) == (0, f"15 answers to 4 people, in {folder}\n")
+    assert (recorded.exit_code, recorded.stdout) == (0, f"15 responses to 4 people, in {folder}\n")
     assert (imported.exit_code, imported.stdout) == (
         0,
         "2 caregivers, 2 clients, 2 modules, 3 books, 5 sessions, 5 assignments, 3 answer sets\n",
@@ -134,7 +134,7 @@ def test_a_list_that_changes_is_walked_again_and_hidden_answers_are_asked_for(
     with listening(answer) as address:
         said = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
 
-    assert (said.exit_code, said.stdout) == (0, f"5 answers to 1 person, in {tmp_path}/r\n")
+    assert (said.exit_code, said.stdout) == (0, f"5 responses to 1 person, in {tmp_path}/r\n")
     assert len(list((tmp_path / "r").iterdir())) == 6
     assert asked == [
         *(f"?time-state=RUNNING&page={number}&size=100" for number in (0, 1, 0, 1)),
@@ -184,7 +184,7 @@ def test_a_service_without_room_is_asked_again_when_it_says(
     with listening(lambda asked: next(busy, page(0, 0))) as address:
         said = command("legacy", "record", "--old", address, "--to", str(tmp_path / "r"), *TOKENS[:2])
 
-    assert (said.exit_code, said.stdout) == (0, f"3 answers to 1 person, in {tmp_path}/r\n")
+    assert (said.exit_code, said.stdout) == (0, f"3 responses to 1 person, in {tmp_path}/r\n")
 
 
 def test_a_recording_is_never_written_over_and_needs_somebody(command: Command, tmp_path: Path) -> None:
