@@ -10,13 +10,7 @@ import click
 import orjson
 
 from app.cli.common import settings_or_warn
-from app.cli.legacy import (
-    at_once_option,
-    caregivers_option,
-    clients_option,
-    read_tokens,
-    timeout_option,
-)
+from app.cli.legacy import at_once_option, caregivers_option, clients_option, read_tokens, timeout_option
 from app.legacy_migration.body_diff import NOTHING, Difference, Likeness, kind_of, printable, shown_values
 from app.legacy_migration.comparison import HEADERS, Compared, Comparison, Outcome, Side
 from app.legacy_migration.http_client import read_address

@@ -10,16 +10,7 @@ from app.settings import Settings
 from tests.callers import load
 from tests.cli.conftest import Command, assert_sentence
 from tests.db import raw
-from tests.factories import (
-    DAY,
-    NOW,
-    Record,
-    a_book,
-    a_module,
-    a_world,
-    an_assignment,
-    lines,
-)
+from tests.factories import DAY, NOW, Record, a_book, a_module, a_world, an_assignment, lines
 
 DIARY = {"kind": "book", "id": 8, "moduleId": 1, "name": "Dream diary"}
 SCORED = [

@@ -46,17 +46,13 @@ def test_what_is_to_be_done_about_a_key_file_fits_what_is_wrong_with_it(in_order
 
     assert said.stdout.splitlines()[1:3] == [
         "FAILED  keys: CARE_TOKEN_KEY cannot be read as the path of a PEM file: no such file or directory",
-        "          -> the service does not start without keys: give its path, from the root, as the service sees it",
+        "          -> the service does not start without keys: give its path, from the root, as the service "
+        "sees it",
     ]
 
 
 def test_settings_that_cannot_be_read_are_the_one_finding(ask: Ask) -> None:
-    assert ask("settings", port="many") == [
-        (
-            "failed",
-            "CARE_PORT must be a valid integer",
-        )
-    ]
+    assert ask("settings", port="many") == [("failed", "CARE_PORT must be a valid integer")]
 
 
 IGNORED = "CARE_WEATHER is not a setting and is ignored"
