@@ -130,14 +130,13 @@ def check_database_url(value: str) -> str:
     return value
 
 
-def days_at_least(least: int) -> BeforeValidator:
-    def read(value: object) -> object:
-        text = str(value)
-        if text.isascii() and text.isdigit() and (text == "0" or least <= int(text) <= 36_500):
-            return int(text)
+def days_at_least(least: int) -> AfterValidator:
+    def check(days: int) -> int:
+        if days == 0 or least <= days <= 36_500:
+            return days
         raise ValueError(f"must be 0 (keep forever) or a number of days from {least} to 36500")
 
-    return BeforeValidator(read)
+    return AfterValidator(check)
 
 
 Moment = Annotated[datetime, BeforeValidator(read_moment)]

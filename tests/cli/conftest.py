@@ -1,4 +1,4 @@
-"""The command line as a person types it, on a database of either kind."""
+"""Runs commands as typed by an operator, on SQLite and PostgreSQL."""
 
 import os
 from collections.abc import Callable
@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from sqlalchemy import func, select
 
 from app.cli import main
+from app.db.reader.entities import table_of
+from app.db.sql import Operation, Statement
+from app.db.tables import Assignment, Session
 from app.settings import Settings
 
 Command = Callable[..., Result]
@@ -22,16 +26,28 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def command(settings: Settings) -> Command:
-    """Runs a command in development; variables are given by the names of the settings."""
+    """Runs a command in development; keywords are settings."""
 
     def run(*words: str, input: str | None = None, **changed: Any) -> Result:
-        given = {"env": "development", "database_url": settings.database_url, "var": settings.var} | changed
-        environment = {f"CARE_{name.upper()}": value for name, value in given.items()}
+        values = {"env": "development", "database_url": settings.database_url, "var": settings.var} | changed
+        environment = {f"CARE_{name.upper()}": value for name, value in values.items()}
         return CliRunner().invoke(main, list(words), input, env=environment)
 
     return run
 
 
-def assert_sentence(result: Result, sentence: str) -> None:
-    assert (result.stdout, result.stderr) == ("", f"care-gateway: {sentence}\n")
+def assert_rejected(result: Result, message: str) -> None:
+    assert (result.stdout, result.stderr) == ("", f"care-gateway: {message}\n")
     assert result.exit_code == 2
+
+
+COUNT = {
+    table: Statement(lambda kind, t=table: select(func.count()).select_from(table_of(t)))
+    for table in (Session, Assignment)
+}  # type: ignore[misc]
+
+
+def count_rows() -> Operation[tuple[int, int]]:
+    sessions = yield COUNT[Session], {}
+    assignments = yield COUNT[Assignment], {}
+    return sessions[0][0], assignments[0][0]

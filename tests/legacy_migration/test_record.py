@@ -12,7 +12,7 @@ import pytest
 from app.settings import Settings
 from tests import keys
 from tests.callers import load
-from tests.cli.conftest import Command, assert_sentence
+from tests.cli.conftest import Command, assert_rejected
 from tests.factories import a_world
 from tests.legacy_migration.conftest import serving
 from tests.legacy_migration.services import Answering, Asked, Said, handing_on, listening
@@ -195,7 +195,7 @@ def test_a_recording_is_never_written_over_and_needs_somebody(command: Command, 
     assert refused.stderr == (
         f"recording\ncare-gateway: {tmp_path} is there already; recordings are not mixed\n"
     )
-    assert_sentence(
+    assert_rejected(
         command("legacy", "record", *where[:2], "--to", str(tmp_path / "new")),
         "no tokens; give files with --caregivers and --clients",
     )

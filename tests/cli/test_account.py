@@ -1,11 +1,11 @@
-"""Promise: the operator adds, links, lists, shuts and opens accounts; a refusal changes nothing."""
+"""Promise: operators add, link, list, disable and enable accounts; a rejected command changes nothing."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.callers import load
-from tests.cli.conftest import Command, assert_sentence
+from tests.cli.conftest import Command, assert_rejected
 from tests.factories import a_caregiver, a_client
 
 MARA = ("--role", "caregiver", "--user", "mara.lind@example.test")
@@ -22,12 +22,12 @@ def add_both(command: Command) -> list[str]:
 
 
 def listed(command: Command) -> list[list[str]]:
-    said = command("account", "list")
-    assert (said.exit_code, said.stderr) == (0, "")
-    return [line.split("\t") for line in said.stdout.splitlines()]
+    result = command("account", "list")
+    assert (result.exit_code, result.stderr) == (0, "")
+    return [line.split("\t") for line in result.stdout.splitlines()]
 
 
-def test_an_account_is_added_and_its_id_is_told(command: Command) -> None:
+def test_adding_an_account_prints_its_id(command: Command) -> None:
     assert add_both(command) == ["1\n", "1\n"]
 
     assert listed(command) == [
@@ -36,13 +36,13 @@ def test_an_account_is_added_and_its_id_is_told(command: Command) -> None:
     ]
 
 
-def test_ids_go_on_behind_those_that_were_imported(command: Command, database_url: str) -> None:
+def test_ids_continue_after_imported_ids(command: Command, database_url: str) -> None:
     load(database_url, [a_caregiver(41), a_client(7)])
 
     assert add_both(command) == ["42\n", "8\n"]
 
 
-def test_there_may_be_no_accounts(command: Command, database_url: str) -> None:
+def test_the_list_can_be_empty(command: Command, database_url: str) -> None:
     load(database_url, [a_client(1, userName=None)])
 
     assert listed(command) == []
@@ -63,7 +63,7 @@ def test_an_account_is_disabled_and_enabled_again(command: Command) -> None:
     assert [row[3] for row in listed(command)] == ["enabled", "enabled"]
 
 
-TAKEN = {
+DUPLICATES = {
     "caregiver": (
         (*MARA, "--name", "Other", "--position", "Therapist"),
         "caregiver 1 has the user name mara.lind@example.test already",
@@ -79,21 +79,21 @@ TAKEN = {
 }
 
 
-@pytest.mark.parametrize("name", TAKEN)
-def test_a_name_or_identifier_that_is_taken_is_refused(command: Command, name: str) -> None:
-    words, sentence = TAKEN[name]
+@pytest.mark.parametrize("name", DUPLICATES)
+def test_a_duplicate_user_name_or_identifier_is_rejected(command: Command, name: str) -> None:
+    words, sentence = DUPLICATES[name]
     add_both(command)
     before = listed(command)
 
-    refused = command("account", "add", *words)
+    rejected = command("account", "add", *words)
 
-    assert_sentence(refused, sentence)
+    assert_rejected(rejected, sentence)
     assert listed(command) == before
 
 
 CAREGIVER_USAGE = "Error: a caregiver needs --position and must not have --oppt-id"
 CLIENT_USAGE = "Error: a client needs --oppt-id and must not have --position"
-USAGE = {
+INVALID = {
     "no position": ((*MARA, "--name", "x"), CAREGIVER_USAGE),
     "empty position": (
         (*MARA, "--name", "x", "--position", ""),
@@ -125,26 +125,26 @@ USAGE = {
 
 
 @pytest.mark.sqlite_only
-@pytest.mark.parametrize("name", USAGE)
-def test_a_person_is_described_as_the_role_needs_it(command: Command, name: str) -> None:
-    words, sentence = USAGE[name]
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid_options_are_rejected(command: Command, name: str) -> None:
+    words, sentence = INVALID[name]
 
-    refused = command("account", "add", *words)
+    rejected = command("account", "add", *words)
 
-    assert refused.exit_code == 2
-    assert sentence in refused.stderr.splitlines()
+    assert rejected.exit_code == 2
+    assert sentence in rejected.stderr.splitlines()
     assert listed(command) == []
 
 
-@pytest.mark.parametrize("verb", ["disable", "enable"])
+@pytest.mark.parametrize("name", ["disable", "enable"])
 @pytest.mark.parametrize(
     "who", [("--role", "caregiver", "--user", "nobody"), ("--role", "client", *MARA[2:])]
 )
-def test_an_account_that_is_not_there_is_refused(command: Command, verb: str, who: tuple[str, ...]) -> None:
+def test_a_missing_account_is_rejected(command: Command, name: str, who: tuple[str, ...]) -> None:
     add_both(command)
     before = listed(command)
 
-    assert_sentence(command("account", verb, *who), "there is no such account in this role")
+    assert_rejected(command("account", name, *who), "there is no such account in this role")
 
     assert listed(command) == before
 
@@ -152,19 +152,19 @@ def test_an_account_that_is_not_there_is_refused(command: Command, verb: str, wh
 # --- link ---
 
 
-def test_somebody_without_an_account_is_given_one(command: Command, database_url: str) -> None:
+def test_an_account_is_added_to_an_existing_person(command: Command, database_url: str) -> None:
     load(database_url, [a_caregiver(7, userName=None), a_client(7, userName=None)])
 
-    said = command("account", "link", "--id", "7", *JONAS)
+    result = command("account", "link", "--id", "7", *JONAS)
 
-    assert (said.exit_code, said.output) == (0, "client 7 signs in as jonas.berg@example.test\n")
+    assert (result.exit_code, result.output) == (0, "client 7 signs in as jonas.berg@example.test\n")
     assert listed(command) == [["client", "7", "jonas.berg@example.test", "enabled"]]
 
 
-UNLINKED = {
-    "nobody": (("--id", "9", *JONAS), "there is no person with this number in this role"),
-    "who has one": (("--id", "1", *JONAS), "this person has an account already"),
-    "a name that is taken": (
+IMPOSSIBLE = {
+    "unknown id": (("--id", "9", *JONAS), "there is no person with this number in this role"),
+    "has an account": (("--id", "1", *JONAS), "this person has an account already"),
+    "taken user name": (
         ("--id", "2", "--role", "client", "--user", "client-1"),
         "this user name is taken",
     ),
@@ -172,19 +172,19 @@ UNLINKED = {
 }
 
 
-@pytest.mark.parametrize("name", UNLINKED)
-def test_a_link_that_cannot_be_is_refused(command: Command, database_url: str, name: str) -> None:
-    words, sentence = UNLINKED[name]
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_an_impossible_link_is_rejected(command: Command, database_url: str, name: str) -> None:
+    words, sentence = IMPOSSIBLE[name]
     load(database_url, [a_client(1), a_client(2, userName=None), a_client(3)])
     assert command("erase", "--id", "3", "--yes").exit_code == 0
     before = listed(command)
 
-    assert_sentence(command("account", "link", *words), sentence)
+    assert_rejected(command("account", "link", *words), sentence)
 
     assert listed(command) == before
 
 
-VERBS = {
+COMMANDS = {
     "add": ("account", "add", *MARA, "--name", "x", "--position", "y"),
     "link": ("account", "link", "--id", "1", *MARA),
     "list": ("account", "list"),
@@ -194,19 +194,19 @@ VERBS = {
 }
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_without_a_database_none_is_made(command: Command, tmp_path: Path, verb: str) -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_missing_database_is_not_created(command: Command, tmp_path: Path, name: str) -> None:
     path = tmp_path / "none.db"
 
-    refused = command(*VERBS[verb], database_url=f"sqlite:///{path}")
+    rejected = command(*COMMANDS[name], database_url=f"sqlite:///{path}")
 
-    assert_sentence(refused, f"there is no database at {path}; run `care-gateway migrate` first")
+    assert_rejected(rejected, f"there is no database at {path}; run `care-gateway migrate` first")
     assert not path.exists()
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_database_that_is_away_is_told_in_a_sentence(command: Command, verb: str) -> None:
-    refused = command(*VERBS[verb], database_url="postgresql://care@127.0.0.1:1/care")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_unreachable_database_is_reported_in_one_line(command: Command, name: str) -> None:
+    rejected = command(*COMMANDS[name], database_url="postgresql://care@127.0.0.1:1/care")
 
-    assert (refused.exit_code, refused.stdout, len(refused.stderr.splitlines())) == (2, "", 1)
-    assert refused.stderr.startswith("care-gateway: the PostgreSQL database cannot be opened: ")
+    assert (rejected.exit_code, rejected.stdout, len(rejected.stderr.splitlines())) == (2, "", 1)
+    assert rejected.stderr.startswith("care-gateway: the PostgreSQL database cannot be opened: ")
