@@ -91,51 +91,6 @@ def test_a_duplicate_user_name_or_identifier_is_rejected(command: Command, name:
     assert listed(command) == before
 
 
-CAREGIVER_USAGE = "Error: a caregiver needs --position and must not have --oppt-id"
-CLIENT_USAGE = "Error: a client needs --oppt-id and must not have --position"
-INVALID = {
-    "no position": ((*MARA, "--name", "x"), CAREGIVER_USAGE),
-    "empty position": (
-        (*MARA, "--name", "x", "--position", ""),
-        "Error: Invalid value for '--position': must not be blank",
-    ),
-    "client's identifier": ((*MARA, "--name", "x", "--position", "y", "--oppt-id", "1"), CAREGIVER_USAGE),
-    "no identifier": ((*JONAS, "--name", "x"), CLIENT_USAGE),
-    "caregiver's position": ((*JONAS, "--name", "x", "--oppt-id", "1", "--position", "y"), CLIENT_USAGE),
-    "a blank name": (
-        (*MARA, "--name", " ", "--position", "y"),
-        "Error: Invalid value for '--name': must not be blank",
-    ),
-    "an empty user": (
-        ("--role", "client", "--user", "", "--name", "x", "--oppt-id", "1"),
-        "Error: Invalid value for '--user': must not be blank",
-    ),
-    "a tab": (
-        (*JONAS, "--name", "a\tb", "--oppt-id", "1"),
-        "Error: Invalid value for '--name': must not contain control characters",
-    ),
-    "no name": (MARA, "Error: Missing option '--name'."),
-    "no user": (("--role", "client", "--name", "x"), "Error: Missing option '--user'."),
-    "no role": (("--user", "x"), "Error: Missing option '--role'. Choose from:"),
-    "unknown role": (
-        ("--role", "admin"),
-        "Error: Invalid value for '--role': 'admin' is not one of 'caregiver', 'client'.",
-    ),
-}
-
-
-@pytest.mark.sqlite_only
-@pytest.mark.parametrize("name", INVALID)
-def test_invalid_options_are_rejected(command: Command, name: str) -> None:
-    words, sentence = INVALID[name]
-
-    rejected = command("account", "add", *words)
-
-    assert rejected.exit_code == 2
-    assert sentence in rejected.stderr.splitlines()
-    assert listed(command) == []
-
-
 @pytest.mark.parametrize("name", ["disable", "enable"])
 @pytest.mark.parametrize(
     "who", [("--role", "caregiver", "--user", "nobody"), ("--role", "client", *MARA[2:])]

@@ -321,20 +321,3 @@ def test_an_unknown_book_is_rejected(command: Command, settings: Settings, verb:
     catalogue(settings)
 
     assert_rejected(command("books", verb, "77"), "there is no book 77")
-
-
-OUT_OF_RANGE = f"is not in the range 1<=x<={2**63 - 2}."
-INVALID_IDS = {
-    "abc": "'abc' is not a valid whole number.",
-    "0": f"0 {OUT_OF_RANGE}",
-    str(2**63): f"{2**63} {OUT_OF_RANGE}",
-}
-
-
-@pytest.mark.sqlite_only
-@pytest.mark.parametrize("number", INVALID_IDS)
-def test_an_invalid_id_is_rejected(command: Command, number: str) -> None:
-    rejected = command("books", "show", number)
-
-    assert (rejected.exit_code, rejected.stdout) == (2, "")
-    assert rejected.stderr.splitlines()[-1] == f"Error: Invalid value for 'ID': {INVALID_IDS[number]}"

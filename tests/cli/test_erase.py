@@ -95,14 +95,6 @@ def test_yes_skips_the_confirmation_and_the_id_erases_again(command: Command, se
     assert command("verify").output == "0 differences\n"
 
 
-@pytest.mark.parametrize("words", [("--yes",), ("--client", "client-1", "--id", "1", "--yes")])
-def test_exactly_one_client_must_be_named(command: Command, words: tuple[str, ...]) -> None:
-    rejected = command("erase", *words)
-
-    assert (rejected.exit_code, rejected.stdout) == (2, "")
-    assert rejected.stderr.splitlines()[-1] == "Error: give either --client or --id"
-
-
 @pytest.mark.parametrize("who", [("--client", "caregiver-1"), ("--id", "9")])
 def test_an_unknown_client_is_rejected(command: Command, settings: Settings, who: tuple[str, str]) -> None:
     load(settings.database, a_world())

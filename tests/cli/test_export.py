@@ -189,28 +189,6 @@ def test_an_unknown_client_is_rejected(
     assert not list(tmp_path.glob("own*"))
 
 
-ONE = "Error: give either --client or --id"
-USAGE = {
-    "no client": (("--format", "json"), ONE),
-    "two clients": (("--client", "client-1", "--id", "1", "--format", "json"), ONE),
-    "no format": (("--id", "1"), "Error: Missing option '--format'. Choose from:"),
-    "another format": (
-        ("--id", "1", "--format", "xml"),
-        "Error: Invalid value for '--format': 'xml' is not one of 'json', 'csv'.",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", USAGE)
-def test_incomplete_options_are_rejected(command: Command, name: str) -> None:
-    words, sentence = USAGE[name]
-
-    rejected = command("export", *words)
-
-    assert (rejected.exit_code, rejected.stdout) == (2, "")
-    assert sentence in rejected.stderr.splitlines()
-
-
 def test_an_output_file_that_cannot_be_written_is_reported(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:

@@ -67,13 +67,6 @@ def test_the_version_is_printed() -> None:
     assert (result.exit_code, result.output) == (0, f"care-gateway, version {version}\n")
 
 
-def test_an_unknown_command_is_rejected_with_a_suggestion(command: Command) -> None:
-    rejected = command("sevre")
-
-    assert rejected.exit_code == 2
-    assert rejected.stderr.splitlines()[-1] == "Error: No such command 'sevre'. Did you mean 'serve'?"
-
-
 def test_the_schema_equals_the_file_of_the_project(command: Command) -> None:
     result = command("schema")
 

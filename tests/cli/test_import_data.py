@@ -132,14 +132,6 @@ def test_the_first_twenty_mistakes_are_reported(command: Command, settings: Sett
     assert run_read(settings.database, is_empty())
 
 
-def test_a_missing_file_is_rejected(command: Command, tmp_path: Path) -> None:
-    rejected = command("import", str(tmp_path / "none.jsonl"))
-
-    assert rejected.exit_code == 2
-    sentence = f"Error: Invalid value for 'FILE': Path '{tmp_path}/none.jsonl' does not exist."
-    assert rejected.stderr.splitlines()[-1] == sentence
-
-
 def test_import_into_a_missing_database_is_rejected(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "world.jsonl"
     file.write_bytes(b"\n".join(lines(a_world())))

@@ -280,9 +280,6 @@ def test_erased_clients_are_listed(command: Command, settings: Settings, file: P
 
     [(moment,)] = raw.run(settings.database, "SELECT erase_date FROM client WHERE id = 2")
     assert [(one.exit_code, one.output) for one in (empty, listed)] == [(0, ""), (0, f"2\t{moment}\n")]
-    assert (
-        "Error: --list takes no other option" in command("erase", "--list", "--id", "2").stderr.splitlines()
-    )
 
 
 # --- rejected -------------------------------------------------------------------------------------

@@ -124,24 +124,6 @@ def test_a_delivered_or_unknown_event_is_not_retried(care: Care, command: Comman
     assert care.deliveries() == before
 
 
-@pytest.mark.sqlite_only
-@pytest.mark.parametrize("words", [(), ("1", "--all-dead")], ids=["nothing", "both"])
-def test_retry_needs_one_event_or_all_dead(care: Care, command: Command, words: tuple[str, ...]) -> None:
-    result = command("deliveries", "retry", *words)
-
-    assert result.exit_code == 2
-    assert result.stderr.splitlines()[-1] == "Error: give either EVENT_ID or --all-dead"
-
-
-@pytest.mark.sqlite_only
-@pytest.mark.parametrize("event", ["0", "-1", "evt_1", str(2**63)])
-def test_an_invalid_event_id_is_rejected(command: Command, event: str) -> None:
-    result = command("deliveries", "retry", "--", event)
-
-    assert result.exit_code == 2
-    assert "Error: Invalid value for '[EVENT_ID]': " in result.stderr
-
-
 def test_a_worker_with_an_invalid_webhook_does_not_start(command: Command) -> None:
     sentence = "CARE_WEBHOOK_URL must be https://HOST/PATH, or http:// to this machine itself"
 
