@@ -68,19 +68,9 @@ def main() -> None:
     """Care sessions for caregivers and clients: a GraphQL API and four legacy REST paths."""
 
 
-for command in (account, audit, backup, books, deliveries, demo, doctor, erase, export, ide, import_command):
-    main.add_command(command)
-for command in (
-    legacy,
-    list_settings,
-    migrate_command,
-    restore,
-    retention,
-    schema,
-    serve,
-    token,
-    verify,
-    worker,
-):
+service = [serve, worker, demo, token, doctor, list_settings, schema, ide]
+data = [migrate_command, import_command, verify, retention, backup, restore, export, erase]
+administration = [account, books, audit, deliveries, legacy]
+for command in [*service, *data, *administration]:
     main.add_command(command)
 legacy.add_command(compare)

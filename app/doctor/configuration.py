@@ -4,14 +4,13 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
-from ipaddress import ip_address
 from pathlib import Path
 
 from app.auth.key_sources import NotRead
 from app.db.drivers.interface import location_of, sqlite_path
 from app.dev.tokens import KEY_FILE, has_own_keys
 from app.doctor.findings import Finding, Installation, failed, ok, warning
-from app.events.webhook import Webhook, open_webhook
+from app.events.webhook import Webhook, is_this_machine, open_webhook
 from app.main import keys_for, refuse_unaudited, schema_of_service
 from app.schema.transport.manifests import open_documents
 from app.settings import Settings, SettingsError, Trust, unknown_variables
@@ -28,12 +27,12 @@ def check_settings(installation: Installation) -> Iterator[Finding]:
     if not settings.in_development:
         yield ok("settings", "production")
         yield from check_production(settings)
-    elif is_loopback(settings.host):
+    elif is_this_machine(settings.host):
         yield warning("settings", "CARE_ENV is development", "use it only where others cannot connect")
     else:
         message = "CARE_ENV is development, and CARE_HOST accepts connections from other machines"
         yield failed("settings", message, "unset CARE_ENV, or listen on 127.0.0.1")
-    if settings.metrics_port and not is_loopback(settings.metrics_host):
+    if settings.metrics_port and not is_this_machine(settings.metrics_host):
         message = f"metrics are served on {settings.metrics_host}, port {settings.metrics_port}"
         yield warning("settings", message, "allow only Prometheus to connect to that port")
     if os.geteuid() == 0:
@@ -64,13 +63,6 @@ def check_production(settings: Settings) -> Iterator[Finding]:
     if settings.trusted_manifest and settings.trusted_documents is Trust.OFF:
         message = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any document runs"
         yield warning("settings", message, "set it to audit, later to enforce")
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check_keys(installation: Installation) -> Iterator[Finding]:

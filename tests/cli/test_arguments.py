@@ -1,5 +1,4 @@
-"""Promise: a command with invalid arguments exits with code 2 and one error, before it reads a setting or opens
-a database."""
+"""Promise: a command with invalid arguments exits with code 2 and one error, and opens no database."""
 
 import shlex
 from pathlib import Path
