@@ -149,6 +149,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_missing_database_is_not_created(command: Command, tmp_path: Path, name: str) -> None:
     path = tmp_path / "none.db"
@@ -159,6 +160,7 @@ def test_a_missing_database_is_not_created(command: Command, tmp_path: Path, nam
     assert not path.exists()
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_unreachable_database_is_reported_in_one_line(command: Command, name: str) -> None:
     rejected = command(*COMMANDS[name], database_url="postgresql://care@127.0.0.1:1/care")

@@ -19,6 +19,7 @@ from tests.factories import (
 )
 
 
+@pytest.mark.sqlite_only
 def test_migrate_creates_a_database_and_can_be_repeated(command: Command, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/some/folder/care.db"
 
@@ -45,6 +46,7 @@ def test_migrate_keeps_existing_rows(command: Command, settings: Settings) -> No
     assert run_read(settings.database, count_rows()) == before == (5, 5)
 
 
+@pytest.mark.sqlite_only
 def test_migrate_reports_an_unreachable_server_in_one_line(command: Command) -> None:
     rejected = command("migrate", database_url="postgresql://care@127.0.0.1:1/care")
 
@@ -52,6 +54,7 @@ def test_migrate_reports_an_unreachable_server_in_one_line(command: Command) -> 
     assert rejected.stderr.startswith("care-gateway: the PostgreSQL database cannot be opened: ")
 
 
+@pytest.mark.sqlite_only
 def test_migrate_does_not_change_a_file_that_is_no_database(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear all, this is not a database." * 50)

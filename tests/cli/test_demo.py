@@ -28,6 +28,7 @@ def test_demo_loads_its_data_once(command: Command, settings: Settings) -> None:
     assert command("verify").stdout == "0 differences\n"
 
 
+@pytest.mark.sqlite_only
 def test_demo_migrates_a_new_database(command: Command, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/new/care.db"
 
@@ -48,6 +49,7 @@ def test_demo_loads_nothing_into_a_database_with_rows(command: Command, settings
     assert run_read(settings.database, count_rows()) == (0, 0)
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(
     "changed", [{"env": "production"}, {"token_key": "issuer.pem"}, {"token_jwks": "keys.json"}]
 )

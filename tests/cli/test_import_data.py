@@ -132,6 +132,7 @@ def test_the_first_twenty_mistakes_are_reported(command: Command, settings: Sett
     assert run_read(settings.database, is_empty())
 
 
+@pytest.mark.sqlite_only
 def test_import_into_a_missing_database_is_rejected(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "world.jsonl"
     file.write_bytes(b"\n".join(lines(a_world())))

@@ -124,6 +124,7 @@ def test_a_delivered_or_unknown_event_is_not_retried(care: Care, command: Comman
     assert care.deliveries() == before
 
 
+@pytest.mark.sqlite_only
 def test_a_worker_with_an_invalid_webhook_does_not_start(command: Command) -> None:
     sentence = "CARE_WEBHOOK_URL must be https://HOST/PATH, or http:// to this machine itself"
 
