@@ -1,7 +1,5 @@
 """The `audit` commands: list and verify the audit log."""
 
-from collections.abc import AsyncIterator
-
 import click
 import orjson
 
@@ -60,47 +58,42 @@ def list_audit(
     """Print audit records as JSON Lines, oldest first."""
     first = "" if since is None else str(since)[:10]
 
-    def matches(one: StoredRecord) -> bool:
+    def matches(record: StoredRecord) -> bool:
         return (
-            moment_as_text(one.moment) >= first
-            and (one.outcome != DONE or not is_rejected)
-            and (actor is None or one.actor == actor.upper())
-            and (actor_id is None or one.actor_id == actor_id)
-            and (client is None or any(parties[1] == client for parties in one.about))
-            and (caregiver is None or any(parties[0] == caregiver for parties in one.about))
+            moment_as_text(record.moment) >= first
+            and (record.outcome != DONE or not is_rejected)
+            and (actor is None or record.actor == actor.upper())
+            and (actor_id is None or record.actor_id == actor_id)
+            and (client is None or any(parties[1] == client for parties in record.about))
+            and (caregiver is None or any(parties[0] == caregiver for parties in record.about))
         )
 
     async def show(db: Database) -> None:
-        async for one in every_record(db):
-            if matches(one):
-                click.echo(as_json(one))
+        after = 0
+        while page := await db.read(listing_records(after, PAGE_SIZE)):
+            for record in filter(matches, page):
+                click.echo(as_json(record))
+            after = page[-1].id
 
     on_database(settings_or_warn(), show)
 
 
-async def every_record(db: Database) -> AsyncIterator[StoredRecord]:
-    after = 0
-    while page := await db.read(listing_records(after, PAGE_SIZE)):
-        for one in page:
-            yield one
-        after = page[-1].id
-
-
-def as_json(one: StoredRecord) -> str:
-    record = {
-        "id": one.id,
-        "moment": moment_as_text(one.moment),
-        "actor": one.actor,
-        "actorId": one.actor_id,
-        "contract": one.contract,
-        "operation": one.operation,
-        "outcome": one.outcome,
-        "about": [
-            {"caregiver": caregiver, "client": client, **rows} for caregiver, client, rows in one.about
-        ],
-        "requestId": one.request_id,
-    }
-    return orjson.dumps(record).decode()
+def as_json(record: StoredRecord) -> bytes:
+    return orjson.dumps(
+        {
+            "id": record.id,
+            "moment": moment_as_text(record.moment),
+            "actor": record.actor,
+            "actorId": record.actor_id,
+            "contract": record.contract,
+            "operation": record.operation,
+            "outcome": record.outcome,
+            "about": [
+                {"caregiver": caregiver, "client": client, **rows} for caregiver, client, rows in record.about
+            ],
+            "requestId": record.request_id,
+        }
+    )
 
 
 @audit.command("verify")
