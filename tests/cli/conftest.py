@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from sqlalchemy import func, select
 
 from app.cli import main
-from app.db.reader.entities import table_of
-from app.db.sql import Operation, Statement
-from app.db.tables import Assignment, Session
 from app.settings import Settings
 
 Command = Callable[..., Result]
@@ -39,15 +35,3 @@ def command(settings: Settings) -> Command:
 def assert_rejected(result: Result, message: str) -> None:
     assert (result.stdout, result.stderr) == ("", f"care-gateway: {message}\n")
     assert result.exit_code == 2
-
-
-COUNT = {
-    table: Statement(lambda kind, t=table: select(func.count()).select_from(table_of(t)))
-    for table in (Session, Assignment)
-}  # type: ignore[misc]
-
-
-def count_rows() -> Operation[tuple[int, int]]:
-    sessions = yield COUNT[Session], {}
-    assignments = yield COUNT[Assignment], {}
-    return sessions[0][0], assignments[0][0]

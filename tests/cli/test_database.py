@@ -3,20 +3,14 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
 
 from app.db.admin.migrate import newest_version, stored_version
 from app.db.drivers.interface import location_of, sqlite_path
-from app.db.reader.entities import table_of
-from app.db.sql import Operation, Statement
-from app.db.tables import Session
 from app.settings import Settings
-from tests.callers import load, run_read, run_write
-from tests.cli.conftest import Command, assert_rejected, count_rows
+from tests.callers import load, run_read
+from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
-from tests.factories import (
-    a_world,
-)
+from tests.factories import a_world
 
 
 @pytest.mark.sqlite_only
@@ -37,13 +31,14 @@ def test_migrate_creates_a_database_and_can_be_repeated(command: Command, tmp_pa
 
 def test_migrate_keeps_existing_rows(command: Command, settings: Settings) -> None:
     load(settings.database, a_world())
-    before = run_read(settings.database, count_rows())
+    before = raw.row_counts(settings.database)
 
     result = command("migrate")
 
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith(f"{location_of(settings.database)}: the schema is already at version ")
-    assert run_read(settings.database, count_rows()) == before == (5, 5)
+    assert raw.row_counts(settings.database) == before
+    assert (before["session"], before["assignment"]) == (5, 5)
 
 
 @pytest.mark.sqlite_only
@@ -85,17 +80,8 @@ def test_the_location_of_a_database_has_no_user_and_password(url: str, place: st
 
 def test_verify_prints_wrong_counters(command: Command, settings: Settings) -> None:
     load(settings.database, a_world())
-    session = table_of(Session)
-    wrong = Statement(
-        lambda kind: (
-            update(session).where(session.c.id == 4).values(assignment_count=9, last_assignment_score=3)
-        )
-    )
-
-    def set_wrong() -> Operation[None]:
-        yield wrong, {}
-
-    run_write(settings.database, set_wrong())
+    wrong = "UPDATE session SET assignment_count = 9, last_assignment_score = 3 WHERE id = 4"
+    raw.run(settings.database, wrong)
 
     result = command("verify")
 

@@ -9,19 +9,18 @@ from app.db.admin.importing import is_empty
 from app.db.admin.migrate import newest_version, stored_version
 from app.settings import Settings
 from tests.callers import load, run_read
-from tests.cli.conftest import Command, assert_rejected, count_rows
-from tests.factories import (
-    a_caregiver,
-)
+from tests.cli.conftest import Command, assert_rejected
+from tests.db import raw
+from tests.factories import a_caregiver
 
 
 def test_demo_loads_its_data_once(command: Command, settings: Settings) -> None:
     first = command("demo")
-    before = run_read(settings.database, count_rows())
+    before = raw.row_counts(settings.database)
     second = command("demo")
 
     assert [(one.exit_code, one.stderr) for one in (first, second)] == [(0, "")] * 2
-    assert run_read(settings.database, count_rows()) == before
+    assert raw.row_counts(settings.database) == before
     accounts = command("account", "list").stdout
     assert f"caregiver\t1\t{CAREGIVER}\tenabled" in accounts
     assert f"client\t1\t{CLIENT}\tenabled" in accounts
@@ -42,11 +41,12 @@ def test_demo_migrates_a_new_database(command: Command, tmp_path: Path) -> None:
 
 def test_demo_loads_nothing_into_a_database_with_rows(command: Command, settings: Settings) -> None:
     load(settings.database, [a_caregiver(1)])
+    before = raw.row_counts(settings.database)
 
     result = command("demo")
 
     assert (result.exit_code, result.stderr) == (0, "")
-    assert run_read(settings.database, count_rows()) == (0, 0)
+    assert raw.row_counts(settings.database) == before
 
 
 @pytest.mark.sqlite_only
