@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from app.care.rate_limits import Allowances, IdentifierLimiter
 from app.db.audit.records import Recorder
 from app.db.drivers.event_feed import event_feed_of
 from app.db.drivers.factory import open_database
-from app.db.drivers.interface import Database, DatabaseError, sqlite_path
+from app.db.drivers.interface import DatabaseError, sqlite_path
 from app.db.drivers.sqlite import check_sqlite
 from app.dev.ide.building import read_built
 from app.dev.ide.page import asset_route, demo_tokens, page_maker
@@ -67,54 +67,56 @@ def create_app(
     keys = keys_for(settings)
     vitals = Vitals()
     webhook = open_webhook(settings)
-    engine_options = engine_options_of(settings)
-    schema = schema_of_service(settings.engine, engine_options, *([tracing] if tracing else []))
-    points = settings.points_per_minute
-    identifiers = settings.identifiers_per_hour
+    schema = schema_of_service(settings.engine, engine_options_of(settings), *([tracing] if tracing else []))
     documents = open_documents(settings, schema)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
-        verifier = Verifier(settings, keys)
-        db = await open_database(
-            settings.database,
-            settings.read_threads,
-            loop_read_ms=settings.loop_read_ms,
-            failed=vitals.fail,
-        )
-        recorder = Recorder(db) if settings.audit else None
-        notifier = Notifier(event_feed_of(settings.database, db))
-        admission = AdmissionControl(settings)
-        usage = Usage()
-        dispatches = (
-            dispatching(db, webhook, clock, settings.retention) if settings.dispatcher else nullcontext()
-        )
-        try:
-            async with dispatches, write_usage(db, usage, clock), AsyncExitStack() as stack:
-                with stop_on_signals(admission.leave, notifier.stop, settings.drain_seconds, vitals):
-                    await stack.enter_async_context(metrics_server(settings, db, admission, notifier, keys))
-                    if tracing:
-                        stack.enter_context(tracing.opened())
-                    yield {
-                        "authenticator": Authenticator(
-                            tracing.database(db, settings.database) if tracing else db,
-                            recorder,
-                            verifier,
-                            settings.time_zone,
-                            clock,
-                            Allowances(points) if points else None,
-                            IdentifierLimiter(identifiers) if identifiers else None,
-                        ),
-                        "notifier": notifier,
-                        "admission": admission,
-                        "usage": usage,
-                        "vitals": vitals,
-                    }
-        finally:
-            await notifier.close()
+        """Opens the parts that need an event loop, and closes them in reverse order."""
+        async with AsyncExitStack() as stack:
+            db = await open_database(
+                settings.database,
+                settings.read_threads,
+                loop_read_ms=settings.loop_read_ms,
+                failed=vitals.fail,
+            )
+            stack.push_async_callback(db.close)
+            recorder = Recorder(db) if settings.audit else None
             if recorder:
-                await recorder.refusals.close()
-            await db.close()
+                stack.push_async_callback(recorder.refusals.close)
+            notifier = Notifier(event_feed_of(settings.database, db))
+            stack.push_async_callback(notifier.close)
+            admission, usage = AdmissionControl(settings), Usage()
+            if settings.dispatcher:
+                await stack.enter_async_context(dispatching(db, webhook, clock, settings.retention))
+            await stack.enter_async_context(write_usage(db, usage, clock))
+            stack.enter_context(
+                stop_on_signals(admission.leave, notifier.stop, settings.drain_seconds, vitals)
+            )
+            if settings.metrics_port:
+                from app.telemetry.metrics.aggregation import serve_metrics
+                from app.telemetry.metrics.collect import MetricSources
+
+                sources = MetricSources(settings.database, db, admission, notifier, keys, webhook is not None)
+                await stack.enter_async_context(serve_metrics(settings, sources))
+            if tracing:
+                stack.enter_context(tracing.opened())
+            points, identifiers = settings.points_per_minute, settings.identifiers_per_hour
+            yield {
+                "authenticator": Authenticator(
+                    tracing.database(db, settings.database) if tracing else db,
+                    recorder,
+                    Verifier(settings, keys),
+                    settings.time_zone,
+                    clock,
+                    Allowances(points) if points else None,
+                    IdentifierLimiter(identifiers) if identifiers else None,
+                ),
+                "notifier": notifier,
+                "admission": admission,
+                "usage": usage,
+                "vitals": vitals,
+            }
 
     landing = LandingOptions(
         settings.in_development,
@@ -131,36 +133,27 @@ def create_app(
         built = read_built()
         page = page_maker(settings, built)
         routes.append(asset_route(built))
-    legacy = build_legacy(
-        schema,
-        settings.zone,
-        settings.retry_window,
-        settings.legacy_body_limit,
-        deprecation_headers(settings),
-    )
     if tracing:
         tracing.follow(schema, documents.names)
     origins = AllowedOrigins(settings.origins, loopback=settings.in_development)
     contracts = Middleware(
         Router,
         graphql=Endpoint(
-            schema,
-            settings.in_development,
-            page,
-            documents,
-            origins,
-            settings.graphql_body_limit,
+            schema, settings.in_development, page, documents, origins, settings.graphql_body_limit
         ),
-        legacy=legacy,
+        legacy=build_legacy(
+            schema,
+            settings.zone,
+            settings.retry_window,
+            settings.legacy_body_limit,
+            deprecation_headers(settings),
+        ),
         origins=origins,
         logs_requests=settings.log_requests,
         trace=tracing.of_caller if tracing else None,
     )
     app = Starlette(
-        routes=routes,
-        middleware=[contracts],
-        lifespan=lifespan,
-        exception_handlers={Exception: respond_500},
+        routes=routes, middleware=[contracts], lifespan=lifespan, exception_handlers={Exception: respond_500}
     )
     app.state.vitals = vitals
     app.router.redirect_slashes = False  # many clients drop the body of a redirected POST
@@ -196,20 +189,6 @@ def refuse_unaudited(settings: Settings) -> None:
         raise SettingsError("CARE_AUDIT=off is for development only: every access to answers is recorded")
 
 
-def metrics_server(
-    settings: Settings, db: Database, admission: AdmissionControl, notifier: Notifier, keys: KeySet
-) -> AbstractAsyncContextManager[None]:
-    """Serves metrics if a port is set; prometheus_client is imported only then."""
-    if not settings.metrics_port:
-        return nullcontext()
-    from app.telemetry.metrics.aggregation import serve_metrics
-    from app.telemetry.metrics.collect import MetricSources
-
-    has_webhook = bool(settings.webhook_url)
-    sources = MetricSources(settings.database, db, admission, notifier, keys, has_webhook)
-    return serve_metrics(settings, sources)
-
-
 def keys_for(settings: Settings) -> KeySet:
     if has_own_keys(settings):
         return open_keys(settings.model_copy(update={"token_key": public_key(settings)}))
@@ -235,11 +214,11 @@ def __getattr__(name: str) -> Starlette:
         raise AttributeError(name)
     try:
         settings = read_settings()
-        made = create_app(settings)
+        application = create_app(settings)
         if settings.database.startswith("sqlite:///"):
             check_sqlite(sqlite_path(settings.database))  # reports one sentence instead of a traceback
         freeze_loaded_objects()
-        return made
+        return application
     except (SettingsError, DatabaseError) as error:
         print(f"care-gateway: {error}", file=sys.stderr)
         raise SystemExit(2) from None

@@ -1,5 +1,5 @@
-"""Promise: the parts together are one ASGI application that tells whether it lives and whether it is ready;
-unknown paths lead nowhere, and `app.main:app` needs no configuration before it is asked for."""
+"""Promise: the parts form one ASGI application that reports liveness and readiness and answers 404 to unknown
+paths. Importing `app.main` needs no configuration."""
 
 from pathlib import Path
 
@@ -20,44 +20,44 @@ from tests.postgres import drop_database
 UNAVAILABLE = "the database cannot take this now; nothing was changed"
 
 
-def answer(gateway: Gateway, path: str) -> tuple[int, object, str | None]:
-    said = gateway.as_nobody().get(path)
-    return said.status_code, said.json(), said.headers.get("cache-control")
+def get(gateway: Gateway, path: str) -> tuple[int, object, str | None]:
+    response = gateway.as_nobody().get(path)
+    return response.status_code, response.json(), response.headers.get("cache-control")
 
 
-def test_a_live_and_ready_service_says_so_to_anybody(gateway: Gateway) -> None:
-    assert answer(gateway, "/livez") == (200, {"status": "live"}, "no-store")
-    assert answer(gateway, "/readyz") == (200, {"status": "ready"}, "no-store")
+def test_liveness_and_readiness_need_no_token(gateway: Gateway) -> None:
+    assert get(gateway, "/livez") == (200, {"status": "live"}, "no-store")
+    assert get(gateway, "/readyz") == (200, {"status": "ready"}, "no-store")
 
 
 def set_version(to: str) -> Operation[None]:
     yield Statement(lambda kind: text(f"UPDATE alembic_version SET version_num = '{to}'")), {}
 
 
-def test_a_database_of_another_version_is_not_ready(gateway: Gateway) -> None:
+def test_a_service_with_tables_of_another_version_is_not_ready(gateway: Gateway) -> None:
     run_write(gateway.settings.database, set_version("0001"))
 
-    assert answer(gateway, "/readyz") == (503, {"status": "the database is not migrated"}, "no-store")
-    assert answer(gateway, "/livez")[0] == 200
+    assert get(gateway, "/readyz") == (503, {"status": "the database is not migrated"}, "no-store")
+    assert get(gateway, "/livez")[0] == 200
 
     run_write(gateway.settings.database, set_version("9999"))
 
     newer = {"status": "the database has the tables of a newer version"}
-    assert answer(gateway, "/readyz") == (503, newer, "no-store")
+    assert get(gateway, "/readyz") == (503, newer, "no-store")
 
     run_write(gateway.settings.database, set_version(str(newest_version())))
 
-    assert answer(gateway, "/readyz")[0] == 200
+    assert get(gateway, "/readyz")[0] == 200
 
 
-def test_a_database_that_is_gone_is_not_ready(gateway: Gateway) -> None:
+def test_a_service_without_its_database_is_live_but_not_ready(gateway: Gateway) -> None:
     take_away(gateway.settings.database)
 
-    assert answer(gateway, "/readyz") == (503, {"status": "the database does not answer"}, "no-store")
-    assert answer(gateway, "/livez")[0] == 200
+    assert get(gateway, "/readyz") == (503, {"status": "the database does not answer"}, "no-store")
+    assert get(gateway, "/livez")[0] == 200
 
 
-def test_both_contracts_say_that_a_database_that_is_gone_takes_nothing_now(gateway: Gateway) -> None:
+def test_both_contracts_respond_503_without_the_database(gateway: Gateway) -> None:
     take_away(gateway.settings.database)
     caregiver = gateway.as_caregiver(1)
 
@@ -66,10 +66,10 @@ def test_both_contracts_say_that_a_database_that_is_gone_takes_nothing_now(gatew
     )
     by_legacy = caregiver.get("/gateway/profile/caregiver/session/assignment?time-state=RUNNING")
 
-    said = by_legacy.json()
-    assert said.pop("timestamp")
+    body = by_legacy.json()
+    assert body.pop("timestamp")
     assert by_graphql.status_code == by_legacy.status_code == 503
-    assert said == {
+    assert body == {
         "status": 503,
         "error": "Service Unavailable",
         "message": UNAVAILABLE,
@@ -81,7 +81,7 @@ def test_both_contracts_say_that_a_database_that_is_gone_takes_nothing_now(gatew
 
 
 def take_away(url: str) -> None:
-    """As if it were never there: nothing was asked of it yet, so no connection holds it open."""
+    """No request was sent yet, so no connection has it open."""
     if url.startswith("sqlite:///"):
         Path(url.removeprefix("sqlite:///")).unlink()
         return
@@ -93,23 +93,23 @@ def take_away(url: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/index.html", "/health", "/livez/", "/graphql/", "/graphql/ide/none.js", "/gatewa", "/docs"]
 )
-def test_an_unknown_path_leads_nowhere(gateway: Gateway, path: str) -> None:
-    said = gateway.as_caregiver(1).client.get(path, follow_redirects=False)
+def test_an_unknown_path_is_not_found(gateway: Gateway, path: str) -> None:
+    response = gateway.as_caregiver(1).client.get(path, follow_redirects=False)
 
-    assert said.status_code == 404
-    assert "location" not in said.headers
+    assert response.status_code == 404
+    assert "location" not in response.headers
 
 
 @pytest.mark.sqlite_only
-def test_an_unknown_path_of_the_legacy_contract_is_told_in_its_words(gateway: Gateway) -> None:
-    said = gateway.as_nobody().get("/gateway/profile/client/session/").json()
+def test_an_unknown_legacy_path_has_a_legacy_error_body(gateway: Gateway) -> None:
+    body = gateway.as_nobody().get("/gateway/profile/client/session/").json()
 
-    assert said.pop("timestamp")
+    assert body.pop("timestamp")
     path = "/gateway/profile/client/session/"
-    assert said == {"status": 404, "error": "Not Found", "message": "no such path", "path": path}
+    assert body == {"status": 404, "error": "Not Found", "message": "no such path", "path": path}
 
 
-def test_production_serves_both_contracts_and_shows_nothing_without_a_token(settings: Settings) -> None:
+def test_production_serves_both_contracts_only_with_a_token(settings: Settings) -> None:
     own = settings.model_copy(update={"env": Environment.PRODUCTION})
     with opened(create_app(own, clock=lambda: NOW)) as client:
         gateway = Gateway(client, own)
@@ -121,29 +121,35 @@ def test_production_serves_both_contracts_and_shows_nothing_without_a_token(sett
         legacy = nobody.get("/gateway/profile/client/session?time-state=RUNNING")
         ready = nobody.get("/readyz")
 
-    assert [one.status_code for one in (page, schema, asset, legacy, ready)] == [401, 401, 404, 401, 200]
+    assert [response.status_code for response in (page, schema, asset, legacy, ready)] == [
+        401,
+        401,
+        404,
+        401,
+        200,
+    ]
     assert "<html" not in page.text
 
 
 @pytest.mark.sqlite_only
-def test_the_application_is_made_when_it_is_asked_for(
+def test_the_application_is_created_on_first_access(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CARE_TOKEN_KEY", keys.public_pem())
     monkeypatch.setenv("CARE_DATABASE_URL", settings.database_url)
 
-    made = app.main.app
+    application = app.main.app
 
-    assert isinstance(made, Starlette)
-    with opened(made) as client:
+    assert isinstance(application, Starlette)
+    with opened(application) as client:
         assert client.get("/readyz").json() == {"status": "ready"}
 
 
-def test_the_module_has_nothing_else_to_ask_for() -> None:
+def test_an_unknown_attribute_of_the_module_raises() -> None:
     with pytest.raises(AttributeError):
         app.main.application  # noqa: B018
 
 
-def test_without_a_key_there_is_no_application() -> None:
+def test_an_application_without_keys_is_rejected() -> None:
     with pytest.raises(SettingsError, match="no key to verify tokens with"):
         create_app(Settings(env=Environment.PRODUCTION))

@@ -1,5 +1,5 @@
-"""Promise: the service is configured by CARE_* variables only; defaults are safe; whatever cannot be read or
-is nearly a setting is refused in one sentence that names the variable and never tells its value."""
+"""Promise: the service is configured only by CARE_* variables, with safe defaults. An invalid value or a
+misspelt name is rejected in one sentence that names the variable and not its value."""
 
 import os
 from datetime import UTC, datetime
@@ -70,7 +70,7 @@ DEFAULTS = {
     "introspection": None,
 }
 
-GIVEN = {
+VALUES = {
     "CARE_ENV": ("development", Environment.DEVELOPMENT),
     "CARE_DATABASE_URL": ("postgresql://care@db/care", "postgresql://care@db/care"),
     "CARE_VAR": ("elsewhere", "elsewhere"),
@@ -108,7 +108,7 @@ GIVEN = {
     "CARE_LEGACY_RETRY_WINDOW": ("0", 0),
     "CARE_LEGACY_DEPRECATED": ("2027-01-31", datetime(2027, 1, 31, tzinfo=UTC)),
     "CARE_LEGACY_SUNSET": ("2027-07-31T12:00:00+02:00", datetime(2027, 7, 31, 10, tzinfo=UTC)),
-    "CARE_LEGACY_NOTICE": ("", ""),  # of use only with one of these: test_deprecation.py
+    "CARE_LEGACY_NOTICE": ("", ""),  # needs one of these two: test_deprecation.py
     "CARE_LEGACY_BODY_LIMIT": ("1024", 1024),
     "CARE_GRAPHQL_BODY_LIMIT": ("1048576", 1_048_576),
     "CARE_MOST_REQUESTS": ("1", 1),
@@ -133,23 +133,23 @@ def test_an_unconfigured_service_is_a_production_service_with_safe_defaults() ->
     assert read_settings().model_dump() == DEFAULTS
 
 
-@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize("name", VALUES)
 def test_every_variable_is_read(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    text, value = GIVEN[name]
+    text, value = VALUES[name]
     monkeypatch.setenv(name, text)
 
     assert read_settings().model_dump() == DEFAULTS | {name.removeprefix("CARE_").lower(): value}
 
 
-@pytest.mark.parametrize("name", GIVEN)
-def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv(name, "")
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VALUES:
+        monkeypatch.setenv(name, "")
 
     assert read_settings().model_dump() == DEFAULTS
 
 
 @pytest.mark.parametrize("name", ["care_env", "Care_Env", "Care_Prot"])
-def test_a_name_in_another_case_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_name_in_another_case_is_rejected(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "development")
 
     with pytest.raises(SettingsError, match=f"^{name} is not a setting; did you mean CARE_"):
@@ -158,7 +158,7 @@ def test_a_name_in_another_case_is_refused(monkeypatch: pytest.MonkeyPatch, name
 
 def test_the_tables_above_are_complete() -> None:
     assert list(DEFAULTS) == list(Settings.model_fields)
-    assert list(GIVEN) == [variable(field) for field in Settings.model_fields]
+    assert list(VALUES) == [variable(field) for field in Settings.model_fields]
 
 
 @pytest.mark.parametrize(
@@ -171,25 +171,26 @@ def test_the_tables_above_are_complete() -> None:
         ("webhook_secret", "hidden"),
     ],
 )
-def test_settings_that_are_printed_tell_no_secret(name: str, value: str) -> None:
+def test_printed_settings_contain_no_secret(name: str, value: str) -> None:
     settings = Settings.model_validate({name: value})
 
     assert (value in repr(settings), "hidden" in f"{settings!r} {settings}") == (False, False)
 
 
 DATE = "must be a day such as 2027-01-31, or a moment such as 2027-01-31T09:00:00Z"
-INTEGER = "Input should be a valid integer, unable to parse string as an integer"
+DAYS = "must be 0 (keep forever) or a number of days from {} to 36500"
+INTEGER = "must be a valid integer"
 ZONE = "is not a known time zone such as Europe/Berlin"
-LEVEL = "must be debug, info, warning or error"
+LEVEL = "must be 'debug', 'info', 'warning' or 'error'"
 DATABASE = "must begin with sqlite:/// or postgresql://"
 
 ANY_ORIGIN = "must name each origin; * is not accepted"
 ORIGINS = (
     "must be origins as browsers send them, such as https://app.example.test: lower case, no path, no "
-    "default port, spaces or commas between"
+    "default port, separated by spaces or commas"
 )
 
-UNREADABLE = [
+INVALID = [
     ("CARE_CORS_ORIGINS", "*", ANY_ORIGIN),
     ("CARE_CORS_ORIGINS", "https://*.example.test", ANY_ORIGIN),
     ("CARE_CORS_ORIGINS", "https://a.test;https://b.test", ORIGINS),
@@ -200,13 +201,13 @@ UNREADABLE = [
     ("CARE_CORS_ORIGINS", "https://me@a.test", ORIGINS),
     ("CARE_CORS_ORIGINS", "a.test", ORIGINS),
     ("CARE_CORS_ORIGINS", "null", ORIGINS),
-    ("CARE_TRUSTED_DOCUMENTS", "on", "Input should be 'off', 'audit' or 'enforce'"),
-    ("CARE_ENV", "staging", "Input should be 'development' or 'production'"),
-    ("CARE_ENV", "Production", "Input should be 'development' or 'production'"),
+    ("CARE_TRUSTED_DOCUMENTS", "on", "must be 'off', 'audit' or 'enforce'"),
+    ("CARE_ENV", "staging", "must be 'development' or 'production'"),
+    ("CARE_ENV", "Production", "must be 'development' or 'production'"),
     ("CARE_PORT", "http-alt", INTEGER),
     ("CARE_PORT", "tcp://10.9.8.7:80", INTEGER),
-    ("CARE_PORT", "0", "Input should be greater than or equal to 1"),
-    ("CARE_PORT", "65536", "Input should be less than or equal to 65535"),
+    ("CARE_PORT", "0", "must be greater than or equal to 1"),
+    ("CARE_PORT", "65536", "must be less than or equal to 65535"),
     ("CARE_TIME_ZONE", "Mars/Olympus", ZONE),
     ("CARE_TIME_ZONE", "../../etc/passwd", ZONE),
     ("CARE_TIME_ZONE", "Europe", ZONE),
@@ -215,18 +216,23 @@ UNREADABLE = [
     ("CARE_DATABASE_URL", "mysql://care:hunter2hunter2@db/care", DATABASE),
     ("CARE_DATABASE_URL", "care.db", DATABASE),
     ("CARE_DATABASE_URL", "sqlite://care.db", DATABASE),
-    ("CARE_TOKEN_LEEWAY", "-1", "Input should be greater than or equal to 0"),
-    ("CARE_TOKEN_LEEWAY", "301", "Input should be less than or equal to 300"),
+    ("CARE_TOKEN_LEEWAY", "-1", "must be greater than or equal to 0"),
+    ("CARE_TOKEN_LEEWAY", "301", "must be less than or equal to 300"),
     ("CARE_TOKEN_CACHE", "many", INTEGER),
-    ("CARE_TOKEN_CACHE", "100001", "Input should be less than or equal to 100000"),
-    ("CARE_READ_THREADS", "0", "Input should be greater than or equal to 1"),
-    ("CARE_READ_THREADS", "65", "Input should be less than or equal to 64"),
-    ("CARE_LOOP_READ_MS", "-1", "Input should be greater than or equal to 0"),
-    ("CARE_LOOP_READ_MS", "1001", "Input should be less than or equal to 1000"),
+    ("CARE_TOKEN_CACHE", "100001", "must be less than or equal to 100000"),
+    ("CARE_READ_THREADS", "0", "must be greater than or equal to 1"),
+    ("CARE_READ_THREADS", "65", "must be less than or equal to 64"),
+    ("CARE_LOOP_READ_MS", "-1", "must be greater than or equal to 0"),
+    ("CARE_LOOP_READ_MS", "1001", "must be less than or equal to 1000"),
     ("CARE_LOOP_READ_MS", "2.5", INTEGER),
-    ("CARE_LEGACY_RETRY_WINDOW", "-1", "Input should be greater than or equal to 0"),
-    ("CARE_LEGACY_RETRY_WINDOW", "86401", "Input should be less than or equal to 86400"),
+    ("CARE_LEGACY_RETRY_WINDOW", "-1", "must be greater than or equal to 0"),
+    ("CARE_LEGACY_RETRY_WINDOW", "86401", "must be less than or equal to 86400"),
     ("CARE_LEGACY_RETRY_WINDOW", "a minute", INTEGER),
+    ("CARE_RETENTION_EVENTS", "6", DAYS.format(7)),
+    ("CARE_RETENTION_DELIVERIES", "-1", DAYS.format(1)),
+    ("CARE_RETENTION_DRAFTS", "1y", INTEGER),
+    ("CARE_RETENTION_AUDIT", "29", DAYS.format(30)),
+    ("CARE_RETENTION_AUDIT", "40000", DAYS.format(30)),
     ("CARE_LEGACY_DEPRECATED", "soon", DATE),
     ("CARE_LEGACY_DEPRECATED", "2027-02-30", DATE),
     ("CARE_LEGACY_DEPRECATED", "1800000000", DATE),
@@ -234,30 +240,26 @@ UNREADABLE = [
     ("CARE_LEGACY_SUNSET", "31.07.2027", DATE),
     ("CARE_LEGACY_NOTICE", "www.example.test", "must be an address such as https://example.test/leaving"),
     ("CARE_LEGACY_NOTICE", "https://a.test/>;", "must be an address such as https://example.test/leaving"),
-    (
-        "CARE_LEGACY_NOTICE",
-        "https://a.test/leaving",
-        "is of use only with CARE_LEGACY_DEPRECATED or CARE_LEGACY_SUNSET",
-    ),
-    ("CARE_TOKEN_LIMIT", "0", "Input should be greater than or equal to 1"),
-    ("CARE_TOKEN_LIMIT", "100001", "Input should be less than or equal to 100000"),
-    ("CARE_DEPTH_LIMIT", "65", "Input should be less than or equal to 64"),
+    ("CARE_LEGACY_NOTICE", "https://a.test/leaving", "needs CARE_LEGACY_DEPRECATED or CARE_LEGACY_SUNSET"),
+    ("CARE_TOKEN_LIMIT", "0", "must be greater than or equal to 1"),
+    ("CARE_TOKEN_LIMIT", "100001", "must be less than or equal to 100000"),
+    ("CARE_DEPTH_LIMIT", "65", "must be less than or equal to 64"),
     ("CARE_COST_LIMIT", "none", INTEGER),
-    ("CARE_RATE_LIMIT", "-1", "Input should be greater than or equal to 0"),
-    ("CARE_IDENTIFIER_LIMIT", "-1", "Input should be greater than or equal to 0"),
+    ("CARE_RATE_LIMIT", "-1", "must be greater than or equal to 0"),
+    ("CARE_IDENTIFIER_LIMIT", "-1", "must be greater than or equal to 0"),
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "reason"), UNREADABLE, ids=[f"{n}={t}" for n, t, _ in UNREADABLE])
-def test_a_value_that_cannot_be_read_is_refused(
+@pytest.mark.parametrize(("name", "text", "reason"), INVALID, ids=[f"{n}={t}" for n, t, _ in INVALID])
+def test_an_invalid_value_is_rejected(
     monkeypatch: pytest.MonkeyPatch, name: str, text: str, reason: str
 ) -> None:
     monkeypatch.setenv(name, text)
 
-    with pytest.raises(SettingsError) as refusal:
+    with pytest.raises(SettingsError) as error:
         read_settings()
 
-    assert str(refusal.value) == f"{name} cannot be used: {reason}"
+    assert str(error.value) == f"{name} {reason}"
 
 
 MISSPELT = {
@@ -281,13 +283,13 @@ MISSPELT = {
 
 
 @pytest.mark.parametrize("name", MISSPELT)
-def test_a_name_that_is_nearly_a_setting_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv(name, "a value that stays untold")
+def test_a_misspelt_name_is_rejected(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "a secret value")
 
-    with pytest.raises(SettingsError) as refusal:
+    with pytest.raises(SettingsError) as error:
         read_settings()
 
-    assert str(refusal.value) == f"{name} is not a setting; did you mean {MISSPELT[name]}?"
+    assert str(error.value) == f"{name} is not a setting; did you mean {MISSPELT[name]}?"
 
 
 INJECTED = {
@@ -299,51 +301,56 @@ INJECTED = {
 }
 
 
-def test_names_that_a_platform_injects_are_only_pointed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_a_container_platform_are_only_warned_about(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in INJECTED.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("CAREFUL", "no setting at all")
 
     assert read_settings().model_dump() == DEFAULTS
     assert unknown_variables(os.environ) == sorted(INJECTED)
-    said = CliRunner().invoke(main, ["token", "--role", "client", "--user", "x"])
+    result = CliRunner().invoke(main, ["token", "--role", "client", "--user", "x"])
     warnings = [f"care-gateway: warning: {name} is not a setting and is ignored" for name in sorted(INJECTED)]
-    assert said.stderr.splitlines()[:-1] == warnings
+    assert result.stderr.splitlines()[:-1] == warnings
 
 
-WRITTEN = {"True": "on", "False": "off", "''": "empty", "None": "unset"}
+DISPLAYED = {"True": "on", "False": "off", "''": "empty", "None": "unset"}
 
 
-def test_the_command_settings_lists_every_variable_with_its_default_and_meaning() -> None:
-    said = CliRunner().invoke(main, ["settings"])
+def test_the_settings_command_lists_every_variable_with_its_default_and_description() -> None:
+    result = CliRunner().invoke(main, ["settings"])
 
-    lines = said.stdout.splitlines()
-    assert (said.exit_code, said.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert (result.exit_code, result.stderr) == (0, "")
     assert lines[0::2] == [
-        f"{variable(field)} (default: {WRITTEN.get(repr(default), default)})"
+        f"{variable(field)} (default: {DISPLAYED.get(repr(default), default)})"
         for field, default in DEFAULTS.items()
     ]
-    meanings = [field.description for field in Settings.model_fields.values()]
-    assert all(meanings)
-    assert lines[1::2] == [f"    {meaning}" for meaning in meanings]
+    descriptions = [field.description for field in Settings.model_fields.values()]
+    assert all(descriptions)
+    assert lines[1::2] == [f"    {description}" for description in descriptions]
 
 
-def test_the_command_settings_tells_what_is_set_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_settings_command_shows_values_but_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     pem = "-----BEGIN PRIVATE KEY-----"
     for name, value in {"PORT": "many", "DATABASE_URL": "hidden", "TOKEN_KEY": pem, "HOST": ""}.items():
         monkeypatch.setenv(f"CARE_{name}", value)
 
-    said = CliRunner().invoke(main, ["settings"])
+    result = CliRunner().invoke(main, ["settings"])
 
-    assert (said.exit_code, said.stderr, "hidden" in said.stdout, pem in said.stdout) == (0, "", False, False)
-    assert [line for line in said.stdout.splitlines() if "; set" in line] == [
+    assert (result.exit_code, result.stderr, "hidden" in result.stdout, pem in result.stdout) == (
+        0,
+        "",
+        False,
+        False,
+    )
+    assert [line for line in result.stdout.splitlines() if "; set" in line] == [
         "CARE_DATABASE_URL (default: empty; set, not shown)",
         "CARE_PORT (default: 8000; set to many)",
         "CARE_TOKEN_KEY (default: empty; set, not shown)",
     ]
 
 
-def test_the_embedded_database_lies_under_var(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_database_is_a_file_under_var(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CARE_VAR", "some/folder")
 
     assert read_settings().database == f"sqlite:///{os.path.abspath('some/folder')}/care.db"

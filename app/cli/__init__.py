@@ -6,23 +6,22 @@ import click
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.care.errors import CareError
-from app.cli.accounts import account
+from app.cli.account import account
 from app.cli.audit import audit
 from app.cli.backup import backup
 from app.cli.books import books
 from app.cli.common import Group
-from app.cli.database import import_command, migrate_command, verify
-from app.cli.doctor import doctor
-from app.cli.ide import ide
-from app.cli.info import list_settings, schema
+from app.cli.database import migrate_command, retention, verify
+from app.cli.doctor import doctor, list_settings
+from app.cli.erase import erase
+from app.cli.export import export
+from app.cli.import_data import import_command
 from app.cli.legacy import legacy
 from app.cli.legacy_compare import compare
-from app.cli.legacy_record import record
-from app.cli.own_data import erase, export
 from app.cli.restore import restore
-from app.cli.retention import retention
-from app.cli.serving import demo, serve
-from app.cli.tokens import token
+from app.cli.schema import ide, schema
+from app.cli.serve import demo, serve
+from app.cli.token import token
 from app.cli.worker import deliveries, worker
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.books import NoSuchBook
@@ -57,7 +56,7 @@ class Gateway(Group):
         except CORRECTABLE as error:
             message = str(error)
         except SQLAlchemyError as error:
-            message = f"the database refuses: {str(error).splitlines()[0]}"
+            message = f"database error: {str(error).splitlines()[0]}"
         for line in message.splitlines():  # an import can report several errors
             click.echo(f"care-gateway: {line}", err=True)
         ctx.exit(2)
@@ -69,30 +68,9 @@ def main() -> None:
     """Care sessions for caregivers and clients: a GraphQL API and four legacy REST paths."""
 
 
-for each in (
-    serve,
-    worker,
-    demo,
-    token,
-    migrate_command,
-    import_command,
-    verify,
-    backup,
-    restore,
-    account,
-    audit,
-    books,
-    export,
-    erase,
-    deliveries,
-    retention,
-    doctor,
-    ide,
-    legacy,
-    schema,
-    list_settings,
-):
-    main.add_command(each)
-
-for each in (compare, record):
-    legacy.add_command(each)
+service = [serve, worker, demo, token, doctor, list_settings, schema, ide]
+data = [migrate_command, import_command, verify, retention, backup, restore, export, erase]
+administration = [account, books, audit, deliveries, legacy]
+for command in [*service, *data, *administration]:
+    main.add_command(command)
+legacy.add_command(compare)

@@ -1,13 +1,11 @@
 """The `audit` commands: list and verify the audit log."""
 
-from collections.abc import AsyncIterator
-
 import click
 import orjson
 
 from app.care.audit import seal
 from app.care.context import utc_now
-from app.cli.common import NUMBER, Group, on_database, settings_or_warn
+from app.cli.common import ID, Group, on_database, settings_or_warn
 from app.db.audit.reading import StoredRecord, listing_records
 from app.db.audit.records import DONE
 from app.db.audit.verifying import Verdict, verifying
@@ -16,11 +14,11 @@ from app.db.moments import moment_as_text
 from app.db.tables import AuditActor
 from app.telemetry.wording import counted
 
-MOST_AT_ONCE = 1000
+PAGE_SIZE = 1000
 ACTORS = click.Choice([actor.lower() for actor in AuditActor])
 
 
-class SealParameter(click.ParamType[tuple[int, str]]):
+class SealType(click.ParamType[tuple[int, str]]):
     """A seal as `audit verify` prints it."""
 
     name = "seal"
@@ -40,74 +38,67 @@ def audit() -> None:
 
 
 @audit.command("list")
-@click.option("--client", type=NUMBER, metavar="N", help="Only records about this client.")
-@click.option("--caregiver", type=NUMBER, metavar="N", help="Only records about this caregiver's clients.")
+@click.option("--client", type=ID, metavar="N", help="Only records about this client.")
+@click.option("--caregiver", type=ID, metavar="N", help="Only records about this caregiver's clients.")
 @click.option("--actor", type=ACTORS, help="Only records of this kind of actor.")
 @click.option(
-    "--actor-id", type=NUMBER, metavar="N", help="Only records of the caregiver or client with this id."
+    "--actor-id", type=ID, metavar="N", help="Only records of the caregiver or client with this id."
 )
 @click.option(
     "--since", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Only records since this day (UTC)."
 )
-@click.option("--refused", "is_refused", is_flag=True, help="Only rejected requests.")
+@click.option("--refused", "is_rejected", is_flag=True, help="Only rejected requests.")
 def list_audit(
     client: int | None,
     caregiver: int | None,
     actor: str | None,
     actor_id: int | None,
     since: object,
-    is_refused: bool,
+    is_rejected: bool,
 ) -> None:
     """Print audit records as JSON Lines, oldest first."""
     first = "" if since is None else str(since)[:10]
 
-    def matches(one: StoredRecord) -> bool:
+    def matches(record: StoredRecord) -> bool:
         return (
-            moment_as_text(one.moment) >= first
-            and (one.outcome != DONE or not is_refused)
-            and (actor is None or one.actor == actor.upper())
-            and (actor_id is None or one.actor_id == actor_id)
-            and (client is None or any(parties[1] == client for parties in one.about))
-            and (caregiver is None or any(parties[0] == caregiver for parties in one.about))
+            moment_as_text(record.moment) >= first
+            and (record.outcome != DONE or not is_rejected)
+            and (actor is None or record.actor == actor.upper())
+            and (actor_id is None or record.actor_id == actor_id)
+            and (client is None or any(parties[1] == client for parties in record.about))
+            and (caregiver is None or any(parties[0] == caregiver for parties in record.about))
         )
 
     async def show(db: Database) -> None:
-        async for one in every_record(db):
-            if matches(one):
-                click.echo(line_of(one))
+        after = 0
+        while page := await db.read(listing_records(after, PAGE_SIZE)):
+            for record in filter(matches, page):
+                click.echo(as_json(record))
+            after = page[-1].id
 
     on_database(settings_or_warn(), show)
 
 
-async def every_record(db: Database) -> AsyncIterator[StoredRecord]:
-    after = 0
-    while page := await db.read(listing_records(after, MOST_AT_ONCE)):
-        for one in page:
-            yield one
-        after = page[-1].id
-
-
-def line_of(one: StoredRecord) -> str:
-    record = {
-        "id": one.id,
-        "moment": moment_as_text(one.moment),
-        "actor": one.actor,
-        "actorId": one.actor_id,
-        "contract": one.contract,
-        "operation": one.operation,
-        "outcome": one.outcome,
-        "about": [
-            {"caregiver": caregiver, "client": client, **rows} for caregiver, client, rows in one.about
-        ],
-        "requestId": one.request_id,
-    }
-    return orjson.dumps(record).decode()
+def as_json(record: StoredRecord) -> bytes:
+    return orjson.dumps(
+        {
+            "id": record.id,
+            "moment": moment_as_text(record.moment),
+            "actor": record.actor,
+            "actorId": record.actor_id,
+            "contract": record.contract,
+            "operation": record.operation,
+            "outcome": record.outcome,
+            "about": [
+                {"caregiver": caregiver, "client": client, **rows} for caregiver, client, rows in record.about
+            ],
+            "requestId": record.request_id,
+        }
+    )
 
 
 @audit.command("verify")
-@click.option(
-    "--noted", type=SealParameter(), multiple=True, metavar="N:HASH", help="A seal from an earlier run."
-)
+@click.option("--noted", type=SealType(), multiple=True, metavar="N:HASH", help="A seal from an earlier run.")
 def verify_audit(noted: tuple[tuple[int, str], ...]) -> None:
     """Recompute the hash chain over all records and print its last seal, to be stored elsewhere."""
 

@@ -27,11 +27,16 @@ def backup(file: Path, force: bool) -> None:
     url = settings_or_warn().database
     if not url.startswith("sqlite:///"):
         raise DatabaseError(POSTGRES_ADVICE)
-    path = sqlite_path(url)
-    refuse_to_replace(file, path, force)
+    database = sqlite_path(url)
+    if file.exists() and database.exists() and file.samefile(database):
+        raise DatabaseError(f"{file} is the database itself")
+    if file.with_name(f"{file.name}-wal").exists():  # SQLite would apply it to the new file
+        raise DatabaseError(f"{file}-wal is the write-ahead log of a database; choose another name")
+    if file.exists() and not force:
+        raise DatabaseError(f"{file} already exists; --force replaces it")
     try:
         with unfinished(file) as part:
-            copy_with_progress(path, part)
+            copy_with_progress(database, part)
             sync(part)
             part.replace(file)
             sync(file.absolute().parent)
@@ -40,53 +45,44 @@ def backup(file: Path, force: bool) -> None:
     click.echo(f"{file}: {file.stat().st_size:,} bytes, integrity checked")
 
 
-def refuse_to_replace(file: Path, database: Path, force: bool) -> None:
-    if file.exists() and database.exists() and file.samefile(database):
-        raise DatabaseError(f"{file} is the database itself")
-    if file.with_name(f"{file.name}-wal").exists():  # SQLite would apply it to the new file
-        raise DatabaseError(f"{file}-wal is the write-ahead log of a database; choose another name")
-    if file.exists() and not force:
-        raise DatabaseError(f"{file} already exists; --force replaces it")
-
-
 @contextmanager
 def unfinished(file: Path) -> Iterator[Path]:
     """A private temporary file beside the target. A killed command leaves it behind."""
     part = file.with_name(f"{file.name}.part")
-    held = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_ours = os.path.samestat(os.fstat(held), os.stat(part))
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = os.path.samestat(os.fstat(descriptor), os.stat(part))
         except (BlockingIOError, FileNotFoundError):
             is_ours = False
         if not is_ours:  # another command holds the lock or has just renamed the file
             raise DatabaseError(f"another backup is being written to {file}")
-        os.fchmod(held, 0o600)
-        os.ftruncate(held, 0)
+        os.fchmod(descriptor, 0o600)
+        os.ftruncate(descriptor, 0)
         try:
             yield part
         finally:
             part.unlink(missing_ok=True)
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
-def copy_with_progress(path: Path, copy: Path) -> None:
-    is_watched = sys.stderr.isatty()  # no output in a scheduled job
-    with click.progressbar(length=0, label="copying", file=sys.stderr, hidden=not is_watched) as bar:
+def copy_with_progress(database: Path, copy: Path) -> None:
+    is_terminal = sys.stderr.isatty()  # no output in a scheduled job
+    with click.progressbar(length=0, label="copying", file=sys.stderr, hidden=not is_terminal) as bar:
 
         def progress(done: int, total: int) -> None:
             bar.length = total
             bar.update(done - bar.pos)
 
-        copy_sqlite(path, copy, progress)
+        copy_sqlite(database, copy, progress)
 
 
 def sync(path: Path) -> None:
     """fsync of a file or of a folder's entries."""
-    opened = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(opened)
+        os.fsync(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)

@@ -1,21 +1,26 @@
-"""The database commands: `migrate`, `import`, `verify`."""
+"""The commands `migrate`, `verify` and `retention`."""
 
 import asyncio
-import os
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import IO
+from collections import Counter
 
 import click
 
-from app.cli.common import on_database, on_record, settings_or_warn
-from app.cli.import_recording import import_recording, is_recording, print_counts
-from app.db.admin.importing import ImportRefused, importing
+from app.care.context import utc_now
+from app.cli.common import on_database, read_database, settings_or_warn
 from app.db.admin.migrate import migrate, newest_version
-from app.db.drivers.interface import location_of
+from app.db.audit.removing import finding_checkpoints
+from app.db.drivers.interface import Database, location_of
 from app.db.session_counters import differences
+from app.events.retention import removing_expired
+from app.settings import variable
 from app.telemetry.wording import counted
+
+NOUNS = {
+    "deliveries": ("dead delivery", "dead deliveries"),
+    "events": ("event", "events"),
+    "drafts": ("draft", "drafts"),
+    "audit": ("audit record", "audit records"),
+}
 
 
 @click.command("migrate")
@@ -30,42 +35,39 @@ def migrate_command() -> None:
         click.echo(f"{location_of(url)}: migrated from {source} to version {now}")
 
 
-@click.command("import")
-@click.argument("file", type=click.Path(exists=True, allow_dash=True, path_type=Path))
-@click.option("--partial", is_flag=True, help="Import an incomplete recording as far as possible.")
-def import_command(file: Path, partial: bool) -> None:
-    """Import data from JSON Lines or from a recording of the legacy paths, in one transaction."""
-    settings = settings_or_warn()
-    if is_recording(file):
-        import_recording(settings, file, partial)
-        return
-    if partial:
-        raise click.UsageError("--partial applies to recordings only")
-    try:
-        with click.open_file(str(file), "rb") as lines:
-            counts = on_database(
-                settings, lambda db: db.write(on_record("import", importing(with_progress(lines))))
-            )
-    except ImportRefused as refusal:
-        raise ImportRefused.of_file(str(file), refusal) from None
-    print_counts(counts)
-
-
-def with_progress(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of the file, with a progress bar on a terminal."""
-    size = os.fstat(file.fileno()).st_size if file.seekable() else 0
-    with click.progressbar(length=size, label="importing", file=sys.stderr) as bar:
-        for line in file:
-            yield line
-            bar.update(len(line))
-
-
 @click.command()
 def verify() -> None:
     """Recompute the assignment counters of all sessions and print differences."""
-    found = on_database(settings_or_warn(), lambda db: db.read(differences()))
+    found = read_database(settings_or_warn(), differences())
     for one in found:
         click.echo(f"session {one.session_id}: {one.name} is {one.stored}, should be {one.recomputed}")
     click.echo(counted(len(found), "difference"))
     if found:
         raise SystemExit(1)
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Only count what would be removed.")
+def retention(dry_run: bool) -> None:
+    """Remove events, dead deliveries, drafts and audit records older than their retention period."""
+    settings = settings_or_warn()
+    removed: Counter[str] = Counter()
+
+    async def remove(db: Database) -> str:
+        before = await db.read(finding_checkpoints())
+        async for kind, count in removing_expired(db, settings.retention, utc_now(), dry_run):
+            removed[kind] += count
+        after = await db.read(finding_checkpoints())
+        return f"{after[-1].seal_id}:{after[-1].hash}" if after != before else ""
+
+    seal = on_database(settings, remove)
+    for kind, days in settings.retention._asdict().items():
+        singular, plural = NOUNS[kind]
+        if days:
+            verb = "to be removed" if dry_run else "removed"
+            kept = f"kept for {counted(days, 'day')}"
+            click.echo(f"{counted(removed[kind], singular, plural)} {verb} ({kept})")
+        else:
+            click.echo(f"{plural} are kept forever ({variable(f'retention_{kind}')}=0)")
+    if seal:
+        click.echo(f"the audit log now begins after this seal; store it: {seal}")

@@ -1,52 +1,61 @@
-"""`doctor`: checks the installation and prints advice."""
+"""The commands `doctor` and `settings`."""
 
-import asyncio
+import os
 
 import click
 import orjson
 
-from app.doctor.results import Finding, Verdict, failed
-from app.settings import SettingsError, read_settings
+from app.doctor.findings import Finding, Verdict, failed
+from app.settings import Settings, SettingsError, read_settings, variable
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON object.")
 def doctor(as_json: bool) -> None:
     """Check settings, keys, database, webhook and clocks, and print advice."""
-    found = findings()
-    click.echo(in_json(found) if as_json else in_text(found))
-    if any(one.verdict is Verdict.FAILED for one in found):
+    from app.doctor.run_checks import run_checks  # slow to import
+
+    try:
+        findings = run_checks(read_settings())
+    except SettingsError as error:
+        advice = "`care-gateway settings` lists all settings; fix them, then run doctor again"
+        findings = [failed("settings", str(error), advice)]
+    click.echo(to_json(findings) if as_json else to_text(findings))
+    if any(finding.verdict is Verdict.FAILED for finding in findings):
         raise SystemExit(1)
 
 
-def findings() -> list[Finding]:
-    from app.doctor.run_checks import run_checks
-
-    try:
-        settings = read_settings()
-    except SettingsError as refusal:
-        return [
-            failed(
-                "settings",
-                str(refusal),
-                "`care-gateway settings` lists all settings; fix them, then run doctor again",
-            )
-        ]
-    return asyncio.run(run_checks(settings))
-
-
-def in_text(found: list[Finding]) -> str:
+def to_text(findings: list[Finding]) -> str:
     lines = []
-    for one in found:
-        lines.append(f"{one.verdict.upper():<7} {one.about}: {one.message}")
-        if one.advice:
-            lines.append(f"{'':<7}   -> {one.advice}")
-    counts = [sum(one.verdict is verdict for one in found) for verdict in (Verdict.FAILED, Verdict.WARNING)]
-    return "\n".join([*lines, f"{counts[0]} failed, {counts[1]} warnings"])
+    for finding in findings:
+        lines.append(f"{finding.verdict.upper():<7} {finding.about}: {finding.message}")
+        if finding.advice:
+            lines.append(f"{'':<7}   -> {finding.advice}")
+    verdicts = [finding.verdict for finding in findings]
+    counts = f"{verdicts.count(Verdict.FAILED)} failed, {verdicts.count(Verdict.WARNING)} warnings"
+    return "\n".join([*lines, counts])
 
 
-def in_json(found: list[Finding]) -> str:
-    findings = [
-        {"about": one.about, "verdict": one.verdict, "said": one.message, "do": one.advice} for one in found
+def to_json(findings: list[Finding]) -> str:
+    objects = [
+        {"about": one.about, "verdict": one.verdict, "said": one.message, "do": one.advice}
+        for one in findings
     ]
-    return orjson.dumps({"findings": findings}).decode()
+    return orjson.dumps({"findings": objects}).decode()
+
+
+@click.command("settings")
+def list_settings() -> None:
+    """Print every setting: variable, default, description and current value."""
+    for name, field in Settings.model_fields.items():
+        default = str(field.default)
+        default = {"True": "on", "False": "off", "None": "unset", "": "empty"}.get(default, default)
+        here = current_value(os.environ.get(variable(name), ""), bool(field.repr))
+        click.echo(f"{variable(name)} (default: {default}{here})\n    {field.description}")
+
+
+def current_value(value: str, is_public: bool) -> str:
+    """Hides secrets. An inline key is hidden as well, because it may be the private one by mistake."""
+    if not value:
+        return ""
+    return f"; set to {value}" if is_public and "-----BEGIN" not in value else "; set, not shown"

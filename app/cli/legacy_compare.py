@@ -2,31 +2,38 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 
-from app.care.context import Role
-from app.cli.common import Whole, settings_or_warn
+from app.cli.common import settings_or_warn
+from app.cli.legacy import at_once_option, caregivers_option, clients_option, read_all_tokens, timeout_option
 from app.legacy_migration.body_diff import MISSING, Difference, Likeness, kind_of, printable, shown_values
 from app.legacy_migration.comparison import HEADERS, CallResult, Comparison, Outcome, Service
 from app.legacy_migration.http_client import read_address
 from app.legacy_migration.masks import Masks, read_masks
 from app.legacy_migration.recorded_calls import Call, read_calls, size_of
-from app.legacy_migration.tokens import UserToken, read_tokens
 from app.telemetry.wording import counted
 
-MOST_SHOWN = 20  # differences per call
-OPEN_HEADERS = ("content-type", "content-encoding", "allow")  # contain no personal data
+MAX_SHOWN = 20  # differences per call
+PUBLIC_HEADERS = ("content-type", "content-encoding", "allow")  # contain no personal data
 BODIES = {
     Likeness.WRITING: "body: same JSON, different formatting",
     Likeness.ORDER: "body: different order of members",
     Likeness.BYTES: "body: different bytes, not both valid JSON",
 }
-SOURCE = "FILE"  # or env:NAME
+NEW_TOKENS = "Tokens for the new service, if different."
+MASK = "Ignore differences at: content[*].score, header:allow."
+HEADER = f"Compare this header in addition to {', '.join(HEADERS)}."
+SUMMARY = {
+    Outcome.SAME: "same",
+    Outcome.DIFFERENT: "different",
+    Outcome.FAILED: "not compared",
+    Outcome.SKIPPED: "skipped because they change data (--changes)",
+}
 
 
 @click.command()
@@ -34,36 +41,18 @@ SOURCE = "FILE"  # or env:NAME
 @click.option("--old", metavar="URL", help="URL of the old service.")
 @click.option("--recorded", is_flag=True, help="Use the responses recorded in CASES instead of --old.")
 @click.option("--new", metavar="URL", required=True, help="URL of the new service.")
-@click.option(
-    "--caregivers", multiple=True, metavar=SOURCE, help="Caregivers' tokens, one per line, or env:NAME."
-)
-@click.option("--clients", multiple=True, metavar=SOURCE, help="Clients' tokens, one per line, or env:NAME.")
-@click.option(
-    "--new-caregivers", multiple=True, metavar=SOURCE, help="Tokens for the new service, if different."
-)
-@click.option(
-    "--new-clients", multiple=True, metavar=SOURCE, help="Tokens for the new service, if different."
-)
-@click.option(
-    "--mask",
-    "masked",
-    multiple=True,
-    metavar="PATH",
-    help="Ignore differences at: content[*].score, header:allow.",
-)
-@click.option(
-    "--header",
-    "more",
-    multiple=True,
-    metavar="NAME",
-    help=f"Compare this header in addition to {', '.join(HEADERS)}.",
-)
+@caregivers_option
+@clients_option
+@click.option("--new-caregivers", multiple=True, metavar="FILE", help=NEW_TOKENS)
+@click.option("--new-clients", multiple=True, metavar="FILE", help=NEW_TOKENS)
+@click.option("--mask", "masked", multiple=True, metavar="PATH", help=MASK)
+@click.option("--header", "more", multiple=True, metavar="NAME", help=HEADER)
 @click.option("--loose", is_flag=True, help="Ignore whitespace, escapes and the order of members.")
 @click.option("--changes", is_flag=True, help="Also send calls that change data, to both services.")
 @click.option("--values", is_flag=True, help="Show values; default is only their types.")
-@click.option("--json", "is_json", is_flag=True, help="Print one JSON object instead of lines.")
-@click.option("--timeout", type=click.FloatRange(0.1, 600), default=30, show_default=True, metavar="SECONDS")
-@click.option("--at-once", type=Whole(1, 16), default=4, show_default=True, metavar="N")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of lines.")
+@timeout_option
+@at_once_option
 def compare(
     cases: Path,
     old: str | None,
@@ -78,7 +67,7 @@ def compare(
     loose: bool,
     changes: bool,
     values: bool,
-    is_json: bool,
+    as_json: bool,
     timeout: float,
     at_once: int,
 ) -> None:
@@ -89,8 +78,8 @@ def compare(
     if (old is None) != recorded:
         raise click.UsageError("give either --old or --recorded")
     claim = settings_or_warn().claim_user
-    tokens = read_both(caregivers, clients, claim)
-    new_tokens = read_both(new_caregivers or caregivers, new_clients or clients, claim)
+    tokens = read_all_tokens(caregivers, clients, claim)
+    new_tokens = read_all_tokens(new_caregivers or caregivers, new_clients or clients, claim)
     masks = read_masks(masked)
     comparison = Comparison(
         None if old is None else Service("old", read_address(old), tokens),
@@ -108,22 +97,15 @@ def compare(
     for compared in comparison.run(with_bar(cases)):
         counts[compared.outcome] += 1
         if compared.outcome in (Outcome.DIFFERENT, Outcome.FAILED):
-            if is_json:
-                shown.append(as_record(compared, values))
+            if as_json:
+                shown.append(to_object(compared, values))
             else:
                 clear_bar()
                 click.echo("\n".join(lines_of(compared, values)))
-    print_summary(counts, masks, shown if is_json else None)
+    print_summary(counts, masks, shown, as_json)
     if counts[Outcome.FAILED] or not (counts[Outcome.SAME] + counts[Outcome.DIFFERENT]):
         raise SystemExit(2)
     raise SystemExit(1 if counts[Outcome.DIFFERENT] else 0)
-
-
-def read_both(caregivers: tuple[str, ...], clients: tuple[str, ...], claim: str) -> list[UserToken]:
-    return [
-        *read_tokens(Role.CAREGIVER, caregivers, claim),
-        *read_tokens(Role.CLIENT, clients, claim),
-    ]
 
 
 def warn(comparison: Comparison) -> None:
@@ -149,9 +131,9 @@ def clear_bar() -> None:
 # --- what is printed ------------------------------------------------------------------------------
 
 
-def lines_of(compared: CallResult, is_open: bool) -> Iterator[str]:
+def lines_of(compared: CallResult, shows_values: bool) -> Iterator[str]:
     call = compared.call
-    who = (call.role or "anonymous").lower() + (f" {call.user}" if is_open and call.user else "")
+    who = (call.role or "anonymous").lower() + (f" {call.user}" if shows_values and call.user else "")
     yield f"line {call.line}: {call.method} {call.path} ({who})"
     if compared.outcome is Outcome.FAILED:
         yield f"  not compared: {compared.reason}"
@@ -160,20 +142,20 @@ def lines_of(compared: CallResult, is_open: bool) -> Iterator[str]:
     if old != new:
         yield f"  status: {old} -> {new}"
     for header in compared.headers:
-        yield f"  header {arrow(header, is_open or header.path in OPEN_HEADERS)}"
+        yield f"  header {arrow(header, shows_values or header.path in PUBLIC_HEADERS)}"
     if compared.body in BODIES:
         yield f"  {BODIES[compared.body]}"
-    yield from (f"  {arrow(one, is_open)}" for one in compared.members[:MOST_SHOWN])
-    if len(compared.members) > MOST_SHOWN:
-        yield f"  and {counted(len(compared.members) - MOST_SHOWN, 'more member')}"
+    yield from (f"  {arrow(one, shows_values)}" for one in compared.members[:MAX_SHOWN])
+    if len(compared.members) > MAX_SHOWN:
+        yield f"  and {counted(len(compared.members) - MAX_SHOWN, 'more member')}"
 
 
-def arrow(one: Difference, is_open: bool) -> str:
-    old, new = shown_values(one.old, one.new, is_open)
+def arrow(one: Difference, shows_values: bool) -> str:
+    old, new = shown_values(one.old, one.new, shows_values)
     return f"{printable(one.path)}: {old} -> {new}"
 
 
-def as_record(compared: CallResult, is_open: bool) -> dict[str, Any]:
+def to_object(compared: CallResult, shows_values: bool) -> dict[str, Any]:
     call = compared.call
     return {
         "line": call.line,
@@ -183,45 +165,37 @@ def as_record(compared: CallResult, is_open: bool) -> dict[str, Any]:
         "outcome": compared.outcome,
         "reason": compared.reason or None,
         "status": {"old": compared.statuses[0] or None, "new": compared.statuses[1] or None},
-        "headers": [as_member(one, is_open or one.path in OPEN_HEADERS) for one in compared.headers],
+        "headers": [to_member(one, shows_values or one.path in PUBLIC_HEADERS) for one in compared.headers],
         "body": compared.body,
-        "members": [as_member(one, is_open) for one in compared.members],
+        "members": [to_member(one, shows_values) for one in compared.members],
     }
 
 
-def as_member(one: Difference, is_open: bool) -> dict[str, Any]:
-    return {"path": one.path, "old": shown_value(one.old, is_open), "new": shown_value(one.new, is_open)}
+def to_member(one: Difference, shows_values: bool) -> dict[str, Any]:
+    return {
+        "path": one.path,
+        "old": shown_value(one.old, shows_values),
+        "new": shown_value(one.new, shows_values),
+    }
 
 
-def shown_value(value: Any, is_open: bool) -> Any:
-    return value if is_open and value is not MISSING else kind_of(value)
+def shown_value(value: Any, shows_values: bool) -> Any:
+    return value if shows_values and value is not MISSING else kind_of(value)
 
 
-def print_summary(counts: Counter[Outcome], masks: Masks, shown: Iterable[dict[str, Any]] | None) -> None:
-    unmatched = masks.unmatched
-    if shown is not None:
-        said = {
+def print_summary(counts: Counter[Outcome], masks: Masks, calls: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        summary = {
             "same": counts[Outcome.SAME],
             "different": counts[Outcome.DIFFERENT],
             "failed": counts[Outcome.FAILED],
             "leftOut": counts[Outcome.SKIPPED],
-            "unmatchedMasks": unmatched,
-            "calls": shown,
+            "unmatchedMasks": masks.unmatched,
+            "calls": calls,
         }
-        click.echo(orjson.dumps(said, option=orjson.OPT_INDENT_2))
+        click.echo(orjson.dumps(summary, option=orjson.OPT_INDENT_2))
         return
-    words = ", ".join(
-        f"{counts[one]:,} {word}" for one, word in WORDS.items() if counts[one] or word in ALWAYS
-    )
-    click.echo(words)
-    for mask in unmatched:
+    shown = [one for one in SUMMARY if counts[one] or one in (Outcome.SAME, Outcome.DIFFERENT)]
+    click.echo(", ".join(f"{counts[one]:,} {SUMMARY[one]}" for one in shown))
+    for mask in masks.unmatched:
         click.echo(f"the mask {mask} matched nothing")
-
-
-WORDS = {
-    Outcome.SAME: "same",
-    Outcome.DIFFERENT: "different",
-    Outcome.FAILED: "not compared",
-    Outcome.SKIPPED: "skipped because they change data (--changes)",
-}
-ALWAYS = ("same", "different")

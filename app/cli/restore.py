@@ -12,10 +12,10 @@ from typing import Any, TextIO
 import click
 
 from app.care.context import utc_now
-from app.cli.accounts import TABLES, note
+from app.cli.account import TABLES, record_change
 from app.cli.backup import sync, unfinished
-from app.cli.common import on_database, on_record, settings_or_warn
-from app.cli.own_data import about, nothing
+from app.cli.common import audit_record, audited, on_database, settings_or_warn
+from app.cli.export import about_client
 from app.db.admin.erasing import Erased, clean_sqlite, erasing
 from app.db.admin.migrate import migrate
 from app.db.admin.orm import transaction
@@ -61,7 +61,7 @@ def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
     if path.exists() and file.samefile(path):
         raise DatabaseError(f"{file} is the database itself")
     check_backup(file)
-    erased = read_numbers(lists)
+    erased = read_ids(lists)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked_database(path) as current:
@@ -73,46 +73,45 @@ def restore(file: Path, lists: tuple[TextIO, ...]) -> None:
                 )
             with unfinished(path) as part:
                 shutil.copyfile(file, part)
-                treated = prepare(settings, part, current, erased, now)
+                changed = prepare(settings, part, current, erased, now)
                 aside = new_path_of(path, now)
                 current.rename(aside)
                 part.replace(path)
                 sync(path.absolute().parent)
-    except OSError as error:
-        raise DatabaseError(f"the backup cannot be restored to {path}: {error.strerror}") from None
-    except sqlite3.Error as fault:
-        raise DatabaseError(f"the backup cannot be restored to {path}: {fault}") from None
+    except (OSError, sqlite3.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DatabaseError(f"the backup cannot be restored to {path}: {reason}") from None
     click.echo(f"{path} was restored from {file}")
-    for what, ids in treated.items():
-        click.echo(f"{what} again: {', '.join(map(str, ids)) or 'none'}")
+    for change, ids in changed.items():
+        click.echo(f"{change} again: {', '.join(map(str, ids)) or 'none'}")
     if aside.exists():
         click.echo(f"the replaced database was kept as {aside}; remove it as you would a backup")
 
 
-def read_numbers(lists: Iterable[TextIO]) -> set[int]:
-    numbers = set()
-    for each in lists:
-        for line, text in enumerate(each, 1):
-            word = text.split("\t")[0].strip()
-            if word and not (word.isascii() and word.isdigit()):
-                raise DatabaseError(f"{each.name}, line {line}: must be a client id")
-            if word:
-                numbers.add(int(word))
-    return numbers
+def read_ids(lists: Iterable[TextIO]) -> set[int]:
+    ids = set()
+    for file in lists:
+        for line, text in enumerate(file, 1):
+            id = text.split("\t")[0].strip()
+            if id and not (id.isascii() and id.isdigit()):
+                raise DatabaseError(f"{file.name}, line {line}: must be a client id")
+            if id:
+                ids.add(int(id))
+    return ids
 
 
 def prepare(
     settings: Settings, part: Path, current: ReplacedDatabase, erased: set[int], now: datetime
 ) -> dict[str, list[int]]:
     """Migrates and cleans the copy before it replaces the database. Returns the ids that it changed."""
-    here = settings.model_copy(update={"database_url": f"sqlite:///{part.absolute()}"})
+    copy = settings.model_copy(update={"database_url": f"sqlite:///{part.absolute()}"})
     remove_logs(part)  # left by a killed command: SQLite would apply them to this file
     try:
-        asyncio.run(migrate(here.database))
+        asyncio.run(migrate(copy.database))
         skip_ids(part)
         to_erase, to_disable = find_people_to_change(part, current, erased)
-        on_database(here, lambda db: erase_again(db, to_erase, now))
-        asyncio.run(disable_again(here.database, to_disable))
+        on_database(copy, lambda db: erase_again(db, to_erase, now))
+        asyncio.run(disable_again(copy.database, to_disable))
         clean_sqlite(part)
         sync(part)
     finally:
@@ -122,16 +121,16 @@ def prepare(
 
 
 async def erase_again(db: Database, to_erase: list[int], now: datetime) -> None:
-    await db.write(on_record("restore", nothing()))
+    await db.write(audit_record("restore", []))
     for client in to_erase:
-        await db.write(on_record("erase", erasing(client, now), partial(about_erased, client)))
+        await db.write(audited("erase", erasing(client, now), partial(about_erased, client)))
     if found := await db.read(differences()):
         differ = counted(len(found), "difference")
         click.echo(f"care-gateway: warning: `care-gateway verify` finds {differ} in this backup", err=True)
 
 
 def about_erased(client: int, erased: Erased) -> About:
-    return about(client, erased.caregivers)
+    return about_client(client, erased.caregivers)
 
 
 async def disable_again(url: str, to_disable: dict[str, list[int]]) -> None:
@@ -140,4 +139,4 @@ async def disable_again(url: str, to_disable: dict[str, list[int]]) -> None:
             for id in ids:
                 person: Any = await tx.get_one(TABLES[role], id)
                 person.is_disabled = True
-                note(tx, "account disable", person)
+                record_change(tx, "account disable", person)

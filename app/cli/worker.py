@@ -9,8 +9,8 @@ from functools import partial
 import click
 
 from app.care.context import utc_now
-from app.cli.common import Group, Whole, no_work, on_database, refuse_barred, settings_or_warn
-from app.cli.serving import METRICS_ADVICE, refuse_taken_port
+from app.cli.common import Group, WholeNumber, check_before_serving, on_database, settings_or_warn
+from app.cli.serve import refuse_taken_metrics_port
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.db.moments import moment_as_text
@@ -33,15 +33,13 @@ def worker() -> None:
     settings = settings_or_warn()
     redact_logs(not settings.in_development)
     webhook = open_webhook(settings)
-    refuse_barred(settings)
-    on_database(settings, no_work)
-    if settings.metrics_port:
-        refuse_taken_port(settings.metrics_host, settings.metrics_port, METRICS_ADVICE)
+    check_before_serving(settings)
+    refuse_taken_metrics_port(settings)
     logging.config.dictConfig(config_of(settings))
-    asyncio.run(work_until_stopped(settings, webhook))
+    asyncio.run(dispatch_until_stopped(settings, webhook))
 
 
-async def work_until_stopped(settings: Settings, webhook: Webhook | None) -> None:
+async def dispatch_until_stopped(settings: Settings, webhook: Webhook | None) -> None:
     stop, vitals, loop = asyncio.Event(), Vitals(), asyncio.get_running_loop()
 
     def end() -> None:
@@ -85,26 +83,20 @@ def list_deliveries(state: str | None) -> None:
         after = 0
         while page := await db.read(listing_deliveries(chosen, after)):
             for one in page:
-                click.echo(line_of(one))
+                click.echo(as_line(one))
             after = page[-1].event
 
     on_database(settings_or_warn(), show)
 
 
-def line_of(one: StoredDelivery) -> str:
-    words = (
-        one.event,
-        TYPES.get(one.kind, one.kind),  # unknown kinds come from a newer version
-        one.state.lower(),
-        one.attempts,
-        moment_as_text(one.next_date),
-        one.last_outcome or "-",
-    )
-    return "\t".join(map(str, words))
+def as_line(one: StoredDelivery) -> str:
+    kind = TYPES.get(one.kind, one.kind)  # unknown kinds come from a newer version
+    next_date = moment_as_text(one.next_date)
+    return f"{one.event}\t{kind}\t{one.state.lower()}\t{one.attempts}\t{next_date}\t{one.last_outcome or '-'}"
 
 
 @deliveries.command("retry")
-@click.argument("event_id", type=Whole(1, 2**63 - 1), required=False)
+@click.argument("event_id", type=WholeNumber(1, 2**63 - 1), required=False)
 @click.option("--all-dead", is_flag=True, help="All dead deliveries.")
 def retry_deliveries(event_id: int | None, all_dead: bool) -> None:
     """Retry one delivery now, or all dead ones."""

@@ -1,177 +1,150 @@
-"""Checks the settings, at the keys that verify tokens, and at the webhook."""
+"""Checks the settings, the token keys, the trusted documents and the webhook."""
 
-import asyncio
 import os
 import socket
 import ssl
+from collections.abc import Iterator
 from pathlib import Path
 
 from app.auth.key_sources import NotRead, is_loopback
-from app.auth.keys import open_keys
 from app.db.drivers.interface import location_of, sqlite_path
-from app.dev.tokens import KEY_FILE, has_own_keys, refuse_own_key
-from app.doctor.results import CheckContext, Finding, Findings, failed, ok, warning
+from app.dev.tokens import KEY_FILE, has_own_keys
+from app.doctor.findings import Finding, Installation, failed, ok, warning
 from app.events.webhook import Webhook, open_webhook
+from app.main import keys_for, refuse_unaudited, schema_of_service
+from app.schema.transport.trusted_documents import open_documents
 from app.settings import Settings, SettingsError, Trust, unknown_variables
 from app.telemetry.wording import counted
 
-REACH_SECONDS = 5
+CONNECT_SECONDS = 5
 OTHERS_WRITE = 0o022
 
 
-# --- settings -------------------------------------------------------------------------------------
-
-
-async def check_settings(context: CheckContext) -> Findings:
-    settings = context.settings
+def check_settings(installation: Installation) -> Iterator[Finding]:
+    settings = installation.settings
     for name in unknown_variables(os.environ):
         yield warning("settings", f"{name} is not a setting and is ignored", "remove it, or correct its name")
-    if settings.in_development:
-        if is_loopback(settings.host):
-            yield warning("settings", "CARE_ENV is development", "never where others can reach it")
-        else:
-            message = "CARE_ENV is development, and CARE_HOST lets others reach it"
-            yield failed("settings", message, "leave CARE_ENV out, or listen on 127.0.0.1")
-    else:
+    if not settings.in_development:
         yield ok("settings", "production")
-        for finding in [*astray(settings), *relaxed(settings)]:
-            yield finding
+        yield from check_production(settings)
+    elif is_loopback(settings.host):
+        yield warning("settings", "CARE_ENV is development", "use it only where others cannot connect")
+    else:
+        message = "CARE_ENV is development, and CARE_HOST accepts connections from other machines"
+        yield failed("settings", message, "unset CARE_ENV, or listen on 127.0.0.1")
     if settings.metrics_port and not is_loopback(settings.metrics_host):
         message = f"metrics are served on {settings.metrics_host}, port {settings.metrics_port}"
-        yield warning("settings", message, "let the network keep that port to Prometheus")
+        yield warning("settings", message, "allow only Prometheus to connect to that port")
     if os.geteuid() == 0:
-        do = "run the service as a user of its own, without a shell"
-        yield warning("settings", "this is the user root", do)
+        yield warning("settings", "this is the user root", "run the service as its own user, without a shell")
 
 
-def astray(settings: Settings) -> list[Finding]:
-    """A relative path can lead the operator and the service to two different databases."""
-    if not settings.database_url:
-        is_fixed, name = Path(settings.var).is_absolute(), "CARE_DATABASE_URL is not set, and CARE_VAR"
-    else:
-        is_sqlite = settings.database_url.startswith("sqlite:")
-        is_fixed = not is_sqlite or sqlite_path(settings.database_url).is_absolute()
-        name = "CARE_DATABASE_URL"
-    if is_fixed:
-        return []
-    here = location_of(settings.database)
-    message = f"{name} is relative to the folder in which a command starts; here it is {here}"
-    return [warning("settings", message, "Use four slashes: CARE_DATABASE_URL=sqlite:////srv/care/care.db")]
-
-
-def relaxed(settings: Settings) -> list[Finding]:
-    """Features that were switched on or off and may have been forgotten."""
-    found = []
+def check_production(settings: Settings) -> Iterator[Finding]:
+    try:
+        refuse_unaudited(settings)
+    except SettingsError as error:
+        yield failed("settings", str(error), "unset CARE_AUDIT")
+    path = sqlite_path(settings.database_url or settings.var)
+    if settings.database.startswith("sqlite:") and not path.is_absolute():
+        name = "CARE_DATABASE_URL" if settings.database_url else "CARE_DATABASE_URL is not set, and CARE_VAR"
+        here = location_of(settings.database)
+        message = f"{name} is relative to the folder in which a command starts; here it is {here}"
+        advice = "use four slashes: CARE_DATABASE_URL=sqlite:////srv/care/care.db"
+        yield warning("settings", message, advice)
     if settings.introspects:
-        message = "CARE_INTROSPECTION is on: strangers to the API learn its schema with any token"
-        found.append(warning("settings", message, "switch it off unless it is needed"))
+        message = "CARE_INTROSPECTION is on: any valid token can read the schema"
+        yield warning("settings", message, "turn it off unless it is needed")
     if not settings.points_per_minute:
-        message = "CARE_RATE_LIMIT is 0: one account can take all there is"
-        found.append(warning("settings", message, "leave it out for 300000 points a minute"))
+        message = "CARE_RATE_LIMIT is 0: one account can use all capacity"
+        yield warning("settings", message, "unset it for 300000 points a minute")
     if not settings.identifiers_per_hour:
         message = "CARE_IDENTIFIER_LIMIT is 0: a caregiver may try any number of client identifiers"
-        found.append(warning("settings", message, "leave it out for 30 an hour"))
+        yield warning("settings", message, "unset it for 30 an hour")
     if settings.trusted_manifest and settings.trusted_documents is Trust.OFF:
         message = "CARE_TRUSTED_MANIFEST is set, and CARE_TRUSTED_DOCUMENTS is off: any document runs"
-        found.append(warning("settings", message, "set it to audit, later to enforce"))
-    return found
+        yield warning("settings", message, "set it to audit, later to enforce")
 
 
-async def check_manifest(context: CheckContext) -> Findings:
-    settings = context.settings
-    if not settings.trusted_manifest and settings.trusted_documents is Trust.OFF:
-        return
-    from app.main import schema_of_service  # takes long to load
-    from app.schema.transport.trusted_documents import open_documents
-
-    try:
-        documents = open_documents(settings, schema_of_service(prepares=False))
-    except SettingsError as refusal:
-        yield failed("trusted documents", str(refusal), "docs/trusted-documents.md tells the forms")
-        return
-    message = f"{counted(len(documents.trusted), 'document')}, {settings.trusted_documents}"
-    yield ok("trusted documents", message)
-    for finding in writable(settings.trusted_manifest, "trusted documents", "name documents to be trusted"):
-        yield finding
-
-
-# --- keys -----------------------------------------------------------------------------------------
-
-
-async def check_keys(context: CheckContext) -> Findings:
-    settings = context.settings
-    if has_own_keys(settings):
-        yield ok("keys", "those of development, under CARE_VAR")
+def check_keys(installation: Installation) -> Iterator[Finding]:
+    settings = installation.settings
+    if has_own_keys(settings):  # `keys_for` would create them
+        yield ok("keys", "development keys, under CARE_VAR")
         return
     try:
-        keys = (await asyncio.to_thread(open_keys, settings)).keys
-        refuse_own_key(settings, (key.material for key in keys))
-    except SettingsError as refusal:
-        do = refusal.do if isinstance(refusal, NotRead) else "docs/operations.md, Keys, tells the forms"
-        yield failed("keys", str(refusal), f"nothing is served without: {do}")
+        keys = keys_for(settings).keys
+    except SettingsError as error:
+        advice = error.do if isinstance(error, NotRead) else "see docs/operations.md, Keys"
+        yield failed("keys", str(error), f"the service does not start without keys: {advice}")
         return
-    yield ok("keys", f"{len(keys)} to verify tokens with: {', '.join(key.algorithm for key in keys)}")
+    yield ok(
+        "keys", f"{counted(len(keys), 'key')} to verify tokens: {', '.join(key.algorithm for key in keys)}"
+    )
     if settings.in_development:
         return
     for setting in ("token_issuer", "token_audience"):
         if not getattr(settings, setting):
             message = f"CARE_{setting.upper()} is not set: tokens for other services are accepted, too"
-            yield warning("keys", message, "set it, unless the issuer signs for this service alone")
-    for place in (settings.token_key, settings.token_jwks):
-        if place and "-----BEGIN" not in place and "://" not in place:
-            for finding in writable(place, "keys", "sign in as anybody"):
-                yield finding
+            yield warning("keys", message, "set it, unless the issuer signs only for this service")
+    for path in (settings.token_key, settings.token_jwks):
+        if path and "-----BEGIN" not in path and "://" not in path:
+            yield from check_not_writable(path, "keys", "sign in as anyone")
     if (Path(settings.var) / KEY_FILE).exists():
         message = f"there is a development key under CARE_VAR, which is {settings.var}"
-        yield warning("keys", message, "remove it: in production it opens nothing")
+        yield warning("keys", message, "remove it: in production it verifies nothing")
 
 
-def writable(place: str, about: str, to: str) -> list[Finding]:
-    """Whoever may write what is trusted, is trusted."""
-    if os.stat(place).st_mode & OTHERS_WRITE:
-        return [failed(about, f"others than its owner may write {place}, and so {to}", f"chmod 644 {place}")]
-    return []
+def check_not_writable(path: str, about: str, effect: str) -> Iterator[Finding]:
+    if os.stat(path).st_mode & OTHERS_WRITE:
+        message = f"users other than its owner may write {path}, and so {effect}"
+        yield failed(about, message, f"chmod 644 {path}")
 
 
-# --- the webhook ----------------------------------------------------------------------------------
+def check_trusted_documents(installation: Installation) -> Iterator[Finding]:
+    settings = installation.settings
+    if not settings.trusted_manifest and settings.trusted_documents is Trust.OFF:
+        return
+    try:
+        documents = open_documents(settings, schema_of_service(prepares=False))
+    except SettingsError as error:
+        yield failed("trusted documents", str(error), "see docs/trusted-documents.md for the formats")
+        return
+    message = f"{counted(len(documents.trusted), 'document')}, {settings.trusted_documents}"
+    yield ok("trusted documents", message)
+    yield from check_not_writable(settings.trusted_manifest, "trusted documents", "add trusted documents")
 
 
-async def check_webhook(context: CheckContext) -> Findings:
-    settings = context.settings
+def check_webhook(installation: Installation) -> Iterator[Finding]:
+    settings = installation.settings
     try:
         webhook = open_webhook(settings)
-    except SettingsError as refusal:
-        yield failed("webhook", str(refusal), "docs/webhook.md")
+    except SettingsError as error:
+        yield failed("webhook", str(error), "see docs/webhook.md")
         return
-    if webhook is None:
-        if settings.webhook_secret:
-            message = "CARE_WEBHOOK_SECRET is set, and CARE_WEBHOOK_URL is not: events go nowhere"
-            yield warning("webhook", message, "set the address, or remove the secret")
-        else:
-            yield ok("webhook", "none")
-        return
-    problem = await reach(webhook)
-    if problem:
-        do = "is it running, and may this machine reach it? Events wait until it is back"
-        yield failed("webhook", f"its host does not take connections: {problem}", do)
+    if webhook is None and settings.webhook_secret:
+        message = "CARE_WEBHOOK_SECRET is set, and CARE_WEBHOOK_URL is not: no events are sent"
+        yield warning("webhook", message, "set the address, or remove the secret")
+    elif webhook is None:
+        yield ok("webhook", "none")
+    elif problem := connection_problem(webhook):
+        advice = "is it running, and may this machine connect to it? Events wait until it is back"
+        yield failed("webhook", f"its host does not accept connections: {problem}", advice)
     else:
-        yield ok(
-            "webhook", f"its host takes connections; signed by {counted(len(webhook.secrets), 'secret')}"
-        )
+        secrets = counted(len(webhook.secrets), "secret")
+        yield ok("webhook", f"its host accepts connections; events are signed with {secrets}")
 
 
-async def reach(webhook: Webhook) -> str:
-    """Nothing is posted: to connect, and to see its certificate, is enough."""
+def connection_problem(webhook: Webhook) -> str:
+    """Connects and verifies the certificate, but sends no request."""
     try:
-        async with asyncio.timeout(REACH_SECONDS):
-            _, writer = await asyncio.open_connection(webhook.host, webhook.port, ssl=webhook.tls)
+        with socket.create_connection((webhook.host, webhook.port), CONNECT_SECONDS) as connection:
+            if webhook.tls:
+                webhook.tls.wrap_socket(connection, server_hostname=webhook.host).close()
     except TimeoutError:
-        return "no answer in time"
+        return "no response in time"
     except socket.gaierror:
         return "no such host"
     except ssl.SSLCertVerificationError:
         return "its certificate is not trusted"
-    except OSError as fault:
-        return (fault.strerror or type(fault).__name__).lower() if fault.errno else type(fault).__name__
-    writer.transport.abort()
+    except OSError as error:
+        return (error.strerror or type(error).__name__).lower() if error.errno else type(error).__name__
     return ""

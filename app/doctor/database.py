@@ -1,24 +1,29 @@
-"""Checks the database: whether it answers, has the tables of this version, keeps its word and has room."""
+"""Checks the database: access to its files, migrations, durability, disk space and privileges."""
 
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
+from stat import S_IMODE
 
 from sqlalchemy import text
 
 from app.db.admin.migrate import NEWER_ADVICE, is_newer, newest_version, stored_version
-from app.db.drivers.interface import Database, location_of, sqlite_path
+from app.db.drivers.interface import location_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.sql import Operation, Statement
-from app.doctor.access import barred, open_to_others
-from app.doctor.results import CheckContext, Finding, Findings, failed, ok, warning
+from app.doctor.findings import Finding, Installation, failed, ok, warning
 
-LEAST_FREE = 100 * 1024 * 1024
-MOST_LOOKED_THROUGH = 1024 * 1024 * 1024  # it would take too long
-LONG_LOG = 500 * 1024 * 1024
+MIB = 1024 * 1024
+MIN_FREE = 100 * MIB
+MAX_CHECKED = 1024 * MIB  # a larger file takes too long to check
+MAX_LOG = 500 * MIB
+OTHERS_ANY = 0o077
+OTHERS_WRITE = 0o022
+OWNER = "make the service's user its owner: chown USER"
 
 POSTGRES_SETTINGS = Statement(lambda kind: text("SELECT name, setting FROM pg_settings"))
-POSTGRES_WAY = Statement(
+POSTGRES_CONNECTION = Statement(
     lambda kind: text(
         "SELECT coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),"
         " inet_server_addr() IS NULL OR inet_server_addr() <<= '127.0.0.0/8' OR inet_server_addr() = '::1'"
@@ -30,115 +35,139 @@ POSTGRES_ACCOUNT = Statement(
         " FROM pg_roles WHERE rolname = current_user"
     )
 )
-# What makes a commit durable, and what keeps rows out of its log (docs/security.md).
+# Settings that make a commit durable, and settings that keep rows out of the server's log (docs/security.md).
 DURABLE = {"fsync": {"on"}, "full_page_writes": {"on"}, "synchronous_commit": {"on", "remote_apply"}}
-DISCREET = {"log_error_verbosity": {"terse"}, "log_min_error_statement": {"panic"}, "log_statement": {"none"}}
+PRIVATE = {"log_error_verbosity": {"terse"}, "log_min_error_statement": {"panic"}, "log_statement": {"none"}}
 
 
-async def check_tables(context: CheckContext) -> Findings:
-    if context.db is None:
-        return
-    try:
-        version = await context.db.read(stored_version())
-    except Exception:  # there is no such table, say
-        version = None
+# --- also checked by commands before they use the database ----------------------------------------
+
+
+def check_version(version: str | None) -> Finding:
+    """`version` is that of the tables; None if there are no tables."""
     if version == newest_version():
-        yield ok("migrations", f"the tables are those of this version, {version}")
-    elif version is None:
-        yield failed("migrations", "there are no tables", "care-gateway migrate")
-    else:
-        message = f"the tables are of version {version}, the service wants {newest_version()}"
-        advice = NEWER_ADVICE if is_newer(version) else "back up, then care-gateway migrate"
-        yield failed("migrations", message, advice)
+        return ok("migrations", f"the tables are those of this version, {version}")
+    if version is None:
+        return failed("migrations", "the database has no tables", "run `care-gateway migrate`")
+    message = f"the tables are of version {version}, and this version needs {newest_version()}"
+    advice = NEWER_ADVICE if is_newer(version) else "back up, then run `care-gateway migrate`"
+    return failed("migrations", message, advice)
 
 
-async def check_database(context: CheckContext) -> Findings:
-    if context.db is None:
+def check_access(path: Path) -> Iterator[Finding]:
+    """Permissions that this user lacks; opens no file."""
+    path = path.absolute()
+    for folder in reversed(path.parents):
+        if not os.access(folder, os.X_OK):
+            if os.access(folder, os.F_OK):
+                advice = "let the service's user enter it, or keep the database elsewhere"
+                yield failed("files", f"this user may not enter the folder {folder}", advice)
+            return
+    if not os.access(path, os.F_OK):
         return
-    if context.settings.database.startswith("sqlite:"):
-        for finding in of_sqlite(sqlite_path(context.settings.database)):
-            yield finding
-    else:
-        for finding in await of_postgres(context.db, location_of(context.settings.database)):
-            yield finding
+    if not os.access(path, os.R_OK):
+        yield failed("files", f"this user may not read {path}", f"{OWNER} {path}")
+    elif not os.access(path, os.W_OK):
+        advice = f"{OWNER} {path}, and chmod 600; or the disk is mounted read-only"
+        yield failed("files", f"this user may not write {path}", advice)
+    if not os.access(path.parent, os.W_OK):
+        advice = f"SQLite creates files beside the database: {OWNER} {path.parent}"
+        yield failed("files", f"this user may not write the folder {path.parent}", advice)
 
 
-# --- SQLite ---------------------------------------------------------------------------------------
+# --- checks ---------------------------------------------------------------------------------------
 
 
-def of_sqlite(path: Path) -> list[Finding]:
-    about_files = [*open_to_others(path), *barred(path)]
-    return [
-        *of_its_promise(path),
-        *(about_files or [ok("files", "they belong to their owner alone")]),
-        *of_its_disk(path),
-    ]
-
-
-def of_its_promise(path: Path) -> list[Finding]:
-    connection = connect_sqlite(path)
+def check_migrations(installation: Installation) -> Iterator[Finding]:
     try:
-        is_looked_through = path.stat().st_size < MOST_LOOKED_THROUGH
-        faults = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if is_looked_through else "ok"
-    except sqlite3.DatabaseError as fault:
-        faults = str(fault)
+        version = installation.read(stored_version())
+    except Exception:  # for example, there is no such table
+        version = None
+    yield check_version(version)
+
+
+def check_database(installation: Installation) -> Iterator[Finding]:
+    url = installation.settings.database
+    if url.startswith("sqlite:"):
+        path = sqlite_path(url)
+        yield check_integrity(path)
+        yield from [*check_privacy(path), *check_access(path)] or [
+            ok("files", "only their owner may use them")
+        ]
+        yield from check_disk(path)
+    else:
+        yield from check_postgres(installation)
+
+
+def check_integrity(path: Path) -> Finding:
+    connection = connect_sqlite(path)
+    damage = "ok"
+    try:
+        if path.stat().st_size < MAX_CHECKED:
+            damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        damage = str(error)
     finally:
         connection.close()
-    if faults != "ok":
-        return [failed("database", "the file is damaged", "restore a backup: docs/operations.md, Restore")]
-    return [ok("database", f"SQLite at {path.absolute()} answers, and syncs every commit")]
+    if damage != "ok":
+        return failed("database", "the file is damaged", "restore a backup: docs/operations.md, Restore")
+    return ok("database", f"SQLite at {path.absolute()} responds and syncs every commit")
 
 
-def of_its_disk(path: Path) -> list[Finding]:
+def check_privacy(path: Path) -> Iterator[Finding]:
+    """The files that SQLite creates beside the database have the same permissions."""
+    path = path.absolute()
+    if S_IMODE(path.stat().st_mode) & OTHERS_ANY:
+        yield failed("files", f"other users may read {path}", f"chmod 600 {path}")
+    if S_IMODE(path.parent.stat().st_mode) & OTHERS_WRITE:
+        message = f"other users may write the folder {path.parent}"
+        yield failed("files", message, f"chmod 700 {path.parent}")
+
+
+def check_disk(path: Path) -> Iterator[Finding]:
     disk = os.statvfs(path.absolute().parent)
-    free, size = disk.f_bavail * disk.f_frsize, path.stat().st_size
-    log = Path(f"{path}-wal")
-    found = []
-    if free < LEAST_FREE:
-        found.append(failed("disk", f"{mib(free)} are left", "make room: docs/operations.md, A full disk"))
+    free, size, log = disk.f_bavail * disk.f_frsize, path.stat().st_size, Path(f"{path}-wal")
+    log_size = log.stat().st_size if log.exists() else 0
+    space = f"{mib(free)} are free, and the database has {mib(size)}"
+    if free < MIN_FREE:
+        yield failed("disk", f"only {mib(free)} are free", "free some space: docs/operations.md, A full disk")
     elif free < 2 * size:
-        do = "to erase a client takes room for twice the file"
-        found.append(warning("disk", f"{mib(free)} are left beside a database of {mib(size)}", do))
-    if log.exists() and log.stat().st_size > LONG_LOG:
-        do = "a read or a backup does not end: find it and end it"
-        found.append(warning("disk", f"the write-ahead log has {mib(log.stat().st_size)}", do))
-    return found or [ok("disk", f"{mib(free)} are left beside a database of {mib(size)}")]
+        yield warning("disk", space, "erasing a client needs twice the size of the database")
+    elif log_size <= MAX_LOG:
+        yield ok("disk", space)
+    if log_size > MAX_LOG:
+        advice = "a read or a backup does not end: find it and stop it"
+        yield warning("disk", f"the write-ahead log has {mib(log_size)}", advice)
 
 
 def mib(size: int) -> str:
-    return f"{size / 1024 / 1024:,.0f} MiB"
+    return f"{size / MIB:,.0f} MiB"
 
 
-# --- PostgreSQL -----------------------------------------------------------------------------------
-
-
-def asking(statement: Statement) -> Operation[list[tuple[object, ...]]]:
+def select_rows(statement: Statement) -> Operation[list[tuple[object, ...]]]:
     return [tuple(row) for row in (yield statement, {})]
 
 
-async def of_postgres(db: Database, place: str) -> list[Finding]:
-    settings = {str(name): str(value) for name, value in await db.read(asking(POSTGRES_SETTINGS))}
-    [(is_encrypted, is_near)] = await db.read(asking(POSTGRES_WAY))
-    found = []
-    for name, allowed in DURABLE.items():
-        if settings[name] not in allowed:
-            message = f"{name} is {settings[name]}: what was acknowledged may be lost when the power goes"
-            found.append(failed("database", message, f"set {name} = on"))
-    if not found:
-        message = f"PostgreSQL {settings['server_version']} at {place} answers, and syncs every commit"
-        found.append(ok("database", message))
-    if not (is_encrypted or is_near):
-        do = "if it is on another machine: ?sslmode=verify-full at the end of CARE_DATABASE_URL"
-        found.append(warning("database", "the connection is not encrypted", do))
-    for [is_superuser, may_much] in await db.read(asking(POSTGRES_ACCOUNT)):
-        if is_superuser or may_much:
-            what = (
-                "is a superuser" if is_superuser else "may make databases or accounts, or copy all there is"
-            )
-            do = "an account that owns this database and no more: docs/security.md, What the operator does"
-            found.append(warning("database", f"the account of the service {what}", do))
-    for name, allowed in DISCREET.items():
+def check_postgres(installation: Installation) -> Iterator[Finding]:
+    settings = {str(name): str(value) for name, value in installation.read(select_rows(POSTGRES_SETTINGS))}
+    volatile = [name for name, allowed in DURABLE.items() if settings[name] not in allowed]
+    for name in volatile:
+        message = f"{name} is {settings[name]}: a power failure may lose acknowledged changes"
+        yield failed("database", message, f"set {name} = on")
+    if not volatile:
+        address = location_of(installation.settings.database)
+        message = f"PostgreSQL {settings['server_version']} at {address} responds and syncs every commit"
+        yield ok("database", message)
+    [(is_encrypted, is_local)] = installation.read(select_rows(POSTGRES_CONNECTION))
+    if not (is_encrypted or is_local):
+        advice = "if it is on another machine: ?sslmode=verify-full at the end of CARE_DATABASE_URL"
+        yield warning("database", "the connection is not encrypted", advice)
+    [(is_superuser, is_privileged)] = installation.read(select_rows(POSTGRES_ACCOUNT))
+    if is_superuser or is_privileged:
+        what = "is a superuser" if is_superuser else "may create databases or accounts, or copy all data"
+        advice = "use an account that only owns this database: docs/security.md, What the operator does"
+        yield warning("database", f"the account of the service {what}", advice)
+    for name, allowed in PRIVATE.items():
         if settings.get(name) not in allowed:
-            message = f"its log may quote rows: {name} is {settings.get(name)}"
-            found.append(warning("database", message, f"set {name} = {' or '.join(allowed)}"))
-    return found
+            message = f"its log may contain rows: {name} is {settings.get(name)}"
+            yield warning("database", message, f"set {name} = {' or '.join(allowed)}")

@@ -1,69 +1,64 @@
-"""Runs all checks. A check that raises is reported as failed."""
+"""Runs all checks. A check that raises is reported as failed, and the next one runs."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import Callable, Iterator
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, reason_of, sqlite_path
 from app.db.drivers.sqlite import check_sqlite
-from app.doctor.access import barred
-from app.doctor.configuration import check_keys, check_manifest, check_settings, check_webhook
-from app.doctor.database import check_database, check_tables
-from app.doctor.results import Check, CheckContext, Finding, Verdict, failed
-from app.doctor.runtime import check_clock, check_dispatcher, check_trail
+from app.doctor.configuration import check_keys, check_settings, check_trusted_documents, check_webhook
+from app.doctor.database import check_access, check_database, check_migrations
+from app.doctor.findings import Finding, Installation, Verdict, failed
+from app.doctor.runtime import check_audit_trail, check_clock, check_dispatcher
 from app.settings import Settings
 
-SECONDS = 15  # for a statement of PostgreSQL
-
-SETTINGS_CHECKS: tuple[Check, ...] = (check_settings, check_keys, check_manifest, check_webhook)
-DATABASE_CHECKS: tuple[Check, ...] = (check_tables, check_database)
-RUNTIME_CHECKS: tuple[Check, ...] = (check_dispatcher, check_trail)  # these need a migrated database
+STATEMENT_SECONDS = 15  # timeout of a statement on PostgreSQL
 
 
-async def run_checks(settings: Settings) -> list[Finding]:
-    found: list[Finding] = []
-    db = None
-    try:
-        db = await opened(settings)
-    except DatabaseError as refusal:
-        found = not_opened(settings, refusal)
-    context = CheckContext(settings, db)
-    try:
-        found[:0] = await run_all(SETTINGS_CHECKS, context)
-        found += await run_all(DATABASE_CHECKS, context)
-        is_migrated = not any(one.about == "migrations" and one.verdict is Verdict.FAILED for one in found)
-        if is_migrated:
-            found += await run_all(RUNTIME_CHECKS, context)
-        found += await run_all((check_clock,), context if is_migrated else CheckContext(settings, None))
-    finally:
-        if db is not None:
-            await db.close()
+def run_checks(settings: Settings) -> list[Finding]:
+    with asyncio.Runner() as runner:
+        installation = Installation(settings, runner)
+        found = run_each(installation, check_settings, check_keys, check_trusted_documents, check_webhook)
+        try:
+            installation.db = runner.run(opened(settings.database))
+        except DatabaseError as error:
+            found += not_opened(settings.database, error)
+            return found + run_each(installation, check_clock)
+        try:
+            migrations = run_each(installation, check_migrations)
+            installation.is_migrated = all(one.verdict is Verdict.OK for one in migrations)
+            found += [*migrations, *run_each(installation, check_database)]
+            if installation.is_migrated:
+                found += run_each(installation, check_dispatcher, check_audit_trail)
+            return found + run_each(installation, check_clock)
+        finally:
+            runner.run(installation.db.close())
+
+
+async def opened(url: str) -> Database:
+    if url.startswith("sqlite:"):
+        check_sqlite(sqlite_path(url))
+    return await open_database(url, 1, patience=STATEMENT_SECONDS)
+
+
+def not_opened(url: str, error: DatabaseError) -> list[Finding]:
+    if not url.startswith("sqlite:"):
+        return [failed("database", str(error), "check CARE_DATABASE_URL, and that the server is running")]
+    about_files = list(check_access(sqlite_path(url)))
+    advice = "see the findings about files" if about_files else "check CARE_DATABASE_URL"
+    return [failed("database", str(error), advice), *about_files]
+
+
+def run_each(
+    installation: Installation, *checks: Callable[[Installation], Iterator[Finding]]
+) -> list[Finding]:
+    found = []
+    for check in checks:
+        try:
+            for finding in check(installation):
+                found.append(finding)  # kept if the check raises later
+        except Exception as error:
+            about = check.__name__.removeprefix("check_").replace("_", " ")
+            message = f"the check raised {type(error).__name__}: {reason_of(error)}"
+            found.append(failed(about, message, "fix the failures above, then run doctor again"))
     return found
-
-
-def not_opened(settings: Settings, refusal: DatabaseError) -> list[Finding]:
-    if settings.database.startswith("sqlite:"):
-        about_files = barred(sqlite_path(settings.database))
-        do = "see the findings about files" if about_files else "is CARE_DATABASE_URL the right one?"
-        return [failed("database", str(refusal), do), *about_files]
-    return [failed("database", str(refusal), "see CARE_DATABASE_URL: is it the right one, and running?")]
-
-
-async def opened(settings: Settings) -> Database:
-    if settings.database.startswith("sqlite:"):
-        check_sqlite(sqlite_path(settings.database))
-    return await open_database(settings.database, 1, patience=SECONDS)
-
-
-async def run_all(checks: tuple[Check, ...], context: CheckContext) -> list[Finding]:
-    return [finding for each in checks async for finding in run_one(each, context)]
-
-
-async def run_one(each: Check, context: CheckContext) -> AsyncIterator[Finding]:
-    """Reports an exception as a failed check and continues."""
-    about = each.__name__.removeprefix("check_")
-    try:
-        async for finding in each(context):
-            yield finding
-    except Exception as fault:
-        message = f"the check raised {type(fault).__name__}: {reason_of(fault)}"
-        yield failed(about, message, "fix the failures above, then run doctor again")

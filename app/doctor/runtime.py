@@ -1,7 +1,6 @@
-"""Checks what goes on: what waits and for how long, the end of the audit trail, and the clocks."""
+"""Checks the running service: overdue events and deliveries, the end of the audit log, and the clocks."""
 
-import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
@@ -11,74 +10,50 @@ from sqlalchemy import text
 
 from app.auth.key_sources import opener_for
 from app.care.context import utc_now
-from app.db.admin.backlog import MAX_COUNTED, Backlog, reading_backlog
+from app.db.admin.backlog import MAX_COUNTED, reading_backlog
 from app.db.audit.verifying import finding_newest_moment, verifying_tail
 from app.db.moments import known_moment
 from app.db.sql import Operation, Statement
-from app.doctor.results import CheckContext, Finding, Findings, failed, ok, warning
+from app.doctor.findings import Finding, Installation, failed, ok, warning
 from app.telemetry.wording import counted
 
-LATE = timedelta(minutes=2)  # a dispatcher runs every second
+OVERDUE = timedelta(minutes=2)  # a dispatcher runs every second
+CLOCK_TOLERANCE = 2  # seconds
+CONNECT_SECONDS = 5
 CLOCK = Statement(lambda kind: text("SELECT clock_timestamp()"))
-NEAR = 2.0  # smaller differences between two clocks, in seconds, are ignored
-REACH_SECONDS = 5
+START_DISPATCHER = "start `care-gateway worker`, or `serve` with CARE_DISPATCHER=on"
+LIST_WAITING = "care-gateway deliveries list --state waiting shows the responses"
+RETRY_DEAD = "care-gateway deliveries list --state dead, then care-gateway deliveries retry --all-dead"
 
 
-# --- backlog -----------------------------------------------------------------------------------
-
-
-async def check_dispatcher(context: CheckContext) -> Findings:
-    if context.db is None:
-        return
-    backlog = await context.db.read(reading_backlog())
-    for finding in of_the_backlog(backlog, bool(context.settings.webhook_url), utc_now()):
-        yield finding
-
-
-def of_the_backlog(backlog: Backlog, has_webhook: bool, now: datetime) -> list[Finding]:
-    def is_late(since: datetime | None) -> bool:
-        return since is not None and now - since > LATE
-
-    found = []
-    start = "start `care-gateway worker`, or `serve` with CARE_DISPATCHER=on"
-    if is_late(backlog.unsealed_since):
-        unsealed = up_to(backlog.unsealed, "record of the audit trail has", "records of the audit trail have")
-        message = f"no dispatcher seems to run: {unsealed} no seal"
-        found.append(failed("dispatcher", message, start))
-    elif has_webhook and is_late(backlog.events_since):
-        waiting = up_to(backlog.events, "event waits", "events wait")
+def check_dispatcher(installation: Installation) -> Iterator[Finding]:
+    backlog, now = installation.read(reading_backlog()), utc_now()
+    if backlog.unsealed_since and now - backlog.unsealed_since > OVERDUE:
+        unsealed = number_of(backlog.unsealed, "audit record has", "audit records have")
+        yield failed("dispatcher", f"no dispatcher seems to run: {unsealed} no seal", START_DISPATCHER)
+    elif installation.settings.webhook_url and backlog.events_since and now - backlog.events_since > OVERDUE:
+        waiting = number_of(backlog.events, "event waits", "events wait")
         message = f"no dispatcher with this webhook seems to run: {waiting}"
-        found.append(failed("dispatcher", message, start))
+        yield failed("dispatcher", message, START_DISPATCHER)
     else:
-        found.append(ok("dispatcher", "nothing is overdue"))
+        yield ok("dispatcher", "nothing is overdue")
     if backlog.dead:
-        do = "care-gateway deliveries list --state dead, then care-gateway deliveries retry --all-dead"
-        found.append(
-            failed("webhook", up_to(backlog.dead, "delivery was given up", "deliveries were given up"), do)
-        )
+        dead = number_of(backlog.dead, "delivery is", "deliveries are")
+        yield failed("webhook", f"{dead} dead: all attempts failed", RETRY_DEAD)
     if backlog.retried:
-        message = up_to(
-            backlog.retried,
-            "delivery was not taken yet and is tried again",
-            "deliveries were not taken yet and are tried again",
-        )
-        found.append(
-            warning("webhook", message, "care-gateway deliveries list --state waiting shows the responses")
-        )
-    return found
+        retried = number_of(backlog.retried, "delivery", "deliveries")
+        yield warning("webhook", f"{retried} failed and will be retried", LIST_WAITING)
 
 
-def up_to(number: int, one: str, more: str) -> str:
-    return f"{number} or more {more}" if number == MAX_COUNTED else counted(number, one, more)
+def number_of(number: int, singular: str, plural: str) -> str:
+    return f"{number} or more {plural}" if number == MAX_COUNTED else counted(number, singular, plural)
 
 
-async def check_trail(context: CheckContext) -> Findings:
-    if context.db is None:
-        return
-    verdict = await context.db.read(verifying_tail())
+def check_audit_trail(installation: Installation) -> Iterator[Finding]:
+    verdict = installation.read(verifying_tail())
     for fault in verdict.faults:
-        do = "care-gateway audit verify, and keep the database as it is: docs/audit.md"
-        yield failed("audit trail", fault, do)
+        advice = "care-gateway audit verify, and keep the database as it is: docs/audit.md"
+        yield failed("audit trail", fault, advice)
     if not verdict.faults:
         last = f"seal {verdict.last.id} matches its records" if verdict.seals else "there are no seals yet"
         yield ok("audit trail", last)
@@ -87,45 +62,41 @@ async def check_trail(context: CheckContext) -> Findings:
 # --- clocks ---------------------------------------------------------------------------------------
 
 
-async def check_clock(context: CheckContext) -> Findings:
-    leeway = max(context.settings.token_leeway, NEAR)
-    findings = []
-    if context.db is not None:
-        findings += [one async for one in of_the_database(context)]
-    if context.settings.token_jwks.startswith(("http://", "https://")):
-        date = await asyncio.to_thread(date_of, context.settings.token_jwks)
-        if date is not None:
-            findings += compared(date, "the clock of the key server", max(leeway, NEAR))
-    for finding in findings:
-        yield finding
-    if not findings:
-        yield ok("clock", "there is no other clock to compare with")
-
-
-async def of_the_database(context: CheckContext) -> Findings:
-    assert context.db is not None
-    if not context.settings.database.startswith("sqlite:"):
-        for finding in compared(await context.db.read(asking_clock()), "the clock of the database", NEAR):
-            yield finding
-    newest = await context.db.read(finding_newest_moment())
-    if newest is not None and newest - utc_now() > LATE:
-        message = (
-            f"the newest record of the audit trail is {seconds(newest - utc_now())} ahead of this machine"
+def check_clock(installation: Installation) -> Iterator[Finding]:
+    settings = installation.settings
+    found = []
+    if installation.is_migrated and not settings.database.startswith("sqlite:"):
+        found.append(
+            compare(installation.read(reading_clock()), "the clock of the database", CLOCK_TOLERANCE)
         )
-        yield failed("clock", message, "synchronise the clock; until then new records sort before older ones")
+    if installation.is_migrated:
+        found += future_records(installation)
+    if settings.token_jwks.startswith(("http://", "https://")):
+        date = date_of(settings.token_jwks)
+        if date is not None:
+            tolerance = max(settings.token_leeway, CLOCK_TOLERANCE)
+            found.append(compare(date, "the clock of the key server", tolerance))
+    yield from found or [ok("clock", "there is no other clock to compare with")]
 
 
-def asking_clock() -> Operation[datetime]:
+def reading_clock() -> Operation[datetime]:
     return known_moment((yield CLOCK, {})[0][0])
 
 
-def compared(other: datetime, whose: str, allowed: float) -> Iterable[Finding]:
-    apart = utc_now() - other
-    if abs(apart.total_seconds()) <= allowed:
-        return [ok("clock", f"this machine agrees with {whose}")]
-    side = "ahead of" if apart > timedelta(0) else "behind"
-    do = "synchronise both (NTP): tokens are checked to CARE_TOKEN_LEEWAY seconds"
-    return [failed("clock", f"this machine is {seconds(abs(apart))} {side} {whose}", do)]
+def compare(other: datetime, name: str, tolerance: int) -> Finding:
+    difference = utc_now() - other
+    if abs(difference.total_seconds()) <= tolerance:
+        return ok("clock", f"this machine agrees with {name}")
+    side = "ahead of" if difference > timedelta(0) else "behind"
+    advice = "synchronise both (NTP): tokens are checked to CARE_TOKEN_LEEWAY seconds"
+    return failed("clock", f"this machine is {seconds(abs(difference))} {side} {name}", advice)
+
+
+def future_records(installation: Installation) -> Iterator[Finding]:
+    newest = installation.read(finding_newest_moment())
+    if newest is not None and newest - utc_now() > OVERDUE:
+        message = f"the newest audit record is {seconds(newest - utc_now())} ahead of this machine"
+        yield failed("clock", message, "synchronise the clock; until then new records sort before older ones")
 
 
 def seconds(span: timedelta) -> str:
@@ -135,14 +106,14 @@ def seconds(span: timedelta) -> str:
 def date_of(url: str) -> datetime | None:
     """The Date header of the key server. `check_keys` checks whether its keys can be read."""
     try:
-        with opener_for(url).open(url, timeout=REACH_SECONDS) as reply:
-            message = reply.headers.get("date")
-    except HTTPError as refusal:
-        message = refusal.headers.get("date")
-        refusal.close()
+        with opener_for(url).open(url, timeout=CONNECT_SECONDS) as response:
+            date = response.headers.get("date")
+    except HTTPError as error:
+        date = error.headers.get("date")
+        error.close()
     except (OSError, HTTPException, ValueError):
         return None
     try:
-        return parsedate_to_datetime(message).astimezone(UTC) if message else None
+        return parsedate_to_datetime(date).astimezone(UTC) if date else None
     except ValueError:
         return None

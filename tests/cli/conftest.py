@@ -1,4 +1,4 @@
-"""The command line as a person types it, on a database of either kind."""
+"""Runs commands as typed by an operator, on SQLite and PostgreSQL."""
 
 import os
 from collections.abc import Callable
@@ -22,16 +22,16 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def command(settings: Settings) -> Command:
-    """Runs a command in development; variables are given by the names of the settings."""
+    """Runs a command in development; keywords are settings."""
 
     def run(*words: str, input: str | None = None, **changed: Any) -> Result:
-        given = {"env": "development", "database_url": settings.database_url, "var": settings.var} | changed
-        environment = {f"CARE_{name.upper()}": value for name, value in given.items()}
+        values = {"env": "development", "database_url": settings.database_url, "var": settings.var} | changed
+        environment = {f"CARE_{name.upper()}": value for name, value in values.items()}
         return CliRunner().invoke(main, list(words), input, env=environment)
 
     return run
 
 
-def assert_sentence(result: Result, sentence: str) -> None:
-    assert (result.stdout, result.stderr) == ("", f"care-gateway: {sentence}\n")
+def assert_rejected(result: Result, message: str) -> None:
+    assert (result.stdout, result.stderr) == ("", f"care-gateway: {message}\n")
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""Promise: the operator can look into the audit trail, prove that it is whole, and is on record there too."""
+"""Promise: operators can list and verify the audit log, and their own commands are recorded in it."""
 
 import orjson
 import pytest
@@ -18,10 +18,10 @@ OUTCOMES = ("NOT_FOUND", "DONE", "REFUSED")
 def test_records_are_printed_oldest_first(command: Command, settings: Settings) -> None:
     run_write(settings.database, recording(records(2)))
 
-    said = command("audit", "list")
+    result = command("audit", "list")
 
-    assert (said.exit_code, said.stderr) == (0, "")
-    first, second = map(orjson.loads, said.stdout.splitlines())
+    assert (result.exit_code, result.stderr) == (0, "")
+    first, second = map(orjson.loads, result.stdout.splitlines())
     assert first == {
         "id": 1,
         "moment": "2026-11-21T09:00:00.000000Z",
@@ -53,59 +53,50 @@ def test_records_are_printed_oldest_first(command: Command, settings: Settings) 
         (("--refused",), []),
     ],
 )
-def test_records_can_be_narrowed(
+def test_records_can_be_filtered(
     command: Command, settings: Settings, words: tuple[str, ...], found: list[int]
 ) -> None:
     run_write(settings.database, recording(records(1)))
     run_write(settings.database, recording(records(1, about="[[2,2,{}]]")))
     run_write(settings.database, recording(records(1, moment=NOW + DAY)))
 
-    said = command("audit", "list", *words)
+    result = command("audit", "list", *words)
 
-    assert [orjson.loads(line)["id"] for line in said.stdout.splitlines()] == found
+    assert [orjson.loads(line)["id"] for line in result.stdout.splitlines()] == found
 
 
-def test_refusals_can_be_listed_alone(command: Command, settings: Settings) -> None:
+def test_rejected_requests_can_be_listed_alone(command: Command, settings: Settings) -> None:
     refused = [one._replace(outcome=outcome) for one, outcome in zip(records(3), OUTCOMES, strict=True)]
     run_write(settings.database, recording(refused))
 
-    said = command("audit", "list", "--refused", "--actor-id", "1")
+    result = command("audit", "list", "--refused", "--actor-id", "1")
 
-    assert [orjson.loads(line)["outcome"] for line in said.stdout.splitlines()] == ["NOT_FOUND", "REFUSED"]
+    assert [orjson.loads(line)["outcome"] for line in result.stdout.splitlines()] == ["NOT_FOUND", "REFUSED"]
 
 
-def test_a_whole_trail_is_verified_with_its_last_seal(command: Command, settings: Settings) -> None:
+def test_an_intact_log_is_verified_and_its_last_seal_printed(command: Command, settings: Settings) -> None:
     run_write(settings.database, recording(records(3)))
 
-    said = command("audit", "verify")
+    result = command("audit", "verify")
 
     [(hash,)] = raw.run(settings.database, "SELECT hash FROM audit_seal")
-    assert (said.exit_code, said.stdout) == (0, f"3 records under 1 seal, 0 faults\n1:{hash}\n")
+    assert (result.exit_code, result.stdout) == (0, f"3 records under 1 seal, 0 faults\n1:{hash}\n")
     assert command("audit", "verify", "--noted", f"1:{hash}").exit_code == 0
 
 
-def test_what_is_not_as_it_was_noted_is_told(command: Command, settings: Settings) -> None:
+def test_a_difference_from_a_noted_seal_is_reported(command: Command, settings: Settings) -> None:
     run_write(settings.database, recording(records(3)))
 
-    said = command("audit", "verify", "--noted", f"1:{'0' * 64}")
+    result = command("audit", "verify", "--noted", f"1:{'0' * 64}")
 
-    assert said.exit_code == 1
-    assert said.stdout.splitlines()[:2] == [
-        "seal 1 differs from the noted hash",
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[:2] == [
+        "seal 1 is not the one that was noted",
         "3 records under 1 seal, 1 fault",
     ]
 
 
-@pytest.mark.sqlite_only
-@pytest.mark.parametrize("noted", ["1", "1:abc", f"x:{'0' * 64}", f"-1:{'0' * 64}"])
-def test_a_seal_that_cannot_be_one_is_refused(command: Command, noted: str) -> None:
-    said = command("audit", "verify", "--noted", noted)
-
-    assert said.exit_code == 2
-    assert "must be a seal as printed by `audit verify`: N:HASH" in said.stderr
-
-
-def test_what_operators_do_is_on_record(command: Command, settings: Settings) -> None:
+def test_commands_of_operators_are_recorded(command: Command, settings: Settings) -> None:
     load(settings.database, [*a_world(), a_client(9, userName=None)])
     person = ("--role", "caregiver", "--user", "new@example.test")
     for words in (
@@ -133,7 +124,7 @@ def test_what_operators_do_is_on_record(command: Command, settings: Settings) ->
     assert command("audit", "verify").exit_code == 0
 
 
-def test_a_command_that_is_refused_is_not_on_record(command: Command, settings: Settings) -> None:
+def test_a_rejected_command_is_not_recorded(command: Command, settings: Settings) -> None:
     load(settings.database, a_world())
 
     assert command("books", "retire", "99").exit_code == 2

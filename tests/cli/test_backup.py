@@ -1,5 +1,5 @@
-"""Promise: `backup` leaves a whole, checked copy of the embedded database that its owner alone may read, or
-nothing and a sentence; it never holds half of what somebody else commits meanwhile."""
+"""Promise: `backup` creates a complete, checked and private copy of the SQLite database, or no file. The copy
+contains no part of a transaction that commits meanwhile."""
 
 import fcntl
 import os
@@ -13,187 +13,178 @@ from app.db.admin.backup import copy_sqlite
 from app.db.drivers.interface import sqlite_path
 from app.settings import Settings
 from tests.callers import load
-from tests.cli.conftest import Command, assert_sentence
+from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
 from tests.factories import a_world
 
-embedded = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+on_sqlite = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """In a folder where nothing else is."""
+    """A path in an empty folder."""
     (tmp_path / "backups").mkdir()
     return tmp_path / "backups" / "care.backup"
 
 
-def beside(file: Path) -> list[str]:
+def files_beside(file: Path) -> list[str]:
     return sorted(each.name for each in file.parent.iterdir())
 
 
-@embedded
-def test_a_backup_is_a_copy_that_its_owner_alone_may_read(
-    command: Command, settings: Settings, file: Path
-) -> None:
+@on_sqlite
+def test_a_backup_is_a_complete_and_private_copy(command: Command, settings: Settings, file: Path) -> None:
     load(settings.database, a_world())
 
-    said = command("backup", str(file))
+    result = command("backup", str(file))
 
-    assert (said.exit_code, said.stderr) == (0, "")
-    assert said.stdout == f"{file}: {file.stat().st_size:,} bytes, integrity checked\n"
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == f"{file}: {file.stat().st_size:,} bytes, integrity checked\n"
     assert raw.row_counts(f"sqlite:///{file}") == raw.row_counts(settings.database)
-    assert (beside(file), file.stat().st_mode & 0o777) == ([file.name], 0o600)
+    assert (files_beside(file), file.stat().st_mode & 0o777) == ([file.name], 0o600)
 
 
-@embedded
-def test_a_backup_is_on_the_disk_before_it_has_its_name_and_the_name_before_the_command_ends(
+@on_sqlite
+def test_the_file_and_then_its_name_are_synced_to_disk(
     command: Command, settings: Settings, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load(settings.database, a_world())
     fsync, replace = os.fsync, os.replace
-    seen: list[tuple[str, int, int]] = []  # what was done, to which file or folder, of which size it was then
+    calls: list[tuple[str, int, int]] = []  # with the inode and the size at that time
 
-    def seen_fsync(opened: int) -> None:
+    def recorded_fsync(opened: int) -> None:
         found = os.fstat(opened)
-        seen.append(("sync", found.st_ino, found.st_size))
+        calls.append(("sync", found.st_ino, found.st_size))
         fsync(opened)
 
-    def seen_replace(source: Path, target: Path) -> None:
+    def recorded_replace(source: Path, target: Path) -> None:
         found = os.stat(source)
-        seen.append(("rename", found.st_ino, found.st_size))
+        calls.append(("rename", found.st_ino, found.st_size))
         replace(source, target)
 
-    monkeypatch.setattr(os, "fsync", seen_fsync)
-    monkeypatch.setattr(os, "replace", seen_replace)
-    said = command("backup", str(file))
+    monkeypatch.setattr(os, "fsync", recorded_fsync)
+    monkeypatch.setattr(os, "replace", recorded_replace)
+    result = command("backup", str(file))
     folder, copy = file.parent.stat(), file.stat()
 
-    assert said.exit_code == 0
-    assert [one[:2] for one in seen] == [
+    assert result.exit_code == 0
+    assert [one[:2] for one in calls] == [
         ("sync", copy.st_ino),
         ("rename", copy.st_ino),
         ("sync", folder.st_ino),
     ]
-    assert seen[0][2] == copy.st_size  # the whole of it
+    assert calls[0][2] == copy.st_size  # the complete copy
 
 
-@embedded
-def test_a_copy_is_of_the_moment_it_was_begun_whatever_is_committed_meanwhile(
-    settings: Settings, file: Path
-) -> None:
+@on_sqlite
+def test_a_copy_contains_nothing_that_is_committed_after_its_start(settings: Settings, file: Path) -> None:
     path = sqlite_path(settings.database)
     raw.run(settings.database, "CREATE TABLE page (bytes)", f"INSERT INTO page VALUES (zeroblob({8 << 20}))")
     file.touch()
-    looks = []
+    progress = []
 
-    def somebody_writes(done: int, total: int) -> None:
-        looks.append(done)
-        if len(looks) < 4:  # for ever, a copying that begins anew each time would not end
+    def write_meanwhile(done: int, total: int) -> None:
+        progress.append(done)
+        if len(progress) < 4:  # a copy that restarts after each write would never end
             raw.run(settings.database, "INSERT INTO page VALUES (1), (2)")
 
-    copy_sqlite(path, file, somebody_writes)
+    copy_sqlite(path, file, write_meanwhile)
 
     assert raw.run(f"sqlite:///{file}", "SELECT count(*) FROM page") == [(1,)]
     assert raw.run(settings.database, "SELECT count(*) FROM page") == [(7,)]
 
 
-@embedded
-def test_a_database_with_the_tables_of_another_version_is_backed_up_too(
-    command: Command, settings: Settings, file: Path
-) -> None:
+@on_sqlite
+def test_a_database_of_another_version_is_backed_up(command: Command, settings: Settings, file: Path) -> None:
     raw.run(settings.database, "UPDATE alembic_version SET version_num = '0001'")
 
     assert command("backup", str(file)).exit_code == 0
     assert raw.run(f"sqlite:///{file}", "SELECT * FROM alembic_version") == [("0001",)]
 
 
-@embedded
-def test_a_file_that_is_there_is_replaced_only_where_that_is_said(command: Command, file: Path) -> None:
+@on_sqlite
+def test_an_existing_file_is_replaced_only_with_force(command: Command, file: Path) -> None:
     file.write_text("an older one")
     file.chmod(0o644)
 
-    refused = command("backup", str(file))
+    rejected = command("backup", str(file))
     before = file.read_text()
-    said = command("backup", "--force", str(file))
+    result = command("backup", "--force", str(file))
 
-    assert_sentence(refused, f"{file} already exists; --force replaces it")
-    assert (before, said.exit_code) == ("an older one", 0)
+    assert_rejected(rejected, f"{file} already exists; --force replaces it")
+    assert (before, result.exit_code) == ("an older one", 0)
     assert raw.run(f"sqlite:///{file}", "SELECT count(*) FROM client") == [(0,)]
-    assert (beside(file), file.stat().st_mode & 0o777) == ([file.name], 0o600)
+    assert (files_beside(file), file.stat().st_mode & 0o777) == ([file.name], 0o600)
 
 
-@embedded
+@on_sqlite
 def test_the_database_itself_is_not_replaced(command: Command, settings: Settings) -> None:
     path = sqlite_path(settings.database)
 
-    assert_sentence(command("backup", "--force", str(path)), f"{path} is the database itself")
+    assert_rejected(command("backup", "--force", str(path)), f"{path} is the database itself")
 
 
-@embedded
-def test_a_log_that_would_be_read_into_the_copy_is_refused(command: Command, file: Path) -> None:
+@on_sqlite
+def test_a_write_ahead_log_beside_the_target_is_rejected(command: Command, file: Path) -> None:
     file.with_name(f"{file.name}-wal").write_bytes(b"of another database")
 
-    refused = command("backup", "--force", str(file))
+    rejected = command("backup", "--force", str(file))
 
-    assert_sentence(refused, f"{file}-wal is the write-ahead log of a database; choose another name")
+    assert_rejected(rejected, f"{file}-wal is the write-ahead log of a database; choose another name")
 
 
-@embedded
-def test_what_a_dead_command_left_is_written_over(command: Command, file: Path) -> None:
+@on_sqlite
+def test_the_temporary_file_of_a_killed_command_is_overwritten(command: Command, file: Path) -> None:
     left = file.with_name(f"{file.name}.part")
     left.write_bytes(b"half a backup" * 100_000)
     left.chmod(0o644)
 
-    said = command("backup", str(file))
+    result = command("backup", str(file))
 
-    assert (said.exit_code, beside(file), file.stat().st_mode & 0o777) == (0, [file.name], 0o600)
+    assert (result.exit_code, files_beside(file), file.stat().st_mode & 0o777) == (0, [file.name], 0o600)
 
 
-@embedded
-def test_a_link_at_the_unfinished_name_is_not_gone_through(
+@on_sqlite
+def test_a_symbolic_link_at_the_temporary_name_is_not_followed(
     command: Command, file: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "letter.txt"
     target.write_text("Dear all")
     file.with_name(f"{file.name}.part").symlink_to(target)
 
-    refused = command("backup", str(file))
+    rejected = command("backup", str(file))
 
     sentence = f"the backup at {file} cannot be written: Too many levels of symbolic links"
-    assert_sentence(refused, sentence)
+    assert_rejected(rejected, sentence)
     assert target.read_text() == "Dear all"
 
 
-@embedded
+@on_sqlite
 def test_two_commands_do_not_write_to_one_file(command: Command, file: Path) -> None:
     with file.with_name(f"{file.name}.part").open("w") as part:
         fcntl.flock(part, fcntl.LOCK_EX)
-        refused = command("backup", str(file))
+        rejected = command("backup", str(file))
 
-    assert_sentence(refused, f"another backup is being written to {file}")
-    assert beside(file) == [f"{file.name}.part"]
+    assert_rejected(rejected, f"another backup is being written to {file}")
+    assert files_beside(file) == [f"{file.name}.part"]
 
 
-@embedded
-def test_a_folder_that_is_not_there_is_told(command: Command, tmp_path: Path) -> None:
+@on_sqlite
+def test_a_missing_folder_is_reported(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "none" / "care.backup"
 
     sentence = f"the backup at {file} cannot be written: No such file or directory"
-    assert_sentence(command("backup", str(file)), sentence)
+    assert_rejected(command("backup", str(file)), sentence)
 
 
 def test_a_database_that_is_not_there_is_told(command: Command, tmp_path: Path, file: Path) -> None:
-    refused = command("backup", str(file), database_url=f"sqlite:///{tmp_path}/none.db")
+    rejected = command("backup", str(file), database_url=f"sqlite:///{tmp_path}/none.db")
 
-    assert_sentence(refused, f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first")
-    assert beside(file) == []
+    assert_rejected(rejected, f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first")
+    assert files_beside(file) == []
 
 
 DAMAGE = {
-    "rows refer to missing rows": (
-        "PRAGMA foreign_keys = OFF",
-        "DELETE FROM client WHERE id = 1",
-    ),
+    "rows refer to rows that are missing": ("PRAGMA foreign_keys = OFF", "DELETE FROM client WHERE id = 1"),
     "row 1 missing from index ix_session_client": (
         "PRAGMA writable_schema = ON",
         "CREATE TABLE kept AS SELECT sql FROM sqlite_schema WHERE name = 'ix_session_client'",
@@ -206,9 +197,9 @@ DAMAGE = {
 }
 
 
-@embedded
+@on_sqlite
 @pytest.mark.parametrize("reason", DAMAGE)
-def test_a_damaged_database_is_told_and_replaces_no_backup(
+def test_a_damaged_database_is_rejected_and_replaces_no_backup(
     command: Command, settings: Settings, file: Path, reason: str
 ) -> None:
     load(settings.database, a_world())
@@ -217,18 +208,20 @@ def test_a_damaged_database_is_told_and_replaces_no_backup(
             connection.execute(statement)
     file.write_text("an older one")
 
-    refused = command("backup", "--force", str(file))
+    rejected = command("backup", "--force", str(file))
 
-    assert_sentence(refused, f"the database is damaged and was not backed up: {reason}")
-    assert (beside(file), file.read_text()) == ([file.name], "an older one")
+    assert_rejected(rejected, f"the database is damaged and was not backed up: {reason}")
+    assert (files_beside(file), file.read_text()) == ([file.name], "an older one")
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_a_server_is_backed_up_by_its_own_tools(command: Command, settings: Settings, file: Path) -> None:
+def test_postgresql_is_rejected_with_the_command_to_use(
+    command: Command, settings: Settings, file: Path
+) -> None:
     sentence = (
         "back up PostgreSQL with its own tools: "
         'pg_dump --format=custom --file=FILE "$CARE_DATABASE_URL" (docs/operations.md)'
     )
 
-    assert_sentence(command("backup", str(file)), sentence)
-    assert beside(file) == []
+    assert_rejected(command("backup", str(file)), sentence)
+    assert files_beside(file) == []

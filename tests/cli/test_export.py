@@ -1,8 +1,5 @@
-"""Promise: `export` writes out everything that is held of one client, and nothing of anybody else.
-
-It is one JSON document, or a table of which no spreadsheet runs anything (docs/own-data.md); both stand whole
-in tests/cli/golden.
-"""
+"""Promise: `export` writes all data of one client, and nothing of another, as JSON or as a CSV table without
+formulas (docs/own-data.md). tests/cli/golden has one complete export of each format."""
 
 import csv
 from io import StringIO
@@ -16,7 +13,7 @@ from app.care.own_data import HEADER, as_csv
 from app.db.reader.own_data import SESSIONS_AT_ONCE
 from app.settings import Settings
 from tests.callers import load
-from tests.cli.conftest import Command, assert_sentence
+from tests.cli.conftest import Command, assert_rejected
 from tests.factories import (
     Record,
     a_client,
@@ -34,14 +31,14 @@ FORMATS = ["json", "csv"]
 
 
 def exported(command: Command, *words: str) -> bytes:
-    said = command("export", *words)
-    assert (said.exit_code, said.stderr) == (0, "")
-    return said.stdout_bytes
+    result = command("export", *words)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout_bytes
 
 
 @pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("who", [("--client", "client-1"), ("--id", "1")], ids=["by name", "by number"])
-def test_a_whole_life_is_told(
+@pytest.mark.parametrize("who", [("--client", "client-1"), ("--id", "1")], ids=["by name", "by id"])
+def test_all_data_of_a_client_is_exported(
     command: Command, settings: Settings, format: str, who: tuple[str, str]
 ) -> None:
     load_one_client(settings.database)
@@ -50,22 +47,22 @@ def test_a_whole_life_is_told(
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_file_is_private_and_replaces_what_was_there(
+def test_an_output_file_is_private_and_replaces_an_existing_one(
     command: Command, settings: Settings, tmp_path: Path, format: str
 ) -> None:
     load_one_client(settings.database)
     file = tmp_path / "own.data"
-    file.write_text("what was there")
+    file.write_text("an older export")
 
-    said = exported(command, "--client", "client-1", "--format", format, "--output", str(file))
+    result = exported(command, "--client", "client-1", "--format", format, "--output", str(file))
 
-    assert said == b""
+    assert result == b""
     assert file.read_bytes() == (GOLDEN / f"own_data.{format}").read_bytes()
     assert file.stat().st_mode & 0o777 == 0o600
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_what_an_export_that_broke_off_left_behind_makes_none_readable(
+def test_a_symbolic_link_at_the_temporary_name_is_not_followed(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:
     load(settings.database, a_world())
@@ -79,12 +76,12 @@ def test_what_an_export_that_broke_off_left_behind_makes_none_readable(
     assert elsewhere.read_bytes() == b""
 
 
-def test_of_a_client_without_sessions_there_is_little_to_tell(command: Command, settings: Settings) -> None:
+def test_a_client_without_sessions_has_a_short_export(command: Command, settings: Settings) -> None:
     load(settings.database, [a_client(7, userName=None)])
 
-    told = exported(command, "--id", "7", "--format", "json").decode()
+    exported_text = exported(command, "--id", "7", "--format", "json").decode()
 
-    assert told == (
+    assert exported_text == (
         "{\n"
         '  "client": {\n'
         '    "id": 7,\n'
@@ -101,8 +98,8 @@ def test_of_a_client_without_sessions_there_is_little_to_tell(command: Command, 
     assert exported(command, "--id", "7", "--format", "csv").decode() == ",".join(HEADER) + "\r\n"
 
 
-def a_long_life(sessions: int) -> list[Record]:
-    """More than is read at once, and of two caregivers who take turns; client 2 has one beside each."""
+def many_sessions(sessions: int) -> list[Record]:
+    """More sessions than one page, alternating between two caregivers; client 2 has one beside each."""
     world = [*people(), *catalogue()]
     for number in range(1, sessions + 1):
         caregiver = 1 + number % 2
@@ -111,25 +108,25 @@ def a_long_life(sessions: int) -> list[Record]:
             a_session(1000 + number, caregiver, client=2),
             an_assignment(number, number),
             an_assignment(1000 + number, 1000 + number),
-            an_answer_set(number, number, saveType="DRAFT", answers=[said(number)]),
-            an_answer_set(1000 + number, 1000 + number, saveType="DRAFT", answers=[said(1000 + number)]),
+            an_answer_set(number, number, saveType="DRAFT", answers=[an_answer(number)]),
+            an_answer_set(1000 + number, 1000 + number, saveType="DRAFT", answers=[an_answer(1000 + number)]),
         ]
     return world
 
 
-def said(number: int) -> Record:
+def an_answer(number: int) -> Record:
     return {"questionText": "Which?", "answer": f"Number {number}"}
 
 
 @pytest.mark.parametrize("sessions", [SESSIONS_AT_ONCE, SESSIONS_AT_ONCE + 1, 3 * SESSIONS_AT_ONCE - 1])
-def test_a_long_life_is_told_to_its_end(command: Command, settings: Settings, sessions: int) -> None:
-    load(settings.database, a_long_life(sessions))
+def test_all_pages_of_sessions_are_exported(command: Command, settings: Settings, sessions: int) -> None:
+    load(settings.database, many_sessions(sessions))
 
-    told = orjson.loads(exported(command, "--client", "client-1", "--format", "json"))
+    exported_text = orjson.loads(exported(command, "--client", "client-1", "--format", "json"))
     rows = table_of(exported(command, "--client", "client-1", "--format", "csv"))
 
     expected = [(number, f"Number {number}") for number in range(1, sessions + 1)]
-    assert [(one["id"], answer_of(one)) for one in told["sessions"]] == expected
+    assert [(one["id"], answer_of(one)) for one in exported_text["sessions"]] == expected
     assert [(int(row["sessionId"]), row["answer"]) for row in rows] == expected
 
 
@@ -138,8 +135,8 @@ def answer_of(session: dict[str, Any]) -> str:
     return answer
 
 
-def table_of(told: bytes) -> list[dict[str, str]]:
-    return list(csv.DictReader(StringIO(told.decode(), newline="")))
+def table_of(csv_bytes: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(StringIO(csv_bytes.decode(), newline="")))
 
 
 CELLS = {
@@ -167,58 +164,38 @@ CELLS = {
 }
 
 
-def test_no_cell_is_run_as_a_formula_and_all_are_read_back() -> None:
-    told = as_csv([(text, None, True, 7) for text in CELLS])
+def test_no_cell_is_a_formula_and_every_cell_can_be_read_back() -> None:
+    exported_text = as_csv([(text, None, True, 7) for text in CELLS])
 
-    rows = list(csv.reader(StringIO(told, newline="")))
+    rows = list(csv.reader(StringIO(exported_text, newline="")))
     assert rows == [[cell, "", "true", "7"] for cell in CELLS.values()]
     assert as_csv([('a"b', "c,d", "e\nf", "g")]) == '"a""b","c,d","e\nf",g\r\n'
 
 
-# --- refusals ---
+# --- rejected ---
 
 
 @pytest.mark.parametrize("who", [("--client", "client-9"), ("--client", "caregiver-1"), ("--id", "9")])
-def test_a_client_that_is_not_there_is_refused(
+def test_an_unknown_client_is_rejected(
     command: Command, settings: Settings, tmp_path: Path, who: tuple[str, str]
 ) -> None:
     load(settings.database, a_world())
     file = tmp_path / "own.json"
 
-    assert_sentence(command("export", *who, "--format", "json"), "there is no such client")
-    refused = command("export", *who, "--format", "json", "--output", str(file))
+    assert_rejected(command("export", *who, "--format", "json"), "there is no such client")
+    rejected = command("export", *who, "--format", "json", "--output", str(file))
 
-    assert_sentence(refused, "there is no such client")
+    assert_rejected(rejected, "there is no such client")
     assert not list(tmp_path.glob("own*"))
 
 
-ONE = "Error: give either --client or --id"
-USAGE = {
-    "nobody": (("--format", "json"), ONE),
-    "two": (("--client", "client-1", "--id", "1", "--format", "json"), ONE),
-    "no format": (("--id", "1"), "Error: Missing option '--format'. Choose from:"),
-    "another format": (
-        ("--id", "1", "--format", "xml"),
-        "Error: Invalid value for '--format': 'xml' is not one of 'json', 'csv'.",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", USAGE)
-def test_what_to_export_is_said_in_full(command: Command, name: str) -> None:
-    words, sentence = USAGE[name]
-
-    refused = command("export", *words)
-
-    assert (refused.exit_code, refused.stdout) == (2, "")
-    assert sentence in refused.stderr.splitlines()
-
-
-def test_a_file_that_cannot_be_written_is_told(command: Command, settings: Settings, tmp_path: Path) -> None:
+def test_an_output_file_that_cannot_be_written_is_reported(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
     load(settings.database, a_world())
     file = tmp_path / "none" / "own.json"
 
-    refused = command("export", "--id", "1", "--format", "json", "--output", str(file))
+    rejected = command("export", "--id", "1", "--format", "json", "--output", str(file))
 
     sentence = f"Error: Could not open file '{file}': No such file or directory\n"
-    assert (refused.exit_code, refused.stdout, refused.stderr) == (1, "", sentence)
+    assert (rejected.exit_code, rejected.stdout, rejected.stderr) == (1, "", sentence)

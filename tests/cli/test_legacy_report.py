@@ -1,5 +1,5 @@
-"""Promise: `care-gateway legacy report` answers whether the legacy paths may be switched off, to people and
-by its exit code, and does not say "nobody" where nobody looked."""
+"""Promise: `legacy report` states, in text and by its exit code, whether the legacy paths may be switched
+off, and never calls a path unused on days that were not counted."""
 
 from datetime import datetime, timedelta
 
@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from app.care.context import utc_now
+from app.db.admin.migrate import newest_version
 from app.db.sql import Operation
 from app.db.statements.usage import Counted, adding_usage, beginning_day, day_of
 from app.http.paths import (
@@ -18,18 +19,18 @@ from app.http.paths import (
 )
 from app.settings import Settings
 from tests.callers import run_write
-from tests.cli.conftest import Command, assert_sentence
+from tests.cli.conftest import Command, assert_rejected
 from tests.factories import DAY
 from tests.test_main import set_version
 
 
 @pytest.fixture
 def now() -> datetime:
-    """The command reckons by the real clock."""
+    """The command uses the real clock."""
     return utc_now()
 
 
-def planting(calls: list[Counted], days: list[datetime]) -> Operation[None]:
+def storing_usage(calls: list[Counted], days: list[datetime]) -> Operation[None]:
     for day in days:
         yield from beginning_day(day_of(day), day, "0000")
     yield from adding_usage(calls)
@@ -39,75 +40,75 @@ def calls(path: str, application: str, requests: int, last: datetime, role: str 
     return Counted(day_of(last), path, role, application, requests, last)
 
 
-def watched(now: datetime, days: int) -> list[datetime]:
-    """Every day since then."""
+def days_since(now: datetime, days: int) -> list[datetime]:
+    """Every day up to today."""
     return [now - number * DAY for number in range(days, -1, -1)]
 
 
-def verdicts(said: str) -> list[str]:
-    """The sentence under each path."""
-    lines = said.splitlines()
+def verdicts(result: str) -> list[str]:
+    """The sentence below each path."""
+    lines = result.splitlines()
     return [lines[lines.index(path) + 1].strip() for path in PATHS]
 
 
-def test_where_nothing_was_counted_nothing_is_known(command: Command) -> None:
-    said = command("legacy", "report")
+def test_without_counts_the_state_is_unknown(command: Command) -> None:
+    result = command("legacy", "report")
 
-    assert said.exit_code == 3
-    assert said.stdout.startswith("Calls of the legacy paths have not been counted yet. ")
-    assert verdicts(said.stdout) == ["not known: calls have not been counted yet"] * 4
+    assert result.exit_code == 3
+    assert result.stdout.startswith("Calls of the legacy paths have not been counted yet. ")
+    assert verdicts(result.stdout) == ["not known: calls have not been counted yet"] * 4
 
 
-def test_a_new_installation_does_not_say_nobody(command: Command, settings: Settings, now: datetime) -> None:
-    run_write(settings.database, planting([], watched(now, 4)))
+def test_a_new_installation_does_not_report_unused_paths(
+    command: Command, settings: Settings, now: datetime
+) -> None:
+    run_write(settings.database, storing_usage([], days_since(now, 4)))
 
-    said = command("legacy", "report")
+    result = command("legacy", "report")
 
     again = day_of(now + 26 * DAY)
     sentence = f"not known: no calls, but counted only for 4 days; check again on {again}"
-    assert said.exit_code == 3
-    assert verdicts(said.stdout) == [sentence] * 4
+    assert result.exit_code == 3
+    assert verdicts(result.stdout) == [sentence] * 4
     last = "\nUnknown: no calls, but the period was not counted completely.\n"
-    assert said.stdout.endswith(last)
+    assert result.stdout.endswith(last)
     assert [command("legacy", "report", "--days", days).exit_code for days in ("4", "5")] == [0, 3]
 
 
-def test_days_on_which_the_service_did_not_run_are_not_known(
+def test_days_on_which_the_service_did_not_run_make_the_state_unknown(
     command: Command, settings: Settings, now: datetime
 ) -> None:
-    ran = [day for day in watched(now, 40) if day not in (now - 3 * DAY, now - 4 * DAY)]
-    run_write(settings.database, planting([], ran))
+    ran = [day for day in days_since(now, 40) if day not in (now - 3 * DAY, now - 4 * DAY)]
+    run_write(settings.database, storing_usage([], ran))
 
-    said = command("legacy", "report")
+    result = command("legacy", "report")
 
-    assert said.exit_code == 3
+    assert result.exit_code == 3
     sentence = "not known: no calls, but on 2 of these days the service did not run"
-    assert verdicts(said.stdout) == [sentence] * 4
+    assert verdicts(result.stdout) == [sentence] * 4
     assert command("legacy", "report", "--days", "3").exit_code == 0
 
 
-def test_paths_that_nobody_calls_may_be_switched_off(
-    command: Command, settings: Settings, now: datetime
-) -> None:
+def test_paths_without_calls_may_be_switched_off(command: Command, settings: Settings, now: datetime) -> None:
     old = [calls(LIST_CLIENT_SESSIONS, "mobile-app", 7, now - 31 * DAY, "CLIENT")]
-    run_write(settings.database, planting(old, watched(now, 40)))
+    run_write(settings.database, storing_usage(old, days_since(now, 40)))
 
-    said = command("legacy", "report")
+    result = command("legacy", "report")
 
     since = f"{now - 40 * DAY:%Y-%m-%d %H:%M}"
     first, today = day_of(now - 29 * DAY), day_of(now)
-    assert said.exit_code == 0
-    assert said.stdout.splitlines()[0] == (
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == (
         f"Counted since {since} UTC. From {first} to {today} the service ran on 30 of 30 days."
     )
-    assert verdicts(said.stdout) == [
+    assert verdicts(result.stdout) == [
         "no calls for 31 days",
         *["no calls since counting began, 40 days ago"] * 3,
     ]
-    assert said.stdout.endswith("\nThe legacy paths may be switched off: no calls in this period.\n")
+    assert result.stdout.endswith("\nThe legacy paths may be switched off: no calls in this period.\n")
 
 
-def test_who_still_calls_is_told_with_how_much_and_when(
+def test_callers_are_listed_with_their_requests_and_last_use(
     command: Command, settings: Settings, now: datetime
 ) -> None:
     yesterday = now - DAY
@@ -121,13 +122,13 @@ def test_who_still_calls_is_told_with_how_much_and_when(
         *(calls(ASSIGN_HOMEWORK, f"app-{number}", 9 - number, now) for number in range(5)),
         calls(GET_CAREGIVER_ASSIGNMENT, "unknown", 3, now, role=""),
     ]
-    run_write(settings.database, planting(used, watched(now, 100)))
+    run_write(settings.database, storing_usage(used, days_since(now, 100)))
 
-    said = command("legacy", "report")
+    result = command("legacy", "report")
 
     today, before = day_of(now), day_of(yesterday)
-    assert said.exit_code == 1
-    assert verdicts(said.stdout) == [
+    assert result.exit_code == 1
+    assert verdicts(result.stdout) == [
         "no calls since counting began, 100 days ago",
         f"still 2 applications: mobile-app (2,001 requests, last on {today}), "
         f"cron (1 request, last on {before}) (12 refused, without a valid token or an account)",
@@ -136,7 +137,7 @@ def test_who_still_calls_is_told_with_how_much_and_when(
         f"app-2 (7 requests, last on {today}) and 2 more",
     ]
     moment, earlier = f"{now:%Y-%m-%d %H:%M}", f"{yesterday:%Y-%m-%d %H:%M}"
-    lines = said.stdout.splitlines()
+    lines = result.stdout.splitlines()
     at = lines.index(LIST_CAREGIVER_ASSIGNMENTS)
     assert [line.split() for line in lines[at + 2 : at + 6]] == [
         ["application", "role", "requests", "before", "trend", "last", "use", "(UTC)"],
@@ -144,13 +145,13 @@ def test_who_still_calls_is_told_with_how_much_and_when(
         ["cron", "caregiver", "1", "0", "new", *earlier.split()],
         ["mobile-app", "client", "1", "0", "new", *earlier.split()],
     ]
-    assert said.stdout.endswith("\nThe legacy paths are in use.\n")
+    assert result.stdout.endswith("\nThe legacy paths are in use.\n")
 
 
-def test_days_before_counting_began_are_no_comparison(
+def test_a_period_before_counting_began_is_not_compared(
     command: Command, settings: Settings, now: datetime
 ) -> None:
-    run_write(settings.database, planting([calls(ASSIGN_HOMEWORK, "cron", 2, now)], watched(now, 9)))
+    run_write(settings.database, storing_usage([calls(ASSIGN_HOMEWORK, "cron", 2, now)], days_since(now, 9)))
 
     (line,) = (
         line for line in command("legacy", "report", "--days", "7").stdout.splitlines() if "cron  " in line
@@ -159,18 +160,18 @@ def test_days_before_counting_began_are_no_comparison(
     assert line.split()[2:5] == ["2", "-", "-"]
 
 
-def test_the_same_for_tools(command: Command, settings: Settings, now: datetime) -> None:
+def test_the_report_as_json(command: Command, settings: Settings, now: datetime) -> None:
     used = [
         calls(ASSIGN_HOMEWORK, "cron", 2, now),
         calls(ASSIGN_HOMEWORK, "cron", 4, now - 8 * DAY),
         calls(ASSIGN_HOMEWORK, "unknown", 5, now, role=""),
     ]
-    run_write(settings.database, planting(used, watched(now, 20)))
+    run_write(settings.database, storing_usage(used, days_since(now, 20)))
 
-    said = command("legacy", "report", "--days", "7", "--json")
+    result = command("legacy", "report", "--days", "7", "--json")
 
-    found = orjson.loads(said.stdout)
-    assert said.exit_code == 1
+    found = orjson.loads(result.stdout)
+    assert result.exit_code == 1
     assert datetime.fromisoformat(found.pop("moment")) - now < timedelta(minutes=1)
     moment = now.isoformat(timespec="microseconds").replace("+00:00", "Z")
     since = (now - 20 * DAY).isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -208,10 +209,11 @@ def test_the_same_for_tools(command: Command, settings: Settings, now: datetime)
     }
 
 
-def test_a_database_that_is_not_migrated_is_told_in_a_sentence(command: Command, settings: Settings) -> None:
+def test_a_database_that_is_not_migrated_is_rejected(command: Command, settings: Settings) -> None:
     run_write(settings.database, set_version("0003"))
 
-    assert_sentence(
+    assert_rejected(
         command("legacy", "report"),
-        "the database does not have the tables of this version; run `care-gateway migrate`",
+        f"the tables are of version 0003, and this version needs {newest_version()}; "
+        "back up, then run `care-gateway migrate`",
     )

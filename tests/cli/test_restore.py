@@ -1,5 +1,5 @@
-"""Promise: `restore` puts a whole backup in the place of the embedded database or leaves everything as it
-was; clients who were erased and accounts that were disabled since the backup still are."""
+"""Promise: `restore` replaces the SQLite database with a complete backup, or changes nothing. Clients erased
+and accounts disabled since the backup stay erased and disabled."""
 
 import asyncio
 import shutil
@@ -17,7 +17,7 @@ from app.db.drivers.interface import sqlite_path
 from app.settings import Settings
 from tests.audit.audit_log import audited
 from tests.callers import load
-from tests.cli.conftest import Command, assert_sentence
+from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
 from tests.factories import a_caregiver, a_world, an_assignment
 
@@ -36,7 +36,7 @@ def file(command: Command, settings: Settings, tmp_path: Path) -> Path:
 
 
 def files(settings: Settings) -> dict[str, bytes]:
-    """The files of the database, and of those that were replaced."""
+    """The files of the database and of replaced ones."""
     path = sqlite_path(settings.database)
     return {one.name: one.read_bytes() for one in path.parent.glob(f"{path.name}*") if one.is_file()}
 
@@ -54,20 +54,20 @@ def unchanged(settings: Settings) -> Iterator[None]:
     assert files(settings) == before
 
 
-# --- what comes of it -----------------------------------------------------------------------------
+# --- restored ---------------------------------------------------------------------------------------
 
 
-def test_a_backup_takes_the_place_of_the_database_which_is_kept(
+def test_a_backup_replaces_the_database_and_the_old_one_is_kept(
     command: Command, settings: Settings, file: Path
 ) -> None:
     load(settings.database, [an_assignment(6)])
     before = raw.row_counts(f"sqlite:///{file}")
 
-    said = command("restore", str(file))
+    result = command("restore", str(file))
 
     path, replaced = sqlite_path(settings.database), aside(settings)
-    assert (said.exit_code, said.stderr) == (0, "")
-    assert said.stdout.splitlines() == [
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [
         f"{path} was restored from {file}",
         "clients erased again: none",
         f"the replaced database was kept as {replaced}; remove it as you would a backup",
@@ -80,7 +80,7 @@ def test_a_backup_takes_the_place_of_the_database_which_is_kept(
     assert [command(*words).exit_code for words in (("verify",), ("audit", "verify"))] == [0, 0]
 
 
-def test_who_was_erased_or_disabled_since_the_backup_still_is(
+def test_clients_and_accounts_stay_erased_and_disabled(
     command: Command, settings: Settings, file: Path
 ) -> None:
     load(settings.database, [a_caregiver(3)])
@@ -88,9 +88,9 @@ def test_who_was_erased_or_disabled_since_the_backup_still_is(
     for role, user in (("caregiver", "caregiver-2"), ("caregiver", "caregiver-3"), ("client", "client-1")):
         assert command("account", "disable", "--role", role, "--user", user).exit_code == 0
 
-    said = command("restore", str(file))
+    result = command("restore", str(file))
 
-    assert said.stdout.splitlines()[1:4] == [
+    assert result.stdout.splitlines()[1:4] == [
         "clients erased again: 2",
         "caregiver accounts disabled again: 2",
         "client accounts disabled again: 1",
@@ -109,8 +109,10 @@ def test_who_was_erased_or_disabled_since_the_backup_still_is(
     assert command("verify").output == "0 differences\n"
 
 
-def test_no_file_holds_what_was_erased_again(command: Command, settings: Settings, file: Path) -> None:
-    """Nor do pages of the backup that are no longer used."""
+def test_no_file_contains_the_text_of_a_client_that_was_erased_again(
+    command: Command, settings: Settings, file: Path
+) -> None:
+    """Including unused pages of the backup."""
     for client in ("1", "2"):
         assert command("erase", "--id", client, "--yes").exit_code == 0
     rows = [f"({number}, 1, 1, 1, 'How?', '{PRIVATE * 40}')" for number in range(1000, 1200)]
@@ -125,10 +127,10 @@ def test_no_file_holds_what_was_erased_again(command: Command, settings: Setting
     assert command("restore", str(file)).exit_code == 0
 
     assert PRIVATE.encode() in file.read_bytes()
-    assert [name for name, held in files(settings).items() if PRIVATE.encode() in held] == []
+    assert [name for name, content in files(settings).items() if PRIVATE.encode() in content] == []
 
 
-def test_ids_that_were_given_after_the_backup_are_not_given_again(
+def test_ids_assigned_after_the_backup_are_not_reused(
     command: Command, settings: Settings, file: Path
 ) -> None:
     command("restore", str(file))
@@ -163,14 +165,14 @@ def test_a_backup_with_older_tables_is_migrated(command: Command, settings: Sett
 
     asyncio.run(downgrade())
 
-    said = command("restore", str(file))
+    result = command("restore", str(file))
 
-    assert said.exit_code == 0
+    assert result.exit_code == 0
     assert raw.run(settings.database, "SELECT version_num FROM alembic_version") == [(newest_version(),)]
     assert raw.run(settings.database, "SELECT count(*) FROM client") == [(2,)]
 
 
-def test_a_log_that_a_killed_process_left_is_kept_with_the_old_database(
+def test_the_write_ahead_log_of_a_killed_process_stays_with_the_old_database(
     command: Command, settings: Settings, file: Path, tmp_path: Path
 ) -> None:
     path = sqlite_path(settings.database)
@@ -188,20 +190,20 @@ def test_a_log_that_a_killed_process_left_is_kept_with_the_old_database(
     assert raw.run(f"sqlite:///{aside(settings)}", names) == [("In the log",)]
 
 
-def test_a_backup_whose_kept_numbers_are_wrong_is_restored_with_a_warning(
+def test_a_backup_with_wrong_counters_is_restored_with_a_warning(
     command: Command, settings: Settings, file: Path
 ) -> None:
-    """It may be the only one there is."""
+    """It may be the only backup."""
     raw.run(f"sqlite:///{file}", "UPDATE session SET assignment_count = 9 WHERE id = 1")
 
-    said = command("restore", str(file))
+    result = command("restore", str(file))
 
     warning = "care-gateway: warning: `care-gateway verify` finds 1 difference in this backup\n"
-    assert (said.exit_code, said.stderr) == (0, warning)
+    assert (result.exit_code, result.stderr) == (0, warning)
     assert raw.run(settings.database, "SELECT assignment_count FROM session WHERE id = 1") == [(9,)]
 
 
-def test_what_a_killed_command_left_is_not_read_into_the_database(
+def test_the_temporary_files_of_a_killed_command_are_not_read(
     command: Command, settings: Settings, file: Path
 ) -> None:
     part = Path(f"{sqlite_path(settings.database)}.part")
@@ -211,24 +213,24 @@ def test_what_a_killed_command_left_is_not_read_into_the_database(
         left = Path(f"{part}-wal").read_bytes()
     Path(f"{part}-wal").write_bytes(left)
 
-    said = command("restore", str(file))
+    result = command("restore", str(file))
 
-    assert (said.exit_code, sorted(files(settings))) == (
+    assert (result.exit_code, sorted(files(settings))) == (
         0,
         sorted([sqlite_path(settings.database).name, aside(settings).name]),
     )
     assert raw.run(settings.database, "SELECT name FROM client WHERE id = 1") == [("Zoë Client 1",)]
 
 
-# --- when the current database does not tell who was erased ---------------------------------------
+# --- when the current database does not show who was erased --------------------------------------
 
-LOST = (
+LIST_NEEDED = (
     "the database at {} does not show which clients were erased since the backup: it is missing, damaged or "
     "not a later state; give their ids with --erased LIST (an empty file if there are none)"
 )
 
 
-def lose(settings: Settings, how: str) -> None:
+def break_database(settings: Settings, how: str) -> None:
     path = sqlite_path(settings.database)
     if how == "damaged":
         path.write_bytes(b"no database" * 1000)
@@ -239,35 +241,35 @@ def lose(settings: Settings, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["missing", "damaged", "new"])
-def test_where_nobody_knows_who_was_erased_a_list_is_needed(
+def test_an_unreadable_or_new_database_needs_a_list_of_erased_clients(
     command: Command, settings: Settings, file: Path, tmp_path: Path, how: str
 ) -> None:
     assert command("erase", "--id", "2", "--yes").exit_code == 0
-    noted = tmp_path / "erased.txt"
-    noted.write_text(command("erase", "--list").stdout + "\n77\n")
-    lose(settings, how)
+    id_list = tmp_path / "erased.txt"
+    id_list.write_text(command("erase", "--list").stdout + "\n77\n")
+    break_database(settings, how)
 
     with unchanged(settings):
-        refused = command("restore", str(file))
-    said = command("restore", str(file), "--erased", str(noted))
+        rejected = command("restore", str(file))
+    result = command("restore", str(file), "--erased", str(id_list))
 
-    assert_sentence(refused, LOST.format(sqlite_path(settings.database)))
-    assert (said.exit_code, said.stdout.splitlines()[1]) == (0, "clients erased again: 2")
+    assert_rejected(rejected, LIST_NEEDED.format(sqlite_path(settings.database)))
+    assert (result.exit_code, result.stdout.splitlines()[1]) == (0, "clients erased again: 2")
     assert raw.run(settings.database, "SELECT name FROM client WHERE id = 2") == [("erased",)]
     if how == "damaged":
         assert aside(settings).read_bytes() == b"no database" * 1000
 
 
-def test_a_list_that_cannot_be_read_is_refused(
+def test_an_invalid_list_is_rejected(
     command: Command, settings: Settings, file: Path, tmp_path: Path
 ) -> None:
-    noted = tmp_path / "erased.txt"
-    noted.write_text("1\nclient-2\n")
+    id_list = tmp_path / "erased.txt"
+    id_list.write_text("1\nclient-2\n")
 
     with unchanged(settings):
-        refused = command("restore", str(file), "--erased", str(noted))
+        rejected = command("restore", str(file), "--erased", str(id_list))
 
-    assert_sentence(refused, f"{noted}, line 2: must be a client id")
+    assert_rejected(rejected, f"{id_list}, line 2: must be a client id")
 
 
 def test_erased_clients_are_listed(command: Command, settings: Settings, file: Path) -> None:
@@ -278,29 +280,24 @@ def test_erased_clients_are_listed(command: Command, settings: Settings, file: P
 
     [(moment,)] = raw.run(settings.database, "SELECT erase_date FROM client WHERE id = 2")
     assert [(one.exit_code, one.output) for one in (empty, listed)] == [(0, ""), (0, f"2\t{moment}\n")]
-    assert (
-        "Error: --list takes no other option" in command("erase", "--list", "--id", "2").stderr.splitlines()
-    )
 
 
-# --- refused --------------------------------------------------------------------------------------
+# --- rejected -------------------------------------------------------------------------------------
 
 
-def test_a_database_that_somebody_has_open_is_not_replaced(
-    command: Command, settings: Settings, file: Path
-) -> None:
+def test_a_database_in_use_is_not_replaced(command: Command, settings: Settings, file: Path) -> None:
     path = sqlite_path(settings.database)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("SELECT count(*) FROM client").fetchall()
         with unchanged(settings):
-            refused = command("restore", str(file))
+            rejected = command("restore", str(file))
 
-    assert_sentence(
-        refused, f"the database at {path} is in use; stop `serve`, `worker` and other commands first"
+    assert_rejected(
+        rejected, f"the database at {path} is in use; stop `serve`, `worker` and other commands first"
     )
 
 
-def spoil(file: Path, how: str) -> None:
+def damage(file: Path, how: str) -> None:
     if how == "damaged":
         [(page, size)] = raw.run(
             f"sqlite:///{file}",
@@ -323,7 +320,7 @@ def spoil(file: Path, how: str) -> None:
         file.with_name(f"{file.name}-wal").write_bytes(b"not yet in it")
 
 
-SPOILT = {
+DAMAGES = {
     "damaged": "is damaged and was not restored: *** in database main ***",
     "rows missing": "is damaged and was not restored: rows refer to missing rows",
     "newer": f"has the newer schema version 9999; this program supports up to {newest_version()}",
@@ -333,31 +330,31 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("how", SPOILT)
-def test_what_is_no_whole_backup_is_not_restored(
+@pytest.mark.parametrize("how", DAMAGES)
+def test_an_invalid_backup_is_not_restored(
     command: Command, settings: Settings, file: Path, how: str
 ) -> None:
-    spoil(file, how)
+    damage(file, how)
 
     with unchanged(settings):
-        refused = command("restore", str(file))
+        rejected = command("restore", str(file))
 
-    assert (refused.exit_code, refused.stdout) == (2, "")
-    assert refused.stderr.splitlines()[0].startswith(f"care-gateway: {file} {SPOILT[how]}")
+    assert (rejected.exit_code, rejected.stdout) == (2, "")
+    assert rejected.stderr.splitlines()[0].startswith(f"care-gateway: {file} {DAMAGES[how]}")
 
 
-def test_the_database_itself_is_no_backup_of_it(command: Command, settings: Settings, file: Path) -> None:
+def test_the_database_itself_is_not_a_backup(command: Command, settings: Settings, file: Path) -> None:
     path = sqlite_path(settings.database)
 
     with unchanged(settings):
-        refused = command("restore", str(path))
+        rejected = command("restore", str(path))
 
-    assert_sentence(refused, f"{path} is the database itself")
+    assert_rejected(rejected, f"{path} is the database itself")
 
 
-def test_a_server_is_restored_by_its_own_tools(command: Command, tmp_path: Path) -> None:
+def test_postgresql_is_rejected_with_advice(command: Command, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    refused = command("restore", str(tmp_path / "file"), database_url="postgresql://care@127.0.0.1:1/care")
+    rejected = command("restore", str(tmp_path / "file"), database_url="postgresql://care@127.0.0.1:1/care")
 
-    assert_sentence(refused, "restore PostgreSQL with its own tools: docs/operations.md, Restore")
+    assert_rejected(rejected, "restore PostgreSQL with its own tools: docs/operations.md, Restore")

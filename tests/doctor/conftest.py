@@ -1,4 +1,4 @@
-"""`care-gateway doctor` as an operator runs it, on a service that is in order."""
+"""Runs `care-gateway doctor` as an operator does, on a service without problems."""
 
 import json
 import os
@@ -12,12 +12,12 @@ from app.cli import main
 from app.settings import Settings
 from tests import keys
 
-Said = list[tuple[str, str]]
-Ask = Callable[..., Said]
+Findings = list[tuple[str, str]]  # verdict and message
+Diagnose = Callable[..., Findings]
 
 
 @pytest.fixture(autouse=True)
-def not_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def ordinary_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for name in os.environ:
         if name.startswith("CARE_"):
@@ -25,8 +25,8 @@ def not_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def in_order(settings: Settings, tmp_path: Path) -> dict[str, str]:
-    """Settings of a production service that has nothing to be mended."""
+def healthy(settings: Settings, tmp_path: Path) -> dict[str, str]:
+    """Settings of a production service without problems."""
     pem = tmp_path / "issuer.pem"
     pem.write_text(keys.public_pem())
     pem.chmod(0o644)
@@ -51,14 +51,14 @@ def as_variables(care: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.fixture
-def ask(in_order: dict[str, str]) -> Ask:
-    def ask(about: str, **changed: str) -> Said:
-        """What is found about something, in the order of finding it: the verdict, and the sentence."""
-        said = run(in_order, "--json", **changed)
-        found = json.loads(said.stdout)["findings"]
-        assert said.stderr == ""
-        assert said.exit_code == int(any(one["verdict"] == "failed" for one in found))
+def diagnose(healthy: dict[str, str]) -> Diagnose:
+    def diagnose(about: str, **changed: str) -> Findings:
+        """The findings about a subject, in order. Every finding that is not ok has advice."""
+        result = run(healthy, "--json", **changed)
+        found = json.loads(result.stdout)["findings"]
+        assert result.stderr == ""
+        assert result.exit_code == int(any(one["verdict"] == "failed" for one in found))
         assert [one for one in found if (one["verdict"] == "ok") is not (one["do"] == "")] == []
         return [(one["verdict"], one["said"]) for one in found if one["about"] == about]
 
-    return ask
+    return diagnose

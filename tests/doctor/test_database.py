@@ -1,4 +1,4 @@
-"""Promise: of the database the doctor finds what is wrong, and of what goes on in it; and says what to do."""
+"""Promise: the doctor finds problems of the database, of background work and of the clocks."""
 
 import errno
 import os
@@ -18,13 +18,14 @@ from app.care.context import utc_now
 from app.cli import main
 from app.db.admin.migrate import newest_version
 from app.db.audit.records import recording
+from app.doctor.database import check_access
 from app.settings import Settings
 from tests import keys
 from tests.audit.test_chain import GUARDS, records, seal_all
 from tests.auth.issuer import jwk, key_set
 from tests.callers import load, run_write
 from tests.db import raw
-from tests.doctor.conftest import Ask, as_variables
+from tests.doctor.conftest import Diagnose, as_variables
 from tests.events.receiver import SECRET, receiving
 from tests.factories import a_world
 
@@ -37,60 +38,62 @@ def path_of(settings: Settings) -> Path:
     return Path(settings.database.removeprefix("sqlite:///"))
 
 
-def test_tables_of_this_version_are_good(ask: Ask) -> None:
-    assert ask("migrations") == [("ok", f"the tables are those of this version, {newest_version()}")]
+def test_tables_of_this_version_pass(diagnose: Diagnose) -> None:
+    assert diagnose("migrations") == [("ok", f"the tables are those of this version, {newest_version()}")]
 
 
 @ON_SQLITE
-def test_an_embedded_database_that_answers_is_good(ask: Ask, settings: Settings) -> None:
-    said = f"SQLite at {path_of(settings)} answers, and syncs every commit"
-    assert ask("database") == [("ok", said)]
-    assert ask("files") == [("ok", "they belong to their owner alone")]
+def test_a_sqlite_database_that_responds_passes(diagnose: Diagnose, settings: Settings) -> None:
+    message = f"SQLite at {path_of(settings)} responds and syncs every commit"
+    assert diagnose("database") == [("ok", message)]
+    assert diagnose("files") == [("ok", "only their owner may use them")]
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_a_server_that_does_not_keep_its_word_or_quotes_rows_is_told(ask: Ask, settings: Settings) -> None:
-    """That of the tests is made to be quick."""
+def test_postgresql_without_durability_or_with_rows_in_its_log_is_reported(
+    diagnose: Diagnose, settings: Settings
+) -> None:
+    """The server of the tests is configured for speed."""
     names = "'fsync', 'full_page_writes', 'synchronous_commit'"
-    asked = f"SELECT name FROM pg_settings WHERE setting = 'off' AND name IN ({names})"
-    off = raw.run(settings.database, asked)
-    told = ask("database")
+    query = f"SELECT name FROM pg_settings WHERE setting = 'off' AND name IN ({names})"
+    off = raw.run(settings.database, query)
+    found = diagnose("database")
 
-    lost = "what was acknowledged may be lost when the power goes"
-    assert {said for verdict, said in told if verdict == "failed"} == {
+    lost = "a power failure may lose acknowledged changes"
+    assert {message for verdict, message in found if verdict == "failed"} == {
         f"{name} is off: {lost}" for [name] in off
     }
-    assert ("warning", "its log may quote rows: log_error_verbosity is default") in told
-    assert ("warning", "the account of the service is a superuser") in told
-    assert bool(off) is not any(verdict == "ok" for verdict, _ in told)
+    assert ("warning", "its log may contain rows: log_error_verbosity is default") in found
+    assert ("warning", "the account of the service is a superuser") in found
+    assert bool(off) is not any(verdict == "ok" for verdict, _ in found)
 
 
-def test_tables_of_another_version_are_told(ask: Ask, settings: Settings) -> None:
+def test_tables_of_another_version_are_reported(diagnose: Diagnose, settings: Settings) -> None:
     raw.run(settings.database, "UPDATE alembic_version SET version_num = '0001'")
-    older = ask("migrations")
+    older = diagnose("migrations")
     raw.run(settings.database, "UPDATE alembic_version SET version_num = '9999'")
-    newer = ask("migrations")
+    newer = diagnose("migrations")
     raw.run(settings.database, "DROP TABLE alembic_version")
 
-    wants = f"the service wants {newest_version()}"
-    assert older == [("failed", f"the tables are of version 0001, {wants}")]
-    assert newer == [("failed", f"the tables are of version 9999, {wants}")]
-    assert ask("migrations") == [("failed", "there are no tables")]
-    assert ask("dispatcher") == []
+    needs = f"and this version needs {newest_version()}"
+    assert older == [("failed", f"the tables are of version 0001, {needs}")]
+    assert newer == [("failed", f"the tables are of version 9999, {needs}")]
+    assert diagnose("migrations") == [("failed", "the database has no tables")]
+    assert diagnose("dispatcher") == []
 
 
-def test_a_database_that_is_not_there_is_told_and_the_rest_is_looked_at(ask: Ask, tmp_path: Path) -> None:
+def test_a_missing_database_is_reported_and_the_other_checks_run(diagnose: Diagnose, tmp_path: Path) -> None:
     nowhere = {"database_url": f"sqlite:///{tmp_path}/none.db"}
 
-    said = f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first"
-    assert ask("database", **nowhere) == [("failed", said)]
-    assert ask("keys", **nowhere) == [("ok", "1 to verify tokens with: RS256")]
-    [(verdict, said)] = ask("database", database_url="postgresql://care@127.0.0.1:1/care")
-    assert (verdict, said[:41]) == ("failed", "the PostgreSQL database cannot be opened:")
+    message = f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first"
+    assert diagnose("database", **nowhere) == [("failed", message)]
+    assert diagnose("keys", **nowhere) == [("ok", "1 key to verify tokens: RS256")]
+    [(verdict, message)] = diagnose("database", database_url="postgresql://care@127.0.0.1:1/care")
+    assert (verdict, message[:41]) == ("failed", "the PostgreSQL database cannot be opened:")
 
 
 @ON_SQLITE
-def test_a_file_that_is_damaged_is_told(ask: Ask, settings: Settings) -> None:
+def test_a_damaged_file_is_reported(diagnose: Diagnose, settings: Settings) -> None:
     load(settings.database, a_world())
     raw.run(settings.database, "PRAGMA wal_checkpoint(TRUNCATE)")
     with path_of(settings).open("r+b") as file:
@@ -99,47 +102,47 @@ def test_a_file_that_is_damaged_is_told(ask: Ask, settings: Settings) -> None:
         file.seek(8192)
         file.write(b"\xff" * 65536)
 
-    assert ("failed", "the file is damaged") in ask("database")
+    assert ("failed", "the file is damaged") in diagnose("database")
 
 
 @ON_SQLITE
-def test_files_that_others_may_read_are_told(ask: Ask, settings: Settings) -> None:
+def test_files_that_other_users_may_read_are_reported(diagnose: Diagnose, settings: Settings) -> None:
     path = path_of(settings)
     path.chmod(0o644)
     path.parent.chmod(0o777)
 
-    told = ask("files")
+    found = diagnose("files")
 
-    assert ("failed", f"others may read {path}") in told
-    assert ("failed", f"others may write the folder {path.parent}") in told
-    assert {verdict for verdict, _ in told} == {"failed"}
+    assert ("failed", f"other users may read {path}") in found
+    assert ("failed", f"other users may write the folder {path.parent}") in found
+    assert {verdict for verdict, _ in found} == {"failed"}
 
 
 @ON_SQLITE
-def test_what_sqlite_makes_beside_its_file_while_it_runs_is_not_looked_at(
-    ask: Ask, settings: Settings
+def test_the_files_that_sqlite_creates_beside_the_database_are_not_checked(
+    diagnose: Diagnose, settings: Settings
 ) -> None:
     path = path_of(settings)
     path.chmod(0o644)
-    with closing(sqlite3.connect(path)) as who_reads:
-        who_reads.execute("SELECT count(*) FROM session").fetchone()
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("SELECT count(*) FROM session").fetchone()
 
-        assert ask("files") == [("failed", f"others may read {path}")]
+        assert diagnose("files") == [("failed", f"other users may read {path}")]
 
 
-def barring(monkeypatch: pytest.MonkeyPatch, barred: Path, modes: int) -> None:
-    """Whoever runs the tests may be allowed everything."""
+def deny(monkeypatch: pytest.MonkeyPatch, denied: Path, modes: int) -> None:
+    """Replaces os.access, because the user of the tests may be root."""
     allowed = os.access
 
     def access(path: Path, mode: int) -> bool:
-        return allowed(path, mode) and not (path == barred and mode & modes)
+        return allowed(path, mode) and not (path == denied and mode & modes)
 
     monkeypatch.setattr(os, "access", access)
 
 
 @ON_SQLITE
 @pytest.mark.parametrize(
-    ("which", "modes", "said"),
+    ("which", "modes", "message"),
     [
         ("file", os.W_OK, "this user may not write {}"),
         ("file", os.R_OK, "this user may not read {}"),
@@ -147,45 +150,47 @@ def barring(monkeypatch: pytest.MonkeyPatch, barred: Path, modes: int) -> None:
         ("folder", os.X_OK, "this user may not enter the folder {}"),
     ],
 )
-def test_what_the_user_of_the_service_may_not_do_is_told_and_it_does_not_serve(
-    ask: Ask,
-    in_order: dict[str, str],
+def test_a_missing_permission_is_reported_and_rejected_by_serve(
+    diagnose: Diagnose,
+    healthy: dict[str, str],
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     which: str,
     modes: int,
-    said: str,
+    message: str,
 ) -> None:
     path = path_of(settings) if which == "file" else path_of(settings).parent
-    barring(monkeypatch, path, modes)
+    deny(monkeypatch, path, modes)
 
-    assert ask("files") == [("failed", said.format(path))]
-    without_key = as_variables(in_order | {"token_key": ""})  # it would not serve anyway: this comes first
+    assert diagnose("files") == [("failed", message.format(path))]
+    without_key = as_variables(healthy | {"token_key": ""})  # permissions are checked before the keys
     refused = CliRunner().invoke(main, ["serve"], env=without_key)
-    sentence = f"care-gateway: the database cannot be served: {said.format(path)}\n"
+    [finding] = check_access(path_of(settings))
+    assert finding.message == message.format(path)
+    sentence = f"care-gateway: {finding.message}; {finding.advice}\n"
     assert (refused.exit_code, refused.stderr) == (2, sentence)
 
 
 @ON_SQLITE
-def test_a_database_that_cannot_be_opened_leads_to_who_may_open_it(
-    ask: Ask, settings: Settings, monkeypatch: pytest.MonkeyPatch
+def test_a_database_that_cannot_be_opened_is_reported_with_its_permissions(
+    diagnose: Diagnose, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = path_of(settings)
-    barring(monkeypatch, path, os.R_OK)
+    deny(monkeypatch, path, os.R_OK)
 
-    def closed(*_: object) -> None:
+    def reject(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", closed)
+    monkeypatch.setattr(Path, "open", reject)
 
-    assert ask("database") == [("failed", f"the database at {path} cannot be opened: permission denied")]
-    assert ask("files") == [("failed", f"this user may not read {path}")]
+    assert diagnose("database") == [("failed", f"the database at {path} cannot be opened: permission denied")]
+    assert diagnose("files") == [("failed", f"this user may not read {path}")]
 
 
 @ON_SQLITE
 @pytest.mark.parametrize(("free", "verdict"), [(99, "failed"), (101, "warning"), (5000, "ok")])
-def test_how_much_room_is_left_is_told(
-    ask: Ask, settings: Settings, monkeypatch: pytest.MonkeyPatch, free: int, verdict: str
+def test_the_free_disk_space_is_reported(
+    diagnose: Diagnose, settings: Settings, monkeypatch: pytest.MonkeyPatch, free: int, verdict: str
 ) -> None:
     def disk(_: object) -> Any:
         return type("Disk", (), {"f_bavail": free, "f_frsize": 1024 * 1024})
@@ -194,38 +199,34 @@ def test_how_much_room_is_left_is_told(
     with path_of(settings).open("ab") as file:
         file.truncate(200 * 1024 * 1024)
 
-    [(told, said)] = ask("disk")
-
-    assert told == verdict
-    assert said.startswith(f"{free:,} MiB are left")
+    space = f"{free:,} MiB are free, and the database has 200 MiB"
+    assert diagnose("disk") == [(verdict, "only 99 MiB are free" if free == 99 else space)]
 
 
 @ON_SQLITE
-def test_a_log_that_does_not_shrink_is_told(
-    ask: Ask, settings: Settings, monkeypatch: pytest.MonkeyPatch
+def test_a_large_write_ahead_log_is_reported(
+    diagnose: Diagnose, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.doctor.database.LONG_LOG", 4096)
-    with closing(sqlite3.connect(path_of(settings))) as who_reads:
-        who_reads.execute("BEGIN")
-        who_reads.execute("SELECT count(*) FROM session").fetchone()
+    monkeypatch.setattr("app.doctor.database.MAX_LOG", 4096)
+    with closing(sqlite3.connect(path_of(settings))) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM session").fetchone()
         load(settings.database, a_world())
-        told = ask("disk")
+        found = diagnose("disk")
 
-    assert ("warning", "the write-ahead log has 0 MiB") in told
-
-
-# --- what goes on ---
+    assert ("warning", "the write-ahead log has 0 MiB") in found
 
 
-def test_that_no_dispatcher_runs_is_told(ask: Ask, settings: Settings) -> None:
+# --- background work ---
+
+
+def test_a_missing_dispatcher_is_reported(diagnose: Diagnose, settings: Settings) -> None:
     run_write(settings.database, recording(records(3, moment=LONG_AGO)))
 
-    assert ask("dispatcher") == [
-        ("failed", "no dispatcher seems to run: 3 records of the audit trail have no seal")
-    ]
+    assert diagnose("dispatcher") == [("failed", "no dispatcher seems to run: 3 audit records have no seal")]
 
 
-def test_that_no_dispatcher_with_the_webhook_runs_is_told(ask: Ask, settings: Settings) -> None:
+def test_a_missing_dispatcher_with_the_webhook_is_reported(diagnose: Diagnose, settings: Settings) -> None:
     load(settings.database, a_world())
     raw.run(
         settings.database,
@@ -237,13 +238,13 @@ def test_that_no_dispatcher_with_the_webhook_runs_is_told(ask: Ask, settings: Se
     waiting = "1 event waits" if events == 1 else f"{events} events wait"
 
     with receiving() as receiver:
-        told = ask("dispatcher", webhook_url=receiver.url, webhook_secret=SECRET)
+        found = diagnose("dispatcher", webhook_url=receiver.url, webhook_secret=SECRET)
 
-    assert told == [("failed", f"no dispatcher with this webhook seems to run: {waiting}")]
-    assert ask("dispatcher") == [("ok", "nothing is overdue")]
+    assert found == [("failed", f"no dispatcher with this webhook seems to run: {waiting}")]
+    assert diagnose("dispatcher") == [("ok", "nothing is overdue")]
 
 
-def test_deliveries_that_the_webhook_did_not_take_are_told(ask: Ask, settings: Settings) -> None:
+def test_failed_deliveries_are_reported(diagnose: Diagnose, settings: Settings) -> None:
     load(settings.database, a_world())
     for event, state, attempts in ((901, "DEAD", 11), (902, "WAITING", 3), (903, "WAITING", 0)):
         raw.run(
@@ -254,54 +255,58 @@ def test_deliveries_that_the_webhook_did_not_take_are_told(ask: Ask, settings: S
             f" VALUES ({event}, 1, 1, '{state}', {attempts}, '{THEN}')",
         )
 
-    assert ask("webhook") == [
+    assert diagnose("webhook") == [
         ("ok", "none"),
-        ("failed", "1 delivery was given up"),
-        ("warning", "1 delivery was not taken yet and is tried again"),
+        ("failed", "1 delivery is dead: all attempts failed"),
+        ("warning", "1 delivery failed and will be retried"),
     ]
 
 
-def test_the_end_of_the_audit_trail_is_verified(ask: Ask, settings: Settings, kind: str) -> None:
-    empty = ask("audit trail")
+def test_the_newest_seal_of_the_audit_log_is_verified(
+    diagnose: Diagnose, settings: Settings, kind: str
+) -> None:
+    empty = diagnose("audit trail")
     for _ in range(3):
         run_write(settings.database, recording(records(2, moment=LONG_AGO)))
         seal_all(settings.database, utc_now())
-    whole = ask("audit trail")
+    intact = diagnose("audit trail")
     raw.run(settings.database, *GUARDS[kind][:2], "UPDATE audit_record SET outcome = 'OTHER' WHERE id = 6")
 
     assert empty == [("ok", "there are no seals yet")]
-    assert whole == [("ok", "seal 3 matches its records")]
-    assert ask("audit trail") == [("failed", "the records of seal 3 were changed after it was made")]
+    assert intact == [("ok", "seal 3 matches its records")]
+    assert diagnose("audit trail") == [("failed", "the records of seal 3 are not those that were sealed")]
 
 
 # --- clocks ---
 
 
-def test_a_clock_that_went_back_is_told(ask: Ask, settings: Settings) -> None:
+def test_a_clock_behind_the_newest_record_is_reported(diagnose: Diagnose, settings: Settings) -> None:
     run_write(settings.database, recording(records(1, moment=utc_now() + timedelta(hours=1))))
 
-    told = ask("clock")
+    found = diagnose("clock")
 
-    assert told[-1][0] == "failed"
-    assert told[-1][1].startswith("the newest record of the audit trail is 3,")
+    assert found[-1][0] == "failed"
+    assert found[-1][1].startswith("the newest audit record is 3,")
 
 
 @pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-def test_the_clock_is_compared_with_that_of_the_database(ask: Ask) -> None:
-    assert ask("clock") == [("ok", "this machine agrees with the clock of the database")]
+def test_the_clock_is_compared_with_the_clock_of_the_database(diagnose: Diagnose) -> None:
+    assert diagnose("clock") == [("ok", "this machine agrees with the clock of the database")]
 
 
 @ON_SQLITE
 @pytest.mark.parametrize(
-    ("apart", "told"), [(0, "this machine agrees with"), (-60, "ahead of"), (60, "behind")]
+    ("difference", "expected"), [(0, "this machine agrees with"), (-60, "ahead of"), (60, "behind")]
 )
-def test_the_clock_is_compared_with_that_of_the_issuer(ask: Ask, apart: int, told: str) -> None:
+def test_the_clock_is_compared_with_the_clock_of_the_issuer(
+    diagnose: Diagnose, difference: int, expected: str
+) -> None:
     body = key_set(jwk(keys.private_key(), "one"))
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response_only(200)
-            self.send_header("date", format_datetime(utc_now() + timedelta(seconds=apart), usegmt=True))
+            self.send_header("date", format_datetime(utc_now() + timedelta(seconds=difference), usegmt=True))
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -312,20 +317,20 @@ def test_the_clock_is_compared_with_that_of_the_issuer(ask: Ask, apart: int, tol
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/keys"
-        [(verdict, said)] = ask("clock", token_key="", token_jwks=url)
+        [(verdict, message)] = diagnose("clock", token_key="", token_jwks=url)
         server.shutdown()
 
-    assert verdict == ("failed" if apart else "ok")
-    assert told in said
-    assert said.endswith("the clock of the key server")
+    assert verdict == ("failed" if difference else "ok")
+    assert expected in message
+    assert message.endswith("the clock of the key server")
 
 
 @ON_SQLITE
-def test_a_look_that_fails_is_a_finding_and_the_others_go_on(ask: Ask, settings: Settings) -> None:
+def test_a_check_that_raises_is_a_finding_and_the_others_run(diagnose: Diagnose, settings: Settings) -> None:
     raw.run(settings.database, "ALTER TABLE audit_seal RENAME TO seal")
 
-    [(verdict, said)] = ask("trail")
+    [(verdict, message)] = diagnose("audit trail")
 
     assert verdict == "failed"
-    assert said.startswith("the check raised OperationalError")
-    assert ask("keys") == [("ok", "1 to verify tokens with: RS256")]
+    assert message.startswith("the check raised OperationalError")
+    assert diagnose("keys") == [("ok", "1 key to verify tokens: RS256")]

@@ -9,7 +9,7 @@ import pytest
 from app.db.session_counters import differences
 from app.settings import Settings
 from tests.callers import load, run_read
-from tests.cli.conftest import Command, assert_sentence
+from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
 from tests.factories import a_book, a_caregiver, a_module
 from tests.legacy_migration.conftest import serving
@@ -208,6 +208,6 @@ def test_a_folder_without_an_index_and_another_file_with_partial_are_rejected(
 
     no_index, no_recording = command("import", str(tmp_path)), command("import", str(file), "--partial")
 
-    assert_sentence(no_index, f"{tmp_path}/index.jsonl cannot be read: No such file or directory")
+    assert_rejected(no_index, f"{tmp_path}/index.jsonl cannot be read: No such file or directory")
     assert no_recording.stderr.splitlines()[-1] == "Error: --partial applies to recordings only"
     assert no_recording.exit_code == 2

@@ -11,7 +11,7 @@ import pytest
 from app.settings import Settings
 from tests import keys
 from tests.callers import load
-from tests.cli.conftest import Command, assert_sentence
+from tests.cli.conftest import Command, assert_rejected
 from tests.factories import a_world
 from tests.legacy_migration.conftest import serving
 from tests.legacy_migration.services import BUSY, Handler, Request, Response, fake_service, forwarding_to
@@ -193,7 +193,7 @@ def test_a_recording_needs_a_new_folder_and_tokens(command: Command, tmp_path: P
     assert rejected.stderr == (
         f"recording\ncare-gateway: {tmp_path} exists already; a recording needs a new folder\n"
     )
-    assert_sentence(
+    assert_rejected(
         command("legacy", "record", *where[:2], "--to", str(tmp_path / "new")),
         "no tokens; give files with --caregivers and --clients",
     )

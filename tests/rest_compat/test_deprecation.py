@@ -105,9 +105,7 @@ def test_a_sunset_before_the_deprecation_stops_the_start(monkeypatch: pytest.Mon
     with pytest.raises(SettingsError) as refusal:
         read_settings()
 
-    assert str(refusal.value) == (
-        "CARE_LEGACY_SUNSET cannot be used: must not be before CARE_LEGACY_DEPRECATED"
-    )
+    assert str(refusal.value) == ("CARE_LEGACY_SUNSET must not be before CARE_LEGACY_DEPRECATED")
 
 
 def test_dates_and_notice_page_are_read_from_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,7 +167,4 @@ def test_an_unknown_log_format_is_rejected() -> None:
     refused = CliRunner().invoke(main, ["demo"], env={"CARE_LOG_FORMAT": "xml"})
 
     assert refused.exit_code == 2
-    assert (
-        refused.stderr
-        == "care-gateway: CARE_LOG_FORMAT cannot be used: Input should be 'auto', 'text' or 'json'\n"
-    )
+    assert refused.stderr == "care-gateway: CARE_LOG_FORMAT must be 'auto', 'text' or 'json'\n"

@@ -8,7 +8,7 @@ import socket
 import click
 
 from app.care.context import Role, utc_now
-from app.cli.common import Whole, no_work, on_database, refuse_barred, settings_or_warn
+from app.cli.common import WholeNumber, check_before_serving, on_database, settings_or_warn
 from app.db.admin.demo import CAREGIVER, CLIENT, demo_lines
 from app.db.admin.importing import importing, is_empty
 from app.db.admin.migrate import migrate
@@ -22,25 +22,23 @@ NO_DEMO = (
     "`care-gateway demo` creates demo users and tokens, so it needs CARE_ENV=development and no "
     "CARE_TOKEN_KEY or CARE_TOKEN_JWKS; for production see docs/guides/operator.md"
 )
-METRICS_ADVICE = " (for metrics); set CARE_METRICS_PORT to another port"
 STOP_SECONDS = 5  # for responses in progress; a client may never read its response
 HEALTHCHECK_SECONDS = 30  # for a worker process to respond; starting is slow on a busy machine
 
 
 @click.command()
 @click.option("--host", help="Address to listen on; default is CARE_HOST.")
-@click.option("--port", type=Whole(1, 65535), help="Port to listen on; default is CARE_PORT.")
-@click.option("--workers", type=Whole(1, 64), default=1, show_default=True, help="Number of processes.")
+@click.option("--port", type=WholeNumber(1, 65535), help="Port to listen on; default is CARE_PORT.")
+@click.option("--workers", type=WholeNumber(1, 64), default=1, show_default=True, help="Number of processes.")
 def serve(host: str | None, port: int | None, workers: int) -> None:
     """Serve the GraphQL API and the legacy paths."""
-    serve_with(settings_or_warn(), host, port, workers)
+    run_server(settings_or_warn(), host, port, workers)
 
 
-def serve_with(
+def run_server(
     settings: Settings, host: str | None = None, port: int | None = None, workers: int = 1
 ) -> None:
-    refuse_barred(settings)
-    on_database(settings, no_work)
+    check_before_serving(settings)
     gc.disable()  # until startup is complete: imports create no garbage
     import uvicorn  # slow to import
 
@@ -53,13 +51,13 @@ def serve_with(
     if settings.metrics_port:
         if settings.metrics_port == port:
             raise SettingsError("CARE_METRICS_PORT is the port of the service; metrics need another port")
-        refuse_taken_port(settings.metrics_host, settings.metrics_port, METRICS_ADVICE)
+        refuse_taken_metrics_port(settings)
         if workers > 1:
             from app.telemetry.metrics.aggregation import start_aggregator
 
             start_aggregator(settings)
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, stopped)
+    signal.signal(signal.SIGINT, exit_normally)
+    signal.signal(signal.SIGTERM, exit_normally)
     try:
         uvicorn.run(
             app if workers == 1 else "app.main:app",
@@ -86,28 +84,34 @@ def serve_with(
 def refuse_taken_port(host: str, port: int, advice: str = "") -> None:
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-            with socket.socket(family, kind, protocol) as one:
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                one.bind(address)
+            with socket.socket(family, kind, protocol) as listener:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(address)
     except OSError as error:
         raise SettingsError(f"cannot listen on {host}, port {port}: {error.strerror}{advice}") from None
 
 
-def stopped(number: int, frame: object) -> None:
+def refuse_taken_metrics_port(settings: Settings) -> None:
+    if settings.metrics_port:
+        advice = " (for metrics); set CARE_METRICS_PORT to another port"
+        refuse_taken_port(settings.metrics_host, settings.metrics_port, advice)
+
+
+def exit_normally(number: int, frame: object) -> None:
     """Exits with 0: uvicorn raises the caught signal again after the shutdown."""
     raise SystemExit(0)
 
 
 @click.command()
-@click.option("--serve", "is_served", is_flag=True, help="Start the server afterwards.")
-def demo(is_served: bool) -> None:
+@click.option("--serve", "then_serve", is_flag=True, help="Start the server afterwards.")
+def demo(then_serve: bool) -> None:
     """Migrate, load demo data into an empty database, and print example commands."""
     from app.dev.tokens import has_own_keys, mint_token
 
     settings = settings_or_warn()
     if not has_own_keys(settings) and not (settings.in_development and settings.token_secret):
         raise SettingsError(NO_DEMO)
-    if is_served:
+    if then_serve:
         refuse_taken_port(
             settings.host, settings.port, "; set another port with CARE_PORT or `make run PORT=8001`"
         )
@@ -120,5 +124,5 @@ def demo(is_served: bool) -> None:
 
     on_database(settings, load)
     click.echo(quickstart_text(f"http://{settings.host}:{settings.port}", tokens))
-    if is_served:
-        serve_with(settings)
+    if then_serve:
+        run_server(settings)

@@ -11,10 +11,10 @@ from app.auth.refusals import Reason
 from app.auth.tokens import MAX_TOKEN, Verifier
 from app.care.context import Role, utc_now
 from app.care.errors import CannotVerify, CareError
-from app.cli.common import ROLES, Group, Whole, on_database, settings_or_warn
-from app.cli.serving import DEMO_USERS
+from app.cli.common import ROLES, Group, WholeNumber, read_database, settings_or_warn
+from app.cli.serve import DEMO_USERS
 
-MOST_READ = MAX_TOKEN + 1000  # allows the header name, the scheme and spaces before the token
+MAX_INPUT = MAX_TOKEN + 1000  # allows the header name, the scheme and spaces before the token
 
 EXPLANATIONS = {
     Reason.HEADER: "The value has more than one word. Give the token alone, or the header: bearer <token>.",
@@ -37,14 +37,14 @@ EXPLANATIONS = {
 @click.group(cls=Group, invoke_without_command=True)
 @click.option("--role", type=ROLES)
 @click.option("--user", metavar="NAME", help="The user name of the account; default is the demo user.")
-@click.option("--hours", type=Whole(1, 24 * 365), default=24, show_default=True)
+@click.option("--hours", type=WholeNumber(1, 24 * 365), default=24, show_default=True)
 @click.option(
     "--application", metavar="NAME", default="development", show_default=True, help="The client_id claim."
 )
 @click.pass_context
 def token(ctx: click.Context, role: str | None, user: str | None, hours: int, application: str) -> None:
     """Mint a development token, or check a token."""
-    if ctx.invoked_subcommand is not None:
+    if ctx.invoked_subcommand:
         return
     if role is None:
         raise click.MissingParameter(param_hint="'--role'", param_type="option")
@@ -53,10 +53,10 @@ def token(ctx: click.Context, role: str | None, user: str | None, hours: int, ap
     settings = settings_or_warn()
     user = user or DEMO_USERS[Role(role.upper())]
     key = Path(settings.var) / KEY_FILE
-    is_known = key.exists()
+    is_old_key = key.exists()
     click.echo(mint_token(settings, role.upper(), user, utc_now(), hours, application))
-    if key.exists() and not is_known:
-        click.echo(f"made {key}: a service with another CARE_VAR rejects this token", err=True)
+    if key.exists() and not is_old_key:
+        click.echo(f"created {key}: a service with another CARE_VAR rejects this token", err=True)
 
 
 @token.command()
@@ -76,11 +76,11 @@ def check(words: tuple[str, ...]) -> None:
     verifier = Verifier(settings, keys_for(settings))
     try:
         identity = asyncio.run(verifier.identity(token_in(authorization), utc_now()))
-        on_database(settings, lambda db: db.read(viewer_for(identity)))
+        read_database(settings, viewer_for(identity))
     except CannotVerify:
         raise
-    except CareError as refusal:
-        reason = Reason(refusal.reason or "")
+    except CareError as error:
+        reason = Reason(error.reason or "")
         click.echo(f"refused: {reason}\n{EXPLANATIONS[reason]}")
         raise SystemExit(1) from None
     minutes = max(0, round((identity.expiry - utc_now().timestamp()) / 60))
@@ -89,7 +89,7 @@ def check(words: tuple[str, ...]) -> None:
 
 def read_authorization() -> str:
     """Accepts the token alone, with its scheme, or as the whole header."""
-    text = sys.stdin.buffer.read(MOST_READ).decode("latin-1").strip()
+    text = sys.stdin.buffer.read(MAX_INPUT).decode("latin-1").strip()
     name, _, value = text.partition(":")
     if name.strip().lower() == "authorization":
         text = value.strip()

@@ -1,10 +1,11 @@
-"""The result of a check: its verdict, a message, and advice."""
+"""What a check inspects, and the findings that it returns."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.db.drivers.interface import Database
+from app.db.drivers.interface import Database, Result
+from app.db.sql import Operation
 from app.settings import Settings
 
 
@@ -22,18 +23,6 @@ class Finding:
     advice: str = ""
 
 
-@dataclass(frozen=True)
-class CheckContext:
-    """`db` is None if the database cannot be opened."""
-
-    settings: Settings
-    db: Database | None
-
-
-Findings = AsyncIterator[Finding]
-Check = Callable[[CheckContext], Findings]
-
-
 def ok(about: str, message: str) -> Finding:
     return Finding(about, Verdict.OK, message)
 
@@ -44,3 +33,15 @@ def warning(about: str, message: str, advice: str) -> Finding:
 
 def failed(about: str, message: str, advice: str) -> Finding:
     return Finding(about, Verdict.FAILED, message, advice)
+
+
+@dataclass
+class Installation:
+    settings: Settings
+    runner: asyncio.Runner
+    db: Database | None = None  # None if it cannot be opened
+    is_migrated: bool = False
+
+    def read(self, operation: Operation[Result]) -> Result:
+        assert self.db is not None
+        return self.runner.run(self.db.read(operation))

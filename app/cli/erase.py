@@ -1,0 +1,48 @@
+"""`erase`: erases a client's names, texts and answers, or lists the erased clients."""
+
+import asyncio
+
+import click
+
+from app.care.context import utc_now
+from app.cli.common import audited, read_database, settings_or_warn, write_database
+from app.cli.export import about_client, client_option, id_option, refuse_unless_one
+from app.db.admin.accounts import AccountRefused
+from app.db.admin.erasing import clean, erasing, finding_client, finding_erased
+from app.db.moments import moment_as_text
+from app.telemetry.wording import counted
+
+
+@click.command()
+@client_option
+@id_option
+@click.option("--yes", is_flag=True, help="Erase without confirmation.")
+@click.option(
+    "--list", "is_list", is_flag=True, help="List the erased clients. Store the list apart from backups."
+)
+def erase(user: str | None, client_id: int | None, yes: bool, is_list: bool) -> None:
+    """Erase a client's names, texts and answers; numbers and the audit log stay."""
+    if is_list:
+        if user is not None or client_id is not None or yes:
+            raise click.UsageError("--list takes no other option")
+        for erased_id, moment in read_database(settings_or_warn(), finding_erased()):
+            click.echo(f"{erased_id}\t{moment_as_text(moment)}")  # as `restore --erased` reads it
+        return
+    refuse_unless_one(user, client_id)
+    settings = settings_or_warn()
+    client = read_database(settings, finding_client(user, client_id))
+    if not yes:
+        click.echo(f"Client {client.id}, {client.name}: erasing cannot be undone.")
+        expected = user or str(client.id)
+        if click.prompt(f"Type {expected} to erase", prompt_suffix=": ") != expected:
+            raise AccountRefused("the input does not match; nothing was erased")
+    operation = audited(
+        "erase", erasing(client.id, utc_now()), lambda erased: about_client(client.id, erased.caregivers)
+    )
+    erased = write_database(settings, operation)
+    asyncio.run(clean(settings.database, client.id))
+    click.echo(
+        f"client {client.id} is erased: {counted(erased.sessions, 'session')}, "
+        f"{counted(erased.answers, 'answer')}, {counted(erased.feedbacks, 'feedback')}, "
+        f"{counted(erased.drafts, 'draft')}"
+    )

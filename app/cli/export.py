@@ -1,0 +1,77 @@
+"""`export`: writes all data of a client to a file."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from app.care.own_data import DataFormat, exporting
+from app.cli.common import ID, audit_record, read_database, settings_or_warn, write_database
+from app.db.admin.erasing import Named, finding_client
+from app.db.audit.records import About
+from app.db.reader.own_data import reading_key
+from app.db.sql import Operation
+
+FORMATS = click.Choice([format.lower() for format in DataFormat])
+client_option = click.option("--client", "user", metavar="NAME", help="The client's user name.")
+id_option = click.option("--id", "client_id", type=ID, metavar="N", help="The client's id.")
+
+
+@click.command()
+@client_option
+@id_option
+@click.option("--format", "name", type=FORMATS, required=True)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Output file; default is standard output.",
+)
+def export(user: str | None, client_id: int | None, name: str, output: Path | None) -> None:
+    """Export all data of a client."""
+    refuse_unless_one(user, client_id)
+    settings = settings_or_warn()
+    client, caregivers = read_database(settings, finding_with_caregivers(user, client_id))
+    record = audit_record("export", about_client(client.id, caregivers))
+    write_database(settings, record)  # before any output
+    with open_output(output) as file:
+        format = DataFormat(name.upper())
+        read_database(settings, exporting(client.id, format, lambda text: file.write(text.encode())))
+
+
+def refuse_unless_one(user: str | None, client_id: int | None) -> None:
+    if (user is None) == (client_id is None):
+        raise click.UsageError("give either --client or --id")
+
+
+def finding_with_caregivers(user: str | None, client_id: int | None) -> Operation[tuple[Named, list[int]]]:
+    client = yield from finding_client(user, client_id)
+    key = yield from reading_key(client.id)
+    return client, key["caregivers"]
+
+
+def about_client(client: int, caregivers: list[int]) -> About:
+    """All rows of the client with these caregivers."""
+    return [(caregiver, client, {}) for caregiver in sorted(caregivers)] or [(None, client, {})]
+
+
+@contextmanager
+def open_output(path: Path | None) -> Iterator[BinaryIO]:
+    """Standard output, or a private file that appears only when it is complete."""
+    if path is None:
+        yield sys.stdout.buffer
+        return
+    unfinished = path.with_name(f"{path.name}.part")
+    try:
+        unfinished.unlink(missing_ok=True)  # left by an interrupted export, or not ours
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            yield file
+        unfinished.replace(path)
+    except OSError as error:
+        raise click.FileError(str(path), error.strerror) from None
+    finally:
+        unfinished.unlink(missing_ok=True)

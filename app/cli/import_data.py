@@ -1,0 +1,123 @@
+"""`import`: reads JSON Lines, or a recording of the legacy paths."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+import click
+import orjson
+
+from app.cli.common import audited, settings_or_warn, write_database
+from app.db.admin.importing import ImportRefused, importing
+from app.legacy_migration.body_diff import printable
+from app.legacy_migration.extraction import Gaps, extract
+from app.legacy_migration.importer import ImportResult, RecordingIncomplete, importing_recording
+from app.legacy_migration.recorded_calls import Call, calls_file, open_calls, read_calls, size_of
+from app.settings import Settings
+from app.telemetry.wording import counted
+
+MAX_SHOWN = 10  # of one kind
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(exists=True, allow_dash=True, path_type=Path))
+@click.option("--partial", is_flag=True, help="Import an incomplete recording as far as possible.")
+def import_command(file: Path, partial: bool) -> None:
+    """Import data from JSON Lines or from a recording of the legacy paths, in one transaction."""
+    settings = settings_or_warn()
+    if is_recording(file):
+        import_recording(settings, file, partial)
+        return
+    if partial:
+        raise click.UsageError("--partial applies to recordings only")
+    try:
+        with click.open_file(str(file), "rb") as lines:
+            counts = write_database(settings, audited("import", importing(with_progress(lines))))
+    except ImportRefused as error:
+        raise ImportRefused.of_file(str(file), error) from None
+    print_counts(counts)
+
+
+def with_progress(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of the file, with a progress bar on a terminal."""
+    size = os.fstat(file.fileno()).st_size if file.seekable() else 0
+    with click.progressbar(length=size, label="importing", file=sys.stderr) as bar:
+        for line in file:
+            yield line
+            bar.update(len(line))
+
+
+def print_counts(counts: dict[str, int]) -> None:
+    counts_by_kind = (counted(count, kind.replace("_", " ")) for kind, count in counts.items())
+    click.echo(", ".join(counts_by_kind) or "nothing to load")
+
+
+# --- a recording ----------------------------------------------------------------------------------
+
+
+def is_recording(path: Path) -> bool:
+    """Lines of a recording have `path`; lines of an import file have `kind`."""
+    if path.is_dir():
+        return True
+    if not path.is_file():
+        return False  # standard input cannot be read twice
+    with open_calls(path) as lines:
+        first = next((line for line in lines if line.strip()), b"null")
+    try:
+        line = orjson.loads(first)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(line, dict) and "path" in line and "kind" not in line
+
+
+def import_recording(settings: Settings, path: Path, is_partial: bool) -> None:
+    """Reads the recording twice: to find gaps, and to import it."""
+
+    def calls(label: str) -> Iterator[Call]:
+        with click.progressbar(length=size_of(path), label=label, file=sys.stderr) as bar:
+            yield from read_calls(path, bar.update)
+
+    recording = extract(path, calls("reading"), settings.zone)
+    operation = importing_recording(recording, lambda: calls("importing"), settings.zone, is_partial)
+    try:
+        imported = write_database(settings, audited("import", operation))
+    except ImportRefused as error:
+        raise ImportRefused.of_file(str(calls_file(path)), error) from None
+    except RecordingIncomplete as incomplete:
+        print_gaps(incomplete.gaps)
+        raise
+    print_gaps(imported.gaps)
+    print_counts(imported.counts)
+    print_remaining_work(imported)
+
+
+def print_gaps(gaps: Gaps) -> None:
+    for gap, found in gaps.items():
+        print_list(f"{gap}:", found)
+
+
+def print_remaining_work(imported: ImportResult) -> None:
+    print_list(
+        "books without questions; add them with `care-gateway books import`:",
+        [f"book {number}" for number in imported.books_without_questions],
+    )
+    print_list(
+        "people without an account; add it with `care-gateway account link`:",
+        [f"{role.lower()} {number}" for role, number in imported.people_without_account],
+    )
+    print_list(
+        "user names that match no person; use `care-gateway account link` or `add`:",
+        [f"{role.lower()} {user}" for role, user in imported.users_without_person],
+    )
+
+
+def print_list(title: str, items: Iterable[str]) -> None:
+    """Prints the title and the first items to standard error, or nothing if there are no items."""
+    items = list(items)
+    if items:
+        shown = [title, *(f"  {printable(item)}" for item in items[:MAX_SHOWN])]
+        if len(items) > MAX_SHOWN:
+            shown.append(f"  and {len(items) - MAX_SHOWN:,} more")
+        click.echo("\n".join(shown), err=True)

@@ -1,0 +1,72 @@
+"""Promise: a command with invalid arguments exits with code 2 and one error, and opens no database."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from app.cli import main
+
+CAREGIVER = "account add --role caregiver --user u --name n"
+CLIENT = "account add --role client --user u --name n"
+CAREGIVER_OPTIONS = "a caregiver needs --position and must not have --oppt-id"
+CLIENT_OPTIONS = "a client needs --oppt-id and must not have --position"
+ONE_CLIENT = "give either --client or --id"
+SEAL = "Invalid value for '--noted': must be a seal as printed by `audit verify`: N:HASH"
+HASH = "0" * 64
+
+ERRORS = {
+    "sevre": "No such command 'sevre'. Did you mean 'serve'?",
+    CAREGIVER: CAREGIVER_OPTIONS,
+    f"{CAREGIVER} --position p --oppt-id 1": CAREGIVER_OPTIONS,
+    f"{CAREGIVER} --position ''": "Invalid value for '--position': must not be blank",
+    CLIENT: CLIENT_OPTIONS,
+    f"{CLIENT} --oppt-id 1 --position p": CLIENT_OPTIONS,
+    f"{CLIENT} --name ' '": "Invalid value for '--name': must not be blank",
+    f"{CLIENT} --user ''": "Invalid value for '--user': must not be blank",
+    f"{CLIENT} --name 'a\tb'": "Invalid value for '--name': must not contain control characters",
+    "account add --role client --user u": "Missing option '--name'.",
+    "account add --role client --name n": "Missing option '--user'.",
+    "account add --user u": "Missing option '--role'. Choose from: caregiver, client",
+    "account add --role admin": "Invalid value for '--role': 'admin' is not one of 'caregiver', 'client'.",
+    "account link --role client --id 1 --user ''": "Invalid value for '--user': must not be blank",
+    "audit verify --noted 1": SEAL,
+    "audit verify --noted 1:abc": SEAL,
+    f"audit verify --noted x:{HASH}": SEAL,
+    f"audit verify --noted -1:{HASH}": SEAL,
+    "books show abc": "Invalid value for 'ID': 'abc' is not a valid whole number.",
+    "books show 0": f"Invalid value for 'ID': 0 is not in the range 1<=x<={2**63 - 2}.",
+    f"books show {2**63}": f"Invalid value for 'ID': {2**63} is not in the range 1<=x<={2**63 - 2}.",
+    "deliveries retry": "give either EVENT_ID or --all-dead",
+    "deliveries retry 1 --all-dead": "give either EVENT_ID or --all-dead",
+    "deliveries retry evt_1": "Invalid value for '[EVENT_ID]': 'evt_1' is not a valid whole number.",
+    "deliveries retry -- -1": f"Invalid value for '[EVENT_ID]': -1 is not in the range 1<=x<={2**63 - 1}.",
+    "erase --yes": ONE_CLIENT,
+    "erase --client c --id 1 --yes": ONE_CLIENT,
+    "erase --list --id 2": "--list takes no other option",
+    "export --format json": ONE_CLIENT,
+    "export --client c --id 1 --format json": ONE_CLIENT,
+    "export --id 1": "Missing option '--format'. Choose from: json, csv",
+    "export --id 1 --format xml": "Invalid value for '--format': 'xml' is not one of 'json', 'csv'.",
+    "import none.jsonl": "Invalid value for 'FILE': Path 'none.jsonl' does not exist.",
+    "legacy compare . --new http://127.0.0.1": "give either --old or --recorded",
+    "legacy report --days 0": "Invalid value for '--days': 0 is not in the range 1<=x<=200.",
+    "serve --port 65536": "Invalid value for '--port': 65536 is not in the range 1<=x<=65535.",
+    "serve --workers 0": "Invalid value for '--workers': 0 is not in the range 1<=x<=64.",
+    "token": "Missing option '--role'.",
+    "token check eyJ": "give the token on standard input: other users can see command lines",
+    "token --role client --hours 0": "Invalid value for '--hours': 0 is not in the range 1<=x<=8760.",
+    "token --role client --hours many": "Invalid value for '--hours': 'many' is not a valid whole number.",
+}
+
+
+@pytest.mark.parametrize("line", ERRORS)
+def test_invalid_arguments_are_rejected(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    result = CliRunner().invoke(main, shlex.split(line), env={"CARE_PORT": "invalid"})
+
+    error = " ".join(result.stderr.partition("Error: ")[2].replace("\n\t", " ").split())
+    assert (result.exit_code, result.stdout, error) == (2, "", ERRORS[line])
+    assert list(tmp_path.iterdir()) == []

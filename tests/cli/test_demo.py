@@ -1,0 +1,68 @@
+"""Promise: `demo` loads its data only into an empty database, and only in development."""
+
+from pathlib import Path
+
+import pytest
+
+from app.db.admin.demo import CAREGIVER, CLIENT
+from app.db.admin.importing import is_empty
+from app.db.admin.migrate import newest_version, stored_version
+from app.settings import Settings
+from tests.callers import load, run_read
+from tests.cli.conftest import Command, assert_rejected
+from tests.db import raw
+from tests.factories import a_caregiver
+
+
+def test_demo_loads_its_data_once(command: Command, settings: Settings) -> None:
+    first = command("demo")
+    before = raw.row_counts(settings.database)
+    second = command("demo")
+
+    assert [(one.exit_code, one.stderr) for one in (first, second)] == [(0, "")] * 2
+    assert raw.row_counts(settings.database) == before
+    accounts = command("account", "list").stdout
+    assert f"caregiver\t1\t{CAREGIVER}\tenabled" in accounts
+    assert f"client\t1\t{CLIENT}\tenabled" in accounts
+    assert command("verify").stdout == "0 differences\n"
+
+
+@pytest.mark.sqlite_only
+def test_demo_migrates_a_new_database(command: Command, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/new/care.db"
+
+    result = command("demo", database_url=url, host="127.0.0.9", port="8123")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "http://127.0.0.9:8123/graphql" in result.stdout.split()
+    assert run_read(url, stored_version()) == newest_version()
+    assert not run_read(url, is_empty())
+
+
+def test_demo_loads_nothing_into_a_database_with_rows(command: Command, settings: Settings) -> None:
+    load(settings.database, [a_caregiver(1)])
+    before = raw.row_counts(settings.database)
+
+    result = command("demo")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert raw.row_counts(settings.database) == before
+
+
+@pytest.mark.sqlite_only
+@pytest.mark.parametrize(
+    "changed", [{"env": "production"}, {"token_key": "issuer.pem"}, {"token_jwks": "keys.json"}]
+)
+def test_demo_creates_nothing_when_it_is_rejected(
+    command: Command, tmp_path: Path, changed: dict[str, str]
+) -> None:
+    var = tmp_path / "var"
+
+    rejected = command("demo", database_url="", var=str(var), **changed)
+
+    assert_rejected(
+        rejected,
+        "`care-gateway demo` creates demo users and tokens, so it needs CARE_ENV=development and no "
+        "CARE_TOKEN_KEY or CARE_TOKEN_JWKS; for production see docs/guides/operator.md",
+    )
+    assert not var.exists()

@@ -1,0 +1,144 @@
+"""Promise: `import` loads a complete file in one transaction or reports its mistakes and loads nothing."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from app.db.admin.importing import is_empty
+from app.settings import Settings
+from tests.callers import run_read
+from tests.cli.conftest import Command, assert_rejected
+from tests.db import raw
+from tests.factories import (
+    NOW,
+    Record,
+    a_caregiver,
+    a_client,
+    a_session,
+    a_world,
+    an_answer_set,
+    an_assignment,
+    catalogue,
+    lines,
+    people,
+)
+
+
+def test_import_loads_and_counts_records(command: Command, settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(b"\n".join(lines(a_world())))
+
+    result = command("import", str(file))
+
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "2 caregivers, 2 clients, 2 modules, 3 books, 5 sessions, 5 assignments, 3 answer sets\n",
+    )
+    counts = raw.row_counts(settings.database)
+    assert (counts["session"], counts["assignment"]) == (5, 5)
+    assert command("verify").stdout == "0 differences\n"
+
+
+def test_an_empty_file_imports_nothing(command: Command, settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "empty.jsonl"
+    file.write_text("\n\n")
+
+    result = command("import", str(file))
+
+    assert (result.exit_code, result.stdout) == (0, "nothing to load\n")
+    assert run_read(settings.database, is_empty())
+
+
+INVALID = {
+    "no JSON": (b'{"kind": ', "the line is not JSON"),
+    "member missing": (orjson.dumps({"kind": "module", "id": 9}), "name "),
+    "unknown parent": (
+        b'{"kind":"book","id":9,"moduleId":77,"name":"x","isTest":false}',
+        "moduleId 77 is not known before this line",
+    ),
+    "there already": (orjson.dumps(a_caregiver(1)), "id 1 is there already"),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_an_invalid_line_is_reported_and_nothing_is_imported(
+    command: Command, settings: Settings, tmp_path: Path, name: str
+) -> None:
+    line, reason = INVALID[name]
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(b"\n".join([*lines([a_caregiver(1)]), b"", line]))
+
+    rejected = command("import", str(file))
+
+    assert (rejected.exit_code, rejected.stdout) == (2, "")
+    assert rejected.stderr.splitlines()[-1].startswith(f"care-gateway: {file}, line 3: {reason}")
+    assert "Traceback" not in rejected.stderr
+    assert run_read(settings.database, is_empty())
+
+
+def refused_lines(command: Command, tmp_path: Path, *records: Record) -> list[str]:
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(b"\n".join(lines(records)))
+    rejected = command("import", str(file))
+    assert (rejected.exit_code, rejected.stdout) == (2, "")
+    result = rejected.stderr.splitlines()
+    return [one.removeprefix(f"care-gateway: {file}, ") for one in result if one.startswith("care-gateway: ")]
+
+
+def test_every_mistake_is_reported_but_not_its_consequences(
+    command: Command, settings: Settings, tmp_path: Path
+) -> None:
+    """A session of a caregiver on an invalid line is not a second mistake, nor is its homework."""
+    found = refused_lines(
+        command,
+        tmp_path,
+        {"kind": "caregiver", "id": 1, "name": "No position"},
+        a_client(1),
+        a_session(1),
+        *catalogue(),
+        an_assignment(1),
+        an_answer_set(1, assignment=1),
+        a_session(2, caregiver=77),
+        a_client(1),
+        a_caregiver(2) | {"nmae": "x"},
+        a_session(3, caregiver=2),
+    )
+
+    assert found == [
+        "line 1: position is missing",
+        "line 11: caregiverId 77 is not known before this line",
+        "line 12: id 1 is there already",
+        "line 13: nmae is not known here",
+    ]
+    assert run_read(settings.database, is_empty())
+
+
+def test_an_answer_set_of_an_invalid_assignment_is_not_a_mistake(command: Command, tmp_path: Path) -> None:
+    wrong = an_assignment(1, submitDate=NOW)  # found after most members of the line were read
+
+    found = refused_lines(
+        command, tmp_path, *people(), *catalogue(), a_session(1), wrong, an_answer_set(1, assignment=1)
+    )
+
+    assert found == ["line 11: submitDate belongs to a COMPLETE assignment, and to no other"]
+
+
+def test_the_first_twenty_mistakes_are_reported(command: Command, settings: Settings, tmp_path: Path) -> None:
+    found = refused_lines(command, tmp_path, *({"kind": "module", "id": number} for number in range(1, 40)))
+
+    assert found == [
+        *(f"line {number}: name is missing" for number in range(1, 21)),
+        "care-gateway: there may be more than these 20 mistakes",
+    ]
+    assert run_read(settings.database, is_empty())
+
+
+@pytest.mark.sqlite_only
+def test_import_into_a_missing_database_is_rejected(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "world.jsonl"
+    file.write_bytes(b"\n".join(lines(a_world())))
+
+    rejected = command("import", str(file), database_url=f"sqlite:///{tmp_path}/none.db")
+
+    assert_rejected(rejected, f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first")

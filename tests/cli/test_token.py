@@ -1,0 +1,188 @@
+"""Promise: `token` mints tokens only in development. `token check` prints whether a token is accepted,
+or why not, and no part of the token."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from app.auth.refusals import Reason
+from app.cli.token import EXPLANATIONS
+from app.db.admin.importing import importing
+from app.main import create_app
+from app.settings import Settings
+from tests import keys
+from tests.auth.bad_tokens import now
+from tests.auth.issuer import jwk, serving_issuer
+from tests.auth.signing import CAREGIVER_1, CLIENT_1, caregiver, ec_key, me, signed
+from tests.callers import Gateway, load, opened, run_write
+from tests.cli.conftest import Command, assert_rejected
+from tests.db import raw
+from tests.factories import NOW, a_caregiver, a_client, lines, people
+
+pytestmark = pytest.mark.sqlite_only
+
+NOT_MINTED = (
+    "tokens can be minted only with CARE_ENV=development and without CARE_TOKEN_KEY and CARE_TOKEN_JWKS"
+)
+SECRET = "a development secret of 32 bytes"
+STRANGER = keys.private_key("stranger")
+
+
+@pytest.fixture
+def check(command: Command, database_url: str) -> Callable[..., Any]:
+    run_write(database_url, importing(lines([a_caregiver(1), a_client(1)])))
+
+    def run(text: str, **changed: Any) -> Any:
+        result = command("token", "check", input=text, **{"token_key": keys.public_pem(), **changed})
+        for part in text.replace(".", " ").split():
+            assert len(part) < 10 or part not in result.output
+        assert "caregiver-1" not in result.output
+        return result
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["{}", "{}\n", "bearer {}", "Bearer   {}\n", "Authorization: bearer {}\r\n", "authorization:{}"],
+)
+def test_a_valid_token_is_accepted(check: Callable[..., Any], written: str) -> None:
+    result = check(written.replace("{}", signed(caregiver())))
+
+    assert result.output == "accepted: role CAREGIVER, the account is enabled, expires in 60 min\n"
+    assert result.exit_code == 0
+
+
+REJECTED: dict[Reason, Callable[[], str]] = {
+    Reason.HEADER: lambda: "bearer two words",
+    Reason.MALFORMED: lambda: signed(caregiver())[:-400],
+    Reason.ALGORITHM: lambda: signed(caregiver(), ec_key()),
+    Reason.SIGNATURE: lambda: signed(caregiver(), STRANGER),
+    Reason.EXPIRED: lambda: signed(caregiver(exp=now(hours=-1))),
+    Reason.NOT_YET_VALID: lambda: signed(caregiver(nbf=now(hours=1))),
+    Reason.CLAIMS: lambda: signed(caregiver(user_name=None)),
+    Reason.REFRESH_TOKEN: lambda: signed(caregiver(ati="x")),
+    Reason.ROLE: lambda: signed(caregiver(authorities=[])),
+    Reason.UNKNOWN_ACCOUNT: lambda: signed(caregiver(user_name="somebody.else@example.test")),
+}
+
+
+@pytest.mark.parametrize("reason", REJECTED)
+def test_a_rejected_token_is_explained(check: Callable[..., Any], reason: Reason) -> None:
+    result = check(REJECTED[reason]())
+
+    assert result.output == f"refused: {reason}\n{EXPLANATIONS[reason]}\n"
+    assert result.exit_code == 1
+
+
+def test_the_issuer_and_audience_of_the_settings_are_checked(check: Callable[..., Any]) -> None:
+    token = signed(caregiver(iss="issuer", aud="care"))
+
+    assert check(token, token_issuer="issuer", token_audience="care").exit_code == 0
+    assert check(token, token_issuer="other").output.startswith("refused: issuer\n")
+    assert check(token, token_audience="other").output.startswith("refused: audience\n")
+
+
+def test_an_unknown_key_id_is_explained(check: Callable[..., Any]) -> None:
+    with serving_issuer(jwk(keys.private_key(), "known")) as issuer:
+        settings = {"token_key": "", "token_jwks": issuer.url}
+
+        assert check(signed(caregiver(), kid="known"), **settings).exit_code == 0
+        unknown = check(signed(caregiver(), kid="unknown"), **settings)
+
+    assert unknown.output.startswith("refused: unknown key\n")
+
+
+def test_a_disabled_account_is_explained(check: Callable[..., Any], database_url: str) -> None:
+    raw.run(database_url, "UPDATE caregiver SET is_disabled = true")
+
+    assert check(signed(caregiver())).output.startswith("refused: disabled account\n")
+
+
+def test_every_reason_is_explained() -> None:
+    assert {*Reason} - {Reason.KEYS_AWAITED} == EXPLANATIONS.keys()
+
+
+def test_a_check_that_cannot_run_exits_with_2(check: Callable[..., Any], command: Command) -> None:
+    nothing = check(" \n")
+    no_keys = check(signed(caregiver()), token_key="gone.pem")
+    argument = command("token", "check", signed(caregiver()))
+
+    assert (nothing.exit_code, no_keys.exit_code, argument.exit_code) == (2, 2, 2)
+    assert nothing.output.endswith("there is no token on standard input\n")
+    assert argument.output.endswith("give the token on standard input: other users can see command lines\n")
+    assert "eyJ" not in argument.output
+
+
+# --- minting ---
+
+
+@pytest.mark.parametrize("secret", ["", SECRET], ids=["own key", "shared secret"])
+def test_the_service_accepts_minted_tokens(command: Command, settings: Settings, secret: str) -> None:
+    load(settings.database, people())
+    minted = [
+        command("token", "--role", role, "--user", f"{role}-1", token_secret=secret)
+        for role in ("caregiver", "client")
+    ]
+
+    own = settings.model_copy(update={"token_key": "", "token_secret": secret})
+    with opened(create_app(own, clock=lambda: NOW)) as client:
+        viewers = [me(Gateway(client, own), one.stdout.strip()) for one in minted]
+
+    assert [one.exit_code for one in minted] == [0, 0]
+    assert [one.stderr.startswith("created ") for one in minted] == [not secret, False]
+    assert viewers == [CAREGIVER_1, CLIENT_1]
+
+
+def test_the_default_user_is_a_demo_user(command: Command) -> None:
+    minted = [command("token", "--role", role) for role in ("caregiver", "client")]
+
+    claims = [jwt.decode(result.stdout.strip(), options={"verify_signature": False}) for result in minted]
+    assert [result.stderr.endswith("rejects this token\n") for result in minted] == [True, False]
+    assert [(one["authorities"], one["user_name"]) for one in claims] == [
+        (["CAREGIVER"], "mara.lind@example.test"),
+        (["CLIENT"], "jonas.berg@example.test"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("named", "application"), [((), "development"), (("--application", "mobile-app"), "mobile-app")]
+)
+def test_a_minted_token_has_the_claims_of_the_old_service(
+    command: Command, named: tuple[str, ...], application: str
+) -> None:
+    before = datetime.now(UTC).timestamp()
+
+    result = command("token", "--role", "client", "--user", "jonas.berg@example.test", "--hours", "2", *named)
+
+    claims = jwt.decode(result.stdout.strip(), options={"verify_signature": False})
+    assert before + 7199 <= claims.pop("exp") <= datetime.now(UTC).timestamp() + 7200
+    assert claims.pop("jti")
+    assert claims == {
+        "user_name": "jonas.berg@example.test",
+        "authorities": ["CLIENT"],
+        "client_id": application,
+        "scope": ["read", "write"],
+    }
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"env": "production"},
+        {"env": "production", "token_secret": SECRET},
+        {"token_key": "issuer.pem"},
+        {"token_jwks": "keys.json"},
+    ],
+)
+def test_tokens_are_minted_only_in_development(
+    command: Command, tmp_path: Path, changed: dict[str, str]
+) -> None:
+    rejected = command("token", "--role", "client", "--user", "x", var=str(tmp_path / "new"), **changed)
+
+    assert_rejected(rejected, NOT_MINTED)
+    assert not (tmp_path / "new").exists()
