@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 import strawberry
+from strawberry import ID, argument, field
 
 from app.care import books, people
 from app.care.answers.reading import get_my_answer_sets
@@ -40,7 +41,6 @@ from app.db.tables import (
     TimeState,
 )
 from app.schema.selection import Info, selected_page, selected_parts, selected_rows
-from app.schema.types import answers as answer_types
 from app.schema.types import assignments as assignment_types
 from app.schema.types import audit as audit_types
 from app.schema.types import books as book_types
@@ -88,7 +88,7 @@ async def look_up(info: Info, table: Table, text: str) -> Row:
     return rows[0]
 
 
-async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None]:
+async def look_up_nodes(info: Info, ids: list[ID]) -> list[Row | None]:
     """Reads once per kind; None for an id that the viewer cannot access."""
     info.context.signed_in()
     if len(ids) > MOST_ROWS:
@@ -130,46 +130,38 @@ def filter_number(text: str | None, table: Table) -> int | None:
 
 @strawberry.type(description="All queries.")
 class Query:
-    @strawberry.field(description="The signed-in user.", graphql_type=Viewer | None)
+    @field(description="The signed-in user.", graphql_type=Viewer | None)
     async def viewer(self, info: Info) -> object:
         return Viewer(role=info.context.signed_in().role, time_zone=info.context.time_zone)
 
-    @strawberry.field(
+    @field(
         description="An object by global id; null if it does not exist or the viewer cannot access it.",
         graphql_type=Node | None,
     )
     async def node(
-        self,
-        info: Info,
-        id: Annotated[strawberry.ID, strawberry.argument(description="A global id, as returned in `id`.")],
+        self, info: Info, id: Annotated[ID, argument(description="A global id, as returned in `id`.")]
     ) -> object:
         return (await look_up_nodes(info, [id]))[0]
 
-    @strawberry.field(
+    @field(
         description="Objects by global id, in the order of `ids`; null where the viewer cannot access one.",
         graphql_type=list[Node | None],
     )
     async def nodes(
-        self,
-        info: Info,
-        ids: Annotated[
-            list[strawberry.ID], strawberry.argument(description=f"Up to {MOST_ROWS} global ids.")
-        ],
+        self, info: Info, ids: Annotated[list[ID], argument(description=f"Up to {MOST_ROWS} global ids.")]
     ) -> object:
         return await look_up_nodes(info, ids)
 
-    @strawberry.field(
+    @field(
         description="The viewer's sessions, newest first by default.",
         graphql_type=Connection[session_types.Session],
     )
     async def sessions(
         self,
         info: Info,
-        time_state: Annotated[
-            TimeState | None, strawberry.argument(description="Filter by time state.")
-        ] = None,
+        time_state: Annotated[TimeState | None, argument(description="Filter by time state.")] = None,
         order_by: Annotated[
-            SessionOrder | None, strawberry.argument(description="Sort order; null means NEWEST.")
+            SessionOrder | None, argument(description="Sort order; null means NEWEST.")
         ] = SessionOrder.NEWEST,
         first: First = PAGE,
         after: After = None,
@@ -179,14 +171,11 @@ class Query:
         selection, page_request = read_page_arguments(info, Session, first, after, offset, order)
         return await list_my_sessions(info.context, time_state, page_request, selection)
 
-    @strawberry.field(
-        description="A session of the viewer.",
-        graphql_type=session_types.Session | None,
-    )
+    @field(description="A session of the viewer.", graphql_type=session_types.Session | None)
     async def session(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Session, id)
 
-    @strawberry.field(
+    @field(
         description="The viewer's assignments, newest first by default.",
         graphql_type=Connection[assignment_types.Assignment],
     )
@@ -194,27 +183,20 @@ class Query:
         self,
         info: Info,
         time_state: Annotated[
-            TimeState | None,
-            strawberry.argument(description="Filter by time state of the session."),
+            TimeState | None, argument(description="Filter by time state of the session.")
         ] = None,
-        status: Annotated[
-            AssignmentStatus | None, strawberry.argument(description="Filter by status.")
-        ] = None,
-        session_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Filter by session.")
-        ] = None,
-        client_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Filter by client.")
-        ] = None,
+        status: Annotated[AssignmentStatus | None, argument(description="Filter by status.")] = None,
+        session_id: Annotated[ID | None, argument(description="Filter by session.")] = None,
+        client_id: Annotated[ID | None, argument(description="Filter by client.")] = None,
         is_overdue: Annotated[
             bool | None,
-            strawberry.argument(
+            argument(
                 description="True: only pending assignments past their end date, in running sessions; "
                 "false: all others."
             ),
         ] = None,
         submitted_since: Annotated[
-            datetime | None, strawberry.argument(description="Filter by submission at or after this time.")
+            datetime | None, argument(description="Filter by submission at or after this time.")
         ] = None,
         order_by: session_types.OrderOfAssignments = AssignmentOrder.NEWEST,
         first: First = PAGE,
@@ -233,26 +215,21 @@ class Query:
         )
         return await list_my_assignments(info.context, filters, page_request, selection)
 
-    @strawberry.field(
-        description="An assignment of the viewer.",
-        graphql_type=assignment_types.Assignment | None,
-    )
+    @field(description="An assignment of the viewer.", graphql_type=assignment_types.Assignment | None)
     async def assignment(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Assignment, id)
 
-    @strawberry.field(
+    @field(
         description="Submissions of all attempts, newest first.",
-        graphql_type=Connection[answer_types.AnswerSet],
+        graphql_type=Connection[assignment_types.AnswerSet],
     )
     async def submissions(
         self,
         info: Info,
         since: Annotated[
-            datetime | None, strawberry.argument(description="Filter by submission at or after this time.")
+            datetime | None, argument(description="Filter by submission at or after this time.")
         ] = None,
-        client_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Filter by client.")
-        ] = None,
+        client_id: Annotated[ID | None, argument(description="Filter by client.")] = None,
         first: First = PAGE,
         after: After = None,
     ) -> object:
@@ -260,7 +237,7 @@ class Query:
         filters = SubmissionFilter(since, filter_number(client_id, Client))
         return await list_my_submissions(info.context, filters, page_request, selection)
 
-    @strawberry.field(
+    @field(
         description="Clients with whom the caregiver has or had a session, newest first. Caregivers only.",
         graphql_type=Connection[people_types.Client],
     )
@@ -268,25 +245,19 @@ class Query:
         selection, page_request = read_page_arguments(info, Client, first, after)
         return await people.list_my_clients(info.context, page_request, selection)
 
-    @strawberry.field(
-        description="Books that can be assigned, newest first.",
-        graphql_type=Connection[book_types.Book],
-    )
+    @field(description="Books that can be assigned, newest first.", graphql_type=Connection[book_types.Book])
     async def books(
         self,
         info: Info,
         search: Annotated[
             str | None,
-            strawberry.argument(
+            argument(
                 description="Up to five words. Each must match the start of a word in the name. Ignores case."
             ),
         ] = None,
-        module_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Filter by module.")
-        ] = None,
+        module_id: Annotated[ID | None, argument(description="Filter by module.")] = None,
         is_test: Annotated[
-            bool | None,
-            strawberry.argument(description="True: only tests; false: only books that are not tests."),
+            bool | None, argument(description="True: only tests; false: only books that are not tests.")
         ] = None,
         first: First = PAGE,
         after: After = None,
@@ -295,7 +266,7 @@ class Query:
         filters = BookFilter(search, filter_number(module_id, Module), is_test)
         return await books.list_books(info.context, filters, page_request, selection)
 
-    @strawberry.field(
+    @field(
         description="Audit log of the caregiver's sessions with a client: reads of answers, and changes."
         " Newest first. Caregivers only.",
         graphql_type=Connection[audit_types.AuditEvent],
@@ -303,10 +274,7 @@ class Query:
     async def audit_events(
         self,
         info: Info,
-        client_id: Annotated[
-            strawberry.ID,
-            strawberry.argument(description="Id of the client: a global id or a legacy id."),
-        ],
+        client_id: Annotated[ID, argument(description="Id of the client: a global id or a legacy id.")],
         first: First = PAGE,
         after: After = None,
     ) -> object:
@@ -317,16 +285,16 @@ class Query:
         page_request = read_page_request(selected_parts(info), AuditRecord, first, after)
         return await list_audit_events(info.context, number, page_request)
 
-    @strawberry.field(description="A book of the catalogue.", graphql_type=book_types.Book | None)
+    @field(description="A book of the catalogue.", graphql_type=book_types.Book | None)
     async def book(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Book, id)
 
-    @strawberry.field(description="All data stored about the client, as one document. Clients only.")
+    @field(description="All data stored about the client, as one document. Clients only.")
     async def own_data(
         self,
         info: Info,
         format: Annotated[
-            DataFormat | None, strawberry.argument(description="Format of the document; null means JSON.")
+            DataFormat | None, argument(description="Format of the document; null means JSON.")
         ] = DataFormat.JSON,
     ) -> str:
         return await get_own_data(info.context, format or DataFormat.JSON)

@@ -23,8 +23,7 @@ from app.schema.errors import INTERNAL, code_of
 from app.schema.mutation import Mutation
 from app.schema.query import Query
 from app.schema.subscription import Subscription
-from app.schema.types.answers import AnswerSet
-from app.schema.types.assignments import Assignment
+from app.schema.types.assignments import AnswerSet, Assignment
 from app.schema.types.books import Book
 from app.schema.types.people import Caregiver, Client
 from app.schema.types.scalars import DATE, DATE_TIME, write_stored

@@ -1,6 +1,6 @@
 """Converts the fields selected by a GraphQL request to a Selection for the reader."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from graphql.execution.values import VariableValues, get_argument_values
 
 from app.care.context import Context
 from app.db.reader.entities import ENTITIES, Table
+from app.db.reader.plans import Row
 from app.db.reader.selection import Link, Order, PageRequest, Selection
 from app.engine.executor import selection_cache_of
 from app.schema.types.lists import page_key, read_page_request
@@ -49,6 +50,16 @@ def selected_page(info: Info, table: Table, order: Order | None = None) -> tuple
 def selected_parts(info: Info) -> PageRequest:
     """Whether rows and total of this connection are selected."""
     return cached(info, ("parts",), lambda fields: fields.connection(fields.return_type, fields.root)[1])
+
+
+async def read_one(
+    get: Callable[..., Awaitable[list[Row]]], ctx: Context, number: int | None, selection: Selection | None
+) -> Any:
+    """The row with this id; None if it is not selected or does not exist."""
+    if selection is None or number is None:
+        return None
+    rows = await get(ctx, [number], selection)
+    return rows[0] if rows else None
 
 
 def cached(info: Info, kind: tuple[object, ...], work: Callable[["SelectedFields"], Result]) -> Result:

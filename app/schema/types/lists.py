@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import strawberry
+from strawberry import Parent, argument, field
 
 from app.care.errors import Unreadable
 from app.db.reader.entities import Table
@@ -32,49 +33,37 @@ NodeType = TypeVar("NodeType")
 
 # Arguments of all lists.
 First = Annotated[
-    int | None,
-    strawberry.argument(description=f"Maximum number of items, 1 to {MOST_ROWS}; null means {PAGE}."),
+    int | None, argument(description=f"Maximum number of items, 1 to {MOST_ROWS}; null means {PAGE}.")
 ]
 After = Annotated[
     str | None,
-    strawberry.argument(
+    argument(
         description="Return items after this cursor, from a list in the same order; null starts at the first"
         " item."
     ),
 ]
 Offset = Annotated[
-    int | None,
-    strawberry.argument(description="Number of items to skip; cannot be combined with `after`."),
+    int | None, argument(description="Number of items to skip; cannot be combined with `after`.")
 ]
 
 
 @strawberry.type(description="Position of a page in its list.")
 class PageInfo:
-    has_next_page: bool = strawberry.field(description="Whether more items follow.")
-    has_previous_page: bool = strawberry.field(description="Whether items precede.")
-    start_cursor: str | None = strawberry.field(
-        description="Cursor of the first item; null for an empty page."
-    )
-    end_cursor: str | None = strawberry.field(
+    has_next_page: bool = field(description="Whether more items follow.")
+    has_previous_page: bool = field(description="Whether items precede.")
+    start_cursor: str | None = field(description="Cursor of the first item; null for an empty page.")
+    end_cursor: str | None = field(
         description="Cursor of the last item, to pass as `after` for the next page; null for an empty page."
     )
 
 
 @strawberry.type(description="A list item with its cursor.")
 class Edge(Generic[NodeType]):
-    cursor: str = strawberry.field(description="Cursor to pass as `after` for the items that follow.")
-    node: NodeType = strawberry.field(description="The item.")
+    cursor: str = field(description="Cursor to pass as `after` for the items that follow.")
+    node: NodeType = field(description="The item.")
 
 
-def nodes_of(page: strawberry.Parent[Page]) -> Any:
-    return page.rows
-
-
-def edges_of(page: strawberry.Parent[Page]) -> Any:
-    return [Edge(cursor=cursor_of(row, page.order), node=row) for row in page.rows]
-
-
-def page_info_of(page: strawberry.Parent[Page]) -> PageInfo:
+def page_info_of(page: Parent[Page]) -> PageInfo:
     return PageInfo(
         has_next_page=page.has_next,
         has_previous_page=page.has_previous,
@@ -83,22 +72,21 @@ def page_info_of(page: strawberry.Parent[Page]) -> PageInfo:
     )
 
 
-def total_of(page: strawberry.Parent[Page]) -> int:
-    assert page.total is not None, "counted when selected"
-    return page.total
-
-
 @strawberry.type(description="One page of a list.")
 class Connection(Generic[NodeType]):
-    nodes: list[NodeType] = strawberry.field(resolver=nodes_of, metadata=COMPUTES, description="The items.")
-    edges: list[Edge[NodeType]] = strawberry.field(
-        resolver=edges_of, metadata=COMPUTES, description="The items with their cursors."
+    nodes: list[NodeType] = field(
+        resolver=lambda self: self.rows, metadata=COMPUTES, description="The items."
     )
-    page_info: PageInfo = strawberry.field(
+    edges: list[Edge[NodeType]] = field(
+        resolver=lambda self: [Edge(cursor=cursor_of(row, self.order), node=row) for row in self.rows],
+        metadata=COMPUTES,
+        description="The items with their cursors.",
+    )
+    page_info: PageInfo = field(
         resolver=page_info_of, metadata=COMPUTES, description="Position of this page in its list."
     )
-    total_count: int = strawberry.field(
-        resolver=total_of,
+    total_count: int = field(
+        resolver=lambda self: self.total,
         metadata=COMPUTES,
         description="Total number of items on all pages; computed only if selected.",
     )
