@@ -522,7 +522,7 @@ PREPARING, PLAIN = library(prepares=True), library(prepares=False)
 def ready(schema: PreparingSchema) -> Operations:
     """Nothing is remembered, and every document is prepared when it first comes."""
     schema.operations = Operations(schema.make)
-    schema.operations.uses = 1
+    schema.operations.prepared_at_use = 1
     return schema.operations
 
 
@@ -615,7 +615,7 @@ def asked_of(
 ) -> Answer:
     """The answer of a schema made of these parts."""
     preparing, plain = library(True, **given), library(False, **given)
-    preparing.operations.uses = 1
+    preparing.operations.prepared_at_use = 1
     answers: Iterable[Answer] = [
         run(told_by_both(preparing, plain, query, found or {}, **options)) for _ in range(times)
     ]

@@ -15,7 +15,7 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.engine.operations import LONGEST_TEXT
+from app.engine.operations import MAX_DOCUMENT_LENGTH
 from tests.engine.library import Desk, a_volume, library
 
 STATM = Path("/proc/self/statm")
@@ -39,7 +39,7 @@ def documents(number: int, is_long: bool) -> Iterator[str]:
             f"query Q{index} {{ volume {{ title pages author {{ name }} b{index}: excerpt(length: {index}) "
         )
         if is_long:
-            start += "openedAt(pages: [" + "1," * ((LONGEST_TEXT - len(start) - 24) // 2) + "2]) "
+            start += "openedAt(pages: [" + "1," * ((MAX_DOCUMENT_LENGTH - len(start) - 24) // 2) + "2]) "
         yield start + "} }"
 
 

@@ -314,7 +314,7 @@ def test_values_that_are_equal_but_not_the_same_are_told_apart(
             return Saying()
 
     preparing, plain = (library(prepares, **only(Asking)) for prepares in (True, False))
-    preparing.operations.uses = 1
+    preparing.operations.prepared_at_use = 1
     query = f"query($value: {name}!) {{ saying {{ said(value: $value) }} }}"
 
     for value in given:

@@ -16,13 +16,13 @@ import pytest
 import strawberry
 
 from app.engine.operations import (
-    LONGEST_TEXT,
-    LONGEST_VALUE,
-    MOST_BOUND,
-    MOST_OPERATIONS,
-    MOST_SEEN,
-    MOST_TEXT,
-    MOST_VARIANTS,
+    MAX_BOUND,
+    MAX_COUNTED,
+    MAX_DOCUMENT_LENGTH,
+    MAX_OPERATIONS,
+    MAX_TOTAL_LENGTH,
+    MAX_VALUE_LENGTH,
+    MAX_VARIANTS,
     Operations,
     Prepared,
 )
@@ -110,7 +110,7 @@ def test_a_document_that_came_too_long_ago_comes_for_the_first_time(
     text = "{ volume { title } }"
 
     ask(schema, text)
-    for other in texts(MOST_SEEN):
+    for other in texts(MAX_COUNTED):
         schema.operations.find(other, None)
     ask(schema, text)
     assert not made
@@ -146,7 +146,7 @@ def test_a_schema_that_does_not_prepare_remembers_nothing() -> None:
     for _ in range(3):
         ask(plain, "{ volume { title } }")
 
-    assert not plain.operations.seen.values
+    assert not plain.operations.use_counts.values
     assert not plain.operations.recent.values
 
 
@@ -154,18 +154,18 @@ def test_a_schema_that_does_not_prepare_remembers_nothing() -> None:
 
 
 def test_so_many_operations_are_remembered(schema: Library) -> None:
-    for text in texts(MOST_OPERATIONS + 50):
+    for text in texts(MAX_OPERATIONS + 50):
         schema.operations.find(text, None)
         schema.operations.find(text, None)
 
     kept = [text for text, _ in schema.operations.recent.values]
-    assert kept == list(texts(MOST_OPERATIONS, start=50))
+    assert kept == list(texts(MAX_OPERATIONS, start=50))
 
 
 def test_what_is_used_is_not_forgotten(schema: Library, made: Counter[tuple[str, str | None]]) -> None:
     text = "{ volume { title } }"
 
-    for other in texts(3 * MOST_OPERATIONS):
+    for other in texts(3 * MAX_OPERATIONS):
         for each in (text, other, other):
             schema.operations.find(each, None)
 
@@ -177,7 +177,7 @@ def test_what_was_forgotten_is_prepared_again(schema: Library, made: Counter[tup
     ask(schema, text)
     ask(schema, text)
 
-    for other in texts(MOST_OPERATIONS):
+    for other in texts(MAX_OPERATIONS):
         schema.operations.find(other, None)
         schema.operations.find(other, None)
     assert (text, None) not in schema.operations.recent.values
@@ -189,13 +189,13 @@ def test_what_was_forgotten_is_prepared_again(schema: Library, made: Counter[tup
 
 def test_what_was_forgotten_is_let_go(schema: Library) -> None:
     """Nothing that was made of a document outlives it."""
-    schema.operations.uses = 1
+    schema.operations.prepared_at_use = 1
     text = "query($a: Boolean! = true, $n: Int) { volume { title @include(if: $a) excerpt(length: $n) } }"
     for variables in ({}, {"a": False}, {"n": 2}):
         ask(schema, text, variable_values=variables)
     prepared = weakref.ref(schema.operations.recent.values[text, None])
 
-    for other in texts(MOST_OPERATIONS):
+    for other in texts(MAX_OPERATIONS):
         schema.operations.find(other, None)
     gc.collect()
 
@@ -203,7 +203,9 @@ def test_what_was_forgotten_is_let_go(schema: Library) -> None:
     assert prepared() is None
 
 
-@pytest.mark.parametrize(("length", "is_kept"), [(LONGEST_TEXT, True), (LONGEST_TEXT + 1, False)])
+@pytest.mark.parametrize(
+    ("length", "is_kept"), [(MAX_DOCUMENT_LENGTH, True), (MAX_DOCUMENT_LENGTH + 1, False)]
+)
 def test_a_long_document_is_not_prepared(schema: Library, length: int, is_kept: bool) -> None:
     text = padded("{ volume { title } }", length)
 
@@ -211,58 +213,58 @@ def test_a_long_document_is_not_prepared(schema: Library, length: int, is_kept: 
         ask(schema, text)
 
     assert ((text, None) in schema.operations.recent.values) is is_kept
-    assert bool(schema.operations.seen.values) is is_kept
+    assert bool(schema.operations.use_counts.values) is is_kept
 
 
 def test_all_texts_together_have_an_end(schema: Library) -> None:
-    for text in texts(2 * MOST_TEXT // LONGEST_TEXT):
+    for text in texts(2 * MAX_TOTAL_LENGTH // MAX_DOCUMENT_LENGTH):
         for _ in range(2):
-            schema.operations.find(padded(text, LONGEST_TEXT), None)
+            schema.operations.find(padded(text, MAX_DOCUMENT_LENGTH), None)
 
     kept = [text for text, _ in schema.operations.recent.values]
-    assert sum(map(len, kept)) == MOST_TEXT
-    newest = 2 * MOST_TEXT // LONGEST_TEXT - 1
+    assert sum(map(len, kept)) == MAX_TOTAL_LENGTH
+    newest = 2 * MAX_TOTAL_LENGTH // MAX_DOCUMENT_LENGTH - 1
     assert kept[-1].startswith(f"{{ volume {{ a{newest}: title")
 
 
 def test_a_long_document_sends_away_as_many_short_ones_as_it_takes(schema: Library) -> None:
-    schema.operations.uses = 1
-    for text in texts(MOST_OPERATIONS):
-        schema.operations.find(padded(text, MOST_TEXT // MOST_OPERATIONS), None)
-    assert len(schema.operations.recent.values) == MOST_OPERATIONS
+    schema.operations.prepared_at_use = 1
+    for text in texts(MAX_OPERATIONS):
+        schema.operations.find(padded(text, MAX_TOTAL_LENGTH // MAX_OPERATIONS), None)
+    assert len(schema.operations.recent.values) == MAX_OPERATIONS
 
-    schema.operations.find(padded("{ volume { title } }", LONGEST_TEXT), None)
+    schema.operations.find(padded("{ volume { title } }", MAX_DOCUMENT_LENGTH), None)
 
     lengths = [len(text) for text, _ in schema.operations.recent.values]
-    assert lengths[-1] == LONGEST_TEXT
-    assert sum(lengths) <= MOST_TEXT
+    assert lengths[-1] == MAX_DOCUMENT_LENGTH
+    assert sum(lengths) <= MAX_TOTAL_LENGTH
 
 
 def test_variants_have_an_end(schema: Library) -> None:
-    schema.operations.uses = 1
+    schema.operations.prepared_at_use = 1
     names = [f"a{index}" for index in range(10)]
     declared = ", ".join(f"${name}: Boolean!" for name in names)
     fields = " ".join(f"{name}: title @include(if: ${name})" for name in names)
     text = f"query({declared}) {{ volume {{ {fields} }} }}"
 
     async def all_variants() -> None:
-        for number in range(MOST_VARIANTS + 50):
+        for number in range(MAX_VARIANTS + 50):
             variables = {name: bool(number >> index & 1) for index, name in enumerate(names)}
             result = await schema.execute(text, variables, Desk({"volume": a_volume}))
             assert list(result.data["volume"]) == [name for name in names if variables[name]]
 
     asyncio.run(all_variants())
 
-    assert len(schema.operations.variants.values) == MOST_VARIANTS
-    assert len(schema.operations.bounds.values) <= MOST_BOUND
+    assert len(schema.operations.variants.values) == MAX_VARIANTS
+    assert len(schema.operations.bounds.values) <= MAX_BOUND
 
 
 def test_arguments_below_the_root_have_an_end(schema: Library) -> None:
-    schema.operations.uses = 1
+    schema.operations.prepared_at_use = 1
     text = "query($n: Int!) { volume { opened: openedAt(pages: [1, $n]) } }"
 
     async def all_arguments() -> None:
-        for number in range(MOST_BOUND + 50):
+        for number in range(MAX_BOUND + 50):
             result = await schema.execute(text, {"n": number}, Desk({"volume": a_volume}))
             expected = [1, number] if number <= 320 else [1]
             assert result.data == {"volume": {"opened": expected}}
@@ -270,11 +272,11 @@ def test_arguments_below_the_root_have_an_end(schema: Library) -> None:
     asyncio.run(all_arguments())
 
     assert len(schema.operations.variants.values) == 1
-    assert len(schema.operations.bounds.values) == MOST_BOUND
+    assert len(schema.operations.bounds.values) == MAX_BOUND
 
 
 def test_arguments_of_the_root_take_nothing(schema: Library) -> None:
-    schema.operations.uses = 1
+    schema.operations.prepared_at_use = 1
     text = "query($code: ID!) { wanted(code: $code) { title } }"
 
     for number in range(20):
@@ -284,7 +286,7 @@ def test_arguments_of_the_root_take_nothing(schema: Library) -> None:
 
 
 LONG: dict[str, tuple[str, Any]] = {
-    "a text": ("query($v: String) { volume { told: excerpt(by: $v) } }", "x" * (LONGEST_VALUE + 1)),
+    "a text": ("query($v: String) { volume { told: excerpt(by: $v) } }", "x" * (MAX_VALUE_LENGTH + 1)),
     "a long text of signs": ("query($v: String) { volume { told: excerpt(by: $v) } }", "ü" * 10_000),
     "a list": ("query($v: [Int!]!) { volume { openedAt(pages: $v) } }", list(range(500))),
     "a short list": ("query($v: [Int!]!) { volume { openedAt(pages: $v) } }", [1]),
@@ -300,7 +302,7 @@ LONG: dict[str, tuple[str, Any]] = {
 
 @pytest.mark.parametrize(("text", "value"), LONG.values(), ids=LONG.keys())
 def test_long_values_are_not_remembered(schema: Library, text: str, value: Any) -> None:
-    schema.operations.uses = 1
+    schema.operations.prepared_at_use = 1
 
     for _ in range(3):
         ask(schema, text, variable_values={"v": value})
@@ -309,11 +311,11 @@ def test_long_values_are_not_remembered(schema: Library, text: str, value: Any) 
 
 
 def test_a_value_that_is_just_not_long_is_remembered(schema: Library) -> None:
-    schema.operations.uses = 1
+    schema.operations.prepared_at_use = 1
     text = "query($v: String) { volume { told: excerpt(by: $v) } }"
 
     for _ in range(3):
-        ask(schema, text, variable_values={"v": "x" * LONGEST_VALUE})
+        ask(schema, text, variable_values={"v": "x" * MAX_VALUE_LENGTH})
 
     assert len(schema.operations.bounds.values) == 1
 
@@ -332,7 +334,7 @@ def test_a_long_value_of_a_class_of_its_own_is_not_remembered() -> None:
             return Saying()
 
     schema = library(True, **only(Query))
-    schema.operations.uses = 1
+    schema.operations.prepared_at_use = 1
     text = "query($of: Decimal!) { saying { digits(of: $of) } }"
 
     result = run(schema.execute(text, {"of": "7" * 10_000}))
@@ -345,17 +347,17 @@ def test_a_long_value_of_a_class_of_its_own_is_not_remembered() -> None:
 
 
 def test_a_pinned_document_is_never_forgotten(schema: Library, made: Counter[tuple[str, str | None]]) -> None:
-    pinned = padded("{ volume { title code } }", LONGEST_TEXT + 1000)
+    pinned = padded("{ volume { title code } }", MAX_DOCUMENT_LENGTH + 1000)
     schema.pin(pinned)
 
-    for other in texts(2 * MOST_OPERATIONS):
+    for other in texts(2 * MAX_OPERATIONS):
         schema.operations.find(other, None)
         schema.operations.find(other, None)
     for _ in range(3):
         ask(schema, pinned)
 
     assert made[pinned, None] == 1
-    assert len(schema.operations.recent.values) == MOST_OPERATIONS
+    assert len(schema.operations.recent.values) == MAX_OPERATIONS
 
 
 def test_a_document_of_the_service_has_to_be_right(schema: Library) -> None:
@@ -373,7 +375,7 @@ def test_nothing_is_pinned_where_nothing_is_prepared() -> None:
 
 # --- memory ---------------------------------------------------------------------------------------
 
-# How many documents, and MiB. MOST_TEXT holds 8 of the longest, each a heap of small nodes.
+# How many documents, and MiB. MAX_TOTAL_LENGTH holds 8 of the longest, each a heap of small nodes.
 GROWTH = {"met": (100_000, 20), "twice": (600, 20), "long": (10, 20)}  # executed twice is also once
 
 

@@ -92,7 +92,7 @@ def test_fragments_that_go_round_in_circles_are_counted_once_round(text: str) ->
     counting = count_within(parse(text), WIDE)
 
     assert counting.is_circular
-    assert counting.whole().selections <= 8
+    assert counting.total().selections <= 8
     assert "selections" in refused(text, selections=1)
 
 

@@ -129,7 +129,7 @@ class Ordered:
 def test_a_sorted_schema_gives_each_argument_its_own_value(query: str) -> None:
     config = StrawberryConfig(sort_schema=True)
     prepared = PreparingSchema(Ordered, config=config)
-    prepared.operations.uses = 1
+    prepared.operations.prepared_at_use = 1
     plain = PreparingSchema(Ordered, config=config, prepares=False)
 
     answers = [run(schema.execute(query)) for schema in (plain, prepared, prepared)]

@@ -24,9 +24,9 @@ from strawberry.types import ExecutionContext, ExecutionResult, arguments
 from strawberry.types.field import StrawberryField
 from strawberry.types.fields import resolver as resolvers
 
-EXECUTOR, OPERATIONS, CODEGEN, SCHEMA, ARGUMENTS, LIMITS, READING = (
+EXECUTOR, OPERATIONS, CODEGEN, SCHEMA, ARGUMENTS, LIMITS, DOCUMENTS = (
     f"app/engine/{name}.py"
-    for name in ("executor", "operations", "codegen", "schema", "arguments", "limits", "reading")
+    for name in ("executor", "operations", "codegen", "schema", "arguments", "limits", "documents")
 )
 
 COMPLETE = "self return_type field_details_list info path result position_context"
@@ -97,7 +97,7 @@ CALLED: dict[str, tuple[Callable[..., Any], str, str]] = {
     "validate": (
         graphql.validate,
         "schema document_ast rules max_errors hide_suggestions allow_empty_selection_sets",
-        READING,
+        DOCUMENTS,
     ),
     "Schema._prepare_operation_async": (
         strawberry.Schema._prepare_operation_async,
@@ -323,7 +323,7 @@ def test_a_type_leads_back_to_what_strawberry_made_it_of() -> None:
 
 def test_leafs_coerce_what_they_are_given() -> None:
     """Which kinds of values the generated code may take over as they are."""
-    told = f"graphql-core's scalars have changed: look at completing_leaf in {CODEGEN}"
+    told = f"graphql-core's scalars have changed: look at leaf_code in {CODEGEN}"
     for kind, same in (
         (graphql.GraphQLString, ["", "text"]),
         (graphql.GraphQLID, ["", "7"]),

@@ -6,8 +6,8 @@ import pytest
 import strawberry
 from graphql import FragmentDefinitionNode, GraphQLError, specified_rules
 
+from app.engine.documents import MAX_CACHED_CHARACTERS, MAX_DOCUMENTS, DocumentCache
 from app.engine.limits import TooCostly
-from app.engine.reading import MOST_DOCUMENTS, MOST_TEXT, RecentDocuments
 from app.engine.schema import EngineOptions
 from tests.engine.library import Desk, Library, a_volume, library, only, run
 from tests.engine.test_limits import WIDE
@@ -21,31 +21,31 @@ class Other:
 
 
 @pytest.fixture
-def documents() -> RecentDocuments:
-    return RecentDocuments(library(prepares=True)._schema, WIDE)
+def documents() -> DocumentCache:
+    return DocumentCache(library(prepares=True)._schema, WIDE)
 
 
-def test_a_document_is_read_once(documents: RecentDocuments) -> None:
+def test_a_document_is_read_once(documents: DocumentCache) -> None:
     assert documents.read(TEXT) is documents.read(TEXT)
 
 
-def test_so_many_documents_are_remembered(documents: RecentDocuments) -> None:
+def test_so_many_documents_are_remembered(documents: DocumentCache) -> None:
     first = documents.read(TEXT)
-    for number in range(MOST_DOCUMENTS):
+    for number in range(MAX_DOCUMENTS):
         documents.read(f"{{ a{number}: greeting }}")
 
-    assert len(documents.recent.values) == MOST_DOCUMENTS
+    assert len(documents.recent.values) == MAX_DOCUMENTS
     assert documents.read(TEXT) is not first
 
 
-def test_long_documents_drive_out_others_but_the_newest_is_always_there(documents: RecentDocuments) -> None:
+def test_long_documents_drive_out_others_but_the_newest_is_always_there(documents: DocumentCache) -> None:
     documents.read(TEXT)
-    long = documents.read(TEXT + " " * 2 * MOST_TEXT)
+    long = documents.read(TEXT + " " * 2 * MAX_CACHED_CHARACTERS)
 
     assert list(documents.recent.values.values()) == [long]
 
 
-def test_what_is_refused_is_not_remembered(documents: RecentDocuments) -> None:
+def test_what_is_refused_is_not_remembered(documents: DocumentCache) -> None:
     documents.limits = replace(WIDE, depth=1)
     for text, kind in ((TEXT, TooCostly), ("{", GraphQLError)):
         with pytest.raises(kind):
@@ -54,7 +54,7 @@ def test_what_is_refused_is_not_remembered(documents: RecentDocuments) -> None:
     assert not documents.recent.values
 
 
-def test_what_is_valid_is_not_validated_again(documents: RecentDocuments) -> None:
+def test_what_is_valid_is_not_validated_again(documents: DocumentCache) -> None:
     document = documents.read(TEXT)
     assert document.errors(tuple(specified_rules), False) == []
 
@@ -64,7 +64,7 @@ def test_what_is_valid_is_not_validated_again(documents: RecentDocuments) -> Non
     assert len(document.errors(tuple(specified_rules), False)) == 1
 
 
-def test_only_what_goes_round_is_told_of_fragments_that_go_round(documents: RecentDocuments) -> None:
+def test_only_what_goes_round_is_told_of_fragments_that_go_round(documents: DocumentCache) -> None:
     document = documents.read("{ ...A nothing } fragment A on Query { ...A nothing }")
 
     errors = document.errors(tuple(specified_rules), False)
