@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from app.dev.ide.examples import EXAMPLES
 from app.main import schema_of_service
 from app.rest_compat import routes
-from app.schema.limits import engine_options_of
-from app.schema.schema import Schema
+from app.schema.schema import Schema, engine_options_of
 from app.schema.weights import WEIGHTS
 from app.settings import Environment, Settings
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.engine.schema import EngineOptions
 from app.main import create_app
-from app.schema.limits import engine_options_of
+from app.schema.schema import engine_options_of
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened
 from tests.factories import NOW
