@@ -85,9 +85,9 @@ async def change_one(
         return payload(**{member: None, "user_errors": user_errors(refusal)})
 
 
-async def row_under(info: Info, name: str, table: Table, number: int) -> Any:
+def row_under(info: Info, name: str, table: Table, number: int) -> Awaitable[Any]:
     """The row for the payload member `name`; None if not selected or deleted meanwhile."""
-    return await read_one(ROWS[table], info.context, number, selected_member(info, name, table))
+    return read_one(ROWS[table], info.context, number, selected_member(info, name, table))
 
 
 ROWS: dict[Table, Any] = {

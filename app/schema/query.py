@@ -46,7 +46,15 @@ from app.schema.types import audit as audit_types
 from app.schema.types import books as book_types
 from app.schema.types import people as people_types
 from app.schema.types import sessions as session_types
-from app.schema.types.lists import MOST_ROWS, PAGE, After, Connection, First, Offset, read_page_request
+from app.schema.types.lists import (
+    DEFAULT_PAGE_SIZE,
+    MAX_PAGE_SIZE,
+    After,
+    Connection,
+    First,
+    Offset,
+    read_page_request,
+)
 from app.schema.types.node import EitherId, Node, read_global_id, read_id
 from app.schema.types.people import Viewer
 
@@ -60,7 +68,6 @@ LOOKUPS: dict[Table, Lookup] = {
     Caregiver: people.get_my_caregivers,
     Client: people.get_my_clients,
 }
-KINDS = {table.__name__: table for table in LOOKUPS}
 # Tables with personal data and their names in the audit log, which records failed lookups.
 PERSONAL = {
     "Session": SESSIONS,
@@ -75,38 +82,37 @@ async def look_up(info: Info, table: Table, text: str) -> Row:
     """The row with this id. A row that the viewer cannot access is treated as missing."""
     info.context.signed_in()
     number = read_id(text, table)
-    rows = (
-        await LOOKUPS[table](info.context, [number], selected_rows(info, table)) if number is not None else []
-    )
-    if not rows:
-        refusal = NotFound(table.__name__.lower(), "id")
-        kind = PERSONAL.get(table.__name__)
-        if kind is None:
-            raise refusal
-        named = {} if number is None else {kind: [number]}
-        raise await info.context.refused(info.field_name, refusal, named)
-    return rows[0]
+    rows: list[Row] = []
+    if number is not None:
+        rows = await LOOKUPS[table](info.context, [number], selected_rows(info, table))
+    if rows:
+        return rows[0]
+    refusal = NotFound(table.__name__.lower(), "id")
+    kind = PERSONAL.get(table.__name__)
+    if kind is None:
+        raise refusal
+    raise await info.context.refused(info.field_name, refusal, {} if number is None else {kind: [number]})
 
 
 async def look_up_nodes(info: Info, ids: list[ID]) -> list[Row | None]:
     """Reads once per kind; None for an id that the viewer cannot access."""
     info.context.signed_in()
-    if len(ids) > MOST_ROWS:
-        raise Unreadable("ids", f"may hold at most {MOST_ROWS} ids")
-    named = [read_global_id(text) for text in ids]
-    found: dict[tuple[str, int], Row] = {}
-    for kind, table in KINDS.items():
-        numbers = [one[1] for one in named if one is not None and one[0] == kind]
+    if len(ids) > MAX_PAGE_SIZE:
+        raise Unreadable("ids", f"may hold at most {MAX_PAGE_SIZE} ids")
+    requested = [read_global_id(text) for text in ids]
+    found: dict[tuple[str, int] | None, Row] = {}
+    for table, get in LOOKUPS.items():
+        numbers = [each[1] for each in requested if each is not None and each[0] == table.__name__]
         if numbers:
-            rows = await LOOKUPS[table](info.context, numbers, selected_rows(info, table).with_ids())
-            found |= {(kind, row.id): row for row in rows}
+            rows = await get(info.context, numbers, selected_rows(info, table).with_ids())
+            found |= {(table.__name__, row.id): row for row in rows}
     missing: dict[str, list[int]] = {}
-    for one in dict.fromkeys(named):
-        if one is not None and one not in found and one[0] in PERSONAL:
-            missing.setdefault(PERSONAL[one[0]], []).append(one[1])
+    for each in dict.fromkeys(requested):
+        if each is not None and each not in found and each[0] in PERSONAL:
+            missing.setdefault(PERSONAL[each[0]], []).append(each[1])
     if missing:
         await info.context.refused(info.field_name, NotFound("object", "id"), missing)
-    return [None if one is None else found.get(one) for one in named]
+    return [found.get(each) for each in requested]
 
 
 def read_page_arguments(
@@ -148,7 +154,7 @@ class Query:
         graphql_type=list[Node | None],
     )
     async def nodes(
-        self, info: Info, ids: Annotated[list[ID], argument(description=f"Up to {MOST_ROWS} global ids.")]
+        self, info: Info, ids: Annotated[list[ID], argument(description=f"Up to {MAX_PAGE_SIZE} global ids.")]
     ) -> object:
         return await look_up_nodes(info, ids)
 
@@ -163,7 +169,7 @@ class Query:
         order_by: Annotated[
             SessionOrder | None, argument(description="Sort order; null means NEWEST.")
         ] = SessionOrder.NEWEST,
-        first: First = PAGE,
+        first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
         offset: Offset = None,
     ) -> object:
@@ -199,7 +205,7 @@ class Query:
             datetime | None, argument(description="Filter by submission at or after this time.")
         ] = None,
         order_by: session_types.OrderOfAssignments = AssignmentOrder.NEWEST,
-        first: First = PAGE,
+        first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
         offset: Offset = None,
     ) -> object:
@@ -230,7 +236,7 @@ class Query:
             datetime | None, argument(description="Filter by submission at or after this time.")
         ] = None,
         client_id: Annotated[ID | None, argument(description="Filter by client.")] = None,
-        first: First = PAGE,
+        first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
     ) -> object:
         selection, page_request = read_page_arguments(info, AnswerSet, first, after)
@@ -241,7 +247,7 @@ class Query:
         description="Clients with whom the caregiver has or had a session, newest first. Caregivers only.",
         graphql_type=Connection[people_types.Client],
     )
-    async def clients(self, info: Info, first: First = PAGE, after: After = None) -> object:
+    async def clients(self, info: Info, first: First = DEFAULT_PAGE_SIZE, after: After = None) -> object:
         selection, page_request = read_page_arguments(info, Client, first, after)
         return await people.list_my_clients(info.context, page_request, selection)
 
@@ -259,7 +265,7 @@ class Query:
         is_test: Annotated[
             bool | None, argument(description="True: only tests; false: only books that are not tests.")
         ] = None,
-        first: First = PAGE,
+        first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
     ) -> object:
         selection, page_request = read_page_arguments(info, Book, first, after)
@@ -275,7 +281,7 @@ class Query:
         self,
         info: Info,
         client_id: Annotated[ID, argument(description="Id of the client: a global id or a legacy id.")],
-        first: First = PAGE,
+        first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
     ) -> object:
         number = filter_number(client_id, Client) or 0

@@ -20,8 +20,8 @@ from app.db.reader.selection import Order, PageRequest
 from app.db.tables import moment_as_text
 from app.schema.types.node import COMPUTES, read_number
 
-PAGE = 20
-MOST_ROWS = 100
+DEFAULT_PAGE_SIZE = 20
+MAX_PAGE_SIZE = 100
 LARGEST_INT = 2**31 - 1
 
 # A decoded cursor. `before` means newest first, which needs no time.
@@ -33,7 +33,8 @@ NodeType = TypeVar("NodeType")
 
 # Arguments of all lists.
 First = Annotated[
-    int | None, argument(description=f"Maximum number of items, 1 to {MOST_ROWS}; null means {PAGE}.")
+    int | None,
+    argument(description=f"Maximum number of items, 1 to {MAX_PAGE_SIZE}; null means {DEFAULT_PAGE_SIZE}."),
 ]
 After = Annotated[
     str | None,
@@ -94,8 +95,9 @@ class Connection(Generic[NodeType]):
 
 def cursor_of(row: Row, order: Order | None) -> str:
     """Contains the order and the row's sort values."""
-    text = f"{row.table.__name__}:before:{row.id}"
-    if order is not None:
+    if order is None:
+        text = f"{row.table.__name__}:before:{row.id}"
+    else:
         stored = getattr(row, order.column)
         moment = stored if isinstance(stored, str) else moment_as_text(stored)
         text = f"{row.table.__name__}:{order.name}:{row.id}:{moment}"
@@ -113,13 +115,13 @@ def read_cursor(text: str, table: Table, order: Order | None) -> int | Position:
         raise Unreadable("after", "is not a cursor of this list")
     if match["order"] != ("before" if order is None else order.name):
         raise Unreadable("after", "is a cursor of this list in another order")
-    number, moment = read_number(match["number"]), read_stored(match["moment"])
+    number, moment = read_number(match["number"]), parse_stored_moment(match["moment"])
     if number is None or (moment is None) != (order is None):
         raise Unreadable("after", "is not a cursor of this list")
     return number if moment is None else (moment, number)
 
 
-def read_stored(text: str | None) -> datetime | None:
+def parse_stored_moment(text: str | None) -> datetime | None:
     try:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError:
@@ -135,9 +137,9 @@ def read_page_request(
     order: Order | None = None,
 ) -> PageRequest:
     """The requested page; `parts` contains whether rows and total are selected."""
-    first = PAGE if first is None else first
-    if not 1 <= first <= MOST_ROWS:
-        raise Unreadable("first", f"must lie between 1 and {MOST_ROWS}")
+    first = DEFAULT_PAGE_SIZE if first is None else first
+    if not 1 <= first <= MAX_PAGE_SIZE:
+        raise Unreadable("first", f"must lie between 1 and {MAX_PAGE_SIZE}")
     if offset is not None and after is not None:
         raise Unreadable("offset", "cannot be combined with after")
     if offset is not None and not 0 <= offset <= LARGEST_INT:
@@ -146,11 +148,9 @@ def read_page_request(
     if after is None:
         return page_request
     position = read_cursor(after, table, order)
-    return (
-        replace(page_request, before=position)
-        if isinstance(position, int)
-        else replace(page_request, after=position)
-    )
+    if isinstance(position, int):
+        return replace(page_request, before=position)
+    return replace(page_request, after=position)
 
 
 def page_key(name: str, arguments: Mapping[str, object]) -> str:

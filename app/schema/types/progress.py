@@ -18,7 +18,7 @@ from app.schema.types.node import COMPUTES, gathering, read_id
 if TYPE_CHECKING:
     from app.schema.types.assignments import Assignment
 
-MOST_ASSIGNMENTS_OF_A_BOOK = 500
+MAX_SCORED_ASSIGNMENTS = 500
 
 
 # --- columns to read from the assignments of a client or session ---------------------------------------
@@ -40,7 +40,7 @@ def gather_score_history(
     book = book_number(selection.arguments(definition, group)["bookId"])
     page_request = PageRequest(
         key=score_key(book),
-        first=MOST_ASSIGNMENTS_OF_A_BOOK,
+        first=MAX_SCORED_ASSIGNMENTS,
         where=(Where(is_of_book),),
         values={"of_book": book},
     )

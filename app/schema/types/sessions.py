@@ -10,7 +10,7 @@ from app.care.assignments.reading import ORDERS, AssignmentOrder, of_status
 from app.care.sessions.reading import time_state
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, TimeState
-from app.schema.types.lists import PAGE, After, Connection, First, page_key
+from app.schema.types.lists import DEFAULT_PAGE_SIZE, After, Connection, First, page_key
 from app.schema.types.node import Node, needing, paging
 from app.schema.types.people import Caregiver, Client
 from app.schema.types.progress import Progress, ScorePoint, progress_field, score_history_field
@@ -26,7 +26,7 @@ def assignments_of(
     session: Parent[Row],
     status: Annotated[AssignmentStatus | None, argument(description="Filter by status.")] = None,
     order_by: OrderOfAssignments = AssignmentOrder.NEWEST,
-    first: First = PAGE,
+    first: First = DEFAULT_PAGE_SIZE,
     after: After = None,
 ) -> Connection[LazyAssignment]:
     arguments = {"status": status, "orderBy": order_by, "first": first, "after": after}
