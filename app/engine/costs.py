@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 from graphql import (
     FieldNode,
-    FragmentDefinitionNode,
-    FragmentSpreadNode,
     GraphQLEnumType,
     GraphQLField,
     GraphQLInputObjectType,
@@ -24,7 +22,6 @@ from graphql import (
     IntValueNode,
     ListValueNode,
     OperationDefinitionNode,
-    SelectionSetNode,
     ValueNode,
     VariableNode,
     get_named_type,
@@ -32,6 +29,8 @@ from graphql import (
     is_composite_type,
     is_list_type,
 )
+
+from app.engine.nodes import Fragments, Part, fields_of, response_key
 
 ASSUMED_LENGTH = 10  # of a list with unknown length
 
@@ -83,12 +82,9 @@ def size_of(value: object, page: Page) -> float:
 
 Sum = dict[tuple[Size, ...], float]  # a polynomial: the coefficient of each product of sizes
 Cost = Callable[[Mapping[str, Any] | None], int]
-Part = tuple[Any, SelectionSetNode]  # a type and its selection; None if the type is unknown
 
 
-def cost_of(
-    schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: dict[str, FragmentDefinitionNode]
-) -> Cost:
+def cost_of(schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments) -> Cost:
     pricing = Pricing(schema, operation, fragments)
     root = schema.get_root_type(operation.operation)
     total = pricing.of([(root, operation.selection_set)], 1)
@@ -110,10 +106,7 @@ def cost_of(
 
 class Pricing:
     def __init__(
-        self,
-        schema: GraphQLSchema,
-        operation: OperationDefinitionNode,
-        fragments: dict[str, FragmentDefinitionNode],
+        self, schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments
     ) -> None:
         self.schema = schema
         self.fragments = fragments
@@ -149,24 +142,8 @@ class Pricing:
     def fields(self, parts: list[Part]) -> list[tuple[Any, list[FieldNode]]]:
         """Fields by response key and type; a field selected in several places is merged."""
         groups: dict[tuple[str, int], tuple[Any, list[FieldNode]]] = {}
-        spread: set[str] = set()
-        waiting = list(parts)
-        while waiting:
-            kind, selection_set = waiting.pop()
-            for each in selection_set.selections:
-                if isinstance(each, FieldNode):
-                    key = ((each.alias or each.name).value, id(kind))
-                    groups.setdefault(key, (kind, []))[1].append(each)
-                    continue
-                fragment: Any = each
-                if isinstance(each, FragmentSpreadNode):
-                    if each.name.value in spread or each.name.value not in self.fragments:
-                        continue
-                    spread.add(each.name.value)
-                    fragment = self.fragments[each.name.value]
-                condition = fragment.type_condition
-                inner = self.schema.get_type(condition.name.value) if condition else kind
-                waiting.append((inner, fragment.selection_set))
+        for kind, node in fields_of(parts, self.fragments, self.schema.get_type):
+            groups.setdefault((response_key(node), id(kind)), (kind, []))[1].append(node)
         return list(groups.values())
 
     def page_size(self, page: Page, node: FieldNode) -> float | Size:

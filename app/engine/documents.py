@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from graphql import (
     DocumentNode,
-    FragmentDefinitionNode,
     GraphQLError,
     GraphQLSchema,
     NoFragmentCyclesRule,
@@ -17,7 +16,7 @@ from graphql.validation import ASTValidationRule
 
 from app.engine.costs import Cost, cost_of
 from app.engine.limits import Limits, count_within, parse_within
-from app.engine.nodes import fragments_of
+from app.engine.nodes import Fragments, fragments_of
 from app.engine.operations import LruCache
 
 MAX_DOCUMENTS = 64
@@ -54,7 +53,7 @@ class Document:
         operation = self.operation(name)
         return None if operation is None else operation.operation
 
-    def fragments(self) -> dict[str, FragmentDefinitionNode]:
+    def fragments(self) -> Fragments:
         return fragments_of(self.ast)
 
     def cost(self, name: str | None) -> Cost | None:

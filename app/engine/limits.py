@@ -3,6 +3,7 @@
 `schema/schema.py` sets the limits, three of them from the settings. `costs.py` computes the cost.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from graphql import (
     parse,
 )
 
-from app.engine.nodes import fragments_of, nodes_of
+from app.engine.nodes import Fragments, fields_of, fragments_of, nodes_of, response_key
 
 
 @dataclass(frozen=True)
@@ -158,36 +159,17 @@ def directives_outside(definition: Root) -> int:
 
 # --- fields with the same response key --------------------------------------------------------------
 
-Fragments = dict[str, FragmentDefinitionNode]
-
-
-def fields_by_name(
-    selection_sets: Iterable[SelectionSetNode], fragments: Fragments
-) -> dict[str, list[FieldNode]]:
-    """Fields by response key. A fragment that is spread twice counts once."""
-    found: dict[str, list[FieldNode]] = {}
-    spread: set[str] = set()
-    waiting = list(selection_sets)
-    while waiting:
-        for each in waiting.pop().selections:
-            if isinstance(each, FieldNode):
-                found.setdefault((each.alias or each.name).value, []).append(each)
-            elif isinstance(each, InlineFragmentNode):
-                waiting.append(each.selection_set)
-            elif isinstance(each, FragmentSpreadNode) and each.name.value not in spread:
-                spread.add(each.name.value)
-                if each.name.value in fragments:
-                    waiting.append(fragments[each.name.value].selection_set)
-    return found
-
 
 def comparisons(selection_sets: Iterable[SelectionSetNode], fragments: Fragments) -> int:
     """The work of validation, which compares every two fields with the same response key."""
+    groups: dict[str, list[FieldNode]] = defaultdict(list)
+    for _, node in fields_of([(None, each) for each in selection_sets], fragments, lambda name: None):
+        groups[response_key(node)].append(node)
     total = 0
-    for fields in fields_by_name(selection_sets, fragments).values():
-        if len(fields) > 1:
-            total += (len(fields) - 1) * sum(map(size_of_arguments, fields))
-        below = [each.selection_set for each in fields if each.selection_set]
+    for nodes in groups.values():
+        if len(nodes) > 1:
+            total += (len(nodes) - 1) * sum(map(size_of_arguments, nodes))
+        below = [each.selection_set for each in nodes if each.selection_set]
         if below:
             total += comparisons(below, fragments)
     return total

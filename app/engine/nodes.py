@@ -1,8 +1,21 @@
 """Finds nodes in the syntax tree of a document."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
 
-from graphql import ArgumentNode, DocumentNode, FieldNode, FragmentDefinitionNode, Node, VariableNode
+from graphql import (
+    ArgumentNode,
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    Node,
+    SelectionSetNode,
+    VariableNode,
+)
+
+Fragments = dict[str, FragmentDefinitionNode]
+Part = tuple[Any, SelectionSetNode]  # a type and its selection; None if the type is unknown
 
 
 def nodes_of(node: Node) -> Iterator[Node]:
@@ -33,7 +46,34 @@ def arguments_below(roots: Collection[Node], document: DocumentNode) -> Iterator
             yield from node.arguments or ()
 
 
-def fragments_of(document: DocumentNode) -> dict[str, FragmentDefinitionNode]:
+def fragments_of(document: DocumentNode) -> Fragments:
     return {
         each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)
     }
+
+
+def fields_of(
+    parts: Iterable[Part], fragments: Fragments, type_named: Callable[[str], Any]
+) -> Iterator[tuple[Any, FieldNode]]:
+    """The fields that these parts select, with their parent types. Each fragment is followed once."""
+    spread: set[str] = set()
+    waiting = list(parts)
+    while waiting:
+        kind, selection_set = waiting.pop()
+        for each in selection_set.selections:
+            if isinstance(each, FieldNode):
+                yield kind, each
+                continue
+            fragment: Any = each
+            if isinstance(each, FragmentSpreadNode):
+                name = each.name.value
+                if name in spread or name not in fragments:
+                    continue
+                spread.add(name)
+                fragment = fragments[name]
+            condition = fragment.type_condition
+            waiting.append((type_named(condition.name.value) if condition else kind, fragment.selection_set))
+
+
+def response_key(node: FieldNode) -> str:
+    return (node.alias or node.name).value

@@ -12,7 +12,6 @@ from graphql import (
     DirectiveNode,
     DocumentNode,
     FieldNode,
-    FragmentDefinitionNode,
     GraphQLField,
     GraphQLObjectType,
     GraphQLSchema,
@@ -30,7 +29,7 @@ from strawberry.types.graphql import OperationType as StrawberryOperationType
 from app.engine.arguments import Call, Variables, root_call
 from app.engine.codegen import CodeGenerator, Completer, Fields
 from app.engine.costs import Cost
-from app.engine.nodes import arguments_below, fragments_of, names_of_variables, nodes_of
+from app.engine.nodes import Fragments, arguments_below, fragments_of, names_of_variables, nodes_of
 
 
 @dataclass(eq=False)
@@ -43,7 +42,7 @@ class Prepared:
     operation: OperationDefinitionNode
     root_type: GraphQLObjectType
     fragments: dict[str, FragmentDetails]
-    fragment_definitions: dict[str, FragmentDefinitionNode]
+    fragment_definitions: Fragments
     variables: Variables
     directive_variables: tuple[str, ...]
     argument_variables: tuple[str, ...]  # in arguments below the root
