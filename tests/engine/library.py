@@ -22,7 +22,7 @@ from app.engine.schema import PreparingSchema
 
 
 @dataclass
-class Desk:
+class LibraryContext:
     """The context of a request: how each root field finds its value, and what has been done so far."""
 
     found: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
@@ -34,11 +34,11 @@ class Desk:
         return self.found[name]() if name in self.found else None
 
 
-Info = strawberry.Info[Desk, None]
+Info = strawberry.Info[LibraryContext, None]
 
 
-class Thing:
-    """An object with any attributes: GraphQL is told its type by the schema alone."""
+class PlainObject:
+    """An object with any attributes: only the schema determines its type."""
 
     def __init__(self, **attributes: Any) -> None:
         self.__dict__.update(attributes)
@@ -47,7 +47,7 @@ class Thing:
         return "a thing"
 
 
-class Later:
+class AsyncValue:
     """A value, or an exception, that has to be waited for; it may be waited for more than once."""
 
     def __init__(self, value: Any, turns: int = 1) -> None:
@@ -65,8 +65,8 @@ class Later:
         return self.value
 
 
-def a_volume(**changed: Any) -> Thing:
-    return Thing(
+def a_volume(**changed: Any) -> PlainObject:
+    return PlainObject(
         **{
             "title": "Emma",
             "subtitle": None,
@@ -91,8 +91,8 @@ def a_volume(**changed: Any) -> Thing:
     )
 
 
-def an_author(**changed: Any) -> Thing:
-    return Thing(**{"name": "Jane", "born": 1775, "rival": None, "volumes": None} | changed)
+def an_author(**changed: Any) -> PlainObject:
+    return PlainObject(**{"name": "Jane", "born": 1775, "rival": None, "volumes": None} | changed)
 
 
 def raising(error: Exception) -> Callable[[], Any]:
@@ -252,7 +252,7 @@ class Volume:
         return repr(numbers)
 
     @strawberry.field
-    def told(self, info: Info, by: str | None = None) -> str:
+    def info_text(self, info: Info, by: str | None = None) -> str:
         selected = [each.name for each in info.selected_fields]
         return f"{info.field_name} {info.path.as_list()} {info.return_type} {selected} {info.variable_values}"
 
@@ -434,7 +434,7 @@ class Query:
         return info.context.find("cabinet")
 
     @strawberry.field(graphql_type=str)
-    async def told(self, info: Info) -> Any:
+    async def info_text(self, info: Info) -> Any:
         selected = [each.name for each in info.selected_fields]
         said = (info.field_name, info.path.as_list(), str(info.return_type), selected, info.variable_values)
         return f"{said} {info.operation.operation.value} {info.root_value} {info.input_extensions}"
@@ -527,8 +527,8 @@ def ready(schema: PreparingSchema) -> Operations:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Everything that can be told of an answer, and of what was done for it."""
+class Outcome:
+    """Everything that an execution returned and did."""
 
     data: str  # written out, so that the order of keys and the kinds of values count
     errors: list[tuple[dict[str, Any], str]]
@@ -546,7 +546,7 @@ class Answer:
         return [error.get("path") for error, _ in self.errors]
 
 
-async def answer_of(schema: Library, query: str | None, desk: Desk, **options: Any) -> Answer:
+async def outcome_of(schema: Library, query: str | None, desk: LibraryContext, **options: Any) -> Outcome:
     schema.processed = []
     data, errors, raised = "", [], None
     try:
@@ -556,7 +556,7 @@ async def answer_of(schema: Library, query: str | None, desk: Desk, **options: A
     else:
         data = repr(result.data)
         errors = [(dict(each.formatted), kind_of(each.original_error)) for each in result.errors or ()]
-    return Answer(data, errors, schema.processed, raised, dict(desk.calls), desk.effects)
+    return Outcome(data, errors, schema.processed, raised, dict(desk.calls), desk.effects)
 
 
 def kind_of(error: BaseException | None) -> str:
@@ -566,7 +566,7 @@ def kind_of(error: BaseException | None) -> str:
 Found = Mapping[str, Callable[[], Any]]
 
 
-async def to_the_end(awaitable: Awaitable[Any]) -> Any:
+async def run_to_the_end(awaitable: Awaitable[Any]) -> Any:
     """What it comes to, when what graphql-core has left to itself has ended too."""
     result = await awaitable
     await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
@@ -574,49 +574,53 @@ async def to_the_end(awaitable: Awaitable[Any]) -> Any:
 
 
 def run(awaitable: Awaitable[Any]) -> Any:
-    return asyncio.run(to_the_end(awaitable))
+    return asyncio.run(run_to_the_end(awaitable))
 
 
-async def told_by_both(
+async def execute_and_compare(
     preparing: Library, plain: Library, query: str | None, found: Found, **options: Any
-) -> Answer:
-    expected = await answer_of(plain, query, Desk(found), **options)
-    first = await answer_of(preparing, query, Desk(found), **options)
-    again = await answer_of(preparing, query, Desk(found), **options)
+) -> Outcome:
+    expected = await outcome_of(plain, query, LibraryContext(found), **options)
+    first = await outcome_of(preparing, query, LibraryContext(found), **options)
+    again = await outcome_of(preparing, query, LibraryContext(found), **options)
     assert first == expected
     assert again == expected
     return expected
 
 
-def asked(query: str | None, found: Found | None = None, is_prepared: bool = True, **options: Any) -> Answer:
-    """The answer: the same with and without preparation, at the first use and at the second."""
+def execute_both(
+    query: str | None, found: Found | None = None, is_prepared: bool = True, **options: Any
+) -> Outcome:
+    """The outcome: the same with and without preparation, at the first use and at the second."""
     operations = ready(PREPARING)
-    answer: Answer = run(told_by_both(PREPARING, PLAIN, query, found or {}, **options))
+    outcome: Outcome = run(execute_and_compare(PREPARING, PLAIN, query, found or {}, **options))
     assert bool(operations.recent.values) is is_prepared, "whether the document was prepared"
-    return answer
+    return outcome
 
 
-def asked_in_turn(query: str, *variables: dict[str, Any] | None, found: Found | None = None) -> list[Answer]:
+def execute_both_in_turn(
+    query: str, *variables: dict[str, Any] | None, found: Found | None = None
+) -> list[Outcome]:
     """One document, prepared once, with these variables after each other."""
     ready(PREPARING)
 
-    async def in_turn() -> list[Answer]:
+    async def in_turn() -> list[Outcome]:
         return [
-            await told_by_both(PREPARING, PLAIN, query, found or {}, variable_values=each)
+            await execute_and_compare(PREPARING, PLAIN, query, found or {}, variable_values=each)
             for each in variables
         ]
 
-    answers: list[Answer] = run(in_turn())
-    return answers
+    outcomes: list[Outcome] = run(in_turn())
+    return outcomes
 
 
-def asked_of(
+def execute_both_with(
     given: dict[str, Any], query: str, found: Found | None = None, times: int = 1, **options: Any
-) -> Answer:
-    """The answer of a schema made of these parts."""
+) -> Outcome:
+    """The outcome with a schema made of these parts."""
     preparing, plain = library(True, **given), library(False, **given)
     preparing.operations.prepared_at_use = 1
-    answers: Iterable[Answer] = [
-        run(told_by_both(preparing, plain, query, found or {}, **options)) for _ in range(times)
+    outcomes: Iterable[Outcome] = [
+        run(execute_and_compare(preparing, plain, query, found or {}, **options)) for _ in range(times)
     ]
-    return list(answers)[-1]
+    return list(outcomes)[-1]

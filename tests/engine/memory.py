@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from app.engine.operations import MAX_DOCUMENT_LENGTH
-from tests.engine.library import Desk, a_volume, library
+from tests.engine.library import LibraryContext, a_volume, library
 
 STATM = Path("/proc/self/statm")
 PAGE = 4096
@@ -54,7 +54,7 @@ async def run(how: str, number: int) -> dict[str, float]:
             schema.operations.find(text, None)
             continue
         for _ in range(times):
-            result = await schema.execute(text, context_value=Desk({"volume": a_volume}))
+            result = await schema.execute(text, context_value=LibraryContext({"volume": a_volume}))
             assert result.errors is None
     return {
         "documents": number,
