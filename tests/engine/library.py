@@ -18,12 +18,12 @@ from strawberry.types import ExecutionContext
 from app.engine.operations import Operations
 from app.engine.schema import PreparingSchema
 
-# --- what lies on the desk ------------------------------------------------------------------------
+# --- context and values ---------------------------------------------------------------------------
 
 
 @dataclass
 class LibraryContext:
-    """The context of a request: how each root field finds its value, and what has been done so far."""
+    """The context of a request: the values of the root fields, and a record of calls."""
 
     found: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
@@ -48,7 +48,7 @@ class PlainObject:
 
 
 class AsyncValue:
-    """A value, or an exception, that has to be waited for; it may be waited for more than once."""
+    """An awaitable of a value or an exception, which may be awaited more than once."""
 
     def __init__(self, value: Any, turns: int = 1) -> None:
         self.value = value
@@ -135,7 +135,7 @@ def read_stamp(value: object) -> Stamp:
     return Stamp(value.removeprefix("#"))
 
 
-# --- what fields may carry ------------------------------------------------------------------------
+# --- permissions and extensions of fields ---------------------------------------------------------
 
 
 class IsOpen(BasePermission):
@@ -316,7 +316,7 @@ class Map(Item):
 
 @strawberry.type
 class Record(Item):
-    """Asks of each value whether it is one."""
+    """Checks the type of each value."""
 
     minutes: int | None = None
 
@@ -327,7 +327,7 @@ class Record(Item):
 
 @strawberry.type
 class Globe:
-    """In no interface, and asks as well."""
+    """Implements no interface, and checks the type of each value too."""
 
     radius: int
 
@@ -436,8 +436,8 @@ class Query:
     @strawberry.field(graphql_type=str)
     async def info_text(self, info: Info) -> Any:
         selected = [each.name for each in info.selected_fields]
-        said = (info.field_name, info.path.as_list(), str(info.return_type), selected, info.variable_values)
-        return f"{said} {info.operation.operation.value} {info.root_value} {info.input_extensions}"
+        parts = (info.field_name, info.path.as_list(), str(info.return_type), selected, info.variable_values)
+        return f"{parts} {info.operation.operation.value} {info.root_value} {info.input_extensions}"
 
     @strawberry.field
     def again(self) -> "Query":
@@ -478,11 +478,11 @@ class Subscription:
         yield "Emma"
 
 
-# --- asking ---------------------------------------------------------------------------------------
+# --- execution ------------------------------------------------------------------------------------
 
 
 class Library(PreparingSchema):
-    """Its errors are only remembered, as the schema hands them over."""
+    """Records the processed errors."""
 
     processed: list[str]
 
@@ -504,7 +504,7 @@ def library(prepares: bool, kind: type[Library] = Library, **given: Any) -> Libr
     } | given
     schema = kind(prepares=prepares, **options)
     schema.processed = []
-    # A map is known by the schema, and never asked; a record says of itself whether it is one.
+    # Only `Record` and `Globe` check the type of each value.
     map_type = schema._schema.type_map.get("Map")
     if isinstance(map_type, GraphQLObjectType):
         map_type.is_type_of = None
@@ -512,7 +512,7 @@ def library(prepares: bool, kind: type[Library] = Library, **given: Any) -> Libr
 
 
 def only(query: type) -> dict[str, Any]:
-    """The parts of a schema that has nothing but this root."""
+    """The parts of a schema with only this query type."""
     return {"query": query, "mutation": None, "subscription": None, "types": []}
 
 
@@ -520,7 +520,7 @@ PREPARING, PLAIN = library(prepares=True), library(prepares=False)
 
 
 def ready(schema: PreparingSchema) -> Operations:
-    """Nothing is remembered, and every document is prepared when it first comes."""
+    """Empties the cache, and prepares every document at its first use."""
     schema.operations = Operations(schema.make)
     schema.operations.prepared_at_use = 1
     return schema.operations
@@ -567,7 +567,7 @@ Found = Mapping[str, Callable[[], Any]]
 
 
 async def run_to_the_end(awaitable: Awaitable[Any]) -> Any:
-    """What it comes to, when what graphql-core has left to itself has ended too."""
+    """The result, after all background tasks of graphql-core have ended."""
     result = await awaitable
     await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
     return result
@@ -591,7 +591,7 @@ async def execute_and_compare(
 def execute_both(
     query: str | None, found: Found | None = None, is_prepared: bool = True, **options: Any
 ) -> Outcome:
-    """The outcome: the same with and without preparation, at the first use and at the second."""
+    """The outcome, which must be the same with and without preparation, at the first and second use."""
     operations = ready(PREPARING)
     outcome: Outcome = run(execute_and_compare(PREPARING, PLAIN, query, found or {}, **options))
     assert bool(operations.recent.values) is is_prepared, "whether the document was prepared"
@@ -601,7 +601,7 @@ def execute_both(
 def execute_both_in_turn(
     query: str, *variables: dict[str, Any] | None, found: Found | None = None
 ) -> list[Outcome]:
-    """One document, prepared once, with these variables after each other."""
+    """Executes a document, prepared once, with each of these variables."""
     ready(PREPARING)
 
     async def in_turn() -> list[Outcome]:

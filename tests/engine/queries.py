@@ -31,7 +31,7 @@ class GeneratedOperation:
 
 @dataclass
 class OperationWriter:
-    """An operation while it is written."""
+    """Writes one operation."""
 
     draw: st.DrawFn
     schema: GraphQLSchema
@@ -70,7 +70,7 @@ class OperationWriter:
         return self.field(kind, depth)
 
     def fitting(self, kind: Any) -> Any:
-        """Another type that a value of this one may have as well."""
+        """A type that a value of this type may also have."""
         if is_abstract_type(kind):
             return self.one_of([kind, *self.schema.get_possible_types(kind)])
         return self.one_of([kind, *kind.interfaces])
@@ -103,9 +103,9 @@ class OperationWriter:
         is_plain = self.one_in(2) and not arguments and name not in AMBIGUOUS
         key = name if is_plain else f"{kind.name}_{name}_{self.some(1)}"
         arguments = self.written.setdefault(key, arguments)
-        said = f"{'' if key == name else f'{key}: '}{name}{arguments} {self.condition()}"
+        text = f"{'' if key == name else f'{key}: '}{name}{arguments} {self.condition()}"
         named = get_named_type(definition.type)
-        return f"{said} {self.selection(named, depth - 1)}" if is_composite_type(named) else said
+        return f"{text} {self.selection(named, depth - 1)}" if is_composite_type(named) else text
 
     def condition(self) -> str:
         choice = self.some(9)
@@ -125,17 +125,17 @@ class OperationWriter:
     # --- arguments ---
 
     def arguments(self, kind: Any, name: str, definition: GraphQLField) -> str:
-        said = []
+        parts = []
         for argument, declared in definition.args.items():
             if not is_required_argument(declared) and self.one_in(2):
                 continue
             value = self.value(f"{kind.name}.{name}({argument})", argument, declared.type)
-            said.append(f"{argument}: {value}")
-        return f"({', '.join(said)})" if said else ""
+            parts.append(f"{argument}: {value}")
+        return f"({', '.join(parts)})" if parts else ""
 
-    def value(self, spot: str, argument: str, kind: Any) -> str:
+    def value(self, argument_path: str, argument: str, kind: Any) -> str:
         named = get_named_type(kind)
-        values = self.pool.get(spot) or self.pool.get(argument) or self.pool.get(named.name)
+        values = self.pool.get(argument_path) or self.pool.get(argument) or self.pool.get(named.name)
         if values is None:
             values = list(named.values) if isinstance(named, GraphQLEnumType) else [1]
         value = self.one_of(values)

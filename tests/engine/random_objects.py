@@ -1,4 +1,4 @@
-"""Random things for a schema: whatever is read of them grows from a seed, and much of it is bad_value."""
+"""Random objects for a schema: each attribute depends only on the seed, and some have bad values."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -22,18 +22,18 @@ from tests.engine.library import AsyncValue, Author, Genre
 
 
 class RandomObject:
-    """An object of some type. GeneratedOperation again for an attribute, it gives the same."""
+    """An object of one type. Its attributes keep their values."""
 
     def __init__(self, schema: GraphQLSchema, kind: GraphQLObjectType, seed: str, badness: float) -> None:
-        self.sowing = (schema, kind, seed, badness)
+        self.seed_data = (schema, kind, seed, badness)
 
     def __repr__(self) -> str:
-        return "something sown"
+        return "a random object"
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "sowing":
+        if name.startswith("__") or name == "seed_data":
             raise AttributeError(name)
-        schema, kind, seed, badness = self.sowing
+        schema, kind, seed, badness = self.seed_data
         rng = Random(f"{seed}.{name}")
         if rng.random() < badness / 2:
             raise RuntimeError(f"{name} cannot be read")
@@ -42,13 +42,13 @@ class RandomObject:
 
 
 class OneTimeIterable:
-    """Gives its items once."""
+    """Can be iterated only once."""
 
     def __init__(self, items: list[Any]) -> None:
         self.items = items
 
     def __repr__(self) -> str:
-        return "something given once"
+        return "a one-time iterable"
 
     def __iter__(self) -> Iterator[Any]:
         while self.items:
@@ -56,7 +56,7 @@ class OneTimeIterable:
 
 
 class OtherRandomObject(RandomObject):
-    """The same of another class."""
+    """The same with another class."""
 
 
 def random_attribute(

@@ -1,4 +1,4 @@
-"""Promise: arguments and variables mean the same whether an operation is prepared or not."""
+"""Promise: prepared or not, arguments and variables give the same result."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -71,7 +71,7 @@ VARIABLE_CASES: dict[str, dict[str, Any] | None] = {
         "numbers": None,
         "beside": None,
     },
-    "null for what may not be null": {"pages": None, "room": None},
+    "null for a required value": {"pages": None, "room": None},
     "null for a text in an input": {"room": None},
     "a single item for a list": {"pages": 3, "numbers": 4},
     "a list of single items": {"numbers": [1, 2]},
@@ -95,7 +95,7 @@ VARIABLE_CASES: dict[str, dict[str, Any] | None] = {
     "a stamp in an input at which reading fails": {"place": {"room": "a", "stamps": ["fault"]}},
     "many wrong variables": {"length": "a", "upper": "b", "by": 3, "genre": 4, "place": 5, "pages": "x"},
     "something more": {"length": 1, "colour": "red"},
-    "texts that look alike": {"by": "1", "room": "1"},
+    "equal texts": {"by": "1", "room": "1"},
     "a long text": {"by": "x" * 2000},
 }
 
@@ -126,7 +126,7 @@ ROOT_VARIABLE_CASES: dict[str, dict[str, Any]] = {
     "the least": {"code": "7"},
     "a number as an id": {"code": 7},
     "a missing variable": {},
-    "null for what may not be null": {"code": None},
+    "null for a required value": {"code": None},
     "null for a member with a default": {"code": "7", "genre": None},
     "all of it": {
         "code": "7",
@@ -246,7 +246,7 @@ def test_a_fragment_gives_the_same_result_at_the_root_and_below_it() -> None:
 
 @strawberry.input
 class Shelf:
-    """Unlike a Place it holds none of its own kind."""
+    """Not recursive, unlike Place."""
 
     room: str
     row: int = 1
@@ -264,10 +264,10 @@ class Shelving:
 SHELVES: dict[str, Any] = {
     "the least": {"room": "a"},
     "all of it": {"room": "a", "row": 2, "numbers": [[1, None], []], "stamps": ["#1", "2"]},
-    "null for what may be null": {"room": "a", "numbers": None, "stamps": None},
-    "null for what may not be null": {"room": "a", "row": None},
-    "null for what is required": {"room": None},
-    "nothing of what is required": {"row": 1},
+    "null for nullable members": {"room": "a", "numbers": None, "stamps": None},
+    "null for a required value": {"room": "a", "row": None},
+    "null for a required member": {"room": None},
+    "a missing required member": {"row": 1},
     "something more": {"room": "a", "colour": "red"},
     "a single item for a list": {"room": "a", "numbers": 7, "stamps": "3"},
     "null in a list": {"room": "a", "numbers": [None]},
@@ -304,14 +304,14 @@ EQUAL_VALUES: dict[str, tuple[str, type, list[Any]]] = {
 def test_values_that_are_equal_but_not_identical_are_not_confused(
     name: str, kind: type, given: list[Any]
 ) -> None:
-    def say(value: Any) -> str:
+    def representation(value: Any) -> str:
         return repr(value)
 
-    say.__annotations__["value"] = kind
+    representation.__annotations__["value"] = kind
 
     @strawberry.type
     class Child:
-        said: str = strawberry.field(resolver=say)
+        text: str = strawberry.field(resolver=representation)
 
     @strawberry.type
     class Root:
@@ -321,7 +321,7 @@ def test_values_that_are_equal_but_not_identical_are_not_confused(
 
     preparing, plain = (library(prepares, **only(Root)) for prepares in (True, False))
     preparing.operations.prepared_at_use = 1
-    query = f"query($value: {name}!) {{ child {{ said(value: $value) }} }}"
+    query = f"query($value: {name}!) {{ child {{ text(value: $value) }} }}"
 
     for value in given:
         options = {"variable_values": {"value": value}}
@@ -330,7 +330,7 @@ def test_values_that_are_equal_but_not_identical_are_not_confused(
 
 
 class Box:
-    """Equal to others like it, and so not hashable."""
+    """Not hashable, as it defines `__eq__`."""
 
     def __init__(self, value: object) -> None:
         self.value = value
@@ -367,7 +367,7 @@ def test_a_scalar_may_be_parsed_to_any_object(read: Callable[[Any], Any], given:
 
 
 def test_a_resolver_may_change_its_list_arguments() -> None:
-    """Every call has its own: what one does to them, no other call and no other request sees."""
+    """Every call has its own lists."""
 
     @strawberry.type
     class Child:

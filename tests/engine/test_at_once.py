@@ -1,4 +1,4 @@
-"""Promise: requests that run at the same time do not meet in what is prepared."""
+"""Promise: concurrent requests do not share state of a prepared operation."""
 
 import asyncio
 

@@ -36,7 +36,7 @@ def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class CountingPreparation:
-    """Prepares as the schema does, and counts."""
+    """Prepares like the schema, and counts."""
 
     def __init__(self, schema: Library) -> None:
         self.schema = schema
@@ -196,7 +196,7 @@ def test_an_evicted_operation_is_prepared_again(
 
 
 def test_an_evicted_operation_is_freed_with_everything_made_from_it(schema: Library) -> None:
-    """Nothing that was made of a document outlives it."""
+
     schema.operations.prepared_at_use = 1
     text = "query($a: Boolean! = true, $n: Int) { volume { title @include(if: $a) excerpt(length: $n) } }"
     for variables in ({}, {"a": False}, {"n": 2}):
@@ -384,7 +384,7 @@ def test_a_schema_without_preparation_pins_nothing() -> None:
 # --- memory ---------------------------------------------------------------------------------------
 
 # The number of documents and the allowed MiB.
-GROWTH = {"met": (100_000, 20), "twice": (300, 20)}
+GROWTH = {"lookup": (100_000, 20), "twice": (300, 20)}
 
 
 @pytest.mark.parametrize(("how", "number", "most"), [(how, *given) for how, given in GROWTH.items()])

@@ -45,7 +45,7 @@ from tests.engine.random_objects import value_of
 from tests.factories import NOW, a_world
 from tests.schema.worlds import global_id, in_base64
 
-# Prepared or plain, graphql-core never begins some of what it has at hand when something beside it fails.
+# When a field fails, graphql-core leaves coroutines of other fields unawaited, prepared or not.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:coroutine .* was never awaited:RuntimeWarning",
     "ignore::pytest.PytestUnraisableExceptionWarning",
@@ -68,7 +68,7 @@ def some(examples: int) -> settings:
 
 @dataclass
 class ExampleCounts:
-    """What the examples were like: a comparison of nothing with nothing is always equal."""
+    """Counts of the examples, which are useful only if they return data and errors."""
 
     examples: int = 0
     invalid: int = 0
@@ -79,7 +79,7 @@ class ExampleCounts:
 
     def count(self, schema: PreparingSchema, has_errors: bool, data: str) -> None:
         self.examples += 1
-        self.invalid += not schema.operations.recent.values  # what is not valid is not prepared
+        self.invalid += not schema.operations.recent.values  # invalid operations are not prepared
         self.with_errors += has_errors
         self.with_data += len(data) > 40
         bounds = list(schema.operations.bounds.values.values())
@@ -278,7 +278,7 @@ CARE: Pool = {
     "offset": [None],
 }
 
-# What no import would take: words that are no members, moments that are none, numbers that are too large.
+# Values that no import accepts: unknown enum values, invalid times, numbers that are too large.
 DAMAGES = [
     "UPDATE answer_set SET save_type = 'LOST' WHERE id % 21 = 0",
     "UPDATE answer_set SET revision = 3000000000 WHERE id % 27 = 0",
@@ -302,7 +302,7 @@ DAMAGES = [
 
 
 class CorruptingDatabase:
-    """A database of which a few values are not what they should be: not there, exceptions, still to come."""
+    """A database that replaces a share of the values by null, exceptions, awaitables and wrong types."""
 
     def __init__(self, db: Database, seed: int, share: float) -> None:
         self.db = db
@@ -554,7 +554,7 @@ def test_a_deep_query_gives_the_same_result(care: Care, depth: int) -> None:
     compare_in_care(care, GeneratedOperation(query, {}), Requester(Viewer(Role.CAREGIVER, 1), 1, 0.0))
 
 
-# --- were the examples worth it? ------------------------------------------------------------------
+# --- the examples --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", EXAMPLE_COUNTS)

@@ -1,4 +1,4 @@
-"""Promise: a document is read once for a request, however often it is looked at, and few are remembered."""
+"""Promise: a document is parsed and validated once per request, and the cache is bounded."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Promise: a document is counted in one pass, each fragment once; what is over a limit goes no further."""
+"""Promise: a document is counted in one pass, each fragment once, and rejected above a limit."""
 
 from dataclasses import replace
 from typing import Any
@@ -62,9 +62,9 @@ def test_a_document_above_a_limit_is_rejected_and_one_at_the_limit_accepted(name
     text, limits, counted = CASES[name]
     [(limit, allowed)] = limits.items()
 
-    said = refused(text, **limits)
+    message = refused(text, **limits)
 
-    assert said == f"Too costly: {counted}{PLURAL.get(limit, '')}, and {allowed} are allowed."
+    assert message == f"Too costly: {counted}{PLURAL.get(limit, '')}, and {allowed} are allowed."
     assert is_taken(text, **{limit: allowed + 1})
 
 
@@ -131,7 +131,7 @@ OPENINGS = ["a", "x: b @d", "...", "... on Q"]
 
 @st.composite
 def selections(draw: st.DrawFn, later: list[str], nesting: int = 2) -> str:
-    """Fields, what nests, and spreads of fragments that come later: nothing goes round."""
+    """Documents with nested fields and fragments; a fragment spreads only later ones."""
     spreads = [f"...{name}" for name in later] + [f"...{name} @d" for name in later]
     parts = draw(st.lists(st.sampled_from(FIELDS + spreads), min_size=1, max_size=3))
     if nesting and draw(st.booleans()):

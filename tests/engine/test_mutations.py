@@ -1,4 +1,4 @@
-"""Promise: changes happen in the same order, and once, whether an operation is prepared or not."""
+"""Promise: prepared or not, mutations run once and in order."""
 
 import asyncio
 import warnings
@@ -61,7 +61,7 @@ def test_a_mutation_runs_once_whatever_it_returns(name: str, value: Callable[[],
 
 
 def test_a_resolver_below_the_root_runs_once() -> None:
-    """What a resolver does is done once, even where something beside it goes wrong."""
+    """Even if another field fails."""
     calls: list[str] = []
 
     @strawberry.type
@@ -88,7 +88,7 @@ def test_a_resolver_below_the_root_runs_once() -> None:
 
 
 def test_a_sync_resolver_below_the_root_may_return_an_awaitable() -> None:
-    """It is called once, and what it returned is awaited: nothing is left over with a warning."""
+    """It is called once, and its awaitable is awaited, without a warning."""
 
     async def later() -> str:
         await asyncio.sleep(0)

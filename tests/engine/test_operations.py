@@ -1,4 +1,4 @@
-"""Promise: operations are found, named and refused the same whether they are prepared or not."""
+"""Promise: prepared or not, the same operations are found and rejected."""
 
 from typing import Any
 

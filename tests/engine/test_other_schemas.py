@@ -85,7 +85,7 @@ def test_a_custom_executor_is_used(query: str) -> None:
 
 
 class Telling(Library):
-    """Tells with each error what was asked."""
+    """Records the query of each error."""
 
     def process_errors(
         self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None

@@ -121,7 +121,7 @@ def test_a_root_field_in_several_selections_runs_once() -> None:
     "ignore::pytest.PytestUnraisableExceptionWarning",
 )
 def test_an_awaitable_from_an_async_root_is_not_awaited_again() -> None:
-    """An async resolver that forgets to await: what it returned is not awaited for it."""
+    """A resolver that forgets to await."""
 
     async def forgotten() -> str:
         return "forgotten"
@@ -129,7 +129,7 @@ def test_an_awaitable_from_an_async_root_is_not_awaited_again() -> None:
     execute_both("{ motto }", {"motto": forgotten})
     execute_both("{ motto }", {"motto": lambda: AsyncValue("forgotten")})
     execute_both("{ volume { title } }", {"volume": lambda: AsyncValue(a_volume())})
-    gc.collect()  # what was forgotten is left over here, and not in another test
+    gc.collect()  # so that the warning does not reach another test
 
 
 def test_a_sync_root_may_return_an_awaitable() -> None:
@@ -168,7 +168,7 @@ RAW = [
 
 @pytest.mark.parametrize("name", RAW)
 def test_the_raw_info_of_a_root_resolver_is_the_same(name: str) -> None:
-    """Whether there is something, and of which kind: the things themselves belong to each request."""
+    """Compares types where the objects belong to one request."""
 
     @strawberry.type
     class Root:

@@ -48,13 +48,14 @@ def some_findings() -> list[Any]:
 
 
 ABSTRACT = {
-    "what all have": "{ items { __typename mark shelf } }",
-    "arguments on what all have": "{ items { mark a: shelf(row: 2) } }",
-    "what some have": "{ items { mark ... on Map { scale of { mark scale } } ... on Record { minutes } } }",
+    "common fields": "{ items { __typename mark shelf } }",
+    "arguments of common fields": "{ items { mark a: shelf(row: 2) } }",
+    "fields of some types": """
+        { items { mark ... on Map { scale of { mark scale } } ... on Record { minutes } } }""",
     "named fragments": """
-        { items { ...what ...some } }
-        fragment what on Item { __typename mark }
-        fragment some on Map { scale ...what of { ...what ...some2 } }
+        { items { ...common ...some } }
+        fragment common on Item { __typename mark }
+        fragment some on Map { scale ...common of { ...common ...some2 } }
         fragment some2 on Map { scale }""",
     "fragments on the interface below an object": "{ map { ... on Item { mark ... on Map { scale } } } }",
     "a fragment that never fits": "{ map { mark ... on Item { ... on Record { minutes } } } }",
@@ -64,7 +65,7 @@ ABSTRACT = {
     "a union by interface": "{ findings { ... on Item { mark } ... on Author { initial biography } } }",
     "a union with merged fields": """
         { findings { ... on Author { rival { name } } ... on Author { rival { born } name } } }""",
-    "an object that asks": "{ globe { radius } }",
+    "an object that checks its type": "{ globe { radius } }",
     "several roots": """
         { item { mark } items { mark } findings { __typename } globe { radius } map { scale } }""",
 }

@@ -1,8 +1,7 @@
-"""Promise: the engine stands on private parts of graphql-core and Strawberry, as they once were.
+"""Promise: the private parts of graphql-core and Strawberry that the engine uses are unchanged.
 
-When one of these tests goes red, the message tells which file of app/engine leans on what has changed. Read
-the new code there, bring the engine in line, run test_differential.py with `--hypothesis-profile=thorough`,
-and only then write the new form down here.
+A failure names the file of app/engine that uses the changed part. Read the library's new code, adapt the
+engine, run test_differential.py with `--hypothesis-profile=thorough`, and then update this file.
 """
 
 import inspect
@@ -254,7 +253,7 @@ def test_the_executor_is_received_what_execute_does_not_know() -> None:
 
 @pytest.mark.parametrize("kind", ["a function", "a method", "an object"])
 def test_middleware_may_be_a_function_or_an_object_but_not_a_method(kind: str) -> None:
-    """Functions, and objects with a method `resolve`; anything else, a bound method too, is passed over."""
+    """An object needs a method `resolve`. A bound method is ignored."""
 
     class Replay:
         def replay(self, resolver: Callable[..., Any], *_: Any, **__: Any) -> str:
@@ -268,9 +267,9 @@ def test_middleware_may_be_a_function_or_an_object_but_not_a_method(kind: str) -
     middleware = {"a function": function, "a method": Replay().replay, "an object": Replay()}[kind]
     schema = graphql.build_schema("type Query { a: String }")
 
-    result = graphql.execute(schema, graphql.parse("{ a }"), {"a": "asked"}, middleware=[middleware])
+    result = graphql.execute(schema, graphql.parse("{ a }"), {"a": "resolved"}, middleware=[middleware])
 
-    expected = "asked" if kind == "a method" else "replayed"
+    expected = "resolved" if kind == "a method" else "replayed"
     assert result.data == {"a": expected}, f"middleware has changed: look at {SCHEMA}"  # type: ignore[union-attr]
 
 
@@ -290,7 +289,7 @@ def test_strawberry_uses_the_executor_that_the_engine_extends() -> None:
 
 
 def test_strawberry_adds_the_same_validation_rules() -> None:
-    """The engine does it first, and Strawberry then finds it done."""
+    """The engine validates first, and Strawberry skips validation."""
     source = inspect.getsource(strawberry_schema.validate_document)
     done = inspect.getsource(strawberry_schema._run_validation)
 
@@ -323,7 +322,7 @@ def test_a_graphql_field_refers_to_its_strawberry_field() -> None:
 
 
 def test_scalars_return_common_values_unchanged() -> None:
-    """Which kinds of values the generated code may take over as they are."""
+    """Generated code skips the coercion of these values."""
     message = f"graphql-core's scalars have changed: look at leaf_code in {CODEGEN}"
     for kind, same in (
         (graphql.GraphQLString, ["", "text"]),

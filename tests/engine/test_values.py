@@ -49,7 +49,7 @@ POSITIONS: dict[str, tuple[str, Callable[[Changed], Found]]] = {
 
 class Unprintable(PlainObject):
     def __str__(self) -> str:
-        raise ValueError("says nothing")
+        raise ValueError("cannot be printed")
 
 
 class Number(int):
@@ -227,12 +227,12 @@ VALUES: dict[str, tuple[str, Changed]] = {
     "a number for a nullable object": ("editor { name }", lambda: {"editor": 1}),
     "a list for an object": ("author { name }", lambda: {"author": [an_author()]}),
     "a dict for an object": ("author { name }", lambda: {"author": {"name": "Jane"}}),
-    "a text for an object of which only the type is asked": (
+    "a text for an object with only __typename": (
         "author { __typename }",
         lambda: {"author": "Jane"},
     ),
     "an exception for an object": ("author { name }", lambda: {"author": ValueError("no author")}),
-    "an exception for an object of which only the type is asked": (
+    "an exception for an object with only __typename": (
         "author { __typename }",
         lambda: {"author": ValueError("no author")},
     ),
@@ -247,7 +247,7 @@ VALUES: dict[str, tuple[str, Changed]] = {
         lambda: (lambda fault: {"editor": fault, "notes": [fault]})(ValueError("the same")),
     ),
     "a later object": ("author { name born }", lambda: {"author": AsyncValue(an_author())}),
-    "a later object of which only the type is asked": (
+    "a later object with only __typename": (
         "author { __typename }",
         lambda: {"author": AsyncValue(None)},
     ),
@@ -306,7 +306,7 @@ VALUES: dict[str, tuple[str, Changed]] = {
         "notes",
         lambda: {"notes": [AsyncValue(ValueError("x"), 3), AsyncValue(ValueError("y"))]},
     ),
-    "a later fault in a list of what may not be null": (
+    "a later fault in a list of required items": (
         "tags",
         lambda: {"tags": ["a", AsyncValue(ValueError("x"), 3), AsyncValue(ValueError("y"))]},
     ),
@@ -353,13 +353,13 @@ VALUES: dict[str, tuple[str, Changed]] = {
     "plain resolvers": ("spine age label", lambda: {"age": 3}),
     "resolvers that find nothing to read": ("age label", lambda: {"title": None}),
     "a plain resolver that raises": ("wrong", lambda: {"fault": ValueError("wrong")}),
-    "a plain resolver that returns what it should raise": ("age", lambda: {"age": ValueError("returned")}),
+    "a plain resolver that returns an exception": ("age", lambda: {"age": ValueError("returned")}),
     "a plain resolver that raises an error with extensions": (
         "wrong",
         lambda: {"fault": GraphQLError("rejected", extensions={"code": "REJECTED"})},
     ),
     "a plain resolver that stops an iteration": ("wrong", lambda: {"fault": StopIteration("stopped")}),
-    "a plain resolver of what may not be null that raises": ("quiteWrong", lambda: {}),
+    "a plain resolver of a required field that raises": ("quiteWrong", lambda: {}),
     "several resolvers that raise": (
         "wrong author { rival { name } } slow more: wrong",
         lambda: {"fault": ValueError("wrong"), "author": an_author(rival=ValueError("no rival"))},
@@ -375,8 +375,8 @@ VALUES: dict[str, tuple[str, Changed]] = {
     "async resolvers below each other": ("slowAuthor { name biography rival { biography } }", lambda: {}),
     "an async resolver beside null in a leaf": ("slow code", lambda: {"code": None}),
     "an async resolver beside a wrong list": ("slow notes tags", lambda: {"tags": [None], "notes": 7}),
-    "a resolver that asks for info": ("infoText", lambda: {}),
-    "a resolver that asks for info, beside what is wrong": (
+    "a resolver with info": ("infoText", lambda: {}),
+    "a resolver with info, beside an error": (
         "infoText editor { name }",
         lambda: {"editor": 7},
     ),
@@ -398,9 +398,9 @@ VALUES: dict[str, tuple[str, Changed]] = {
         lambda: {},
     ),
     "a single item as a list": ('openedAt(pages: 5) placed(place: { room: "a", stamps: "7" })', lambda: {}),
-    "arguments beside what is wrong": ("excerpt(length: 1) code", lambda: {"code": None}),
-    "arguments of what is null": ("editor { name } excerpt(length: 4)", lambda: {"title": None}),
-    # what is selected twice
+    "arguments beside an error": ("excerpt(length: 1) code", lambda: {"code": None}),
+    "arguments beside null": ("editor { name } excerpt(length: 4)", lambda: {"title": None}),
+    # merged selections
     "aliases": ("a: code b: code c: author { d: name } e: author { f: name } g: __typename", lambda: {}),
     "merged fields": ("author { name } author { born } author { name initial }", lambda: {}),
     "merged fields that lack something": (
@@ -416,20 +416,20 @@ VALUES: dict[str, tuple[str, Changed]] = {
         "__typename author { __typename rival { __typename } } sequels { __typename }",
         lambda: {"author": an_author(rival=an_author()), "sequels": [a_volume()]},
     ),
-    "directives that say yes": (
+    "directives that include": (
         "code @include(if: true) author @skip(if: false) { name @include(if: true) }",
         lambda: {"author": an_author(name=None)},
     ),
-    "directives that say no": (
+    "directives that skip": (
         "code @skip(if: true) author { name @skip(if: true) born } ... @include(if: false) { tags }",
         lambda: {"code": None, "tags": 7},
     ),
-    "nothing left to ask": ("author { name @skip(if: true) } editor @skip(if: true) { name }", lambda: {}),
-    "nothing left to ask of what is wrong": (
+    "an empty selection": ("author { name @skip(if: true) } editor @skip(if: true) { name }", lambda: {}),
+    "an empty selection on an error": (
         "author { name @skip(if: true) }",
         lambda: {"author": ValueError("no author")},
     ),
-    "nothing left to ask of what is null": ("author { name @skip(if: true) }", lambda: {"author": None}),
+    "an empty selection on null": ("author { name @skip(if: true) }", lambda: {"author": None}),
 }
 
 
