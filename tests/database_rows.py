@@ -69,8 +69,8 @@ def changed(before: Stored, after: Stored) -> dict[str, dict[int, Row]]:
     return found
 
 
-def told(before: Stored, after: Stored) -> list[tuple[Any, ...]]:
-    """The events that are new: what, by whom, of which relationship, session and assignment, and when."""
+def added_events(before: Stored, after: Stored) -> list[tuple[Any, ...]]:
+    """The new events: kind, actor, relationship, session, assignment and time."""
     names = ("kind", "actor", "caregiver_id", "client_id", "session_id", "assignment_id", "moment")
     return [tuple(row[name] for name in names) for row in added(before, after, "event")]
 

@@ -18,7 +18,7 @@ from strawberry.types import ExecutionContext
 from app.engine.operations import Operations
 from app.engine.schema import PreparingSchema
 
-# --- context and values ---------------------------------------------------------------------------
+# --- context and values ----------------------------------------------------------------------------
 
 
 @dataclass
@@ -102,7 +102,7 @@ def raising(error: Exception) -> Callable[[], Any]:
     return find
 
 
-# --- leafs ----------------------------------------------------------------------------------------
+# --- leafs -----------------------------------------------------------------------------------------
 
 
 @strawberry.enum
@@ -135,7 +135,7 @@ def read_stamp(value: object) -> Stamp:
     return Stamp(value.removeprefix("#"))
 
 
-# --- permissions and extensions of fields ---------------------------------------------------------
+# --- permissions and extensions of fields ----------------------------------------------------------
 
 
 class IsOpen(BasePermission):
@@ -158,7 +158,7 @@ class Louder(FieldExtension):
         return str(next_(source, info, **arguments)).upper()
 
 
-# --- types ----------------------------------------------------------------------------------------
+# --- types -----------------------------------------------------------------------------------------
 
 
 @strawberry.input
@@ -342,7 +342,7 @@ Finding = Annotated[Author | Globe | Map, strawberry.union("Finding")]
 NO_CODE = strawberry.ID("none")
 
 
-# --- roots ----------------------------------------------------------------------------------------
+# --- roots -----------------------------------------------------------------------------------------
 
 
 @strawberry.type
@@ -478,7 +478,7 @@ class Subscription:
         yield "Emma"
 
 
-# --- execution ------------------------------------------------------------------------------------
+# --- execution -------------------------------------------------------------------------------------
 
 
 class Library(PreparingSchema):

@@ -80,7 +80,7 @@ def execute(schema: Library, text: str, **options: Any) -> None:
     run(check_outcome(schema, text, **options))
 
 
-# --- when a document is prepared ------------------------------------------------------------------
+# --- when a document is prepared -------------------------------------------------------------------
 
 
 def test_a_document_is_prepared_at_its_second_use(
@@ -154,7 +154,7 @@ def test_a_schema_without_preparation_caches_nothing() -> None:
     assert not plain.operations.recent.values
 
 
-# --- how many, and how long -----------------------------------------------------------------------
+# --- how many, and how long ------------------------------------------------------------------------
 
 
 def test_the_number_of_cached_operations_is_limited(schema: Library) -> None:
@@ -351,7 +351,7 @@ def test_an_operation_bound_to_a_value_of_another_class_is_not_cached() -> None:
     assert not schema.operations.bounds.values
 
 
-# --- the service's own documents ------------------------------------------------------------------
+# --- the service's own documents -------------------------------------------------------------------
 
 
 def test_a_pinned_document_is_never_evicted(schema: Library, made: Counter[tuple[str, str | None]]) -> None:
@@ -381,7 +381,7 @@ def test_a_schema_without_preparation_pins_nothing() -> None:
     assert not plain.operations.pinned
 
 
-# --- memory ---------------------------------------------------------------------------------------
+# --- memory ----------------------------------------------------------------------------------------
 
 # The number of documents and the allowed MiB.
 GROWTH = {"lookup": (100_000, 20), "twice": (300, 20)}

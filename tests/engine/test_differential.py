@@ -91,7 +91,7 @@ class ExampleCounts:
 EXAMPLE_COUNTS: dict[str, ExampleCounts] = {"library": ExampleCounts(), "care": ExampleCounts()}
 
 
-# --- the library ----------------------------------------------------------------------------------
+# --- the library -----------------------------------------------------------------------------------
 
 PLACES = [
     {"room": "hall"},
@@ -242,7 +242,7 @@ def test_all_variants_of_an_operation_give_the_same_result(
         assert prepared == plain
 
 
-# --- the real schema ------------------------------------------------------------------------------
+# --- the real schema -------------------------------------------------------------------------------
 
 NUMBERS = [1, 2, 5, 17, 999]
 IDS = [str(number) for number in NUMBERS] + [
@@ -554,7 +554,7 @@ def test_a_deep_query_gives_the_same_result(care: Care, depth: int) -> None:
     compare_in_care(care, GeneratedOperation(query, {}), Requester(Viewer(Role.CAREGIVER, 1), 1, 0.0))
 
 
-# --- the examples --------------------------------------------------------------------------------
+# --- the examples ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", EXAMPLE_COUNTS)
