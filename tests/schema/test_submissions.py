@@ -34,23 +34,23 @@ SUBMISSIONS = """query($since: DateTime, $client: ID) {
     submissions(since: $since, clientId: $client, first: 100) { totalCount nodes { legacyId } } }"""
 
 
-def said(moment: datetime | None) -> str | None:
+def as_text(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
-def naive_assignments(viewer: tuple[str, int], input_fields: dict[str, Any]) -> list[int]:
+def naive_assignments(viewer: tuple[str, int], filters: dict[str, Any]) -> list[int]:
     found = [
         record["id"]
         for record in records("assignment")
         for session in [SESSION_BY_ID[record["sessionId"]]]
         if record["id"] not in WITHDRAWN
         and session[viewer[0]] == viewer[1]
-        and input_fields["overdue"] in (None, naive_is_overdue(record))
-        and is_since(record["submitDate"], input_fields["since"])
-        and input_fields["state"] in (None, naive_state(session))
-        and input_fields["status"] in (None, record["status"])
-        and input_fields["client"] in (None, session["clientId"])
-        and input_fields["session"] in (None, session["id"])
+        and filters["overdue"] in (None, naive_is_overdue(record))
+        and is_since(record["submitDate"], filters["since"])
+        and filters["state"] in (None, naive_state(session))
+        and filters["status"] in (None, record["status"])
+        and filters["client"] in (None, session["clientId"])
+        and filters["session"] in (None, session["id"])
     ]
     return sorted(found, reverse=True)
 
@@ -71,7 +71,7 @@ def test_every_combination_of_filters_matches_a_naive_filter(
     rich: Gateway, viewer: tuple[str, int], since: datetime | None
 ) -> None:
     caller = rich.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else rich.as_client(viewer[1])
-    asked_for = [
+    combinations = [
         {"overdue": overdue, "state": state, "status": status, "client": client, "session": session}
         for overdue, state, status, (client, session) in product(
             (None, True, False),
@@ -80,30 +80,28 @@ def test_every_combination_of_filters_matches_a_naive_filter(
             ((None, None), (2, None), (None, 1), (99, None)),
         )
     ]
-    expected = [naive_assignments(viewer, input_fields | {"since": since}) for input_fields in asked_for]
+    expected = [naive_assignments(viewer, filters | {"since": since}) for filters in combinations]
 
-    fields = [
-        field_of(number, {**input_fields, "since": since}) for number, input_fields in enumerate(asked_for)
-    ]
+    fields = [field_of(number, {**filters, "since": since}) for number, filters in enumerate(combinations)]
     halves = (fields[:48], fields[48:])
     response = {
         name: found for half in halves for name, found in caller.data(f"{{ {' '.join(half)} }}").items()
     }
 
-    found = [response[f"list{number}"] for number in range(len(asked_for))]
+    found = [response[f"list{number}"] for number in range(len(combinations))]
     assert [(numbers(each), each["totalCount"]) for each in found] == [(each, len(each)) for each in expected]
     assert since == NOW or max(map(len, expected)) > 3
 
 
-def field_of(number: int, input_fields: dict[str, Any]) -> str:
+def field_of(number: int, filters: dict[str, Any]) -> str:
     """One of many lists in a document, which is faster than a document per list."""
     written = {
-        "isOverdue": json.dumps(input_fields["overdue"]),
-        "timeState": input_fields["state"] or "null",
-        "status": input_fields["status"] or "null",
-        "clientId": json.dumps(input_fields["client"]),
-        "sessionId": json.dumps(input_fields["session"]),
-        "submittedSince": json.dumps(said(input_fields["since"])),
+        "isOverdue": json.dumps(filters["overdue"]),
+        "timeState": filters["state"] or "null",
+        "status": filters["status"] or "null",
+        "clientId": json.dumps(filters["client"]),
+        "sessionId": json.dumps(filters["session"]),
+        "submittedSince": json.dumps(as_text(filters["since"])),
     }
     arguments = ", ".join(f"{name}: {value}" for name, value in written.items())
     return f"list{number}: assignments({arguments}, first: 100) {{ totalCount nodes {{ legacyId }} }}"
@@ -126,7 +124,10 @@ def test_a_time_filter_includes_its_own_time(rich: Gateway) -> None:
 
     for query, root in ((ASSIGNMENTS, "assignments"), (SUBMISSIONS, "submissions")):
         totals = [
-            sum(rich.as_caregiver(each).data(query, since=said(since))[root]["totalCount"] for each in (1, 2))
+            sum(
+                rich.as_caregiver(each).data(query, since=as_text(since))[root]["totalCount"]
+                for each in (1, 2)
+            )
             for since in (submitted, submitted + HOUR)
         ]
         assert totals[0] > 0
@@ -154,7 +155,7 @@ def test_submissions_include_every_attempt(
             and is_since(record["submitDate"], since)
             and client in (None, sessions[record["assignmentId"]]["clientId"])
         ]
-        found = caller.data(SUBMISSIONS, since=said(since), client=client)["submissions"]
+        found = caller.data(SUBMISSIONS, since=as_text(since), client=client)["submissions"]
         assert (numbers(found), found["totalCount"]) == (expected[::-1][:100], len(expected))
 
 
