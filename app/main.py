@@ -40,8 +40,7 @@ from app.landing import LandingOptions, landing_routes
 from app.rest_compat.deprecation import deprecation_headers, deprecation_notice
 from app.rest_compat.routes import build_legacy
 from app.rest_compat.usage import Usage, write_usage
-from app.schema.limits import engine_options_of
-from app.schema.schema import Schema, build_schema
+from app.schema.schema import Schema, build_schema, engine_options_of
 from app.schema.transport.endpoint import Endpoint
 from app.schema.transport.trusted_documents import open_documents
 from app.server.admission import AdmissionControl

@@ -33,7 +33,7 @@ def opened(app: Starlette, reports_cost: bool = False) -> Iterator[Client]:
     Responses omit the costs, which development adds, unless `reports_cost`.
     """
     schema = schema_of(app)
-    schema.operations.uses = 1
+    schema.operations.prepared_at_use = 1
     schema.engine_options = replace(schema.engine_options, reports_cost=reports_cost)
     with open_client(app) as client:
         yield client

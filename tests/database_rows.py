@@ -1,7 +1,5 @@
-"""Reads every row of every table, to compare the database before and after a request.
-
-Omits the audit log, which also records rejected requests, and the legacy usage, which is written later.
-"""
+"""What is stored: every row of every table, to be compared before and after. The audit trail aside, where
+what is refused leaves a record, and the calls of the legacy paths, which are counted and written later."""
 
 from typing import Any
 
@@ -14,7 +12,7 @@ from app.db.sql import Operation, Statement
 from tests.callers import Gateway
 
 Row = dict[str, Any]
-Stored = dict[str, list[Row]]  # by table name
+Stored = dict[str, list[Row]]  # by the table's name
 
 
 def every_row(table: Table) -> Statement:
@@ -42,35 +40,36 @@ def all_rows() -> Operation[Stored]:
 
 
 def stored(gateway: Gateway) -> Stored:
-    """Every row of every table, by primary key."""
+    """Every row of every table, oldest first."""
     return gateway.read(all_rows())
 
 
 def added(before: Stored, after: Stored, table: str) -> list[Row]:
-    """The new rows, without their ids."""
-    known = {row["id"] for row in before[table]}
+    """The rows that are new, without the ids of their own."""
+    there = {row["id"] for row in before[table]}
     return [
         {name: value for name, value in row.items() if name != "id"}
         for row in after[table]
-        if row["id"] not in known
+        if row["id"] not in there
     ]
 
 
 def changed(before: Stored, after: Stored) -> dict[str, dict[int, Row]]:
-    """The changed columns of existing rows, by table and id. A deleted row has an empty dict."""
+    """What became of the rows that were there: by table and id the columns that are others now. A row that
+    is gone has none left."""
     found: dict[str, dict[int, Row]] = {}
     for table, rows in before.items():
         now = {row["id"]: row for row in after[table] if "id" in row}
         for row in rows:
             if "id" in row and now.get(row["id"]) != row:
-                new = now.get(row["id"], {})
-                columns = {name: value for name, value in new.items() if value != row[name]}
-                found.setdefault(table, {})[row["id"]] = columns
+                left = now.get(row["id"], {})
+                moved = {name: value for name, value in left.items() if value != row[name]}
+                found.setdefault(table, {})[row["id"]] = moved
     return found
 
 
-def new_events(before: Stored, after: Stored) -> list[tuple[Any, ...]]:
-    """The new events: kind, actor, caregiver, client, session, assignment, moment."""
+def added_events(before: Stored, after: Stored) -> list[tuple[Any, ...]]:
+    """The new events: kind, actor, relationship, session, assignment and time."""
     names = ("kind", "actor", "caregiver_id", "client_id", "session_id", "assignment_id", "moment")
     return [tuple(row[name] for name in names) for row in added(before, after, "event")]
 

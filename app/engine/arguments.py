@@ -37,8 +37,8 @@ from strawberry.types.fields.resolver import (
     SELF_PARAMSPEC,
 )
 
-from app.engine.documents import names_of_variables
 from app.engine.inputs import Convert, NotPlain, as_it_is, coercer, converter
+from app.engine.nodes import names_of_variables
 
 Given = dict[str, Any]
 Call = Callable[[VariableValues, Any], Any]

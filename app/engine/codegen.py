@@ -30,12 +30,7 @@ from graphql import (
 from graphql.execution.collect_fields import FieldDetails
 from strawberry.execution import optimized_is_awaitable
 from strawberry.types.field import StrawberryField
-from strawberry.types.fields.resolver import (
-    INFO_PARAMSPEC,
-    PARENT_PARAMSPEC,
-    ROOT_PARAMSPEC,
-    SELF_PARAMSPEC,
-)
+from strawberry.types.fields.resolver import INFO_PARAMSPEC, PARENT_PARAMSPEC, ROOT_PARAMSPEC, SELF_PARAMSPEC
 
 from app.engine.arguments import is_constant, plain_field
 
@@ -44,7 +39,7 @@ Collect = Callable[[GraphQLObjectType, Fields], dict[str, Fields]]
 Arguments = Callable[[StrawberryField, GraphQLField, FieldDetails], dict[str, Any]]
 Completer = Callable[[Any], Any]
 
-MOST_CLASSES = 64  # cached per field; values of further classes are checked each time
+MAX_CLASSES = 64  # cached per field; values of further classes are checked each time
 
 
 class Unsupported(Exception):
@@ -57,11 +52,25 @@ class UnexpectedValue(Exception):
 
 @dataclass
 class CodeGenerator:
-    """The generated functions of one operation, and the global names that they use."""
+    """Generates the functions of one operation, and keeps the global names that they use.
+
+    A method that ends in `_code` returns the code of an expression; its parameter `value` is the code of the
+    value to complete. A tuple class may have a `__layout__`, which maps member names to tuple indexes:
+    - `columns`: name -> index, and a function that converts the value, or None.
+    - `joined`: name of an object stored in the same tuple -> an index whose value is None if there is no
+      object, and the layout of the object.
+    - `lists`: name of a list of tuples -> index, and the layout of the items.
+
+    Field metadata: `computes` marks a resolver without side effects, which can run here and again in
+    graphql-core. `of` is a column name and a factory that returns, for a type, the function that converts the
+    column. Scalar extensions: `of_text` is the function that converts a stored text to its output.
+    """
 
     collect: Collect
     arguments: Arguments
-    names: dict[str, Any] = field(default_factory=lambda: {"many": many, "many_objects": many_objects})
+    names: dict[str, Any] = field(
+        default_factory=lambda: {"complete_list": complete_list, "complete_objects": complete_objects}
+    )
     objects: dict[tuple[object, ...], "ObjectCompleter"] = field(default_factory=dict)
     numbers: "count[int]" = field(default_factory=count)
 
@@ -77,7 +86,7 @@ class CodeGenerator:
         return function
 
     def complete(self, kind: GraphQLOutputType, fields: Fields) -> Completer:
-        return self.function(completing(self, kind, fields, "v"))
+        return self.function(self.value_code(kind, fields, "v"))
 
     def object_completer(self, kind: GraphQLObjectType, fields: Fields) -> "ObjectCompleter":
         if kind.is_type_of is not None:
@@ -86,6 +95,116 @@ class CodeGenerator:
         if key not in self.objects:
             self.objects[key] = ObjectCompleter(self, kind, fields)
         return self.objects[key]
+
+    def value_code(self, kind: GraphQLOutputType, fields: Fields, value: str) -> str:
+        if is_non_null_type(kind):
+            return self.present_code(kind.of_type, fields, value)
+        if is_leaf_type(kind):
+            return self.leaf_code(kind, value, is_required=False)
+        return f"(None if (x := {value}) is None else {self.present_code(kind, fields, 'x')})"
+
+    def present_code(self, kind: Any, fields: Fields, value: str) -> str:
+        """Completes a value that must not be null."""
+        if is_leaf_type(kind):
+            return self.leaf_code(kind, value, is_required=True)
+        if is_list_type(kind):
+            item = kind.of_type
+            if is_non_null_type(item) and is_object_type(item.of_type):
+                completer = self.object_completer(item.of_type, fields)
+                return f"complete_objects({value}, {self.name('s', completer)})"
+            return f"complete_list({value}, {self.name('s', self.complete(item, fields))})"
+        if is_object_type(kind):
+            return f"{self.name('s', self.object_completer(kind, fields))}({value})"
+        raise Unsupported(f"the type of {kind} is known only from the value")
+
+    def members_code(self, kind: GraphQLObjectType, fields: Fields, value: str, layout: Any) -> str:
+        members = [
+            f"{response_key!r}: {self.field_code(kind, group, value, layout)}"
+            for response_key, group in self.collect(kind, fields).items()
+        ]
+        return f"{{{', '.join(members)}}}"
+
+    def field_code(self, kind: GraphQLObjectType, group: Fields, value: str, layout: Any) -> str:
+        name = group[0].node.name.value
+        if name == "__typename":
+            return repr(kind.name)
+        definition = kind.fields[name]
+        own = plain_field(definition)
+        if own is None or own.is_async:
+            raise Unsupported(f"{kind}.{name} has more than a plain resolver")
+        of, make = own.metadata.get("of", (None, None))
+        if layout is not None and of in layout.columns:
+            return f"{self.name('of', make(kind.name))}({self.column_code(*layout.columns[of])})"
+        if own.base_resolver is not None:
+            called = self.call_code(own, definition, group[0], value)
+            return self.value_code(definition.type, group, called)
+        member = own.python_name
+        attribute = f"{value}.{member}"
+        if layout is not None:
+            if member in layout.joined:
+                return self.joined_code(definition.type, group, attribute, *layout.joined[member])
+            if member in layout.lists:
+                return self.list_code(definition.type, group, attribute, *layout.lists[member])
+            if member in layout.columns:
+                attribute = self.column_code(*layout.columns[member])
+        return self.value_code(definition.type, group, attribute)
+
+    def joined_code(
+        self, kind: GraphQLOutputType, fields: Fields, value: str, marker: int, layout: Any
+    ) -> str:
+        named = get_nullable_type(kind)
+        if not is_object_type(named) or named.is_type_of is not None:
+            return self.value_code(kind, fields, value)
+        members = self.members_code(named, fields, value, layout)
+        missing = f"{self.name('missing', raise_unexpected)}()" if is_non_null_type(kind) else "None"
+        return f"({members} if v[{marker}] is not None else {missing})"
+
+    def list_code(self, kind: GraphQLOutputType, fields: Fields, value: str, index: int, layout: Any) -> str:
+        listed = get_nullable_type(kind)
+        named = get_nullable_type(listed.of_type) if is_list_type(listed) else None
+        if not is_object_type(named) or named.is_type_of is not None:
+            return self.value_code(kind, fields, value)
+        item = self.function(self.members_code(named, fields, "v", layout))
+        return f"[{self.name('each', item)}(one) for one in v[{index}]]"
+
+    def column_code(self, index: int, read: Completer | None) -> str:
+        return f"v[{index}]" if read is None else f"{self.name('read', read)}(v[{index}])"
+
+    def call_code(
+        self, own: StrawberryField, definition: GraphQLField, details: FieldDetails, value: str
+    ) -> str:
+        resolver = own.base_resolver
+        assert resolver is not None
+        reserved = resolver.reserved_parameters
+        if reserved[INFO_PARAMSPEC] or not own.metadata.get("computes"):
+            raise Unsupported(f"{own.name} may have side effects")
+        arguments = [value] if reserved[SELF_PARAMSPEC] else []
+        for parameter in filter(None, (reserved[PARENT_PARAMSPEC], reserved[ROOT_PARAMSPEC])):
+            arguments.append(f"{parameter.name}={value}")
+        if definition.args:
+            values = self.arguments(own, definition, details)
+            if not all(map(is_constant, values.values())):
+                raise Unsupported(f"{own.name} has mutable arguments")
+            arguments.append(f"**{self.name('a', values)}")
+        return f"{self.name('call', resolver.wrapped_func)}({', '.join(arguments)})"
+
+    def leaf_code(self, kind: Any, value: str, is_required: bool) -> str:
+        """Checks for the common class first; the type converts all other values."""
+        if isinstance(kind, GraphQLEnumType):
+            known: dict[Any, str] = {}
+            member = self.name("leaf", enum_function(kind, is_required, known))
+            return f"({self.name('known', known)}.get(x := {value}) or {member}(x))"
+        leaf = self.name("leaf", leaf_function(kind, is_required))
+        if kind in (GraphQLString, GraphQLID):
+            return f"(x if (x := {value}).__class__ is str else {leaf}(x))"
+        if kind is GraphQLInt:
+            return f"(x if (x := {value}).__class__ is int and -2147483648 <= x <= 2147483647 else {leaf}(x))"
+        if kind is GraphQLBoolean:
+            return f"(x if (x := {value}) is True or x is False else {leaf}(x))"
+        if of_text := kind.extensions.get("of_text"):
+            other = f"{leaf}(x)" if is_required else f"None if x is None else {leaf}(x)"
+            return f"({self.name('of', of_text)}(x) if (x := {value}).__class__ is str else {other})"
+        return f"{leaf}({value})"
 
 
 @lru_cache(maxsize=512)
@@ -103,7 +222,7 @@ class ObjectCompleter:
         self.fields = fields
         self.known: dict[type, Completer] = {}
         # Raises Unsupported early.
-        self.by_attribute = generator.function(completing_members(generator, kind, fields, "v", None))
+        self.by_attribute = generator.function(generator.members_code(kind, fields, "v", None))
 
     def __call__(self, value: Any) -> Any:
         return (self.known.get(value.__class__) or self.add_class(value))(value)
@@ -114,172 +233,29 @@ class ObjectCompleter:
             raise UnexpectedValue
         layout = getattr(value.__class__, "__layout__", None)
         complete = self.by_attribute
-        if len(self.known) >= MOST_CLASSES:
+        if len(self.known) >= MAX_CLASSES:
             return complete
         if layout is not None:
-            code = completing_members(self.generator, self.kind, self.fields, "v", layout)
+            code = self.generator.members_code(self.kind, self.fields, "v", layout)
             complete = self.generator.function(code)
         self.known[value.__class__] = complete
         return complete
 
 
-# --- writing code ---------------------------------------------------------------------------------
-#
-# A tuple class may have a `__layout__`, which maps member names to tuple indexes:
-# - `columns`: name -> index, and a function that converts the value, or None.
-# - `joined`: name of an object stored in the same tuple -> an index that is None if there is no such object,
-#   and the object's layout.
-# - `lists`: name of a list of tuples -> index, and the layout of the items.
-#
-# Field metadata: `computes` marks a resolver without side effects, which can run here and again in
-# graphql-core. `of` is a column name and a factory that returns, for a type, the function that converts the
-# column. Scalar extensions: `of_text` is the function that converts a stored text to its output.
-
-
-def completing(generator: CodeGenerator, kind: GraphQLOutputType, fields: Fields, value: str) -> str:
-    """Code that completes the result of the expression `value`."""
-    if not is_non_null_type(kind):
-        if is_leaf_type(kind):
-            return completing_leaf(generator, kind, value, is_required=False)
-        return f"(None if (x := {value}) is None else {completing_present(generator, kind, fields, 'x')})"
-    return completing_present(generator, kind.of_type, fields, value)
-
-
-def completing_present(generator: CodeGenerator, kind: Any, fields: Fields, value: str) -> str:
-    if is_leaf_type(kind):
-        return completing_leaf(generator, kind, value, is_required=True)
-    if is_list_type(kind):
-        item = kind.of_type
-        if is_non_null_type(item) and is_object_type(item.of_type):
-            completer = generator.object_completer(item.of_type, fields)
-            return f"many_objects({value}, {generator.name('s', completer)})"
-        return f"many({value}, {generator.name('s', generator.complete(item, fields))})"
-    if is_object_type(kind):
-        return f"{generator.name('s', generator.object_completer(kind, fields))}({value})"
-    raise Unsupported(f"the type of {kind} is known only from the value")
-
-
-def completing_members(
-    generator: CodeGenerator, kind: GraphQLObjectType, fields: Fields, value: str, layout: Any
-) -> str:
-    members = [
-        f"{response_key!r}: {completing_field(generator, kind, group, value, layout)}"
-        for response_key, group in generator.collect(kind, fields).items()
-    ]
-    return f"{{{', '.join(members)}}}"
-
-
-def completing_field(
-    generator: CodeGenerator, kind: GraphQLObjectType, group: Fields, value: str, layout: Any
-) -> str:
-    name = group[0].node.name.value
-    if name == "__typename":
-        return repr(kind.name)
-    definition = kind.fields[name]
-    own = plain_field(definition)
-    if own is None or own.is_async:
-        raise Unsupported(f"{kind}.{name} has more than a plain resolver")
-    of, make = own.metadata.get("of", (None, None))
-    if layout is not None and of in layout.columns:
-        return f"{generator.name('of', make(kind.name))}({column(generator, *layout.columns[of])})"
-    if own.base_resolver is not None:
-        called = calling(generator, own, definition, group[0], value, layout)
-        return completing(generator, definition.type, group, called)
-    member = own.python_name
-    if layout is not None and member in layout.joined:
-        return completing_joined(
-            generator, definition.type, group, f"{value}.{member}", *layout.joined[member]
-        )
-    if layout is not None and member in layout.lists:
-        return completing_list(generator, definition.type, group, f"{value}.{member}", *layout.lists[member])
-    if layout is not None and member in layout.columns:
-        return completing(generator, definition.type, group, column(generator, *layout.columns[member]))
-    return completing(generator, definition.type, group, f"{value}.{member}")
-
-
-def completing_joined(
-    generator: CodeGenerator, kind: GraphQLOutputType, fields: Fields, value: str, marker: int, layout: Any
-) -> str:
-    named = get_nullable_type(kind)
-    if not is_object_type(named) or named.is_type_of is not None:
-        return completing(generator, kind, fields, value)
-    members = completing_members(generator, named, fields, value, layout)
-    missing = f"{generator.name('missing', raise_unexpected)}()" if is_non_null_type(kind) else "None"
-    return f"({members} if v[{marker}] is not None else {missing})"
-
-
-def completing_list(
-    generator: CodeGenerator, kind: GraphQLOutputType, fields: Fields, value: str, index: int, layout: Any
-) -> str:
-    listed = get_nullable_type(kind)
-    named = get_nullable_type(listed.of_type) if is_list_type(listed) else None
-    if not is_object_type(named) or named.is_type_of is not None:
-        return completing(generator, kind, fields, value)
-    each = generator.function(completing_members(generator, named, fields, "v", layout))
-    return f"[{generator.name('each', each)}(one) for one in v[{index}]]"
-
-
-def column(generator: CodeGenerator, index: int, read: Completer | None) -> str:
-    return f"v[{index}]" if read is None else f"{generator.name('read', read)}(v[{index}])"
-
-
-def calling(
-    generator: CodeGenerator,
-    own: StrawberryField,
-    definition: GraphQLField,
-    details: FieldDetails,
-    value: str,
-    layout: Any,
-) -> str:
-    resolver = own.base_resolver
-    assert resolver is not None
-    reserved = resolver.reserved_parameters
-    if reserved[INFO_PARAMSPEC] or not own.metadata.get("computes"):
-        raise Unsupported(f"{own.name} may have side effects")
-    given = [value] if reserved[SELF_PARAMSPEC] else []
-    for parameter in filter(None, (reserved[PARENT_PARAMSPEC], reserved[ROOT_PARAMSPEC])):
-        given.append(f"{parameter.name}={value}")
-    if definition.args:
-        arguments = generator.arguments(own, definition, details)
-        if not all(map(is_constant, arguments.values())):
-            raise Unsupported(f"{own.name} has mutable arguments")
-        given.append(f"**{generator.name('a', arguments)}")
-    return f"{generator.name('call', resolver.wrapped_func)}({', '.join(given)})"
-
-
-def completing_leaf(generator: CodeGenerator, kind: Any, value: str, is_required: bool) -> str:
-    """Checks for the common class first; the type converts all other values."""
-    leaf = generator.name("leaf", leaf_function(kind, is_required))
-    if kind in (GraphQLString, GraphQLID):
-        return f"(x if (x := {value}).__class__ is str else {leaf}(x))"
-    if kind is GraphQLInt:
-        return f"(x if (x := {value}).__class__ is int and -2147483648 <= x <= 2147483647 else {leaf}(x))"
-    if kind is GraphQLBoolean:
-        return f"(x if (x := {value}) is True or x is False else {leaf}(x))"
-    if isinstance(kind, GraphQLEnumType):
-        known: dict[Any, str] = {}
-        leaf = generator.name("leaf", enum_function(kind, is_required, known))
-        return f"({generator.name('known', known)}.get(x := {value}) or {leaf}(x))"
-    if of_text := kind.extensions.get("of_text"):
-        other = f"{leaf}(x)" if is_required else f"None if x is None else {leaf}(x)"
-        return f"({generator.name('of', of_text)}(x) if (x := {value}).__class__ is str else {other})"
-    return f"{leaf}({value})"
-
-
 # --- called by generated code --------------------------------------------------------------------
 
 
-def many(values: Any, item: Completer) -> list[Any]:
+def complete_list(values: Any, item: Completer) -> list[Any]:
     if values.__class__ is not list and values.__class__ is not tuple:
         raise UnexpectedValue
     return [item(value) for value in values]  # map() would swallow a StopIteration
 
 
-def many_objects(values: Any, item: ObjectCompleter) -> list[Any]:
+def complete_objects(values: Any, item: ObjectCompleter) -> list[Any]:
     """Looks up the function once if all values have the same class."""
     classes = set(map(type, values)) if values.__class__ is list else ()
     complete = item.known.get(*classes) if len(classes) == 1 else None
-    return many(values, complete or item)
+    return complete_list(values, complete or item)
 
 
 def raise_unexpected() -> None:
@@ -302,7 +278,7 @@ def leaf_function(kind: Any, is_required: bool) -> Completer:
                 return None
             if is_suspect(value):
                 raise UnexpectedValue
-            if len(safe_classes) < MOST_CLASSES:
+            if len(safe_classes) < MAX_CLASSES:
                 safe_classes.add(value.__class__)
         coerced = coerce(value)
         if coerced is None or coerced is Undefined:

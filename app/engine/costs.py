@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 
 from graphql import (
     FieldNode,
-    FragmentDefinitionNode,
-    FragmentSpreadNode,
     GraphQLEnumType,
     GraphQLField,
     GraphQLInputObjectType,
@@ -24,7 +22,6 @@ from graphql import (
     IntValueNode,
     ListValueNode,
     OperationDefinitionNode,
-    SelectionSetNode,
     ValueNode,
     VariableNode,
     get_named_type,
@@ -33,7 +30,9 @@ from graphql import (
     is_list_type,
 )
 
-ASSUMED = 10  # size of a list with unknown length
+from app.engine.nodes import Fragments, Part, fields_of, response_key
+
+ASSUMED_LENGTH = 10  # of a list with unknown length
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Page:
 
     argument: str
     default: int
-    most: int
+    maximum: int
 
 
 @dataclass(frozen=True)
@@ -50,14 +49,13 @@ class Weight:
     """The cost of a field, and the factor for the selections below it."""
 
     own: int = 1
-    objects: float | None = (
-        None  # list length; None: page size, or ASSUMED; of one object: how often it is present
-    )
+    # List length; None: page size, or ASSUMED_LENGTH. Of one object: how often it is present.
+    objects: float | None = None
     page: Page | None = None  # for its own list, or for the `of_page` lists in its object
     of_page: bool = False
 
 
-PLAIN = Weight()
+DEFAULT_WEIGHT = Weight()
 
 
 class Size(NamedTuple):
@@ -69,7 +67,7 @@ class Size(NamedTuple):
 
     def of(self, variables: Mapping[str, Any]) -> float:
         value = variables.get(self.variable)
-        if value.__class__ is int and 0 < value <= self.page.most:
+        if value.__class__ is int and 0 < value <= self.page.maximum:
             return value
         return size_of(variables[self.variable], self.page) if self.variable in variables else self.absent
 
@@ -79,42 +77,36 @@ def size_of(value: object, page: Page) -> float:
     if value is None:
         return page.default
     size = len(value) if isinstance(value, list) else value if isinstance(value, int | float) else 1
-    return min(max(1, size), page.most)
+    return min(max(1, size), page.maximum)
 
 
 Sum = dict[tuple[Size, ...], float]  # a polynomial: the coefficient of each product of sizes
 Cost = Callable[[Mapping[str, Any] | None], int]
-Part = tuple[Any, SelectionSetNode]  # a type and its selection; None if the type is unknown
 
 
-def cost_of(
-    schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: dict[str, FragmentDefinitionNode]
-) -> Cost:
+def cost_of(schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments) -> Cost:
     pricing = Pricing(schema, operation, fragments)
-    kind = schema.get_root_type(operation.operation)
-    found = pricing.of([(kind, operation.selection_set)], 1)
-    constant = ceil(found.pop((), 0))
-    if not found:
+    root = schema.get_root_type(operation.operation)
+    total = pricing.of([(root, operation.selection_set)], 1)
+    constant = ceil(total.pop((), 0))
+    if not total:
         return lambda variables: constant
-    products = tuple(found.items())
+    products = tuple(total.items())
 
     def cost(variables: Mapping[str, Any] | None) -> int:
-        total: float = constant
-        for sizes, each in products:
+        points: float = constant
+        for sizes, product in products:
             for size in sizes:
-                each *= size.of(variables or {})
-            total += each
-        return ceil(total)
+                product *= size.of(variables or {})
+            points += product
+        return ceil(points)
 
     return cost
 
 
 class Pricing:
     def __init__(
-        self,
-        schema: GraphQLSchema,
-        operation: OperationDefinitionNode,
-        fragments: dict[str, FragmentDefinitionNode],
+        self, schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments
     ) -> None:
         self.schema = schema
         self.fragments = fragments
@@ -125,48 +117,34 @@ class Pricing:
     def of(self, parts: list[Part], page: float | Size) -> Sum:
         """The cost of these parts together; `page` is the size of the `of_page` lists."""
         total: Sum = defaultdict(float)
-        for kind, fields in self.fields(parts):
-            definition = definition_of(self.schema, kind, fields[0].name.value)
-            weight = weight_of(self.schema, definition, fields[0].name.value)
+        for kind, nodes in self.fields(parts):
+            name = nodes[0].name.value
+            definition = self.schema.get_field(kind, name) if is_composite_type(kind) else None
+            weight = weight_of(self.schema, definition, name)
             total[()] += weight.own
-            below = [(named_type(definition), each.selection_set) for each in fields if each.selection_set]
+            named = None if definition is None else get_named_type(definition.type)
+            below = [(named, each.selection_set) for each in nodes if each.selection_set]
             if not below:
                 continue
-            size = self.page_size(weight.page, fields[0]) if weight.page else 1
-            times: float | Size = 1
-            if definition is not None and is_list_type(get_nullable_type(definition.type)):
-                times, size = (page if weight.of_page else size if weight.page else assumed(weight)), 1
-            elif weight.objects is not None:
-                times = weight.objects
-            for sizes, each in self.of(below, size).items():
-                if isinstance(times, Size):
-                    total[(*sizes, times)] += each
+            size = self.page_size(weight.page, nodes[0]) if weight.page else 1
+            is_list = definition is not None and is_list_type(get_nullable_type(definition.type))
+            factor: float | Size = weight.objects or (ASSUMED_LENGTH if is_list else 1)
+            if is_list:
+                factor = page if weight.of_page else size if weight.page else factor
+                size = 1
+            for sizes, cost in self.of(below, size).items():
+                if isinstance(factor, Size):
+                    total[(*sizes, factor)] += cost
                 else:
-                    total[sizes] += each * times
+                    total[sizes] += cost * factor
         return total
 
     def fields(self, parts: list[Part]) -> list[tuple[Any, list[FieldNode]]]:
         """Fields by response key and type; a field selected in several places is merged."""
-        found: dict[tuple[str, int], tuple[Any, list[FieldNode]]] = {}
-        spread: set[str] = set()
-        waiting = list(parts)
-        while waiting:
-            kind, selection_set = waiting.pop()
-            for each in selection_set.selections:
-                if isinstance(each, FieldNode):
-                    key = ((each.alias or each.name).value, id(kind))
-                    found.setdefault(key, (kind, []))[1].append(each)
-                    continue
-                fragment: Any = each
-                if isinstance(each, FragmentSpreadNode):
-                    if each.name.value in spread or each.name.value not in self.fragments:
-                        continue
-                    spread.add(each.name.value)
-                    fragment = self.fragments[each.name.value]
-                condition = fragment.type_condition
-                inner = self.schema.get_type(condition.name.value) if condition else kind
-                waiting.append((inner, fragment.selection_set))
-        return list(found.values())
+        groups: dict[tuple[str, int], tuple[Any, list[FieldNode]]] = {}
+        for kind, node in fields_of(parts, self.fragments, self.schema.get_type):
+            groups.setdefault((response_key(node), id(kind)), (kind, []))[1].append(node)
+        return list(groups.values())
 
     def page_size(self, page: Page, node: FieldNode) -> float | Size:
         value: ValueNode | None = next(
@@ -186,53 +164,39 @@ def literal(value: ValueNode) -> object:
     return [None] * len(value.values) if isinstance(value, ListValueNode) else None
 
 
-def definition_of(schema: GraphQLSchema, kind: Any, name: str) -> GraphQLField | None:
-    return schema.get_field(kind, name) if is_composite_type(kind) else None
-
-
-def named_type(definition: GraphQLField | None) -> Any:
-    return None if definition is None else get_named_type(definition.type)
-
-
-def assumed(weight: Weight) -> float:
-    return ASSUMED if weight.objects is None else weight.objects
-
-
 def weight_of(schema: GraphQLSchema, definition: GraphQLField | None, name: str) -> Weight:
     """From the field's extensions; introspection has computed weights."""
     if definition is None:
-        return PLAIN
-    found: Weight | None = definition.extensions.get("cost")
-    if found is None and "strawberry-definition" not in definition.extensions:
-        found = introspected(schema).get(name)
-    return found or PLAIN
+        return DEFAULT_WEIGHT
+    weight: Weight | None = definition.extensions.get("cost")
+    if weight is None and "strawberry-definition" not in definition.extensions:
+        weight = introspection_weights(schema).get(name)
+    return weight or DEFAULT_WEIGHT
 
 
 @lru_cache(maxsize=4)
-def introspected(schema: GraphQLSchema) -> dict[str, Weight]:
-    """Average lengths of the introspection lists in this schema."""
-    types = list(schema.type_map.values())
-    inputs = sum(len(kind.fields) for kind in types if isinstance(kind, GraphQLInputObjectType))
+def introspection_weights(schema: GraphQLSchema) -> dict[str, Weight]:
+    """The average lengths of the introspection lists in this schema."""
+    types, directives = list(schema.type_map.values()), schema.directives
     fields = [
         each
         for kind in types
         if isinstance(kind, GraphQLObjectType | GraphQLInterfaceType)
         for each in kind.fields.values()
     ]
-    directives = schema.directives
+    inputs = sum(len(kind.fields) for kind in types if isinstance(kind, GraphQLInputObjectType))
     arguments = sum(len(each.args) for each in (*fields, *directives))
     values = sum(len(kind.values) for kind in types if isinstance(kind, GraphQLEnumType))
     interfaces = sum(len(getattr(kind, "interfaces", ())) for kind in types)
-    every = len(types)
     sizes = {
-        "types": every,
+        "types": len(types),
         "directives": len(directives),
-        "fields": len(fields) / every,
-        "inputFields": inputs / every,
+        "fields": len(fields) / len(types),
+        "inputFields": inputs / len(types),
         "args": arguments / (len(fields) + len(directives)),
-        "enumValues": values / every,
-        "interfaces": interfaces / every,
-        "possibleTypes": interfaces / every,
+        "enumValues": values / len(types),
+        "interfaces": interfaces / len(types),
+        "possibleTypes": interfaces / len(types),
         "locations": 1,
         "ofType": 0.6,
     }

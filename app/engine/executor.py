@@ -1,15 +1,19 @@
-"""graphql-core executors: one completes objects and lists with generated code, others stream events."""
+"""Executes operations: resolves a single root field directly, and adapts graphql-core's executors."""
 
-from collections.abc import Callable, Iterable
+from asyncio import Future, ensure_future
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from graphql import GraphQLField, GraphQLList, GraphQLObjectType, GraphQLResolveInfo
+from graphql import GraphQLField, GraphQLObjectType, GraphQLResolveInfo
+from graphql.execution.values import VariableValues
 from graphql.language import FieldNode
-from graphql.pyutils import Path
+from graphql.pyutils import Path, gather_with_cancel
+from graphql.type import GraphQLResolveInfoHelpers
+from strawberry.execution import optimized_is_awaitable
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from app.engine.codegen import Fields
-from app.engine.prepared import Bound
+from app.engine.prepared import Bound, RootField
 
 Info = GraphQLResolveInfo[Any]
 
@@ -35,26 +39,96 @@ def selection_cache_of(info: Info) -> dict[Any, Any]:
     return info.selection_cache if isinstance(info, CachingInfo) else {}
 
 
-class StreamingExecutor(StrawberryGraphQLCoreExecutionContext):
-    """Executes a subscription. graphql-core copies the executor for each event."""
-
-    def build_per_event_executor(self, payload: Any) -> Any:
-        executor = super().build_per_event_executor(payload)
-        executor._relevant_sub_fields = {}  # shared by the copies; would grow with every event
-        return executor
+# --- a single root field ----------------------------------------------------------------------------
 
 
-class NoSuggestionsExecutor(StreamingExecutor):
-    """Omits "Did you mean" from error messages."""
+class Outcome:
+    """The result or the error of the root resolver, which runs only once: graphql-core reuses it."""
 
-    @classmethod
-    def build(cls, *args: Any, **given: Any) -> Any:
-        return super().build(*args, **{**given, "hide_suggestions": True})
+    def __init__(self, is_awaited: bool, value: Any = None, error: Exception | None = None) -> None:
+        self.is_awaited = is_awaited
+        self.value = value
+        self.error = error
+
+    def resolve(  # called by graphql-core as middleware
+        self, resolver: Callable[..., Any], root: Any, info: Info, **arguments: Any
+    ) -> Any:
+        if info.path.prev is not None:
+            return resolver(root, info, **arguments)
+        return self.awaited() if self.is_awaited else self.result()
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    async def awaited(self) -> Any:
+        return self.result()
+
+
+async def resolve_root(
+    bound: Bound,
+    root: RootField,
+    variables: VariableValues,
+    context: Any,
+    operation_extensions: dict[str, Any] | None,
+) -> Outcome:
+    prepared = bound.prepared
+    values: tuple[Any, ...] = (
+        root.nodes[0].name.value,
+        root.nodes,
+        root.definition.type,
+        root.parent,
+        root.path,
+        prepared.schema,
+        prepared.fragment_definitions,
+        None,
+        prepared.operation,
+        variables.coerced,
+        context,
+        optimized_is_awaitable,
+        None,
+        HELPERS,
+    )
+    is_awaited = False
+    try:
+        value = root.call(variables, caching_info(values, bound.selection_cache, operation_extensions))
+        if is_awaited := optimized_is_awaitable(value):
+            value = await value
+        return Outcome(is_awaited, value)
+    except Exception as error:
+        return Outcome(is_awaited, error=error)
+
+
+background_futures: set[Future[Any]] = set()
+
+
+def track(values: Sequence[Any]) -> None:
+    """Runs awaitables in the background to their end, and retrieves their errors."""
+    for value in filter(optimized_is_awaitable, values):
+        future = ensure_future(value)
+        background_futures.add(future)
+        future.add_done_callback(finish)
+
+
+def finish(future: Future[Any]) -> None:
+    background_futures.discard(future)
+    if not future.cancelled():
+        future.exception()
+
+
+# The helpers that graphql-core offers to resolvers.
+HELPERS = GraphQLResolveInfoHelpers(gather=lambda values: gather_with_cancel(*values), track=track)
+
+
+# --- graphql-core's executors -----------------------------------------------------------------------
 
 
 class CompletingExecutor(StrawberryGraphQLCoreExecutionContext):
-    def __init__(self, *args: Any, bound: Bound, **given: Any) -> None:
-        super().__init__(*args, **given)
+    """Completes objects and lists with generated code where possible."""
+
+    def __init__(self, *args: Any, bound: Bound, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.bound = bound
 
     def build_resolve_info(
@@ -65,36 +139,14 @@ class CompletingExecutor(StrawberryGraphQLCoreExecutionContext):
         path: Path,
     ) -> Info:
         plain: Any = super().build_resolve_info(field_def, field_nodes, parent_type, path)
-        known = plain[: len(GraphQLResolveInfo._fields)]
-        return caching_info(known, self.bound.selection_cache, plain.operation_extensions)
+        values = plain[: len(GraphQLResolveInfo._fields)]
+        return caching_info(values, self.bound.selection_cache, plain.operation_extensions)
 
-    def complete_object_value(
-        self,
-        return_type: GraphQLObjectType,
-        field_details_list: Fields,
-        info: Info,
-        path: Path,
-        result: Any,
-        position_context: Any,
-    ) -> Any:
-        complete = super().complete_object_value
-        return self.complete_generated(
-            complete, return_type, field_details_list, info, path, result, position_context
-        )
+    def complete_object_value(self, *args: Any, **options: Any) -> Any:
+        return self.complete_generated(super().complete_object_value, *args, **options)
 
-    def complete_list_value(
-        self,
-        return_type: GraphQLList[Any],
-        field_details_list: Fields,
-        info: Info,
-        path: Path,
-        result: Any,
-        position_context: Any,
-    ) -> Any:
-        complete = super().complete_list_value
-        return self.complete_generated(
-            complete, return_type, field_details_list, info, path, result, position_context
-        )
+    def complete_list_value(self, *args: Any, **options: Any) -> Any:
+        return self.complete_generated(super().complete_list_value, *args, **options)
 
     def complete_generated(
         self,
@@ -113,3 +165,20 @@ class CompletingExecutor(StrawberryGraphQLCoreExecutionContext):
             except Exception:
                 pass  # graphql-core completes the value again and reports the error
         return complete(kind, fields, info, path, result, position_context)
+
+
+class StreamingExecutor(StrawberryGraphQLCoreExecutionContext):
+    """Executes a subscription. graphql-core copies the executor for each event."""
+
+    def build_per_event_executor(self, payload: Any) -> Any:
+        executor = super().build_per_event_executor(payload)
+        executor._relevant_sub_fields = {}  # shared by the copies; would grow with every event
+        return executor
+
+
+class NoSuggestionsExecutor(StreamingExecutor):
+    """Omits "Did you mean" from error messages."""
+
+    @classmethod
+    def build(cls, *args: Any, **options: Any) -> Any:
+        return super().build(*args, **{**options, "hide_suggestions": True})

@@ -1,5 +1,9 @@
-"""Limits on the size of a document, checked before validation. Each fragment is measured once."""
+"""The limits of a GraphQL operation, and the counts of a document, which are checked before validation.
 
+`schema/schema.py` sets the limits, three of them from the settings. `costs.py` computes the cost.
+"""
+
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,31 +22,31 @@ from graphql import (
     parse,
 )
 
-from app.engine.documents import nodes_of
+from app.engine.nodes import Fragments, fields_of, fragments_of, nodes_of, response_key
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a document. All but the first two and the last count fragments where they are spread."""
+    """Depth and all counts of selections include fragments where they are spread."""
 
     tokens: int  # also the limit for comments, counted separately
-    fragments: int
-    levels: int  # nested selection sets, including fragments
     depth: int  # nested fields
-    selections: int
-    aliases: int
-    root_fields: int
-    directives: int
-    comparisons: int  # of fields with the same response key, during validation
     cost: int
-    values: int  # in the variables, including nested values
+    levels: int = 64  # nested selection sets: fields and inline fragments
+    fragments: int = 100
+    selections: int = 1000
+    aliases: int = 100
+    root_fields: int = 50
+    directives: int = 100
+    comparisons: int = 10_000  # of fields with the same response key, during validation
+    values: int = 2000  # in the variables, including nested values
 
 
 class TooCostly(GraphQLError):
     """A document exceeds a limit."""
 
-    def __init__(self, counted: int | str, what: str, allowed: int) -> None:
-        super().__init__(f"Too costly: {counted} {what}, and {allowed} are allowed.")
+    def __init__(self, count: int | str, what: str, limit: int) -> None:
+        super().__init__(f"Too costly: {count} {what}, and {limit} are allowed.")
         self.what = what
 
 
@@ -75,52 +79,50 @@ class Counts(NamedTuple):
     directives: int = 0
 
 
+EMPTY = Counts()
+
+
 class Counting:
-    """Counts a document. A fragment spread within itself counts as empty."""
+    """Counts a document, each fragment once. A fragment spread within itself counts as empty."""
 
-    def __init__(self, document: DocumentNode, most_levels: int) -> None:
+    def __init__(self, document: DocumentNode, max_levels: int) -> None:
         self.definitions = [each for each in document.definitions if isinstance(each, Root)]
-        self.fragments = {
-            each.name.value: each for each in self.definitions if isinstance(each, FragmentDefinitionNode)
-        }
-        self.most_levels = most_levels
-        self.known: dict[str, Counts] = {}
-        self.open: set[str] = set()
+        self.fragments = fragments_of(document)
+        self.max_levels = max_levels
+        self.of_fragments: dict[str, Counts] = {}
+        self.unfinished: set[str] = set()  # fragments that are being counted
         self.is_circular = False
-        self.roots = list(self.find_roots())
+        self.roots = list(self.count_roots())
 
-    def find_roots(self) -> Iterator[tuple[Root, Counts]]:
+    def count_roots(self) -> Iterator[tuple[Root, Counts]]:
         """All operations, and unused fragments, which are validated too."""
         for each in self.definitions:
             if isinstance(each, OperationDefinitionNode):
                 yield each, self.of_set(each.selection_set, 1)
         for each in self.definitions:
-            if isinstance(each, FragmentDefinitionNode) and each.name.value not in self.known:
+            if isinstance(each, FragmentDefinitionNode) and each.name.value not in self.of_fragments:
                 yield each, self.of_fragment(each.name.value, 1)
 
-    def whole(self) -> Counts:
-        counts = [each for _, each in self.roots]
+    def total(self) -> Counts:
+        levels, depth, selections, aliases, root_fields, directives = zip(
+            EMPTY, *[counts for _, counts in self.roots], strict=True
+        )
+        all_directives = sum(directives) + sum(map(directives_outside, self.definitions))
         return Counts(
-            max((each.levels for each in counts), default=0),
-            max((each.depth for each in counts), default=0),
-            sum(each.selections for each in counts),
-            sum(each.aliases for each in counts),
-            max((each.root_fields for each in counts), default=0),
-            sum(each.directives for each in counts) + sum(map(directives_outside, self.definitions)),
+            max(levels), max(depth), sum(selections), sum(aliases), max(root_fields), all_directives
         )
 
     def of_set(self, selection_set: SelectionSetNode, level: int) -> Counts:
-        if level > self.most_levels:
-            raise TooCostly(f"more than {self.most_levels}", "levels", self.most_levels)
+        if level > self.max_levels:
+            raise TooCostly(f"more than {self.max_levels}", "levels", self.max_levels)
         levels = depth = aliases = root_fields = directives = 0
         selections = len(selection_set.selections)
         for each in selection_set.selections:
-            directives += len(each.directives or ())
             below = self.below(each, level + 1)
             levels = max(levels, below.levels)
             selections += below.selections
             aliases += below.aliases
-            directives += below.directives
+            directives += len(each.directives or ()) + below.directives
             if isinstance(each, FieldNode):
                 depth = max(depth, below.depth + 1)
                 aliases += each.alias is not None
@@ -134,23 +136,19 @@ class Counting:
         if isinstance(selection, FragmentSpreadNode):
             return self.of_fragment(selection.name.value, level)
         assert isinstance(selection, FieldNode | InlineFragmentNode)
-        return self.of_set(selection.selection_set, level) if selection.selection_set else NOTHING
+        return self.of_set(selection.selection_set, level) if selection.selection_set else EMPTY
 
     def of_fragment(self, name: str, level: int) -> Counts:
-        found = self.fragments.get(name)
-        if found is None:
-            return NOTHING
-        if name in self.open:
+        if name not in self.fragments:
+            return EMPTY
+        if name in self.unfinished:
             self.is_circular = True
-            return NOTHING
-        if name not in self.known:
-            self.open.add(name)
-            self.known[name] = self.of_set(found.selection_set, level)
-            self.open.discard(name)
-        return self.known[name]
-
-
-NOTHING = Counts()
+            return EMPTY
+        if name not in self.of_fragments:
+            self.unfinished.add(name)
+            self.of_fragments[name] = self.of_set(self.fragments[name].selection_set, level)
+            self.unfinished.discard(name)
+        return self.of_fragments[name]
 
 
 def directives_outside(definition: Root) -> int:
@@ -161,36 +159,17 @@ def directives_outside(definition: Root) -> int:
 
 # --- fields with the same response key --------------------------------------------------------------
 
-Fragments = dict[str, FragmentDefinitionNode]
-
-
-def fields_by_name(
-    selection_sets: Iterable[SelectionSetNode], fragments: Fragments
-) -> dict[str, list[FieldNode]]:
-    """Fields by response key. A fragment that is spread twice counts once."""
-    found: dict[str, list[FieldNode]] = {}
-    spread: set[str] = set()
-    waiting = list(selection_sets)
-    while waiting:
-        for each in waiting.pop().selections:
-            if isinstance(each, FieldNode):
-                found.setdefault((each.alias or each.name).value, []).append(each)
-            elif isinstance(each, InlineFragmentNode):
-                waiting.append(each.selection_set)
-            elif isinstance(each, FragmentSpreadNode) and each.name.value not in spread:
-                spread.add(each.name.value)
-                if each.name.value in fragments:
-                    waiting.append(fragments[each.name.value].selection_set)
-    return found
-
 
 def comparisons(selection_sets: Iterable[SelectionSetNode], fragments: Fragments) -> int:
     """The work of validation, which compares every two fields with the same response key."""
+    groups: dict[str, list[FieldNode]] = defaultdict(list)
+    for _, node in fields_of([(None, each) for each in selection_sets], fragments, lambda name: None):
+        groups[response_key(node)].append(node)
     total = 0
-    for fields in fields_by_name(selection_sets, fragments).values():
-        if len(fields) > 1:
-            total += (len(fields) - 1) * sum(map(size_of_arguments, fields))
-        below = [each.selection_set for each in fields if each.selection_set]
+    for nodes in groups.values():
+        if len(nodes) > 1:
+            total += (len(nodes) - 1) * sum(map(size_of_arguments, nodes))
+        below = [each.selection_set for each in nodes if each.selection_set]
         if below:
             total += comparisons(below, fragments)
     return total
@@ -200,39 +179,40 @@ def size_of_arguments(node: FieldNode) -> int:
     return 1 + sum(1 for argument in node.arguments or () for _ in nodes_of(argument))
 
 
-# --- the limits -------------------------------------------------------------------------------------
+# --- comparison with the limits ---------------------------------------------------------------------
 
 
 def count_within(document: DocumentNode, limits: Limits) -> Counting:
     """Counts a document. Raises TooCostly with the first limit that it exceeds."""
     fragments = sum(isinstance(each, FragmentDefinitionNode) for each in document.definitions)
-    refuse_over(fragments, "fragments", limits.fragments)
+    check(fragments, "fragments", limits.fragments)
     counting = Counting(document, limits.levels)
-    whole = counting.whole()
-    refuse_over(whole.levels, "levels", limits.levels)
-    refuse_over(whole.depth, "levels of fields", limits.depth)
-    refuse_over(whole.selections, "selections", limits.selections)
-    refuse_over(whole.aliases, "aliases", limits.aliases)
-    refuse_over(whole.root_fields, "root fields", limits.root_fields)
-    refuse_over(whole.directives, "directives", limits.directives)
+    total = counting.total()
+    check(total.levels, "levels", limits.levels)
+    check(total.depth, "levels of fields", limits.depth)
+    check(total.selections, "selections", limits.selections)
+    check(total.aliases, "aliases", limits.aliases)
+    check(total.root_fields, "root fields", limits.root_fields)
+    check(total.directives, "directives", limits.directives)
     if not counting.is_circular:
         sets = [[root.selection_set] for root, _ in counting.roots]
         compared = sum(comparisons(each, counting.fragments) for each in sets)
-        refuse_over(compared, "comparisons of fields under one name", limits.comparisons)
+        check(compared, "comparisons of fields under one name", limits.comparisons)
     return counting
 
 
+def check(count: int, what: str, limit: int) -> None:
+    if count > limit:
+        raise TooCostly(count, what, limit)
+
+
 def count_values(variables: Mapping[str, Any]) -> int:
-    counted = len(variables)
+    """The values in the variables, including nested values."""
+    count = len(variables)
     waiting = [each for each in variables.values() if isinstance(each, dict | list)]
     while waiting:
-        found = waiting.pop()
-        counted += len(found)
-        below = found.values() if isinstance(found, dict) else found
+        container = waiting.pop()
+        count += len(container)
+        below = container.values() if isinstance(container, dict) else container
         waiting += [each for each in below if isinstance(each, dict | list)]
-    return counted
-
-
-def refuse_over(counted: int, what: str, allowed: int) -> None:
-    if counted > allowed:
-        raise TooCostly(counted, what, allowed)
+    return count

@@ -1,4 +1,4 @@
-"""The bounded cache of prepared operations."""
+"""The cache of prepared operations, which is bounded."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -10,23 +10,21 @@ from graphql.execution.values import VariableValues
 
 from app.engine.prepared import Bound, Prepared, Variant
 
-MOST_OPERATIONS = 256
-LONGEST_TEXT = 16 * 1024
-MOST_TEXT = 128 * 1024  # of all cached documents, which use about 160 times their length in memory
-MOST_SEEN = 1024
-MOST_VARIANTS = 512  # of all operations together
-MOST_BOUND = 1024
-LONGEST_VALUE = 256
+MAX_OPERATIONS = 256
+MAX_DOCUMENT_LENGTH = 16 * 1024
+MAX_TOTAL_LENGTH = 128 * 1024  # of all cached documents, which use about 160 times their length in memory
+MAX_COUNTED = 1024  # operations that were used once, or that cannot be prepared
+MAX_VARIANTS = 512  # of all operations together
+MAX_BOUND = 1024
+MAX_VALUE_LENGTH = 256
 
-Key = tuple[str, str | None]
+Key = tuple[str, str | None]  # document and operation name
 Value = TypeVar("Value")
 
 
-class Recent(Generic[Value]):
-    """An LRU cache."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
+class LruCache(Generic[Value]):
+    def __init__(self, max_values: int) -> None:
+        self.max_values = max_values
         self.values: OrderedDict[Any, Value] = OrderedDict()
 
     def get(self, key: Any) -> Value | None:
@@ -35,14 +33,9 @@ class Recent(Generic[Value]):
             self.values.move_to_end(key)
         return value
 
-    def drop(self, prepared: "Prepared") -> None:
-        """Removes everything made from this operation."""
-        for key in [key for key, value in self.values.items() if made_of(value) is prepared]:
-            del self.values[key]
-
-    def keep(self, key: Any, value: Value) -> Value:
+    def put(self, key: Any, value: Value) -> Value:
         self.values[key] = value
-        if len(self.values) > self.most:
+        if len(self.values) > self.max_values:
             self.values.popitem(last=False)
         return value
 
@@ -50,16 +43,16 @@ class Recent(Generic[Value]):
 class Operations:
     """The prepared operations of a schema."""
 
-    uses = 2  # prepare a document on its second use: most documents are used only once
+    prepared_at_use = 2  # most documents are used only once
 
     def __init__(self, make: Callable[[str, str | None], Prepared | None]) -> None:
         self.make = make
         self.pinned: dict[Key, Prepared] = {}
-        self.recent: Recent[Prepared] = Recent(MOST_OPERATIONS + 1)  # see evict()
-        self.variants: Recent[Variant] = Recent(MOST_VARIANTS)
-        self.bounds: Recent[Bound] = Recent(MOST_BOUND)
-        self.seen: Recent[int] = Recent(MOST_SEEN)  # hash -> number of uses
-        self.unpreparable: Recent[bool] = Recent(MOST_SEEN)  # hashes of operations that cannot be prepared
+        self.recent: LruCache[Prepared] = LruCache(MAX_OPERATIONS + 1)  # see evict()
+        self.variants: LruCache[Variant] = LruCache(MAX_VARIANTS)
+        self.bounds: LruCache[Bound] = LruCache(MAX_BOUND)
+        self.use_counts: LruCache[int] = LruCache(MAX_COUNTED)  # hash -> number of uses
+        self.unpreparable: LruCache[bool] = LruCache(MAX_COUNTED)  # hashes
 
     def pin(self, text: str) -> None:
         """Prepares a document of the service and keeps it forever."""
@@ -76,78 +69,69 @@ class Operations:
 
     def prepare_repeated(self, key: Key) -> Prepared | None:
         text, name = key
-        if len(text) > LONGEST_TEXT:
+        if len(text) > MAX_DOCUMENT_LENGTH:
             return None
-        known = hash(key)
-        uses = (self.seen.get(known) or 0) + 1
-        self.seen.keep(known, uses)
-        if uses < self.uses or self.unpreparable.get(known):
+        hashed = hash(key)
+        uses = self.use_counts.put(hashed, (self.use_counts.get(hashed) or 0) + 1)
+        if uses < self.prepared_at_use or self.unpreparable.get(hashed):
             return None
         prepared = self.make(text, name)
         if prepared is None:
-            self.unpreparable.keep(known, True)
+            self.unpreparable.put(hashed, True)
             return None
-        self.recent.keep(key, prepared)
+        self.recent.put(key, prepared)
         self.evict()
         return prepared
 
-    def bound(self, prepared: Prepared, variables: VariableValues) -> Bound | None:
-        """None if graphql-core must report invalid values."""
+    def bind(self, prepared: Prepared, variables: VariableValues) -> Bound | None:
+        """The operation with these variables; None if graphql-core must report invalid values."""
         if prepared.bound is not None:
             return prepared.bound
         try:
-            variant = self.cached(
-                self.variants,
-                prepared,
-                prepared.directive_variables,
-                variables,
-                lambda: Variant(prepared, variables),
-            )
+            variant = cached(self.variants, Variant, prepared, prepared.directive_variables, variables)
         except GraphQLError:
             return None
-        bound = self.cached(
-            self.bounds, variant, prepared.argument_variables, variables, lambda: Bound(variant, variables)
-        )
+        bound = cached(self.bounds, Bound, variant, prepared.argument_variables, variables)
         if not prepared.directive_variables and not prepared.argument_variables:
             prepared.bound = bound
         return bound
 
-    def cached(
-        self,
-        recent: Recent[Value],
-        of: object,
-        names: tuple[str, ...],
-        variables: VariableValues,
-        make: Callable[[], Value],
-    ) -> Value:
-        key: Any = of
-        if names:
-            values = [variables.coerced.get(name, Undefined) for name in names]
-            if not all(map(is_short, values)):
-                return make()
-            key = (of, *[(value.__class__, value) for value in values])
-        return recent.get(key) or recent.keep(key, make())
-
     def evict(self) -> None:
         """Removes the oldest operations above the limits, with everything made from them."""
-        kept = self.recent.values
-        while len(kept) > MOST_OPERATIONS or sum(len(text) for text, _ in kept) > MOST_TEXT:
-            key, oldest = kept.popitem(last=False)
-            self.variants.drop(oldest)
-            self.bounds.drop(oldest)
-            self.seen.values.pop(hash(key), None)  # count its uses anew
+        recent = self.recent.values
+        while len(recent) > MAX_OPERATIONS or sum(len(text) for text, _ in recent) > MAX_TOTAL_LENGTH:
+            key, oldest = recent.popitem(last=False)
+            drop(self.variants, oldest)
+            drop(self.bounds, oldest)
+            self.use_counts.values.pop(hash(key), None)  # count its uses anew
 
 
-def made_of(value: object) -> Prepared | None:
-    if isinstance(value, Bound):
-        value = value.variant
-    return value.prepared if isinstance(value, Variant) else None
+def drop(cache: LruCache[Any], prepared: Prepared) -> None:
+    for key in [key for key, value in cache.values.items() if value.prepared is prepared]:
+        del cache.values[key]
 
 
-def is_short(value: object) -> bool:
+def cached(
+    cache: LruCache[Value],
+    make: Callable[[Any, VariableValues], Value],
+    source: Prepared | Variant,
+    names: tuple[str, ...],
+    variables: VariableValues,
+) -> Value:
+    """What `make` returns for `source` and the variables with these names."""
+    key: Any = source
+    if names:
+        values = [variables.coerced.get(name, Undefined) for name in names]
+        if not all(map(is_cacheable, values)):
+            return make(source, variables)
+        key = (source, *[(value.__class__, value) for value in values])
+    return cache.get(key) or cache.put(key, make(source, variables))
+
+
+def is_cacheable(value: object) -> bool:
     """Whether a value can be part of a cache key. Others are large, or are equal without being identical."""
     if isinstance(value, str):
-        return len(value) <= LONGEST_VALUE
+        return len(value) <= MAX_VALUE_LENGTH
     if isinstance(value, int):
-        return value.bit_length() <= LONGEST_VALUE
+        return value.bit_length() <= MAX_VALUE_LENGTH
     return value is None or value is Undefined or isinstance(value, Enum)

@@ -12,12 +12,12 @@ from graphql import (
     DirectiveNode,
     DocumentNode,
     FieldNode,
-    FragmentDefinitionNode,
     GraphQLField,
     GraphQLObjectType,
     GraphQLSchema,
     OperationDefinitionNode,
     OperationType,
+    get_operation_ast,
 )
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_fields, collect_subfields
 from graphql.execution.values import VariableValues, get_argument_values
@@ -29,7 +29,7 @@ from strawberry.types.graphql import OperationType as StrawberryOperationType
 from app.engine.arguments import Call, Variables, root_call
 from app.engine.codegen import CodeGenerator, Completer, Fields
 from app.engine.costs import Cost
-from app.engine.documents import arguments_below, names_of_variables, nodes_of
+from app.engine.nodes import Fragments, arguments_below, fragments_of, names_of_variables, nodes_of
 
 
 @dataclass(eq=False)
@@ -42,7 +42,7 @@ class Prepared:
     operation: OperationDefinitionNode
     root_type: GraphQLObjectType
     fragments: dict[str, FragmentDetails]
-    fragment_definitions: dict[str, FragmentDefinitionNode]
+    fragment_definitions: Fragments
     variables: Variables
     directive_variables: tuple[str, ...]
     argument_variables: tuple[str, ...]  # in arguments below the root
@@ -74,7 +74,7 @@ class Variant:
         groups = collect_fields(
             prepared.schema, prepared.fragments, self.variables, prepared.root_type, prepared.operation
         ).grouped_field_set
-        self.root = only_root(prepared, groups)
+        self.root = single_root(prepared, groups)
         # Not for introspection, which returns very many objects.
         self.is_generated = not all(group[0].node.name.value.startswith("__") for group in groups.values())
 
@@ -85,7 +85,7 @@ class Variant:
         ).grouped_field_set
 
 
-def only_root(prepared: Prepared, groups: Mapping[str, Fields]) -> RootField | None:
+def single_root(prepared: Prepared, groups: Mapping[str, Fields]) -> RootField | None:
     if len(groups) != 1:
         return None
     [(key, fields)] = groups.items()
@@ -103,7 +103,8 @@ class Bound:
 
     def __init__(self, variant: Variant, variables: VariableValues) -> None:
         self.variant = variant
-        self.variables = only(variant.prepared.argument_variables, variables)
+        self.prepared = variant.prepared
+        self.variables = only(self.prepared.argument_variables, variables)
         self.selection_cache: dict[Any, Any] = {}  # results of resolvers that depend only on the selection
         self.completers: dict[tuple[object, ...], Completer | None] = {}
         self.generator = CodeGenerator(variant.collect, self.arguments)
@@ -130,7 +131,7 @@ class Bound:
         self, own: StrawberryField, definition: GraphQLField, details: FieldDetails
     ) -> dict[str, Any]:
         given = get_argument_values(definition, details.node, self.variables)
-        converter = self.variant.prepared.converter
+        converter = self.prepared.converter
         return convert_arguments(given, own.arguments, converter.scalar_registry, converter.config)
 
 
@@ -138,29 +139,27 @@ def prepare(
     schema: GraphQLSchema, converter: Any, document: DocumentNode, name: str | None
 ) -> Prepared | None:
     """The requested operation of a valid document; None if ambiguous or a subscription."""
-    operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
-    named = [each for each in operations if name is None or (each.name and each.name.value == name)]
-    if len(named) != 1 or named[0].operation is OperationType.SUBSCRIPTION:
+    operation = get_operation_ast(document, name)
+    if operation is None or operation.operation is OperationType.SUBSCRIPTION:
         return None
-    root_type = schema.get_root_type(named[0].operation)
+    root_type = schema.get_root_type(operation.operation)
     if root_type is None:
         return None
     drop_tokens(document)
-    definitions = {
-        each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)
-    }
+    fragments = fragments_of(document)
+    directives = [each for each in nodes_of(document) if isinstance(each, DirectiveNode)]
     return Prepared(
         schema,
         converter,
         document,
-        named[0],
+        operation,
         root_type,
-        {fragment: FragmentDetails(each) for fragment, each in definitions.items()},
-        definitions,
-        Variables(schema, named[0]),
-        names_of_variables(*(each for each in nodes_of(document) if isinstance(each, DirectiveNode))),
-        names_of_variables(*arguments_below(named[0].selection_set.selections, document)),
-        StrawberryOperationType(named[0].operation.value),
+        {fragment: FragmentDetails(each) for fragment, each in fragments.items()},
+        fragments,
+        Variables(schema, operation),
+        names_of_variables(*directives),
+        names_of_variables(*arguments_below(operation.selection_set.selections, document)),
+        StrawberryOperationType(operation.operation.value),
     )
 
 

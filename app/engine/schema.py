@@ -17,12 +17,17 @@ from strawberry.types import ExecutionContext, ExecutionResult
 from strawberry.types.execution import PreExecutionError
 from strawberry.types.graphql import OperationType
 
-from app.engine.executor import CompletingExecutor, NoSuggestionsExecutor, StreamingExecutor
+from app.engine.documents import Document, DocumentCache, Rules
+from app.engine.executor import (
+    CompletingExecutor,
+    NoSuggestionsExecutor,
+    Outcome,
+    StreamingExecutor,
+    resolve_root,
+)
 from app.engine.limits import Limits, TooCostly, count_values
 from app.engine.operations import Operations
 from app.engine.prepared import Bound, Prepared, prepare
-from app.engine.reading import Document, RecentDocuments, Rules
-from app.engine.root_field import Outcome, resolve
 
 IS_AWAITABLE: Any = optimized_is_awaitable  # declared narrower than what graphql-core accepts
 
@@ -41,11 +46,11 @@ class PreparingSchema(strawberry.Schema):
     """Returns the same results as Strawberry's, within limits. `prepares=False` turns preparation off."""
 
     def __init__(
-        self, *args: Any, prepares: bool = True, engine_options: EngineOptions | None = None, **given: Any
+        self, *args: Any, prepares: bool = True, engine_options: EngineOptions | None = None, **options: Any
     ) -> None:
-        super().__init__(*args, **given)
+        super().__init__(*args, **options)
         self.engine_options = engine_options or EngineOptions()
-        self.documents = RecentDocuments(self._schema, self.engine_options.limits)
+        self.documents = DocumentCache(self._schema, self.engine_options.limits)
         self.own: set[str] = set()  # documents of the service, exempt from limits
         self.operations = Operations(self.make)
         # Extensions and custom contexts can change every field and require Strawberry's execution.
@@ -119,14 +124,15 @@ class PreparingSchema(strawberry.Schema):
         return await super()._prepare_operation_async(context, extensions_runner)
 
     def check(self, context: ExecutionContext, text: str) -> GraphQLError | None:
+        name, variables = context.operation_name, context.variables
         try:
             document = self.read(text)
             context.graphql_document = document.ast
-            if cost := document.cost(context.operation_name):
-                points = cost(context.variables)
-                if document.kind(context.operation_name) is not Kind.SUBSCRIPTION:  # not with every event
+            if cost := document.cost(name):
+                points = cost(variables)
+                if document.kind(name) is not Kind.SUBSCRIPTION:  # would repeat with every event
                     context.extensions_results.update(self.cost_extension(points))
-                if refusal := self.refusal_of(points, context.variables, text in self.own, context.context):
+                if refusal := self.refusal_of(points, variables, text in self.own, context.context):
                     return refusal
             context.pre_execution_errors = self.errors_in(document, context.validation_rules)
         except GraphQLError as refusal:
@@ -143,17 +149,11 @@ class PreparingSchema(strawberry.Schema):
         allowed_operation_types: Iterable[OperationType] | None = None,
         operation_extensions: dict[str, Any] | None = None,
     ) -> ExecutionResult:
-        allowed = allowed_operation_types
+        kinds = allowed_operation_types
         prepared = self.operations.find(query, operation_name) if self.prepares and query else None
-        if prepared is None or root_value is not None or not (allowed is None or prepared.kind in allowed):
+        if prepared is None or root_value is not None or not (kinds is None or prepared.kind in kinds):
             return await super().execute(
-                query,
-                variable_values,
-                context_value,
-                root_value,
-                operation_name,
-                allowed,
-                operation_extensions,
+                query, variable_values, context_value, root_value, operation_name, kinds, operation_extensions
             )
         points = 0
         if prepared.cost is not None:
@@ -163,14 +163,14 @@ class PreparingSchema(strawberry.Schema):
         bound = outcome = None
         variables = prepared.variables.values(variable_values)
         if variables is not None:
-            bound = self.operations.bound(prepared, variables)
+            bound = self.operations.bind(prepared, variables)
             if bound is not None and bound.root is not None:
                 root, complete = bound.root
-                outcome = await resolve(bound, root, variables, context_value, operation_extensions)
+                outcome = await resolve_root(bound, root, variables, context_value, operation_extensions)
                 if outcome.error is None:
                     try:
-                        answer = {root.key: complete(outcome.value)}
-                        return ExecutionResult(answer, None, extensions=self.cost_extension(points))
+                        data = {root.key: complete(outcome.value)}
+                        return ExecutionResult(data, None, extensions=self.cost_extension(points))
                     except Exception:
                         pass  # graphql-core completes the value again and reports the error
         context = self.context_of(query, variable_values, context_value, operation_name)
@@ -178,15 +178,15 @@ class PreparingSchema(strawberry.Schema):
         result.extensions = self.cost_extension(points)
         return result
 
-    def _stream(self, *given: Any, **named: Any) -> Any:
+    def _stream(self, *args: Any, **options: Any) -> Any:
         if self.execution_context_class is StrawberryGraphQLCoreExecutionContext:
             suggests = self.engine_options.suggestions
-            named["execution_context_class"] = StreamingExecutor if suggests else NoSuggestionsExecutor
-        return super()._stream(*given, **named)
+            options["execution_context_class"] = StreamingExecutor if suggests else NoSuggestionsExecutor
+        return super()._stream(*args, **options)
 
-    def _get_custom_context_kwargs(self, *given: Any, **named: Any) -> dict[str, Any]:
-        extra = super()._get_custom_context_kwargs(*given, **named)
-        return extra if self.engine_options.suggestions else {**extra, "hide_suggestions": True}
+    def _get_custom_context_kwargs(self, *args: Any, **options: Any) -> dict[str, Any]:
+        kwargs = super()._get_custom_context_kwargs(*args, **options)
+        return kwargs if self.engine_options.suggestions else {**kwargs, "hide_suggestions": True}
 
     async def execute_by_core(
         self,

@@ -38,11 +38,7 @@ DESCRIPTIONS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "Contract": (
         "Interface through which a request was received.",
-        {
-            "GRAPHQL": "The GraphQL API.",
-            "LEGACY": "A legacy path.",
-            "COMMAND": "The command line.",
-        },
+        {"GRAPHQL": "The GraphQL API.", "LEGACY": "A legacy path.", "COMMAND": "The command line."},
     ),
     "DataFormat": (
         "Format of a data export.",
@@ -79,10 +75,7 @@ DESCRIPTIONS: dict[str, tuple[str, dict[str, str]]] = {
             "SKIPPED": "Not sent: it was in the past when set, or there was nothing left to answer.",
         },
     ),
-    "Role": (
-        "Role of a user.",
-        {"CAREGIVER": "Gives care.", "CLIENT": "Receives care."},
-    ),
+    "Role": ("Role of a user.", {"CAREGIVER": "Gives care.", "CLIENT": "Receives care."}),
     "SaveType": (
         "Kind of an answer set.",
         {

@@ -15,7 +15,7 @@ from app.http.errors import OVERLOADED, request_error
 from app.schema.types.node import global_id
 from app.telemetry import counters
 
-# The places where messages of graphql-core 3.3 quote the input.
+# The parts of graphql-core 3.3's messages that quote the input.
 QUOTES = re.compile(
     r"[,;] found: .*|(?<!invalid value)(?<= value): .*|(?<=String) ['\"].*|(?<=\?) Found: .*", re.DOTALL
 )
@@ -23,9 +23,6 @@ QUOTE_BEFORE = re.compile(r"(?<=Value )'.*' (?=does not exist in '\w+' enum)", r
 
 INTERNAL = "INTERNAL"
 TOO_COSTLY = "TOO_COSTLY"
-
-
-USER_ERRORS = "Errors that rejected the mutation; empty on success."
 
 
 @strawberry.type(description="A correctable problem with the input.")
@@ -43,14 +40,11 @@ def user_errors(refusal: Refused) -> list[UserError]:
     """One error per field, so that a form can show each next to its field."""
     if isinstance(refusal, WrongAnswers):
         return [
-            UserError(code=one.code, field=path_of_answer(one), message=one.message) for one in refusal.wrong
+            UserError(code=each.code, field=path_of_answer(each), message=each.message)
+            for each in refusal.wrong
         ]
-    if not refusal.members:
-        return [UserError(code=refusal.code, field=None, message=refusal.message)]
-    return [
-        UserError(code=refusal.code, field=member.split("."), message=refusal.message)
-        for member in refusal.members
-    ]
+    paths: list[list[str] | None] = [member.split(".") for member in refusal.members] or [None]
+    return [UserError(code=refusal.code, field=path, message=refusal.message) for path in paths]
 
 
 def path_of_answer(wrong: WrongAnswer) -> list[str]:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import strawberry
+from strawberry import ID
 
 from app.care import answers as care_answers
 from app.care import assignment_changes, feedback, homework, new_sessions, questions, sessions
@@ -11,39 +12,36 @@ from app.care.answers import get_my_answer_sets
 from app.care.assignments import get_my_assignments
 from app.care.context import Context, Role
 from app.care.errors import DraftConflict, Incomplete, Refused
-from app.db.reader.reads import Row
+from app.db.reader.plans import Row
+from app.db.reader.selection import Selection
 from app.db.tables import AnswerSet, Assignment, Book, Client, Feedback, Question, Session, Table
 from app.schema.errors import user_errors
-from app.schema.inputs.answers import (
-    SaveAnswersInput,
-    SaveAnswersPayload,
-    SubmitAnswersInput,
-    SubmitAnswersPayload,
-)
-from app.schema.inputs.assignments import (
+from app.schema.inputs import (
     AssignHomeworkInput,
     AssignHomeworkPayload,
+    CloseSessionInput,
+    CloseSessionPayload,
+    CreateSessionInput,
+    CreateSessionPayload,
     ExtendAssignmentInput,
     ExtendAssignmentPayload,
     GiveFeedbackInput,
     GiveFeedbackPayload,
     ReopenAssignmentInput,
     ReopenAssignmentPayload,
+    SaveAnswersInput,
+    SaveAnswersPayload,
+    SessionHomeworkInput,
     SetRemindersInput,
     SetRemindersPayload,
+    SubmitAnswersInput,
+    SubmitAnswersPayload,
+    UpdateSessionInput,
+    UpdateSessionPayload,
     WithdrawAssignmentInput,
     WithdrawAssignmentPayload,
 )
-from app.schema.inputs.sessions import (
-    CloseSessionInput,
-    CloseSessionPayload,
-    CreateSessionInput,
-    CreateSessionPayload,
-    SessionHomeworkInput,
-    UpdateSessionInput,
-    UpdateSessionPayload,
-)
-from app.schema.selection import Info, selected_member
+from app.schema.selection import Info, read_one, selected_member
 from app.schema.types.node import read_id
 
 ASSIGNED = "The assignments were added to the session."
@@ -56,7 +54,7 @@ async def require_role(info: Info, role: Role) -> Context:
     return info.context
 
 
-def refuse_missing(**given: str | list[strawberry.ID]) -> None:
+def refuse_missing(**given: str | list[ID]) -> None:
     """Required texts and ids must not be blank, and lists of ids neither empty nor with a blank item."""
     missing = [
         name
@@ -67,24 +65,26 @@ def refuse_missing(**given: str | list[strawberry.ID]) -> None:
         raise Incomplete(*missing)
 
 
-async def run_change(
-    payload: type[Payload], member: str, change: Callable[[], Awaitable[Row | None]], **required: str
+async def change_one(
+    info: Info,
+    payload: type[Payload],
+    member: str,
+    change: Callable[[Context, Selection | None], Awaitable[Row | None]],
+    **required: str,
 ) -> Payload:
-    """The payload of a mutation that changes one object."""
+    """The payload of a mutation by which a caregiver changes one object; `change` returns its `member`."""
+    ctx = await require_role(info, Role.CAREGIVER)
+    selection = selected_member(info, member, Session if member == "session" else Assignment)
     try:
         refuse_missing(**required)
-        return payload(**{member: await change(), "user_errors": []})
+        return payload(**{member: await change(ctx, selection), "user_errors": []})
     except Refused as refusal:
         return payload(**{member: None, "user_errors": user_errors(refusal)})
 
 
-async def row_under(info: Info, name: str, table: Table, number: int) -> Any:
+def row_under(info: Info, name: str, table: Table, number: int) -> Awaitable[Any]:
     """The row for the payload member `name`; None if not selected or deleted meanwhile."""
-    selection = selected_member(info, name, table)
-    if selection is None:
-        return None
-    rows = await ROWS[table](info.context, [number], selection)
-    return rows[0] if rows else None
+    return read_one(ROWS[table], info.context, number, selected_member(info, name, table))
 
 
 ROWS: dict[Table, Any] = {
@@ -160,15 +160,14 @@ class Mutation:
 
     @strawberry.mutation(description="Update a session that is not closed. Caregivers only.")
     async def update_session(self, info: Info, input: UpdateSessionInput) -> UpdateSessionPayload:
-        ctx = await require_role(info, Role.CAREGIVER)
         change = sessions.SessionChange(
             read_id(input.session_id, Session), input.title, input.description, input.start_date
         )
-        selection = selected_member(info, "session", Session)
-        return await run_change(
+        return await change_one(
+            info,
             UpdateSessionPayload,
             "session",
-            lambda: sessions.update_session(ctx, change, selection),
+            lambda ctx, selection: sessions.update_session(ctx, change, selection),
             sessionId=input.session_id,
         )
 
@@ -176,12 +175,12 @@ class Mutation:
         description="Close a session permanently; it accepts no more homework or answers. Caregivers only."
     )
     async def close_session(self, info: Info, input: CloseSessionInput) -> CloseSessionPayload:
-        ctx, session_id = await require_role(info, Role.CAREGIVER), read_id(input.session_id, Session)
-        selection = selected_member(info, "session", Session)
-        return await run_change(
+        session_id = read_id(input.session_id, Session)
+        return await change_one(
+            info,
             CloseSessionPayload,
             "session",
-            lambda: sessions.close_session(ctx, session_id, selection),
+            lambda ctx, selection: sessions.close_session(ctx, session_id, selection),
             sessionId=input.session_id,
         )
 
@@ -203,15 +202,14 @@ class Mutation:
 
     @strawberry.mutation(description="Move the end date of a pending assignment. Caregivers only.")
     async def extend_assignment(self, info: Info, input: ExtendAssignmentInput) -> ExtendAssignmentPayload:
-        ctx, assignment_id = (
-            await require_role(info, Role.CAREGIVER),
-            read_id(input.assignment_id, Assignment),
-        )
-        selection = selected_member(info, "assignment", Assignment)
-        return await run_change(
+        assignment_id = read_id(input.assignment_id, Assignment)
+        return await change_one(
+            info,
             ExtendAssignmentPayload,
             "assignment",
-            lambda: assignment_changes.extend_assignment(ctx, assignment_id, input.end_date, selection),
+            lambda ctx, selection: assignment_changes.extend_assignment(
+                ctx, assignment_id, input.end_date, selection
+            ),
             assignmentId=input.assignment_id,
         )
 
@@ -219,29 +217,23 @@ class Mutation:
     async def withdraw_assignment(
         self, info: Info, input: WithdrawAssignmentInput
     ) -> WithdrawAssignmentPayload:
-        ctx, assignment_id = (
-            await require_role(info, Role.CAREGIVER),
-            read_id(input.assignment_id, Assignment),
-        )
-        selection = selected_member(info, "session", Session)
-        return await run_change(
+        assignment_id = read_id(input.assignment_id, Assignment)
+        return await change_one(
+            info,
             WithdrawAssignmentPayload,
             "session",
-            lambda: assignment_changes.withdraw_assignment(ctx, assignment_id, selection),
+            lambda ctx, selection: assignment_changes.withdraw_assignment(ctx, assignment_id, selection),
             assignmentId=input.assignment_id,
         )
 
     @strawberry.mutation(description="Set the reminders of a pending assignment. Caregivers only.")
     async def set_reminders(self, info: Info, input: SetRemindersInput) -> SetRemindersPayload:
-        ctx, assignment_id = (
-            await require_role(info, Role.CAREGIVER),
-            read_id(input.assignment_id, Assignment),
-        )
-        selection = selected_member(info, "assignment", Assignment)
-        return await run_change(
+        assignment_id = read_id(input.assignment_id, Assignment)
+        return await change_one(
+            info,
             SetRemindersPayload,
             "assignment",
-            lambda: assignment_changes.set_reminders(
+            lambda ctx, selection: assignment_changes.set_reminders(
                 ctx, assignment_id, tuple(input.remind_dates), selection
             ),
             assignmentId=input.assignment_id,
@@ -251,15 +243,12 @@ class Mutation:
         description="Reopen a submitted assignment for another attempt; its history is kept. Caregivers only."
     )
     async def reopen_assignment(self, info: Info, input: ReopenAssignmentInput) -> ReopenAssignmentPayload:
-        ctx, assignment_id = (
-            await require_role(info, Role.CAREGIVER),
-            read_id(input.assignment_id, Assignment),
-        )
-        selection = selected_member(info, "assignment", Assignment)
-        return await run_change(
+        assignment_id = read_id(input.assignment_id, Assignment)
+        return await change_one(
+            info,
             ReopenAssignmentPayload,
             "assignment",
-            lambda: assignment_changes.reopen_assignment(ctx, assignment_id, selection),
+            lambda ctx, selection: assignment_changes.reopen_assignment(ctx, assignment_id, selection),
             assignmentId=input.assignment_id,
         )
 

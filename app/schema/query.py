@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 import strawberry
+from strawberry import ID, argument, field
 
 from app.care import books, people
 from app.care.answers import SubmissionFilter, get_my_answer_sets, list_my_submissions
@@ -39,13 +40,20 @@ from app.db.tables import (
     TimeState,
 )
 from app.schema.selection import Info, selected_page, selected_parts, selected_rows
-from app.schema.types import answers as answer_types
 from app.schema.types import assignments as assignment_types
 from app.schema.types import audit as audit_types
 from app.schema.types import books as book_types
 from app.schema.types import people as people_types
 from app.schema.types import sessions as session_types
-from app.schema.types.lists import MOST_ROWS, PAGE, After, Connection, First, Offset, read_page_request
+from app.schema.types.lists import (
+    DEFAULT_PAGE_SIZE,
+    MAX_PAGE_SIZE,
+    After,
+    Connection,
+    First,
+    Offset,
+    read_page_request,
+)
 from app.schema.types.node import EitherId, Node, read_global_id, read_id
 from app.schema.types.people import Viewer
 
@@ -59,7 +67,6 @@ LOOKUPS: dict[Table, Lookup] = {
     Caregiver: people.get_my_caregivers,
     Client: people.get_my_clients,
 }
-KINDS = {table.__name__: table for table in LOOKUPS}
 # Tables with personal data and their names in the audit log, which records failed lookups.
 PERSONAL = {
     "Session": SESSIONS,
@@ -74,38 +81,37 @@ async def look_up(info: Info, table: Table, text: str) -> Row:
     """The row with this id. A row that the viewer cannot access is treated as missing."""
     info.context.signed_in()
     number = read_id(text, table)
-    rows = (
-        await LOOKUPS[table](info.context, [number], selected_rows(info, table)) if number is not None else []
-    )
-    if not rows:
-        refusal = NotFound(table.__name__.lower(), "id")
-        kind = PERSONAL.get(table.__name__)
-        if kind is None:
-            raise refusal
-        named = {} if number is None else {kind: [number]}
-        raise await info.context.refused(info.field_name, refusal, named)
-    return rows[0]
+    rows: list[Row] = []
+    if number is not None:
+        rows = await LOOKUPS[table](info.context, [number], selected_rows(info, table))
+    if rows:
+        return rows[0]
+    refusal = NotFound(table.__name__.lower(), "id")
+    kind = PERSONAL.get(table.__name__)
+    if kind is None:
+        raise refusal
+    raise await info.context.refused(info.field_name, refusal, {} if number is None else {kind: [number]})
 
 
-async def look_up_nodes(info: Info, ids: list[strawberry.ID]) -> list[Row | None]:
+async def look_up_nodes(info: Info, ids: list[ID]) -> list[Row | None]:
     """Reads once per kind; None for an id that the viewer cannot access."""
     info.context.signed_in()
-    if len(ids) > MOST_ROWS:
-        raise Unreadable("ids", f"may hold at most {MOST_ROWS} ids")
-    named = [read_global_id(text) for text in ids]
-    found: dict[tuple[str, int], Row] = {}
-    for kind, table in KINDS.items():
-        numbers = [one[1] for one in named if one is not None and one[0] == kind]
+    if len(ids) > MAX_PAGE_SIZE:
+        raise Unreadable("ids", f"may hold at most {MAX_PAGE_SIZE} ids")
+    requested = [read_global_id(text) for text in ids]
+    found: dict[tuple[str, int] | None, Row] = {}
+    for table, get in LOOKUPS.items():
+        numbers = [each[1] for each in requested if each is not None and each[0] == table.__name__]
         if numbers:
-            rows = await LOOKUPS[table](info.context, numbers, selected_rows(info, table).with_ids())
-            found |= {(kind, row.id): row for row in rows}
+            rows = await get(info.context, numbers, selected_rows(info, table).with_ids())
+            found |= {(table.__name__, row.id): row for row in rows}
     missing: dict[str, list[int]] = {}
-    for one in dict.fromkeys(named):
-        if one is not None and one not in found and one[0] in PERSONAL:
-            missing.setdefault(PERSONAL[one[0]], []).append(one[1])
+    for each in dict.fromkeys(requested):
+        if each is not None and each not in found and each[0] in PERSONAL:
+            missing.setdefault(PERSONAL[each[0]], []).append(each[1])
     if missing:
         await info.context.refused(info.field_name, NotFound("object", "id"), missing)
-    return [None if one is None else found.get(one) for one in named]
+    return [found.get(each) for each in requested]
 
 
 def read_page_arguments(
@@ -129,48 +135,40 @@ def filter_number(text: str | None, table: Table) -> int | None:
 
 @strawberry.type(description="All queries.")
 class Query:
-    @strawberry.field(description="The signed-in user.", graphql_type=Viewer | None)
+    @field(description="The signed-in user.", graphql_type=Viewer | None)
     async def viewer(self, info: Info) -> object:
         return Viewer(role=info.context.signed_in().role, time_zone=info.context.time_zone)
 
-    @strawberry.field(
+    @field(
         description="An object by global id; null if it does not exist or the viewer cannot access it.",
         graphql_type=Node | None,
     )
     async def node(
-        self,
-        info: Info,
-        id: Annotated[strawberry.ID, strawberry.argument(description="A global id, as returned in `id`.")],
+        self, info: Info, id: Annotated[ID, argument(description="A global id, as returned in `id`.")]
     ) -> object:
         return (await look_up_nodes(info, [id]))[0]
 
-    @strawberry.field(
+    @field(
         description="Objects by global id, in the order of `ids`; null where the viewer cannot access one.",
         graphql_type=list[Node | None],
     )
     async def nodes(
-        self,
-        info: Info,
-        ids: Annotated[
-            list[strawberry.ID], strawberry.argument(description=f"Up to {MOST_ROWS} global ids.")
-        ],
+        self, info: Info, ids: Annotated[list[ID], argument(description=f"Up to {MAX_PAGE_SIZE} global ids.")]
     ) -> object:
         return await look_up_nodes(info, ids)
 
-    @strawberry.field(
+    @field(
         description="The viewer's sessions, newest first by default.",
         graphql_type=Connection[session_types.Session],
     )
     async def sessions(
         self,
         info: Info,
-        time_state: Annotated[
-            TimeState | None, strawberry.argument(description="Filter by time state.")
-        ] = None,
+        time_state: Annotated[TimeState | None, argument(description="Filter by time state.")] = None,
         order_by: Annotated[
-            SessionOrder | None, strawberry.argument(description="Sort order; null means NEWEST.")
+            SessionOrder | None, argument(description="Sort order; null means NEWEST.")
         ] = SessionOrder.NEWEST,
-        first: First = PAGE,
+        first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
         offset: Offset = None,
     ) -> object:
@@ -178,14 +176,11 @@ class Query:
         selection, page_request = read_page_arguments(info, Session, first, after, offset, order)
         return await list_my_sessions(info.context, time_state, page_request, selection)
 
-    @strawberry.field(
-        description="A session of the viewer.",
-        graphql_type=session_types.Session | None,
-    )
+    @field(description="A session of the viewer.", graphql_type=session_types.Session | None)
     async def session(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Session, id)
 
-    @strawberry.field(
+    @field(
         description="The viewer's assignments, newest first by default.",
         graphql_type=Connection[assignment_types.Assignment],
     )
@@ -193,30 +188,23 @@ class Query:
         self,
         info: Info,
         time_state: Annotated[
-            TimeState | None,
-            strawberry.argument(description="Filter by time state of the session."),
+            TimeState | None, argument(description="Filter by time state of the session.")
         ] = None,
-        status: Annotated[
-            AssignmentStatus | None, strawberry.argument(description="Filter by status.")
-        ] = None,
-        session_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Filter by session.")
-        ] = None,
-        client_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Filter by client.")
-        ] = None,
+        status: Annotated[AssignmentStatus | None, argument(description="Filter by status.")] = None,
+        session_id: Annotated[ID | None, argument(description="Filter by session.")] = None,
+        client_id: Annotated[ID | None, argument(description="Filter by client.")] = None,
         is_overdue: Annotated[
             bool | None,
-            strawberry.argument(
+            argument(
                 description="True: only pending assignments past their end date, in running sessions; "
                 "false: all others."
             ),
         ] = None,
         submitted_since: Annotated[
-            datetime | None, strawberry.argument(description="Filter by submission at or after this time.")
+            datetime | None, argument(description="Filter by submission at or after this time.")
         ] = None,
         order_by: session_types.OrderOfAssignments = AssignmentOrder.NEWEST,
-        first: First = PAGE,
+        first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
         offset: Offset = None,
     ) -> object:
@@ -232,69 +220,58 @@ class Query:
         )
         return await list_my_assignments(info.context, filters, page_request, selection)
 
-    @strawberry.field(
-        description="An assignment of the viewer.",
-        graphql_type=assignment_types.Assignment | None,
-    )
+    @field(description="An assignment of the viewer.", graphql_type=assignment_types.Assignment | None)
     async def assignment(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Assignment, id)
 
-    @strawberry.field(
+    @field(
         description="Submissions of all attempts, newest first.",
-        graphql_type=Connection[answer_types.AnswerSet],
+        graphql_type=Connection[assignment_types.AnswerSet],
     )
     async def submissions(
         self,
         info: Info,
         since: Annotated[
-            datetime | None, strawberry.argument(description="Filter by submission at or after this time.")
+            datetime | None, argument(description="Filter by submission at or after this time.")
         ] = None,
-        client_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Filter by client.")
-        ] = None,
-        first: First = PAGE,
+        client_id: Annotated[ID | None, argument(description="Filter by client.")] = None,
+        first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
     ) -> object:
         selection, page_request = read_page_arguments(info, AnswerSet, first, after)
         filters = SubmissionFilter(since, filter_number(client_id, Client))
         return await list_my_submissions(info.context, filters, page_request, selection)
 
-    @strawberry.field(
+    @field(
         description="Clients with whom the caregiver has or had a session, newest first. Caregivers only.",
         graphql_type=Connection[people_types.Client],
     )
-    async def clients(self, info: Info, first: First = PAGE, after: After = None) -> object:
+    async def clients(self, info: Info, first: First = DEFAULT_PAGE_SIZE, after: After = None) -> object:
         selection, page_request = read_page_arguments(info, Client, first, after)
         return await people.list_my_clients(info.context, page_request, selection)
 
-    @strawberry.field(
-        description="Books that can be assigned, newest first.",
-        graphql_type=Connection[book_types.Book],
-    )
+    @field(description="Books that can be assigned, newest first.", graphql_type=Connection[book_types.Book])
     async def books(
         self,
         info: Info,
         search: Annotated[
             str | None,
-            strawberry.argument(
+            argument(
                 description="Up to five words. Each must match the start of a word in the name. Ignores case."
             ),
         ] = None,
-        module_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Filter by module.")
-        ] = None,
+        module_id: Annotated[ID | None, argument(description="Filter by module.")] = None,
         is_test: Annotated[
-            bool | None,
-            strawberry.argument(description="True: only tests; false: only books that are not tests."),
+            bool | None, argument(description="True: only tests; false: only books that are not tests.")
         ] = None,
-        first: First = PAGE,
+        first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
     ) -> object:
         selection, page_request = read_page_arguments(info, Book, first, after)
         filters = BookFilter(search, filter_number(module_id, Module), is_test)
         return await books.list_books(info.context, filters, page_request, selection)
 
-    @strawberry.field(
+    @field(
         description="Audit log of the caregiver's sessions with a client: reads of answers, and changes."
         " Newest first. Caregivers only.",
         graphql_type=Connection[audit_types.AuditEvent],
@@ -302,11 +279,8 @@ class Query:
     async def audit_events(
         self,
         info: Info,
-        client_id: Annotated[
-            strawberry.ID,
-            strawberry.argument(description="Id of the client: a global id or a legacy id."),
-        ],
-        first: First = PAGE,
+        client_id: Annotated[ID, argument(description="Id of the client: a global id or a legacy id.")],
+        first: First = DEFAULT_PAGE_SIZE,
         after: After = None,
     ) -> object:
         number = filter_number(client_id, Client) or 0
@@ -316,16 +290,16 @@ class Query:
         page_request = read_page_request(selected_parts(info), AuditRecord, first, after)
         return await list_audit_events(info.context, number, page_request)
 
-    @strawberry.field(description="A book of the catalogue.", graphql_type=book_types.Book | None)
+    @field(description="A book of the catalogue.", graphql_type=book_types.Book | None)
     async def book(self, info: Info, id: EitherId) -> object:
         return await look_up(info, Book, id)
 
-    @strawberry.field(description="All data stored about the client, as one document. Clients only.")
+    @field(description="All data stored about the client, as one document. Clients only.")
     async def own_data(
         self,
         info: Info,
         format: Annotated[
-            DataFormat | None, strawberry.argument(description="Format of the document; null means JSON.")
+            DataFormat | None, argument(description="Format of the document; null means JSON.")
         ] = DataFormat.JSON,
     ) -> str:
         return await get_own_data(info.context, format or DataFormat.JSON)

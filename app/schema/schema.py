@@ -16,6 +16,7 @@ from strawberry.schema.config import StrawberryConfig
 from strawberry.types import ExecutionContext
 
 from app.care.errors import RateLimited
+from app.engine.limits import Limits
 from app.engine.schema import EngineOptions, PreparingSchema
 from app.http.errors import OVERLOADED
 from app.schema.enums import describe_enums
@@ -23,13 +24,13 @@ from app.schema.errors import INTERNAL, code_of
 from app.schema.mutation import Mutation
 from app.schema.query import Query
 from app.schema.subscription import Subscription
-from app.schema.types.answers import AnswerSet
-from app.schema.types.assignments import Assignment
+from app.schema.types.assignments import AnswerSet, Assignment
 from app.schema.types.books import Book
 from app.schema.types.people import Caregiver, Client
 from app.schema.types.scalars import DATE, DATE_TIME, write_stored
 from app.schema.types.sessions import Session
 from app.schema.weights import add_weights
+from app.settings import Settings
 
 logger = logging.getLogger("care.graphql")
 
@@ -75,6 +76,16 @@ class Schema(PreparingSchema):
                 logger.error("fault in request %s at %s", request_id, error.path, exc_info=fault)
             elif code == OVERLOADED and fault is not None:
                 logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
+
+
+def engine_options_of(settings: Settings) -> EngineOptions:
+    """The limits of operations (docs/limits.md) and the features of development."""
+    return EngineOptions(
+        limits=Limits(settings.token_limit, settings.depth_limit, settings.cost_limit),
+        introspection=settings.introspects,
+        suggestions=settings.in_development,
+        reports_cost=settings.in_development,
+    )
 
 
 def build_schema(prepares: bool = True, engine_options: EngineOptions | None = None) -> Schema:

@@ -1,6 +1,6 @@
 """Converts the fields selected by a GraphQL request to a Selection for the reader."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from graphql.execution.values import VariableValues, get_argument_values
 
 from app.care.context import Context
 from app.db.reader.entities import ENTITIES
+from app.db.reader.plans import Row
 from app.db.reader.selection import Link, Order, PageRequest, Selection
 from app.db.tables import Table
 from app.engine.executor import selection_cache_of
@@ -41,15 +42,25 @@ def selected_page(info: Info, table: Table, order: Order | None = None) -> tuple
     """The selection on the rows of this connection, and whether rows and total are selected."""
 
     def work(fields: "SelectedFields") -> tuple[Selection, PageRequest]:
-        rows, page_request = fields.connection(fields.return_type, fields.root, order)
-        return fields.selection(table, rows.fields, rows.columns), page_request
+        nodes, columns, parts = fields.connection(fields.return_type, fields.root, order)
+        return fields.selection(table, nodes, columns), parts
 
     return cached(info, ("page", table, order), work)
 
 
 def selected_parts(info: Info) -> PageRequest:
     """Whether rows and total of this connection are selected."""
-    return cached(info, ("parts",), lambda fields: fields.connection(fields.return_type, fields.root)[1])
+    return cached(info, ("parts",), lambda fields: fields.connection(fields.return_type, fields.root)[2])
+
+
+async def read_one(
+    get: Callable[..., Awaitable[list[Row]]], ctx: Context, number: int | None, selection: Selection | None
+) -> Any:
+    """The row with this id; None if it is not selected or does not exist."""
+    if selection is None or number is None:
+        return None
+    rows = await get(ctx, [number], selection)
+    return rows[0] if rows else None
 
 
 def cached(info: Info, kind: tuple[object, ...], work: Callable[["SelectedFields"], Result]) -> Result:
@@ -87,18 +98,6 @@ class SelectionBuilder:
             Link(name, builder.freeze(), page_request) for name, page_request, builder in self.pages.values()
         ]
         return Selection(frozenset(self.columns), (*links, *pages))
-
-
-@dataclass
-class SelectedRows:
-    fields: Fields
-    columns: set[str]
-
-
-def metadata_of(definition: GraphQLField) -> dict[str, Any]:
-    """The columns and links that the field needs (schema/types/node.py)."""
-    declared: dict[str, Any] = definition.extensions["strawberry-definition"].metadata
-    return declared
 
 
 class SelectedFields:
@@ -149,8 +148,8 @@ class SelectedFields:
         return get_argument_values(definition, group[0].node, self.variables)
 
     def gather_field(self, builder: SelectionBuilder, definition: GraphQLField, group: Fields) -> None:
-        metadata = metadata_of(definition)
-        name = definition.extensions["strawberry-definition"].python_name
+        own = definition.extensions["strawberry-definition"]
+        name, metadata = own.python_name, own.metadata  # see schema/types/node.py
         if name in ENTITIES[builder.table].through:
             link, name = ENTITIES[builder.table].through[name]
             builder = builder.link(link)
@@ -159,50 +158,55 @@ class SelectedFields:
         elif "gathers" in metadata:
             metadata["gathers"](self, builder, definition, group)
         elif "page" in metadata:
-            self.gather_page(builder, name, definition, group)
+            self.gather_page(builder, name, metadata, definition, group)
         elif is_composite_type(get_named_type(definition.type)):
             self.gather(builder.link(name), group)
         else:
             builder.columns.add(name)
 
     def gather_page(
-        self, builder: SelectionBuilder, name: str, definition: GraphQLField, group: Fields
+        self,
+        builder: SelectionBuilder,
+        name: str,
+        metadata: dict[str, Any],
+        definition: GraphQLField,
+        group: Fields,
     ) -> None:
         """A list inside a row, identified by its arguments: lists with equal arguments are read once."""
         arguments = self.arguments(definition, group)
         kind: Any = get_named_type(definition.type)
-        metadata = metadata_of(definition)
         order = metadata["orders"].get(arguments.get("orderBy"))
-        rows, shape = self.connection(kind, group, order)
+        nodes, columns, parts = self.connection(kind, group, order)
         key = page_key(name, arguments)
-        target = ENTITIES[builder.table].links[name].target
-        _, known, into = builder.pages.get(
-            key, (name, PageRequest(with_rows=False), SelectionBuilder(target))
-        )
-        into.columns |= rows.columns
-        self.gather(into, rows.fields)
+        rows = builder.page(name, PageRequest(key=key, with_rows=False))
+        known = builder.pages[key][1]
+        rows.columns |= columns
+        self.gather(rows, nodes)
         where, values = metadata["page"](arguments)
         page_request = PageRequest(
             key=key,
             where=where,
             values=values,
-            with_rows=shape.with_rows or known.with_rows,
-            with_total=shape.with_total or known.with_total,
+            with_rows=parts.with_rows or known.with_rows,
+            with_total=parts.with_total or known.with_total,
         )
         first, after = arguments.get("first"), arguments.get("after")
-        page_request = read_page_request(page_request, target, first, after, order=order)
-        builder.pages[key] = (name, page_request, into)
+        page_request = read_page_request(page_request, rows.table, first, after, order=order)
+        builder.pages[key] = (name, page_request, rows)
 
     def connection(
         self, kind: GraphQLObjectType, fields: Fields, order: Order | None = None
-    ) -> tuple[SelectedRows, PageRequest]:
-        """The selection on the rows of a connection; cursors need the id and the order column."""
+    ) -> tuple[Fields, set[str], PageRequest]:
+        """The fields and columns of a connection's rows, and which parts of the connection are selected."""
         edge: Any = get_named_type(kind.fields["edges"].type)
         edges = self.named(kind, fields, "edges")
         nodes = self.named(kind, fields, "nodes") + self.named(edge, edges, "node")
         page_info = self.named(kind, fields, "pageInfo")
-        columns = set() if order is None else {order.column}
-        return SelectedRows(nodes, {"id", *columns} if edges or page_info else set()), PageRequest(
+        columns = set()
+        if edges or page_info:  # cursors need the id and the order column
+            columns = {"id"} if order is None else {"id", order.column}
+        parts = PageRequest(
             with_rows=bool(nodes or edges or page_info),
             with_total=bool(self.named(kind, fields, "totalCount")),
         )
+        return nodes, columns, parts

@@ -3,19 +3,18 @@
 from collections.abc import AsyncGenerator
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import strawberry
+from strawberry import ID, argument, field
 
 from app.care import subscriptions
 from app.care.assignments import get_my_assignments
 from app.care.context import Context
 from app.care.sessions import get_my_sessions
 from app.db.event_log import LoggedEvent
-from app.db.reader.plans import Row
-from app.db.reader.selection import Selection
 from app.db.tables import Assignment, Event, EventKind, Reminder, Session
-from app.schema.selection import Info, selected_member
+from app.schema.selection import Info, read_one, selected_member
 from app.schema.transport.subscriptions import SubscriptionContext, deliver_events
 from app.schema.types import assignments as assignment_types
 from app.schema.types import sessions as session_types
@@ -33,41 +32,30 @@ class AssignmentChangeKind(StrEnum):
     FEEDBACK_GIVEN = EventKind.FEEDBACK_GIVEN
 
 
-After = Annotated[
-    strawberry.ID | None,
-    strawberry.argument(description="Resume after this event id; null starts from now."),
-]
+After = Annotated[ID | None, argument(description="Resume after this event id; null starts from now.")]
 
 
 @strawberry.type(description="A change to an assignment.")
 class AssignmentChange:
-    id: strawberry.ID = strawberry.field(
-        description="Id of the event. Pass the last one received as `after` to resume."
-    )
-    what: AssignmentChangeKind = strawberry.field(description="Kind of change.")
-    moment: datetime = strawberry.field(description="Time of the change.")
-    assignment_id: strawberry.ID = strawberry.field(
-        description="Global id of the assignment, even if it was withdrawn."
-    )
-    session_id: strawberry.ID = strawberry.field(description="Global id of the assignment's session.")
-    assignment: assignment_types.Assignment | None = strawberry.field(
+    id: ID = field(description="Id of the event. Pass the last one received as `after` to resume.")
+    what: AssignmentChangeKind = field(description="Kind of change.")
+    moment: datetime = field(description="Time of the change.")
+    assignment_id: ID = field(description="Global id of the assignment, even if it was withdrawn.")
+    session_id: ID = field(description="Global id of the assignment's session.")
+    assignment: assignment_types.Assignment | None = field(
         description="The assignment in its current state; null if it was withdrawn."
     )
-    session: session_types.Session | None = strawberry.field(
+    session: session_types.Session | None = field(
         description="The assignment's session in its current state."
     )
 
 
 @strawberry.type(description="A reminder that is due.")
 class ReminderDue:
-    id: strawberry.ID = strawberry.field(
-        description="Id of the event. Pass the last one received as `after` to resume."
-    )
-    moment: datetime = strawberry.field(description="Time at which the reminder became due.")
-    reminder: assignment_types.Reminder | None = strawberry.field(
-        description="The reminder; null if it was replaced."
-    )
-    assignment: assignment_types.Assignment | None = strawberry.field(
+    id: ID = field(description="Id of the event. Pass the last one received as `after` to resume.")
+    moment: datetime = field(description="Time at which the reminder became due.")
+    reminder: assignment_types.Reminder | None = field(description="The reminder; null if it was replaced.")
+    assignment: assignment_types.Assignment | None = field(
         description="The assignment in its current state; null if it was withdrawn."
     )
 
@@ -78,9 +66,7 @@ class Subscription:
     async def assignment_changed(
         self,
         info: Info,
-        session_id: Annotated[
-            strawberry.ID | None, strawberry.argument(description="Filter by session.")
-        ] = None,
+        session_id: Annotated[ID | None, argument(description="Filter by session.")] = None,
         after: After = None,
     ) -> AsyncGenerator[AssignmentChange, None]:
         ctx = subscription_context(info)
@@ -105,7 +91,7 @@ def subscription_context(info: Info) -> SubscriptionContext:
 
 
 async def start_position(
-    ctx: Context, event_filter: subscriptions.EventFilter, after: strawberry.ID | None
+    ctx: Context, event_filter: subscriptions.EventFilter, after: ID | None
 ) -> subscriptions.EventPosition:
     if after is None:
         return await subscriptions.current_position(ctx, event_filter)
@@ -126,27 +112,20 @@ class EventLoader:
             id=event_id(event),
             what=AssignmentChangeKind(event.kind),
             moment=event.moment,
-            assignment_id=strawberry.ID(global_id("Assignment", event.assignment_id)),
-            session_id=strawberry.ID(global_id("Session", event.session_id)),
-            assignment=await one(get_my_assignments, ctx, event.assignment_id, self.assignment),
-            session=await one(get_my_sessions, ctx, event.session_id, self.session),
+            assignment_id=ID(global_id("Assignment", event.assignment_id)),
+            session_id=ID(global_id("Session", event.session_id)),
+            assignment=await read_one(get_my_assignments, ctx, event.assignment_id, self.assignment),
+            session=await read_one(get_my_sessions, ctx, event.session_id, self.session),
         )
 
     async def reminder_due(self, ctx: Context, event: LoggedEvent) -> ReminderDue:
         return ReminderDue(
             id=event_id(event),
             moment=event.moment,
-            reminder=await one(subscriptions.get_my_reminders, ctx, event.reminder_id, self.reminder),
-            assignment=await one(get_my_assignments, ctx, event.assignment_id, self.assignment),
+            reminder=await read_one(subscriptions.get_my_reminders, ctx, event.reminder_id, self.reminder),
+            assignment=await read_one(get_my_assignments, ctx, event.assignment_id, self.assignment),
         )
 
 
-def event_id(event: LoggedEvent) -> strawberry.ID:
-    return strawberry.ID(global_id("Event", event.id))
-
-
-async def one(get: Any, ctx: Context, number: int | None, selection: Selection | None) -> Any:
-    if selection is None or number is None:
-        return None
-    rows: list[Row] = await get(ctx, [number], selection)
-    return rows[0] if rows else None
+def event_id(event: LoggedEvent) -> ID:
+    return ID(global_id("Event", event.id))

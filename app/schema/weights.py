@@ -3,9 +3,9 @@
 from graphql import GraphQLField, GraphQLObjectType, GraphQLSchema, get_named_type
 
 from app.engine.costs import Page, Weight
-from app.schema.types.lists import MOST_ROWS, PAGE
+from app.schema.types.lists import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 
-CONNECTION = Weight(own=10, page=Page("first", PAGE, MOST_ROWS))
+CONNECTION = Weight(own=10, page=Page("first", DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE))
 OF_PAGE = Weight(of_page=True)
 MUTATION = Weight(own=50)
 SUBSCRIPTION = Weight(own=10)
@@ -16,7 +16,7 @@ WEIGHTS = {
     "Query.assignment": LOOKUP,
     "Query.book": LOOKUP,
     "Query.node": LOOKUP,
-    "Query.nodes": Weight(own=10, page=Page("ids", MOST_ROWS, MOST_ROWS)),
+    "Query.nodes": Weight(own=10, page=Page("ids", MAX_PAGE_SIZE, MAX_PAGE_SIZE)),
     "Query.ownData": Weight(own=10_000),
     # Progress reads all homework of a client or session, which can be hundreds of rows.
     "Client.progress": Weight(own=300),

@@ -54,7 +54,7 @@ def expected_after(before: Stored) -> Stored:
         2: {**blank, "chat_id": "erased-2"},
         3: {**blank, "chat_id": "erased-3", "is_closed": True, "close_date": NOW},
     }
-    new_events = [
+    added_events = [
         an_erasure_event(5, caregiver=1, session=1),
         an_erasure_event(6, caregiver=1, session=2),
         an_erasure_event(7, caregiver=2, session=3),
@@ -70,7 +70,7 @@ def expected_after(before: Stored) -> Stored:
             if row["answer_set_id"] != 3
         ],
         "feedback": [row | {"text": ""} if row["id"] == 1 else row for row in before["feedback"]],
-        "event": [*before["event"], *new_events],
+        "event": [*before["event"], *added_events],
         "delivery": [
             row | {"last_answer": None} if row["client_id"] == 1 else row for row in before["delivery"]
         ],

@@ -18,12 +18,12 @@ from strawberry.types import ExecutionContext
 from app.engine.operations import Operations
 from app.engine.schema import PreparingSchema
 
-# --- what lies on the desk -------------------------------------------------------------------------
+# --- context and values ----------------------------------------------------------------------------
 
 
 @dataclass
-class Desk:
-    """The context of a request: how each root field finds its value, and what has been done so far."""
+class LibraryContext:
+    """The context of a request: the values of the root fields, and a record of calls."""
 
     found: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
@@ -34,11 +34,11 @@ class Desk:
         return self.found[name]() if name in self.found else None
 
 
-Info = strawberry.Info[Desk, None]
+Info = strawberry.Info[LibraryContext, None]
 
 
-class Thing:
-    """An object with any attributes: GraphQL is told its type by the schema alone."""
+class PlainObject:
+    """An object with any attributes: only the schema determines its type."""
 
     def __init__(self, **attributes: Any) -> None:
         self.__dict__.update(attributes)
@@ -47,8 +47,8 @@ class Thing:
         return "a thing"
 
 
-class Later:
-    """A value, or an exception, that has to be waited for; it may be waited for more than once."""
+class AsyncValue:
+    """An awaitable of a value or an exception, which may be awaited more than once."""
 
     def __init__(self, value: Any, turns: int = 1) -> None:
         self.value = value
@@ -65,8 +65,8 @@ class Later:
         return self.value
 
 
-def a_volume(**changed: Any) -> Thing:
-    return Thing(
+def a_volume(**changed: Any) -> PlainObject:
+    return PlainObject(
         **{
             "title": "Emma",
             "subtitle": None,
@@ -91,8 +91,8 @@ def a_volume(**changed: Any) -> Thing:
     )
 
 
-def an_author(**changed: Any) -> Thing:
-    return Thing(**{"name": "Jane", "born": 1775, "rival": None, "volumes": None} | changed)
+def an_author(**changed: Any) -> PlainObject:
+    return PlainObject(**{"name": "Jane", "born": 1775, "rival": None, "volumes": None} | changed)
 
 
 def raising(error: Exception) -> Callable[[], Any]:
@@ -135,7 +135,7 @@ def read_stamp(value: object) -> Stamp:
     return Stamp(value.removeprefix("#"))
 
 
-# --- what fields may carry -------------------------------------------------------------------------
+# --- permissions and extensions of fields ----------------------------------------------------------
 
 
 class IsOpen(BasePermission):
@@ -252,7 +252,7 @@ class Volume:
         return repr(numbers)
 
     @strawberry.field
-    def told(self, info: Info, by: str | None = None) -> str:
+    def info_text(self, info: Info, by: str | None = None) -> str:
         selected = [each.name for each in info.selected_fields]
         return f"{info.field_name} {info.path.as_list()} {info.return_type} {selected} {info.variable_values}"
 
@@ -316,7 +316,7 @@ class Map(Item):
 
 @strawberry.type
 class Record(Item):
-    """Asks of each value whether it is one."""
+    """Checks the type of each value."""
 
     minutes: int | None = None
 
@@ -327,7 +327,7 @@ class Record(Item):
 
 @strawberry.type
 class Globe:
-    """In no interface, and asks as well."""
+    """Implements no interface, and checks the type of each value too."""
 
     radius: int
 
@@ -434,10 +434,10 @@ class Query:
         return info.context.find("cabinet")
 
     @strawberry.field(graphql_type=str)
-    async def told(self, info: Info) -> Any:
+    async def info_text(self, info: Info) -> Any:
         selected = [each.name for each in info.selected_fields]
-        said = (info.field_name, info.path.as_list(), str(info.return_type), selected, info.variable_values)
-        return f"{said} {info.operation.operation.value} {info.root_value} {info.input_extensions}"
+        parts = (info.field_name, info.path.as_list(), str(info.return_type), selected, info.variable_values)
+        return f"{parts} {info.operation.operation.value} {info.root_value} {info.input_extensions}"
 
     @strawberry.field
     def again(self) -> "Query":
@@ -478,11 +478,11 @@ class Subscription:
         yield "Emma"
 
 
-# --- asking ----------------------------------------------------------------------------------------
+# --- execution -------------------------------------------------------------------------------------
 
 
 class Library(PreparingSchema):
-    """Its errors are only remembered, as the schema hands them over."""
+    """Records the processed errors."""
 
     processed: list[str]
 
@@ -504,7 +504,7 @@ def library(prepares: bool, kind: type[Library] = Library, **given: Any) -> Libr
     } | given
     schema = kind(prepares=prepares, **options)
     schema.processed = []
-    # A map is known by the schema, and never asked; a record says of itself whether it is one.
+    # Only `Record` and `Globe` check the type of each value.
     map_type = schema._schema.type_map.get("Map")
     if isinstance(map_type, GraphQLObjectType):
         map_type.is_type_of = None
@@ -512,7 +512,7 @@ def library(prepares: bool, kind: type[Library] = Library, **given: Any) -> Libr
 
 
 def only(query: type) -> dict[str, Any]:
-    """The parts of a schema that has nothing but this root."""
+    """The parts of a schema with only this query type."""
     return {"query": query, "mutation": None, "subscription": None, "types": []}
 
 
@@ -520,15 +520,15 @@ PREPARING, PLAIN = library(prepares=True), library(prepares=False)
 
 
 def ready(schema: PreparingSchema) -> Operations:
-    """Nothing is remembered, and every document is prepared when it first comes."""
+    """Empties the cache, and prepares every document at its first use."""
     schema.operations = Operations(schema.make)
-    schema.operations.uses = 1
+    schema.operations.prepared_at_use = 1
     return schema.operations
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Everything that can be told of an answer, and of what was done for it."""
+class Outcome:
+    """Everything that an execution returned and did."""
 
     data: str  # written out, so that the order of keys and the kinds of values count
     errors: list[tuple[dict[str, Any], str]]
@@ -546,7 +546,7 @@ class Answer:
         return [error.get("path") for error, _ in self.errors]
 
 
-async def answer_of(schema: Library, query: str | None, desk: Desk, **options: Any) -> Answer:
+async def outcome_of(schema: Library, query: str | None, desk: LibraryContext, **options: Any) -> Outcome:
     schema.processed = []
     data, errors, raised = "", [], None
     try:
@@ -556,7 +556,7 @@ async def answer_of(schema: Library, query: str | None, desk: Desk, **options: A
     else:
         data = repr(result.data)
         errors = [(dict(each.formatted), kind_of(each.original_error)) for each in result.errors or ()]
-    return Answer(data, errors, schema.processed, raised, dict(desk.calls), desk.effects)
+    return Outcome(data, errors, schema.processed, raised, dict(desk.calls), desk.effects)
 
 
 def kind_of(error: BaseException | None) -> str:
@@ -566,57 +566,61 @@ def kind_of(error: BaseException | None) -> str:
 Found = Mapping[str, Callable[[], Any]]
 
 
-async def to_the_end(awaitable: Awaitable[Any]) -> Any:
-    """What it comes to, when what graphql-core has left to itself has ended too."""
+async def run_to_the_end(awaitable: Awaitable[Any]) -> Any:
+    """The result, after all background tasks of graphql-core have ended."""
     result = await awaitable
     await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
     return result
 
 
 def run(awaitable: Awaitable[Any]) -> Any:
-    return asyncio.run(to_the_end(awaitable))
+    return asyncio.run(run_to_the_end(awaitable))
 
 
-async def told_by_both(
+async def execute_and_compare(
     preparing: Library, plain: Library, query: str | None, found: Found, **options: Any
-) -> Answer:
-    expected = await answer_of(plain, query, Desk(found), **options)
-    first = await answer_of(preparing, query, Desk(found), **options)
-    again = await answer_of(preparing, query, Desk(found), **options)
+) -> Outcome:
+    expected = await outcome_of(plain, query, LibraryContext(found), **options)
+    first = await outcome_of(preparing, query, LibraryContext(found), **options)
+    again = await outcome_of(preparing, query, LibraryContext(found), **options)
     assert first == expected
     assert again == expected
     return expected
 
 
-def asked(query: str | None, found: Found | None = None, is_prepared: bool = True, **options: Any) -> Answer:
-    """The answer: the same with and without preparation, at the first use and at the second."""
+def execute_both(
+    query: str | None, found: Found | None = None, is_prepared: bool = True, **options: Any
+) -> Outcome:
+    """The outcome, which must be the same with and without preparation, at the first and second use."""
     operations = ready(PREPARING)
-    answer: Answer = run(told_by_both(PREPARING, PLAIN, query, found or {}, **options))
+    outcome: Outcome = run(execute_and_compare(PREPARING, PLAIN, query, found or {}, **options))
     assert bool(operations.recent.values) is is_prepared, "whether the document was prepared"
-    return answer
+    return outcome
 
 
-def asked_in_turn(query: str, *variables: dict[str, Any] | None, found: Found | None = None) -> list[Answer]:
-    """One document, prepared once, with these variables after each other."""
+def execute_both_in_turn(
+    query: str, *variables: dict[str, Any] | None, found: Found | None = None
+) -> list[Outcome]:
+    """Executes a document, prepared once, with each of these variables."""
     ready(PREPARING)
 
-    async def in_turn() -> list[Answer]:
+    async def in_turn() -> list[Outcome]:
         return [
-            await told_by_both(PREPARING, PLAIN, query, found or {}, variable_values=each)
+            await execute_and_compare(PREPARING, PLAIN, query, found or {}, variable_values=each)
             for each in variables
         ]
 
-    answers: list[Answer] = run(in_turn())
-    return answers
+    outcomes: list[Outcome] = run(in_turn())
+    return outcomes
 
 
-def asked_of(
+def execute_both_with(
     given: dict[str, Any], query: str, found: Found | None = None, times: int = 1, **options: Any
-) -> Answer:
-    """The answer of a schema made of these parts."""
+) -> Outcome:
+    """The outcome with a schema made of these parts."""
     preparing, plain = library(True, **given), library(False, **given)
-    preparing.operations.uses = 1
-    answers: Iterable[Answer] = [
-        run(told_by_both(preparing, plain, query, found or {}, **options)) for _ in range(times)
+    preparing.operations.prepared_at_use = 1
+    outcomes: Iterable[Outcome] = [
+        run(execute_and_compare(preparing, plain, query, found or {}, **options)) for _ in range(times)
     ]
-    return list(answers)[-1]
+    return list(outcomes)[-1]

@@ -24,14 +24,14 @@ CONDITIONS = ("yes", "no", "maybe")
 
 
 @dataclass(frozen=True)
-class Asked:
+class GeneratedOperation:
     text: str
     variables: dict[str, Any]
 
 
 @dataclass
-class Writer:
-    """An operation while it is written."""
+class OperationWriter:
+    """Writes one operation."""
 
     draw: st.DrawFn
     schema: GraphQLSchema
@@ -44,7 +44,7 @@ class Writer:
     def some(self, most: int, least: int = 0) -> int:
         return self.draw(st.integers(least, most))
 
-    def perhaps(self, one_in: int) -> bool:
+    def one_in(self, one_in: int) -> bool:
         return self.some(one_in - 1) == one_in - 1
 
     def one_of(self, values: Sequence[Any]) -> Any:
@@ -59,7 +59,7 @@ class Writer:
     def part(self, kind: Any, depth: int) -> str:
         choice = self.some(11)
         if choice == 0:
-            return "__typename" if self.perhaps(2) else f"kind: __typename {self.condition()}"
+            return "__typename" if self.one_in(2) else f"kind: __typename {self.condition()}"
         if choice == 1 and depth > 0:
             return f"... {self.condition()} {self.selection(kind, depth - 1)}"
         if choice == 2 and depth > 0:
@@ -70,7 +70,7 @@ class Writer:
         return self.field(kind, depth)
 
     def fitting(self, kind: Any) -> Any:
-        """Another type that a value of this one may have as well."""
+        """A type that a value of this type may also have."""
         if is_abstract_type(kind):
             return self.one_of([kind, *self.schema.get_possible_types(kind)])
         return self.one_of([kind, *kind.interfaces])
@@ -78,7 +78,7 @@ class Writer:
     def fragment(self, kind: Any, depth: int) -> str:
         kind = self.fitting(kind)
         known = [name for name, on, _ in self.fragments if on == kind.name]
-        if known and self.perhaps(2):
+        if known and self.one_in(2):
             return str(self.one_of(known))
         text = self.selection(kind, depth - 1)
         name = f"f{len(self.fragments)}"
@@ -100,12 +100,12 @@ class Writer:
     def one_field(self, kind: Any, name: str, definition: GraphQLField, depth: int) -> str:
         arguments = self.arguments(kind, name, definition)
         # One response key means one thing, wherever it stands: two that differ could not be merged.
-        is_plain = self.perhaps(2) and not arguments and name not in AMBIGUOUS
+        is_plain = self.one_in(2) and not arguments and name not in AMBIGUOUS
         key = name if is_plain else f"{kind.name}_{name}_{self.some(1)}"
         arguments = self.written.setdefault(key, arguments)
-        said = f"{'' if key == name else f'{key}: '}{name}{arguments} {self.condition()}"
+        text = f"{'' if key == name else f'{key}: '}{name}{arguments} {self.condition()}"
         named = get_named_type(definition.type)
-        return f"{said} {self.selection(named, depth - 1)}" if is_composite_type(named) else said
+        return f"{text} {self.selection(named, depth - 1)}" if is_composite_type(named) else text
 
     def condition(self) -> str:
         choice = self.some(9)
@@ -118,38 +118,38 @@ class Writer:
         if name not in self.variables:
             declared = {"yes": "Boolean!", "no": "Boolean! = false", "maybe": "Boolean = true"}[name]
             value = self.draw(st.booleans())
-            left_out = name != "yes" and self.perhaps(3)
+            left_out = name != "yes" and self.one_in(3)
             self.variables[name] = (declared, None if left_out else [value])
         return f"{directive}(if: ${name})"
 
     # --- arguments ---
 
     def arguments(self, kind: Any, name: str, definition: GraphQLField) -> str:
-        said = []
+        parts = []
         for argument, declared in definition.args.items():
-            if not is_required_argument(declared) and self.perhaps(2):
+            if not is_required_argument(declared) and self.one_in(2):
                 continue
             value = self.value(f"{kind.name}.{name}({argument})", argument, declared.type)
-            said.append(f"{argument}: {value}")
-        return f"({', '.join(said)})" if said else ""
+            parts.append(f"{argument}: {value}")
+        return f"({', '.join(parts)})" if parts else ""
 
-    def value(self, spot: str, argument: str, kind: Any) -> str:
+    def value(self, argument_path: str, argument: str, kind: Any) -> str:
         named = get_named_type(kind)
-        values = self.pool.get(spot) or self.pool.get(argument) or self.pool.get(named.name)
+        values = self.pool.get(argument_path) or self.pool.get(argument) or self.pool.get(named.name)
         if values is None:
             values = list(named.values) if isinstance(named, GraphQLEnumType) else [1]
         value = self.one_of(values)
-        if self.perhaps(2):
+        if self.one_in(2):
             variable = f"v{len(self.variables)}"
             self.variables[variable] = (str(kind), [value])
-            if get_nullable_type(kind) is kind and self.perhaps(4):
+            if get_nullable_type(kind) is kind and self.one_in(4):
                 self.variables[variable] = (str(kind), None)
             return f"${variable}"
         return literal(value, named)
 
     def operation(
         self, root: GraphQLObjectType, word: str, depth: int, most_roots: int, roots: Sequence[str]
-    ) -> Asked:
+    ) -> GeneratedOperation:
         parts = [self.part_of_root(root, depth, roots) for _ in range(self.some(most_roots, least=1))]
         body = "{ " + " ".join(parts) + " }"
         fragments = [f"fragment {name} on {kind} {text}" for name, kind, text in self.fragments]
@@ -157,10 +157,10 @@ class Writer:
         declared = ", ".join(f"${name}: {kind}" for name, (kind, _) in self.variables.items() if name in used)
         head = f"{word} Q({declared})" if declared else word
         given = {name: value[0] for name, (_, value) in self.variables.items() if value is not None}
-        return Asked("\n".join((f"{head} {body}", *fragments)), given)
+        return GeneratedOperation("\n".join((f"{head} {body}", *fragments)), given)
 
     def part_of_root(self, root: GraphQLObjectType, depth: int, roots: Sequence[str]) -> str:
-        if self.perhaps(8):
+        if self.one_in(8):
             return self.part(root, depth)
         name = self.one_of(roots)
         return self.one_field(root, name, root.fields[name], depth)
@@ -194,8 +194,8 @@ def operations(
     most_roots: int = 3,
     word: str = "query",
     roots: Sequence[str] = (),
-) -> Asked:
+) -> GeneratedOperation:
     root = schema.query_type if word == "query" else schema.mutation_type
     assert root is not None
-    writer = Writer(draw, schema, pool, most_fields)
+    writer = OperationWriter(draw, schema, pool, most_fields)
     return writer.operation(root, word, depth, most_roots, roots or list(root.fields))

@@ -1,4 +1,4 @@
-"""Promise: arguments and variables mean the same whether an operation is prepared or not."""
+"""Promise: prepared or not, arguments and variables give the same result."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -11,15 +11,15 @@ from strawberry.scalars import JSON
 from strawberry.schema.config import StrawberryConfig
 
 from tests.engine.library import (
-    Desk,
+    LibraryContext,
     Stamp,
     a_volume,
-    answer_of,
-    asked,
-    asked_in_turn,
-    asked_of,
+    execute_both,
+    execute_both_in_turn,
+    execute_both_with,
     library,
     only,
+    outcome_of,
     run,
 )
 
@@ -40,7 +40,7 @@ VARIABLES = """
         }
     }
 """
-GIVEN: dict[str, dict[str, Any] | None] = {
+VARIABLE_CASES: dict[str, dict[str, Any] | None] = {
     "nothing": {},
     "no variables at all": None,
     "everything": {
@@ -71,7 +71,7 @@ GIVEN: dict[str, dict[str, Any] | None] = {
         "numbers": None,
         "beside": None,
     },
-    "null for what may not be null": {"pages": None, "room": None},
+    "null for a required value": {"pages": None, "room": None},
     "null for a text in an input": {"room": None},
     "a single item for a list": {"pages": 3, "numbers": 4},
     "a list of single items": {"numbers": [1, 2]},
@@ -95,24 +95,26 @@ GIVEN: dict[str, dict[str, Any] | None] = {
     "a stamp in an input at which reading fails": {"place": {"room": "a", "stamps": ["fault"]}},
     "many wrong variables": {"length": "a", "upper": "b", "by": 3, "genre": 4, "place": 5, "pages": "x"},
     "something more": {"length": 1, "colour": "red"},
-    "texts that look alike": {"by": "1", "room": "1"},
+    "equal texts": {"by": "1", "room": "1"},
     "a long text": {"by": "x" * 2000},
 }
 
 
-@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN.keys())
-def test_variables_mean_the_same(given: dict[str, Any] | None) -> None:
-    answer = asked(VARIABLES, {"volume": a_volume}, variable_values=given)
+@pytest.mark.parametrize("given", VARIABLE_CASES.values(), ids=VARIABLE_CASES.keys())
+def test_variables_give_the_same_result(given: dict[str, Any] | None) -> None:
+    outcome = execute_both(VARIABLES, {"volume": a_volume}, variable_values=given)
 
-    assert answer.raised is None
-
-
-def test_variables_mean_the_same_in_any_order_of_requests() -> None:
-    asked_in_turn(VARIABLES, *GIVEN.values(), *reversed(GIVEN.values()), found={"volume": a_volume})
+    assert outcome.raised is None
 
 
-def test_variables_mean_the_same_beside_what_is_wrong() -> None:
-    asked_in_turn(VARIABLES, *GIVEN.values(), found={"volume": lambda: a_volume(title=None)})
+def test_the_order_of_requests_does_not_matter() -> None:
+    execute_both_in_turn(
+        VARIABLES, *VARIABLE_CASES.values(), *reversed(VARIABLE_CASES.values()), found={"volume": a_volume}
+    )
+
+
+def test_variables_give_the_same_result_beside_an_error() -> None:
+    execute_both_in_turn(VARIABLES, *VARIABLE_CASES.values(), found={"volume": lambda: a_volume(title=None)})
 
 
 ROOT_ARGUMENTS = """
@@ -120,11 +122,11 @@ ROOT_ARGUMENTS = """
         wanted(code: $code, genre: $genre, place: $place, stamp: $stamp, pages: $pages) { title code }
     }
 """
-ROOT_GIVEN: dict[str, dict[str, Any]] = {
+ROOT_VARIABLE_CASES: dict[str, dict[str, Any]] = {
     "the least": {"code": "7"},
     "a number as an id": {"code": 7},
     "a missing variable": {},
-    "null for what may not be null": {"code": None},
+    "null for a required value": {"code": None},
     "null for a member with a default": {"code": "7", "genre": None},
     "all of it": {
         "code": "7",
@@ -139,23 +141,25 @@ ROOT_GIVEN: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("given", ROOT_GIVEN.values(), ids=ROOT_GIVEN.keys())
-def test_variables_of_a_root_mean_the_same(given: dict[str, Any]) -> None:
-    asked(ROOT_ARGUMENTS, variable_values=given)
+@pytest.mark.parametrize("given", ROOT_VARIABLE_CASES.values(), ids=ROOT_VARIABLE_CASES.keys())
+def test_variables_of_a_root_field_give_the_same_result(given: dict[str, Any]) -> None:
+    execute_both(ROOT_ARGUMENTS, variable_values=given)
 
 
-def test_variables_of_a_root_mean_the_same_in_any_order_of_requests() -> None:
-    answers = asked_in_turn(ROOT_ARGUMENTS, *ROOT_GIVEN.values(), *reversed(ROOT_GIVEN.values()))
+def test_the_order_of_requests_does_not_matter_for_a_root_field() -> None:
+    outcomes = execute_both_in_turn(
+        ROOT_ARGUMENTS, *ROOT_VARIABLE_CASES.values(), *reversed(ROOT_VARIABLE_CASES.values())
+    )
 
-    assert len({answer.data for answer in answers}) == 3
+    assert len({outcome.data for outcome in outcomes}) == 3
 
 
-def test_literals_of_a_root_mean_the_same() -> None:
-    answer = asked(
+def test_literals_of_a_root_field_give_the_same_result() -> None:
+    outcome = execute_both(
         '{ wanted(code: 12, genre: VERSE, place: { room: "a" }, stamp: "#1", pages: 3) { title } }'
     )
 
-    assert "12 Genre.POEMS a/1/None/unset beside nowhere '1' [3]" in answer.data
+    assert "12 Genre.POEMS a/1/None/unset beside nowhere '1' [3]" in outcome.data
 
 
 LEAF_ARGUMENTS = """
@@ -168,7 +172,7 @@ LEAF_ARGUMENTS = """
         )
     }
 """
-LEAFS_GIVEN: list[dict[str, Any] | None] = [
+LEAF_VARIABLE_CASES: list[dict[str, Any] | None] = [
     {},
     None,
     {"code": None},
@@ -186,10 +190,12 @@ LEAFS_GIVEN: list[dict[str, Any] | None] = [
 ]
 
 
-def test_leafs_as_variables_of_a_root_mean_the_same_in_any_order_of_requests() -> None:
-    answers = asked_in_turn(LEAF_ARGUMENTS, *LEAFS_GIVEN, *reversed(LEAFS_GIVEN), *LEAFS_GIVEN)
+def test_scalar_variables_of_a_root_field_give_the_same_result_in_any_order() -> None:
+    outcomes = execute_both_in_turn(
+        LEAF_ARGUMENTS, *LEAF_VARIABLE_CASES, *reversed(LEAF_VARIABLE_CASES), *LEAF_VARIABLE_CASES
+    )
 
-    assert len({answer.data for answer in answers}) > 6
+    assert len({outcome.data for outcome in outcomes}) > 6
 
 
 LEAF_LITERALS = {
@@ -206,8 +212,8 @@ LEAF_LITERALS = {
 
 
 @pytest.mark.parametrize("query", LEAF_LITERALS.values(), ids=LEAF_LITERALS.keys())
-def test_leafs_as_literals_of_a_root_mean_the_same_in_every_request(query: str) -> None:
-    asked_in_turn(
+def test_scalar_literals_of_a_root_field_give_the_same_result_in_every_request(query: str) -> None:
+    execute_both_in_turn(
         query, {"times": 1}, {"times": 2, "loud": False}, {}, {"times": 3, "loud": None}, {"times": 1}
     )
 
@@ -215,32 +221,32 @@ def test_leafs_as_literals_of_a_root_mean_the_same_in_every_request(query: str) 
 def test_a_missing_variable_leaves_the_default_of_its_argument() -> None:
     query = "query($n: Int, $g: Genre) { volume { excerpt(length: $n) ofGenre(genre: $g) } }"
 
-    answers = asked_in_turn(query, {}, {"n": 1}, {}, {"n": None}, found={"volume": a_volume})
+    outcomes = execute_both_in_turn(query, {}, {"n": 1}, {}, {"n": None}, found={"volume": a_volume})
 
-    assert [answer.data for answer in answers[:3]] == [
+    assert [outcome.data for outcome in outcomes[:3]] == [
         "{'volume': {'excerpt': 'Em', 'ofGenre': True}}",
         "{'volume': {'excerpt': 'E', 'ofGenre': True}}",
         "{'volume': {'excerpt': 'Em', 'ofGenre': True}}",
     ]
-    assert answers[3].errors
+    assert outcomes[3].errors
 
 
-def test_a_fragment_at_the_root_and_below_it_means_the_same_in_both_places() -> None:
+def test_a_fragment_gives_the_same_result_at_the_root_and_below_it() -> None:
     query = """
         query($loud: Boolean) { ...f again { ...f again { ...f } } }
         fragment f on Query { greeting(loud: $loud) }
     """
 
-    answers = asked_in_turn(query, {"loud": True}, {"loud": False}, {"loud": True}, {})
+    outcomes = execute_both_in_turn(query, {"loud": True}, {"loud": False}, {"loud": True}, {})
 
-    assert answers[0].data == (
+    assert outcomes[0].data == (
         "{'greeting': 'HELLO', 'again': {'greeting': 'HELLO', 'again': {'greeting': 'HELLO'}}}"
     )
 
 
 @strawberry.input
 class Shelf:
-    """Unlike a Place it holds none of its own kind."""
+    """Not recursive, unlike Place."""
 
     room: str
     row: int = 1
@@ -258,10 +264,10 @@ class Shelving:
 SHELVES: dict[str, Any] = {
     "the least": {"room": "a"},
     "all of it": {"room": "a", "row": 2, "numbers": [[1, None], []], "stamps": ["#1", "2"]},
-    "null for what may be null": {"room": "a", "numbers": None, "stamps": None},
-    "null for what may not be null": {"room": "a", "row": None},
-    "null for what is required": {"room": None},
-    "nothing of what is required": {"row": 1},
+    "null for nullable members": {"room": "a", "numbers": None, "stamps": None},
+    "null for a required value": {"room": "a", "row": None},
+    "null for a required member": {"room": None},
+    "a missing required member": {"row": 1},
     "something more": {"room": "a", "colour": "red"},
     "a single item for a list": {"room": "a", "numbers": 7, "stamps": "3"},
     "null in a list": {"room": "a", "numbers": [None]},
@@ -275,15 +281,15 @@ SHELVES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("given", SHELVES.values(), ids=SHELVES.keys())
-def test_an_input_means_the_same(given: Any) -> None:
+def test_an_input_object_gives_the_same_result(given: Any) -> None:
     query = "query($on: Shelf) { shelved(on: $on) }"
 
-    answer = asked_of(only(Shelving), query, variable_values={"on": given})
+    outcome = execute_both_with(only(Shelving), query, variable_values={"on": given})
 
-    assert answer.raised is None
+    assert outcome.raised is None
 
 
-ALIKE: dict[str, tuple[str, type, list[Any]]] = {
+EQUAL_VALUES: dict[str, tuple[str, type, list[Any]]] = {
     "numbers that are equal": ("Float", float, [0.0, -0.0, 1.0]),
     "decimals that are equal": ("Decimal", Decimal, ["1.0", "1.00", "1"]),
     "moments that are equal": (
@@ -294,37 +300,37 @@ ALIKE: dict[str, tuple[str, type, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "kind", "given"), ALIKE.values(), ids=ALIKE.keys())
-def test_values_that_are_equal_but_not_the_same_are_told_apart(
+@pytest.mark.parametrize(("name", "kind", "given"), EQUAL_VALUES.values(), ids=EQUAL_VALUES.keys())
+def test_values_that_are_equal_but_not_identical_are_not_confused(
     name: str, kind: type, given: list[Any]
 ) -> None:
-    def say(value: Any) -> str:
+    def representation(value: Any) -> str:
         return repr(value)
 
-    say.__annotations__["value"] = kind
+    representation.__annotations__["value"] = kind
 
     @strawberry.type
-    class Saying:
-        said: str = strawberry.field(resolver=say)
+    class Child:
+        text: str = strawberry.field(resolver=representation)
 
     @strawberry.type
-    class Asking:
+    class Root:
         @strawberry.field
-        def saying(self) -> Saying:
-            return Saying()
+        def child(self) -> Child:
+            return Child()
 
-    preparing, plain = (library(prepares, **only(Asking)) for prepares in (True, False))
-    preparing.operations.uses = 1
-    query = f"query($value: {name}!) {{ saying {{ said(value: $value) }} }}"
+    preparing, plain = (library(prepares, **only(Root)) for prepares in (True, False))
+    preparing.operations.prepared_at_use = 1
+    query = f"query($value: {name}!) {{ child {{ text(value: $value) }} }}"
 
     for value in given:
         options = {"variable_values": {"value": value}}
-        expected = run(answer_of(plain, query, Desk(), **options))
-        assert run(answer_of(preparing, query, Desk(), **options)) == expected
+        expected = run(outcome_of(plain, query, LibraryContext(), **options))
+        assert run(outcome_of(preparing, query, LibraryContext(), **options)) == expected
 
 
 class Box:
-    """Equal to others like it, and so not hashable."""
+    """Not hashable, as it defines `__eq__`."""
 
     def __init__(self, value: object) -> None:
         self.value = value
@@ -337,99 +343,99 @@ class Box:
     "given", ["text", 7, 10**5000, [1], {"a": 1}], ids=["text", "number", "huge", "list", "dict"]
 )
 @pytest.mark.parametrize("read", [Box, lambda value: value], ids=["unhashable", "as it is"])
-def test_a_scalar_may_be_read_into_anything(read: Callable[[Any], Any], given: Any) -> None:
+def test_a_scalar_may_be_parsed_to_any_object(read: Callable[[Any], Any], given: Any) -> None:
     Anything = strawberry.scalar(name="Anything", serialize=str, parse_value=read)
 
     @strawberry.type
-    class Saying:
+    class Child:
         @strawberry.field
         def kind(self, of: object) -> str:
             return type(of).__name__
 
     @strawberry.type
-    class Asking:
+    class Root:
         @strawberry.field
-        def saying(self) -> Saying:
-            return Saying()
+        def child(self) -> Child:
+            return Child()
 
-    parts = only(Asking) | {"config": StrawberryConfig(scalar_map={object: Anything})}
-    query = "query($of: Anything!) { saying { kind(of: $of) } }"
+    parts = only(Root) | {"config": StrawberryConfig(scalar_map={object: Anything})}
+    query = "query($of: Anything!) { child { kind(of: $of) } }"
 
-    answer = asked_of(parts, query, variable_values={"of": given})
+    outcome = execute_both_with(parts, query, variable_values={"of": given})
 
-    assert answer.raised is None
+    assert outcome.raised is None
 
 
-def test_a_resolver_may_change_the_lists_it_is_given() -> None:
-    """Every call has its own: what one does to them, no other call and no other request sees."""
+def test_a_resolver_may_change_its_list_arguments() -> None:
+    """Every call has its own lists."""
 
     @strawberry.type
-    class Saying:
+    class Child:
         @strawberry.field
         def with_end(self, pages: list[int], end: int) -> list[int]:
             pages.append(end)
             return pages
 
     @strawberry.type
-    class Asking:
+    class Root:
         @strawberry.field
-        def sayings(self) -> list[Saying]:
-            return [Saying(), Saying()]
+        def children(self) -> list[Child]:
+            return [Child(), Child()]
 
-    parts = only(Asking)
+    parts = only(Root)
 
-    answer = asked_of(parts, "{ sayings { withEnd(pages: [1], end: 9) } }", times=2)
+    outcome = execute_both_with(parts, "{ children { withEnd(pages: [1], end: 9) } }", times=2)
 
-    assert answer.data == "{'sayings': [{'withEnd': [1, 9]}, {'withEnd': [1, 9]}]}"
+    assert outcome.data == "{'children': [{'withEnd': [1, 9]}, {'withEnd': [1, 9]}]}"
 
 
 @pytest.mark.parametrize("below", [False, True], ids=["at the root", "below it"])
-def test_a_resolver_may_change_the_json_it_is_given(below: bool) -> None:
+def test_a_resolver_may_change_its_json_arguments(below: bool) -> None:
     def change(more: JSON) -> JSON:
         assert isinstance(more, list)
         more.append(9)
         return more
 
     @strawberry.type
-    class Saying:
+    class Child:
         changed: JSON = strawberry.field(resolver=change)
 
     @strawberry.type
-    class Asking:
+    class Root:
         changed: JSON = strawberry.field(resolver=change)
 
         @strawberry.field
-        def saying(self) -> Saying:
-            return Saying()
+        def child(self) -> Child:
+            return Child()
 
-    parts = only(Asking)
-    query = "{ saying { changed(more: [1]) } }" if below else "{ changed(more: [1]) }"
+    parts = only(Root)
+    query = "{ child { changed(more: [1]) } }" if below else "{ changed(more: [1]) }"
 
-    answer = asked_of(parts, query, times=2)
+    outcome = execute_both_with(parts, query, times=2)
 
-    assert "'changed': [1, 9]}" in answer.data
+    assert "'changed': [1, 9]}" in outcome.data
 
 
-def test_a_resolver_may_change_the_inputs_it_is_given() -> None:
+def test_a_resolver_may_change_its_input_objects() -> None:
     @strawberry.input
     class Crate:
         room: str
 
     @strawberry.type
-    class Saying:
+    class Child:
         @strawberry.field
         def moved(self, crate: Crate) -> str:
             crate.room += "!"
             return crate.room
 
     @strawberry.type
-    class Asking:
+    class Root:
         @strawberry.field
-        def sayings(self) -> list[Saying]:
-            return [Saying(), Saying()]
+        def children(self) -> list[Child]:
+            return [Child(), Child()]
 
-    parts = only(Asking)
+    parts = only(Root)
 
-    answer = asked_of(parts, '{ sayings { moved(crate: { room: "hall" }) } }', times=2)
+    outcome = execute_both_with(parts, '{ children { moved(crate: { room: "hall" }) } }', times=2)
 
-    assert answer.data == "{'sayings': [{'moved': 'hall!'}, {'moved': 'hall!'}]}"
+    assert outcome.data == "{'children': [{'moved': 'hall!'}, {'moved': 'hall!'}]}"

@@ -1,6 +1,6 @@
-"""Promise: whatever is asked, and however bad what is found: prepared or not, the answer is the same.
+"""Promise: prepared or not, every operation gives the same result, even if resolvers return bad values.
 
-Derandomised, so that a red run is red again. Many more and ever new ones with
+Derandomised, so that a failure is reproducible. Many more and random ones with
 
     pytest tests/engine/test_differential.py --hypothesis-profile=thorough
 """
@@ -31,21 +31,21 @@ from tests.db.random_world import CAREGIVERS, CLIENTS, put_random_world
 from tests.engine.library import (
     PLAIN,
     PREPARING,
-    Answer,
-    Desk,
-    Later,
-    answer_of,
+    AsyncValue,
+    LibraryContext,
+    Outcome,
     kind_of,
+    outcome_of,
     ready,
     run,
-    to_the_end,
+    run_to_the_end,
 )
-from tests.engine.queries import Asked, Pool, operations
-from tests.engine.sown import value_of
+from tests.engine.queries import GeneratedOperation, Pool, operations
+from tests.engine.random_objects import value_of
 from tests.factories import NOW, a_world
 from tests.schema.worlds import global_id, in_base64
 
-# Prepared or plain, graphql-core never begins some of what it has at hand when something beside it fails.
+# When a field fails, graphql-core leaves coroutines of other fields unawaited, prepared or not.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:coroutine .* was never awaited:RuntimeWarning",
     "ignore::pytest.PytestUnraisableExceptionWarning",
@@ -67,8 +67,8 @@ def some(examples: int) -> settings:
 
 
 @dataclass
-class Tally:
-    """What the examples were like: a comparison of nothing with nothing is always equal."""
+class ExampleCounts:
+    """Counts of the examples, which are useful only if they return data and errors."""
 
     examples: int = 0
     invalid: int = 0
@@ -79,7 +79,7 @@ class Tally:
 
     def count(self, schema: PreparingSchema, has_errors: bool, data: str) -> None:
         self.examples += 1
-        self.invalid += not schema.operations.recent.values  # what is not valid is not prepared
+        self.invalid += not schema.operations.recent.values  # invalid operations are not prepared
         self.with_errors += has_errors
         self.with_data += len(data) > 40
         bounds = list(schema.operations.bounds.values.values())
@@ -88,7 +88,7 @@ class Tally:
         self.fell_back += has_errors and generated
 
 
-TALLIES: dict[str, Tally] = {"library": Tally(), "care": Tally()}
+EXAMPLE_COUNTS: dict[str, ExampleCounts] = {"library": ExampleCounts(), "care": ExampleCounts()}
 
 
 # --- the library -----------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ OTHERS = [
     "findings",
     "wanted",
     "cabinet",
-    "told",
+    "infoText",
     "again",
     "noted",
 ]
@@ -140,7 +140,7 @@ def found(seed: int, badness: float) -> dict[str, Any]:
             if rng.random() < badness:
                 raise ValueError(f"{name} is not to be found")
             value = value_of(schema, kind, rng, f"{seed}.{name}", badness)
-            return None if isinstance(value, Later) else value
+            return None if isinstance(value, AsyncValue) else value
 
         return find
 
@@ -149,12 +149,17 @@ def found(seed: int, badness: float) -> dict[str, Any]:
     return roots | {code: finding(code, volume) for code in CODES}
 
 
-def compare_in_library(asked: Asked, seed: int, badness: float) -> None:
+def compare_in_library(operation: GeneratedOperation, seed: int, badness: float) -> None:
     ready(PREPARING)
 
-    async def thrice() -> list[Answer]:
+    async def thrice() -> list[Outcome]:
         return [
-            await answer_of(schema, asked.text, Desk(found(seed, badness)), variable_values=asked.variables)
+            await outcome_of(
+                schema,
+                operation.text,
+                LibraryContext(found(seed, badness)),
+                variable_values=operation.variables,
+            )
             for schema in (PLAIN, PREPARING, PREPARING)
         ]
 
@@ -162,42 +167,48 @@ def compare_in_library(asked: Asked, seed: int, badness: float) -> None:
 
     assert first == plain
     assert again == plain
-    TALLIES["library"].count(PREPARING, bool(plain.errors), plain.data)
+    EXAMPLE_COUNTS["library"].count(PREPARING, bool(plain.errors), plain.data)
 
 
-@some(60)
+@some(40)
 @given(
-    asked=operations(PLAIN._schema, LIBRARY, roots=VOLUMES * 4 + OTHERS),
+    operation=operations(PLAIN._schema, LIBRARY, roots=VOLUMES * 4 + OTHERS),
     seed=st.integers(0, 10_000),
     badness=BADNESS,
 )
-def test_the_library_answers_the_same(asked: Asked, seed: int, badness: float) -> None:
-    compare_in_library(asked, seed, badness)
+def test_queries_of_the_library_give_the_same_result(
+    operation: GeneratedOperation, seed: int, badness: float
+) -> None:
+    compare_in_library(operation, seed, badness)
 
 
-@some(45)
+@some(30)
 @given(
-    asked=operations(PLAIN._schema, LIBRARY, depth=3, most_roots=1, roots=VOLUMES * 4 + OTHERS),
+    operation=operations(PLAIN._schema, LIBRARY, depth=3, most_roots=1, roots=VOLUMES * 4 + OTHERS),
     seed=st.integers(0, 10_000),
     badness=BADNESS,
 )
-def test_the_library_answers_the_same_at_a_single_root(asked: Asked, seed: int, badness: float) -> None:
-    compare_in_library(asked, seed, badness)
-
-
-@some(20)
-@given(
-    asked=operations(PLAIN._schema, LIBRARY, depth=2, word="mutation"),
-    seed=st.integers(0, 10_000),
-    badness=BADNESS,
-)
-def test_the_library_changes_the_same(asked: Asked, seed: int, badness: float) -> None:
-    compare_in_library(asked, seed, badness)
+def test_queries_of_one_library_root_give_the_same_result(
+    operation: GeneratedOperation, seed: int, badness: float
+) -> None:
+    compare_in_library(operation, seed, badness)
 
 
 @some(15)
 @given(
-    asked=operations(PLAIN._schema, LIBRARY, depth=3, roots=VOLUMES * 4 + OTHERS),
+    operation=operations(PLAIN._schema, LIBRARY, depth=2, word="mutation"),
+    seed=st.integers(0, 10_000),
+    badness=BADNESS,
+)
+def test_mutations_of_the_library_give_the_same_result(
+    operation: GeneratedOperation, seed: int, badness: float
+) -> None:
+    compare_in_library(operation, seed, badness)
+
+
+@some(10)
+@given(
+    operation=operations(PLAIN._schema, LIBRARY, depth=3, roots=VOLUMES * 4 + OTHERS),
     others=st.lists(
         st.dictionaries(st.sampled_from(("yes", "no", "maybe")), st.sampled_from((True, False, None, 1))),
         min_size=2,
@@ -205,21 +216,25 @@ def test_the_library_changes_the_same(asked: Asked, seed: int, badness: float) -
     ),
     seed=st.integers(0, 10_000),
 )
-def test_one_operation_answers_the_same_in_all_its_variants(
-    asked: Asked, others: list[dict[str, Any]], seed: int
+def test_all_variants_of_an_operation_give_the_same_result(
+    operation: GeneratedOperation, others: list[dict[str, Any]], seed: int
 ) -> None:
     ready(PREPARING)
 
-    async def in_turn() -> list[tuple[Answer, Answer]]:
+    async def in_turn() -> list[tuple[Outcome, Outcome]]:
         return [
             (
-                await answer_of(PREPARING, asked.text, Desk(found(seed, 0.02)), variable_values=given),
-                await answer_of(PLAIN, asked.text, Desk(found(seed, 0.02)), variable_values=given),
+                await outcome_of(
+                    PREPARING, operation.text, LibraryContext(found(seed, 0.02)), variable_values=given
+                ),
+                await outcome_of(
+                    PLAIN, operation.text, LibraryContext(found(seed, 0.02)), variable_values=given
+                ),
             )
             for given in (
-                asked.variables,
-                *({**asked.variables, **other} for other in others),
-                asked.variables,
+                operation.variables,
+                *({**operation.variables, **other} for other in others),
+                operation.variables,
             )
         ]
 
@@ -263,7 +278,7 @@ CARE: Pool = {
     "offset": [None],
 }
 
-# What no import would take: words that are no members, moments that are none, numbers that are too large.
+# Values that no import accepts: unknown enum values, invalid times, numbers that are too large.
 DAMAGES = [
     "UPDATE answer_set SET save_type = 'LOST' WHERE id % 21 = 0",
     "UPDATE answer_set SET revision = 3000000000 WHERE id % 27 = 0",
@@ -286,8 +301,8 @@ DAMAGES = [
 ]
 
 
-class Spoiling:
-    """A database of which a few values are not what they should be: not there, exceptions, still to come."""
+class CorruptingDatabase:
+    """A database that replaces a share of the values by null, exceptions, awaitables and wrong types."""
 
     def __init__(self, db: Database, seed: int, share: float) -> None:
         self.db = db
@@ -295,7 +310,7 @@ class Spoiling:
         self.share = share
 
     async def read(self, operation: Operation[Result]) -> Result:
-        return await self.db.read(self.spoiled(operation))
+        return await self.db.read(self.corrupted(operation))
 
     async def write(self, operation: Operation[Result]) -> Result:
         return await self.db.write(operation)
@@ -303,7 +318,7 @@ class Spoiling:
     async def close(self) -> None:
         await self.db.close()
 
-    def spoiled(self, operation: Operation[Result]) -> Generator[Step, list[Any], Result]:
+    def corrupted(self, operation: Operation[Result]) -> Generator[Step, list[Any], Result]:
         try:
             step = next(operation)
             while True:
@@ -317,9 +332,9 @@ class Spoiling:
             return value
         choices = [
             None,
-            ValueError("spoiled"),
-            Later(value),
-            Later(ValueError("later")),
+            ValueError("corrupted"),
+            AsyncValue(value),
+            AsyncValue(ValueError("later")),
             "text",
             2**40,
             [value],
@@ -359,17 +374,17 @@ def care(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Care]:
 
 
 @dataclass(frozen=True)
-class Who:
+class Requester:
     viewer: Viewer | None
     seed: int
     share: float
 
     def context(self, db: Database) -> Context:
-        return Context(self.viewer, Spoiling(db, self.seed, self.share), NOW, "request", "UTC")
+        return Context(self.viewer, CorruptingDatabase(db, self.seed, self.share), NOW, "request", "UTC")
 
 
-WHO = st.builds(
-    Who,
+REQUESTERS = st.builds(
+    Requester,
     st.one_of(
         st.integers(1, CAREGIVERS).map(lambda number: Viewer(Role.CAREGIVER, number)),
         st.integers(1, CLIENTS).map(lambda number: Viewer(Role.CLIENT, number)),
@@ -379,24 +394,26 @@ WHO = st.builds(
 )
 
 
-async def care_answer(schema: Schema, db: Database, asked: Asked, who: Who) -> tuple[str, list[Any]]:
-    result = await schema.execute(asked.text, asked.variables, who.context(db))
+async def care_outcome(
+    schema: Schema, db: Database, operation: GeneratedOperation, requester: Requester
+) -> tuple[str, list[Any]]:
+    result = await schema.execute(operation.text, operation.variables, requester.context(db))
     errors = [(dict(each.formatted), kind_of(each.original_error)) for each in result.errors or ()]
     return repr(result.data), errors
 
 
-def compare_in_care(care: Care, asked: Asked, who: Who) -> None:
+def compare_in_care(care: Care, operation: GeneratedOperation, requester: Requester) -> None:
     ready(care.prepared)
 
     plain, first, again = (
-        care.runner.run(to_the_end(care_answer(schema, care.db, asked, who)))
+        care.runner.run(run_to_the_end(care_outcome(schema, care.db, operation, requester)))
         for schema in (care.plain, care.prepared, care.prepared)
     )
 
     assert first == plain
     assert again == plain
     data, errors = plain
-    TALLIES["care"].count(care.prepared, bool(errors), data)
+    EXAMPLE_COUNTS["care"].count(care.prepared, bool(errors), data)
 
 
 CARE_SCHEMA = build_schema(prepares=False)._schema
@@ -412,16 +429,23 @@ ROOTS = ["sessions", "assignments", "books"] * 3 + [
 ]
 
 
-@some(60)
-@given(asked=operations(CARE_SCHEMA, CARE, depth=5, roots=ROOTS), who=WHO)
-def test_the_service_answers_the_same(care: Care, asked: Asked, who: Who) -> None:
-    compare_in_care(care, asked, who)
+@some(40)
+@given(operation=operations(CARE_SCHEMA, CARE, depth=5, roots=ROOTS), requester=REQUESTERS)
+def test_queries_of_the_service_give_the_same_result(
+    care: Care, operation: GeneratedOperation, requester: Requester
+) -> None:
+    compare_in_care(care, operation, requester)
 
 
 @some(60)
-@given(asked=operations(CARE_SCHEMA, CARE, depth=5, most_fields=5, most_roots=1, roots=ROOTS), who=WHO)
-def test_the_service_answers_the_same_at_a_single_root(care: Care, asked: Asked, who: Who) -> None:
-    compare_in_care(care, asked, who)
+@given(
+    operation=operations(CARE_SCHEMA, CARE, depth=5, most_fields=5, most_roots=1, roots=ROOTS),
+    requester=REQUESTERS,
+)
+def test_queries_of_one_service_root_give_the_same_result(
+    care: Care, operation: GeneratedOperation, requester: Requester
+) -> None:
+    compare_in_care(care, operation, requester)
 
 
 LISTS = """
@@ -457,16 +481,18 @@ PROGRESS = """
 
 
 @pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.01])
-def test_progress_of_damaged_rows_is_answered_the_same(care: Care, role: Role, share: float) -> None:
+@pytest.mark.parametrize("share", [0.0, 0.01])
+def test_progress_of_damaged_rows_gives_the_same_result(care: Care, role: Role, share: float) -> None:
     for number in (1, 2):
         for variables in ({}, {"book": global_id("Book", 3), "first": 2}, {"book": "x"}, {"first": 0}):
-            compare_in_care(care, Asked(PROGRESS, variables), Who(Viewer(role, number), number, share))
+            compare_in_care(
+                care, GeneratedOperation(PROGRESS, variables), Requester(Viewer(role, number), number, share)
+            )
 
 
 @pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.01])
-def test_whole_lists_of_damaged_rows_are_answered_the_same(care: Care, role: Role, share: float) -> None:
+@pytest.mark.parametrize("share", [0.0, 0.01])
+def test_lists_of_damaged_rows_give_the_same_result(care: Care, role: Role, share: float) -> None:
     for number in (1, 2):
         for variables in (
             {},
@@ -475,7 +501,9 @@ def test_whole_lists_of_damaged_rows_are_answered_the_same(care: Care, role: Rol
             {"first": 0},
             {"with": False, "order": "NEWEST"},
         ):
-            compare_in_care(care, Asked(LISTS, variables), Who(Viewer(role, number), number, share))
+            compare_in_care(
+                care, GeneratedOperation(LISTS, variables), Requester(Viewer(role, number), number, share)
+            )
 
 
 ASSIGN = """
@@ -486,7 +514,7 @@ ASSIGN = """
 
 
 @pytest.mark.parametrize("prepares", [False, True], ids=["plain", "prepared"])
-def test_homework_is_assigned_once_even_where_the_answer_goes_wrong(prepares: bool, tmp_path: Path) -> None:
+def test_homework_is_assigned_once_although_the_result_has_an_error(prepares: bool, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/care.db"
     asyncio.run(migrate(url))
     load(url, a_world())
@@ -511,34 +539,34 @@ def test_homework_is_assigned_once_even_where_the_answer_goes_wrong(prepares: bo
     assert raw.run(url, "SELECT count(*) FROM assignment WHERE book_id = 2") == [(2,)]
 
 
-def test_null_may_decide_nothing_in_the_service(care: Care) -> None:
+def test_null_for_a_directive_condition_gives_the_same_result_in_the_service(care: Care) -> None:
     query = "query($with: Boolean = true) { viewer @include(if: $with) { role } }"
 
     for variables in ({"with": None}, {}, {"with": False}, {"with": None}):
-        compare_in_care(care, Asked(query, variables), Who(Viewer(Role.CLIENT, 1), 1, 0.0))
+        compare_in_care(care, GeneratedOperation(query, variables), Requester(Viewer(Role.CLIENT, 1), 1, 0.0))
 
 
 @pytest.mark.parametrize("depth", [20, 40, 60])
-def test_a_deep_question_is_answered_the_same(care: Care, depth: int) -> None:
+def test_a_deep_query_gives_the_same_result(care: Care, depth: int) -> None:
     inner = "latestAssignment { session { " * depth + "title" + " } }" * depth
     query = f"{{ sessions(first: 2) {{ nodes {{ {inner} }} }} }}"
 
-    compare_in_care(care, Asked(query, {}), Who(Viewer(Role.CAREGIVER, 1), 1, 0.0))
+    compare_in_care(care, GeneratedOperation(query, {}), Requester(Viewer(Role.CAREGIVER, 1), 1, 0.0))
 
 
-# --- were the examples worth it? -------------------------------------------------------------------
+# --- the examples ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TALLIES)
-def test_the_examples_were_worth_it(name: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("name", EXAMPLE_COUNTS)
+def test_the_examples_cover_errors_and_generated_code(name: str, request: pytest.FixtureRequest) -> None:
     """Nearly all were valid, many had errors, and most of both used generated code."""
-    tally = TALLIES[name]
+    tally = EXAMPLE_COUNTS[name]
     if not tally.examples:
         pytest.skip("run together with the comparisons")
 
     assert tally.invalid < tally.examples / 10
     assert tally.with_errors > tally.examples / 5
     assert tally.examples - tally.with_errors > tally.examples / 6
-    assert tally.with_data > tally.examples / 4
+    assert tally.with_data > tally.examples / 6
     assert tally.generated > tally.examples / 3
     assert tally.fell_back > tally.examples / 12

@@ -1,4 +1,4 @@
-"""Promise: a document is counted in one pass, each fragment once; what is over a limit goes no further."""
+"""Promise: a document is counted in one pass, each fragment once, and rejected above a limit."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 from app.engine.limits import Counting, Limits, TooCostly, count_values, count_within, parse_within
 
-WIDE = Limits(*[10**9] * 11)
+NO_LIMITS = Limits(*[10**9] * 11)
 
 
 def refused(text: str, **limits: int) -> str:
     with pytest.raises(TooCostly) as refusal:
-        count_within(parse_within(text, replace(WIDE, **limits)), replace(WIDE, **limits))
+        count_within(parse_within(text, replace(NO_LIMITS, **limits)), replace(NO_LIMITS, **limits))
     return refusal.value.message
 
 
 def is_taken(text: str, **limits: int) -> bool:
-    count_within(parse_within(text, replace(WIDE, **limits)), replace(WIDE, **limits))
+    count_within(parse_within(text, replace(NO_LIMITS, **limits)), replace(NO_LIMITS, **limits))
     return True
 
 
@@ -58,13 +58,13 @@ PLURAL = {"comparisons": " of fields under one name"}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_over_a_limit_is_refused_and_what_meets_it_is_taken(name: str) -> None:
+def test_a_document_above_a_limit_is_rejected_and_one_at_the_limit_accepted(name: str) -> None:
     text, limits, counted = CASES[name]
     [(limit, allowed)] = limits.items()
 
-    said = refused(text, **limits)
+    message = refused(text, **limits)
 
-    assert said == f"Too costly: {counted}{PLURAL.get(limit, '')}, and {allowed} are allowed."
+    assert message == f"Too costly: {counted}{PLURAL.get(limit, '')}, and {allowed} are allowed."
     assert is_taken(text, **{limit: allowed + 1})
 
 
@@ -73,7 +73,7 @@ def fanning_out(number: int) -> str:
     return f"{{ ...F0 }} {' '.join(fragments)} fragment F{number} on Q {{ a }}"
 
 
-def test_fragments_that_fan_out_are_counted_though_nobody_could_spread_them_out() -> None:
+def test_fragments_that_expand_exponentially_are_counted_without_expansion() -> None:
     # 1 spread, then 2, 4, ... and as many fields as there are spreads at last
     assert refused(fanning_out(60), selections=1000) == (
         f"Too costly: {2**61 - 1 + 2**60} selections, and 1000 are allowed."
@@ -88,29 +88,29 @@ ROUND = [
 
 
 @pytest.mark.parametrize("text", ROUND)
-def test_fragments_that_go_round_in_circles_are_counted_once_round(text: str) -> None:
-    counting = count_within(parse(text), WIDE)
+def test_circular_fragments_are_counted_once(text: str) -> None:
+    counting = count_within(parse(text), NO_LIMITS)
 
     assert counting.is_circular
-    assert counting.whole().selections <= 8
+    assert counting.total().selections <= 8
     assert "selections" in refused(text, selections=1)
 
 
-def test_circles_that_fan_out_are_refused() -> None:
+def test_circular_fragments_that_expand_exponentially_are_rejected() -> None:
     every = " ".join(f"...F{n}" for n in range(20))
     fragments = " ".join(f"fragment F{n} on Q {{ {every} }}" for n in range(20))
 
     assert "selections, and 1000 are allowed." in refused(f"{{ {every} }} {fragments}", selections=1000)
 
 
-def test_what_no_operation_uses_is_counted_too() -> None:
+def test_unused_fragments_are_counted() -> None:
     assert refused("{ a } fragment F on Q { b { c { d } } }", depth=2) == (
         "Too costly: 3 levels of fields, and 2 are allowed."
     )
 
 
 @pytest.mark.parametrize("nested", ["{a" * 900 + "}" * 900, "{a(b:" + "[" * 900 + "]" * 900 + ")}"])
-def test_what_nests_too_deeply_to_be_read_is_refused(nested: str) -> None:
+def test_a_document_nested_too_deeply_for_the_parser_is_rejected(nested: str) -> None:
     assert refused(nested, levels=64) == "Too costly: more than 64 levels, and 64 are allowed."
 
 
@@ -131,7 +131,7 @@ OPENINGS = ["a", "x: b @d", "...", "... on Q"]
 
 @st.composite
 def selections(draw: st.DrawFn, later: list[str], nesting: int = 2) -> str:
-    """Fields, what nests, and spreads of fragments that come later: nothing goes round."""
+    """Documents with nested fields and fragments; a fragment spreads only later ones."""
     spreads = [f"...{name}" for name in later] + [f"...{name} @d" for name in later]
     parts = draw(st.lists(st.sampled_from(FIELDS + spreads), min_size=1, max_size=3))
     if nesting and draw(st.booleans()):
@@ -168,7 +168,7 @@ def naive(selection_set: SelectionSetNode, fragments: dict[str, SelectionSetNode
 
 
 @given(documents())
-def test_the_count_is_that_of_the_document_spread_out(text: str) -> None:
+def test_the_counts_equal_those_of_the_expanded_document(text: str) -> None:
     document = parse(text)
     counting = Counting(document, 10**9)
     fragments = {name: each.selection_set for name, each in counting.fragments.items()}

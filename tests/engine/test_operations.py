@@ -1,4 +1,4 @@
-"""Promise: operations are found, named and refused the same whether they are prepared or not."""
+"""Promise: prepared or not, the same operations are found and rejected."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from strawberry.types.graphql import OperationType
 from tests.engine.library import (
     PLAIN,
     PREPARING,
-    Desk,
-    Thing,
+    LibraryContext,
+    PlainObject,
     a_volume,
     an_author,
-    answer_of,
-    asked,
+    execute_both,
+    outcome_of,
     ready,
     run,
 )
@@ -23,28 +23,30 @@ TWO = 'query A { volume { title } } query B { volume { code } } mutation C { len
 
 
 @pytest.mark.parametrize("name", ["A", "B", "C"])
-def test_the_named_operation_is_the_one(name: str) -> None:
-    answer = asked(TWO, {"volume": a_volume, "a": a_volume}, operation_name=name)
+def test_the_named_operation_is_executed(name: str) -> None:
+    outcome = execute_both(TWO, {"volume": a_volume, "a": a_volume}, operation_name=name)
 
-    assert not answer.errors
+    assert not outcome.errors
 
 
 @pytest.mark.parametrize("name", [None, "D", ""])
-def test_an_operation_that_is_not_clear_is_answered_as_ever(name: str | None) -> None:
-    asked(TWO, {"volume": a_volume}, is_prepared=False, operation_name=name)
+def test_an_ambiguous_operation_gives_the_same_result(name: str | None) -> None:
+    execute_both(TWO, {"volume": a_volume}, is_prepared=False, operation_name=name)
 
 
-def test_an_operation_without_a_name_cannot_be_named() -> None:
-    asked("{ volume { title } }", {"volume": a_volume}, is_prepared=False, operation_name="A")
+def test_an_anonymous_operation_cannot_be_named() -> None:
+    execute_both("{ volume { title } }", {"volume": a_volume}, is_prepared=False, operation_name="A")
 
 
-def test_one_operation_with_a_name_need_not_be_named() -> None:
+def test_a_single_operation_need_not_be_named() -> None:
     query = "query A { volume { title } }"
 
-    assert asked(query, {"volume": a_volume}) == asked(query, {"volume": a_volume}, operation_name="A")
+    assert execute_both(query, {"volume": a_volume}) == execute_both(
+        query, {"volume": a_volume}, operation_name="A"
+    )
 
 
-NOT_PREPARED = {
+NOT_PREPARABLE = {
     "no syntax": "{ volume {",
     "no field": "{ nothing }",
     "no selection": "{ volume }",
@@ -66,44 +68,46 @@ NOT_PREPARED = {
 }
 
 
-@pytest.mark.parametrize("query", NOT_PREPARED.values(), ids=NOT_PREPARED.keys())
-def test_what_cannot_be_prepared_is_answered_as_ever(query: str) -> None:
-    asked(query, {"volume": a_volume}, is_prepared=False)
+@pytest.mark.parametrize("query", NOT_PREPARABLE.values(), ids=NOT_PREPARABLE.keys())
+def test_an_operation_that_cannot_be_prepared_gives_the_same_result(query: str) -> None:
+    execute_both(query, {"volume": a_volume}, is_prepared=False)
 
 
-def test_no_document_is_answered_as_ever() -> None:
-    asked(None, is_prepared=False)
+def test_a_missing_document_gives_the_same_result() -> None:
+    execute_both(None, is_prepared=False)
 
 
 @pytest.mark.parametrize("depth", [20, 50, 400])
 @pytest.mark.parametrize("field", ["related", "rival"])
-def test_a_deep_selection_is_answered_the_same(field: str, depth: int) -> None:
+def test_a_deep_selection_gives_the_same_result(field: str, depth: int) -> None:
     """graphql-core fails at some depth with an error; generated code supports a little more."""
     start, end = ("volume { ", "title") if field == "related" else ("volume { author { ", "name")
     query = "{ " + start + f"{field} {{ " * depth + end + " }" * (depth + query_depth(start))
 
-    def deep() -> Thing:
+    def deep() -> PlainObject:
         author, volume = an_author(), a_volume()
         author.__dict__["rival"] = author
         volume.__dict__.update(related=[volume], author=author)
         return volume
 
     ready(PREPARING)
-    plain = run(answer_of(PLAIN, query, Desk({"volume": deep})))
+    plain = run(outcome_of(PLAIN, query, LibraryContext({"volume": deep})))
 
-    assert run(answer_of(PREPARING, query, Desk({"volume": deep}))) == plain
+    assert run(outcome_of(PREPARING, query, LibraryContext({"volume": deep}))) == plain
 
 
 def query_depth(start: str) -> int:
     return start.count("{") + 1
 
 
-def test_introspection_is_answered_the_same() -> None:
-    asked(get_introspection_query(input_value_deprecation=True))
-    asked('{ __typename __type(name: "Volume") { name fields { name type { kind ofType { name } } } } }')
-    asked("{ __typename }")
-    asked('{ __type(name: "Nothing") { name } }')
-    asked("{ __schema { queryType { name } } volume { __typename } }", {"volume": a_volume})
+def test_introspection_gives_the_same_result() -> None:
+    execute_both(get_introspection_query(input_value_deprecation=True))
+    execute_both(
+        '{ __typename __type(name: "Volume") { name fields { name type { kind ofType { name } } } } }'
+    )
+    execute_both("{ __typename }")
+    execute_both('{ __type(name: "Nothing") { name } }')
+    execute_both("{ __schema { queryType { name } } volume { __typename } }", {"volume": a_volume})
 
 
 @pytest.mark.parametrize(
@@ -113,20 +117,22 @@ def test_introspection_is_answered_the_same() -> None:
 )
 @pytest.mark.parametrize("query", ["{ volume { title } }", 'mutation { lend(code: "a") { title } }'])
 def test_only_allowed_operations_run(query: str, allowed: list[OperationType] | None) -> None:
-    answer = asked(query, {"volume": a_volume, "a": a_volume}, allowed_operation_types=allowed)
+    outcome = execute_both(query, {"volume": a_volume, "a": a_volume}, allowed_operation_types=allowed)
 
     kind = OperationType.MUTATION if "mutation" in query else OperationType.QUERY
-    assert (answer.raised is None) is (allowed is None or kind in allowed)
+    assert (outcome.raised is None) is (allowed is None or kind in allowed)
 
 
-@pytest.mark.parametrize("root", [0, False, "root", Thing(volume="x")], ids=["0", "no", "text", "object"])
-def test_a_root_value_is_handed_on(root: Any) -> None:
-    answer = asked("{ told }", root_value=root)
+@pytest.mark.parametrize(
+    "root", [0, False, "root", PlainObject(volume="x")], ids=["0", "no", "text", "object"]
+)
+def test_a_root_value_is_passed_to_resolvers(root: Any) -> None:
+    outcome = execute_both("{ infoText }", root_value=root)
 
-    assert str(root).split(" at ")[0] in answer.data
+    assert str(root).split(" at ")[0] in outcome.data
 
 
-def test_the_operation_that_is_asked_has_extensions() -> None:
-    answer = asked("{ told }", operation_extensions={"trace": "t"})
+def test_operation_extensions_are_passed_to_resolvers() -> None:
+    outcome = execute_both("{ infoText }", operation_extensions={"trace": "t"})
 
-    assert "trace" in answer.data
+    assert "trace" in outcome.data

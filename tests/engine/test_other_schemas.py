@@ -16,11 +16,11 @@ from app.engine.schema import PreparingSchema
 from tests.engine.library import (
     PLAIN,
     PREPARING,
-    Desk,
     Found,
     Library,
+    LibraryContext,
     a_volume,
-    asked_of,
+    execute_both_with,
     library,
     ready,
     run,
@@ -33,15 +33,15 @@ class Renaming(SchemaExtension):
         return result.upper() if isinstance(result, str) else result
 
 
-def test_a_schema_with_extensions_takes_the_long_way() -> None:
+def test_a_schema_with_extensions_is_not_prepared() -> None:
     schema = library(True, extensions=[Renaming])
 
-    answer = asked_of(
+    outcome = execute_both_with(
         {"extensions": [Renaming]}, "{ volume { title author { name } } }", {"volume": a_volume}
     )
 
     assert not schema.prepares
-    assert answer.data == "{'volume': {'title': 'EMMA', 'author': {'name': 'JANE'}}}"
+    assert outcome.data == "{'volume': {'title': 'EMMA', 'author': {'name': 'JANE'}}}"
 
 
 @strawberry.directive(locations=[DirectiveLocation.FIELD])
@@ -50,23 +50,23 @@ def shouted(value: DirectiveValue[str]) -> str:
 
 
 @pytest.mark.parametrize("query", ["{ volume { title @shouted author { name } } }", "{ greeting @shouted }"])
-def test_a_schema_with_directives_of_its_own_obeys_them(query: str) -> None:
-    answer = asked_of({"directives": [shouted]}, query, {"volume": a_volume})
+def test_custom_directives_give_the_same_result(query: str) -> None:
+    outcome = execute_both_with({"directives": [shouted]}, query, {"volume": a_volume})
 
-    assert "EMMA" in answer.data or "HELLO" in answer.data
+    assert "EMMA" in outcome.data or "HELLO" in outcome.data
 
 
-def test_a_schema_with_another_way_to_read_attributes_uses_it() -> None:
+def test_a_custom_default_resolver_is_used() -> None:
     def reading(source: Any, name: str) -> Any:
         return f"{name} of {type(source).__name__}" if name == "title" else getattr(source, name)
 
-    answer = asked_of(
+    outcome = execute_both_with(
         {"config": StrawberryConfig(default_resolver=reading, scalar_map=PLAIN.config.scalar_map)},
         "{ volume { title author { name } } }",
         {"volume": a_volume},
     )
 
-    assert answer.data == "{'volume': {'title': 'title of Thing', 'author': {'name': 'Jane'}}}"
+    assert outcome.data == "{'volume': {'title': 'title of PlainObject', 'author': {'name': 'Jane'}}}"
 
 
 class Shouting(StrawberryGraphQLCoreExecutionContext):
@@ -76,16 +76,16 @@ class Shouting(StrawberryGraphQLCoreExecutionContext):
 
 
 @pytest.mark.parametrize("query", ["{ volume { title } }", "{ motto volume { title } }"])
-def test_a_schema_with_an_executor_of_its_own_uses_it(query: str) -> None:
+def test_a_custom_executor_is_used(query: str) -> None:
     found: Found = {"volume": a_volume, "motto": lambda: "read"}
 
-    answer = asked_of({"execution_context_class": Shouting}, query, found)
+    outcome = execute_both_with({"execution_context_class": Shouting}, query, found)
 
-    assert "EMMA" in answer.data
+    assert "EMMA" in outcome.data
 
 
 class Telling(Library):
-    """Tells with each error what was asked."""
+    """Records the query of each error."""
 
     def process_errors(
         self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
@@ -101,21 +101,23 @@ class Telling(Library):
 
 @pytest.mark.parametrize("name", [None, "Q"])
 @pytest.mark.parametrize("query", ["query Q { volume { title } }", "query Q { volume { title } motto }"])
-def test_errors_are_handed_over_with_what_was_asked(query: str, name: str | None) -> None:
-    answer = asked_of({"kind": Telling}, query, {"volume": lambda: a_volume(title=None)}, operation_name=name)
+def test_errors_are_processed_with_their_query(query: str, name: str | None) -> None:
+    outcome = execute_both_with(
+        {"kind": Telling}, query, {"volume": lambda: a_volume(title=None)}, operation_name=name
+    )
 
-    assert len(answer.processed) == 1
-    assert "query Q" in answer.processed[0]
+    assert len(outcome.processed) == 1
+    assert "query Q" in outcome.processed[0]
 
 
 @pytest.mark.parametrize("query", ["{ volume { title } }", "{ volume { title } count }"])
-def test_an_answer_has_as_many_extensions_as_ever(query: str) -> None:
+def test_a_result_has_the_same_extensions(query: str) -> None:
     ready(PREPARING)
     found: Found = {"volume": a_volume, "count": lambda: 1}
 
-    plain = run(PLAIN.execute(query, context_value=Desk(found)))
+    plain = run(PLAIN.execute(query, context_value=LibraryContext(found)))
 
-    assert run(PREPARING.execute(query, context_value=Desk(found))) == plain
+    assert run(PREPARING.execute(query, context_value=LibraryContext(found))) == plain
 
 
 @strawberry.type
@@ -126,13 +128,13 @@ class Ordered:
 
 
 @pytest.mark.parametrize("query", ['{ pair(second: "2", first: "1") }', '{ pair(second: "2") }', "{ pair }"])
-def test_a_sorted_schema_gives_each_argument_its_own_value(query: str) -> None:
+def test_a_sorted_schema_passes_each_argument_its_own_value(query: str) -> None:
     config = StrawberryConfig(sort_schema=True)
     prepared = PreparingSchema(Ordered, config=config)
-    prepared.operations.uses = 1
+    prepared.operations.prepared_at_use = 1
     plain = PreparingSchema(Ordered, config=config, prepares=False)
 
-    answers = [run(schema.execute(query)) for schema in (plain, prepared, prepared)]
+    outcomes = [run(schema.execute(query)) for schema in (plain, prepared, prepared)]
 
-    assert answers[0].errors is None
-    assert answers[1] == answers[2] == answers[0]
+    assert outcomes[0].errors is None
+    assert outcomes[1] == outcomes[2] == outcomes[0]

@@ -6,31 +6,31 @@ from typing import Any
 import pytest
 
 from tests.engine.library import (
+    AsyncValue,
     Author,
     Found,
-    Later,
-    Thing,
+    PlainObject,
     a_volume,
     an_author,
-    asked,
-    asked_in_turn,
+    execute_both,
+    execute_both_in_turn,
 )
 
 
 def some_items() -> list[Any]:
     return [
-        Thing(kind="Map", mark="m-1", scale=100, of=Thing(mark="m-2", scale=1, of=None)),
-        Thing(kind="Record", mark="r-1", minutes=45),
+        PlainObject(kind="Map", mark="m-1", scale=100, of=PlainObject(mark="m-2", scale=1, of=None)),
+        PlainObject(kind="Record", mark="r-1", minutes=45),
         None,
-        Thing(kind="Map", mark=None, scale=100),
-        Thing(kind="Record", mark="r-2", minutes=1, is_round=False),
-        Thing(kind="Nothing"),
-        Thing(kind="Volume", mark="v"),
-        Thing(kind=None),
+        PlainObject(kind="Map", mark=None, scale=100),
+        PlainObject(kind="Record", mark="r-2", minutes=1, is_round=False),
+        PlainObject(kind="Nothing"),
+        PlainObject(kind="Volume", mark="v"),
+        PlainObject(kind=None),
         ValueError("lost"),
-        Later(Thing(kind="Map", mark="m-3", scale="large")),
-        Thing(kind=Later("Map"), mark="m-4", scale=4),
-        Thing(kind=7),
+        AsyncValue(PlainObject(kind="Map", mark="m-3", scale="large")),
+        PlainObject(kind=AsyncValue("Map"), mark="m-4", scale=4),
+        PlainObject(kind=7),
     ]
 
 
@@ -38,23 +38,24 @@ def some_findings() -> list[Any]:
     return [
         Author(name="Jane", born=1775, rival=Author(name="Walter")),
         Author(name="Nobody", born="long ago"),  # type: ignore[arg-type]
-        Thing(is_round=True, radius=3),
-        Thing(is_round=False, radius=3),
+        PlainObject(is_round=True, radius=3),
+        PlainObject(is_round=False, radius=3),
         None,
         7,
         ValueError("lost"),
-        Later(Author(name="Late")),
+        AsyncValue(Author(name="Late")),
     ]
 
 
 ABSTRACT = {
-    "what all have": "{ items { __typename mark shelf } }",
-    "arguments on what all have": "{ items { mark a: shelf(row: 2) } }",
-    "what some have": "{ items { mark ... on Map { scale of { mark scale } } ... on Record { minutes } } }",
+    "common fields": "{ items { __typename mark shelf } }",
+    "arguments of common fields": "{ items { mark a: shelf(row: 2) } }",
+    "fields of some types": """
+        { items { mark ... on Map { scale of { mark scale } } ... on Record { minutes } } }""",
     "named fragments": """
-        { items { ...what ...some } }
-        fragment what on Item { __typename mark }
-        fragment some on Map { scale ...what of { ...what ...some2 } }
+        { items { ...common ...some } }
+        fragment common on Item { __typename mark }
+        fragment some on Map { scale ...common of { ...common ...some2 } }
         fragment some2 on Map { scale }""",
     "fragments on the interface below an object": "{ map { ... on Item { mark ... on Map { scale } } } }",
     "a fragment that never fits": "{ map { mark ... on Item { ... on Record { minutes } } } }",
@@ -64,21 +65,28 @@ ABSTRACT = {
     "a union by interface": "{ findings { ... on Item { mark } ... on Author { initial biography } } }",
     "a union with merged fields": """
         { findings { ... on Author { rival { name } } ... on Author { rival { born } name } } }""",
-    "an object that asks": "{ globe { radius } }",
+    "an object that checks its type": "{ globe { radius } }",
     "several roots": """
         { item { mark } items { mark } findings { __typename } globe { radius } map { scale } }""",
 }
 
 
 @pytest.mark.parametrize("query", ABSTRACT.values(), ids=ABSTRACT.keys())
-def test_abstract_types_are_answered_the_same(query: str) -> None:
-    one_map = Thing(kind="Map", mark="m", scale=3, of=None)
+def test_abstract_types_give_the_same_result(query: str) -> None:
+    one_map = PlainObject(kind="Map", mark="m", scale=3, of=None)
     for found in (
-        {"items": some_items, "findings": some_findings, "globe": lambda: Thing(is_round=True, radius=1)},
+        {
+            "items": some_items,
+            "findings": some_findings,
+            "globe": lambda: PlainObject(is_round=True, radius=1),
+        },
         {"item": lambda: one_map, "map": lambda: one_map, "items": lambda: [one_map]},
-        {"item": lambda: Thing(kind="Record", mark=None), "globe": lambda: Thing(is_round=False, radius=1)},
+        {
+            "item": lambda: PlainObject(kind="Record", mark=None),
+            "globe": lambda: PlainObject(is_round=False, radius=1),
+        },
     ):
-        asked(query, found)
+        execute_both(query, found)
 
 
 FRAGMENTS = {
@@ -102,12 +110,12 @@ FRAGMENTS = {
 
 
 @pytest.mark.parametrize("query", FRAGMENTS.values(), ids=FRAGMENTS.keys())
-def test_fragments_are_answered_the_same(query: str) -> None:
-    def whole() -> Thing:
+def test_fragments_give_the_same_result(query: str) -> None:
+    def whole() -> PlainObject:
         return a_volume(author=an_author(rival=an_author()), sequels=[a_volume(), a_volume()])
 
-    assert not asked(query, {"volume": whole}).errors
-    assert asked(
+    assert not execute_both(query, {"volume": whole}).errors
+    assert execute_both(
         query, {"volume": lambda: a_volume(author=None, pages=None, code=None, title=7, sequels=[None])}
     )
 
@@ -138,14 +146,14 @@ VARIANTS = """
     ],
     ids=["whole", "without a title", "with odd people", "without a code"],
 )
-def test_one_operation_is_asked_in_many_variants(volume: Callable[[], Thing]) -> None:
+def test_all_variants_of_directive_conditions_give_the_same_result(volume: Callable[[], PlainObject]) -> None:
     given = [{"a": a, "b": b, "n": n} for n in (1, 2) for a in (True, False) for b in (True, False)]
 
-    answers = asked_in_turn(
+    outcomes = execute_both_in_turn(
         VARIANTS, *given, {}, *reversed(given), {"a": 1}, {"b": None}, found={"volume": volume}
     )
 
-    assert len({answer.data for answer in answers[:4]}) > 1
+    assert len({outcome.data for outcome in outcomes[:4]}) > 1
 
 
 NULL_CONDITIONS = {
@@ -160,10 +168,10 @@ NULL_CONDITIONS = {
 
 
 @pytest.mark.parametrize("query", NULL_CONDITIONS.values(), ids=NULL_CONDITIONS.keys())
-def test_null_may_decide_nothing(query: str) -> None:
+def test_null_for_a_directive_condition_gives_the_same_result(query: str) -> None:
     """A variable with a default fits a condition, and may then be given as null."""
     found: Found = {"volume": a_volume, "count": lambda: 3, "pile": lambda: [a_volume(), None, a_volume()]}
 
-    answers = asked_in_turn(query, {"x": None}, {}, {"x": False}, {"x": None}, found=found)
+    outcomes = execute_both_in_turn(query, {"x": None}, {}, {"x": False}, {"x": None}, found=found)
 
-    assert answers[0].errors and not answers[1].errors
+    assert outcomes[0].errors and not outcomes[1].errors

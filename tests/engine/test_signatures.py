@@ -1,8 +1,7 @@
-"""Promise: the engine stands on private parts of graphql-core and Strawberry, as they once were.
+"""Promise: the private parts of graphql-core and Strawberry that the engine uses are unchanged.
 
-When one of these tests goes red, the message tells which file of app/engine leans on what has changed.
-Read the new code there, bring the engine in line, run test_differential.py with `--hypothesis-
-profile=thorough`, and only then write the new form down here.
+A failure names the file of app/engine that uses the changed part. Read the library's new code, adapt the
+engine, run test_differential.py with `--hypothesis-profile=thorough`, and then update this file.
 """
 
 import inspect
@@ -12,10 +11,7 @@ from typing import Any
 import graphql
 import pytest
 import strawberry
-from graphql.execution import collect_fields as collecting
-from graphql.execution import get_variable_signature as signing
-from graphql.execution import middleware as between
-from graphql.execution import values
+from graphql.execution import collect_fields, get_variable_signature, middleware, values
 from graphql.execution.executor import Executor
 from strawberry.execution import optimized_is_awaitable
 from strawberry.schema import schema as strawberry_schema
@@ -24,9 +20,9 @@ from strawberry.types import ExecutionContext, ExecutionResult, arguments
 from strawberry.types.field import StrawberryField
 from strawberry.types.fields import resolver as resolvers
 
-EXECUTOR, OPERATIONS, CODEGEN, SCHEMA, ARGUMENTS, LIMITS, READING = (
+EXECUTOR, OPERATIONS, CODEGEN, SCHEMA, ARGUMENTS, LIMITS, DOCUMENTS = (
     f"app/engine/{name}.py"
-    for name in ("executor", "operations", "codegen", "schema", "arguments", "limits", "reading")
+    for name in ("executor", "operations", "codegen", "schema", "arguments", "limits", "documents")
 )
 
 COMPLETE = "self return_type field_details_list info path result position_context"
@@ -62,13 +58,13 @@ CALLED: dict[str, tuple[Callable[..., Any], str, str]] = {
     ),
     "execute": (graphql.execute, EXECUTE, SCHEMA),
     "collect_fields": (
-        collecting.collect_fields,
+        collect_fields.collect_fields,
         "schema fragments variable_values runtime_type operation hide_suggestions forbid_skip_and_include"
         " on_selection_set",
         OPERATIONS,
     ),
     "collect_subfields": (
-        collecting.collect_subfields,
+        collect_fields.collect_subfields,
         "schema fragments variable_values operation return_type field_details_list hide_suggestions",
         OPERATIONS,
     ),
@@ -82,9 +78,13 @@ CALLED: dict[str, tuple[Callable[..., Any], str, str]] = {
         "schema var_def_nodes inputs max_errors hide_suggestions",
         ARGUMENTS,
     ),
-    "get_variable_signature": (signing.get_variable_signature, "schema var_def_node", ARGUMENTS),
+    "get_variable_signature": (
+        get_variable_signature.get_variable_signature,
+        "schema var_def_node",
+        ARGUMENTS,
+    ),
     "middleware's get_field_resolver": (
-        between.MiddlewareManager.get_field_resolver,
+        middleware.MiddlewareManager.get_field_resolver,
         "self field_resolver",
         SCHEMA,
     ),
@@ -97,7 +97,7 @@ CALLED: dict[str, tuple[Callable[..., Any], str, str]] = {
     "validate": (
         graphql.validate,
         "schema document_ast rules max_errors hide_suggestions allow_empty_selection_sets",
-        READING,
+        DOCUMENTS,
     ),
     "Schema._prepare_operation_async": (
         strawberry.Schema._prepare_operation_async,
@@ -161,18 +161,18 @@ TUPLES: dict[str, tuple[Any, str, str]] = {
     "VariableValues": (values.VariableValues, "sources coerced", OPERATIONS),
     "VariableValueSource": (values.VariableValueSource, "signature value", ARGUMENTS),
     "GraphQLVariableSignature": (
-        signing.GraphQLVariableSignature,
+        get_variable_signature.GraphQLVariableSignature,
         "name type default default_value",
         ARGUMENTS,
     ),
     "FieldDetails": (
-        collecting.FieldDetails,
+        collect_fields.FieldDetails,
         "node defer_usage fragment_variable_values",
         OPERATIONS,
     ),
-    "FragmentDetails": (collecting.FragmentDetails, "definition variable_signatures", OPERATIONS),
+    "FragmentDetails": (collect_fields.FragmentDetails, "definition variable_signatures", OPERATIONS),
     "CollectedFields": (
-        collecting.CollectedFields,
+        collect_fields.CollectedFields,
         "grouped_field_set new_defer_usages forbidden_directive_instances",
         OPERATIONS,
     ),
@@ -187,20 +187,20 @@ def parameters(function: Callable[..., Any]) -> str:
 
 
 @pytest.mark.parametrize("name", CALLED)
-def test_what_the_engine_calls_or_overrides_takes_what_it_took(name: str) -> None:
-    function, expected, leaning = CALLED[name]
+def test_called_and_overridden_functions_have_known_parameters(name: str) -> None:
+    function, expected, file = CALLED[name]
 
-    assert parameters(function) == expected, f"{name} has changed: look at {leaning}"
+    assert parameters(function) == expected, f"{name} has changed: look at {file}"
 
 
 @pytest.mark.parametrize("name", TUPLES)
-def test_what_the_engine_takes_apart_has_the_fields_it_had(name: str) -> None:
-    kind, expected, leaning = TUPLES[name]
+def test_named_tuples_have_known_fields(name: str) -> None:
+    kind, expected, file = TUPLES[name]
 
-    assert " ".join(kind._fields) == expected, f"{name} has changed: look at {leaning}"
+    assert " ".join(kind._fields) == expected, f"{name} has changed: look at {file}"
 
 
-def test_a_field_tells_what_the_engine_asks_it() -> None:
+def test_strawberry_fields_have_known_attributes() -> None:
     names = {
         "base_resolver",
         "python_name",
@@ -210,12 +210,12 @@ def test_a_field_tells_what_the_engine_asks_it() -> None:
         "default_resolver",
         "get_result",
     }
-    told = names & {*dir(StrawberryField), *vars(StrawberryField())}
+    found = names & {*dir(StrawberryField), *vars(StrawberryField())}
 
-    assert told == names, f"StrawberryField has changed: look at {CODEGEN}"
+    assert found == names, f"StrawberryField has changed: look at {CODEGEN}"
 
 
-def test_a_resolver_tells_which_parameters_it_keeps_for_itself() -> None:
+def test_a_resolver_reports_its_reserved_parameters() -> None:
     def resolve(self: Any, info: strawberry.Info, parent: strawberry.Parent[int], page: int) -> int:
         return page
 
@@ -224,38 +224,38 @@ def test_a_resolver_tells_which_parameters_it_keeps_for_itself() -> None:
         spec: parameter.name if parameter else None for spec, parameter in found.reserved_parameters.items()
     }
 
-    told = f"StrawberryResolver has changed: look at {CODEGEN}"
-    assert found.wrapped_func is resolve, told
+    message = f"StrawberryResolver has changed: look at {CODEGEN}"
+    assert found.wrapped_func is resolve, message
     assert names == {
         resolvers.SELF_PARAMSPEC: "self",
         resolvers.CLS_PARAMSPEC: None,
         resolvers.ROOT_PARAMSPEC: None,
         resolvers.INFO_PARAMSPEC: "info",
         resolvers.PARENT_PARAMSPEC: "parent",
-    }, told
-    assert [each.python_name for each in found.arguments] == ["page"], told
+    }, message
+    assert [each.python_name for each in found.arguments] == ["page"], message
 
 
-def test_the_executor_is_handed_what_execute_does_not_know() -> None:
+def test_the_executor_is_received_what_execute_does_not_know() -> None:
     """`bound` and Strawberry's `operation_extensions` reach the executor as they are."""
-    handed = {}
+    received = {}
 
-    class Handed(Executor[Any]):
+    class Recording(Executor[Any]):
         def __init__(self, *args: Any, bound: object, **given: Any) -> None:
             super().__init__(*args, **given)
-            handed["bound"] = bound
+            received["bound"] = bound
 
     schema = graphql.build_schema("type Query { a: Int }")
-    graphql.execute(schema, graphql.parse("{ a }"), executor_class=Handed, bound="this one")
+    graphql.execute(schema, graphql.parse("{ a }"), executor_class=Recording, bound="this one")
 
-    assert handed == {"bound": "this one"}, f"execute has changed: look at {SCHEMA} and {EXECUTOR}"
+    assert received == {"bound": "this one"}, f"execute has changed: look at {SCHEMA} and {EXECUTOR}"
 
 
 @pytest.mark.parametrize("kind", ["a function", "a method", "an object"])
-def test_what_stands_between_graphql_core_and_a_resolver(kind: str) -> None:
-    """Functions, and objects with a method `resolve`; anything else, a bound method too, is passed over."""
+def test_middleware_may_be_a_function_or_an_object_but_not_a_method(kind: str) -> None:
+    """An object needs a method `resolve`. A bound method is ignored."""
 
-    class Between:
+    class Replay:
         def replay(self, resolver: Callable[..., Any], *_: Any, **__: Any) -> str:
             return "replayed"
 
@@ -264,53 +264,53 @@ def test_what_stands_between_graphql_core_and_a_resolver(kind: str) -> None:
     def function(resolver: Callable[..., Any], *_: Any, **__: Any) -> str:
         return "replayed"
 
-    middleware = {"a function": function, "a method": Between().replay, "an object": Between()}[kind]
+    middleware = {"a function": function, "a method": Replay().replay, "an object": Replay()}[kind]
     schema = graphql.build_schema("type Query { a: String }")
 
-    result = graphql.execute(schema, graphql.parse("{ a }"), {"a": "asked"}, middleware=[middleware])
+    result = graphql.execute(schema, graphql.parse("{ a }"), {"a": "resolved"}, middleware=[middleware])
 
-    expected = "asked" if kind == "a method" else "replayed"
+    expected = "resolved" if kind == "a method" else "replayed"
     assert result.data == {"a": expected}, f"middleware has changed: look at {SCHEMA}"  # type: ignore[union-attr]
 
 
-def test_strawberry_executes_by_the_executor_that_the_engine_extends() -> None:
+def test_strawberry_uses_the_executor_that_the_engine_extends() -> None:
     @strawberry.type
     class Query:
         a: int = 1
 
-    told = f"strawberry.Schema has changed: look at {SCHEMA} and {EXECUTOR}"
+    message = f"strawberry.Schema has changed: look at {SCHEMA} and {EXECUTOR}"
     schema = strawberry.Schema(Query)
-    assert schema.execution_context_class is StrawberryGraphQLCoreExecutionContext, told
-    assert schema._get_execute_function() is graphql.execute, told
-    assert schema._get_custom_context_kwargs({"a": 1}) == {"operation_extensions": {"a": 1}}, told
-    assert schema.get_extensions() == [], told
-    assert schema.exception_handlers == (), told
-    assert schema.directives == (), told
+    assert schema.execution_context_class is StrawberryGraphQLCoreExecutionContext, message
+    assert schema._get_execute_function() is graphql.execute, message
+    assert schema._get_custom_context_kwargs({"a": 1}) == {"operation_extensions": {"a": 1}}, message
+    assert schema.get_extensions() == [], message
+    assert schema.exception_handlers == (), message
+    assert schema.directives == (), message
 
 
-def test_strawberry_validates_by_the_rules_that_the_engine_validates_by() -> None:
-    """The engine does it first, and Strawberry then finds it done."""
+def test_strawberry_adds_the_same_validation_rules() -> None:
+    """The engine validates first, and Strawberry skips validation."""
     source = inspect.getsource(strawberry_schema.validate_document)
     done = inspect.getsource(strawberry_schema._run_validation)
 
-    told = f"validation has changed: look at {SCHEMA}"
-    assert "MaybeNullValidationRule,\n        OneOfInputValidationRule,\n    )" in source, told
-    assert "execution_context.pre_execution_errors is None" in done, told
+    message = f"validation has changed: look at {SCHEMA}"
+    assert "MaybeNullValidationRule,\n        OneOfInputValidationRule,\n    )" in source, message
+    assert "execution_context.pre_execution_errors is None" in done, message
 
 
-def test_the_parser_says_what_there_was_too_much_of() -> None:
-    told = f"the parser has changed: look at {LIMITS}"
-    for text, limits, said in (
+def test_parser_errors_name_the_exceeded_limit() -> None:
+    message = f"the parser has changed: look at {LIMITS}"
+    for text, limits, expected in (
         ("{ a b }", {"max_lexical_tokens": 2}, "Document contains more than 2 tokens."),
         ("#\n#\n{ a }", {"max_comments": 1}, "Document contains more than 1 comments."),
         ("{ a " * 5000, {}, "Document is nested too deeply."),
     ):
         with pytest.raises(graphql.GraphQLSyntaxError) as refusal:
             graphql.parse(text, **limits)
-        assert said in refusal.value.message, told
+        assert expected in refusal.value.message, message
 
 
-def test_a_type_leads_back_to_what_strawberry_made_it_of() -> None:
+def test_a_graphql_field_refers_to_its_strawberry_field() -> None:
     @strawberry.type
     class Query:
         a: int = 1
@@ -321,9 +321,9 @@ def test_a_type_leads_back_to_what_strawberry_made_it_of() -> None:
     assert field.resolve is not None, f"look at {OPERATIONS}"
 
 
-def test_leafs_coerce_what_they_are_given() -> None:
-    """Which kinds of values the generated code may take over as they are."""
-    told = f"graphql-core's scalars have changed: look at completing_leaf in {CODEGEN}"
+def test_scalars_return_common_values_unchanged() -> None:
+    """Generated code skips the coercion of these values."""
+    message = f"graphql-core's scalars have changed: look at leaf_code in {CODEGEN}"
     for kind, same in (
         (graphql.GraphQLString, ["", "text"]),
         (graphql.GraphQLID, ["", "7"]),
@@ -332,7 +332,7 @@ def test_leafs_coerce_what_they_are_given() -> None:
     ):
         for value in same:
             coerced = kind.coerce_output_value(value)
-            assert coerced is value or (coerced == value and type(coerced) is type(value)), told
+            assert coerced is value or (coerced == value and type(coerced) is type(value)), message
     for value in (2**31, -(2**31) - 1):
         with pytest.raises(graphql.GraphQLError):
             graphql.GraphQLInt.coerce_output_value(value)

@@ -1,4 +1,4 @@
-"""Mutations on sessions and pending homework for tests, with their rejections."""
+"""Helpers for mutations on sessions and pending homework."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ Refusal = tuple[dict[str, Any], str, str, str]
 def a_world_to_change() -> list[Record]:
     """`a_world`, and of caregiver 1 with client 1: assignment 6 (pending) in session 3 (closed), 7 (pending)
     in session 2 (to come), 8 (reopened) in session 1, with answer set 4 of its first attempt; assignment 9
-    (pending) of caregiver 2. Book 4 is retired, client 3 nobody's yet."""
+    (pending) of caregiver 2. Book 4 is retired, client 3 has no caregiver yet."""
     return [
         *a_world(),
         a_book(4, retireDate=NOW - DAY),
@@ -53,11 +53,11 @@ def document(name: str, selected: str | None = None) -> str:
     return f"mutation($input: {kind}!) {{ {name}(input: $input) {{ {payload} }} }}"
 
 
-def change(caller: Caller, name: str, selected: str | None = None, **asked: Any) -> dict[str, Any]:
-    """What is answered to a change that is done."""
-    answer: dict[str, Any] = caller.data(document(name, selected), input=asked)[name]
-    assert answer.pop("userErrors") == []
-    return answer
+def change(caller: Caller, name: str, selected: str | None = None, **input_fields: Any) -> dict[str, Any]:
+    """The payload of a successful mutation."""
+    response: dict[str, Any] = caller.data(document(name, selected), input=input_fields)[name]
+    assert response.pop("userErrors") == []
+    return response
 
 
 def refused(name: str, code: str, path: str, message: str) -> dict[str, Any]:
@@ -65,13 +65,15 @@ def refused(name: str, code: str, path: str, message: str) -> dict[str, Any]:
     return {"data": {name: {**NOTHING[name], "userErrors": errors}}}
 
 
-def check_refusals(gateway: Gateway, name: str, asked: dict[str, Any], refusals: dict[str, Refusal]) -> None:
-    """Each says what to mend and where, and nothing is written, no event either."""
+def check_refusals(
+    gateway: Gateway, name: str, input_fields: dict[str, Any], refusals: dict[str, Refusal]
+) -> None:
+    """Checks the user errors of each input, and that nothing is written."""
     before = stored(gateway)
     answers = {}
 
     for what, (changed, *_) in refusals.items():
-        given = {name: value for name, value in (asked | changed).items() if value is not ...}
+        given = {name: value for name, value in (input_fields | changed).items() if value is not ...}
         answers[what] = gateway.as_caregiver(1).graphql(document(name), input=given)
         assert stored(gateway) == before, what
 

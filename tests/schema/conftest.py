@@ -24,7 +24,7 @@ def standing_database(
 
 @pytest.fixture(scope="session")
 def standing(standing_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """For reading only: every test finds `a_full_world` and one feedback, exactly."""
+    """Read-only: `a_full_world` and one feedback."""
     settings = Settings(
         env=Environment.DEVELOPMENT,
         database_url=standing_database,
@@ -48,7 +48,7 @@ def shared(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Gateway]:
-    """As `gateway`, one for those tests of a file that leave nothing behind."""
+    """Like `gateway`, shared by the tests of a file that change nothing."""
     folder = tmp_path_factory.mktemp("shared")
     with fresh_database(kind, migrated, request, folder / "care.db") as url:
         settings = usual_settings.model_copy(update={"database_url": url, "var": str(folder)})

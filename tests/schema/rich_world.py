@@ -70,7 +70,7 @@ def score_of(answer_set: int) -> int | None:
 
 
 def given_a_rich_world(gateway: Gateway) -> None:
-    """As if it had come about step by step, what sessions count included."""
+    """With the counters of the sessions."""
     gateway.given(WORLD)
     raw.run(
         gateway.settings.database,
@@ -92,7 +92,7 @@ SESSION_BY_ID = {record["id"]: record for record in records("session")}
 
 
 def naive(of: str, number: int, **viewer: int) -> dict[str, Any]:
-    """What a client or session tells of its homework; `of` is the member by which a session belongs there."""
+    """The expected progress and scores of a client or session, whose id is the member `of`."""
     mine = [
         record
         for record in records("assignment")
@@ -134,7 +134,7 @@ def naive_is_overdue(assignment: Record) -> bool:
 
 
 def naive_weeks(assigned: list[datetime], submitted: list[datetime]) -> list[dict[str, Any]]:
-    """Every day is walked, and told when it is a Monday."""
+    """Counts on every day, and returns the Mondays."""
     found = []
     midnight = min(assigned, default=NOW + DAY).replace(hour=0, minute=0, second=0)
     day = midnight - 6 * DAY

@@ -1,7 +1,8 @@
-"""`assignHomework`, when it is done: the payload, what is stored, and what is seen at once.
+"""`assignHomework`: the payload, the stored rows, and what both roles see at once.
 
 Contract: one assignment per book in the order of the books, PENDING, WAITING, score 0; every reminder for
-every assignment, those already past SKIPPED; the session's numbers and the event are written with them.
+every assignment, past ones SKIPPED; the session's counters and the event are written in the same
+transaction.
 """
 
 from typing import Any
@@ -75,8 +76,8 @@ def an_answered_assignment(number: int, book: str, name: str, is_test: bool = Fa
     }
 
 
-def test_homework_is_answered_whole_and_stored_whole(world: Gateway) -> None:
-    asked = homework(
+def test_assigned_homework_is_returned_and_stored_completely(world: Gateway) -> None:
+    input_fields = homework(
         bookIds=["3", global_id("Book", 1), "3", global_id("Book", 3)],
         sessionId=global_id("Session", 1),
         remindDates=[
@@ -87,9 +88,9 @@ def test_homework_is_answered_whole_and_stored_whole(world: Gateway) -> None:
         ],
     )
 
-    answer = world.as_caregiver(1).data(ASSIGN, input=asked)
+    response = world.as_caregiver(1).data(ASSIGN, input=input_fields)
 
-    assert answer == {
+    assert response == {
         "assignHomework": {
             "message": ASSIGNED,
             "assignments": [
@@ -115,12 +116,12 @@ def test_homework_is_answered_whole_and_stored_whole(world: Gateway) -> None:
 def test_the_client_sees_the_homework_at_once(world: Gateway) -> None:
     world.as_caregiver(1).data(ASSIGN, input=homework(bookIds=["2", "1"]))
 
-    seen = world.as_client(1).data("""{
+    visible = world.as_client(1).data("""{
         session(id: 1) { assignmentCount pendingAssignmentCount latestAssignment { legacyId name }
             lastAssignmentScore assignments { totalCount } }
         assignments(first: 2) { totalCount nodes { legacyId name } } }""")
 
-    assert seen == {
+    assert visible == {
         "session": {
             "assignmentCount": 4,
             "pendingAssignmentCount": 3,
@@ -138,16 +139,16 @@ def test_the_client_sees_the_homework_at_once(world: Gateway) -> None:
     }
 
 
-def test_two_changes_in_one_request_see_each_other(world: Gateway) -> None:
+def test_the_second_mutation_of_a_request_sees_the_first(world: Gateway) -> None:
     query = """mutation($a: AssignHomeworkInput!, $b: AssignHomeworkInput!) {
         one: assignHomework(input: $a) { ...counts } two: assignHomework(input: $b) { ...counts } }
         fragment counts on AssignHomeworkPayload {
             assignments { legacyId session { assignmentCount latestAssignment { legacyId } } } }"""
 
-    answer = world.as_caregiver(1).data(query, a=homework(), b=homework(bookIds=["1", "2"]))
+    response = world.as_caregiver(1).data(query, a=homework(), b=homework(bookIds=["1", "2"]))
 
     after_two = {"assignmentCount": 5, "latestAssignment": {"legacyId": "8"}}
-    assert answer == {
+    assert response == {
         "one": {
             "assignments": [
                 {"legacyId": "6", "session": {"assignmentCount": 3, "latestAssignment": {"legacyId": "6"}}}
@@ -159,16 +160,16 @@ def test_two_changes_in_one_request_see_each_other(world: Gateway) -> None:
     }
 
 
-def test_one_refused_change_does_not_touch_the_others(world: Gateway) -> None:
+def test_a_rejected_mutation_does_not_affect_the_others(world: Gateway) -> None:
     query = """mutation($good: AssignHomeworkInput!, $bad: AssignHomeworkInput!) {
         one: assignHomework(input: $bad) { message userErrors { code } }
         two: assignHomework(input: $good) { message assignments { legacyId } userErrors { code } }
         three: assignHomework(input: $bad) { message userErrors { code } } }"""
 
-    answer = world.as_caregiver(1).data(query, good=homework(), bad=homework(bookIds=["1", "99"]))
+    response = world.as_caregiver(1).data(query, good=homework(), bad=homework(bookIds=["1", "99"]))
 
     refused = {"message": None, "userErrors": [{"code": "NOT_FOUND"}]}
-    assert answer == {
+    assert response == {
         "one": refused,
         "two": {"message": ASSIGNED, "assignments": [{"legacyId": "6"}], "userErrors": []},
         "three": refused,
@@ -180,7 +181,7 @@ def test_one_refused_change_does_not_touch_the_others(world: Gateway) -> None:
 @pytest.mark.parametrize(
     "selected", ["message", "userErrors { code }", "__typename", "assignments { __typename }"]
 )
-def test_what_is_done_does_not_depend_on_what_is_selected(world: Gateway, selected: str) -> None:
+def test_the_change_does_not_depend_on_the_selection(world: Gateway, selected: str) -> None:
     query = f"mutation($input: AssignHomeworkInput!) {{ assignHomework(input: $input) {{ {selected} }} }}"
 
     world.as_caregiver(1).data(query, input=homework(bookIds=["1", "2", "3"]))
@@ -214,32 +215,32 @@ def test_what_is_done_does_not_depend_on_what_is_selected(world: Gateway, select
         "ids as integers",
     ],
 )
-def test_the_bounds_themselves_are_taken(world: Gateway, changed: dict[str, Any]) -> None:
+def test_values_at_the_limits_are_accepted(world: Gateway, changed: dict[str, Any]) -> None:
     query = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
         message assignments { legacyId } userErrors { code field message } } }"""
 
-    answer = world.as_caregiver(1).data(query, input=homework(**changed))
+    response = world.as_caregiver(1).data(query, input=homework(**changed))
 
-    assert answer == {
+    assert response == {
         "assignHomework": {"message": ASSIGNED, "assignments": [{"legacyId": "6"}], "userErrors": []}
     }
 
 
 def test_the_same_book_may_be_assigned_again_later(world: Gateway) -> None:
     for number in (6, 7):
-        answer = world.as_caregiver(1).data(ASSIGN, input=homework(bookIds=["1"]))
-        assert [row["legacyId"] for row in answer["assignHomework"]["assignments"]] == [str(number)]
+        response = world.as_caregiver(1).data(ASSIGN, input=homework(bookIds=["1"]))
+        assert [row["legacyId"] for row in response["assignHomework"]["assignments"]] == [str(number)]
 
 
-def test_a_moment_is_stored_to_the_microsecond_it_was_given_in(world: Gateway) -> None:
+def test_a_time_is_stored_with_microseconds(world: Gateway) -> None:
     query = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
         assignments { startDate endDate } } }"""
 
-    answer = world.as_caregiver(1).data(
+    response = world.as_caregiver(1).data(
         query, input=homework(startDate="2026-11-20T08:00:00.123456+02:00", endDate="2026-11-20T06:00:01.5Z")
     )
 
-    assert answer == {
+    assert response == {
         "assignHomework": {
             "assignments": [
                 {"startDate": "2026-11-20T06:00:00.123456Z", "endDate": "2026-11-20T06:00:01.500000Z"}
@@ -248,10 +249,10 @@ def test_a_moment_is_stored_to_the_microsecond_it_was_given_in(world: Gateway) -
     }
 
 
-def test_a_client_assigns_nothing(world: Gateway) -> None:
-    answer = world.as_client(1).graphql(ASSIGN, input=homework())
+def test_a_client_cannot_assign_homework(world: Gateway) -> None:
+    response = world.as_client(1).graphql(ASSIGN, input=homework())
 
-    assert answer == {
+    assert response == {
         "data": None,
         "errors": [refusal("FORBIDDEN", "only a caregiver may do this", "assignHomework", column=42)],
     }

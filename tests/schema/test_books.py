@@ -1,7 +1,7 @@
-"""The catalogue: searched by how the words of a name begin, narrowed by module and kind.
+"""The catalogue: search by the start of words, filters by module and kind.
 
-Contract: case does not matter in any script, every word searched for must begin a word of the name,
-nothing in a search is a pattern, more than five words are refused.
+Contract: search ignores case in every script; every searched word must start a word of the name; no
+character of a search is a pattern; more than five words are rejected.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ NAMES = {
     7: "Дневник сна",
     8: "睡眠日記",
     9: "Ça va – déjà vu",
-    10: "De\u0301ja\u0300 lu",  # letters and accents apart, as some systems type them
+    10: "De\u0301ja\u0300 lu",  # decomposed, as some systems write accents
 }
 SEARCHES: dict[str, list[int]] = {
     "sleep": [2, 1],
@@ -47,7 +47,7 @@ SEARCHES: dict[str, list[int]] = {
     "дневник": [7],
     "ДНЕВ": [7],
     "睡眠": [8],
-    "日記": [],  # not how its word begins
+    "日記": [],  # not the start of a word
     "déjà": [10, 9],
     "100": [5],
     "100%": [5],
@@ -61,7 +61,7 @@ SEARCHES: dict[str, list[int]] = {
     "(draft": [5],
     "sleeper's": [2],
     "'; DROP TABLE book; --": [],
-    "\\": [],  # holds no word
+    "\\": [],  # has no word
     "": sorted(NAMES, reverse=True),
     "   ": sorted(NAMES, reverse=True),
     "\U0010ffff": [],
@@ -77,7 +77,7 @@ def shelf(gateway: Gateway) -> Iterator[Gateway]:
     yield gateway
 
 
-def test_a_search_finds_names_by_how_their_words_begin(shelf: Gateway) -> None:
+def test_a_search_matches_the_start_of_words(shelf: Gateway) -> None:
     found = {}
 
     for search in SEARCHES:
@@ -88,14 +88,14 @@ def test_a_search_finds_names_by_how_their_words_begin(shelf: Gateway) -> None:
     assert found == SEARCHES
 
 
-def test_no_search_is_the_whole_catalogue(shelf: Gateway) -> None:
+def test_an_empty_search_returns_the_whole_catalogue(shelf: Gateway) -> None:
     everything = {"books": {"totalCount": 10, "nodes": [{"legacyId": str(n)} for n in range(10, 0, -1)]}}
 
     assert shelf.as_caregiver(1).data(SEARCH) == everything
     assert shelf.as_caregiver(1).data("{ books { totalCount nodes { legacyId } } }") == everything
 
 
-def test_five_words_are_searched_for_and_six_are_refused(shelf: Gateway) -> None:
+def test_a_search_has_at_most_five_words(shelf: Gateway) -> None:
     caller = shelf.as_client(1)
 
     assert caller.data(SEARCH, search="a b c d e") == {"books": {"totalCount": 0, "nodes": []}}
@@ -105,7 +105,7 @@ def test_five_words_are_searched_for_and_six_are_refused(shelf: Gateway) -> None
     }
 
 
-def test_the_catalogue_is_narrowed_by_module_kind_and_search_together(shelf: Gateway) -> None:
+def test_filters_of_the_catalogue_can_be_combined(shelf: Gateway) -> None:
     query = """query($search: String, $module: ID, $isTest: Boolean) {
         books(search: $search, moduleId: $module, isTest: $isTest) { totalCount nodes { legacyId } } }"""
     caller = shelf.as_caregiver(1)
@@ -133,13 +133,13 @@ def begins_with_s() -> list[int]:
     [("2", 5), (global_id("Module", 2), 5), (global_id("Book", 2), 0), ("x", 0), (str(2**63), 0)],
     ids=["plain", "global", "of another kind", "no id", "behind the largest id"],
 )
-def test_a_module_is_named_in_either_form(shelf: Gateway, module: str, expected: int) -> None:
+def test_the_module_filter_accepts_both_forms_of_an_id(shelf: Gateway, module: str, expected: int) -> None:
     query = "query($module: ID) { books(moduleId: $module) { totalCount } }"
 
     assert shelf.as_client(1).data(query, module=module) == {"books": {"totalCount": expected}}
 
 
-def test_a_search_goes_on_by_cursor(shelf: Gateway) -> None:
+def test_a_search_continues_after_a_cursor(shelf: Gateway) -> None:
     query = """query($after: String) { books(search: "s", first: 2, after: $after) {
         totalCount nodes { legacyId } pageInfo { hasNextPage endCursor } } }"""
     caller = shelf.as_client(1)

@@ -6,22 +6,22 @@ from tests.schema.worlds import global_id, refusal
 
 
 def test_a_client_has_no_clients(standing: Gateway) -> None:
-    answer = standing.as_client(1).graphql("{ clients { totalCount } }")
+    response = standing.as_client(1).graphql("{ clients { totalCount } }")
 
-    assert answer == {
+    assert response == {
         "data": None,
         "errors": [refusal("FORBIDDEN", "only a caregiver may do this", "clients", column=3)],
     }
 
 
-def test_nobody_is_asked_to_sign_in(standing: Gateway) -> None:
+def test_a_request_without_sign_in_is_rejected(standing: Gateway) -> None:
     for root in ("clients(first: 0)", "submissions(first: 0)"):
-        answer = standing.as_nobody().graphql(f"{{ {root} {{ totalCount }} }}")
+        response = standing.as_nobody().graphql(f"{{ {root} {{ totalCount }} }}")
 
-        assert [error["extensions"]["code"] for error in answer["errors"]] == ["UNAUTHENTICATED"]
+        assert [error["extensions"]["code"] for error in response["errors"]] == ["UNAUTHENTICATED"]
 
 
-def test_the_client_of_another_caregiver_is_not_there(standing: Gateway) -> None:
+def test_a_client_of_another_caregiver_is_missing(standing: Gateway) -> None:
     query = """query($id: ID!) { node(id: $id) { ... on Client { progress { assignmentCount } } }
         clients { totalCount nodes { legacyId } } }"""
 
@@ -31,7 +31,7 @@ def test_the_client_of_another_caregiver_is_not_there(standing: Gateway) -> None
     }
 
 
-def test_a_shared_client_shows_each_caregiver_only_their_part(standing: Gateway) -> None:
+def test_each_caregiver_sees_only_their_sessions_with_a_shared_client(standing: Gateway) -> None:
     query = """query($id: ID!) { node(id: $id) { ... on Client {
         progress { assignmentCount } scoreHistory(bookId: 1) { assignment { legacyId } } } } }"""
     of_client = global_id("Client", 2)
@@ -41,7 +41,7 @@ def test_a_shared_client_shows_each_caregiver_only_their_part(standing: Gateway)
     assert counted == [{"assignmentCount": 2}, {"assignmentCount": 1}]
 
 
-def test_clients_come_in_pages(gateway: Gateway) -> None:
+def test_clients_are_paged(gateway: Gateway) -> None:
     gateway.given(
         [*a_world(), *(a_client(n) for n in range(3, 8)), *(a_session(n + 90, client=n) for n in (3, 5, 6))]
     )

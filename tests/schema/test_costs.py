@@ -1,5 +1,5 @@
-"""Promise: an operation costs what its pages say, whether they are written in it or come as variables. Ours
-and those of usual clients stay below every limit."""
+"""Promise: the cost of an operation follows its page sizes, as literals or variables. The documents of the
+service and of common clients are far below every limit."""
 
 import json
 from typing import Any
@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from app.dev.ide.examples import EXAMPLES
 from app.main import schema_of_service
 from app.rest_compat import routes
-from app.schema.limits import engine_options_of
-from app.schema.schema import Schema
+from app.schema.schema import Schema, engine_options_of
 from app.schema.weights import WEIGHTS
 from app.settings import Environment, Settings
 
@@ -21,7 +20,7 @@ SCHEMA: Schema = schema_of_service(True, engine_options_of(Settings(env=Environm
 
 
 def cost(text: str, name: str | None = None, **variables: Any) -> int:
-    """The document is within all limits, and valid."""
+    """Checks that the document is valid and within all limits."""
     document = SCHEMA.read(text)
     rules = SCHEMA.context_of(text, None, None, None).validation_rules
     assert SCHEMA.errors_in(document, rules) == []
@@ -31,9 +30,9 @@ def cost(text: str, name: str | None = None, **variables: Any) -> int:
 
 
 COSTS = {
-    # every field is a point
+    # one point per field
     "{ viewer { role timeZone } }": 3,
-    # 10 for a list, and its rows
+    # 10 for a list, plus its rows
     "{ sessions { nodes { id } } }": 10 + 1 + 20,
     "{ sessions(first: 5) { nodes { id title } } }": 10 + 1 + 5 * 2,
     "{ sessions(first: 5) { edges { cursor node { id } } } }": 10 + 1 + 5 * (1 + 2),
@@ -45,14 +44,14 @@ COSTS = {
     # lists without pages
     "{ assignment(id: 1) { answerSets { answers { answer } } } }": 5 + 1 + 2 * (1 + 10),
     '{ nodes(ids: ["1", "2", "3"]) { id } }': 10 + 3,
-    # what is asked for twice is one
+    # a repeated field counts once
     "{ viewer { role role } ...F } fragment F on Query { viewer { role timeZone } }": 3,
     "{ viewer { role } again: viewer { role } }": 4,
-    # what may be left out counts
+    # a conditional field counts
     "query($a: Boolean!) { viewer { role @include(if: $a) } }": 2,
     "{ node(id: 1) { ... on Session { title } ... on Book { name } } }": 5 + 2,
     "{ ownData }": 10_000,
-    # all homework of each is read
+    # reads all homework of each client
     "{ clients { nodes { progress { assignmentCount } } } }": 10 + 1 + 20 * (300 + 1),
     "{ sessions(first: 5) { nodes { progress { completion { week } } } } }": 11 + 5 * (100 + 5 + 25),
     "{ sessions(orderBy: STARTS_SOONEST) { nodes { id } } }": 10 + 1 + 20,
@@ -62,7 +61,7 @@ COSTS = {
 
 
 @pytest.mark.parametrize("text", COSTS)
-def test_an_operation_costs(text: str) -> None:
+def test_the_cost_of_an_operation(text: str) -> None:
     assert cost(text) == COSTS[text]
 
 
@@ -70,15 +69,15 @@ sizes = st.one_of(st.none(), st.integers(-5, 150))
 
 
 @given(outer=sizes, inner=sizes)
-def test_pages_cost_the_same_written_and_as_variables(outer: int | None, inner: int | None) -> None:
+def test_page_sizes_cost_the_same_as_literals_and_variables(outer: int | None, inner: int | None) -> None:
     text = "{ sessions(first: %s) { nodes { id assignments(first: %s) { totalCount nodes { id name } } } } }"
-    asked = "query($outer: Int, $inner: Int) " + text % ("$outer", "$inner")
+    query = "query($outer: Int, $inner: Int) " + text % ("$outer", "$inner")
 
-    assert cost(asked, outer=outer, inner=inner) == cost(text % (json.dumps(outer), json.dumps(inner)))
+    assert cost(query, outer=outer, inner=inner) == cost(text % (json.dumps(outer), json.dumps(inner)))
 
 
 @given(st.one_of(sizes, st.just("absent")))
-def test_a_variable_that_is_not_given_has_its_default(size: int | str | None) -> None:
+def test_a_missing_variable_costs_its_default(size: int | str | None) -> None:
     variables = {} if size == "absent" else {"n": size}
     written = 7 if size == "absent" else size
 
@@ -88,7 +87,7 @@ def test_a_variable_that_is_not_given_has_its_default(size: int | str | None) ->
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, 100, 101])
-def test_ids_cost_the_same_written_and_as_a_variable(number: int) -> None:
+def test_ids_cost_the_same_as_literals_and_variables(number: int) -> None:
     ids = [str(each) for each in range(number)]
 
     assert cost("query($ids: [ID!]!) { nodes(ids: $ids) { id } }", ids=ids) == cost(
@@ -97,8 +96,8 @@ def test_ids_cost_the_same_written_and_as_a_variable(number: int) -> None:
 
 
 @pytest.mark.parametrize("value", ["20", True, {}, 1e300, float("nan"), [[]]])
-def test_a_variable_of_a_wrong_kind_costs_something(value: Any) -> None:
-    """It is refused when it is coerced, which comes later."""
+def test_a_variable_of_a_wrong_type_has_a_cost(value: Any) -> None:
+    """Coercion rejects it later."""
     assert cost("query($n: Int) { clients(first: $n) { nodes { id } } }", n=value) > 10
 
 
@@ -108,7 +107,7 @@ def test_each_operation_of_a_document_has_its_own_cost() -> None:
     assert [cost(text, "A"), cost(text, "B")] == [2, 3]
 
 
-def test_every_weight_is_that_of_a_field() -> None:
+def test_every_weight_belongs_to_a_field() -> None:
     types: Any = SCHEMA._schema.type_map
 
     for name, weight in WEIGHTS.items():
@@ -116,8 +115,8 @@ def test_every_weight_is_that_of_a_field() -> None:
         assert types[kind].fields[field].extensions["cost"] is weight
 
 
-def test_progress_of_a_hundred_clients_at_once_is_over_the_limit_and_of_a_page_is_not() -> None:
-    """It reads all homework of each, which has no bound of its own."""
+def test_progress_is_within_the_limit_for_a_default_page_but_not_for_100_clients() -> None:
+    """It reads all homework of a client, which is not limited."""
     progress = "progress { assignmentCount overdueAssignmentCount completion { week assigned completed } }"
     limit = Settings(env=Environment.DEVELOPMENT).cost_limit
 
@@ -126,7 +125,7 @@ def test_progress_of_a_hundred_clients_at_once_is_over_the_limit_and_of_a_page_i
     assert cost("{ clients(first: 100) { nodes { progress { assignmentCount } } } }") > 2 * limit
 
 
-# --- what never meets a limit ----------------------------------------------------------------------
+# --- usual documents -------------------------------------------------------------------------------
 
 OWN = [(each.query, json.loads(each.variables or "{}")) for each in EXAMPLES] + [
     (document, {"first": 100})
@@ -170,7 +169,7 @@ def operation_name(text: str) -> str | None:
 
 
 @pytest.mark.parametrize("text", [*INTROSPECTION, OF_COMPONENTS, DASHBOARD, *(text for text, _ in OWN)])
-def test_usual_documents_are_far_from_the_limit_of_cost(text: str) -> None:
+def test_usual_documents_cost_far_less_than_the_limit(text: str) -> None:
     variables = dict(OWN).get(text, {})
 
     assert cost(text, operation_name(text), **variables) < 10_000

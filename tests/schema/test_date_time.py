@@ -1,7 +1,6 @@
 """The DateTime scalar: RFC 3339 with an offset on input, UTC with `Z` on output.
 
-Contract: what is not such a text, or names no moment, is a validation error that says so, as a variable
-and in the document alike.
+Contract: any other text is a validation error with a reason, as a variable and as a literal.
 """
 
 from datetime import UTC, datetime
@@ -70,28 +69,28 @@ ASSIGN = """mutation($d: DateTime!) { assignHomework(input: {
     sessionId: 5, bookIds: [1], startDate: $d, endDate: "2999-12-31T23:59:59Z" }) { userErrors { code } } }"""
 
 
-@pytest.mark.parametrize(("text", "said"), READ.items(), ids=READ.keys())
-def test_a_moment_is_read_and_said_in_utc(text: str, said: str) -> None:
+@pytest.mark.parametrize(("text", "written"), READ.items(), ids=READ.keys())
+def test_a_time_is_parsed_and_written_in_utc(text: str, written: str) -> None:
     moment = read_moment(text)
 
     assert moment.tzinfo is UTC
-    assert write_moment(moment) == said
+    assert write_moment(moment) == written
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED.items(), ids=REFUSED.keys())
-def test_what_is_no_moment_is_not_read(text: str, reason: str) -> None:
+def test_an_invalid_time_is_rejected(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=f"^{reason}".replace("+", r"\+")):
         read_moment(text)
 
 
 @pytest.mark.parametrize("value", [None, 1795251600, 1.5, True, [], {}, datetime(2026, 11, 21)])
-def test_only_text_is_read(value: object) -> None:
+def test_only_text_is_parsed(value: object) -> None:
     with pytest.raises(ValueError, match="a DateTime reads like"):
         read_moment(value)
 
 
 @pytest.mark.parametrize("text", ["2026-W01", "2026-11-21T09:00:00", "2026-02-29T00:00:00Z"])
-def test_an_unreadable_variable_does_not_validate(standing: Gateway, text: str) -> None:
+def test_an_invalid_variable_fails_validation(standing: Gateway, text: str) -> None:
     message = (
         "Variable '$d' has invalid value: Expected value of type 'DateTime', "
         f"but encountered error '{REFUSED[text]}'."
@@ -104,16 +103,15 @@ def test_an_unreadable_variable_does_not_validate(standing: Gateway, text: str) 
 
 
 @pytest.mark.parametrize("text", ["2026-W01", "2026-11-21T09:00:00", "2026-02-29T00:00:00Z"])
-def test_an_unreadable_literal_does_not_validate(
+def test_an_invalid_literal_fails_validation_without_a_log_line(
     standing: Gateway, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is the client's mistake: no fault, and nothing for the log."""
     query = ASSIGN.replace("($d: DateTime!)", "").replace("$d", f'"{text}"')
     message = f"Expected value of type 'DateTime', but encountered error '{REFUSED[text]}'."
 
-    answer = standing.as_caregiver(1).graphql(query)
+    response = standing.as_caregiver(1).graphql(query)
 
-    assert answer == {
+    assert response == {
         "data": None,
         "errors": [refusal("GRAPHQL_VALIDATION_FAILED", message, line=2, column=44)],
     }
@@ -121,15 +119,15 @@ def test_an_unreadable_literal_does_not_validate(
 
 
 @pytest.mark.parametrize("text", ["2026-11-21T09:00:00Z", "2026-11-21T10:00:00.5+01:00"])
-def test_a_moment_may_be_a_literal(standing: Gateway, text: str) -> None:
+def test_a_time_may_be_a_literal(standing: Gateway, text: str) -> None:
     query = ASSIGN.replace("($d: DateTime!)", "").replace("$d", f'"{text}"')
 
-    answer = standing.as_caregiver(1).data(query)  # of another caregiver's session: nothing is written
+    response = standing.as_caregiver(1).data(query)  # of another caregiver's session: nothing is written
 
-    assert answer == {"assignHomework": {"userErrors": [{"code": "NOT_FOUND"}]}}
+    assert response == {"assignHomework": {"userErrors": [{"code": "NOT_FOUND"}]}}
 
 
-def test_the_scalar_says_where_it_is_specified(standing: Gateway) -> None:
+def test_the_scalar_has_a_specification_url(standing: Gateway) -> None:
     query = '{ __type(name: "DateTime") { kind specifiedByURL } }'
 
     assert standing.as_nobody().data(query) == {

@@ -1,7 +1,7 @@
-"""Drafts are the client's alone, final answers are for both; lateness is that of the request's moment.
+"""Access to drafts, and lateness at the time of the request.
 
-Contract: a DRAFT or AUTO_SAVE answer set is seen by its own client as `draft` and as a node, by nobody
-else, and never among `answerSets`.
+Contract: only the client sees a DRAFT or AUTO_SAVE answer set, as `draft` and as a node, never in
+`answerSets`.
 """
 
 from datetime import timedelta
@@ -24,10 +24,10 @@ DRAFT = """query($id: ID!) { assignment(id: 2) {
 def test_a_client_sees_their_own_draft(gateway: Gateway, save_type: str) -> None:
     gateway.given([*a_world(), a_draft(6, assignment=2, saveType=save_type)])
 
-    answer = gateway.as_client(1).data(DRAFT, id=global_id("AnswerSet", 6))
+    response = gateway.as_client(1).data(DRAFT, id=global_id("AnswerSet", 6))
 
-    said = "Not yet don"
-    assert answer == {
+    draft_text = "Not yet don"
+    assert response == {
         "assignment": {
             "draft": {
                 "id": global_id("AnswerSet", 6),
@@ -35,7 +35,7 @@ def test_a_client_sees_their_own_draft(gateway: Gateway, save_type: str) -> None
                 "attempt": 1,
                 "revision": 3,
                 "submitDate": None,
-                "answers": [{"questionText": "How was it?", "answer": said}],
+                "answers": [{"questionText": "How was it?", "answer": draft_text}],
                 "assignment": {"legacyId": "2"},
             },
             "answerSets": [],
@@ -43,35 +43,35 @@ def test_a_client_sees_their_own_draft(gateway: Gateway, save_type: str) -> None
         "node": {
             "legacyId": "6",
             "saveType": save_type,
-            "answers": [{"answer": said}],
+            "answers": [{"answer": draft_text}],
             "draftOf": {"legacyId": "2"},
         },
     }
 
 
 @pytest.mark.parametrize("save_type", ["DRAFT", "AUTO_SAVE"])
-def test_the_caregiver_sees_no_draft(gateway: Gateway, save_type: str) -> None:
+def test_a_caregiver_sees_no_draft(gateway: Gateway, save_type: str) -> None:
     gateway.given([*a_world(), a_draft(6, assignment=2, saveType=save_type)])
 
-    answer = gateway.as_caregiver(1).data(DRAFT, id=global_id("AnswerSet", 6))
+    response = gateway.as_caregiver(1).data(DRAFT, id=global_id("AnswerSet", 6))
 
-    assert answer == {"assignment": {"draft": None, "answerSets": []}, "node": None}
+    assert response == {"assignment": {"draft": None, "answerSets": []}, "node": None}
 
 
-def test_the_draft_of_another_client_is_not_there(gateway: Gateway) -> None:
+def test_the_draft_of_another_client_is_missing(gateway: Gateway) -> None:
     gateway.given([*a_world(), a_draft(6, assignment=2), a_draft(7, assignment=4)])
     query = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
     ids = [global_id("AnswerSet", number) for number in (6, 7, 1, 3)]
     six, seven, one, three = ({"id": each} for each in ids)
 
-    seen = {
+    visible = {
         "client 1": gateway.as_client(1).data(query, ids=ids)["nodes"],
         "client 2": gateway.as_client(2).data(query, ids=ids)["nodes"],
         "caregiver 1": gateway.as_caregiver(1).data(query, ids=ids)["nodes"],
         "caregiver 2": gateway.as_caregiver(2).data(query, ids=ids)["nodes"],
     }
 
-    assert seen == {
+    assert visible == {
         "client 1": [six, None, one, None],
         "client 2": [None, seven, None, three],
         "caregiver 1": [None, None, one, None],
@@ -79,8 +79,7 @@ def test_the_draft_of_another_client_is_not_there(gateway: Gateway) -> None:
     }
 
 
-def test_a_draft_is_seen_beside_earlier_submissions(gateway: Gateway) -> None:
-    """As after a reopening: the draft is not among the answer sets."""
+def test_a_draft_is_not_among_the_answer_sets_of_earlier_attempts(gateway: Gateway) -> None:
     gateway.given([*a_world(), a_draft(7, assignment=1, saveType="AUTO_SAVE")])
     query = "{ assignments { nodes { legacyId draft { legacyId } answerSets { legacyId saveType } } } }"
     final = [{"legacyId": "1", "saveType": "FINAL"}]
@@ -92,7 +91,7 @@ def test_a_draft_is_seen_beside_earlier_submissions(gateway: Gateway) -> None:
     assert of_caregiver == {"legacyId": "1", "draft": None, "answerSets": final}
 
 
-def test_the_draft_is_hidden_however_deep_it_is_asked_for(standing: Gateway) -> None:
+def test_a_draft_is_hidden_on_every_level(standing: Gateway) -> None:
     query = """{ session(id: 1) { assignments(status: PENDING) { nodes { draft { id } session {
         assignments { nodes { draft { answers { answer } assignment { draft { id } } } } } } } }
         latestAssignment { answerSets { assignment { session { assignments(status: PENDING) {
@@ -123,7 +122,7 @@ LATENESS: dict[str, tuple[dict[str, Any], str, int]] = {
 }
 
 
-def test_lateness_is_measured_at_the_moment_of_the_request(gateway: Gateway) -> None:
+def test_lateness_is_computed_at_the_time_of_the_request(gateway: Gateway) -> None:
     rows = [
         (a_complete_assignment if "submitDate" in changed else an_assignment)(number, **changed)
         for number, (changed, *_) in enumerate(LATENESS.values(), 10)

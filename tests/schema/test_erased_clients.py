@@ -1,4 +1,4 @@
-"""What is left of an erased client: for the caregiver sessions of numbers, for the client nothing at all."""
+"""An erased client: the caregiver sees only numbers, the client cannot sign in."""
 
 from typing import Any
 
@@ -18,16 +18,16 @@ def erased(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_a_caregiver_sees_numbers_and_no_words(erased: Gateway) -> None:
+def test_a_caregiver_sees_only_numbers_of_an_erased_client(erased: Gateway) -> None:
     query = """{ session(id: 1) {
         title description chatId runningStatus closeDate assignmentCount completedAssignmentCount
         lastAssignmentScore client { name opptId }
         assignments { nodes { legacyId status score reminders { state } feedbacks { text score }
             answerSets { legacyId attempt answers { questionText answer } } } } } }"""
 
-    answer = erased.as_caregiver(1).data(query)
+    response = erased.as_caregiver(1).data(query)
 
-    said = [
+    answers = [
         {"questionText": "How was it?", "answer": ""},
         {"questionText": "Did you practise?", "answer": ""},
     ]
@@ -35,7 +35,7 @@ def test_a_caregiver_sees_numbers_and_no_words(erased: Gateway) -> None:
         {"questionText": "How was it?", "answer": ""},
         {"questionText": "How many hours?", "answer": ""},
     ]
-    assert answer["session"] == {
+    assert response["session"] == {
         "title": "",
         "description": "",
         "chatId": "erased-1",
@@ -63,7 +63,7 @@ def test_a_caregiver_sees_numbers_and_no_words(erased: Gateway) -> None:
                     "feedbacks": [{"text": "", "score": 12}],
                     "answerSets": [
                         {"legacyId": "2", "attempt": 2, "answers": said_again},
-                        {"legacyId": "1", "attempt": 1, "answers": said},
+                        {"legacyId": "1", "attempt": 1, "answers": answers},
                     ],
                 },
             ]
@@ -71,7 +71,7 @@ def test_a_caregiver_sees_numbers_and_no_words(erased: Gateway) -> None:
     }
 
 
-def test_the_legacy_path_shows_no_words_either(erased: Gateway) -> None:
+def test_the_legacy_path_shows_only_numbers_of_an_erased_client(erased: Gateway) -> None:
     response = erased.as_caregiver(1).get(f"{ASSIGNMENTS}/1")
 
     body: dict[str, Any] = response.json()
@@ -85,18 +85,20 @@ def test_the_legacy_path_shows_no_words_either(erased: Gateway) -> None:
     assert [word for word in PRIVATE if word in response.text] == []
 
 
-def test_the_client_is_let_in_no_more(erased: Gateway) -> None:
+def test_an_erased_client_cannot_sign_in(erased: Gateway) -> None:
     response = erased.as_client(1).post_graphql("{ viewer { role } }")
 
     assert (response.status_code, response.json()["errors"][0]["extensions"]["code"]) == (403, "FORBIDDEN")
 
 
-@pytest.mark.parametrize("who", [{"clientOpptId": "OPPT-1"}, {"clientOpptId": "erased-1"}, {"clientId": "1"}])
-def test_no_session_is_opened_with_them(erased: Gateway, who: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "client", [{"clientOpptId": "OPPT-1"}, {"clientOpptId": "erased-1"}, {"clientId": "1"}]
+)
+def test_no_session_can_be_created_with_an_erased_client(erased: Gateway, client: dict[str, str]) -> None:
     query = """mutation($input: CreateSessionInput!) { createSession(input: $input) {
         sessions { id } userErrors { code } } }"""
-    asked = {"title": "Again", "description": "x", "startDate": "2026-11-22T09:00:00Z"} | who
+    input_fields = {"title": "Again", "description": "x", "startDate": "2026-11-22T09:00:00Z"} | client
 
-    assert erased.as_caregiver(1).data(query, input=asked) == {
+    assert erased.as_caregiver(1).data(query, input=input_fields) == {
         "createSession": {"sessions": [], "userErrors": [{"code": "NOT_FOUND"}]}
     }

@@ -1,7 +1,7 @@
-"""What goes wrong: every error has a code and the request's id; a fault tells nothing but where to look.
+"""Errors: every error has a code and the request id; an unexpected error discloses nothing else.
 
-Contract: syntax and validation errors carry graphql's own codes; a fault is "Internal error" outside and a
-traceback with the request id in the log; refusals are no faults and are not logged.
+Contract: syntax and validation errors have GraphQL's own codes; an unexpected error is "Internal error" in
+the response and a traceback with the request id in the log; rejections are not logged.
 """
 
 import logging
@@ -65,7 +65,7 @@ INVALID = {
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize(("query", "message", "column"), INVALID.values(), ids=INVALID.keys())
-def test_a_document_that_does_not_validate(standing: Gateway, query: str, message: str, column: int) -> None:
+def test_a_document_that_is_invalid(standing: Gateway, query: str, message: str, column: int) -> None:
     assert standing.as_client(1).graphql(query) == {
         "data": None,
         "errors": [refusal("GRAPHQL_VALIDATION_FAILED", message, column=column)],
@@ -98,7 +98,7 @@ def test_every_error_of_a_request_has_its_id(standing: Gateway) -> None:
     )
 
     answer = response.json()
-    said = {"code": "NOT_FOUND", "requestId": "care-7.1_a"}
+    extensions = {"code": "NOT_FOUND", "requestId": "care-7.1_a"}
     assert response.headers["x-request-id"] == "care-7.1_a"
     assert answer["data"] == {"a": None, "b": None, "c": {"role": "CLIENT"}}
     assert sorted(answer["errors"], key=lambda error: str(error["path"])) == [
@@ -106,13 +106,13 @@ def test_every_error_of_a_request_has_its_id(standing: Gateway) -> None:
             "message": "session not found",
             "locations": [{"line": 1, "column": 3}],
             "path": ["a"],
-            "extensions": said,
+            "extensions": extensions,
         },
         {
             "message": "book not found",
             "locations": [{"line": 1, "column": 29}],
             "path": ["b"],
-            "extensions": said,
+            "extensions": extensions,
         },
     ]
 
@@ -131,20 +131,20 @@ REFUSED = {
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize(("what", "query"), REFUSED.items(), ids=REFUSED.keys())
-def test_a_refusal_is_not_logged(
+def test_a_rejection_is_not_logged(
     standing: Gateway, what: str, query: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caller = standing.as_nobody() if what == "not signed in" else standing.as_client(1)
 
     with caplog.at_level(logging.DEBUG):
-        answer = caller.graphql(query)
+        response = caller.graphql(query)
 
-    assert answer["errors"]
+    assert response["errors"]
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
     assert [record for record in caplog.records if record.name == LOGGER] == []
 
 
-# --- faults ----------------------------------------------------------------------------------------
+# --- unexpected errors -----------------------------------------------------------------------------
 
 
 def lose(gateway: Gateway, table: str) -> None:
@@ -158,7 +158,7 @@ def faults(caplog: pytest.LogCaptureFixture) -> list[Any]:
     return [record for record in caplog.records if record.name == LOGGER]
 
 
-def test_a_fault_tells_nothing_outside_and_everything_inside(
+def test_an_unexpected_error_is_logged_but_not_described_in_the_response(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     gateway.given(a_world())
@@ -190,7 +190,7 @@ def test_a_fault_tells_nothing_outside_and_everything_inside(
     assert "Traceback" in logging.Formatter().format(record)
 
 
-def test_the_service_goes_on_after_a_fault(gateway: Gateway) -> None:
+def test_the_service_continues_after_an_unexpected_error(gateway: Gateway) -> None:
     gateway.given(a_world())
     lose(gateway, "book")
     caller = gateway.as_caregiver(1)
@@ -201,16 +201,16 @@ def test_the_service_goes_on_after_a_fault(gateway: Gateway) -> None:
     assert caller.data("{ sessions { totalCount } }") == {"sessions": {"totalCount": 4}}
 
 
-def test_a_fault_in_a_change_leaves_nothing_behind(
+def test_an_unexpected_error_in_a_mutation_writes_nothing(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     gateway.given(a_world())
     before = (count(gateway, Assignment), stored(gateway, Session, "id", "assignment_count"))
-    lose(gateway, "event")  # the last thing written
+    lose(gateway, "event")  # written last
 
-    answer = gateway.as_caregiver(1).graphql(ASSIGN, input=homework())
+    response = gateway.as_caregiver(1).graphql(ASSIGN, input=homework())
 
-    assert answer == {
+    assert response == {
         "data": None,
         "errors": [refusal("INTERNAL", "Internal error", "assignHomework", column=42)],
     }

@@ -1,7 +1,7 @@
 """Every field of every type can be selected: documents generated from the schema.
 
-Contract: whatever the schema offers is answered without errors, to both roles, nested two levels deep from
-every root, with and without every optional argument.
+Contract: every field returns a value without errors, for both roles, two levels deep below every root
+field, with and without every optional argument.
 """
 
 from typing import Any
@@ -37,24 +37,24 @@ ASKED = [
     if role == "caregiver" or root not in ("clients", "auditEvents")
 ]
 REQUIRED = {"scoreHistory": "(bookId: 1)"}
-# Of one name in a list of nodes, and not of one type: GraphQL wants a name of its own for one of them.
+# Fields with the same name and different types in a list of nodes: one of them needs an alias.
 RENAMED = {("AnswerSet", "score"): "scoreOfSet"}
 
 
 def selection(kind: Any, levels: int) -> str:
-    """All fields; below the last level those without fields of their own."""
+    """All fields; on the last level only scalars and enums."""
     if is_interface_type(kind):
         spreads = (f"... on {name} {{ {selection(SCHEMA.type_map[name], levels)} }}" for name in KINDS)
         return f"__typename id legacyId {' '.join(spreads)}"
-    said = ["__typename"]
+    parts = ["__typename"]
     for name, field in kind.fields.items():
         below = get_named_type(field.type)
         if not is_composite_type(below):
-            said.append(leaf(kind, name))
+            parts.append(leaf(kind, name))
         elif levels or is_part(below):
             given = REQUIRED.get(name, "")
-            said.append(f"{name}{given} {{ {selection(below, levels - (not is_part(below)))} }}")
-    return " ".join(said)
+            parts.append(f"{name}{given} {{ {selection(below, levels - (not is_part(below)))} }}")
+    return " ".join(parts)
 
 
 def leaf(kind: Any, name: str) -> str:
@@ -63,29 +63,31 @@ def leaf(kind: Any, name: str) -> str:
 
 
 def is_part(kind: Any) -> bool:
-    """Connections and edges are not levels of their own."""
+    """Connections and edges are not counted as levels."""
     return kind.name.endswith(("Connection", "Edge")) or kind.name == "PageInfo"
 
 
-def test_every_root_is_asked() -> None:
+def test_every_root_field_is_covered() -> None:
     assert SCHEMA.query_type is not None
-    assert ROOTS.keys() | {"ownData"} == SCHEMA.query_type.fields.keys()  # test_own_data.py: no object
+    assert (
+        ROOTS.keys() | {"ownData"} == SCHEMA.query_type.fields.keys()
+    )  # not an object: see test_own_data.py
 
 
 @pytest.mark.parametrize(("root", "role"), ASKED)
-def test_every_field_below_a_root_is_answered(standing: Gateway, root: str, role: str) -> None:
+def test_every_field_below_a_root_field_returns_a_value(standing: Gateway, root: str, role: str) -> None:
     assert SCHEMA.query_type is not None
     caller = standing.as_caregiver(1) if role == "caregiver" else standing.as_client(1)
     kind = get_named_type(SCHEMA.query_type.fields[root].type)
 
-    answer = caller.data(f"{{ {root}{ROOTS[root]} {{ {selection(kind, LEVELS)} }} }}")
+    response = caller.data(f"{{ {root}{ROOTS[root]} {{ {selection(kind, LEVELS)} }} }}")
 
-    assert answer[root] is not None
-    check(answer[root], kind, LEVELS)
+    assert response[root] is not None
+    check(response[root], kind, LEVELS)
 
 
 def check(found: Any, kind: Any, levels: int) -> None:
-    """What was asked is there, and it is of the kind it says."""
+    """Every selected field is present and has its declared type."""
     if found is None:
         return
     if isinstance(found, list):
@@ -105,11 +107,11 @@ def check(found: Any, kind: Any, levels: int) -> None:
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("role", ["caregiver", "client"])
-def test_every_field_of_a_type_can_be_asked_alone(standing: Gateway, role: str) -> None:
-    """No field leans on what another one happens to read."""
+def test_every_field_of_a_type_can_be_selected_alone(standing: Gateway, role: str) -> None:
+    """No field depends on the columns of another."""
     caller = standing.as_caregiver(1) if role == "caregiver" else standing.as_client(1)
     ids = {"Assignment": 7, "AnswerSet": 5, "Book": 4}
-    asked = 0
+    selected = 0
 
     for kind_name in KINDS:
         kind = SCHEMA.type_map[kind_name]
@@ -118,11 +120,11 @@ def test_every_field_of_a_type_can_be_asked_alone(standing: Gateway, role: str) 
         whole = ask(caller, kind_name, of_kind, selection(kind, 1))
         for name, field in kind.fields.items():
             for part in alone(kind, name, field):
-                answer = ask(caller, kind_name, of_kind, part)
-                assert within(answer, whole), (kind_name, part)
-                asked += 1
+                response = ask(caller, kind_name, of_kind, part)
+                assert within(response, whole), (kind_name, part)
+                selected += 1
 
-    assert asked > 100
+    assert selected > 100
 
 
 def alone(kind: GraphQLObjectType, name: str, field: GraphQLField) -> list[str]:
@@ -154,8 +156,8 @@ def within(part: Any, whole: Any) -> bool:
     return bool(part == whole)
 
 
-def test_every_argument_is_taken(standing: Gateway) -> None:
-    """All optional arguments at once, and each of them as null."""
+def test_every_argument_is_accepted(standing: Gateway) -> None:
+    """All optional arguments together, and each as null."""
     query = """query($state: TimeState, $status: AssignmentStatus, $id: ID, $after: String, $offset: Int,
             $search: String, $test: Boolean, $since: DateTime, $overdue: Boolean) {
         sessions(timeState: $state, first: 5, after: $after, offset: $offset) { totalCount }

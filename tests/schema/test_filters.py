@@ -1,7 +1,7 @@
-"""`assignments` and `sessions` narrowed: every combination finds what a naive reading of the world finds.
+"""Filters of `assignments` and `sessions`: every combination matches a naive filter over the same data.
 
-Contract: the time state is that of the session; filters narrow together; `totalCount`, which is
-summed up from what sessions count, equals the number of rows.
+Contract: the time state is that of the session; filters can be combined; `totalCount`, which is a sum of
+the sessions' counters, equals the number of rows.
 """
 
 from itertools import product
@@ -26,8 +26,8 @@ def naive_state(session: dict[str, Any]) -> str:
     return "FUTURE" if session["startDate"] > NOW else "RUNNING"
 
 
-def naive_assignments(viewer: tuple[str, int], asked: dict[str, Any]) -> list[int]:
-    """The world read line by line."""
+def naive_assignments(viewer: tuple[str, int], filters: dict[str, Any]) -> list[int]:
+    """The ids of the rows that match."""
     world = a_full_world()
     sessions = {record["id"]: record for record in world if record["kind"] == "session"}
     found = []
@@ -37,10 +37,10 @@ def naive_assignments(viewer: tuple[str, int], asked: dict[str, Any]) -> list[in
         session = sessions[record["sessionId"]]
         if (
             session[viewer[0]] == viewer[1]
-            and asked["timeState"] in (None, naive_state(session))
-            and asked["status"] in (None, record["status"])
-            and asked["sessionId"] in (None, session["id"])
-            and asked["clientId"] in (None, session["clientId"])
+            and filters["timeState"] in (None, naive_state(session))
+            and filters["status"] in (None, record["status"])
+            and filters["sessionId"] in (None, session["id"])
+            and filters["clientId"] in (None, session["clientId"])
         ):
             found.append(record["id"])
     return sorted(found, reverse=True)
@@ -50,30 +50,30 @@ def naive_assignments(viewer: tuple[str, int], asked: dict[str, Any]) -> list[in
 @pytest.mark.parametrize(
     "viewer", [("caregiverId", 1), ("caregiverId", 2), ("clientId", 1), ("clientId", 2)], ids=str
 )
-def test_every_combination_of_filters_is_a_naive_count(
+def test_every_combination_of_filters_matches_a_naive_filter(
     standing: Gateway, viewer: tuple[str, int], state: str | None
 ) -> None:
     caller = standing.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else standing.as_client(viewer[1])
     combinations = product((None, "PENDING", "COMPLETE"), (None, 1, 4, 99), (None, 1, 99))
 
     for status, session, client in combinations:
-        asked = {"timeState": state, "status": status, "sessionId": session, "clientId": client}
-        expected = naive_assignments(viewer, asked)
-        found = caller.data(QUERY, **asked)["assignments"]
-        assert (numbers(found), found["totalCount"]) == (expected, len(expected)), asked
+        filters = {"timeState": state, "status": status, "sessionId": session, "clientId": client}
+        expected = naive_assignments(viewer, filters)
+        found = caller.data(QUERY, **filters)["assignments"]
+        assert (numbers(found), found["totalCount"]) == (expected, len(expected)), filters
 
 
-def test_the_total_alone_is_the_same_total(standing: Gateway) -> None:
+def test_the_total_selected_alone_is_the_same(standing: Gateway) -> None:
     for state, status in product(STATES, (None, "PENDING", "COMPLETE")):
-        asked = {"timeState": state, "status": status}
-        whole = standing.as_caregiver(1).data(QUERY, **asked)["assignments"]["totalCount"]
-        alone = standing.as_caregiver(1).data(TOTAL_ONLY, **asked)["assignments"]
+        filters = {"timeState": state, "status": status}
+        whole = standing.as_caregiver(1).data(QUERY, **filters)["assignments"]["totalCount"]
+        alone = standing.as_caregiver(1).data(TOTAL_ONLY, **filters)["assignments"]
 
         assert alone == {"totalCount": whole}
 
 
 @pytest.mark.parametrize("state", STATES, ids=str)
-def test_sessions_are_narrowed_by_their_time_state(standing: Gateway, state: str | None) -> None:
+def test_sessions_are_filtered_by_time_state(standing: Gateway, state: str | None) -> None:
     expected = {None: [4, 3, 2, 1], "RUNNING": [4, 1], "FUTURE": [2], "COMPLETED": [3]}[state]
     query = """query($state: TimeState) { sessions(timeState: $state) {
         totalCount nodes { legacyId runningStatus } } }"""
@@ -85,14 +85,14 @@ def test_sessions_are_narrowed_by_their_time_state(standing: Gateway, state: str
 
 
 @pytest.mark.parametrize("form", [str, lambda number: global_id("Session", number)], ids=["plain", "global"])
-def test_a_session_is_named_in_either_form(standing: Gateway, form: Any) -> None:
+def test_the_session_filter_accepts_both_forms_of_an_id(standing: Gateway, form: Any) -> None:
     found = standing.as_caregiver(1).data(QUERY, sessionId=form(4))["assignments"]
 
     assert found == {"totalCount": 2, "nodes": [{"legacyId": "6"}, {"legacyId": "4"}]}
 
 
 @pytest.mark.parametrize("form", [str, lambda number: global_id("Client", number)], ids=["plain", "global"])
-def test_a_client_is_named_in_either_form(standing: Gateway, form: Any) -> None:
+def test_the_client_filter_accepts_both_forms_of_an_id(standing: Gateway, form: Any) -> None:
     found = standing.as_caregiver(1).data(QUERY, clientId=form(2))["assignments"]
 
     assert found == {"totalCount": 2, "nodes": [{"legacyId": "6"}, {"legacyId": "4"}]}
@@ -103,13 +103,13 @@ def test_a_client_is_named_in_either_form(standing: Gateway, form: Any) -> None:
     ["", "x", "0", "-1", "999", str(2**63), str(10**19), global_id("Book", 1), global_id("Session", 5)],
 )
 @pytest.mark.parametrize("argument", ["sessionId", "clientId"])
-def test_an_id_that_names_nothing_matches_nothing(standing: Gateway, argument: str, text: str) -> None:
+def test_an_unknown_id_matches_nothing(standing: Gateway, argument: str, text: str) -> None:
     assert standing.as_caregiver(1).data(QUERY, **{argument: text}) == {
         "assignments": {"totalCount": 0, "nodes": []}
     }
 
 
-def test_filters_hold_on_every_page(standing: Gateway) -> None:
+def test_filters_apply_to_every_page(standing: Gateway) -> None:
     query = """query($after: String, $offset: Int) {
         assignments(status: COMPLETE, timeState: RUNNING, first: 1, after: $after, offset: $offset) {
             totalCount nodes { legacyId } pageInfo { hasNextPage endCursor } } }"""

@@ -1,7 +1,7 @@
-"""Ids: one global id and one number per object; everything else names nothing.
+"""Ids: every object has one global id and one legacy id.
 
-Contract: `session(id)` and its siblings take either form; `node` and `nodes` take global ids only. What is
-another's, of another kind or unreadable is answered like what is not there, to the byte.
+Contract: `session(id)` and the other lookups accept both forms; `node` and `nodes` accept global ids only.
+A foreign id, one of another type and an invalid one get exactly the response of a missing object.
 """
 
 import pytest
@@ -50,28 +50,30 @@ BY_ROOT = {"assignment": "5", "session": "5", "book": "99"}
 
 
 @pytest.mark.parametrize("form", ["1", global_id("Session", 1), 1], ids=["plain", "global", "integer"])
-def test_an_id_argument_takes_either_form(standing: Gateway, form: object) -> None:
+def test_an_id_argument_accepts_both_forms(standing: Gateway, form: object) -> None:
     assert standing.as_client(1).data(LOOK_UP, id=form) == {"session": {"title": "Session 1"}}
 
 
-def test_a_plain_id_may_have_leading_zeros(standing: Gateway) -> None:
+def test_a_legacy_id_may_have_leading_zeros(standing: Gateway) -> None:
     assert standing.as_client(1).data(LOOK_UP, id="01") == {"session": {"title": "Session 1"}}
 
 
 @pytest.mark.parametrize("text", NAMES_NOTHING.values(), ids=NAMES_NOTHING.keys())
-def test_what_names_nothing_is_not_found(standing: Gateway, text: str) -> None:
+def test_an_unknown_id_is_not_found(standing: Gateway, text: str) -> None:
     assert standing.as_caregiver(1).graphql(LOOK_UP, id=text) == not_found("session", column=19)
 
 
 @pytest.mark.parametrize("text", NAMES_NOTHING.values(), ids=NAMES_NOTHING.keys())
-def test_a_node_that_names_nothing_is_null(standing: Gateway, text: str) -> None:
+def test_a_node_with_an_unknown_id_is_null(standing: Gateway, text: str) -> None:
     query = "query($id: ID!) { node(id: $id) { legacyId } nodes(ids: [$id]) { legacyId } }"
 
     assert standing.as_caregiver(1).graphql(query, id=text) == {"data": {"node": None, "nodes": [None]}}
 
 
 @pytest.mark.parametrize(("root", "foreign"), BY_ROOT.items(), ids=BY_ROOT.keys())
-def test_foreign_and_missing_are_the_same_to_the_byte(standing: Gateway, root: str, foreign: str) -> None:
+def test_a_foreign_id_gets_exactly_the_response_of_a_missing_one(
+    standing: Gateway, root: str, foreign: str
+) -> None:
     query = f"query($id: ID!) {{ {root}(id: $id) {{ id }} }}"
     caller = standing.as_caregiver(1)
 
@@ -89,39 +91,39 @@ def test_foreign_and_missing_are_the_same_to_the_byte(standing: Gateway, root: s
     assert caller.graphql(query, id=foreign) == not_found(root, column=19)
 
 
-def test_the_id_of_another_kind_is_never_another_object(standing: Gateway) -> None:
-    """There is an assignment 1, and a session 1."""
+def test_an_id_of_another_type_is_not_found(standing: Gateway) -> None:
+    """Both assignment 1 and session 1 exist."""
     assert standing.as_caregiver(1).graphql(LOOK_UP, id=global_id("Assignment", 1)) == not_found(
         "session", column=19
     )
 
 
-def test_not_found_says_no_more_to_a_client(standing: Gateway) -> None:
+def test_not_found_has_the_same_message_for_a_client(standing: Gateway) -> None:
     assert standing.as_client(1).graphql(LOOK_UP, id="4") == not_found("session", column=19)
     assert standing.as_client(1).graphql(LOOK_UP, id="999") == not_found("session", column=19)
 
 
-def test_node_takes_no_plain_id(standing: Gateway) -> None:
+def test_node_accepts_no_legacy_id(standing: Gateway) -> None:
     query = '{ node(id: "1") { id } nodes(ids: ["1", "U2Vzc2lvbjox"]) { id } }'
 
-    answer = standing.as_client(1).data(query)
+    response = standing.as_client(1).data(query)
 
-    assert answer == {"node": None, "nodes": [None, {"id": "U2Vzc2lvbjox"}]}
+    assert response == {"node": None, "nodes": [None, {"id": "U2Vzc2lvbjox"}]}
 
 
-def test_people_are_seen_by_those_they_have_a_session_with(standing: Gateway) -> None:
+def test_people_are_visible_only_to_those_who_share_a_session(standing: Gateway) -> None:
     query = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
     everybody = [global_id(kind, number) for kind in ("Caregiver", "Client") for number in (1, 2)]
     one, two, three, four = ({"id": each} for each in everybody)
 
-    seen = {
+    visible = {
         "caregiver 1": standing.as_caregiver(1).data(query, ids=everybody)["nodes"],
         "caregiver 2": standing.as_caregiver(2).data(query, ids=everybody)["nodes"],
         "client 1": standing.as_client(1).data(query, ids=everybody)["nodes"],
         "client 2": standing.as_client(2).data(query, ids=everybody)["nodes"],
     }
 
-    assert seen == {
+    assert visible == {
         "caregiver 1": [one, None, three, four],
         "caregiver 2": [None, two, None, four],
         "client 1": [one, None, three, None],
@@ -129,33 +131,33 @@ def test_people_are_seen_by_those_they_have_a_session_with(standing: Gateway) ->
     }
 
 
-def test_nodes_repeats_what_is_asked_twice(standing: Gateway) -> None:
+def test_nodes_returns_a_repeated_id_twice(standing: Gateway) -> None:
     ids = [global_id("Session", 1), global_id("Session", 5), global_id("Session", 1)]
 
-    answer = standing.as_client(1).data("query($ids: [ID!]!) { nodes(ids: $ids) { legacyId } }", ids=ids)
+    response = standing.as_client(1).data("query($ids: [ID!]!) { nodes(ids: $ids) { legacyId } }", ids=ids)
 
-    assert answer == {"nodes": [{"legacyId": "1"}, None, {"legacyId": "1"}]}
+    assert response == {"nodes": [{"legacyId": "1"}, None, {"legacyId": "1"}]}
 
 
-def test_no_ids_are_no_nodes(standing: Gateway) -> None:
+def test_an_empty_list_of_ids_returns_no_nodes(standing: Gateway) -> None:
     assert standing.as_client(1).data("{ nodes(ids: []) { id } }") == {"nodes": []}
 
 
-def test_a_hundred_nodes_are_answered_and_one_more_is_refused(standing: Gateway) -> None:
+def test_nodes_accepts_at_most_100_ids(standing: Gateway) -> None:
     query = "query($ids: [ID!]!) { nodes(ids: $ids) { legacyId } }"
     ids = [global_id("Session", 1)] * 100
 
-    answer = standing.as_client(1).data(query, ids=ids)
+    response = standing.as_client(1).data(query, ids=ids)
     refused = standing.as_client(1).graphql(query, ids=[*ids, ids[0]])
 
-    assert answer == {"nodes": [{"legacyId": "1"}] * 100}
+    assert response == {"nodes": [{"legacyId": "1"}] * 100}
     assert refused == {
         "data": None,
         "errors": [refusal("UNREADABLE", "ids may hold at most 100 ids", "nodes", column=23)],
     }
 
 
-def test_every_global_id_leads_back_to_its_object(standing: Gateway) -> None:
+def test_every_global_id_identifies_its_object(standing: Gateway) -> None:
     caller = standing.as_caregiver(1)
     listed = caller.data("{ sessions { nodes { id title } } assignments { nodes { id name } } }")
     nodes = listed["sessions"]["nodes"] + listed["assignments"]["nodes"]
@@ -163,9 +165,9 @@ def test_every_global_id_leads_back_to_its_object(standing: Gateway) -> None:
     query = (
         "query($ids: [ID!]!) { nodes(ids: $ids) { id ... on Session { title } ... on Assignment { name } } }"
     )
-    answer = caller.data(query, ids=[node["id"] for node in nodes])
+    response = caller.data(query, ids=[node["id"] for node in nodes])
 
-    assert answer == {"nodes": nodes}
+    assert response == {"nodes": nodes}
     assert (
         len(nodes) == count(standing, Session) - 1 + count(standing, Assignment) - 1
-    )  # one each is another's
+    )  # one of each is foreign

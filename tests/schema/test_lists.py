@@ -1,7 +1,7 @@
 """Connections: edges, nodes, pageInfo, totalCount; pages by cursor and by offset.
 
-Contract: walking all pages gives each row once, newest first; by cursor it stays right when rows are added
-between pages; `totalCount` is that of the whole list on every page.
+Contract: paging returns each row once, newest first; by cursor also if rows are added meanwhile;
+`totalCount` is the total of the whole list on every page.
 """
 
 from typing import Any
@@ -43,11 +43,11 @@ def page(
     }
 
 
-def test_a_list_that_fits_is_one_page(standing: Gateway) -> None:
+def test_a_short_list_is_one_page(standing: Gateway) -> None:
     assert standing.as_caregiver(1).data(PAGE, first=4) == page(4, 3, 2, 1)
 
 
-def test_pages_follow_each_other_by_cursor(standing: Gateway) -> None:
+def test_pages_by_cursor(standing: Gateway) -> None:
     caller = standing.as_caregiver(1)
 
     assert caller.data(PAGE, first=3) == page(4, 3, 2, has_next=True)
@@ -55,7 +55,7 @@ def test_pages_follow_each_other_by_cursor(standing: Gateway) -> None:
     assert caller.data(PAGE, first=3, after=cursor(1)) == page(has_previous=True)
 
 
-def test_pages_follow_each_other_by_offset(standing: Gateway) -> None:
+def test_pages_by_offset(standing: Gateway) -> None:
     caller = standing.as_caregiver(1)
 
     assert caller.data(PAGE, first=3, offset=0) == page(4, 3, 2, has_next=True)
@@ -65,29 +65,29 @@ def test_pages_follow_each_other_by_offset(standing: Gateway) -> None:
 
 
 def test_an_empty_list_is_an_empty_page(standing: Gateway) -> None:
-    answer = standing.as_client(2).data(
+    response = standing.as_client(2).data(
         "{ assignments(status: COMPLETE, timeState: FUTURE) { totalCount nodes { id } } }"
     )
 
-    assert answer == {"assignments": {"totalCount": 0, "nodes": []}}
+    assert response == {"assignments": {"totalCount": 0, "nodes": []}}
 
 
 @pytest.mark.parametrize("first", [1, 2, 3, 5, 6, 7])
 @pytest.mark.parametrize("root", ["sessions", "assignments", "books"])
-def test_walking_all_pages_gives_each_row_once(standing: Gateway, root: str, first: int) -> None:
+def test_paging_returns_each_row_once(standing: Gateway, root: str, first: int) -> None:
     all_of_them = {"sessions": [4, 3, 2, 1], "assignments": [7, 6, 4, 3, 2, 1], "books": [4, 3, 2, 1]}
 
     assert every_page(standing.as_caregiver(1), root, first) == all_of_them[root]
 
 
-def test_a_cursor_is_worth_nothing_when_its_row_is_anothers(standing: Gateway) -> None:
-    """It is a place in the list, not a row: caregiver 2's session 5 stands before all of caregiver 1's."""
+def test_a_cursor_of_a_foreign_row_reveals_nothing(standing: Gateway) -> None:
+    """A cursor is a position, not a row: session 5 of caregiver 2 precedes all sessions of caregiver 1."""
     assert standing.as_caregiver(1).data(PAGE, first=1, after=cursor(5)) == page(
         4, has_next=True, has_previous=True
     )
 
 
-def test_a_walk_by_cursor_is_not_disturbed_by_new_rows(gateway: Gateway) -> None:
+def test_new_rows_do_not_disturb_paging_by_cursor(gateway: Gateway) -> None:
     gateway.given(a_world())
     caller = gateway.as_client(1)
     first = caller.data(PAGE, first=2)["sessions"]
@@ -98,10 +98,10 @@ def test_a_walk_by_cursor_is_not_disturbed_by_new_rows(gateway: Gateway) -> None
 
     assert numbers(first) == [3, 2]
     assert second == page(1, total=6, has_previous=True)
-    assert numbers(by_offset) == [20, 3]  # what numbered pages cost
+    assert numbers(by_offset) == [20, 3]  # the known weakness of offsets
 
 
-def test_the_default_page_is_twenty_and_the_largest_a_hundred(gateway: Gateway) -> None:
+def test_the_default_page_size_is_20_and_the_maximum_100(gateway: Gateway) -> None:
     books = [a_book(number) for number in range(10, 112)]
     gateway.given([*a_world(), *books, *(a_session(n) for n in range(10, 112))])
     gateway.given([an_assignment(n, session=10) for n in range(10, 112)])
@@ -122,8 +122,8 @@ def test_the_default_page_is_twenty_and_the_largest_a_hundred(gateway: Gateway) 
     assert [len(nested["session"][alias]["nodes"]) for alias in "ab"] == [20, 100]
 
 
-def test_a_page_may_be_asked_for_its_parts_alone(standing: Gateway) -> None:
-    """Whatever is left out, the rest is the same."""
+def test_the_parts_of_a_page_can_be_selected_separately(standing: Gateway) -> None:
+    """The selected parts are those of the whole page."""
     caller = standing.as_caregiver(1)
     whole = caller.data(PAGE, first=2)["sessions"]
 
@@ -136,12 +136,12 @@ def test_a_page_may_be_asked_for_its_parts_alone(standing: Gateway) -> None:
         "pageInfo { hasNextPage }",
         "pageInfo { hasNextPage } totalCount",
     ):
-        answer = caller.data(f"{{ sessions(first: 2) {{ {part} }} }}")["sessions"]
-        assert answer == only(whole, answer), part
+        response = caller.data(f"{{ sessions(first: 2) {{ {part} }} }}")["sessions"]
+        assert response == only(whole, response), part
 
 
 def only(whole: Any, shape: Any) -> Any:
-    """The part of the whole that has this shape."""
+    """The members of the page that the shape has."""
     if isinstance(shape, dict):
         return {key: only(whole[key], value) for key, value in shape.items()}
     if isinstance(shape, list):
@@ -149,12 +149,12 @@ def only(whole: Any, shape: Any) -> Any:
     return whole
 
 
-def test_edges_and_nodes_are_the_same_rows_with_what_either_asks(standing: Gateway) -> None:
+def test_edges_and_nodes_select_the_same_rows(standing: Gateway) -> None:
     query = "{ sessions(first: 1) { edges { node { title } } nodes { id chatId } } }"
 
-    answer = standing.as_client(1).data(query)
+    response = standing.as_client(1).data(query)
 
-    assert answer == {
+    assert response == {
         "sessions": {
             "edges": [{"node": {"title": "Session 3"}}],
             "nodes": [{"id": global_id("Session", 3), "chatId": "chat-3"}],

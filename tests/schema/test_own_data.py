@@ -20,7 +20,7 @@ def lived(gateway: Gateway) -> Gateway:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_client_gets_what_the_command_writes(
+def test_own_data_equals_the_output_of_the_command(
     lived: Gateway, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in os.environ:
@@ -28,44 +28,44 @@ def test_a_client_gets_what_the_command_writes(
             monkeypatch.delenv(name)
     query = "query($format: DataFormat!) { ownData(format: $format) }"
 
-    answer = lived.as_client(1).data(query, format=format)
-    said = CliRunner().invoke(
+    response = lived.as_client(1).data(query, format=format)
+    command = CliRunner().invoke(
         main,
         ["export", "--client", "client-1", "--format", format.lower()],
         env={"CARE_DATABASE_URL": lived.settings.database},
     )
 
-    assert (said.exit_code, said.stderr) == (0, "")
-    assert answer["ownData"].encode() == said.stdout_bytes
-    assert "Blue-bicycle" in answer["ownData"]
-    assert "Neighbours" not in answer["ownData"]
+    assert (command.exit_code, command.stderr) == (0, "")
+    assert response["ownData"].encode() == command.stdout_bytes
+    assert "Blue-bicycle" in response["ownData"]
+    assert "Neighbours" not in response["ownData"]
 
 
-def test_it_is_json_unless_something_else_is_asked_for(lived: Gateway) -> None:
-    answer = lived.as_client(1).data(
+def test_the_default_format_is_json(lived: Gateway) -> None:
+    response = lived.as_client(1).data(
         "{ ownData json: ownData(format: JSON) csv: ownData(format: CSV) null: ownData(format: null) }"
     )
 
-    assert answer["ownData"] == answer["json"] == answer["null"]
-    assert (answer["json"][:1], answer["csv"][:9]) == ("{", "clientId,")
+    assert response["ownData"] == response["json"] == response["null"]
+    assert (response["json"][:1], response["csv"][:9]) == ("{", "clientId,")
 
 
-def test_it_is_one_snapshot_of_a_few_statements(lived: Gateway) -> None:
-    with lived.watched() as seen:
+def test_the_export_reads_one_snapshot(lived: Gateway) -> None:
+    with lived.watched() as statements:
         lived.as_client(1).data("{ ownData }")
 
-    # The client, their caregivers, one for each level, one that finds no further sessions, and the events.
-    assert len(seen) == 2 + 6 + 1 + 1
+    # The client, their caregivers, one statement per level, one that finds no more sessions, and the events.
+    assert len(statements) == 2 + 6 + 1 + 1
 
 
-def test_a_caregiver_is_refused(lived: Gateway) -> None:
+def test_a_caregiver_is_rejected(lived: Gateway) -> None:
     assert lived.as_caregiver(1).graphql("{ ownData }") == {
         "data": None,
         "errors": [refusal("FORBIDDEN", "only a client may do this", "ownData", column=3)],
     }
 
 
-def test_who_is_not_signed_in_is_refused(lived: Gateway) -> None:
+def test_a_request_without_sign_in_is_rejected(lived: Gateway) -> None:
     assert lived.as_nobody().graphql("{ ownData }") == {
         "data": None,
         "errors": [refusal("UNAUTHENTICATED", "sign in with a valid bearer token", "ownData", column=3)],
@@ -73,7 +73,7 @@ def test_who_is_not_signed_in_is_refused(lived: Gateway) -> None:
 
 
 @pytest.mark.parametrize("format", ["XML", "json"])
-def test_another_format_is_refused(lived: Gateway, format: str) -> None:
+def test_an_unknown_format_is_rejected(lived: Gateway, format: str) -> None:
     response = lived.as_client(1).post_graphql(f"{{ ownData(format: {format}) }}")
 
     (error,) = response.json()["errors"]

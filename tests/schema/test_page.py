@@ -1,7 +1,7 @@
-"""The page for browsers, in development: served under a strict policy, with examples that work.
+"""GraphiQL, in development: served with a strict content security policy and with working examples.
 
-Contract: a browser that asks for a page gets it, everybody else gets GraphQL; every example is valid, runs
-without errors on the demo world, and says which legacy call it replaces.
+Contract: a browser gets the page, every other client gets GraphQL; every example is valid, runs without
+errors on the demo data, and names the legacy call that it replaces.
 """
 
 import json
@@ -57,11 +57,11 @@ def test_the_page_loads_nothing_but_its_own_assets(standing: Gateway) -> None:
 @pytest.mark.parametrize(
     "name", ["nothing.js", "page.html", "examples.py", "..%2fexamples.py", "%2e%2e/main.py"]
 )
-def test_other_assets_are_not_there(standing: Gateway, name: str) -> None:
+def test_other_assets_are_not_found(standing: Gateway, name: str) -> None:
     assert standing.as_nobody().get(f"/graphql/ide/{name}").status_code == 404
 
 
-def test_the_page_holds_no_token_where_tokens_come_from_elsewhere(standing: Gateway) -> None:
+def test_the_page_has_no_token_if_an_identity_provider_issues_tokens(standing: Gateway) -> None:
     assert '"tokens": {}' in standing.as_nobody().get("/graphql", headers=BROWSER).text
 
 
@@ -78,8 +78,8 @@ def config_in(page: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST"])
-def test_the_tokens_of_the_page_open_the_demo_world(standing: Gateway, host: str) -> None:
-    """With keys of its own the service mints a token for each role."""
+def test_the_tokens_of_the_page_are_valid(standing: Gateway, host: str) -> None:
+    """With its own keys the service issues a token for each role."""
     with with_own_keys(standing) as caller:
         page = caller.get("/graphql", headers={**BROWSER, "host": host}).text
 
@@ -99,8 +99,8 @@ def test_the_tokens_of_the_page_open_the_demo_world(standing: Gateway, host: str
         "x@localhost",
     ],
 )
-def test_a_page_under_another_name_holds_no_token(standing: Gateway, host: str) -> None:
-    """Any page may have its name lead to this machine, and then read what is here."""
+def test_a_page_with_another_host_name_has_no_token(standing: Gateway, host: str) -> None:
+    """DNS rebinding: any page can point its name at this machine."""
     with with_own_keys(standing) as caller:
         page = caller.get("/graphql", headers={**BROWSER, "host": host})
 
@@ -108,8 +108,8 @@ def test_a_page_under_another_name_holds_no_token(standing: Gateway, host: str) 
     assert config_in(page.text)["tokens"] == {}
 
 
-def test_a_page_for_another_machine_holds_no_token(standing: Gateway) -> None:
-    """Whatever name it says it came for."""
+def test_a_page_requested_from_another_machine_has_no_token(standing: Gateway) -> None:
+    """With any Host header."""
     with with_own_keys(standing) as caller:
         caller.client.comes_from = "192.168.0.8"
         page = caller.get("/graphql", headers={**BROWSER, "host": "localhost:8000"}).text
@@ -118,7 +118,7 @@ def test_a_page_for_another_machine_holds_no_token(standing: Gateway) -> None:
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", ""])
-def test_others_get_no_page(standing: Gateway, accept: str) -> None:
+def test_clients_that_are_not_browsers_get_no_page(standing: Gateway, accept: str) -> None:
     response = standing.as_nobody().get("/graphql", headers={"accept": accept})
 
     assert (response.status_code, response.headers["content-type"]) == (400, "application/json")

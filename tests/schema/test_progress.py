@@ -1,7 +1,7 @@
-"""`progress` and `scoreHistory` of clients and sessions, against a naive reading of a rich world.
+"""`progress` and `scoreHistory` of clients and sessions, compared with a naive computation.
 
-Contract: a client's numbers are those of what the viewer shares with that client; withdrawn assignments
-are in none of them; a book id that names nothing has no scores.
+Contract: the numbers cover what the viewer shares with the client, without withdrawn assignments; an
+unknown book has no scores.
 """
 
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ CLIENTS = f"""{{ clients(first: 100) {{ nodes {{ legacyId {PROGRESS}
 SESSIONS = CLIENTS.replace("clients(", "sessions(")
 
 
-# --- the values ------------------------------------------------------------------------------------
+# --- values ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("caregiver", [1, 2])
-def test_a_caregiver_sees_how_far_the_shared_homework_of_each_client_is(
+def test_a_caregiver_sees_the_progress_of_each_client_in_shared_homework(
     rich: Gateway, caregiver: int
 ) -> None:
     found = rich.as_caregiver(caregiver).data(CLIENTS)["clients"]["nodes"]
@@ -46,7 +46,9 @@ def test_a_caregiver_sees_how_far_the_shared_homework_of_each_client_is(
 
 
 @pytest.mark.parametrize("viewer", [("caregiverId", 1), ("clientId", 2)], ids=str)
-def test_both_see_how_far_each_session_is(rich: Gateway, viewer: tuple[str, int]) -> None:
+def test_caregiver_and_client_see_the_progress_of_each_session(
+    rich: Gateway, viewer: tuple[str, int]
+) -> None:
     role, number = viewer
     caller = rich.as_caregiver(number) if role == "caregiverId" else rich.as_client(number)
 
@@ -57,7 +59,7 @@ def test_both_see_how_far_each_session_is(rich: Gateway, viewer: tuple[str, int]
     assert len(found) > 2
 
 
-def test_clients_see_their_own_with_all_their_caregivers(rich: Gateway) -> None:
+def test_a_client_sees_their_progress_with_each_caregiver(rich: Gateway) -> None:
     of_client = f"""legacyId {PROGRESS} one: scoreHistory(bookId: 1) {SCORES}
         other: scoreHistory(bookId: 2) {SCORES}"""
     query = f"""query($id: ID!) {{ viewer {{ client {{ {of_client} }} }}
@@ -73,7 +75,7 @@ def test_clients_see_their_own_with_all_their_caregivers(rich: Gateway) -> None:
     assert {each["caregiverId"] for each in SESSION_BY_ID.values() if each["clientId"] == 2} == {1, 2}
 
 
-def test_numbers_alone_are_the_same_numbers(rich: Gateway) -> None:
+def test_counts_selected_alone_are_the_same(rich: Gateway) -> None:
     found = rich.as_caregiver(1).data(f"{{ clients {{ nodes {{ progress {{ {COUNTS} }} }} }} }}")
 
     for node, number in zip(found["clients"]["nodes"], clients_of(1), strict=True):
@@ -81,7 +83,7 @@ def test_numbers_alone_are_the_same_numbers(rich: Gateway) -> None:
         assert node["progress"] == {name: whole[name] for name in COUNTS.split()}
 
 
-def test_a_client_without_homework_has_progress_of_nothing(rich: Gateway) -> None:
+def test_a_client_without_homework_has_zero_progress(rich: Gateway) -> None:
     caregiver = SESSION_BY_ID[12]["caregiverId"]
 
     found = rich.as_caregiver(caregiver).data(
@@ -92,13 +94,13 @@ def test_a_client_without_homework_has_progress_of_nothing(rich: Gateway) -> Non
     assert found["session"] == {"progress": nothing, "client": {"progress": nothing}}
 
 
-# --- how it may be asked ---------------------------------------------------------------------------
+# --- selections ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "book", ["", "x", "0", "-1", "999", str(2**63), global_id("Session", 1), global_id("Book", 999)]
 )
-def test_a_book_id_that_names_nothing_has_no_scores(rich: Gateway, book: str) -> None:
+def test_an_unknown_book_has_no_scores(rich: Gateway, book: str) -> None:
     query = """query($book: ID!) { sessions(first: 2) { nodes {
         scoreHistory(bookId: $book) { score } client { scoreHistory(bookId: $book) { score } } } } }"""
 
@@ -108,13 +110,13 @@ def test_a_book_id_that_names_nothing_has_no_scores(rich: Gateway, book: str) ->
     assert found["sessions"]["nodes"] == [nothing | {"client": nothing}] * 2
 
 
-def test_one_book_in_both_forms_and_under_many_names_is_one_history(rich: Gateway) -> None:
+def test_a_score_history_is_the_same_for_all_id_forms_and_aliases(rich: Gateway) -> None:
     query = """query($number: ID!, $global: ID!) { clients { nodes {
         a: scoreHistory(bookId: $number) { score } b: scoreHistory(bookId: $global) { score attempt }
         ... on Node { ... on Client { c: scoreHistory(bookId: 1) { ...point } } } } } }
         fragment point on ScorePoint { __typename assignment { session { client { legacyId } } } }"""
 
-    with rich.watched() as seen:
+    with rich.watched() as statements:
         found = rich.as_caregiver(1).data(query, number="1", **{"global": global_id("Book", 1)})
 
     histories = {number: naive("clientId", number, caregiverId=1)["one"] for number in clients_of(1)}
@@ -130,10 +132,10 @@ def test_one_book_in_both_forms_and_under_many_names_is_one_history(rich: Gatewa
         }
         for number, expected in histories.items()
     ]
-    assert len(seen) == 3
+    assert len(statements) == 3
 
 
-def test_a_session_shows_progress_beside_pages_of_its_assignments(rich: Gateway) -> None:
+def test_progress_and_pages_of_assignments_can_be_selected_together(rich: Gateway) -> None:
     query = f"""{{ session(id: 1) {{ legacyId {PROGRESS} assignments(first: 1) {{ nodes {{ legacyId }} }}
         one: scoreHistory(bookId: 1) {SCORES} other: scoreHistory(bookId: 2) {SCORES} }} }}"""
 
@@ -146,7 +148,7 @@ def test_a_session_shows_progress_beside_pages_of_its_assignments(rich: Gateway)
     assert found == naive("id", 1)
 
 
-# --- the calendar of the service -------------------------------------------------------------------
+# --- weeks -----------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -157,7 +159,7 @@ def service_in(zone: str, settings: Settings) -> Iterator[Gateway]:
 
 
 @pytest.mark.parametrize(("zone", "monday"), [("Europe/Berlin", "2026-11-16"), ("UTC", "2026-11-09")])
-def test_weeks_begin_on_the_mondays_of_the_service(settings: Settings, zone: str, monday: str) -> None:
+def test_weeks_start_on_monday_in_the_zone_of_the_service(settings: Settings, zone: str, monday: str) -> None:
     late_on_sunday = datetime.fromisoformat("2026-11-15T23:30:00Z")
     with service_in(zone, settings) as gateway:
         gateway.given(

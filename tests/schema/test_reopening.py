@@ -1,7 +1,7 @@
-"""`reopenAssignment`: another attempt, and the history that stays.
+"""`reopenAssignment`: the next attempt, with its history kept.
 
 Contract: attempt + 1; PENDING, WAITING, score 0, no dates of submission or feedback. Earlier attempts stay
-readable in GraphQL; on the legacy paths `answers` is empty again, and then holds the new attempt only.
+readable in GraphQL; on the legacy paths `answers` is empty, and later has the new attempt only.
 """
 
 import pytest
@@ -32,15 +32,15 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_a_submitted_assignment_is_pending_again_and_its_history_stays(world: Gateway) -> None:
+def test_reopening_makes_an_assignment_pending_and_keeps_its_history(world: Gateway) -> None:
     caregiver = world.as_caregiver(1)
     submit(world.as_client(1), TEST, FITTING)
     give(caregiver, 12, "Well done", score=50)
     before = stored(world)
 
-    answer = reopen(caregiver, TEST)
+    response = reopen(caregiver, TEST)
 
-    assert answer == {
+    assert response == {
         "assignment": {
             "legacyId": str(TEST),
             "status": "PENDING",
@@ -80,7 +80,7 @@ def test_a_second_attempt_is_submitted_beside_the_first(world: Gateway) -> None:
     assert (second["answerSet"]["attempt"], second["answerSet"]["score"]) == (2, THEIR_SCORE - 4)
     assert again == second
     wrong_state = refused("WRONG_STATE", "the assignment is submitted", "assignmentId")
-    assert first_again["userErrors"] == wrong_state  # what the first attempt held is something else now
+    assert first_again["userErrors"] == wrong_state  # the current attempt is another one
     history = """{ client: assignment(id: 1) { answerSets { attempt score answers { answer } } } }"""
     for caller in (client, caregiver):
         assert [
@@ -89,19 +89,19 @@ def test_a_second_attempt_is_submitted_beside_the_first(world: Gateway) -> None:
         ] == [(2, THEIR_SCORE - 4, "false"), (1, THEIR_SCORE, "true")]
 
 
-def test_the_same_answers_again_are_a_submission_of_the_new_attempt(world: Gateway) -> None:
+def test_equal_answers_are_a_submission_of_the_new_attempt(world: Gateway) -> None:
     submit(world.as_client(1), LATE, {REMARK: "x"})
     reopen(world.as_caregiver(1), LATE)
 
-    answer = submit(world.as_client(1), LATE, {REMARK: "x"})
+    response = submit(world.as_client(1), LATE, {REMARK: "x"})
 
-    assert (answer["answerSet"]["legacyId"], answer["answerSet"]["attempt"]) == ("13", 2)
+    assert (response["answerSet"]["legacyId"], response["answerSet"]["attempt"]) == ("13", 2)
 
 
-def test_the_legacy_paths_show_no_attempt_but_the_present_one(world: Gateway) -> None:
+def test_the_legacy_paths_show_only_the_current_attempt(world: Gateway) -> None:
     caregiver, client = world.as_caregiver(1), world.as_client(1)
 
-    def seen() -> tuple[object, ...]:
+    def visible() -> tuple[object, ...]:
         one = caregiver.get(f"{ASSIGNMENTS}/{TEST}").json()
         (listed,) = (
             each
@@ -118,16 +118,16 @@ def test_the_legacy_paths_show_no_attempt_but_the_present_one(world: Gateway) ->
     date = "2026/11/21 09:00"
     submit(client, TEST, FITTING)
     give(caregiver, 12, "Well done", score=50)
-    assert seen() == ("COMPLETE", 50, date, "SUBMITTED", date, [(12, FITTING[4])], 3, 2)
+    assert visible() == ("COMPLETE", 50, date, "SUBMITTED", date, [(12, FITTING[4])], 3, 2)
 
     reopen(caregiver, TEST)
-    assert seen() == ("PENDING", 0, None, "WAITING", None, [], 2, 3)
+    assert visible() == ("PENDING", 0, None, "WAITING", None, [], 2, 3)
 
     submit(client, TEST, FITTING | {4: "Anders"})
-    assert seen() == ("COMPLETE", THEIR_SCORE, date, "WAITING", None, [(13, "Anders")], 3, 2)
+    assert visible() == ("COMPLETE", THEIR_SCORE, date, "WAITING", None, [(13, "Anders")], 3, 2)
 
 
-def test_an_attempt_may_be_followed_by_any_number_of_others(world: Gateway) -> None:
+def test_an_assignment_can_be_reopened_repeatedly(world: Gateway) -> None:
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     before = stored(world)
 
@@ -147,7 +147,7 @@ def test_an_attempt_may_be_followed_by_any_number_of_others(world: Gateway) -> N
     )
 
 
-def test_the_score_of_the_session_is_that_of_the_newest_that_is_still_complete(world: Gateway) -> None:
+def test_the_score_of_the_session_ignores_reopened_assignments(world: Gateway) -> None:
     caregiver = world.as_caregiver(1)
     submit(world.as_client(1), TEST, FITTING)
 
@@ -159,7 +159,7 @@ def test_the_score_of_the_session_is_that_of_the_newest_that_is_still_complete(w
     assert scores == [70, THEIR_SCORE, None]
 
 
-def test_a_reopened_assignment_may_be_withdrawn_and_takes_its_history_along(world: Gateway) -> None:
+def test_withdrawing_a_reopened_assignment_deletes_its_history(world: Gateway) -> None:
     caregiver = world.as_caregiver(1)
     reopen(caregiver, SUBMITTED)
     withdraw = f"""mutation {{ withdrawAssignment(input: {{assignmentId: {SUBMITTED}}}) {{
@@ -170,7 +170,7 @@ def test_a_reopened_assignment_may_be_withdrawn_and_takes_its_history_along(worl
     }
     numbers = "{ submissions { nodes { legacyId } } assignments { nodes { legacyId } } }"
     for caller in (caregiver, world.as_client(1)):
-        seen = caller.data(numbers)
-        assert "8" not in {each["legacyId"] for each in seen["submissions"]["nodes"]}
-        assert str(SUBMITTED) not in {each["legacyId"] for each in seen["assignments"]["nodes"]}
+        visible = caller.data(numbers)
+        assert "8" not in {each["legacyId"] for each in visible["submissions"]["nodes"]}
+        assert str(SUBMITTED) not in {each["legacyId"] for each in visible["assignments"]["nodes"]}
     assert caregiver.get(f"{ASSIGNMENTS}/{SUBMITTED}").status_code == 404

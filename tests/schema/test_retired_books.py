@@ -1,5 +1,5 @@
-"""A retired book is found and assigned no more, on either contract; what was assigned goes on as it was.
-Questions tell what an answer needs, and not what it counts."""
+"""A retired book cannot be found or assigned on either contract; its assignments continue unchanged.
+Questions describe valid answers, and not their weights."""
 
 import pytest
 
@@ -21,7 +21,7 @@ QUESTIONS = [
 
 @pytest.fixture
 def shelf(gateway: Gateway) -> Gateway:
-    """Book 1, of assignments 1, 4 and 5, was retired yesterday; a day to come retires book 9 as well."""
+    """Book 1, of assignments 1, 4 and 5, was retired yesterday; book 9 will be retired."""
     world = [record | {"retireDate": NOW - DAY} if is_book_1(record) else record for record in a_world()]
     gateway.given([*world, a_book(9, retireDate=NOW + DAY), a_book(10, isTest=True, questions=QUESTIONS)])
     return gateway
@@ -31,7 +31,7 @@ def is_book_1(record: dict[str, object]) -> bool:
     return (record["kind"], record["id"]) == ("book", 1)
 
 
-def test_the_catalogue_does_not_have_it(shelf: Gateway) -> None:
+def test_a_retired_book_is_not_in_the_catalogue(shelf: Gateway) -> None:
     query = "query($search: String) { books(search: $search) { totalCount nodes { legacyId } } }"
 
     everything = shelf.as_caregiver(1).data(query)["books"]
@@ -41,7 +41,7 @@ def test_the_catalogue_does_not_have_it(shelf: Gateway) -> None:
     assert (numbers(found), found["totalCount"]) == ([], 0)
 
 
-def test_it_is_shown_by_its_id_and_by_what_was_assigned(shelf: Gateway) -> None:
+def test_a_retired_book_is_returned_by_id_and_in_its_assignments(shelf: Gateway) -> None:
     query = """query($id: ID!) { book(id: 1) { name } node(id: $id) { ... on Book { name } }
         assignment(id: 1) { name book { name questions { text } } } }"""
 
@@ -57,16 +57,16 @@ def test_it_is_shown_by_its_id_and_by_what_was_assigned(shelf: Gateway) -> None:
 
 
 @pytest.mark.parametrize("books", [["1"], ["2", "1"], ["9"]])
-def test_it_is_not_assigned(shelf: Gateway, books: list[str]) -> None:
+def test_a_retired_book_cannot_be_assigned(shelf: Gateway, books: list[str]) -> None:
     before = stored(shelf)
-    asked = {
+    input_fields = {
         "sessionId": "1",
         "bookIds": books,
         "startDate": "2026-11-22T08:00:00Z",
         "endDate": "2026-11-28T20:00:00Z",
     }
 
-    assert shelf.as_caregiver(1).data(ASSIGN, input=asked) == {
+    assert shelf.as_caregiver(1).data(ASSIGN, input=input_fields) == {
         "assignHomework": {
             "message": None,
             "assignments": [],
@@ -76,7 +76,7 @@ def test_it_is_not_assigned(shelf: Gateway, books: list[str]) -> None:
     assert stored(shelf) == before
 
 
-def test_it_is_not_assigned_on_the_legacy_path(shelf: Gateway) -> None:
+def test_a_retired_book_cannot_be_assigned_on_the_legacy_path(shelf: Gateway) -> None:
     before = stored(shelf)
 
     refused = shelf.as_caregiver(1).put(ASSIGNMENTS, json=homework(bookIds=[2, 1]))
@@ -85,7 +85,7 @@ def test_it_is_not_assigned_on_the_legacy_path(shelf: Gateway) -> None:
     assert stored(shelf) == before
 
 
-def test_a_question_tells_what_its_answer_needs(shelf: Gateway) -> None:
+def test_a_question_describes_its_valid_answers(shelf: Gateway) -> None:
     query = """{ book(id: 10) { questions {
         id position text kind options required minimum maximum } } }"""
     stored = raw.run(shelf.settings.database, "SELECT id FROM question WHERE book_id = 10 ORDER BY position")
@@ -114,7 +114,7 @@ def test_a_question_tells_what_its_answer_needs(shelf: Gateway) -> None:
     ]
 
 
-def test_nobody_can_ask_for_the_weights() -> None:
+def test_the_weights_of_questions_are_not_in_the_schema() -> None:
     kind = schema_of_service(True)._schema.type_map["Question"]
 
     assert set(kind.fields) == {  # type: ignore[attr-defined]

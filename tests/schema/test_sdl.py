@@ -1,7 +1,7 @@
-"""`schema.graphql` is the contract: it is what the code says, and a breaking change has a name.
+"""`schema.graphql` is the contract: it equals the schema of the code, and breaking changes are listed.
 
-Contract: the file is the printed schema, sorted; whatever graphql-core calls a breaking change against it
-is listed by name.
+Contract: the file is the printed schema, sorted; every breaking change that graphql-core finds is listed
+by name.
 """
 
 import re
@@ -32,20 +32,20 @@ FILE = Path(__file__).parents[2] / "schema.graphql"
 
 
 @pytest.fixture(scope="module")
-def said() -> str:
+def sdl() -> str:
     return ours.schema_text(ours.build_schema())
 
 
-def test_the_file_is_what_the_code_says(said: str) -> None:
-    assert FILE.read_text(encoding="utf-8") == said, "run `make schema`"
+def test_the_file_equals_the_schema_of_the_code(sdl: str) -> None:
+    assert FILE.read_text(encoding="utf-8") == sdl, "run `make schema`"
 
 
-def test_nothing_breaks_against_the_file(said: str) -> None:
-    assert breaking_changes(FILE.read_text(encoding="utf-8"), said) == []
+def test_the_schema_has_no_breaking_change_against_the_file(sdl: str) -> None:
+    assert breaking_changes(FILE.read_text(encoding="utf-8"), sdl) == []
 
 
-def test_building_it_twice_gives_the_same(said: str) -> None:
-    assert ours.schema_text(ours.build_schema()) == said
+def test_the_schema_text_is_deterministic(sdl: str) -> None:
+    assert ours.schema_text(ours.build_schema()) == sdl
 
 
 PLANTED = {
@@ -83,22 +83,22 @@ PLANTED = {
 
 
 @pytest.mark.parametrize(("old", "new", "name"), PLANTED.values(), ids=PLANTED.keys())
-def test_a_breaking_change_has_a_name(said: str, old: str, new: str, name: str) -> None:
-    assert said.count(old) == 1
+def test_a_breaking_change_is_reported_by_name(sdl: str, old: str, new: str, name: str) -> None:
+    assert sdl.count(old) == 1
 
-    assert breaking_changes(said, said.replace(old, new)) == [name]
-
-
-def test_an_addition_breaks_nothing(said: str) -> None:
-    assert breaking_changes(said, said.replace("type Viewer {", "type Viewer {\n  isNew: Boolean!\n")) == []
-    assert find_breaking_changes(build_schema(said), build_schema(said)) == []
+    assert breaking_changes(sdl, sdl.replace(old, new)) == [name]
 
 
-# --- what the contract promises of itself ----------------------------------------------------------
+def test_an_addition_is_not_a_breaking_change(sdl: str) -> None:
+    assert breaking_changes(sdl, sdl.replace("type Viewer {", "type Viewer {\n  isNew: Boolean!\n")) == []
+    assert find_breaking_changes(build_schema(sdl), build_schema(sdl)) == []
 
 
-def test_everything_that_can_be_looked_up_is_a_node(said: str) -> None:
-    kinds = build_schema(said).type_map.values()
+# --- conventions of the schema ---------------------------------------------------------------------
+
+
+def test_every_type_with_a_lookup_is_a_node(sdl: str) -> None:
+    kinds = build_schema(sdl).type_map.values()
 
     nodes = {kind.name for kind in kinds if isinstance(kind, GraphQLObjectType) and kind.interfaces}
 
@@ -106,7 +106,7 @@ def test_everything_that_can_be_looked_up_is_a_node(said: str) -> None:
 
 
 def described(schema: GraphQLSchema) -> Iterator[tuple[str, str]]:
-    """Everything that can have a description, as a reader names it, with the one it has."""
+    """The path and the description of everything that can have a description."""
     for kind in schema.type_map.values():
         if is_introspection_type(kind) or is_specified_scalar_type(kind):
             continue
@@ -118,9 +118,9 @@ def described(schema: GraphQLSchema) -> Iterator[tuple[str, str]]:
                 yield f"{kind.name}.{name}({argument}:)", given.description or ""
 
 
-def test_everything_is_described_in_sentences(said: str) -> None:
-    """Types, fields, arguments, members of inputs and values: the reference is made of nothing else."""
-    descriptions = dict(described(build_schema(said)))
+def test_every_description_is_a_sentence(sdl: str) -> None:
+    """Types, fields, arguments, input fields and enum values."""
+    descriptions = dict(described(build_schema(sdl)))
 
     assert {"Session", "Session.title", "Query.node(id:)", "RepeatInput.count", "Role.CLIENT"} <= set(
         descriptions
@@ -128,8 +128,8 @@ def test_everything_is_described_in_sentences(said: str) -> None:
     assert [name for name, text in descriptions.items() if not SENTENCE.fullmatch(text)] == []
 
 
-def test_every_mutation_takes_one_input_and_answers_with_what_to_mend(said: str) -> None:
-    mutation = build_schema(said).mutation_type
+def test_every_mutation_has_one_input_and_user_errors(sdl: str) -> None:
+    mutation = build_schema(sdl).mutation_type
     assert mutation is not None
 
     for name, field in mutation.fields.items():
@@ -139,7 +139,7 @@ def test_every_mutation_takes_one_input_and_answers_with_what_to_mend(said: str)
 
 
 def required_with_a_default(schema: GraphQLSchema) -> list[str]:
-    """Input members and arguments of the form `T! = default`: editors report them as missing variables."""
+    """Input fields and arguments of the form `T! = default`, which editors report as missing variables."""
     found = []
     for kind in schema.type_map.values():
         for name, member in getattr(kind, "fields", {}).items():
@@ -151,13 +151,13 @@ def required_with_a_default(schema: GraphQLSchema) -> list[str]:
     return [name for name in found if not name.startswith("__")]
 
 
-def test_an_input_with_a_default_may_be_null(said: str) -> None:
+def test_an_input_with_a_default_may_be_null(sdl: str) -> None:
     planted = build_schema(
         "input I { a: Int! = 1, b: Int = 1, c: Int! } type Query { q(i: I! = {c: 1}): Int }"
     )
 
     assert required_with_a_default(planted) == ["I.a", "Query.q(i:)"]
-    assert required_with_a_default(build_schema(said)) == []
+    assert required_with_a_default(build_schema(sdl)) == []
 
 
 def refusals(kind: type[Refused] = Refused) -> Iterator[type[Refused]]:
@@ -166,15 +166,15 @@ def refusals(kind: type[Refused] = Refused) -> Iterator[type[Refused]]:
         yield from refusals(narrower)
 
 
-def test_the_codes_of_user_errors_are_those_of_refusals(said: str) -> None:
-    code = build_schema(said).type_map["UserErrorCode"]
+def test_every_rejection_has_a_user_error_code(sdl: str) -> None:
+    code = build_schema(sdl).type_map["UserErrorCode"]
     assert is_enum_type(code)
 
     assert set(code.values) == set(UserErrorCode) == {kind.code for kind in refusals()}
 
 
 def undated(schema: GraphQLSchema) -> list[str]:
-    """What is on its way out without saying from when on it may be gone."""
+    """Deprecations without a date."""
     members = [
         (f"{kind.name}.{name}", member)
         for kind in schema.type_map.values()
@@ -184,7 +184,7 @@ def undated(schema: GraphQLSchema) -> list[str]:
     return [name for name, reason in reasons.items() if not re.search(r"\b20\d\d-\d\d-\d\d\b", reason)]
 
 
-def test_what_is_on_its_way_out_says_until_when(said: str) -> None:
+def test_every_deprecation_has_a_date(sdl: str) -> None:
     planted = build_schema(
         """type Query {
           a: Int @deprecated(reason: "Use b; may be gone from 2027-06-01.")
@@ -193,4 +193,4 @@ def test_what_is_on_its_way_out_says_until_when(said: str) -> None:
     )
 
     assert undated(planted) == ["Query.b"]
-    assert undated(build_schema(said)) == []
+    assert undated(build_schema(sdl)) == []

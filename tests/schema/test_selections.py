@@ -1,6 +1,6 @@
-"""What GraphQL lets a client write: fragments, aliases, directives, variables, and depth.
+"""Fragments, aliases, directives, variables and nesting.
 
-Contract: however the same thing is asked for, it is answered the same; what is not asked for is not there.
+Contract: equivalent documents get the same response, with the selected fields only.
 """
 
 import pytest
@@ -38,11 +38,11 @@ SAME = {
 
 
 @pytest.mark.parametrize("query", SAME.values(), ids=SAME.keys())
-def test_the_same_is_answered_however_it_is_asked(standing: Gateway, query: str) -> None:
-    answer = standing.as_client(1).data(query, id="1")
+def test_equivalent_documents_get_the_same_response(standing: Gateway, query: str) -> None:
+    response = standing.as_client(1).data(query, id="1")
 
-    assert answer == standing.as_client(1).data(PLAIN)
-    assert answer == {
+    assert response == standing.as_client(1).data(PLAIN)
+    assert response == {
         "session": {
             "title": "Session 1",
             "client": {"name": "Zoë Client 1"},
@@ -51,13 +51,13 @@ def test_the_same_is_answered_however_it_is_asked(standing: Gateway, query: str)
     }
 
 
-def test_aliases_name_the_answer(standing: Gateway) -> None:
+def test_aliases_name_the_members_of_the_response(standing: Gateway) -> None:
     query = """{ mine: session(id: 1) { a: title b: title who: client { c: name } other: client { id }
         kind: __typename } missing: node(id: "1") { id } }"""
 
-    answer = standing.as_client(1).data(query)
+    response = standing.as_client(1).data(query)
 
-    assert answer == {
+    assert response == {
         "mine": {
             "a": "Session 1",
             "b": "Session 1",
@@ -69,7 +69,7 @@ def test_aliases_name_the_answer(standing: Gateway) -> None:
     }
 
 
-def test_fields_are_answered_in_the_order_asked(standing: Gateway) -> None:
+def test_fields_are_returned_in_the_selected_order(standing: Gateway) -> None:
     query = "{ session(id: 1) { title id legacyId ... { isClosed } chatId } }"
 
     text = standing.as_client(1).post_graphql(query).text
@@ -80,7 +80,7 @@ def test_fields_are_answered_in_the_order_asked(standing: Gateway) -> None:
     )
 
 
-def test_a_selection_of_type_names_alone_is_answered(standing: Gateway) -> None:
+def test_a_selection_may_consist_of_type_names(standing: Gateway) -> None:
     query = """{ __typename viewer { __typename caregiver { __typename } }
         sessions(first: 1) { __typename nodes { __typename } edges { __typename node { __typename } }
             pageInfo { __typename } }
@@ -88,11 +88,11 @@ def test_a_selection_of_type_names_alone_is_answered(standing: Gateway) -> None:
             answerSets { __typename answers { __typename } } feedbacks { __typename }
             session { assignments(first: 1) { __typename nodes { __typename } } } } }"""
 
-    answer = standing.as_caregiver(1).data(query)
+    response = standing.as_caregiver(1).data(query)
 
     sets = {"__typename": "AnswerSet", "answers": [{"__typename": "Answer"}] * 2}
     assignments = {"__typename": "AssignmentConnection", "nodes": [{"__typename": "Assignment"}]}
-    assert answer == {
+    assert response == {
         "__typename": "Query",
         "viewer": {"__typename": "Viewer", "caregiver": {"__typename": "Caregiver"}},
         "sessions": {
@@ -111,7 +111,7 @@ def test_a_selection_of_type_names_alone_is_answered(standing: Gateway) -> None:
     }
 
 
-def test_inline_fragments_tell_kinds_of_nodes_apart(standing: Gateway) -> None:
+def test_inline_fragments_select_by_type(standing: Gateway) -> None:
     query = """query($id: ID!) { node(id: $id) { id
         ... on Session { what: title } ... on Book { what: name } ...assignment } }
         fragment assignment on Assignment { what: name session { title } }"""
@@ -130,25 +130,25 @@ def test_inline_fragments_tell_kinds_of_nodes_apart(standing: Gateway) -> None:
     ]
 
 
-def test_many_roots_are_answered_side_by_side(standing: Gateway) -> None:
+def test_several_root_fields_are_returned_together(standing: Gateway) -> None:
     roots = " ".join(f"r{n}: sessions(first: {1 + n % 3}) {{ nodes {{ legacyId }} }}" for n in range(40))
 
-    answer = standing.as_caregiver(1).data(f"{{ {roots} }}")
+    response = standing.as_caregiver(1).data(f"{{ {roots} }}")
 
     newest = [{"legacyId": str(number)} for number in (4, 3, 2)]
-    assert answer == {f"r{n}": {"nodes": newest[: 1 + n % 3]} for n in range(40)}
+    assert response == {f"r{n}": {"nodes": newest[: 1 + n % 3]} for n in range(40)}
 
 
 @pytest.mark.parametrize("levels", [1, 6, 7, 12, 13, 30])
-def test_deep_nesting_answers_correctly(standing: Gateway, levels: int) -> None:
-    """Joins go on in further statements; the answer does not show it."""
+def test_a_deeply_nested_query_returns_the_right_rows(standing: Gateway, levels: int) -> None:
+    """Joins continue in further statements."""
     deepest = "title client { name }"
     for _ in range(levels):
         deepest = f"legacyId latestAssignment {{ legacyId name session {{ {deepest} }} }}"
 
-    answer = standing.as_client(1).data(f"{{ session(id: 1) {{ {deepest} }} }}")
+    response = standing.as_client(1).data(f"{{ session(id: 1) {{ {deepest} }} }}")
 
-    found = answer["session"]
+    found = response["session"]
     for _ in range(levels):
         assert found.keys() == {"legacyId", "latestAssignment"}
         assert found["legacyId"] == "1"
@@ -159,31 +159,31 @@ def test_deep_nesting_answers_correctly(standing: Gateway, levels: int) -> None:
     assert found == {"title": "Session 1", "client": {"name": "Zoë Client 1"}}
 
 
-def test_deep_nesting_through_lists_answers_correctly(standing: Gateway) -> None:
+def test_a_query_nested_through_lists_returns_the_right_rows(standing: Gateway) -> None:
     query = "legacyId"
     for _ in range(8):
         query = f"legacyId session {{ assignments(first: 2, status: COMPLETE) {{ nodes {{ {query} }} }} }}"
 
-    answer = standing.as_client(1).data(f"{{ assignment(id: 2) {{ {query} }} }}")
+    response = standing.as_client(1).data(f"{{ assignment(id: 2) {{ {query} }} }}")
 
-    found = answer["assignment"]
+    found = response["assignment"]
     assert found["legacyId"] == "2"
     for _ in range(8):
         seven, one = found["session"]["assignments"]["nodes"]
         assert (seven["legacyId"], one["legacyId"]) == ("7", "1")
-        assert seven.get("session") == one.get("session")  # both stand in the same session
+        assert seven.get("session") == one.get("session")  # both belong to the same session
         found = seven
     assert found == {"legacyId": "7"}
 
 
-def test_two_aliases_on_every_level_do_not_double_the_work_of_the_next(standing: Gateway) -> None:
-    """All that could take time is reading the document 2 ** 40 times: it is refused unread."""
+def test_two_aliases_on_every_level_do_not_double_the_work(standing: Gateway) -> None:
+    """The expanded document would have 2 ** 40 fields; it is rejected before expansion."""
     levels = 40
     fragments = " ".join(
         f"fragment f{n} on Session {{ ...on Session {{ ...f{n + 1} }} ...f{n + 1} }}" for n in range(levels)
     )
     query = f"{{ session(id: 99) {{ ...f0 }} }} {fragments} fragment f{levels} on Session {{ id }}"
 
-    answer = standing.as_caregiver(1).graphql(query)
+    response = standing.as_caregiver(1).graphql(query)
 
-    assert [error["extensions"]["code"] for error in answer["errors"]] == ["TOO_COSTLY"]
+    assert [error["extensions"]["code"] for error in response["errors"]] == ["TOO_COSTLY"]

@@ -1,7 +1,7 @@
 """`Session.assignments`: a list inside a row, selected under several aliases with different arguments.
 
-Contract: each alias is answered by its own arguments, on the same parent and on differently aliased
-parents; equal selections are merged; the totals are those of the session and status.
+Contract: each alias has its own arguments, also below aliases of the session; equal selections are merged;
+totals are those of the session and status.
 """
 
 from typing import Any
@@ -28,9 +28,9 @@ def test_aliases_with_different_arguments_on_the_same_session(standing: Gateway)
         last: assignments(after: "{CURSOR_2}", first: 1) {{ nodes {{ legacyId }} }}
         total: assignments(first: 2) {{ totalCount }} }} }}"""
 
-    answer = standing.as_client(1).data(query)
+    response = standing.as_client(1).data(query)
 
-    assert answer == {
+    assert response == {
         "session": {
             "all": {"totalCount": 3, **nodes(7, 2, 1)},
             "newest": {"totalCount": 3, **nodes(7), "pageInfo": {"hasNextPage": True}},
@@ -52,9 +52,9 @@ def test_the_same_alias_on_differently_aliased_sessions(standing: Gateway) -> No
         other: sessions(timeState: COMPLETED) { nodes {
             list: assignments(first: 2) { nodes { legacyId } } } } }"""
 
-    answer = standing.as_caregiver(1).data(query)
+    response = standing.as_caregiver(1).data(query)
 
-    assert answer == {
+    assert response == {
         "one": {"list": {"totalCount": 3, **nodes(7)}},
         "four": {"list": {"nodes": [{"legacyId": "6", "name": "Weekly mood – über alles"}]}},
         "page": {
@@ -67,18 +67,18 @@ def test_the_same_alias_on_differently_aliased_sessions(standing: Gateway) -> No
     }
 
 
-def test_variables_and_literals_that_say_the_same_are_the_same_page(standing: Gateway) -> None:
+def test_equal_variables_and_literals_select_the_same_page(standing: Gateway) -> None:
     query = """query($status: AssignmentStatus, $first: Int! = 2, $nothing: String) { session(id: 1) {
         a: assignments(status: $status, first: $first) { nodes { legacyId } }
         b: assignments(status: PENDING, first: 2, after: $nothing) { totalCount }
         c: assignments(status: null) { nodes { legacyId } } } }"""
 
-    answer = standing.as_client(1).data(query, status="PENDING")
+    response = standing.as_client(1).data(query, status="PENDING")
 
-    assert answer == {"session": {"a": nodes(2), "b": {"totalCount": 1}, "c": nodes(7, 2, 1)}}
+    assert response == {"session": {"a": nodes(2), "b": {"totalCount": 1}, "c": nodes(7, 2, 1)}}
 
 
-def test_a_page_asked_for_in_two_places_is_merged(standing: Gateway) -> None:
+def test_a_page_selected_twice_is_merged(standing: Gateway) -> None:
     query = """{ session(id: 1) {
             assignments(first: 1) { nodes { legacyId } }
             ...more
@@ -86,9 +86,9 @@ def test_a_page_asked_for_in_two_places_is_merged(standing: Gateway) -> None:
         fragment more on Session {
             assignments(first: 1) { totalCount nodes { status session { chatId } } } }"""
 
-    answer = standing.as_client(1).data(query)
+    response = standing.as_client(1).data(query)
 
-    assert answer == {
+    assert response == {
         "session": {
             "assignments": {
                 "totalCount": 3,
@@ -105,21 +105,20 @@ def test_a_page_asked_for_in_two_places_is_merged(standing: Gateway) -> None:
     }
 
 
-def test_the_list_goes_on_inside_its_own_rows(standing: Gateway) -> None:
+def test_a_list_may_contain_itself_on_deeper_levels(standing: Gateway) -> None:
     query = """{ session(id: 1) { assignments(first: 1) { nodes { legacyId session {
         assignments(status: PENDING) { nodes { legacyId session {
             assignments { totalCount } } } } } } } } }"""
 
-    answer = standing.as_client(1).data(query)
+    response = standing.as_client(1).data(query)
 
     pending = {"nodes": [{"legacyId": "2", "session": {"assignments": {"totalCount": 3}}}]}
-    assert answer == {
+    assert response == {
         "session": {"assignments": {"nodes": [{"legacyId": "7", "session": {"assignments": pending}}]}}
     }
 
 
-def test_each_session_of_a_page_has_its_own_first_few(gateway: Gateway) -> None:
-    """However many the others have."""
+def test_each_session_of_a_page_has_its_own_first_assignments(gateway: Gateway) -> None:
     sessions = [a_session(n) for n in range(10, 20)]
     rows = [an_assignment(100 * n + k, session=n) for n in range(10, 20) for k in range(n - 9)]
     gateway.given([*a_world(), *sessions, *rows])
@@ -139,7 +138,7 @@ def test_each_session_of_a_page_has_its_own_first_few(gateway: Gateway) -> None:
         }
 
 
-def test_a_walk_through_the_list_of_a_session_gives_each_row_once(gateway: Gateway) -> None:
+def test_paging_through_the_list_of_a_session_returns_each_row_once(gateway: Gateway) -> None:
     gateway.given([*a_world(), *(an_assignment(n) for n in range(10, 15))])
     query = """query($after: String) { session(id: 1) { assignments(first: 3, after: $after) {
         nodes { legacyId } pageInfo { hasNextPage endCursor } } } }"""

@@ -16,9 +16,9 @@ def world(gateway: Gateway) -> None:
 def test_a_client_lists_their_running_sessions(gateway: Gateway) -> None:
     query = "{ sessions(timeState: RUNNING) { totalCount nodes { legacyId title runningStatus } } }"
 
-    answer = gateway.as_client(1).data(query)
+    response = gateway.as_client(1).data(query)
 
-    assert answer == {
+    assert response == {
         "sessions": {
             "totalCount": 1,
             "nodes": [{"legacyId": "1", "title": "Session 1", "runningStatus": "RUNNING"}],

@@ -1,7 +1,6 @@
-"""What a question costs the database: one statement per level, whatever the page holds.
+"""The number of statements of an operation: one per level, for any page size.
 
-Contract: counted at the database itself, account lookups left out; a list of a client reads the
-relationship first.
+Contract: counted at the database, without account lookups; a client's list reads the relationship first.
 """
 
 import pytest
@@ -27,7 +26,7 @@ NESTED = """{ assignments(timeState: RUNNING, first: 100) { totalCount nodes { i
 
 
 def a_page(rows: int) -> list[Record]:
-    """This many answered assignments, each in a session and of a client of its own."""
+    """Submitted assignments, each with its own session and client."""
     every = range(1, rows + 1)
     return [
         a_caregiver(1),
@@ -40,15 +39,15 @@ def a_page(rows: int) -> list[Record]:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 20, 100])
-def test_the_nested_list_costs_four_statements_whatever_the_page_holds(gateway: Gateway, rows: int) -> None:
+def test_a_nested_list_runs_four_statements_for_any_page_size(gateway: Gateway, rows: int) -> None:
     gateway.given(a_page(rows))
 
-    with gateway.watched() as seen:
+    with gateway.watched() as statements_run:
         page = gateway.as_caregiver(1).data(NESTED)["assignments"]
 
     assert page["totalCount"] == len(page["nodes"]) == rows
     assert all(len(node["answerSets"][0]["answers"]) == 2 for node in page["nodes"])
-    assert len(seen) == (4 if rows else 2)
+    assert len(statements_run) == (4 if rows else 2)
 
 
 COUNTS = {
@@ -111,7 +110,7 @@ COUNTS = {
         '{ clients { nodes { scoreHistory(bookId: "x") { score } } } }',
         2,
     ),
-    "what came in, with what was said of it": (
+    "submissions with feedback": (
         "caregiver",
         """{ submissions(since: "2026-11-01T00:00:00Z") { totalCount nodes { score assignment { name }
             feedback { text author { name } } answers { answer } } } }""",
@@ -127,15 +126,15 @@ COUNTS = {
 
 
 @pytest.mark.parametrize(("role", "query", "statements"), COUNTS.values(), ids=COUNTS.keys())
-def test_a_question_costs_one_statement_per_level(
+def test_a_query_runs_one_statement_per_level(
     standing: Gateway, role: str, query: str, statements: int
 ) -> None:
     caller = standing.as_caregiver(1) if role == "caregiver" else standing.as_client(1)
 
-    with standing.watched() as seen:
+    with standing.watched() as statements_run:
         caller.graphql(query)
 
-    assert len(seen) == statements
+    assert len(statements_run) == statements
 
 
 PROGRESS = """{ clients(first: 100) { nodes { name
@@ -144,20 +143,20 @@ PROGRESS = """{ clients(first: 100) { nodes { name
 
 
 @pytest.mark.parametrize("rows", [1, 20, 100])
-def test_progress_costs_one_statement_per_level_whatever_the_page_holds(gateway: Gateway, rows: int) -> None:
-    """Clients; all their assignments; those of the book; the submissions of these."""
+def test_progress_runs_one_statement_per_level_for_any_page_size(gateway: Gateway, rows: int) -> None:
+    """Clients; their assignments; those of the book; their submissions."""
     gateway.given(a_page(rows))
 
-    with gateway.watched() as seen:
+    with gateway.watched() as statements_run:
         clients = gateway.as_caregiver(1).data(PROGRESS)["clients"]["nodes"]
 
     assert [client["progress"]["assignmentCount"] for client in clients] == [1] * rows
-    assert len(seen) == 4
+    assert len(statements_run) == 4
 
 
-def test_assigning_costs_the_same_for_one_book_and_for_many(gateway: Gateway) -> None:
-    """Lock and books, rows, reminders, counters, event, record; then what the payload asks for, by levels.
-    One more marks books that were never assigned before."""
+def test_assigning_runs_the_same_statements_for_one_book_and_for_many(gateway: Gateway) -> None:
+    """Lock and books, rows, reminders, counters, event, audit record; then one per level of the payload. One
+    more marks books that are assigned for the first time."""
     gateway.given(a_page(1))
     moments = ["2026-11-22T10:00:00Z", "2026-11-23T10:00:00Z"]
     counted = {}
@@ -173,9 +172,9 @@ def test_assigning_costs_the_same_for_one_book_and_for_many(gateway: Gateway) ->
         ("refused at once", "{ userErrors { code } }", homework(bookIds=[])),
     ):
         query = f"mutation($input: AssignHomeworkInput!) {{ assignHomework(input: $input) {selected} }}"
-        with gateway.watched() as seen:
+        with gateway.watched() as statements_run:
             gateway.as_caregiver(1).data(query, input=given)
-        counted[what] = len(seen)
+        counted[what] = len(statements_run)
 
     assert counted == {
         "for the first time": 6,
@@ -189,13 +188,13 @@ def test_assigning_costs_the_same_for_one_book_and_for_many(gateway: Gateway) ->
     }
 
 
-def test_what_is_counted_is_what_is_answered(gateway: Gateway) -> None:
-    """The watch sees a statement that is really there."""
+def test_the_statement_counter_sees_real_statements(gateway: Gateway) -> None:
+    """The counter sees a statement that is really executed."""
     gateway.given(a_page(1))
 
-    with gateway.watched() as seen:
+    with gateway.watched() as statements_run:
         page = gateway.as_caregiver(1).data("{ sessions { nodes { legacyId } } }")["sessions"]
         gateway.as_caregiver(1).data(ASSIGN, input=homework())
 
     assert numbers(page) == [1]
-    assert len(seen) > 1 + 5
+    assert len(statements_run) > 1 + 5

@@ -1,5 +1,5 @@
-"""Promise: whatever is over a limit is refused before it is executed, however it comes in; and in production
-nothing is told of the schema that was not asked for in order."""
+"""Promise: a document above a limit is rejected before execution on every transport; production discloses
+nothing about the schema."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 from app.engine.schema import EngineOptions
 from app.main import create_app
-from app.schema.limits import engine_options_of
+from app.schema.schema import engine_options_of
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened
 from tests.factories import NOW
@@ -51,15 +51,19 @@ COST = {WIDE_LISTS: 21111}
 
 
 def refusal(text: str) -> dict[str, Any]:
-    """The whole answer, less the request id; what it would cost is told where it is known."""
+    """The whole response without the request id, with the cost if it is known."""
     message = f"Too costly: {REFUSED[text]} are allowed."
-    told = {"extensions": {"cost": {"cost": COST[text], "limit": 15000}}} if text in COST else {}
-    return {"data": None, "errors": [{"message": message, "extensions": {"code": "TOO_COSTLY"}}], **told}
+    extensions = {"extensions": {"cost": {"cost": COST[text], "limit": 15000}}} if text in COST else {}
+    return {
+        "data": None,
+        "errors": [{"message": message, "extensions": {"code": "TOO_COSTLY"}}],
+        **extensions,
+    }
 
 
 @pytest.fixture(scope="module")
 def usual(standing: Gateway) -> Iterator[Gateway]:
-    """With the limits that everybody has who sets none, as it is in development."""
+    """With the default limits, in development."""
     settings = standing.settings.model_copy(update=USUAL)
     with opened(create_app(settings, clock=lambda: NOW), reports_cost=True) as client:
         yield Gateway(client, settings)
@@ -71,13 +75,13 @@ def caregiver(usual: Gateway) -> Caller:
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=[each.partition(",")[0] for each in REFUSED.values()])
-def test_what_is_over_a_limit_is_refused_every_time(caregiver: Caller, text: str) -> None:
+def test_a_document_above_a_limit_is_rejected_every_time(caregiver: Caller, text: str) -> None:
     for _ in range(3):
         assert caregiver.post_graphql(text).status_code == 400
         assert caregiver.graphql(text) == refusal(text)
 
 
-def test_what_meets_the_limits_is_answered(caregiver: Caller) -> None:
+def test_a_document_at_a_limit_is_executed(caregiver: Caller) -> None:
     text = "{ viewer { " + " ".join(f"a{n}: role" for n in range(100)) + " } }"
 
     assert caregiver.data(text) == {"viewer": {f"a{n}": "CAREGIVER" for n in range(100)}}
@@ -100,20 +104,20 @@ def in_pieces(caller: Caller, text: str) -> Any:
 @pytest.mark.parametrize(
     "text", [WIDE_LISTS, DEEP, FANNING_OUT, TOKENS], ids=["cost", "depth", "spread", "tokens"]
 )
-def test_it_is_refused_however_it_comes(
+def test_a_document_above_a_limit_is_rejected_over_every_transport(
     caregiver: Caller, ask: Callable[[Caller, str], Any], text: str
 ) -> None:
-    answer = ask(caregiver, text)
-    said = answer.json()
-    assert said["errors"][0]["extensions"].pop("requestId")
+    response = ask(caregiver, text)
+    body = response.json()
+    assert body["errors"][0]["extensions"].pop("requestId")
 
-    assert (answer.status_code, said) == (400, refusal(text))
+    assert (response.status_code, body) == (400, refusal(text))
 
 
 @pytest.mark.parametrize(
     "text", [WIDE_LISTS, DEEP, FANNING_OUT, TOKENS], ids=["cost", "depth", "spread", "tokens"]
 )
-def test_it_is_refused_at_a_websocket(caregiver: Caller, text: str) -> None:
+def test_a_document_above_a_limit_is_rejected_over_a_websocket(caregiver: Caller, text: str) -> None:
     with listening(caregiver) as listener:
         listener.ask(text)
 
@@ -135,36 +139,36 @@ SUBSCRIBED = {
 }
 
 
-def test_a_subscription_that_is_too_large_is_refused_before_anything_is_streamed(caregiver: Caller) -> None:
+def test_a_subscription_above_a_document_limit_is_rejected_before_the_stream(caregiver: Caller) -> None:
     headers = {"accept": "text/event-stream"}
-    answer = caregiver.request("POST", "/graphql", json={"query": SUBSCRIPTION}, headers=headers)
-    said = answer.json()
-    assert said["errors"][0]["extensions"].pop("requestId")
+    response = caregiver.request("POST", "/graphql", json={"query": SUBSCRIPTION}, headers=headers)
+    body = response.json()
+    assert body["errors"][0]["extensions"].pop("requestId")
 
-    assert (answer.status_code, said) == (400, SUBSCRIBED)
+    assert (response.status_code, body) == (400, SUBSCRIBED)
 
 
-def test_a_subscription_that_costs_too_much_is_refused_as_an_event(caregiver: Caller) -> None:
+def test_a_subscription_above_the_cost_limit_is_rejected_in_an_event(caregiver: Caller) -> None:
     text = "subscription($n: Int) { assignmentChanged { session { assignments(first: $n) { nodes { session {"
     text += " assignments(first: 100) { nodes { id name } } } } } } } }"
 
     with streaming(caregiver, text, n=100) as stream:
-        [(kind, said), end] = list(stream.events)
-    [error] = said["errors"]
+        [(kind, body), end] = list(stream.events)
+    [error] = body["errors"]
 
     assert (kind, end) == ("next", ("complete", None))
     assert error["message"] == "Too costly: 21222 points of cost, and 15000 are allowed."
     assert error["extensions"]["code"] == "TOO_COSTLY"
 
 
-def test_a_subscription_is_refused_at_a_websocket(caregiver: Caller) -> None:
+def test_a_subscription_above_the_cost_limit_is_rejected_over_a_websocket(caregiver: Caller) -> None:
     with listening(caregiver) as listener:
         listener.ask(SUBSCRIPTION)
 
         assert listener.hear() == {"type": "error", "id": "1", "payload": SUBSCRIBED["errors"]}
 
 
-def test_a_page_in_a_variable_costs_what_it_says(caregiver: Caller) -> None:
+def test_a_page_size_in_a_variable_counts(caregiver: Caller) -> None:
     text = "query($n: Int) { sessions(first: 50) { nodes { assignments(first: $n) {"
     text += " nodes { id name score } } } } }"
 
@@ -177,7 +181,7 @@ def test_a_page_in_a_variable_costs_what_it_says(caregiver: Caller) -> None:
     ]
 
 
-def test_too_many_values_in_variables_are_refused(caregiver: Caller) -> None:
+def test_too_many_values_in_variables_are_rejected(caregiver: Caller) -> None:
     text = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
 
     for _ in range(2):
@@ -193,14 +197,14 @@ def test_too_many_values_in_variables_are_refused(caregiver: Caller) -> None:
     "text", ["{ ...A } fragment A on Query { ...A }", "{ ...A } fragment A on Query { node(id: 1) { ...B } }"
              " fragment B on Query { ...A }"],
 )  # fmt: skip
-def test_fragments_that_go_round_in_circles_are_named(caregiver: Caller, text: str) -> None:
+def test_circular_fragments_are_reported(caregiver: Caller, text: str) -> None:
     [error] = caregiver.graphql(text)["errors"]
 
     assert error["message"].startswith("Cannot spread fragment 'A' within itself")
     assert error["extensions"] == {"code": "GRAPHQL_VALIDATION_FAILED"}
 
 
-def test_of_many_mistakes_the_first_are_told(caregiver: Caller) -> None:
+def test_only_the_first_validation_errors_are_reported(caregiver: Caller) -> None:
     text = "{ viewer { " + " ".join(f"x{n}" for n in range(50)) + " } }"
 
     errors = caregiver.graphql(text)["errors"]
@@ -209,7 +213,7 @@ def test_of_many_mistakes_the_first_are_told(caregiver: Caller) -> None:
     assert errors[-1]["message"] == "Too many validation errors, error limit reached. Validation aborted."
 
 
-# --- what an operation cost ------------------------------------------------------------------------
+# --- reported cost ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -222,26 +226,26 @@ def test_of_many_mistakes_the_first_are_told(caregiver: Caller) -> None:
     ],
     ids=["answered", "with two roots", "invalid", "with an error"],
 )
-def test_in_development_the_cost_is_told(caregiver: Caller, text: str, cost: int) -> None:
+def test_in_development_a_response_reports_its_cost(caregiver: Caller, text: str, cost: int) -> None:
     for _ in range(3):
         assert caregiver.graphql(text)["extensions"] == {"cost": {"cost": cost, "limit": 15000}}
 
 
-def test_at_a_websocket_too(caregiver: Caller) -> None:
+def test_in_development_a_websocket_reports_the_cost(caregiver: Caller) -> None:
     with listening(caregiver) as listener:
         listener.ask("{ viewer { role } }")
 
         assert listener.hear()["payload"]["extensions"] == {"cost": {"cost": 2, "limit": 15000}}
 
 
-def test_in_production_nothing_is_told_and_the_schema_is_not_to_be_asked_for() -> None:
+def test_production_disables_introspection_suggestions_and_cost_reports() -> None:
     found = engine_options_of(Settings())
 
     assert found == EngineOptions(found.limits, introspection=False, suggestions=False, reports_cost=False)
     assert found.limits is not None
 
 
-# --- what production does not tell -----------------------------------------------------------------
+# --- production ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +255,7 @@ def production(standing: Gateway) -> Iterator[Gateway]:
         yield Gateway(client, settings)
 
 
-def test_the_schema_cannot_be_asked_for_in_production(production: Gateway) -> None:
+def test_introspection_is_rejected_in_production(production: Gateway) -> None:
     for field in ("__schema { queryType { name } }", '__type(name: "Query") { name }'):
         error = production.as_client(1).graphql(f"{{ {field} }}")["errors"][0]
 
@@ -265,7 +269,7 @@ def test_the_schema_cannot_be_asked_for_in_production(production: Gateway) -> No
     }
 
 
-def test_unless_it_is_set(production: Gateway) -> None:
+def test_introspection_can_be_enabled_in_production(production: Gateway) -> None:
     settings = production.settings.model_copy(update={"introspection": True})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
@@ -293,16 +297,16 @@ MISTAKES: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("text", "variables"), MISTAKES, ids=[text for text, _ in MISTAKES])
-def test_nobody_is_told_what_they_may_have_meant_in_production(
+def test_errors_have_no_suggestions_in_production(
     usual: Gateway, production: Gateway, text: str, variables: dict[str, Any]
 ) -> None:
-    told = usual.as_client(1).graphql(text, **variables)["errors"]
+    extensions = usual.as_client(1).graphql(text, **variables)["errors"]
     for _ in range(2):
         untold = production.as_client(1).graphql(text, **variables)["errors"]
 
-        assert "Did you mean" in str(told)
+        assert "Did you mean" in str(extensions)
         assert "Did you mean" not in str(untold)
-        assert [each["extensions"] for each in untold] == [each["extensions"] for each in told]
+        assert [each["extensions"] for each in untold] == [each["extensions"] for each in extensions]
 
 
 @pytest.mark.parametrize(
@@ -310,10 +314,12 @@ def test_nobody_is_told_what_they_may_have_meant_in_production(
     [("subscription { assignmentChanged { idd } }", {}),
      ("subscription($s: ID) { assignmentChanged(sesionId: $s) { id } }", {"s": "1"})],
 )  # fmt: skip
-def test_nor_at_a_websocket(production: Gateway, text: str, variables: dict[str, Any]) -> None:
+def test_errors_have_no_suggestions_over_a_websocket_in_production(
+    production: Gateway, text: str, variables: dict[str, Any]
+) -> None:
     with listening(production.as_caregiver(1)) as listener:
         listener.ask(text, **variables)
 
-        said = listener.hear()
-    assert said["type"] == "error"
-    assert "Did you mean" not in str(said)
+        body = listener.hear()
+    assert body["type"] == "error"
+    assert "Did you mean" not in str(body)

@@ -1,4 +1,4 @@
-"""Worlds and small helpers that the tests of the schema share."""
+"""Data and small helpers for the tests of the schema."""
 
 import base64
 from datetime import timedelta
@@ -67,7 +67,7 @@ def a_draft(number: int, assignment: int, **changed: Any) -> Record:
 
 
 def given_feedback(gateway: Gateway) -> None:
-    """What caregiver 1 says of answer set 5; nothing but the service itself writes feedback."""
+    """Feedback of caregiver 1 on answer set 5."""
     columns = (
         "id",
         "caregiver_id",
@@ -95,7 +95,7 @@ def in_base64(text: str) -> str:
 
 
 def not_found(path: str, message: str | None = None, column: int = 0) -> dict[str, Any]:
-    """The whole answer to a look-up of what is not there."""
+    """The whole response to a lookup of a missing object."""
     return {
         "data": {path: None},
         "errors": [refusal("NOT_FOUND", message or f"{path} not found", path, column=column)],
@@ -113,7 +113,7 @@ def numbers(page: dict[str, Any]) -> list[int]:
     return [int(node["legacyId"]) for node in page["nodes"]]
 
 
-# --- what is stored --------------------------------------------------------------------------------
+# --- stored rows -----------------------------------------------------------------------------------
 
 
 def count(gateway: Gateway, table: Table) -> int:
@@ -137,7 +137,7 @@ def stored(gateway: Gateway, table: Table, *columns: str) -> list[tuple[Any, ...
 
 
 def every_page(caller: Caller, root: str, first: int) -> list[int]:
-    """The numbers of all rows, page after page by cursor."""
+    """The numbers of all rows, read page by page with cursors."""
     found: list[int] = []
     after: str | None = None
     while True:

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import strawberry
+from strawberry import Parent, argument, field
 
 from app.care.errors import Unreadable
 from app.db.moments import moment_as_text
@@ -19,8 +20,8 @@ from app.db.reader.selection import Order, PageRequest
 from app.db.tables import Table
 from app.schema.types.node import COMPUTES, read_number
 
-PAGE = 20
-MOST_ROWS = 100
+DEFAULT_PAGE_SIZE = 20
+MAX_PAGE_SIZE = 100
 LARGEST_INT = 2**31 - 1
 
 # A decoded cursor. `before` means newest first, which needs no time.
@@ -33,48 +34,37 @@ NodeType = TypeVar("NodeType")
 # Arguments of all lists.
 First = Annotated[
     int | None,
-    strawberry.argument(description=f"Maximum number of items, 1 to {MOST_ROWS}; null means {PAGE}."),
+    argument(description=f"Maximum number of items, 1 to {MAX_PAGE_SIZE}; null means {DEFAULT_PAGE_SIZE}."),
 ]
 After = Annotated[
     str | None,
-    strawberry.argument(
+    argument(
         description="Return items after this cursor, from a list in the same order; null starts at the first"
         " item."
     ),
 ]
 Offset = Annotated[
-    int | None,
-    strawberry.argument(description="Number of items to skip; cannot be combined with `after`."),
+    int | None, argument(description="Number of items to skip; cannot be combined with `after`.")
 ]
 
 
 @strawberry.type(description="Position of a page in its list.")
 class PageInfo:
-    has_next_page: bool = strawberry.field(description="Whether more items follow.")
-    has_previous_page: bool = strawberry.field(description="Whether items precede.")
-    start_cursor: str | None = strawberry.field(
-        description="Cursor of the first item; null for an empty page."
-    )
-    end_cursor: str | None = strawberry.field(
+    has_next_page: bool = field(description="Whether more items follow.")
+    has_previous_page: bool = field(description="Whether items precede.")
+    start_cursor: str | None = field(description="Cursor of the first item; null for an empty page.")
+    end_cursor: str | None = field(
         description="Cursor of the last item, to pass as `after` for the next page; null for an empty page."
     )
 
 
 @strawberry.type(description="A list item with its cursor.")
 class Edge(Generic[NodeType]):
-    cursor: str = strawberry.field(description="Cursor to pass as `after` for the items that follow.")
-    node: NodeType = strawberry.field(description="The item.")
+    cursor: str = field(description="Cursor to pass as `after` for the items that follow.")
+    node: NodeType = field(description="The item.")
 
 
-def nodes_of(page: strawberry.Parent[Page]) -> Any:
-    return page.rows
-
-
-def edges_of(page: strawberry.Parent[Page]) -> Any:
-    return [Edge(cursor=cursor_of(row, page.order), node=row) for row in page.rows]
-
-
-def page_info_of(page: strawberry.Parent[Page]) -> PageInfo:
+def page_info_of(page: Parent[Page]) -> PageInfo:
     return PageInfo(
         has_next_page=page.has_next,
         has_previous_page=page.has_previous,
@@ -83,22 +73,21 @@ def page_info_of(page: strawberry.Parent[Page]) -> PageInfo:
     )
 
 
-def total_of(page: strawberry.Parent[Page]) -> int:
-    assert page.total is not None, "counted when selected"
-    return page.total
-
-
 @strawberry.type(description="One page of a list.")
 class Connection(Generic[NodeType]):
-    nodes: list[NodeType] = strawberry.field(resolver=nodes_of, metadata=COMPUTES, description="The items.")
-    edges: list[Edge[NodeType]] = strawberry.field(
-        resolver=edges_of, metadata=COMPUTES, description="The items with their cursors."
+    nodes: list[NodeType] = field(
+        resolver=lambda self: self.rows, metadata=COMPUTES, description="The items."
     )
-    page_info: PageInfo = strawberry.field(
+    edges: list[Edge[NodeType]] = field(
+        resolver=lambda self: [Edge(cursor=cursor_of(row, self.order), node=row) for row in self.rows],
+        metadata=COMPUTES,
+        description="The items with their cursors.",
+    )
+    page_info: PageInfo = field(
         resolver=page_info_of, metadata=COMPUTES, description="Position of this page in its list."
     )
-    total_count: int = strawberry.field(
-        resolver=total_of,
+    total_count: int = field(
+        resolver=lambda self: self.total,
         metadata=COMPUTES,
         description="Total number of items on all pages; computed only if selected.",
     )
@@ -106,8 +95,9 @@ class Connection(Generic[NodeType]):
 
 def cursor_of(row: Row, order: Order | None) -> str:
     """Contains the order and the row's sort values."""
-    text = f"{row.table.__name__}:before:{row.id}"
-    if order is not None:
+    if order is None:
+        text = f"{row.table.__name__}:before:{row.id}"
+    else:
         stored = getattr(row, order.column)
         moment = stored if isinstance(stored, str) else moment_as_text(stored)
         text = f"{row.table.__name__}:{order.name}:{row.id}:{moment}"
@@ -125,13 +115,13 @@ def read_cursor(text: str, table: Table, order: Order | None) -> int | Position:
         raise Unreadable("after", "is not a cursor of this list")
     if match["order"] != ("before" if order is None else order.name):
         raise Unreadable("after", "is a cursor of this list in another order")
-    number, moment = read_number(match["number"]), read_stored(match["moment"])
+    number, moment = read_number(match["number"]), parse_stored_moment(match["moment"])
     if number is None or (moment is None) != (order is None):
         raise Unreadable("after", "is not a cursor of this list")
     return number if moment is None else (moment, number)
 
 
-def read_stored(text: str | None) -> datetime | None:
+def parse_stored_moment(text: str | None) -> datetime | None:
     try:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError:
@@ -147,9 +137,9 @@ def read_page_request(
     order: Order | None = None,
 ) -> PageRequest:
     """The requested page; `parts` contains whether rows and total are selected."""
-    first = PAGE if first is None else first
-    if not 1 <= first <= MOST_ROWS:
-        raise Unreadable("first", f"must lie between 1 and {MOST_ROWS}")
+    first = DEFAULT_PAGE_SIZE if first is None else first
+    if not 1 <= first <= MAX_PAGE_SIZE:
+        raise Unreadable("first", f"must lie between 1 and {MAX_PAGE_SIZE}")
     if offset is not None and after is not None:
         raise Unreadable("offset", "cannot be combined with after")
     if offset is not None and not 0 <= offset <= LARGEST_INT:
@@ -158,11 +148,9 @@ def read_page_request(
     if after is None:
         return page_request
     position = read_cursor(after, table, order)
-    return (
-        replace(page_request, before=position)
-        if isinstance(position, int)
-        else replace(page_request, after=position)
-    )
+    if isinstance(position, int):
+        return replace(page_request, before=position)
+    return replace(page_request, after=position)
 
 
 def page_key(name: str, arguments: Mapping[str, object]) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import strawberry
+from strawberry import ID, argument, field
 
 from app.db.reader.plans import Row
-from app.db.reader.selection import NEWEST
+from app.db.reader.selection import NEWEST, Order
 from app.db.tables import Table
 
 NUMBER = re.compile(r"[0-9]{1,19}")
@@ -28,6 +29,11 @@ def gathering(gather: Callable[..., None]) -> dict[str, Any]:
     return {**COMPUTES, "gathers": gather}
 
 
+def paging(where: Callable[[dict[str, Any]], Any], orders: dict[Any, Order]) -> dict[str, Any]:
+    """Metadata of a list inside a row, with the conditions and the order that its arguments request."""
+    return {**COMPUTES, "page": where, "orders": orders}
+
+
 def of_id(make: Callable[[str], Callable[[int], str]]) -> dict[str, Any]:
     """Metadata of an id field, which generated code computes directly from the number."""
     return {**needing("id"), "of": ("id", make)}
@@ -42,33 +48,29 @@ def global_id(kind: str, number: int) -> str:
     return global_ids(kind)(number)
 
 
-def own_global_id(row: strawberry.Parent[Row]) -> strawberry.ID:
-    return strawberry.ID(global_id(row.table.__name__, row.id))
-
-
-def own_number(row: strawberry.Parent[Row]) -> strawberry.ID:
-    return strawberry.ID(str(row.id))
-
-
 def id_field() -> Any:
-    return strawberry.field(resolver=own_global_id, metadata=of_id(global_ids), description=GLOBAL_ID)
+    return field(
+        resolver=lambda self: global_id(self.table.__name__, self.id),
+        metadata=of_id(global_ids),
+        description=GLOBAL_ID,
+    )
 
 
 def legacy_id_field() -> Any:
-    return strawberry.field(
-        resolver=own_number,
+    return field(
+        resolver=lambda self: str(self.id),
         metadata=of_id(lambda kind: str),
         description="Numeric id of the legacy paths. Accepted as an id, except by `node` and `nodes`.",
     )
 
 
-EitherId = Annotated[strawberry.ID, strawberry.argument(description="A global id or a legacy id.")]
+EitherId = Annotated[ID, argument(description="A global id or a legacy id.")]
 
 
 @strawberry.interface(description="An object with a global id.")
 class Node:
-    id: strawberry.ID = id_field()
-    legacy_id: strawberry.ID = legacy_id_field()
+    id: ID = id_field()
+    legacy_id: ID = legacy_id_field()
 
     @classmethod
     def resolve_type(cls, row: Row, *_: object) -> str:

@@ -1,6 +1,7 @@
 """Caregiver, Client and Viewer."""
 
 import strawberry
+from strawberry import field
 
 from app.care.context import Role
 from app.care.people import get_myself
@@ -13,14 +14,14 @@ from app.schema.types.progress import Progress, ScorePoint, progress_field, scor
 
 @strawberry.type(description="A caregiver, who opens sessions and assigns homework.")
 class Caregiver(Node):
-    name: str = strawberry.field(description="First and last name.")
-    position: str = strawberry.field(description="Professional position, such as Family therapist.")
+    name: str = field(description="First and last name.")
+    position: str = field(description="Professional position, such as Family therapist.")
 
 
 @strawberry.type(description="A client, who answers homework.")
 class Client(Node):
-    name: str = strawberry.field(description="First and last name; `erased` after the client was erased.")
-    oppt_id: str = strawberry.field(description="External identifier of the client.")
+    name: str = field(description="First and last name; `erased` after the client was erased.")
+    oppt_id: str = field(description="External identifier of the client.")
     progress: Progress = progress_field("Progress of all homework that the viewer shares with this client.")
     score_history: list[ScorePoint] = score_history_field(
         "Scores of one book in all sessions that the viewer shares with this client, oldest first."
@@ -29,15 +30,13 @@ class Client(Node):
 
 @strawberry.type(description="The signed-in user.")
 class Viewer:
-    role: Role = strawberry.field(description="Role in the token.")
-    time_zone: str = strawberry.field(description="Time zone of the local times on the legacy paths.")
+    role: Role = field(description="Role in the token.")
+    time_zone: str = field(description="Time zone of the local times on the legacy paths.")
 
-    @strawberry.field(
-        description="The viewer as a caregiver; null for a client.", graphql_type=Caregiver | None
-    )
+    @field(description="The viewer as a caregiver; null for a client.", graphql_type=Caregiver | None)
     async def caregiver(self, info: Info) -> object:
         return await get_myself(info.context, Role.CAREGIVER, selected_rows(info, CaregiverTable))
 
-    @strawberry.field(description="The viewer as a client; null for a caregiver.", graphql_type=Client | None)
+    @field(description="The viewer as a client; null for a caregiver.", graphql_type=Client | None)
     async def client(self, info: Info) -> object:
         return await get_myself(info.context, Role.CLIENT, selected_rows(info, ClientTable))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import strawberry
 from graphql import GraphQLField, get_named_type
+from strawberry import ID, Parent, argument, field, lazy
 
 from app.care import progress
 from app.db.reader.plans import Row
@@ -17,7 +18,7 @@ from app.schema.types.node import COMPUTES, gathering, read_id
 if TYPE_CHECKING:
     from app.schema.types.assignments import Assignment
 
-MOST_ASSIGNMENTS_OF_A_BOOK = 500
+MAX_SCORED_ASSIGNMENTS = 500
 
 
 # --- columns to read from the assignments of a client or session ---------------------------------------
@@ -39,7 +40,7 @@ def gather_score_history(
     book = book_number(selection.arguments(definition, group)["bookId"])
     page_request = PageRequest(
         key=score_key(book),
-        first=MOST_ASSIGNMENTS_OF_A_BOOK,
+        first=MAX_SCORED_ASSIGNMENTS,
         where=(Where(is_of_book),),
         values={"of_book": book},
     )
@@ -61,33 +62,27 @@ def score_key(book: int) -> str:
 # --- types ----------------------------------------------------------------------------------------
 
 
-def completion_of(of: strawberry.Parent[progress.Progress]) -> Any:
-    return progress.completion(of)
-
-
 @strawberry.type(description="Cumulative number of assignments at the end of a week.")
 class CompletionPoint:
-    week: date = strawberry.field(description="Monday of the week, in the time zone of the service.")
-    assigned: int = strawberry.field(description="Number of assignments assigned by the end of the week.")
-    completed: int = strawberry.field(description="Number of these assignments that were completed.")
+    week: date = field(description="Monday of the week, in the time zone of the service.")
+    assigned: int = field(description="Number of assignments assigned by the end of the week.")
+    completed: int = field(description="Number of these assignments that were completed.")
+
+
+def completion_of(progress_of_homework: Parent[progress.Progress]) -> Any:
+    return progress.completion(progress_of_homework)
 
 
 @strawberry.type(description="Progress of homework at the time of the request.")
 class Progress:
-    assignment_count: int = strawberry.field(description="Total number of assignments.")
-    completed_assignment_count: int = strawberry.field(
-        description="Number of submitted assignments, on time or late."
-    )
-    pending_assignment_count: int = strawberry.field(
-        description="Number of pending assignments, overdue or not."
-    )
-    overdue_assignment_count: int = strawberry.field(
+    assignment_count: int = field(description="Total number of assignments.")
+    completed_assignment_count: int = field(description="Number of submitted assignments, on time or late.")
+    pending_assignment_count: int = field(description="Number of pending assignments, overdue or not.")
+    overdue_assignment_count: int = field(
         description="Number of pending assignments past their end date, in running sessions."
     )
-    late_assignment_count: int = strawberry.field(
-        description="Number of assignments submitted after their end date."
-    )
-    completion: list[CompletionPoint] = strawberry.field(
+    late_assignment_count: int = field(description="Number of assignments submitted after their end date.")
+    completion: list[CompletionPoint] = field(
         resolver=completion_of,
         metadata=COMPUTES,
         description="One point per week from the first assignment until now, at most the last 520 weeks;"
@@ -97,35 +92,29 @@ class Progress:
 
 @strawberry.type(description="Score of one submission.")
 class ScorePoint:
-    submit_date: datetime = strawberry.field(description="Time of submission.")
-    score: int = strawberry.field(description="Effective score.")
-    attempt: int = strawberry.field(description="Number of the attempt, from 1.")
-    assignment: Annotated["Assignment", strawberry.lazy("app.schema.types.assignments")] = strawberry.field(
+    submit_date: datetime = field(description="Time of submission.")
+    score: int = field(description="Effective score.")
+    attempt: int = field(description="Number of the attempt, from 1.")
+    assignment: Annotated["Assignment", lazy("app.schema.types.assignments")] = field(
         description="The submitted assignment."
     )
 
 
-def progress_of(row: strawberry.Parent[Row]) -> Any:
-    return progress.progress(row.assignments, row.now, row.time_zone)
-
-
 def score_history_of(
-    row: strawberry.Parent[Row],
-    book_id: Annotated[
-        strawberry.ID, strawberry.argument(description="Id of the book: a global id or a legacy id.")
-    ],
+    row: Parent[Row],
+    book_id: Annotated[ID, argument(description="Id of the book: a global id or a legacy id.")],
 ) -> Any:
     key = score_key(book_number(book_id))
     return progress.score_history(next(page for page in row.pages if page.key == key).rows)
 
 
 def progress_field(description: str) -> Any:
-    return strawberry.field(
-        resolver=progress_of, metadata=gathering(gather_progress), description=description
+    return field(
+        resolver=lambda self: progress.progress(self.assignments, self.now, self.time_zone),
+        metadata=gathering(gather_progress),
+        description=description,
     )
 
 
 def score_history_field(description: str) -> Any:
-    return strawberry.field(
-        resolver=score_history_of, metadata=gathering(gather_score_history), description=description
-    )
+    return field(resolver=score_history_of, metadata=gathering(gather_score_history), description=description)

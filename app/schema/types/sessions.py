@@ -1,47 +1,32 @@
 """Session: a period of care between one caregiver and one client."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import strawberry
+from strawberry import Parent, argument, field, lazy
 
 from app.care.assignments import ORDERS, AssignmentOrder, of_status
 from app.care.sessions import time_state
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, TimeState
-from app.schema.types.lists import PAGE, After, Connection, First, page_key
-from app.schema.types.node import COMPUTES, Node, needing
+from app.schema.types.lists import DEFAULT_PAGE_SIZE, After, Connection, First, page_key
+from app.schema.types.node import Node, needing, paging
 from app.schema.types.people import Caregiver, Client
 from app.schema.types.progress import Progress, ScorePoint, progress_field, score_history_field
 
 if TYPE_CHECKING:
     from app.schema.types.assignments import Assignment
 
-OrderOfAssignments = Annotated[
-    AssignmentOrder | None, strawberry.argument(description="Sort order; null means NEWEST.")
-]
-LazyAssignment = Annotated["Assignment", strawberry.lazy("app.schema.types.assignments")]
-
-
-def running_status_of(session: strawberry.Parent[Row]) -> TimeState:
-    return time_state(session.is_closed, session.start_date, session.now)
-
-
-def pending_count_of(session: strawberry.Parent[Row]) -> int:
-    pending: int = session.assignment_count - session.completed_assignment_count
-    return pending
-
-
-def assignments_where(arguments: Mapping[str, Any]) -> Any:
-    return of_status(arguments.get("status"))
+OrderOfAssignments = Annotated[AssignmentOrder | None, argument(description="Sort order; null means NEWEST.")]
+LazyAssignment = Annotated["Assignment", lazy("app.schema.types.assignments")]
 
 
 def assignments_of(
-    session: strawberry.Parent[Row],
-    status: Annotated[AssignmentStatus | None, strawberry.argument(description="Filter by status.")] = None,
+    session: Parent[Row],
+    status: Annotated[AssignmentStatus | None, argument(description="Filter by status.")] = None,
     order_by: OrderOfAssignments = AssignmentOrder.NEWEST,
-    first: First = PAGE,
+    first: First = DEFAULT_PAGE_SIZE,
     after: After = None,
 ) -> Connection[LazyAssignment]:
     arguments = {"status": status, "orderBy": order_by, "first": first, "after": after}
@@ -52,42 +37,40 @@ def assignments_of(
 
 @strawberry.type(description="A period of care between one caregiver and one client.")
 class Session(Node):
-    title: str = strawberry.field(description="Title of the session.")
-    description: str = strawberry.field(description="Description of the session; may be empty.")
-    caregiver: Caregiver = strawberry.field(description="Caregiver of the session.")
-    client: Client = strawberry.field(description="Client of the session.")
-    create_date: datetime = strawberry.field(description="Time of creation.")
-    start_date: datetime = strawberry.field(description="Start date.")
-    close_date: datetime | None = strawberry.field(
+    title: str = field(description="Title of the session.")
+    description: str = field(description="Description of the session; may be empty.")
+    caregiver: Caregiver = field(description="Caregiver of the session.")
+    client: Client = field(description="Client of the session.")
+    create_date: datetime = field(description="Time of creation.")
+    start_date: datetime = field(description="Start date.")
+    close_date: datetime | None = field(
         description="Time of closing; null while open and for some sessions imported from the old service."
     )
-    chat_id: str = strawberry.field(
-        description="Id of the session's chat, which is stored in another service."
-    )
-    is_closed: bool = strawberry.field(
+    chat_id: str = field(description="Id of the session's chat, which is stored in another service.")
+    is_closed: bool = field(
         description="Whether the session is closed. A closed session cannot be opened again."
     )
-    running_status: TimeState = strawberry.field(
-        resolver=running_status_of,
+    running_status: TimeState = field(
+        resolver=lambda self: time_state(self.is_closed, self.start_date, self.now),
         metadata=needing("is_closed", "start_date", "now"),
         description="State at the time of the request.",
     )
-    assignment_count: int = strawberry.field(description="Total number of assignments.")
-    completed_assignment_count: int = strawberry.field(description="Number of submitted assignments.")
-    pending_assignment_count: int = strawberry.field(
-        resolver=pending_count_of,
+    assignment_count: int = field(description="Total number of assignments.")
+    completed_assignment_count: int = field(description="Number of submitted assignments.")
+    pending_assignment_count: int = field(
+        resolver=lambda self: self.assignment_count - self.completed_assignment_count,
         metadata=needing("assignment_count", "completed_assignment_count"),
         description="Number of pending assignments.",
     )
-    last_assignment_score: int | None = strawberry.field(
+    last_assignment_score: int | None = field(
         description="Score of the newest completed assignment; null if there is none."
     )
-    latest_assignment: LazyAssignment | None = strawberry.field(
+    latest_assignment: LazyAssignment | None = field(
         description="The newest assignment; null if there is none."
     )
-    assignments: Connection[LazyAssignment] = strawberry.field(
+    assignments: Connection[LazyAssignment] = field(
         resolver=assignments_of,
-        metadata={**COMPUTES, "page": assignments_where, "orders": ORDERS},
+        metadata=paging(lambda arguments: of_status(arguments.get("status")), ORDERS),
         description="Assignments of the session, newest first by default.",
     )
     progress: Progress = progress_field("Progress of all homework in this session.")

@@ -1,6 +1,6 @@
-"""Giving feedback and reopening, when it is refused: with code, field and message, and nothing is written.
+"""Feedback and reopening, rejected: the error has code, field and message, and nothing is written.
 
-Contract: the caregiver's own COMPLETE assignment of a RUNNING session, and its present attempt.
+Contract: only the caregiver's own COMPLETE assignment of a RUNNING session, in its current attempt.
 """
 
 from typing import Any
@@ -132,11 +132,11 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_feedback_that_cannot_be_given_is_data_and_nothing_is_written(world: Gateway) -> None:
+def test_rejected_feedback_is_a_user_error_and_nothing_is_written(world: Gateway) -> None:
     before, found = stored(world), {}
 
-    for what, (asked, _) in FEEDBACK_REFUSED.items():
-        found[what] = world.as_caregiver(1).graphql(GIVE, input=asked)
+    for what, (input_fields, _) in FEEDBACK_REFUSED.items():
+        found[what] = world.as_caregiver(1).graphql(GIVE, input=input_fields)
         assert stored(world) == before, what
 
     assert found == {
@@ -145,7 +145,7 @@ def test_feedback_that_cannot_be_given_is_data_and_nothing_is_written(world: Gat
     }
 
 
-def test_what_cannot_be_reopened_is_data_and_nothing_is_written(world: Gateway) -> None:
+def test_a_rejected_reopening_is_a_user_error_and_nothing_is_written(world: Gateway) -> None:
     before, found = stored(world), {}
 
     for what, (number, _) in REOPENING_REFUSED.items():
@@ -159,25 +159,25 @@ def test_what_cannot_be_reopened_is_data_and_nothing_is_written(world: Gateway) 
 
 
 @pytest.mark.parametrize(
-    ("document", "verb", "asked"),
+    ("document", "verb", "input_fields"),
     [
         (GIVE, "giveFeedback", [opinion(), opinion(99), opinion(OF_ANOTHER), opinion(text="")]),
         (REOPEN, "reopenAssignment", [{"assignmentId": number} for number in ("8", "99", "9")]),
     ],
     ids=["feedback", "reopening"],
 )
-def test_who_may_not_do_it_is_refused_at_the_top_level(
-    world: Gateway, document: str, verb: str, asked: list[dict[str, Any]]
+def test_a_viewer_without_permission_gets_a_top_level_error(
+    world: Gateway, document: str, verb: str, input_fields: list[dict[str, Any]]
 ) -> None:
     before = stored(world)
     column = document.index(f" {verb}(input") + 2
-    said = {
+    expected = {
         "FORBIDDEN": (world.as_client(1), 200, "only a caregiver may do this"),
         "UNAUTHENTICATED": (world.as_nobody(), 401, "sign in with a valid bearer token"),
     }
 
-    for each in asked:
-        for code, (caller, status, message) in said.items():
+    for each in input_fields:
+        for code, (caller, status, message) in expected.items():
             assert caller.post_graphql(document, input=each).status_code == status
             assert caller.graphql(document, input=each) == {
                 "data": None,
@@ -196,10 +196,10 @@ NO_FEEDBACK: dict[str, dict[str, Any]] = {
 }
 
 
-def test_what_is_no_feedback_does_not_validate(world: Gateway) -> None:
+def test_invalid_feedback_input_fails_validation(world: Gateway) -> None:
     before = stored(world)
 
-    for what, asked in NO_FEEDBACK.items():
-        (error,) = world.as_caregiver(1).graphql(GIVE, input=asked)["errors"]
+    for what, input_fields in NO_FEEDBACK.items():
+        (error,) = world.as_caregiver(1).graphql(GIVE, input=input_fields)["errors"]
         assert error["extensions"] == {"code": "GRAPHQL_VALIDATION_FAILED"}, what
     assert stored(world) == before

@@ -1,4 +1,4 @@
-"""Promise: a document is read once for a request, however often it is looked at, and few are remembered."""
+"""Promise: a document is parsed and validated once per request, and the cache is bounded."""
 
 from dataclasses import replace
 
@@ -6,11 +6,11 @@ import pytest
 import strawberry
 from graphql import FragmentDefinitionNode, GraphQLError, specified_rules
 
+from app.engine.documents import MAX_CACHED_CHARACTERS, MAX_DOCUMENTS, DocumentCache
 from app.engine.limits import TooCostly
-from app.engine.reading import MOST_DOCUMENTS, MOST_TEXT, RecentDocuments
 from app.engine.schema import EngineOptions
-from tests.engine.library import Desk, Library, a_volume, library, only, run
-from tests.engine.test_limits import WIDE
+from tests.engine.library import Library, LibraryContext, a_volume, library, only, run
+from tests.engine.test_limits import NO_LIMITS
 
 TEXT = "{ volume { title } }"
 
@@ -21,32 +21,32 @@ class Other:
 
 
 @pytest.fixture
-def documents() -> RecentDocuments:
-    return RecentDocuments(library(prepares=True)._schema, WIDE)
+def documents() -> DocumentCache:
+    return DocumentCache(library(prepares=True)._schema, NO_LIMITS)
 
 
-def test_a_document_is_read_once(documents: RecentDocuments) -> None:
+def test_a_document_is_parsed_once(documents: DocumentCache) -> None:
     assert documents.read(TEXT) is documents.read(TEXT)
 
 
-def test_so_many_documents_are_remembered(documents: RecentDocuments) -> None:
+def test_the_number_of_cached_documents_is_limited(documents: DocumentCache) -> None:
     first = documents.read(TEXT)
-    for number in range(MOST_DOCUMENTS):
+    for number in range(MAX_DOCUMENTS):
         documents.read(f"{{ a{number}: greeting }}")
 
-    assert len(documents.recent.values) == MOST_DOCUMENTS
+    assert len(documents.recent.values) == MAX_DOCUMENTS
     assert documents.read(TEXT) is not first
 
 
-def test_long_documents_drive_out_others_but_the_newest_is_always_there(documents: RecentDocuments) -> None:
+def test_a_long_document_evicts_all_others(documents: DocumentCache) -> None:
     documents.read(TEXT)
-    long = documents.read(TEXT + " " * 2 * MOST_TEXT)
+    long = documents.read(TEXT + " " * 2 * MAX_CACHED_CHARACTERS)
 
     assert list(documents.recent.values.values()) == [long]
 
 
-def test_what_is_refused_is_not_remembered(documents: RecentDocuments) -> None:
-    documents.limits = replace(WIDE, depth=1)
+def test_a_rejected_document_is_not_cached(documents: DocumentCache) -> None:
+    documents.limits = replace(NO_LIMITS, depth=1)
     for text, kind in ((TEXT, TooCostly), ("{", GraphQLError)):
         with pytest.raises(kind):
             documents.read(text)
@@ -54,7 +54,7 @@ def test_what_is_refused_is_not_remembered(documents: RecentDocuments) -> None:
     assert not documents.recent.values
 
 
-def test_what_is_valid_is_not_validated_again(documents: RecentDocuments) -> None:
+def test_a_valid_document_is_validated_once(documents: DocumentCache) -> None:
     document = documents.read(TEXT)
     assert document.errors(tuple(specified_rules), False) == []
 
@@ -64,7 +64,7 @@ def test_what_is_valid_is_not_validated_again(documents: RecentDocuments) -> Non
     assert len(document.errors(tuple(specified_rules), False)) == 1
 
 
-def test_only_what_goes_round_is_told_of_fragments_that_go_round(documents: RecentDocuments) -> None:
+def test_circular_fragments_are_the_only_reported_error(documents: DocumentCache) -> None:
     document = documents.read("{ ...A nothing } fragment A on Query { ...A nothing }")
 
     errors = document.errors(tuple(specified_rules), False)
@@ -78,15 +78,15 @@ def test_only_what_goes_round_is_told_of_fragments_that_go_round(documents: Rece
 
 
 def limited(prepares: bool, **limits: int) -> Library:
-    return library(prepares, engine_options=EngineOptions(replace(WIDE, **limits)))
+    return library(prepares, engine_options=EngineOptions(replace(NO_LIMITS, **limits)))
 
 
 @pytest.mark.parametrize("prepares", [True, False])
-def test_the_limits_hold_at_every_use(prepares: bool) -> None:
+def test_the_limits_apply_to_every_use(prepares: bool) -> None:
     schema = limited(prepares, depth=1)
 
     for _ in range(3):
-        desk = Desk({"volume": a_volume})
+        desk = LibraryContext({"volume": a_volume})
         result = run(schema.execute(TEXT, context_value=desk))
         assert [each.message for each in result.errors] == [
             "Too costly: 2 levels of fields, and 1 are allowed."
@@ -95,17 +95,17 @@ def test_the_limits_hold_at_every_use(prepares: bool) -> None:
 
 
 @pytest.mark.parametrize("prepares", [True, False])
-def test_own_documents_meet_no_limit(prepares: bool) -> None:
+def test_documents_of_the_service_have_no_limits(prepares: bool) -> None:
     schema = limited(prepares, depth=1, cost=1)
     schema.pin(TEXT)
 
     for _ in range(3):
-        result = run(schema.execute(TEXT, context_value=Desk({"volume": a_volume})))
+        result = run(schema.execute(TEXT, context_value=LibraryContext({"volume": a_volume})))
         assert (result.data, result.errors) == ({"volume": {"title": "Emma"}}, None)
 
 
 @pytest.mark.parametrize("prepares", [True, False])
-def test_everything_is_charged_before_it_is_executed(prepares: bool) -> None:
+def test_the_cost_is_charged_before_execution(prepares: bool) -> None:
     class Charging(Library):
         charged: list[int]
 
@@ -113,18 +113,18 @@ def test_everything_is_charged_before_it_is_executed(prepares: bool) -> None:
             self.charged.append(cost)
             return GraphQLError("no more") if len(self.charged) > 2 else None
 
-    schema = library(prepares, Charging, engine_options=EngineOptions(WIDE))
+    schema = library(prepares, Charging, engine_options=EngineOptions(NO_LIMITS))
     schema.charged = []
     schema.pin(TEXT)
 
-    answers = []
+    outcomes = []
     for _ in range(3):
-        desk = Desk({"volume": a_volume})
+        desk = LibraryContext({"volume": a_volume})
         result = run(schema.execute(TEXT, context_value=desk))
-        answers.append(
+        outcomes.append(
             (result.data, [each.message for each in result.errors or ()], sum(desk.calls.values()))
         )
 
     answered = ({"volume": {"title": "Emma"}}, [], 1)
-    assert answers == [answered, answered, (None, ["no more"], 0)]
+    assert outcomes == [answered, answered, (None, ["no more"], 0)]
     assert schema.charged == [2, 2, 2]

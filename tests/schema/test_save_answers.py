@@ -1,7 +1,7 @@
-"""`saveAnswers`, when it is done: one draft per assignment, a revision further each time, the client's alone.
+"""`saveAnswers`: every assignment has one draft, which only its client sees.
 
-Contract: a save that comes a second time is the same save; a stale revision is told with the stored draft;
-the draft is gone after the submission, and a later attempt does not meet its revisions again.
+Contract: each save increments the revision; a retried save gets the same response; a stale revision is
+rejected with the stored draft; a submission deletes the draft, and revisions continue in the next attempt.
 """
 
 import re
@@ -39,7 +39,7 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def a_draft(number: int, revision: int, said: dict[int, str], texts: dict[int, str]) -> dict[str, Any]:
+def a_draft(number: int, revision: int, answers: dict[int, str], texts: dict[int, str]) -> dict[str, Any]:
     return {
         "id": global_id("AnswerSet", number),
         "legacyId": str(number),
@@ -50,7 +50,7 @@ def a_draft(number: int, revision: int, said: dict[int, str], texts: dict[int, s
         "score": None,
         "answers": [
             {"questionId": global_id("Question", each), "questionText": texts[each], "answer": answer}
-            for each, answer in said.items()
+            for each, answer in answers.items()
         ],
         "assignment": {"legacyId": str(TEST), "status": "PENDING"},
     }
@@ -67,13 +67,13 @@ TEXTS = {
 }
 
 
-def test_the_first_draft_is_kept_and_the_next_one_takes_its_place(world: Gateway) -> None:
+def test_a_saved_draft_replaces_the_previous_one(world: Gateway) -> None:
     client, before = world.as_client(1), stored(world)
 
     first = save(client, TEST, {6: "sieben?", 4: "Half a thou"})
     second = save(client, TEST, {4: "Half a thought", 9: ""}, revision=1)
 
-    in_order = {4: "Half a thou", 6: "sieben?"}  # unfinished: it need not be a number yet
+    in_order = {4: "Half a thou", 6: "sieben?"}  # unfinished: a draft is not validated
     assert first == {"draft": a_draft(12, 1, in_order, TEXTS), "userErrors": []}
     later = {4: "Half a thought", 9: ""}
     assert second == {"draft": a_draft(12, 2, later, TEXTS), "userErrors": []}
@@ -86,7 +86,7 @@ def test_the_first_draft_is_kept_and_the_next_one_takes_its_place(world: Gateway
     assert {name: after[name] for name in others} == {name: before[name] for name in others}
 
 
-def test_a_draft_may_be_saved_by_the_device_and_by_the_person(world: Gateway) -> None:
+def test_a_draft_may_be_saved_automatically_or_by_the_user(world: Gateway) -> None:
     client = world.as_client(1)
 
     kinds = [
@@ -104,28 +104,28 @@ def test_a_draft_may_be_emptied(world: Gateway) -> None:
     assert save(client, TEST, {}, revision=1) == {"draft": a_draft(12, 2, {}, TEXTS), "userErrors": []}
 
 
-def test_a_save_that_comes_a_second_time_is_the_same_save(world: Gateway) -> None:
-    """Its answer was lost on the way: the device asks again and must not be told of a conflict."""
+def test_a_retried_save_gets_the_same_response(world: Gateway) -> None:
+    """The response was lost, and the device repeats the request; that is no conflict."""
     client = world.as_client(1)
 
-    for revision, said in enumerate([{4: "a", 6: "7"}, {4: "b"}, {}]):
-        first = save(client, TEST, said, revision=revision)
+    for revision, answers in enumerate([{4: "a", 6: "7"}, {4: "b"}, {}]):
+        first = save(client, TEST, answers, revision=revision)
         before = stored(world)
-        assert save(client, TEST, said, revision=revision) == first
+        assert save(client, TEST, answers, revision=revision) == first
         assert stored(world) == before
         assert first["draft"]["revision"] == revision + 1
 
 
-def test_a_stale_revision_is_told_with_the_stored_draft(world: Gateway) -> None:
+def test_a_stale_revision_is_rejected_with_the_stored_draft(world: Gateway) -> None:
     client = world.as_client(1)
     save(client, TEST, {4: "on the phone"})
     save(client, TEST, {4: "on the phone, later"}, revision=1)
     before = stored(world)
 
-    answers = [save(client, TEST, {4: "on the table"}, revision=n) for n in (0, 1, 3, 99, -1, 2**31 - 1)]
+    responses = [save(client, TEST, {4: "on the table"}, revision=n) for n in (0, 1, 3, 99, -1, 2**31 - 1)]
 
     there = a_draft(12, 2, {4: "on the phone, later"}, TEXTS)
-    assert answers == [{"draft": there, "userErrors": STALE}] * 6
+    assert responses == [{"draft": there, "userErrors": STALE}] * 6
     without_draft = client.data(
         "mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) { userErrors { code } } }",
         input={"assignmentId": str(TEST), "answers": [], "revision": 1},
@@ -134,25 +134,25 @@ def test_a_stale_revision_is_told_with_the_stored_draft(world: Gateway) -> None:
     assert stored(world) == before
 
 
-def test_a_draft_that_is_not_there_is_at_no_revision(world: Gateway) -> None:
+def test_a_revision_of_a_missing_draft_is_rejected(world: Gateway) -> None:
     before = stored(world)
 
-    answers = [save(world.as_client(1), TEST, {4: "x"}, revision=revision) for revision in (1, -1)]
+    responses = [save(world.as_client(1), TEST, {4: "x"}, revision=revision) for revision in (1, -1)]
 
-    assert answers == [{"draft": None, "userErrors": STALE}] * 2
+    assert responses == [{"draft": None, "userErrors": STALE}] * 2
     assert stored(world) == before
 
 
-def test_a_draft_that_was_imported_is_carried_on(gateway: Gateway) -> None:
+def test_an_imported_draft_can_be_saved(gateway: Gateway) -> None:
     draft = {"saveType": "AUTO_SAVE", "revision": 7, "answers": [{"questionText": "?", "answer": "x"}]}
     gateway.given([*a_world_to_answer_in(), an_answer_set(20, TEST, **draft)])
 
-    answer = save(gateway.as_client(1), TEST, {4: "y"}, revision=7)
+    response = save(gateway.as_client(1), TEST, {4: "y"}, revision=7)
 
-    assert answer == {"draft": a_draft(20, 8, {4: "y"}, TEXTS), "userErrors": []}
+    assert response == {"draft": a_draft(20, 8, {4: "y"}, TEXTS), "userErrors": []}
 
 
-# --- whose it is -----------------------------------------------------------------------------------
+# --- access ----------------------------------------------------------------------------------------
 
 EVERYWHERE = """query($ids: [ID!]!, $id: ID!) {
     node(id: $id) { id ... on AnswerSet { answers { answer } } }
@@ -165,7 +165,7 @@ EVERYWHERE = """query($ids: [ID!]!, $id: ID!) {
     clients { nodes { id } } }"""
 
 
-def test_a_draft_is_the_clients_alone_on_every_path_of_both_contracts(world: Gateway) -> None:
+def test_only_the_client_sees_a_draft_on_both_contracts(world: Gateway) -> None:
     save(world.as_client(1), LATE, {REMARK: SECRET})
     draft = global_id("AnswerSet", 12)
     ids = [draft, global_id("AnswerSet", 8), global_id("Assignment", LATE)]
@@ -196,10 +196,10 @@ def test_a_draft_is_the_clients_alone_on_every_path_of_both_contracts(world: Gat
     assert (of_caregiver["drafts"], of_caregiver["autoSaveAnswers"]) == ([], [])
 
 
-# --- what becomes of it ----------------------------------------------------------------------------
+# --- attempts --------------------------------------------------------------------------------------
 
 
-def test_a_draft_is_gone_after_the_submission(world: Gateway) -> None:
+def test_a_submission_deletes_the_draft(world: Gateway) -> None:
     client = world.as_client(1)
     for revision in range(3):
         save(client, TEST, {4: str(revision)}, revision=revision)
@@ -217,8 +217,8 @@ def test_a_draft_is_gone_after_the_submission(world: Gateway) -> None:
     assert 12 not in {row["answer_set_id"] for row in stored(world)["answer"]}
 
 
-def test_a_device_that_slept_through_an_attempt_does_not_overwrite_the_next_draft(world: Gateway) -> None:
-    """The revisions go on behind those of earlier attempts, although a new draft begins with nothing seen."""
+def test_a_device_with_the_draft_of_an_earlier_attempt_gets_a_conflict(world: Gateway) -> None:
+    """Revisions continue across attempts, although a new draft accepts revision 0."""
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     save(client, LATE, {REMARK: "seen by both devices"})
     submit(client, LATE, {REMARK: "sent"}, revision=1)
@@ -237,15 +237,15 @@ def test_a_device_that_slept_through_an_attempt_does_not_overwrite_the_next_draf
     assert (sent["answerSet"], sent["userErrors"]) == (None, STALE)
 
 
-def test_a_draft_of_an_earlier_attempt_belongs_to_this_one_once_it_is_saved(gateway: Gateway) -> None:
+def test_saving_an_imported_draft_moves_it_to_the_current_attempt(gateway: Gateway) -> None:
     draft = {"saveType": "DRAFT", "revision": 4, "answers": []}
     gateway.given([*a_world_to_answer_in(), an_answer_set(20, SUBMITTED, **draft)])
     reopen(gateway.as_caregiver(1), SUBMITTED)
 
-    answer = save(gateway.as_client(1), SUBMITTED, {REMARK: "x"}, revision=4)
+    response = save(gateway.as_client(1), SUBMITTED, {REMARK: "x"}, revision=4)
 
-    assert re.sub("[^0-9]", "", answer["draft"]["legacyId"]) == "20"
-    assert (answer["draft"]["attempt"], answer["draft"]["revision"]) == (2, 5)
+    assert re.sub("[^0-9]", "", response["draft"]["legacyId"]) == "20"
+    assert (response["draft"]["attempt"], response["draft"]["revision"]) == (2, 5)
 
 
 # --- the payload's assignment, and nulls -----------------------------------------------------------
@@ -255,10 +255,10 @@ SAVE_OF = """mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) {
     userErrors { code field message } } }"""
 
 
-def test_a_payload_gives_the_assignment_with_its_new_draft(world: Gateway) -> None:
-    asked = to_answer(TEST, {4: "Half a thought"}, autoSave=True)
+def test_the_payload_has_the_assignment_with_its_new_draft(world: Gateway) -> None:
+    input_fields = to_answer(TEST, {4: "Half a thought"}, autoSave=True)
 
-    saved = world.as_client(1).data(SAVE_OF, input=asked)["saveAnswers"]
+    saved = world.as_client(1).data(SAVE_OF, input=input_fields)["saveAnswers"]
 
     assert saved == {
         "assignment": {
@@ -272,7 +272,7 @@ def test_a_payload_gives_the_assignment_with_its_new_draft(world: Gateway) -> No
     }
 
 
-def test_a_payload_of_a_refusal_gives_no_assignment(world: Gateway) -> None:
+def test_the_payload_of_a_rejection_has_no_assignment(world: Gateway) -> None:
     world.as_client(1).data(SAVE_OF, input=to_answer(TEST, {4: "One"}))
 
     stale = world.as_client(1).data(SAVE_OF, input=to_answer(TEST, {4: "Two"}))["saveAnswers"]
@@ -285,7 +285,7 @@ def test_a_payload_of_a_refusal_gives_no_assignment(world: Gateway) -> None:
     }
 
 
-def test_null_is_the_default_of_a_revision_and_of_saving_automatically(world: Gateway) -> None:
+def test_null_means_the_default_of_revision_and_auto_save(world: Gateway) -> None:
     client = world.as_client(1)
 
     first = save(client, TEST, {4: "One"}, revision=None, autoSave=None)

@@ -1,6 +1,6 @@
-"""Saving and submitting answers, when it is refused: with code, field and message, and nothing is written.
+"""Saving and submitting answers, rejected: the error has code, field and message, and nothing is written.
 
-Contract: the table "Refusals"; the bounds; each question that fails is named.
+Contract: the table "Refusals"; the limits; every failing question is named.
 """
 
 from typing import Any
@@ -46,11 +46,11 @@ def wrong(code: str, message: str, number: int) -> dict[str, Any]:
     return {"code": code, "field": ["answers", question(number)], "message": message}
 
 
-def with_ids(*said: tuple[str, str]) -> dict[str, Any]:
-    return {"assignmentId": str(TEST), "answers": [{"questionId": n, "answer": text} for n, text in said]}
+def with_ids(*texts: tuple[str, str]) -> dict[str, Any]:
+    return {"assignmentId": str(TEST), "answers": [{"questionId": n, "answer": text} for n, text in texts]}
 
 
-# Of both verbs: what is asked, and the userErrors.
+# Of both mutations: the input, and the user errors.
 REFUSED: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
     "an unknown assignment": (to_answer(99, {}), NOT_THERE),
     "another client's": (to_answer(OF_CLIENT_2, {}), NOT_THERE),
@@ -117,11 +117,11 @@ def missing(*positions: int) -> list[dict[str, Any]]:
     return [wrong("INCOMPLETE", f"question {each} must be answered", each + 3) for each in positions]
 
 
-# Of submitting alone: a draft is unfinished.
+# Of submitting alone, as a draft may be incomplete.
 MISFITS: dict[str, tuple[dict[int, str], list[dict[str, Any]]]] = {
     "nothing": ({}, missing(1, 2, 3, 4, 5, 6)),
     "blanks": ({4: " ", 5: "", 6: "\n", 7: "\t", 8: " ", 9: ""}, missing(1, 2, 3, 4, 5, 6)),
-    "one left out": ({n: said for n, said in FITTING.items() if n != 7}, missing(4)),
+    "one left out": ({n: texts for n, texts in FITTING.items() if n != 7}, missing(4)),
     "neither yes nor no": (FITTING | {5: "True"}, [misfit(2, "true or false")]),
     "no number": (FITTING | {6: "7,5"}, [misfit(3, "a number such as 7 or 7.5")]),
     "a number too small": (FITTING | {6: "-0.5"}, [misfit(3, "at least 0")]),
@@ -144,7 +144,7 @@ MISFITS: dict[str, tuple[dict[int, str], list[dict[str, Any]]]] = {
 }
 
 
-# Who submits hears at once of what else is wrong.
+# A submission reports all errors at once.
 ALSO_MISSING = {"ids that name no question": missing(2, 3, 4, 5, 6), "a question twice": missing(3, 4, 5, 6)}
 
 
@@ -158,11 +158,11 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_a_draft_that_cannot_be_saved_is_data_and_nothing_is_written(world: Gateway) -> None:
+def test_a_rejected_draft_is_a_user_error_and_nothing_is_written(world: Gateway) -> None:
     before, found = stored(world), {}
 
-    for what, (asked, _) in REFUSED.items():
-        found[what] = world.as_client(1).graphql(SAVE, input=asked)
+    for what, (input_fields, _) in REFUSED.items():
+        found[what] = world.as_client(1).graphql(SAVE, input=input_fields)
         assert stored(world) == before, what
 
     assert found == {
@@ -171,14 +171,17 @@ def test_a_draft_that_cannot_be_saved_is_data_and_nothing_is_written(world: Gate
     }
 
 
-def test_answers_that_cannot_be_submitted_are_data_and_nothing_is_written(world: Gateway) -> None:
+def test_rejected_answers_are_user_errors_and_nothing_is_written(world: Gateway) -> None:
     before, found = stored(world), {}
-    misfits = {what: (to_answer(TEST, said), errors) for what, (said, errors) in MISFITS.items()}
-    also = {what: (asked, errors + ALSO_MISSING.get(what, [])) for what, (asked, errors) in REFUSED.items()}
+    misfits = {what: (to_answer(TEST, texts), errors) for what, (texts, errors) in MISFITS.items()}
+    also = {
+        what: (input_fields, errors + ALSO_MISSING.get(what, []))
+        for what, (input_fields, errors) in REFUSED.items()
+    }
     cases = also | misfits
 
-    for what, (asked, _) in cases.items():
-        found[what] = world.as_client(1).graphql(SUBMIT, input=asked)
+    for what, (input_fields, _) in cases.items():
+        found[what] = world.as_client(1).graphql(SUBMIT, input=input_fields)
         assert stored(world) == before, what
 
     nothing = {"assignment": None, "answerSet": None, "draft": None}
@@ -192,16 +195,14 @@ BARE = 12  # an assignment whose book came from the old service without question
 NO_QUESTIONS = refused("WRONG_STATE", "the book has no questions yet", "assignmentId")
 
 
-@pytest.mark.parametrize("said", [{}, {REMARK: "x"}], ids=["nothing", "an answer"])
-def test_a_book_without_questions_takes_no_answers_until_it_has_some(
-    world: Gateway, said: dict[int, str]
-) -> None:
+@pytest.mark.parametrize("texts", [{}, {REMARK: "x"}], ids=["nothing", "an answer"])
+def test_a_book_without_questions_accepts_no_answers(world: Gateway, texts: dict[int, str]) -> None:
     bare = a_book(6, questions=[])
     world.given([bare, an_assignment(BARE, book=6)])
     before, client = stored(world), world.as_client(1)
 
-    saved = save(client, BARE, said)
-    submitted = submit(client, BARE, said)
+    saved = save(client, BARE, texts)
+    submitted = submit(client, BARE, texts)
 
     assert saved == {"draft": None, "userErrors": NO_QUESTIONS}
     nothing = {"assignment": None, "answerSet": None, "draft": None}
@@ -216,19 +217,19 @@ def test_a_book_without_questions_takes_no_answers_until_it_has_some(
     assert submit(client, BARE, {question: "Better"})["userErrors"] == []
 
 
-def test_a_refused_submission_leaves_the_draft_as_it_was(world: Gateway) -> None:
+def test_a_rejected_submission_keeps_the_draft(world: Gateway) -> None:
     draft = save(world.as_client(1), TEST, {4: "x"})["draft"]
     before = stored(world)
 
-    for said in (said for said, _ in MISFITS.values()):
-        assert submit(world.as_client(1), TEST, said, revision=1)["userErrors"] != []
+    for texts in (texts for texts, _ in MISFITS.values()):
+        assert submit(world.as_client(1), TEST, texts, revision=1)["userErrors"] != []
         assert stored(world) == before
 
     again = save(world.as_client(1), TEST, {4: "x"})
     assert again == {"draft": draft, "userErrors": []}
 
 
-def test_the_bounds_themselves_are_taken(world: Gateway) -> None:
+def test_values_at_the_limits_are_accepted(world: Gateway) -> None:
     long = FITTING | {4: "🌙" * 10_000, 10: "ü" * 10_000}
 
     assert save(world.as_client(1), TEST, long)["userErrors"] == []
@@ -236,24 +237,24 @@ def test_the_bounds_themselves_are_taken(world: Gateway) -> None:
 
 
 @pytest.mark.parametrize(("document", "verb"), [(SAVE, "saveAnswers"), (SUBMIT, "submitAnswers")])
-def test_who_may_not_answer_is_refused_at_the_top_level(world: Gateway, document: str, verb: str) -> None:
-    """Whatever is asked for: the caregiver does not even learn what is wrong with it."""
+def test_a_viewer_without_permission_gets_a_top_level_error(world: Gateway, document: str, verb: str) -> None:
+    """Invalid input is not reported to a caregiver."""
     before = stored(world)
     column = document.index(f" {verb}(input") + 2
-    said = {
+    texts = {
         "FORBIDDEN": (world.as_caregiver(1), 200, "only a client may do this"),
         "UNAUTHENTICATED": (world.as_nobody(), 401, "sign in with a valid bearer token"),
     }
 
-    for asked in (
+    for input_fields in (
         to_answer(TEST, FITTING),
         to_answer(99, {}),
         to_answer(TEST, {99: ""}),
         to_answer(IN_CLOSED, {}),
     ):
-        for code, (caller, status, message) in said.items():
-            assert caller.post_graphql(document, input=asked).status_code == status
-            assert caller.graphql(document, input=asked) == {
+        for code, (caller, status, message) in texts.items():
+            assert caller.post_graphql(document, input=input_fields).status_code == status
+            assert caller.graphql(document, input=input_fields) == {
                 "data": None,
                 "errors": [refusal(code, message, verb, column=column)],
             }
@@ -274,10 +275,10 @@ NO_ANSWERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("document", [SAVE, SUBMIT], ids=["save", "submit"])
-def test_what_is_no_answer_does_not_validate(world: Gateway, document: str) -> None:
+def test_invalid_answer_input_fails_validation(world: Gateway, document: str) -> None:
     before = stored(world)
 
-    for what, asked in NO_ANSWERS.items():
-        (error,) = world.as_client(1).graphql(document, input=asked)["errors"]
+    for what, input_fields in NO_ANSWERS.items():
+        (error,) = world.as_client(1).graphql(document, input=input_fields)["errors"]
         assert error["extensions"] == {"code": "GRAPHQL_VALIDATION_FAILED"}, what
     assert stored(world) == before

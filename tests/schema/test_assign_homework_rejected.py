@@ -1,6 +1,6 @@
-"""`assignHomework`, when it is refused: what a person can mend is data, and nothing is written.
+"""`assignHomework`, rejected: correctable problems are user errors, and nothing is written.
 
-Contract: the table "Refusals" and the bounds of the assign request; all or nothing.
+Contract: the table "Refusals" and the limits of the input; all books are assigned or none.
 """
 
 from typing import Any
@@ -138,7 +138,7 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def test_what_a_person_can_mend_is_data_and_nothing_is_written(world: Gateway) -> None:
+def test_correctable_errors_are_user_errors_and_nothing_is_written(world: Gateway) -> None:
     before = stored(world)
     answers = {}
 
@@ -160,8 +160,8 @@ def test_what_a_person_can_mend_is_data_and_nothing_is_written(world: Gateway) -
     }
 
 
-def test_who_may_not_assign_is_refused_at_the_top_level(world: Gateway) -> None:
-    """Whatever is asked for: a client does not even learn what is wrong with it."""
+def test_a_viewer_without_permission_gets_a_top_level_error(world: Gateway) -> None:
+    """Invalid input is not reported to a client."""
     before = stored(world)
 
     for changed in ({}, {"bookIds": []}, {"sessionId": "99"}, {"sessionId": "3"}):
@@ -184,7 +184,7 @@ def test_who_may_not_assign_is_refused_at_the_top_level(world: Gateway) -> None:
 
 
 @pytest.mark.parametrize("member", ["sessionId", "bookIds", "startDate", "endDate"])
-def test_a_missing_member_does_not_validate(standing: Gateway, member: str) -> None:
+def test_a_missing_input_field_is_invalid(standing: Gateway, member: str) -> None:
     missing = {name: value for name, value in homework().items() if name != member}
     null = {**homework(), member: None}
 
@@ -194,18 +194,18 @@ def test_a_missing_member_does_not_validate(standing: Gateway, member: str) -> N
         assert member in error["message"]
 
 
-def test_an_unknown_member_does_not_validate(standing: Gateway) -> None:
+def test_an_unknown_input_field_is_invalid(standing: Gateway) -> None:
     (error,) = standing.as_caregiver(1).graphql(ASSIGN, input=homework(remindDate=[]))["errors"]
 
     assert error["extensions"] == {"code": "GRAPHQL_VALIDATION_FAILED"}
     assert "remindDate" in error["message"]
 
 
-def test_who_may_not_assign_hears_that_before_anything_else(standing: Gateway) -> None:
+def test_the_role_is_checked_before_the_input(standing: Gateway) -> None:
     query = """mutation { assignHomework(input: {
         sessionId: 1, bookIds: [1], startDate: "2026-11-22T08:00:00Z", endDate: "2026-11-29T08:00:00Z" }) {
         assignments { session { assignments(first: 0) { totalCount } } } } }"""
 
-    answer = standing.as_client(1).graphql(query)
+    response = standing.as_client(1).graphql(query)
 
-    assert [error["extensions"]["code"] for error in answer["errors"]] == ["FORBIDDEN"]
+    assert [error["extensions"]["code"] for error in response["errors"]] == ["FORBIDDEN"]

@@ -1,6 +1,6 @@
-"""`createSession`, `updateSession` and `closeSession`, when they are refused: nothing is written.
+"""`createSession`, `updateSession` and `closeSession`, rejected: nothing is written.
 
-Contract: the tables "Who may do what when" and "Refusals"; the bounds that the inputs describe.
+Contract: the tables "Who may do what when" and "Refusals"; the limits in the descriptions of the inputs.
 """
 
 from typing import Any
@@ -87,7 +87,7 @@ OF_CLIENT: dict[str, Refusal] = (
         what: ({"clientOpptId": ..., "clientId": client}, "NOT_FOUND", "clientId", NO_CLIENT)
         for what, client in {
             "an unknown client": "99",
-            "nobody's client": "3",
+            "a client without caregiver": "3",
             "the client of nothing": "0",
             "the id of a book": global_id("Book", 1),
             "an id behind the largest": str(2**63),
@@ -200,7 +200,7 @@ OF_REPEAT: dict[str, Refusal] = {
 }  # fmt: skip
 
 
-def test_what_a_person_can_mend_of_a_new_session_is_data(world: Gateway) -> None:
+def test_correctable_errors_of_a_new_session_are_user_errors(world: Gateway) -> None:
     refusals = OF_TEXTS | OF_START | OF_CLIENT | OF_HOMEWORK | OF_REPEAT
 
     check_refusals(world, "createSession", ASKED, refusals)
@@ -236,11 +236,11 @@ OF_UPDATE: dict[str, Refusal] = {
 }
 
 
-def test_what_a_person_can_mend_of_a_change_is_data(world: Gateway) -> None:
+def test_correctable_errors_of_an_update_are_user_errors(world: Gateway) -> None:
     check_refusals(world, "updateSession", {"sessionId": "1", "title": "Another"}, OF_UPDATE)
 
 
-def test_what_a_person_can_mend_of_a_closing_is_data(world: Gateway) -> None:
+def test_correctable_errors_of_closing_are_user_errors(world: Gateway) -> None:
     check_refusals(
         world, "closeSession", {}, {**NO_SESSION, "a closed session": ({"sessionId": "3"}, *CLOSED)}
     )

@@ -1,7 +1,7 @@
-"""Every question with all it can say, whole: what a caregiver and a client see of the same world.
+"""Whole responses with all fields, as a caregiver and a client see the same data.
 
-Contract: the fields of docs and `schema.graphql` carry the stored values, moments are UTC with `Z`, lists
-are newest first, and each side of a relationship sees the same rows.
+Contract: the fields have the stored values, times are UTC with `Z`, lists are newest first, and both roles
+see the same rows.
 """
 
 from typing import Any
@@ -149,34 +149,36 @@ ANSWER_SET_5 = {
 }
 
 
-def test_a_caregiver_is_told_who_they_are(standing: Gateway) -> None:
-    answer = standing.as_caregiver(1).data(f"{{ viewer {{ role timeZone {PERSON} }} }}")
+def test_the_viewer_field_of_a_caregiver(standing: Gateway) -> None:
+    response = standing.as_caregiver(1).data(f"{{ viewer {{ role timeZone {PERSON} }} }}")
 
-    assert answer == {
+    assert response == {
         "viewer": {"role": "CAREGIVER", "timeZone": "UTC", "caregiver": CAREGIVER_1, "client": None}
     }
 
 
-def test_a_client_is_told_who_they_are(standing: Gateway) -> None:
-    answer = standing.as_client(1).data(f"{{ viewer {{ role timeZone {PERSON} }} }}")
+def test_the_viewer_field_of_a_client(standing: Gateway) -> None:
+    response = standing.as_client(1).data(f"{{ viewer {{ role timeZone {PERSON} }} }}")
 
-    assert answer == {"viewer": {"role": "CLIENT", "timeZone": "UTC", "caregiver": None, "client": CLIENT_1}}
-
-
-def test_a_client_lists_their_sessions_with_all_a_session_has(standing: Gateway) -> None:
-    answer = standing.as_client(1).data(f"{{ sessions {{ totalCount nodes {{ {SESSION} }} }} }}")
-
-    assert answer == {"sessions": {"totalCount": 3, "nodes": [SESSION_3, SESSION_2, SESSION_1]}}
+    assert response == {
+        "viewer": {"role": "CLIENT", "timeZone": "UTC", "caregiver": None, "client": CLIENT_1}
+    }
 
 
-def test_both_sides_see_the_same_session(standing: Gateway) -> None:
+def test_a_client_lists_their_sessions_with_all_fields(standing: Gateway) -> None:
+    response = standing.as_client(1).data(f"{{ sessions {{ totalCount nodes {{ {SESSION} }} }} }}")
+
+    assert response == {"sessions": {"totalCount": 3, "nodes": [SESSION_3, SESSION_2, SESSION_1]}}
+
+
+def test_caregiver_and_client_see_the_same_session(standing: Gateway) -> None:
     query = f"{{ session(id: 1) {{ {SESSION} }} }}"
 
     assert standing.as_caregiver(1).data(query) == {"session": SESSION_1}
     assert standing.as_client(1).data(query) == {"session": SESSION_1}
 
 
-def test_both_sides_see_the_same_assignment(standing: Gateway) -> None:
+def test_caregiver_and_client_see_the_same_assignment(standing: Gateway) -> None:
     query = f"{{ assignment(id: 7) {{ {ASSIGNMENT} }} }}"
 
     assert standing.as_caregiver(1).data(query) == {"assignment": ASSIGNMENT_7}
@@ -186,9 +188,9 @@ def test_both_sides_see_the_same_assignment(standing: Gateway) -> None:
 def test_a_pending_assignment_has_reminders_and_no_submission(standing: Gateway) -> None:
     query = f"{{ assignment(id: 6) {{ {ASSIGNMENT} }} }}"
 
-    answer = standing.as_caregiver(1).data(query)
+    response = standing.as_caregiver(1).data(query)
 
-    assert answer == {
+    assert response == {
         "assignment": {
             **ASSIGNMENT_7,
             "id": global_id("Assignment", 6),
@@ -221,7 +223,7 @@ def test_a_pending_assignment_has_reminders_and_no_submission(standing: Gateway)
     }
 
 
-def test_both_sides_list_their_assignments_newest_first(standing: Gateway) -> None:
+def test_caregiver_and_client_list_assignments_newest_first(standing: Gateway) -> None:
     query = "{ assignments { totalCount nodes { legacyId name status session { legacyId } } } }"
     of_session_1: list[dict[str, Any]] = [
         {"legacyId": "7", "name": "Sleep diary", "status": "COMPLETE", "session": {"legacyId": "1"}},
@@ -249,7 +251,7 @@ def test_both_sides_list_their_assignments_newest_first(standing: Gateway) -> No
     }
 
 
-def test_the_catalogue_is_the_same_for_everybody(standing: Gateway) -> None:
+def test_the_catalogue_is_the_same_for_both_roles(standing: Gateway) -> None:
     query = f"{{ books {{ totalCount nodes {{ legacyId }} }} book(id: 4) {{ {BOOK} }} }}"
     whole = {
         "books": {"totalCount": 4, "nodes": [{"legacyId": str(number)} for number in (4, 3, 2, 1)]},
@@ -260,12 +262,12 @@ def test_the_catalogue_is_the_same_for_everybody(standing: Gateway) -> None:
     assert standing.as_client(1).data(query) == whole
 
 
-def test_nodes_answers_each_kind_in_the_order_asked(standing: Gateway) -> None:
+def test_nodes_returns_every_type_in_the_requested_order(standing: Gateway) -> None:
     query = f"""query($ids: [ID!]!) {{ nodes(ids: $ids) {{
         __typename id legacyId
         ... on Session {{ title }} ... on Assignment {{ name }} ... on AnswerSet {{ {ANSWER_SET} }}
         ... on Book {{ isTest }} ... on Caregiver {{ position }} ... on Client {{ opptId }} }} }}"""
-    asked = [
+    input_fields = [
         ("AnswerSet", 5),
         ("Client", 1),
         ("Book", 3),
@@ -273,11 +275,11 @@ def test_nodes_answers_each_kind_in_the_order_asked(standing: Gateway) -> None:
         ("Assignment", 7),
         ("Caregiver", 1),
     ]
-    ids = [global_id(kind, number) for kind, number in asked]
+    ids = [global_id(kind, number) for kind, number in input_fields]
 
-    answer = standing.as_client(1).data(query, ids=ids)
+    response = standing.as_client(1).data(query, ids=ids)
 
-    assert answer == {
+    assert response == {
         "nodes": [
             {"__typename": "AnswerSet", **ANSWER_SET_5},
             {"__typename": "Client", "id": ids[1], "legacyId": "1", "opptId": "OPPT-1"},

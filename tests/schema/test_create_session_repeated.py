@@ -1,7 +1,7 @@
-"""`createSession` with `repeat`: sessions at the same wall time of the service zone, and their homework.
+"""`createSession` with `repeat`: sessions at the same local time of the service, and their homework.
 
-Contract: whatever the clocks do meanwhile, a session begins at the same time of day; a time of day that a
-clock change skips is refused, and of two that it makes the first one counts.
+Contract: sessions keep their local time across clock changes; a local time that a clock change skips is
+rejected, and an ambiguous one means the first.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
-from tests.database_rows import added, new_events, stored, wrong_counters
+from tests.database_rows import added, added_events, stored, wrong_counters
 from tests.factories import NOW, a_book
 from tests.schema.changing import Refusal, a_world_to_change, change, check_refusals
 
@@ -23,7 +23,7 @@ WINDOWS = """sessions { legacyId startDate assignmentCount latestAssignment { le
 
 @pytest.fixture
 def berlin(settings: Settings) -> Iterator[Gateway]:
-    """The service where clocks go an hour forward on 28 March 2027, and back on 31 October."""
+    """The service in a zone with clock changes on 28 March and 31 October 2027."""
     there = settings.model_copy(update={"time_zone": "Europe/Berlin"})
     with opened(create_app(there, clock=lambda: NOW)) as client:
         gateway = Gateway(client, there)
@@ -31,12 +31,14 @@ def berlin(settings: Settings) -> Iterator[Gateway]:
         yield gateway
 
 
-def repeated(gateway: Gateway, selected: str, count: int, days: int, **asked: Any) -> list[dict[str, Any]]:
+def repeated(
+    gateway: Gateway, selected: str, count: int, days: int, **input_fields: Any
+) -> list[dict[str, Any]]:
     repeat = {"count": count, "everyDays": days}
-    asked = {"clientOpptId": "OPPT-3", "title": "Weekly", "repeat": repeat} | asked
-    sessions: list[dict[str, Any]] = change(gateway.as_caregiver(1), "createSession", selected, **asked)[
-        "sessions"
-    ]
+    input_fields = {"clientOpptId": "OPPT-3", "title": "Weekly", "repeat": repeat} | input_fields
+    sessions: list[dict[str, Any]] = change(
+        gateway.as_caregiver(1), "createSession", selected, **input_fields
+    )["sessions"]
     return sessions
 
 
@@ -44,10 +46,10 @@ def starts(gateway: Gateway, count: int, days: int, start: str) -> list[str]:
     return [one["startDate"] for one in repeated(gateway, STARTS, count, days, startDate=start)]
 
 
-# --- the same wall time ----------------------------------------------------------------------------
+# --- local time ------------------------------------------------------------------------------------
 
 
-def test_a_session_begins_at_the_same_wall_time_in_summer(berlin: Gateway) -> None:
+def test_repeated_sessions_keep_their_local_time_when_summer_time_starts(berlin: Gateway) -> None:
     assert starts(berlin, 4, 7, "2027-03-14T09:00:00.5+01:00") == [
         "2027-03-14T08:00:00.500000Z",
         "2027-03-21T08:00:00.500000Z",
@@ -56,7 +58,7 @@ def test_a_session_begins_at_the_same_wall_time_in_summer(berlin: Gateway) -> No
     ]
 
 
-def test_a_session_begins_at_the_same_wall_time_in_winter(berlin: Gateway) -> None:
+def test_repeated_sessions_keep_their_local_time_when_summer_time_ends(berlin: Gateway) -> None:
     assert starts(berlin, 3, 14, "2027-10-10T09:00:00Z") == [
         "2027-10-10T09:00:00Z",
         "2027-10-24T09:00:00Z",
@@ -64,7 +66,7 @@ def test_a_session_begins_at_the_same_wall_time_in_winter(berlin: Gateway) -> No
     ]
 
 
-def test_without_clock_changes_it_is_always_the_same_time(gateway: Gateway) -> None:
+def test_without_clock_changes_the_utc_time_stays_the_same(gateway: Gateway) -> None:
     gateway.given(a_world_to_change())
 
     assert starts(gateway, 3, 1, "2027-03-27T02:30:00Z") == [
@@ -72,8 +74,8 @@ def test_without_clock_changes_it_is_always_the_same_time(gateway: Gateway) -> N
     ]
 
 
-def test_of_two_equal_wall_times_the_first_is_taken(berlin: Gateway) -> None:
-    """02:30 comes twice on 31 October; who names the second for the first session gets that."""
+def test_an_ambiguous_local_time_means_the_first_one(berlin: Gateway) -> None:
+    """02:30 occurs twice on 31 October. The first session may name the second one."""
     assert starts(berlin, 3, 7, "2027-10-24T02:30:00+02:00") == [
         "2027-10-24T00:30:00Z",
         "2027-10-31T00:30:00Z",
@@ -85,7 +87,7 @@ def test_of_two_equal_wall_times_the_first_is_taken(berlin: Gateway) -> None:
     ]
 
 
-def test_homework_and_reminders_move_along(berlin: Gateway) -> None:
+def test_homework_and_reminders_keep_their_offset_from_the_session(berlin: Gateway) -> None:
     before = stored(berlin)
 
     sessions = repeated(
@@ -112,7 +114,7 @@ def test_homework_and_reminders_move_along(berlin: Gateway) -> None:
         for number, of_session in enumerate(moments)
     ]
     after = stored(berlin)
-    assert new_events(before, after) == [
+    assert added_events(before, after) == [
         *(("SESSION_CREATED", "CAREGIVER", 1, 3, number, None, NOW) for number in (6, 7, 8)),
         *(
             ("ASSIGNED", "CAREGIVER", 1, 3, session, number, NOW)
@@ -145,7 +147,7 @@ def a_planned_session(number: int, moments: list[str]) -> dict[str, Any]:
     }
 
 
-# --- how much --------------------------------------------------------------------------------------
+# --- limits ----------------------------------------------------------------------------------------
 
 
 def test_a_year_of_weeks_is_planned_at_once(berlin: Gateway) -> None:
@@ -166,11 +168,11 @@ def test_two_hundred_assignments_are_planned_at_once(berlin: Gateway) -> None:
     assert sessions == [{"assignmentCount": 50}] * 4
 
 
-def test_once_is_no_repetition(berlin: Gateway) -> None:
+def test_a_count_of_one_creates_one_session(berlin: Gateway) -> None:
     assert starts(berlin, 1, 366, "2999-12-31T08:00:00Z") == ["2999-12-31T08:00:00Z"]
 
 
-# --- what cannot be repeated -----------------------------------------------------------------------
+# --- rejected repetitions --------------------------------------------------------------------------
 
 AN_HOUR_AHEAD = ("UNREADABLE", "repeat", "repeat meets a time of day that a clock change skips")
 BEFORE = {"bookIds": ["1"], "startDate": "2027-03-21T02:30:00+01:00", "endDate": "2027-03-22T09:00:00+01:00"}
@@ -213,12 +215,12 @@ SKIPPED: dict[str, Refusal] = {
 }
 
 
-def test_what_would_meet_a_skipped_hour_is_refused_whole(berlin: Gateway) -> None:
-    asked = {
+def test_a_repetition_at_a_skipped_local_time_is_rejected(berlin: Gateway) -> None:
+    input_fields = {
         "clientOpptId": "OPPT-3",
         "title": "Weekly",
         "startDate": "2027-03-14T00:00:00Z",
         "repeat": {"count": 3, "everyDays": 7},
     }
 
-    check_refusals(berlin, "createSession", asked, SKIPPED)
+    check_refusals(berlin, "createSession", input_fields, SKIPPED)

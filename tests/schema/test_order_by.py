@@ -1,6 +1,6 @@
-"""`orderBy`: assignments that are due soonest, sessions that start soonest, with cursors of their own.
+"""`orderBy`: assignments by due date and sessions by start date, each with its own cursors.
 
-Contract: ties are in the order of ids; a cursor names its order and is refused in another; null is NEWEST.
+Contract: ties are sorted by id; a cursor is rejected in another order; null means NEWEST.
 """
 
 from base64 import b64encode
@@ -36,7 +36,7 @@ SESSIONS = """query($first: Int, $after: String, $state: TimeState) {
         totalCount nodes { legacyId } edges { cursor }
         pageInfo { hasNextPage hasPreviousPage endCursor } } }"""
 
-# By id: when it ends. Those of session 11 are of another caregiver.
+# Assignment id -> end date. Those of session 11 belong to another caregiver.
 ENDS: dict[int, datetime | None] = {
     100: NOW + 3 * DAY,
     101: NOW + DAY,
@@ -71,12 +71,12 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def pages(caller: Caller, query: str, path: str, first: int, **asked: Any) -> list[list[str]]:
-    """The list page by page, each by the cursor of the one before; every cursor leads to what follows it."""
+def pages(caller: Caller, query: str, path: str, first: int, **list_after: Any) -> list[list[str]]:
+    """All pages of a list. Every cursor is checked to lead to the items after it."""
     found: list[list[str]] = []
     after, total = None, 0
     while True:
-        page: Any = caller.data(query, first=first, after=after, **asked)
+        page: Any = caller.data(query, first=first, after=after, **list_after)
         for name in path.split("."):
             page = page[name]
         assert page["pageInfo"]["hasPreviousPage"] is (after is not None)
@@ -94,7 +94,7 @@ def flat(found: list[list[str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("first", [1, 3, 100])
-def test_pages_of_what_is_due_soonest_follow_upon_each_other(world: Gateway, first: int) -> None:
+def test_paging_by_due_date_returns_every_item_in_order(world: Gateway, first: int) -> None:
     client, caregiver = world.as_client(3), world.as_caregiver(1)
     by_session = pages(caregiver, OF_SESSION, "session.assignments", first)
     by_client = pages(client, ASSIGNMENTS, "assignments", first)
@@ -115,7 +115,7 @@ def test_pages_of_what_is_due_soonest_follow_upon_each_other(world: Gateway, fir
 
 
 @pytest.mark.parametrize("first", [1, 2, 100])
-def test_pages_of_what_starts_soonest_follow_upon_each_other(world: Gateway, first: int) -> None:
+def test_paging_by_start_date_returns_every_item_in_order(world: Gateway, first: int) -> None:
     client, caregiver = world.as_client(3), world.as_caregiver(1)
 
     of_client = pages(client, SESSIONS, "sessions", first)
@@ -130,14 +130,14 @@ def test_pages_of_what_starts_soonest_follow_upon_each_other(world: Gateway, fir
     assert {len(page) for page in of_client[:-1]} <= {first}
 
 
-def test_items_may_be_skipped_in_every_order(world: Gateway) -> None:
+def test_an_offset_works_in_every_order(world: Gateway) -> None:
     found = world.as_client(3).data(ASSIGNMENTS, offset=2, first=2, status="PENDING")["assignments"]
 
     assert [node["legacyId"] for node in found["nodes"]] == DUE_SOONEST[2:4]
     assert found["pageInfo"]["hasPreviousPage"] is True
 
 
-def test_overdue_homework_comes_by_its_due_date(world: Gateway) -> None:
+def test_overdue_homework_is_sorted_by_its_due_date(world: Gateway) -> None:
     world.given([an_assignment(120, session=10, endDate=NOW - DAY)])
     query = """{ assignments(isOverdue: true, orderBy: DUE_SOONEST) { totalCount nodes { legacyId } }
         others: assignments(isOverdue: false, orderBy: DUE_SOONEST, first: 2) { nodes { legacyId } } }"""
@@ -149,7 +149,7 @@ def test_overdue_homework_comes_by_its_due_date(world: Gateway) -> None:
 
 
 @pytest.mark.parametrize("order", ["", "orderBy: NEWEST", "orderBy: null"])
-def test_newest_first_is_the_order_unless_another_is_named(world: Gateway, order: str) -> None:
+def test_newest_first_is_the_default_order(world: Gateway, order: str) -> None:
     named = f"({order})" if order else ""
     query = f"""{{ assignments{named} {{ nodes {{ legacyId }} }} sessions{named} {{ nodes {{ legacyId }} }}
         session(id: 10) {{ assignments{named} {{ nodes {{ legacyId }} }} }} }}"""
@@ -164,7 +164,7 @@ def test_newest_first_is_the_order_unless_another_is_named(world: Gateway, order
     }
 
 
-def test_one_list_in_two_orders_is_two_lists(world: Gateway) -> None:
+def test_one_list_can_be_selected_in_two_orders(world: Gateway) -> None:
     query = """query($order: AssignmentOrder) { session(id: 10) {
         newest: assignments(first: 1) { nodes { legacyId } }
         due: assignments(first: 1, orderBy: $order) { nodes { legacyId } } } }"""
@@ -186,16 +186,16 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_cursor_of_another_order_is_refused(world: Gateway, field: str) -> None:
+def test_a_cursor_of_another_order_is_rejected(world: Gateway, field: str) -> None:
     client, (text, other) = world.as_client(3), FIELDS[field]
     end = " } }" if field == "session" else " }"
 
-    def asked(order: str, after: str | None) -> Any:
+    def list_after(order: str, after: str | None) -> Any:
         document = f"query($after: String) {{ {text % order} {{ pageInfo {{ endCursor }} }}{end}"
         return client.graphql(document, after=after)
 
     def cursor(order: str) -> str:
-        found: Any = asked(order, None)["data"][field]
+        found: Any = list_after(order, None)["data"][field]
         found = found["assignments"] if field == "session" else found
         return str(found["pageInfo"]["endCursor"])
 
@@ -203,7 +203,7 @@ def test_a_cursor_of_another_order_is_refused(world: Gateway, field: str) -> Non
 
     for order in cursors:
         for of_order, after in cursors.items():
-            answer = asked(order, after)
+            answer = list_after(order, after)
             if order == of_order:
                 assert "errors" not in answer
             else:
@@ -224,19 +224,19 @@ BY_HAND = {
 }
 
 
-def test_what_is_no_cursor_is_refused(world: Gateway) -> None:
+def test_an_invalid_cursor_is_rejected(world: Gateway) -> None:
     query = """query($after: String) { assignments(orderBy: DUE_SOONEST, after: $after) { nodes { id } } }"""
 
-    for what, said in BY_HAND.items():
-        answer = world.as_client(3).graphql(query, after=b64encode(said.encode()).decode())
+    for what, cursor_text in BY_HAND.items():
+        response = world.as_client(3).graphql(query, after=b64encode(cursor_text.encode()).decode())
 
-        assert answer == {
+        assert response == {
             "data": None,
             "errors": [refusal("UNREADABLE", NO_CURSOR, "assignments", column=25)],
         }, what
 
 
-def test_a_page_begins_where_the_item_of_its_cursor_was_though_it_is_gone(world: Gateway) -> None:
+def test_a_cursor_of_a_deleted_item_still_works(world: Gateway) -> None:
     client = world.as_client(3)
     first = client.data(ASSIGNMENTS, first=2, status="PENDING")["assignments"]
     world.as_caregiver(1).data(

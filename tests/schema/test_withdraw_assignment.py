@@ -1,8 +1,7 @@
-"""`withdrawAssignment`: what is withdrawn looks, on every path of both, as if it had never been assigned.
+"""`withdrawAssignment`: a withdrawn assignment disappears from both contracts.
 
-Contract: pending homework of running sessions and of those to come; with it go its drafts, its submissions
-of earlier attempts and what was said of them. The session counts it no more, and the trail of events keeps
-it.
+Contract: pending homework of running and future sessions can be withdrawn, with its drafts, earlier
+submissions and feedback. The session no longer counts it; the event log keeps it.
 """
 
 from typing import Any
@@ -13,7 +12,7 @@ from click.testing import CliRunner
 from app.cli import main
 from tests.answers import give, reopen, save, submit
 from tests.callers import Caller, Gateway
-from tests.database_rows import Stored, changed, new_events, stored, wrong_counters
+from tests.database_rows import Stored, added_events, changed, stored, wrong_counters
 from tests.db import raw
 from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
@@ -48,8 +47,8 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def everything_seen(world: Gateway) -> list[Any]:
-    """On all paths of both contracts, by both."""
+def all_responses(world: Gateway) -> list[Any]:
+    """Responses of all paths of both contracts, for both roles."""
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     states = ("RUNNING", "FUTURE", "COMPLETED")
     return [
@@ -60,10 +59,15 @@ def everything_seen(world: Gateway) -> list[Any]:
     ]
 
 
-def assigned(world: Gateway, **asked: Any) -> int:
+def assigned(world: Gateway, **input_fields: Any) -> int:
     window = {"startDate": "2026-11-20T08:00:00Z", "endDate": "2026-11-21T08:00:00Z"}
-    asked = {"sessionId": "1", "bookIds": ["1"], **window, "remindDates": ["2026-11-20T08:00:00Z"]} | asked
-    (new,) = world.as_caregiver(1).data(ASSIGN, input=asked)["assignHomework"]["assignments"]
+    input_fields = {
+        "sessionId": "1",
+        "bookIds": ["1"],
+        **window,
+        "remindDates": ["2026-11-20T08:00:00Z"],
+    } | input_fields
+    (new,) = world.as_caregiver(1).data(ASSIGN, input=input_fields)["assignHomework"]["assignments"]
     return int(new["legacyId"])
 
 
@@ -72,7 +76,7 @@ def withdraw(world: Gateway, number: int, selected: str | None = None) -> dict[s
 
 
 def attempt(world: Gateway, number: int) -> None:
-    """Submitted, spoken of, reopened, and drafted once more."""
+    """Submits, gives feedback, reopens, and saves a draft."""
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     done = submit(client, number, {1: SECRET}, revision=0)
     give(caregiver, done["answerSet"]["legacyId"], SECRET, score=99)
@@ -80,15 +84,15 @@ def attempt(world: Gateway, number: int) -> None:
     save(client, number, {1: SECRET}, revision=0)
 
 
-def test_it_is_as_if_it_had_never_been_assigned(world: Gateway) -> None:
-    seen = everything_seen(world)
+def test_a_withdrawn_assignment_disappears_from_both_contracts(world: Gateway) -> None:
+    earlier = all_responses(world)
     number = assigned(world)
     attempt(world, number)
-    assert all(now != before for now, before in zip(everything_seen(world)[:3], seen, strict=False))
+    assert all(now != before for now, before in zip(all_responses(world)[:3], earlier, strict=False))
 
-    answer = withdraw(world, number, f"session {{ legacyId {COUNTS} }}")
+    response = withdraw(world, number, f"session {{ legacyId {COUNTS} }}")
 
-    assert answer == {
+    assert response == {
         "session": {
             "legacyId": "1",
             "assignmentCount": 3,
@@ -98,11 +102,11 @@ def test_it_is_as_if_it_had_never_been_assigned(world: Gateway) -> None:
             "latestAssignment": {"legacyId": "8"},
         }
     }
-    assert everything_seen(world) == seen
+    assert all_responses(world) == earlier
     assert wrong_counters(world) == []
 
 
-def test_nothing_of_it_is_looked_up_any_more(world: Gateway) -> None:
+def test_a_withdrawn_assignment_cannot_be_looked_up(world: Gateway) -> None:
     number = assigned(world)
     attempt(world, number)
     sets = [row["id"] for row in stored(world)["answer_set"] if row["assignment_id"] == number]
@@ -127,24 +131,24 @@ def node(caller: Caller, number: str) -> Any:
     return caller.data(query, id=number)["node"]
 
 
-def test_the_client_answers_it_no_more(world: Gateway) -> None:
+def test_a_withdrawn_assignment_cannot_be_answered(world: Gateway) -> None:
     number = assigned(world)
     withdraw(world, number)
     before = stored(world)
     gone = [{"code": "NOT_FOUND", "field": ["assignmentId"], "message": "assignment not found"}]
 
-    for said in (
+    for result in (
         save(world.as_client(1), number, {1: SECRET}, revision=0),
         submit(world.as_client(1), number, {1: SECRET}, revision=0),
     ):
-        assert (said["draft"], said["userErrors"]) == (None, gone)
+        assert (result["draft"], result["userErrors"]) == (None, gone)
     assert stored(world) == before
 
 
-# --- what is written -------------------------------------------------------------------------------
+# --- stored rows -----------------------------------------------------------------------------------
 
 
-def test_it_is_kept_and_told_of(world: Gateway) -> None:
+def test_a_withdrawn_assignment_is_kept_and_its_event_stored(world: Gateway) -> None:
     number = assigned(world, remindDates=["2026-11-20T09:00:00Z"], endDate="2026-12-20T08:00:00Z")
     moments = ["2026-11-22T09:00:00Z", "2026-11-23T09:00:00Z"]
     change(world.as_caregiver(1), "setReminders", assignmentId=str(number), remindDates=moments)
@@ -159,7 +163,7 @@ def test_it_is_kept_and_told_of(world: Gateway) -> None:
         "reminder": {each: {"state": "SKIPPED"} for each in scheduled(before, number)},
     }
     assert len(scheduled(before, number)) == 2
-    assert new_events(before, after) == [("WITHDRAWN", "CAREGIVER", 1, 1, 1, number, NOW)]
+    assert added_events(before, after) == [("WITHDRAWN", "CAREGIVER", 1, 1, 1, number, NOW)]
     trail = [row["kind"] for row in after["event"] if row["assignment_id"] == number]
     assert trail == ["ASSIGNED", "REMINDERS_SET", "WITHDRAWN"]
 
@@ -179,48 +183,50 @@ def scheduled(stored: Stored, number: int) -> list[int]:
     ],
     ids=["one in the middle", "the newest", "the only one, to come", "the only one"],
 )
-def test_the_session_counts_what_is_left(world: Gateway, number: int, session: dict[str, Any]) -> None:
+def test_the_session_counts_the_remaining_assignments(
+    world: Gateway, number: int, session: dict[str, Any]
+) -> None:
     selected = "session { assignmentCount pendingAssignmentCount latestAssignment { legacyId } }"
 
     assert withdraw(world, number, selected) == {"session": session}
     assert wrong_counters(world) == []
 
 
-def test_a_retried_change_is_answered_without_what_is_gone(world: Gateway) -> None:
-    """Whose first answer got lost on the way, before it was kept."""
-    asked = {
+def test_a_retried_change_returns_null_for_a_withdrawn_assignment(world: Gateway) -> None:
+    """The first response was lost before it was stored."""
+    input_fields = {
         "query": document("extendAssignment"),
         "variables": {"input": {"assignmentId": "2", "endDate": "2026-12-24T17:00:00Z"}},
     }
     headers = {"idempotency-key": "one"}
     caregiver = world.as_caregiver(1)
-    first = caregiver.request("POST", "/graphql", json=asked, headers=headers).json()
+    first = caregiver.request("POST", "/graphql", json=input_fields, headers=headers).json()
     withdraw(world, 2)
     raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
     before = stored(world)
 
-    again = caregiver.request("POST", "/graphql", json=asked, headers=headers).json()
+    again = caregiver.request("POST", "/graphql", json=input_fields, headers=headers).json()
 
     assert first["data"]["extendAssignment"] == {"assignment": {"legacyId": "2"}, "userErrors": []}
     assert again["data"]["extendAssignment"] == {"assignment": None, "userErrors": []}
     assert changed(before, stored(world)) == {}
-    assert new_events(before, stored(world)) == []
+    assert added_events(before, stored(world)) == []
 
 
-def test_a_retried_feedback_is_answered_without_what_is_gone(world: Gateway) -> None:
+def test_retried_feedback_returns_null_for_a_withdrawn_assignment(world: Gateway) -> None:
     selected = "feedback { text answerSet { assignment { legacyId } } } assignment { legacyId }"
-    asked = {
+    input_fields = {
         "query": document("giveFeedback", selected),
         "variables": {"input": {"answerSetId": "1", "text": "Well done"}},
     }
     headers = {"idempotency-key": "one"}
     caregiver = world.as_caregiver(1)
-    first = caregiver.request("POST", "/graphql", json=asked, headers=headers).json()
+    first = caregiver.request("POST", "/graphql", json=input_fields, headers=headers).json()
     change(caregiver, "reopenAssignment", "assignment { legacyId }", assignmentId="1")
     withdraw(world, 1)
     raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
 
-    again = caregiver.request("POST", "/graphql", json=asked, headers=headers).json()
+    again = caregiver.request("POST", "/graphql", json=input_fields, headers=headers).json()
 
     assert first["data"]["giveFeedback"] == {
         "feedback": {"text": "Well done", "answerSet": {"assignment": {"legacyId": "1"}}},
@@ -230,26 +236,26 @@ def test_a_retried_feedback_is_answered_without_what_is_gone(world: Gateway) -> 
     assert again == {"data": {"giveFeedback": {"feedback": None, "assignment": None, "userErrors": []}}}
 
 
-def test_a_retried_draft_is_answered_without_what_is_gone(world: Gateway) -> None:
+def test_a_retried_draft_returns_null_for_a_withdrawn_assignment(world: Gateway) -> None:
     selected = "draft { revision assignment { legacyId } }"
-    asked = {
+    input_fields = {
         "query": document("saveAnswers", selected),
         "variables": {"input": {"assignmentId": "2", "answers": []}},
     }
     headers = {"idempotency-key": "one"}
     client = world.as_client(1)
-    first = client.request("POST", "/graphql", json=asked, headers=headers).json()
+    first = client.request("POST", "/graphql", json=input_fields, headers=headers).json()
     withdraw(world, 2)
     raw.run(world.settings.database, "UPDATE kept_answer SET status = NULL, body = NULL")
 
-    again = client.request("POST", "/graphql", json=asked, headers=headers).json()
+    again = client.request("POST", "/graphql", json=input_fields, headers=headers).json()
 
     draft = {"revision": 1, "assignment": {"legacyId": "2"}}
     assert first == {"data": {"saveAnswers": {"draft": draft, "userErrors": []}}}
     assert again == {"data": {"saveAnswers": {"draft": None, "userErrors": []}}}
 
 
-def test_verify_finds_nothing_wrong(world: Gateway) -> None:
+def test_verify_finds_no_difference(world: Gateway) -> None:
     for number in (8, 4, 7, assigned(world)):
         withdraw(world, number)
 
@@ -258,7 +264,7 @@ def test_verify_finds_nothing_wrong(world: Gateway) -> None:
 
 
 def test_the_same_book_may_be_assigned_again(world: Gateway) -> None:
-    """By the legacy path too: what was withdrawn is no repetition of what is asked for now."""
+    """On the legacy path too: a withdrawn assignment is not a duplicate."""
     caregiver = world.as_caregiver(1)
     for _ in range(2):
         assert caregiver.put(ASSIGNMENTS, json=homework(bookIds=[3])).status_code == 200

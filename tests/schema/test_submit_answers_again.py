@@ -1,6 +1,6 @@
-"""`submitAnswers` of what is submitted: the same once more is the same answer, something else is refused.
+"""`submitAnswers` of a submitted assignment: the same answers get the same response, others are rejected.
 
-Contract: nothing is written either way. The same is: every question is answered by the same text.
+Contract: neither writes anything. Answers are the same if every question has the same text.
 """
 
 from typing import Any
@@ -30,25 +30,25 @@ def world(gateway: Gateway) -> Gateway:
 
 @pytest.fixture
 def sent(world: Gateway) -> dict[str, Any]:
-    """The answer to the first submission."""
+    """The response to the first submission."""
     answer = submit(world.as_client(1), TEST, FITTING)
     assert (answer["answerSet"]["legacyId"], answer["userErrors"]) == ("12", [])
     return answer
 
 
-def test_the_same_submission_again_is_the_same_answer(world: Gateway, sent: dict[str, Any]) -> None:
-    """Whatever revision it names: the draft that it spoke of is gone."""
+def test_a_repeated_submission_gets_the_same_response(world: Gateway, sent: dict[str, Any]) -> None:
+    """With any revision, as the draft is deleted."""
     client = world.as_client(1)
     before = stored(world)
 
     again = [submit(client, TEST, dict(reversed(FITTING.items())), revision=n) for n in (0, 1, 7)]
-    without_the_empty = submit(client, TEST, {n: said for n, said in FITTING.items() if said})
+    without_the_empty = submit(client, TEST, {n: text for n, text in FITTING.items() if text})
 
     assert [*again, without_the_empty] == [sent] * 4
     assert stored(world) == before
 
 
-def test_the_same_submission_again_is_the_same_answer_after_the_session_is_closed(
+def test_a_repeated_submission_gets_the_same_response_after_the_session_was_closed(
     world: Gateway, sent: dict[str, Any]
 ) -> None:
     close = "mutation { closeSession(input: {sessionId: 1}) { userErrors { code } } }"
@@ -63,7 +63,7 @@ OTHERS: dict[str, dict[int, str]] = {
     "another answer": FITTING | {4: "Worse"},
     "one more space": FITTING | {4: FITTING[4] + " "},
     "something more": FITTING | {10: "This"},
-    "something less": {n: said for n, said in FITTING.items() if n != 9},
+    "something less": {n: text for n, text in FITTING.items() if n != 9},
     "nothing": {},
     "options in another order": FITTING | {8: "Gehen – draußen\nTea"},
     "a question of another book": FITTING | {REMARK: "x"},
@@ -73,10 +73,10 @@ OTHERS: dict[str, dict[int, str]] = {
 }
 
 
-def test_another_submission_is_refused(world: Gateway, sent: dict[str, Any]) -> None:
+def test_a_different_second_submission_is_rejected(world: Gateway, sent: dict[str, Any]) -> None:
     before = stored(world)
 
-    refusals = {what: submit(world.as_client(1), TEST, said) for what, said in OTHERS.items()}
+    refusals = {what: submit(world.as_client(1), TEST, text) for what, text in OTHERS.items()}
 
     refusal = {"assignment": None, "answerSet": None, "draft": None, "userErrors": SUBMITTED_ALREADY}
     assert refusals == {what: refusal for what in OTHERS}

@@ -1,7 +1,7 @@
-"""`updateSession` and `closeSession`, when they are done: the payload, what is stored, what both see of it.
+"""`updateSession` and `closeSession`: the payload, the stored rows, and what both roles see.
 
-Contract: title and description change until the session is closed, its start until it has begun. Closing
-is final: reminders are skipped, drafts are kept as they are, and nothing is accepted any more.
+Contract: title and description can be changed until the session is closed, the start until it has started.
+Closing is final: reminders are skipped, drafts are kept, and every further change is rejected.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.database_rows import changed, new_events, stored
+from tests.database_rows import added_events, changed, stored
 from tests.factories import DAY, HOUR, NOW, a_complete_assignment, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
 from tests.schema.changing import a_world_to_change, change, check_refusals, document
@@ -55,7 +55,7 @@ TO_COME = {
     "completedAssignmentCount": 0,
     "pendingAssignmentCount": 1,
 }
-UPDATES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {  # asked, answered, stored
+UPDATES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {  # input, payload, stored row
     "its title": ({"title": "Über " + 195 * "x"},) * 3,
     "its description": ({"description": "y" * 10_000},) * 3,
     "its description to nothing": ({"description": ""},) * 3,
@@ -77,22 +77,22 @@ UPDATES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {  #
 }
 
 
-@pytest.mark.parametrize(("asked", "answered", "written"), UPDATES.values(), ids=UPDATES)
-def test_a_session_to_come_changes(
-    world: Gateway, asked: dict[str, Any], answered: dict[str, Any], written: dict[str, Any]
+@pytest.mark.parametrize(("input_fields", "answered", "written"), UPDATES.values(), ids=UPDATES)
+def test_a_future_session_is_updated(
+    world: Gateway, input_fields: dict[str, Any], answered: dict[str, Any], written: dict[str, Any]
 ) -> None:
     before = stored(world)
 
-    answer = change(world.as_caregiver(1), "updateSession", SESSION, sessionId="2", **asked)
+    response = change(world.as_caregiver(1), "updateSession", SESSION, sessionId="2", **input_fields)
 
-    assert answer == {"session": TO_COME | answered}
+    assert response == {"session": TO_COME | answered}
     after = stored(world)
     moved = {}
     if "start_date" in written:  # homework 7 keeps its distance from the start, which was in three days
         by = written["start_date"] - (NOW + 3 * DAY)
         moved = {"assignment": {7: {"start_date": NOW + 4 * DAY + by, "end_date": NOW + 9 * DAY + by}}}
     assert changed(before, after) == {"session": {2: written}} | moved
-    assert new_events(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 1, 2, None, NOW)]
+    assert added_events(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 1, 2, None, NOW)]
 
 
 WITH_HOMEWORK = {
@@ -138,19 +138,19 @@ def moved_homework(number: str, start: str, end: str, *reminders: tuple[str, str
     ],
     ids=["later", "earlier than now"],
 )
-def test_homework_and_its_reminders_move_with_the_start_of_their_session(
+def test_homework_and_reminders_move_with_the_start_of_the_session(
     world: Gateway, start: str, homework: tuple[Any, ...]
 ) -> None:
     caregiver = world.as_caregiver(1)
     opened = change(caregiver, "createSession", "sessions { legacyId }", **WITH_HOMEWORK)
     (number,) = (session["legacyId"] for session in opened["sessions"])
 
-    answer = change(caregiver, "updateSession", HOMEWORK, sessionId=number, startDate=start)
+    response = change(caregiver, "updateSession", HOMEWORK, sessionId=number, startDate=start)
 
     nodes = [moved_homework("13", *homework), moved_homework("12", *homework)]
-    assert answer == {"session": {"assignments": {"nodes": nodes}}}
+    assert response == {"session": {"assignments": {"nodes": nodes}}}
     back = change(caregiver, "updateSession", HOMEWORK, sessionId=number, title="In winter")
-    assert back == answer
+    assert back == response
 
 
 def test_only_pending_homework_and_scheduled_reminders_move(world: Gateway) -> None:
@@ -187,18 +187,18 @@ def test_only_pending_homework_and_scheduled_reminders_move(world: Gateway) -> N
     }
 
 
-def test_a_start_that_moves_homework_out_of_bounds_is_refused(world: Gateway) -> None:
+def test_a_start_that_moves_homework_out_of_range_is_rejected(world: Gateway) -> None:
     bounds = "startDate must lie between the years 1900 and 2999"
     last = ({"startDate": "2999-12-31T00:00:00Z"}, "UNREADABLE", "startDate", bounds)
 
     check_refusals(world, "updateSession", {"sessionId": "2"}, {"the last day": last})
 
 
-def test_a_running_session_gets_another_title(world: Gateway) -> None:
-    """Also where its start is said as it is: that is no change."""
+def test_the_title_of_a_running_session_can_be_changed(world: Gateway) -> None:
+    """Also if the input repeats the stored start."""
     before = stored(world)
 
-    answer = change(
+    response = change(
         world.as_caregiver(1),
         "updateSession",
         "session { title runningStatus }",
@@ -207,41 +207,41 @@ def test_a_running_session_gets_another_title(world: Gateway) -> None:
         startDate="2026-10-22T11:00:00+02:00",
     )
 
-    assert answer == {"session": {"title": "Another", "runningStatus": "RUNNING"}}
+    assert response == {"session": {"title": "Another", "runningStatus": "RUNNING"}}
     after = stored(world)
     assert changed(before, after) == {"session": {1: {"title": "Another"}}}
-    assert new_events(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 1, 1, None, NOW)]
-    (seen,) = world.as_client(1).get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
-    assert seen["title"] == "Another"
+    assert added_events(before, after) == [("SESSION_UPDATED", "CAREGIVER", 1, 1, 1, None, NOW)]
+    (listed_session,) = world.as_client(1).get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
+    assert listed_session["title"] == "Another"
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "input_fields",
     [
         {},
         {"title": None, "description": None, "startDate": None},
         {"title": "Session 2", "description": "Description 2", "startDate": "2026-11-24T09:00:00Z"},
     ],
-    ids=["nothing is said", "nulls are said", "it is said as it is"],
+    ids=["no fields", "nulls", "stored values"],
 )
-def test_what_changes_nothing_is_no_change(world: Gateway, asked: dict[str, Any]) -> None:
+def test_an_update_with_equal_values_writes_nothing(world: Gateway, input_fields: dict[str, Any]) -> None:
     before = stored(world)
 
-    answer = change(world.as_caregiver(1), "updateSession", SESSION, sessionId="2", **asked)
+    response = change(world.as_caregiver(1), "updateSession", SESSION, sessionId="2", **input_fields)
 
-    assert answer == {"session": TO_COME}
+    assert response == {"session": TO_COME}
     assert stored(world) == before
 
 
 # --- closing ---------------------------------------------------------------------------------------
 
 
-def test_a_closed_session_is_completed_and_reminds_nobody(world: Gateway) -> None:
+def test_closing_a_session_completes_it_and_skips_its_reminders(world: Gateway) -> None:
     before = stored(world)
 
-    answer = change(world.as_caregiver(1), "closeSession", SESSION, sessionId="1")
+    response = change(world.as_caregiver(1), "closeSession", SESSION, sessionId="1")
 
-    assert answer == {
+    assert response == {
         "session": {
             "legacyId": "1",
             "title": "Session 1",
@@ -263,35 +263,35 @@ def test_a_closed_session_is_completed_and_reminds_nobody(world: Gateway) -> Non
         },
     }
     assert len(changed(before, after)["reminder"]) == 3
-    assert new_events(before, after) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 1, None, NOW)]
+    assert added_events(before, after) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 1, None, NOW)]
     assert [after[table] == before[table] for table in ("answer_set", "answer")] == [True, True]
 
 
 def test_a_session_may_be_closed_before_it_starts(world: Gateway) -> None:
     before = stored(world)
 
-    answer = change(world.as_caregiver(1), "closeSession", SESSION, sessionId=global_id("Session", 2))
+    response = change(world.as_caregiver(1), "closeSession", SESSION, sessionId=global_id("Session", 2))
 
     closed = {"closeDate": "2026-11-21T09:00:00Z", "isClosed": True, "runningStatus": "COMPLETED"}
-    assert answer == {"session": TO_COME | closed}
-    assert new_events(before, stored(world)) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 2, None, NOW)]
+    assert response == {"session": TO_COME | closed}
+    assert added_events(before, stored(world)) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 2, None, NOW)]
 
 
-def test_the_legacy_paths_list_it_as_completed(world: Gateway) -> None:
+def test_the_legacy_paths_list_a_closed_session_as_completed(world: Gateway) -> None:
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     listed = client.get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
 
     change(caregiver, "closeSession", sessionId="1")
 
     assert client.get(f"{SESSIONS}?time-state=RUNNING").json()["content"] == []
-    (_, seen) = client.get(f"{SESSIONS}?time-state=COMPLETED").json()["content"]
-    assert [seen] == [row | {"isClosed": True, "runningStatus": "COMPLETED"} for row in listed]
+    (_, listed_session) = client.get(f"{SESSIONS}?time-state=COMPLETED").json()["content"]
+    assert [listed_session] == [row | {"isClosed": True, "runningStatus": "COMPLETED"} for row in listed]
     page = caregiver.get(f"{ASSIGNMENTS}?time-state=COMPLETED").json()["content"]
     assert [row["id"] for row in page] == [10, 8, 6, 3, 2, 1]
     assert refusal_of(caregiver.put(ASSIGNMENTS, json=homework())) == (409, "the session is not running")
 
 
-def test_a_draft_stays_as_it_is(world: Gateway) -> None:
+def test_closing_a_session_keeps_drafts(world: Gateway) -> None:
     draft = "{ assignment(id: 2) { draft { legacyId revision saveType answers { answer } } } }"
     save = """mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) {
         draft { legacyId } userErrors { code field message } } }"""
@@ -300,9 +300,9 @@ def test_a_draft_stays_as_it_is(world: Gateway) -> None:
     change(world.as_caregiver(1), "closeSession", sessionId="1")
     before = stored(world)
 
-    answer = client.data(save, input={"assignmentId": "2", "answers": [], "revision": 3, "autoSave": True})
+    response = client.data(save, input={"assignmentId": "2", "answers": [], "revision": 3, "autoSave": True})
 
-    assert answer["saveAnswers"] == {
+    assert response["saveAnswers"] == {
         "draft": None,
         "userErrors": [
             {"code": "NOT_RUNNING", "field": ["assignmentId"], "message": "the session is closed"}
@@ -313,7 +313,7 @@ def test_a_draft_stays_as_it_is(world: Gateway) -> None:
     assert stored(world) == before
 
 
-def test_a_closed_session_accepts_nothing_of_a_caregiver(world: Gateway) -> None:
+def test_a_closed_session_rejects_changes_of_the_caregiver(world: Gateway) -> None:
     caregiver = world.as_caregiver(1)
     caregiver.data(document("closeSession"), input={"sessionId": "1"})
     of_session = ({}, "NOT_RUNNING", "sessionId", "the session is closed")

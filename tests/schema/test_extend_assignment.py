@@ -1,7 +1,7 @@
-"""`extendAssignment` and `setReminders`, when they are done: the payload, what is stored, what both see.
+"""`extendAssignment` and `setReminders`: the payload, the stored rows, and what both roles see.
 
-Contract: pending homework of running sessions and of those to come. New reminders take the place of those
-that were still to come; what was sent or has passed stays, and is not planned a second time.
+Contract: pending homework of running and future sessions. New reminders replace the scheduled ones; sent
+and past reminders stay, and are not scheduled again.
 """
 
 from datetime import datetime
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.database_rows import Stored, added, changed, new_events, stored
+from tests.database_rows import Stored, added, added_events, changed, stored
 from tests.factories import DAY, HOUR, NOW, an_assignment
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.changing import a_world_to_change, change
@@ -25,7 +25,7 @@ EVENT = ("CAREGIVER", 1, 1, 1)
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
     """`a_world_to_change`; in session 1 assignment 10 has reminders in every state, one of them due; 11 has
-    no end, 12 has it behind itself; 13 was reopened, a reminder to come was skipped when it was submitted."""
+    no end date, 12 is overdue; 13 was reopened, and its future reminder was skipped when it was submitted."""
     reminders = [
         {"remindDate": NOW - 3 * DAY, "state": "SENT"},
         {"remindDate": NOW - 2 * DAY, "state": "SKIPPED"},
@@ -44,7 +44,7 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-# --- more time -------------------------------------------------------------------------------------
+# --- extension -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,17 @@ def world(gateway: Gateway) -> Gateway:
         "one that is overdue no more",
     ],
 )
-def test_an_assignment_gets_more_time(
+def test_an_assignment_is_extended(
     world: Gateway, number: int, session: int, end: str, lateness: dict[str, Any]
 ) -> None:
     before = stored(world)
     row = next(row for row in before["assignment"] if row["id"] == number)
 
-    answer = change(
+    response = change(
         world.as_caregiver(1), "extendAssignment", EXTENDED, assignmentId=str(number), endDate=end
     )
 
-    assert answer == {
+    assert response == {
         "assignment": {
             "legacyId": str(number),
             "startDate": row["start_date"].isoformat().replace("+00:00", "Z"),
@@ -93,16 +93,16 @@ def test_an_assignment_gets_more_time(
     after = stored(world)
     ((table, rows),) = changed(before, after).items()
     assert (table, list(rows), list(rows[number])) == ("assignment", [number], ["end_date"])
-    assert new_events(before, after) == [("EXTENDED", "CAREGIVER", 1, 1, session, number, NOW)]
+    assert added_events(before, after) == [("EXTENDED", "CAREGIVER", 1, 1, session, number, NOW)]
     assert world.as_client(1).data(f"{{ assignment(id: {number}) {{ endDate }} }}") == {
         "assignment": {"endDate": end}
     }
 
 
-def test_the_end_there_is_is_no_extension(world: Gateway) -> None:
+def test_an_extension_to_the_same_end_writes_nothing(world: Gateway) -> None:
     before = stored(world)
 
-    answer = change(
+    response = change(
         world.as_caregiver(1),
         "extendAssignment",
         EXTENDED,
@@ -110,12 +110,12 @@ def test_the_end_there_is_is_no_extension(world: Gateway) -> None:
         endDate="2026-11-26T10:00:00+01:00",
     )
 
-    assert answer["assignment"]["endDate"] == "2026-11-26T09:00:00Z"
+    assert response["assignment"]["endDate"] == "2026-11-26T09:00:00Z"
     assert stored(world) == before
 
 
-def test_the_legacy_paths_show_an_extended_assignment_as_it_was(world: Gateway) -> None:
-    """They know no end."""
+def test_the_legacy_paths_show_an_extended_assignment_unchanged(world: Gateway) -> None:
+    """The legacy paths do not return the end date."""
     path = f"{ASSIGNMENTS}/2"
     shown = world.as_caregiver(1).get(path).json()
 
@@ -171,29 +171,29 @@ SET: dict[str, tuple[list[str], list[dict[str, str]]]] = {
 
 
 @pytest.mark.parametrize(("moments", "reminders"), SET.values(), ids=SET)
-def test_reminders_take_the_place_of_those_to_come(
+def test_set_reminders_replaces_the_scheduled_ones(
     world: Gateway, moments: list[str], reminders: list[dict[str, str]]
 ) -> None:
     before = stored(world)
 
-    answer = change(world.as_caregiver(1), "setReminders", REMINDED, assignmentId="10", remindDates=moments)
+    response = change(world.as_caregiver(1), "setReminders", REMINDED, assignmentId="10", remindDates=moments)
 
-    assert answer == {"assignment": {"legacyId": "10", "reminders": reminders}}
+    assert response == {"assignment": {"legacyId": "10", "reminders": reminders}}
     after = stored(world)
     was, now = reminders_of_10(before), reminders_of_10(after)
     assert changed(before, after) == {"reminder": {was[moment]: {} for moment in was.keys() - now.keys()}}
     assert len(added(before, after, "reminder")) == len(now.keys() - was.keys())
-    assert new_events(before, after) == [("REMINDERS_SET", *EVENT, 10, NOW)]
+    assert added_events(before, after) == [("REMINDERS_SET", *EVENT, 10, NOW)]
 
 
 def reminders_of_10(stored: Stored) -> dict[datetime, int]:
     return {row["remind_date"]: row["id"] for row in stored["reminder"] if row["assignment_id"] == 10}
 
 
-def test_a_session_to_come_has_reminders_too(world: Gateway) -> None:
+def test_reminders_can_be_set_in_a_future_session(world: Gateway) -> None:
     before = stored(world)
 
-    answer = change(
+    response = change(
         world.as_caregiver(1),
         "setReminders",
         REMINDED,
@@ -201,25 +201,25 @@ def test_a_session_to_come_has_reminders_too(world: Gateway) -> None:
         remindDates=["2026-11-26T09:00:00Z"],
     )
 
-    assert answer == {"assignment": {"legacyId": "7", "reminders": [scheduled("2026-11-26T09:00:00Z")]}}
-    assert new_events(before, stored(world)) == [("REMINDERS_SET", "CAREGIVER", 1, 1, 2, 7, NOW)]
+    assert response == {"assignment": {"legacyId": "7", "reminders": [scheduled("2026-11-26T09:00:00Z")]}}
+    assert added_events(before, stored(world)) == [("REMINDERS_SET", "CAREGIVER", 1, 1, 2, 7, NOW)]
 
 
-def test_without_an_end_a_reminder_may_be_any_time(world: Gateway) -> None:
+def test_a_reminder_has_no_upper_bound_without_an_end_date(world: Gateway) -> None:
     moments = ["2026-11-21T09:00:00.000001Z", "2999-12-31T23:59:59.999999Z"]
 
-    answer = change(world.as_caregiver(1), "setReminders", REMINDED, assignmentId="11", remindDates=moments)
+    response = change(world.as_caregiver(1), "setReminders", REMINDED, assignmentId="11", remindDates=moments)
 
-    assert answer == {"assignment": {"legacyId": "11", "reminders": [scheduled(each) for each in moments]}}
+    assert response == {"assignment": {"legacyId": "11", "reminders": [scheduled(each) for each in moments]}}
 
 
-def test_what_was_skipped_before_its_time_can_be_planned_again(world: Gateway) -> None:
-    asked: dict[str, Any] = {"assignmentId": "13", "remindDates": ["2026-11-21T10:00:00Z"]}
+def test_a_skipped_reminder_can_be_scheduled_again(world: Gateway) -> None:
+    input_fields: dict[str, Any] = {"assignmentId": "13", "remindDates": ["2026-11-21T10:00:00Z"]}
 
-    answers = [change(world.as_caregiver(1), "setReminders", REMINDED, **asked) for _ in range(2)]
+    responses = [change(world.as_caregiver(1), "setReminders", REMINDED, **input_fields) for _ in range(2)]
 
     both = [{"remindDate": "2026-11-21T10:00:00Z", "state": "SKIPPED"}, scheduled("2026-11-21T10:00:00Z")]
-    assert answers == [{"assignment": {"legacyId": "13", "reminders": both}}] * 2
+    assert responses == [{"assignment": {"legacyId": "13", "reminders": both}}] * 2
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_what_was_skipped_before_its_time_can_be_planned_again(world: Gateway) -
     ],
     ids=["those there are", "all there are", "still none"],
 )
-def test_the_reminders_there_are_are_no_change(world: Gateway, number: str, moments: list[str]) -> None:
+def test_setting_the_same_reminders_writes_nothing(world: Gateway, number: str, moments: list[str]) -> None:
     before = stored(world)
 
     change(world.as_caregiver(1), "setReminders", assignmentId=number, remindDates=moments)

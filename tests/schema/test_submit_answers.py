@@ -1,7 +1,7 @@
-"""`submitAnswers`, when it is done: the answer set, the score, the counters, on both contracts.
+"""`submitAnswers`: the answer set, the score and the counters, on both contracts.
 
-Contract: one answer per question, in the order of the book; COMPLETE once per attempt; late is accepted
-and said.
+Contract: one answer per question, in the order of the book; COMPLETE once per attempt; a late submission
+is accepted and marked.
 """
 
 from typing import Any
@@ -79,9 +79,9 @@ SENT: dict[str, Any] = {
 def test_answers_of_every_kind_are_submitted_and_scored(world: Gateway) -> None:
     before = stored(world)
 
-    answer = submit(world.as_client(1), TEST, dict(reversed(FITTING.items())))
+    response = submit(world.as_client(1), TEST, dict(reversed(FITTING.items())))
 
-    assert answer == SENT
+    assert response == SENT
     after = stored(world)
     assert added(before, after, "answer_set") == [
         {
@@ -98,7 +98,7 @@ def test_answers_of_every_kind_are_submitted_and_scored(world: Gateway) -> None:
     ]
     rows = [row for row in after["answer"] if row["answer_set_id"] == 12]
     assert [(row["position"], row["question_id"], row["answer"]) for row in rows] == [
-        (position, number, said) for position, (number, said) in enumerate(FITTING.items(), 1)
+        (position, number, texts) for position, (number, texts) in enumerate(FITTING.items(), 1)
     ]
     assert {(row["caregiver_id"], row["client_id"]) for row in rows} == {(1, 1)}
     assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 1, 1, TEST)]
@@ -107,7 +107,7 @@ def test_answers_of_every_kind_are_submitted_and_scored(world: Gateway) -> None:
     ]
 
 
-def test_both_see_at_once_what_was_submitted(world: Gateway) -> None:
+def test_caregiver_and_client_see_the_submission_at_once(world: Gateway) -> None:
     query = """{ assignment(id: 1) { status answerSets { score answers { answer } } }
         submissions(first: 1) { nodes { legacyId assignment { legacyId } } } }"""
 
@@ -118,7 +118,7 @@ def test_both_see_at_once_what_was_submitted(world: Gateway) -> None:
             "assignment": {
                 "status": "COMPLETE",
                 "answerSets": [
-                    {"score": THEIR_SCORE, "answers": [{"answer": said} for said in FITTING.values()]}
+                    {"score": THEIR_SCORE, "answers": [{"answer": texts} for texts in FITTING.values()]}
                 ],
             },
             "submissions": {"nodes": [{"legacyId": "12", "assignment": {"legacyId": str(TEST)}}]},
@@ -157,8 +157,8 @@ def test_the_legacy_paths_show_the_submission(world: Gateway) -> None:
     assert session == {**session_before, **counts}
 
 
-def test_the_newest_complete_assignment_gives_the_session_its_last_score(world: Gateway) -> None:
-    """Newest is the highest number, not the latest submission."""
+def test_the_last_score_of_a_session_is_that_of_its_newest_complete_assignment(world: Gateway) -> None:
+    """The newest is the one with the highest id, not the latest submission."""
     query = """mutation($input: AssignHomeworkInput!) {
         assignHomework(input: $input) { assignments { legacyId session { lastAssignmentScore } } } }"""
     window = {"startDate": "2026-11-20T08:00:00Z", "endDate": "2026-11-28T08:00:00Z"}
@@ -173,23 +173,25 @@ def test_the_newest_complete_assignment_gives_the_session_its_last_score(world: 
     assert earlier["assignment"]["session"]["lastAssignmentScore"] == THEIR_SCORE - 4
 
 
-def test_late_is_accepted_and_said(world: Gateway) -> None:
+def test_a_late_submission_is_accepted_and_marked(world: Gateway) -> None:
     before = stored(world)
 
-    answer = submit(world.as_client(1), LATE, {REMARK: "better late"})
+    response = submit(world.as_client(1), LATE, {REMARK: "better late"})
 
-    assert answer["userErrors"] == []
-    assert answer["assignment"]["lateness"] == {"state": "LATE", "seconds": 3600}
-    assert answer["assignment"]["reminders"] == [{"state": "SKIPPED"}]
-    assert (answer["assignment"]["score"], answer["answerSet"]["score"]) == (0, None)
+    assert response["userErrors"] == []
+    assert response["assignment"]["lateness"] == {"state": "LATE", "seconds": 3600}
+    assert response["assignment"]["reminders"] == [{"state": "SKIPPED"}]
+    assert (response["assignment"]["score"], response["answerSet"]["score"]) == (0, None)
     assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 1, 1, LATE)]
 
 
-@pytest.mark.parametrize("said", [{}, {REMARK: ""}, {REMARK: " "}], ids=["left out", "empty", "blank"])
-def test_what_need_not_be_answered_is_an_empty_answer(world: Gateway, said: dict[int, str]) -> None:
-    answer = submit(world.as_client(1), LATE, said)
+@pytest.mark.parametrize("texts", [{}, {REMARK: ""}, {REMARK: " "}], ids=["left out", "empty", "blank"])
+def test_an_optional_question_without_an_answer_is_stored_empty(
+    world: Gateway, texts: dict[int, str]
+) -> None:
+    response = submit(world.as_client(1), LATE, texts)
 
-    assert [each["answer"] for each in answer["answerSet"]["answers"]] == [said.get(REMARK, "")]
+    assert [each["answer"] for each in response["answerSet"]["answers"]] == [texts.get(REMARK, "")]
 
 
 def test_a_draft_is_submitted_at_its_revision(world: Gateway) -> None:
@@ -211,7 +213,7 @@ def test_a_draft_is_submitted_at_its_revision(world: Gateway) -> None:
 
 
 @pytest.mark.parametrize("selected", ["userErrors { code }", "__typename", "assignment { __typename }"])
-def test_what_is_done_does_not_depend_on_what_is_selected(world: Gateway, selected: str) -> None:
+def test_the_change_does_not_depend_on_the_selection(world: Gateway, selected: str) -> None:
     query = f"mutation($input: SubmitAnswersInput!) {{ submitAnswers(input: $input) {{ {selected} }} }}"
     before = stored(world)
 
@@ -220,29 +222,29 @@ def test_what_is_done_does_not_depend_on_what_is_selected(world: Gateway, select
     assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 1, 1, TEST)]
 
 
-def test_two_submissions_in_one_request_are_made_one_after_the_other(world: Gateway) -> None:
+def test_two_submissions_in_one_request_run_in_order(world: Gateway) -> None:
     query = """mutation($a: SubmitAnswersInput!, $b: SubmitAnswersInput!) {
-        one: submitAnswers(input: $a) { ...said } two: submitAnswers(input: $b) { ...said }
-        three: submitAnswers(input: $a) { ...said } }
-        fragment said on SubmitAnswersPayload {
+        one: submitAnswers(input: $a) { ...payload } two: submitAnswers(input: $b) { ...payload }
+        three: submitAnswers(input: $a) { ...payload } }
+        fragment payload on SubmitAnswersPayload {
             answerSet { legacyId } userErrors { code }
             assignment { session { completedAssignmentCount } } }"""
     a, b = to_answer(TEST, FITTING), to_answer(LATE, {})
 
-    answer = world.as_client(1).data(query, a=a, b=b)
+    response = world.as_client(1).data(query, a=a, b=b)
 
     def done(number: str, count: int) -> dict[str, Any]:
         session = {"session": {"completedAssignmentCount": count}}
         return {"answerSet": {"legacyId": number}, "assignment": session, "userErrors": []}
 
-    assert answer == {"one": done("12", 3), "two": done("13", 4), "three": done("12", 4)}
+    assert response == {"one": done("12", 3), "two": done("13", 4), "three": done("12", 4)}
 
 
-def test_questions_are_named_by_either_form_of_their_id(world: Gateway) -> None:
-    said = answers(FITTING)
-    for each, number in zip(said, FITTING, strict=True):
+def test_a_question_id_accepts_both_forms(world: Gateway) -> None:
+    texts = answers(FITTING)
+    for each, number in zip(texts, FITTING, strict=True):
         each["questionId"] = str(number)
 
-    answer = world.as_client(1).data(SUBMIT, input={"assignmentId": str(TEST), "answers": said})
+    response = world.as_client(1).data(SUBMIT, input={"assignmentId": str(TEST), "answers": texts})
 
-    assert answer == {"submitAnswers": SENT}
+    assert response == {"submitAnswers": SENT}

@@ -1,7 +1,7 @@
-"""`giveFeedback`, when it is done: what is said of a submission, the score that counts, both contracts.
+"""`giveFeedback`: the feedback, the effective score, and both contracts.
 
-Contract: one feedback per answer set, which may be mended; WAITING to SUBMITTED; its score, if it gives
-one, becomes the assignment's, and the book's counts again when it is taken away.
+Contract: one feedback per answer set, which can be edited; the status changes from WAITING to SUBMITTED;
+its score, if any, overrides the computed score until it is removed.
 """
 
 from typing import Any
@@ -59,12 +59,12 @@ def given(text: str, own_score: int | None, score: int, of_session: int = 70) ->
     }
 
 
-def test_feedback_is_given_mended_and_its_score_taken_away(world: Gateway) -> None:
+def test_feedback_is_given_edited_and_its_score_removed(world: Gateway) -> None:
     caregiver = world.as_caregiver(1)
     submit(world.as_client(1), TEST, FITTING)
     before = stored(world)
 
-    said = [
+    results = [
         give(caregiver, 12, "Gut gemacht – 🌙"),
         give(caregiver, global_id("AnswerSet", 12), "Gut gemacht", score=0),
         give(caregiver, 12, "Gut gemacht", score=1_000_000),
@@ -72,7 +72,7 @@ def test_feedback_is_given_mended_and_its_score_taken_away(world: Gateway) -> No
         give(caregiver, 12, "x" * 10_000),
     ]
 
-    assert said == [
+    assert results == [
         given("Gut gemacht – 🌙", None, THEIR_SCORE),
         given("Gut gemacht", 0, 0),
         given("Gut gemacht", 1_000_000, 1_000_000),
@@ -94,7 +94,7 @@ def test_feedback_is_given_mended_and_its_score_taken_away(world: Gateway) -> No
     assert {name: stored(world)[name] for name in untouched} == {name: before[name] for name in untouched}
 
 
-def test_the_same_feedback_again_is_the_same_and_nothing_is_written(world: Gateway) -> None:
+def test_repeated_feedback_writes_nothing(world: Gateway) -> None:
     submit(world.as_client(1), TEST, FITTING)
     first = give(world.as_caregiver(1), 12, "Well done", score=5)
     before = stored(world)
@@ -103,7 +103,7 @@ def test_the_same_feedback_again_is_the_same_and_nothing_is_written(world: Gatew
     assert stored(world) == before
 
 
-def test_the_client_sees_it_at_once_wherever_it_is_asked_for(world: Gateway) -> None:
+def test_the_client_sees_feedback_at_once_in_every_field(world: Gateway) -> None:
     query = """query($id: ID!) {
         assignment(id: 1) { score feedbackStatus feedbackSubmitDate feedbacks { text score author { name } } }
         node(id: $id) { ... on AnswerSet { score feedback { text } } }
@@ -124,7 +124,7 @@ def test_the_client_sees_it_at_once_wherever_it_is_asked_for(world: Gateway) -> 
         }
 
 
-def test_the_legacy_paths_show_that_and_when_feedback_was_given(world: Gateway) -> None:
+def test_the_legacy_paths_show_the_status_and_time_of_feedback(world: Gateway) -> None:
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     submit(client, TEST, FITTING)
     before = caregiver.get(f"{ASSIGNMENTS}/{TEST}").json()
@@ -141,7 +141,7 @@ def test_the_legacy_paths_show_that_and_when_feedback_was_given(world: Gateway) 
     assert (session["lastAssignmentScore"], session["feedbacks"]) == (70, [])
 
 
-def test_the_score_of_the_newest_submission_is_the_sessions_too(world: Gateway) -> None:
+def test_the_session_shows_the_score_of_the_newest_submission(world: Gateway) -> None:
     reopen(world.as_caregiver(1), 10)
     reopen(world.as_caregiver(1), SUBMITTED)
     submit(world.as_client(1), TEST, FITTING)
@@ -153,7 +153,7 @@ def test_the_score_of_the_newest_submission_is_the_sessions_too(world: Gateway) 
     assert mended == given("Well done", None, THEIR_SCORE, of_session=THEIR_SCORE)
 
 
-def test_an_imported_submission_keeps_its_score_until_another_is_given(world: Gateway) -> None:
+def test_an_imported_submission_keeps_its_score_until_feedback_overrides_it(world: Gateway) -> None:
     def scores(answer: dict[str, Any]) -> tuple[int, int]:
         return answer["assignment"]["score"], answer["feedback"]["answerSet"]["score"]
 
@@ -164,7 +164,7 @@ def test_an_imported_submission_keeps_its_score_until_another_is_given(world: Ga
     assert scores(give(caregiver, 8, "Well done")) == (70, 70)
 
 
-def test_every_attempt_has_a_feedback_of_its_own(world: Gateway) -> None:
+def test_every_attempt_has_its_own_feedback(world: Gateway) -> None:
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     for number, text in ((12, "first"), (13, "second")):
         submit(client, LATE, {REMARK: text})
@@ -194,7 +194,7 @@ def test_every_attempt_has_a_feedback_of_its_own(world: Gateway) -> None:
     }
 
 
-def test_what_is_done_does_not_depend_on_what_is_selected(world: Gateway) -> None:
+def test_the_change_does_not_depend_on_the_selection(world: Gateway) -> None:
     before = stored(world)
     query = """mutation($input: GiveFeedbackInput!) { giveFeedback(input: $input) { __typename } }"""
 

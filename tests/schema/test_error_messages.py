@@ -70,29 +70,27 @@ NAMES = {
 
 
 @pytest.mark.parametrize(("query", "value", "message"), BY_VARIABLE.values(), ids=BY_VARIABLE)
-def test_a_variable_is_not_repeated(gateway: Gateway, query: str, value: object, message: str) -> None:
+def test_messages_do_not_quote_variables(gateway: Gateway, query: str, value: object, message: str) -> None:
     gateway.given(a_world())
 
-    answer = gateway.as_caregiver(1).graphql(query, input=value)
+    response = gateway.as_caregiver(1).graphql(query, input=value)
 
-    assert [error["message"] for error in answer["errors"]] == [message]
+    assert [error["message"] for error in response["errors"]] == [message]
 
 
 @pytest.mark.parametrize("query", IN_THE_DOCUMENT)
-def test_what_is_written_in_the_document_is_not_repeated(gateway: Gateway, query: str) -> None:
+def test_messages_do_not_quote_literals(gateway: Gateway, query: str) -> None:
     gateway.given(a_world())
 
-    answer = gateway.as_caregiver(1).graphql(query)
+    response = gateway.as_caregiver(1).graphql(query)
 
-    assert [error["message"] for error in answer["errors"]] == [IN_THE_DOCUMENT[query]]
+    assert [error["message"] for error in response["errors"]] == [IN_THE_DOCUMENT[query]]
 
 
 @pytest.mark.parametrize("query", NAMES)
-def test_names_in_a_document_are_said_back_and_words_that_are_values_are_not(
-    gateway: Gateway, query: str
-) -> None:
+def test_messages_quote_names_but_not_values(gateway: Gateway, query: str) -> None:
     gateway.given(a_world())
 
-    answer = gateway.as_caregiver(1).graphql(query)
+    response = gateway.as_caregiver(1).graphql(query)
 
-    assert [error["message"] for error in answer["errors"]] == [NAMES[query]]
+    assert [error["message"] for error in response["errors"]] == [NAMES[query]]

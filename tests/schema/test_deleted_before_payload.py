@@ -1,6 +1,6 @@
-"""What a payload shows is read when the change is done: somebody else may have changed it again by then.
+"""Payloads are read after the change is committed, when another change may have deleted their objects.
 
-The change stands all the same, so there is nothing to mend; what is gone by then is null.
+The change is done, so there is no user error; a deleted object is null.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ async def sending(db: Database, number: int) -> Any:
     return await submit_answers(as_client(db), Answers(number, (GivenAnswer(REMARK, "x"),), revision=1))
 
 
-# What is asked, about which assignment; what happens before the payload is read; the payload, and the events.
+# The mutation and its assignment; the change before the payload is read; the payload and the events.
 GONE: dict[str, tuple[str, dict[str, Any], int, list[Verb], dict[str, Any], list[str]]] = {
     "extended and withdrawn": (
         EXTEND,
@@ -80,7 +80,7 @@ GONE: dict[str, tuple[str, dict[str, Any], int, list[Verb], dict[str, Any], list
         {"saveAnswers": {"draft": None}},
         ["DRAFT_SAVED", "SUBMITTED"],
     ),
-    "said, reopened and withdrawn": (
+    "given feedback, reopened and withdrawn": (
         GIVE,
         {"answerSetId": "8", "text": "Well done"},
         SUBMITTED,
@@ -92,9 +92,9 @@ GONE: dict[str, tuple[str, dict[str, Any], int, list[Verb], dict[str, Any], list
 
 
 @pytest.mark.parametrize("what", GONE)
-def test_what_is_gone_by_the_time_it_is_read_is_null(gateway: Gateway, what: str) -> None:
+def test_an_object_deleted_before_the_payload_is_read_is_null(gateway: Gateway, what: str) -> None:
     gateway.given(a_world_to_answer_in())
-    document, asked, number, verbs, payload, events = GONE[what]
+    document, input_fields, number, verbs, payload, events = GONE[what]
     authenticator: Authenticator = gateway.client.app_state["authenticator"]
     caller = gateway.as_client(1) if document in (SAVE, SUBMIT) else gateway.as_caregiver(1)
     before = stored(gateway)
@@ -104,10 +104,10 @@ def test_what_is_gone_by_the_time_it_is_read_is_null(gateway: Gateway, what: str
             await verb(authenticator.db, number)
 
     with before_database_calls(gateway, reads=[nothing, meanwhile]):
-        answer = caller.graphql(document, input=asked)
+        response = caller.graphql(document, input=input_fields)
 
-    ((verb, said),) = answer["data"].items()
-    assert "errors" not in answer
-    assert {verb: {name: value for name, value in said.items() if name in payload[verb]}} == payload
-    assert said["userErrors"] == []
+    ((verb, result),) = response["data"].items()
+    assert "errors" not in response
+    assert {verb: {name: value for name, value in result.items() if name in payload[verb]}} == payload
+    assert result["userErrors"] == []
     assert [each[0] for each in events_since(gateway, before)] == events

@@ -1,5 +1,5 @@
-"""A reply that is stored for repetitions holds nothing of a client who was erased, whatever came first: the
-reply, its storing or the erasure."""
+"""A response stored for an idempotency key has no data of an erased client, in any order of response, storage
+and erasure."""
 
 import asyncio
 from typing import Any
@@ -38,7 +38,7 @@ def kept(url: str) -> list[tuple[Any, ...]]:
     return raw.run(url, "SELECT result, body FROM kept_answer")
 
 
-def test_a_reply_that_is_stored_after_the_erasure_holds_no_name(gateway: Gateway) -> None:
+def test_a_response_stored_after_the_erasure_has_no_name(gateway: Gateway) -> None:
     gateway.given(a_world())
 
     async def erase() -> None:
@@ -55,7 +55,7 @@ def test_a_reply_that_is_stored_after_the_erasure_holds_no_name(gateway: Gateway
     assert kept(gateway.settings.database) == [("[6]", None)]
 
 
-def test_a_reply_that_is_stored_before_the_erasure_is_emptied(gateway: Gateway) -> None:
+def test_the_erasure_empties_a_stored_response(gateway: Gateway) -> None:
     gateway.given(a_world())
     first = post(gateway.as_caregiver(1), opening())
     assert kept(gateway.settings.database) == [("[6]", first.text)]
@@ -75,13 +75,13 @@ SHOWN = orjson.dumps(payload("Moving out", "Zoë Client 1"))
 
 
 def changing() -> Any:
-    """A change that touches nothing of the client, in a reply that may show them all the same."""
+    """A change that does not touch the client, with a response that may show them."""
     yield add_module("new"), {}
     return [1]
 
 
 @on_postgresql
-def test_an_erasure_waits_for_a_change_whose_reply_may_show_the_client(database_url: str) -> None:
+def test_an_erasure_waits_for_a_change_whose_response_may_show_the_client(database_url: str) -> None:
     load(database_url, a_world())
 
     async def use(db: Database) -> bool:
@@ -99,7 +99,7 @@ def test_an_erasure_waits_for_a_change_whose_reply_may_show_the_client(database_
 
 
 @on_postgresql
-def test_a_reply_that_is_about_to_be_stored_is_emptied_by_the_erasure(database_url: str) -> None:
+def test_the_erasure_empties_a_response_that_is_being_stored(database_url: str) -> None:
     load(database_url, a_world())
 
     async def use(db: Database) -> None:
@@ -115,7 +115,7 @@ def test_a_reply_that_is_about_to_be_stored_is_emptied_by_the_erasure(database_u
 
 
 @on_postgresql
-def test_a_reply_that_waits_for_the_erasure_is_not_stored(database_url: str) -> None:
+def test_a_response_that_waits_for_the_erasure_is_not_stored(database_url: str) -> None:
     load(database_url, a_world())
 
     async def use(db: Database) -> None:

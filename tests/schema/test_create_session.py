@@ -1,7 +1,7 @@
-"""`createSession`, when it is done: the payload, what is stored, and what both see of it, on both contracts.
+"""`createSession`: the payload, the stored rows, and what both roles see on both contracts.
 
-Contract: a session of one of the caregiver's clients, or of the one whose identifier is named; FUTURE
-until it starts, RUNNING from then on; books may be assigned at once, also while it is FUTURE.
+Contract: a session with a client of the caregiver or with the client of an identifier; FUTURE until it
+starts, then RUNNING; books may be assigned at once, also while it is FUTURE.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.database_rows import added, changed, new_events, stored, wrong_counters
+from tests.database_rows import added, added_events, changed, stored, wrong_counters
 from tests.factories import NOW
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.schema.changing import a_world_to_change, change
@@ -33,9 +33,9 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
-def opened(world: Gateway, selected: str = NEW, **asked: Any) -> list[dict[str, Any]]:
-    asked = {"title": "First steps", "startDate": TOMORROW} | asked
-    sessions: list[dict[str, Any]] = change(world.as_caregiver(1), "createSession", selected, **asked)[
+def opened(world: Gateway, selected: str = NEW, **input_fields: Any) -> list[dict[str, Any]]:
+    input_fields = {"title": "First steps", "startDate": TOMORROW} | input_fields
+    sessions: list[dict[str, Any]] = change(world.as_caregiver(1), "createSession", selected, **input_fields)[
         "sessions"
     ]
     return sessions
@@ -63,7 +63,7 @@ def a_new_session(**others: Any) -> dict[str, Any]:
     } | others
 
 
-def test_a_session_opens_for_whom_the_caregiver_never_met(world: Gateway) -> None:
+def test_a_session_is_created_for_a_new_client(world: Gateway) -> None:
     before = stored(world)
 
     (session,) = opened(world, clientOpptId="OPPT-3", description="Über die Nächte")
@@ -91,12 +91,12 @@ def test_a_session_opens_for_whom_the_caregiver_never_met(world: Gateway) -> Non
     assert [row for row in after["relationship"] if row not in before["relationship"]] == [
         {"client_id": 3, "caregiver_id": 1}
     ]
-    assert new_events(before, after) == [("SESSION_CREATED", *EVENT, 6, None, NOW)]
+    assert added_events(before, after) == [("SESSION_CREATED", *EVENT, 6, None, NOW)]
     assert changed(before, after) == {}
 
 
 @pytest.mark.parametrize("client", ["2", global_id("Client", 2)], ids=["its number", "its global id"])
-def test_a_session_opens_for_a_client_of_the_caregiver(world: Gateway, client: str) -> None:
+def test_a_session_is_created_for_a_client_of_the_caregiver(world: Gateway, client: str) -> None:
     before = stored(world)
 
     (session,) = opened(world, "sessions { legacyId client { opptId } }", clientId=client)
@@ -104,7 +104,7 @@ def test_a_session_opens_for_a_client_of_the_caregiver(world: Gateway, client: s
     assert session == {"legacyId": "6", "client": {"opptId": "OPPT-2"}}
     after = stored(world)
     assert after["relationship"] == before["relationship"]
-    assert new_events(before, after) == [("SESSION_CREATED", "CAREGIVER", 1, 2, 6, None, NOW)]
+    assert added_events(before, after) == [("SESSION_CREATED", "CAREGIVER", 1, 2, 6, None, NOW)]
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_a_session_opens_for_a_client_of_the_caregiver(world: Gateway, client: s
         "2999-12-31T23:59:59.999999Z": "FUTURE",
     }.items(),
 )
-def test_a_session_runs_from_its_start_on(world: Gateway, start: str, status: str) -> None:
+def test_a_new_session_is_running_from_its_start(world: Gateway, start: str, status: str) -> None:
     (session,) = opened(world, "sessions { runningStatus }", clientOpptId="OPPT-3", startDate=start)
 
     assert session == {"runningStatus": status}
 
 
-def test_texts_may_be_as_long_as_it_is_said(world: Gateway) -> None:
+def test_texts_may_have_their_maximum_length(world: Gateway) -> None:
     title, description = " " + "ü" * 199, "🌙" * 10_000
 
     (session,) = opened(
@@ -133,7 +133,7 @@ def test_texts_may_be_as_long_as_it_is_said(world: Gateway) -> None:
     assert session == {"title": title, "description": description}
 
 
-def test_a_description_that_is_null_is_empty(world: Gateway) -> None:
+def test_a_null_description_is_empty(world: Gateway) -> None:
     (session,) = opened(world, "sessions { description }", clientOpptId="OPPT-3", description=None)
 
     assert session == {"description": ""}
@@ -165,7 +165,7 @@ def an_assigned(number: str, name: str) -> dict[str, Any]:
     }
 
 
-def test_books_are_assigned_in_a_session_that_is_still_to_come(world: Gateway) -> None:
+def test_books_are_assigned_in_a_future_session(world: Gateway) -> None:
     before = stored(world)
 
     (session,) = opened(world, clientOpptId="OPPT-3", homework=HOMEWORK)
@@ -178,7 +178,9 @@ def test_books_are_assigned_in_a_session_that_is_still_to_come(world: Gateway) -
         assignments={"nodes": [an_assigned("11", "Sleep diary"), an_assigned("10", "Mood check")]},
     )
     after = stored(world)
-    assert new_events(before, after) == [  # in this order: whoever hears of homework knows its session
+    assert added_events(
+        before, after
+    ) == [  # in this order, so that a subscriber knows the session of the homework
         ("SESSION_CREATED", *EVENT, 6, None, NOW),
         ("ASSIGNED", *EVENT, 6, 10, NOW),
         ("ASSIGNED", *EVENT, 6, 11, NOW),
@@ -188,7 +190,7 @@ def test_books_are_assigned_in_a_session_that_is_still_to_come(world: Gateway) -
     assert wrong_counters(world) == []
 
 
-def test_homework_in_the_past_reminds_nobody(world: Gateway) -> None:
+def test_reminders_in_the_past_are_skipped(world: Gateway) -> None:
     past = {"bookIds": ["1"], "startDate": "2026-11-20T09:00:00Z", "endDate": "2026-11-20T10:00:00Z"}
 
     (session,) = opened(
@@ -206,12 +208,12 @@ def test_homework_in_the_past_reminds_nobody(world: Gateway) -> None:
     }
 
 
-def test_both_see_the_new_session_on_both_contracts(world: Gateway) -> None:
+def test_caregiver_and_client_see_the_new_session_on_both_contracts(world: Gateway) -> None:
     (session,) = opened(world, "sessions { chatId }", clientOpptId="OPPT-3", homework=HOMEWORK)
 
-    seen = "{ sessions { nodes { legacyId } } assignments { nodes { legacyId session { runningStatus } } } }"
+    query = "{ sessions { nodes { legacyId } } assignments { nodes { legacyId session { runningStatus } } } }"
     future = {"runningStatus": "FUTURE"}
-    assert world.as_client(3).data(seen) == {
+    assert world.as_client(3).data(query) == {
         "sessions": {"nodes": [{"legacyId": "6"}]},
         "assignments": {"nodes": [{"legacyId": number, "session": future} for number in ("11", "10")]},
     }
@@ -249,4 +251,4 @@ def test_both_see_the_new_session_on_both_contracts(world: Gateway) -> None:
         (10, 6, 3),
         (7, 2, 1),
     ]
-    assert world.as_caregiver(2).data(seen)["sessions"] == {"nodes": [{"legacyId": "5"}]}
+    assert world.as_caregiver(2).data(query)["sessions"] == {"nodes": [{"legacyId": "5"}]}

@@ -1,4 +1,4 @@
-"""Which part of a list: what cannot be read is UNREADABLE, with a message that names the argument."""
+"""Page arguments: an invalid one is UNREADABLE, with a message that names it."""
 
 from typing import Any
 
@@ -40,7 +40,9 @@ sessions(first: $first, after: $after, offset: $offset) { totalCount } }"""
 
 
 @pytest.mark.parametrize(("window", "message"), BAD_WINDOWS.values(), ids=BAD_WINDOWS.keys())
-def test_an_unreadable_window_is_refused(standing: Gateway, window: dict[str, Any], message: str) -> None:
+def test_an_invalid_page_argument_is_rejected(
+    standing: Gateway, window: dict[str, Any], message: str
+) -> None:
     assert standing.as_client(1).graphql(QUERY, **window) == {
         "data": None,
         "errors": [refusal("UNREADABLE", message, "sessions", line=2, column=1)],
@@ -53,7 +55,9 @@ def test_an_unreadable_window_is_refused(standing: Gateway, window: dict[str, An
     [("first: 0", SIZE), ("first: 101", SIZE), ('after: "x"', NO_CURSOR)],
     ids=["first is zero", "first is too many", "a malformed cursor"],
 )
-def test_every_list_refuses_alike(standing: Gateway, root: str, arguments: str, message: str) -> None:
+def test_every_list_rejects_invalid_page_arguments(
+    standing: Gateway, root: str, arguments: str, message: str
+) -> None:
     assert standing.as_caregiver(1).graphql(f"{{ {root}({arguments}) {{ totalCount }} }}") == {
         "data": None,
         "errors": [refusal("UNREADABLE", message, root, column=3)],
@@ -70,8 +74,10 @@ def test_every_list_refuses_alike(standing: Gateway, root: str, arguments: str, 
     ],
     ids=["first is zero", "first is too many", "a malformed cursor", "a cursor of a session"],
 )
-def test_the_list_inside_a_session_refuses_alike(standing: Gateway, arguments: str, message: str) -> None:
-    """Said at the look-up: the whole selection is read before anything is asked of the database."""
+def test_the_list_in_a_session_rejects_invalid_page_arguments(
+    standing: Gateway, arguments: str, message: str
+) -> None:
+    """The error is that of the lookup: the selection is read before the database."""
     query = f"{{ session(id: 1) {{ title assignments({arguments}) {{ totalCount }} }} }}"
 
     assert standing.as_caregiver(1).graphql(query) == {
@@ -80,16 +86,16 @@ def test_the_list_inside_a_session_refuses_alike(standing: Gateway, arguments: s
     }
 
 
-def test_the_cursor_of_one_list_of_assignments_serves_in_the_other(standing: Gateway) -> None:
-    """Both walk assignments by id."""
+def test_a_cursor_is_valid_in_both_lists_of_assignments(standing: Gateway) -> None:
+    """Both lists are sorted by assignment id."""
     query = """query($after: String) {
         assignments(after: $after) { nodes { legacyId } }
         session(id: 1) { assignments(after: $after) { nodes { legacyId } } } }"""
 
-    answer = standing.as_client(1).data(query, after=in_base64("Assignment:before:3"))
+    response = standing.as_client(1).data(query, after=in_base64("Assignment:before:3"))
 
     newer = [{"legacyId": "2"}, {"legacyId": "1"}]
-    assert answer == {"assignments": {"nodes": newer}, "session": {"assignments": {"nodes": newer}}}
+    assert response == {"assignments": {"nodes": newer}, "session": {"assignments": {"nodes": newer}}}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +109,9 @@ def test_the_cursor_of_one_list_of_assignments_serves_in_the_other(standing: Gat
     }.items(),
     ids=["an integer of 33 bits", "text", "an unknown time state", "a time state in lower case"],
 )
-def test_a_value_of_the_wrong_kind_does_not_validate(standing: Gateway, arguments: str, message: str) -> None:
+def test_a_page_argument_of_the_wrong_type_is_invalid(
+    standing: Gateway, arguments: str, message: str
+) -> None:
     column = 12 + len(arguments.split()[0])
 
     assert standing.as_client(1).graphql(f"{{ sessions({arguments}) {{ totalCount }} }}") == {
@@ -112,17 +120,17 @@ def test_a_value_of_the_wrong_kind_does_not_validate(standing: Gateway, argument
     }
 
 
-def test_who_is_not_signed_in_learns_nothing_of_windows(standing: Gateway) -> None:
+def test_the_sign_in_is_checked_before_the_page_arguments(standing: Gateway) -> None:
     response = standing.as_nobody().post_graphql("{ sessions(first: 0) { totalCount } }")
 
     assert response.status_code == 401
     assert [error["extensions"]["code"] for error in response.json()["errors"]] == ["UNAUTHENTICATED"]
 
 
-def test_first_may_be_null_and_is_then_the_default(standing: Gateway) -> None:
+def test_null_for_first_means_the_default(standing: Gateway) -> None:
     query = "query($n: Int) { sessions(first: $n) { nodes { id assignments(first: $n) { totalCount } } } }"
 
-    answer = standing.as_caregiver(1).data(query, n=None)
+    response = standing.as_caregiver(1).data(query, n=None)
 
-    assert answer == standing.as_caregiver(1).data(query, n=20)
-    assert answer["sessions"]["nodes"]
+    assert response == standing.as_caregiver(1).data(query, n=20)
+    assert response["sessions"]["nodes"]

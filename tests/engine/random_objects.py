@@ -1,4 +1,4 @@
-"""Random things for a schema: whatever is read of them grows from a seed, and much of it is bad."""
+"""Random objects for a schema: each attribute depends only on the seed, and some have bad values."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -18,52 +18,52 @@ from graphql import (
     is_union_type,
 )
 
-from tests.engine.library import Author, Genre, Later
+from tests.engine.library import AsyncValue, Author, Genre
 
 
-class Sown:
-    """An object of some type. Asked again for an attribute, it gives the same."""
+class RandomObject:
+    """An object of one type. Its attributes keep their values."""
 
     def __init__(self, schema: GraphQLSchema, kind: GraphQLObjectType, seed: str, badness: float) -> None:
-        self.sowing = (schema, kind, seed, badness)
+        self.seed_data = (schema, kind, seed, badness)
 
     def __repr__(self) -> str:
-        return "something sown"
+        return "a random object"
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "sowing":
+        if name.startswith("__") or name == "seed_data":
             raise AttributeError(name)
-        schema, kind, seed, badness = self.sowing
+        schema, kind, seed, badness = self.seed_data
         rng = Random(f"{seed}.{name}")
         if rng.random() < badness / 2:
             raise RuntimeError(f"{name} cannot be read")
-        value = self.__dict__[name] = grown(schema, kind, name, rng, f"{seed}.{name}", badness)
+        value = self.__dict__[name] = random_attribute(schema, kind, name, rng, f"{seed}.{name}", badness)
         return value
 
 
-class Once:
-    """Gives its items once."""
+class OneTimeIterable:
+    """Can be iterated only once."""
 
     def __init__(self, items: list[Any]) -> None:
         self.items = items
 
     def __repr__(self) -> str:
-        return "something given once"
+        return "a one-time iterable"
 
     def __iter__(self) -> Iterator[Any]:
         while self.items:
             yield self.items.pop()
 
 
-class OtherSown(Sown):
-    """The same of another class."""
+class OtherRandomObject(RandomObject):
+    """The same with another class."""
 
 
-def grown(
+def random_attribute(
     schema: GraphQLSchema, kind: GraphQLObjectType, name: str, rng: Random, seed: str, badness: float
 ) -> Any:
-    if name in SPECIAL:
-        return SPECIAL[name](rng, kind)
+    if name in SPECIAL_ATTRIBUTES:
+        return SPECIAL_ATTRIBUTES[name](rng, kind)
     for definition in kind.fields.values():
         own = definition.extensions.get("strawberry-definition")
         if own is not None and own.python_name == name:
@@ -71,7 +71,7 @@ def grown(
     raise AttributeError(name)
 
 
-SPECIAL: dict[str, Callable[[Random, Any], Any]] = {
+SPECIAL_ATTRIBUTES: dict[str, Callable[[Random, Any], Any]] = {
     "is_open": lambda rng, kind: rng.random() < 0.7,
     "is_round": lambda rng, kind: rng.random() < 0.8,
     "fault": lambda rng, kind: ValueError("a fault") if rng.random() < 0.3 else None,
@@ -82,26 +82,26 @@ SPECIAL: dict[str, Callable[[Random, Any], Any]] = {
 
 def value_of(schema: GraphQLSchema, kind: Any, rng: Random, seed: str, badness: float) -> Any:
     if rng.random() < badness:
-        return bad(rng, good(schema, kind, rng, seed, badness))
+        return bad_value(rng, good_value(schema, kind, rng, seed, badness))
     if rng.random() < badness:
-        return Later(good(schema, kind, rng, seed, badness), turns=rng.randint(1, 3))
-    return good(schema, kind, rng, seed, badness)
+        return AsyncValue(good_value(schema, kind, rng, seed, badness), turns=rng.randint(1, 3))
+    return good_value(schema, kind, rng, seed, badness)
 
 
-def bad(rng: Random, instead: Any) -> Any:
+def bad_value(rng: Random, instead: Any) -> Any:
     choices: list[Callable[[], Any]] = [
         lambda: None,
         lambda: Undefined,
-        lambda: ValueError(f"bad {rng.randint(0, 3)}"),
-        lambda: GraphQLError("told", extensions={"code": rng.randint(0, 3)}),
-        lambda: Later(ValueError("later"), turns=rng.randint(1, 4)),
-        lambda: Later(None),
+        lambda: ValueError(f"bad_value {rng.randint(0, 3)}"),
+        lambda: GraphQLError("rejected", extensions={"code": rng.randint(0, 3)}),
+        lambda: AsyncValue(ValueError("later"), turns=rng.randint(1, 4)),
+        lambda: AsyncValue(None),
         lambda: "text",
         lambda: 2**40,
         lambda: [instead],
         lambda: [None, instead, ValueError("in a list")],
         lambda: {"a": 1},
-        lambda: Once([instead]),
+        lambda: OneTimeIterable([instead]),
         lambda: {"torn"},
         lambda: 1.5,
         lambda: "torn",
@@ -112,13 +112,13 @@ def bad(rng: Random, instead: Any) -> Any:
     return rng.choice(choices)()
 
 
-def good(schema: GraphQLSchema, kind: Any, rng: Random, seed: str, badness: float) -> Any:
+def good_value(schema: GraphQLSchema, kind: Any, rng: Random, seed: str, badness: float) -> Any:
     if is_non_null_type(kind):
-        return good_present(schema, kind.of_type, rng, seed, badness)
-    return None if rng.random() < 0.12 else good_present(schema, kind, rng, seed, badness)
+        return good_non_null_value(schema, kind.of_type, rng, seed, badness)
+    return None if rng.random() < 0.12 else good_non_null_value(schema, kind, rng, seed, badness)
 
 
-def good_present(schema: GraphQLSchema, kind: Any, rng: Random, seed: str, badness: float) -> Any:
+def good_non_null_value(schema: GraphQLSchema, kind: Any, rng: Random, seed: str, badness: float) -> Any:
     if is_list_type(kind):
         made = list if rng.random() < 0.8 else tuple
         return made(items(schema, kind.of_type, rng, seed, badness))
@@ -127,7 +127,7 @@ def good_present(schema: GraphQLSchema, kind: Any, rng: Random, seed: str, badne
     if is_interface_type(kind) or is_union_type(kind):
         kind = rng.choice(schema.get_possible_types(kind))
     if is_object_type(kind):
-        return rng.choice((Sown, Sown, OtherSown))(schema, kind, seed, badness)
+        return rng.choice((RandomObject, RandomObject, OtherRandomObject))(schema, kind, seed, badness)
     if isinstance(kind, GraphQLEnumType):
         return rng.choice([*Genre, "poems", 3])
     return LEAFS[get_named_type(kind).name](rng)

@@ -1,7 +1,7 @@
-"""`extendAssignment`, `withdrawAssignment` and `setReminders`, when they are refused: nothing is written.
+"""`extendAssignment`, `withdrawAssignment` and `setReminders`, rejected: nothing is written.
 
-Contract: the tables "Who may do what when" and "Refusals". And of all changes of a caregiver: who may not
-ask for one hears that before anything else.
+Contract: the tables "Who may do what when" and "Refusals". For every mutation of a caregiver, the
+permission is checked first.
 """
 
 from typing import Any
@@ -59,20 +59,20 @@ def of_end(end: str, reason: str) -> Refusal:
 
 OF_EXTENDING: dict[str, Refusal] = {
     **OF_ALL,
-    "an earlier end": of_end("2026-11-26T08:59:59.999999Z", "is before the current end"),
-    "an end before the start": of_end("2026-11-01T09:00:00Z", "is before the current end"),
+    "an earlier end": of_end("2026-11-26T08:59:59.999999Z", "is before the end there is"),
+    "an end before the start": of_end("2026-11-01T09:00:00Z", "is before the end there is"),
     "an end before 1900": of_end(TOO_EARLY, OUT_OF_TIME),
     "an end after 2999": of_end(TOO_LATE, OUT_OF_TIME),
     "an earlier end in a session to come": (
         {"assignmentId": "7", "endDate": "2026-11-30T08:59:59Z"},
         "UNREADABLE",
         "endDate",
-        "endDate is before the current end",
+        "endDate is before the end there is",
     ),
 }
 
 
-def test_what_a_person_can_mend_of_an_extension_is_data(world: Gateway) -> None:
+def test_correctable_errors_of_an_extension_are_user_errors(world: Gateway) -> None:
     check_refusals(world, "extendAssignment", {"assignmentId": "2", "endDate": END}, OF_EXTENDING)
 
 
@@ -95,16 +95,16 @@ OF_REMINDING: dict[str, Refusal] = {
 }
 
 
-def test_what_a_person_can_mend_of_reminders_is_data(world: Gateway) -> None:
+def test_correctable_errors_of_reminders_are_user_errors(world: Gateway) -> None:
     check_refusals(world, "setReminders", {"assignmentId": "2", "remindDates": []}, OF_REMINDING)
 
 
-def test_what_a_person_can_mend_of_a_withdrawal_is_data(world: Gateway) -> None:
+def test_correctable_errors_of_a_withdrawal_are_user_errors(world: Gateway) -> None:
     check_refusals(world, "withdrawAssignment", {}, OF_ALL)
 
 
-def test_what_is_withdrawn_is_not_there(world: Gateway) -> None:
-    """No change of a caregiver finds it any more, nor does another withdrawal."""
+def test_a_withdrawn_assignment_is_missing(world: Gateway) -> None:
+    """For every mutation of a caregiver, including another withdrawal."""
     caregiver = world.as_caregiver(1)
     caregiver.data(document("withdrawAssignment"), input={"assignmentId": "2"})
     gone: dict[str, Refusal] = {"it": ({}, "NOT_FOUND", "assignmentId", NO_ASSIGNMENT)}
@@ -114,10 +114,10 @@ def test_what_is_withdrawn_is_not_there(world: Gateway) -> None:
     check_refusals(world, "setReminders", {"assignmentId": "2", "remindDates": []}, gone)
 
 
-# --- who may not ask at all ------------------------------------------------------------------------
+# --- permissions -----------------------------------------------------------------------------------
 
 START = "2026-12-01T09:00:00Z"
-ASKED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # as it would be done, and what nobody would do
+ASKED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # valid input, and invalid input
     "createSession": (
         {"clientOpptId": "OPPT-1", "title": "A", "startDate": START},
         {"title": "", "startDate": TOO_LATE},
@@ -136,40 +136,40 @@ ASKED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # as it would be do
 }
 
 
-def test_who_may_not_change_anything_is_refused_at_the_top_level(world: Gateway) -> None:
-    """A client does not learn what is wrong, and their own session is as closed to them as any other's."""
+def test_a_viewer_without_permission_gets_a_top_level_error(world: Gateway) -> None:
+    """Invalid input is not reported to a client, even for their own session."""
     before = stored(world)
 
     for name, inputs in ASKED.items():
         column = document(name).index(f" {name}(") + 2
-        for asked in inputs:
-            assert world.as_client(1).graphql(document(name), input=asked) == {
+        for input_fields in inputs:
+            assert world.as_client(1).graphql(document(name), input=input_fields) == {
                 "data": None,
                 "errors": [refusal("FORBIDDEN", "only a caregiver may do this", name, column=column)],
             }
-            assert world.as_nobody().graphql(document(name), input=asked) == {
+            assert world.as_nobody().graphql(document(name), input=input_fields) == {
                 "data": None,
                 "errors": [
                     refusal("UNAUTHENTICATED", "sign in with a valid bearer token", name, column=column)
                 ],
             }
-            said = world.as_nobody().post_graphql(document(name), input=asked)
-            assert (said.status_code, said.headers.get("www-authenticate")) == (401, "Bearer")
+            denied = world.as_nobody().post_graphql(document(name), input=input_fields)
+            assert (denied.status_code, denied.headers.get("www-authenticate")) == (401, "Bearer")
     assert ASKED.keys() == PAYLOADS.keys()
     assert stored(world) == before
 
 
-def test_the_other_caregiver_of_a_client_is_nobody_here(world: Gateway) -> None:
-    """Client 2 has two caregivers: neither changes what the other gave them."""
+def test_the_clients_other_caregiver_cannot_change_the_assignment(world: Gateway) -> None:
+    """Client 2 has two caregivers."""
     refused = ({}, "NOT_FOUND", "assignmentId", NO_ASSIGNMENT)
     before = stored(world)
 
-    answer = world.as_caregiver(2).graphql(document("closeSession"), input={"sessionId": "4"})
+    response = world.as_caregiver(2).graphql(document("closeSession"), input={"sessionId": "4"})
 
-    assert answer["data"]["closeSession"]["userErrors"] == [
+    assert response["data"]["closeSession"]["userErrors"] == [
         {"code": "NOT_FOUND", "field": ["sessionId"], "message": "session not found"}
     ]
     for name in ("extendAssignment", "withdrawAssignment", "setReminders"):
-        asked = ASKED[name][0] | {"assignmentId": "5"}
-        check_refusals(world, name, asked, {"it": refused})
+        input_fields = ASKED[name][0] | {"assignmentId": "5"}
+        check_refusals(world, name, input_fields, {"it": refused})
     assert stored(world) == before

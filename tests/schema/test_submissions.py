@@ -1,7 +1,7 @@
-"""What came in since a moment, and what is overdue: `submissions`, and two filters of `assignments`.
+"""`submissions` since a time, and the filters `isOverdue` and `submittedSince` of `assignments`.
 
-Contract: filters narrow together with all others, totals count what they leave; a submission of every
-attempt is there, also of one that was reopened since; what was withdrawn is gone.
+Contract: all filters can be combined, and totals count the filtered rows; submissions of every attempt are
+listed, also after a reopening; those of withdrawn assignments are not.
 """
 
 import json
@@ -34,23 +34,23 @@ SUBMISSIONS = """query($since: DateTime, $client: ID) {
     submissions(since: $since, clientId: $client, first: 100) { totalCount nodes { legacyId } } }"""
 
 
-def said(moment: datetime | None) -> str | None:
+def as_text(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 
-def naive_assignments(viewer: tuple[str, int], asked: dict[str, Any]) -> list[int]:
+def naive_assignments(viewer: tuple[str, int], filters: dict[str, Any]) -> list[int]:
     found = [
         record["id"]
         for record in records("assignment")
         for session in [SESSION_BY_ID[record["sessionId"]]]
         if record["id"] not in WITHDRAWN
         and session[viewer[0]] == viewer[1]
-        and asked["overdue"] in (None, naive_is_overdue(record))
-        and is_since(record["submitDate"], asked["since"])
-        and asked["state"] in (None, naive_state(session))
-        and asked["status"] in (None, record["status"])
-        and asked["client"] in (None, session["clientId"])
-        and asked["session"] in (None, session["id"])
+        and filters["overdue"] in (None, naive_is_overdue(record))
+        and is_since(record["submitDate"], filters["since"])
+        and filters["state"] in (None, naive_state(session))
+        and filters["status"] in (None, record["status"])
+        and filters["client"] in (None, session["clientId"])
+        and filters["session"] in (None, session["id"])
     ]
     return sorted(found, reverse=True)
 
@@ -67,11 +67,11 @@ def naive_state(session: Record) -> str:
 
 @pytest.mark.parametrize("since", SINCE, ids=str)
 @pytest.mark.parametrize("viewer", [("caregiverId", 1), ("clientId", 2)], ids=str)
-def test_every_combination_of_filters_is_a_naive_count(
+def test_every_combination_of_filters_matches_a_naive_filter(
     rich: Gateway, viewer: tuple[str, int], since: datetime | None
 ) -> None:
     caller = rich.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else rich.as_client(viewer[1])
-    asked_for = [
+    combinations = [
         {"overdue": overdue, "state": state, "status": status, "client": client, "session": session}
         for overdue, state, status, (client, session) in product(
             (None, True, False),
@@ -80,35 +80,35 @@ def test_every_combination_of_filters_is_a_naive_count(
             ((None, None), (2, None), (None, 1), (99, None)),
         )
     ]
-    expected = [naive_assignments(viewer, asked | {"since": since}) for asked in asked_for]
+    expected = [naive_assignments(viewer, filters | {"since": since}) for filters in combinations]
 
-    fields = [field_of(number, {**asked, "since": since}) for number, asked in enumerate(asked_for)]
+    fields = [field_of(number, {**filters, "since": since}) for number, filters in enumerate(combinations)]
     halves = (fields[:48], fields[48:])
-    answer = {
+    response = {
         name: found for half in halves for name, found in caller.data(f"{{ {' '.join(half)} }}").items()
     }
 
-    found = [answer[f"list{number}"] for number in range(len(asked_for))]
+    found = [response[f"list{number}"] for number in range(len(combinations))]
     assert [(numbers(each), each["totalCount"]) for each in found] == [(each, len(each)) for each in expected]
     assert since == NOW or max(map(len, expected)) > 3
 
 
-def field_of(number: int, asked: dict[str, Any]) -> str:
-    """One list of many in a document: all at once takes less time."""
+def field_of(number: int, filters: dict[str, Any]) -> str:
+    """One of many lists in a document, which is faster than a document per list."""
     written = {
-        "isOverdue": json.dumps(asked["overdue"]),
-        "timeState": asked["state"] or "null",
-        "status": asked["status"] or "null",
-        "clientId": json.dumps(asked["client"]),
-        "sessionId": json.dumps(asked["session"]),
-        "submittedSince": json.dumps(said(asked["since"])),
+        "isOverdue": json.dumps(filters["overdue"]),
+        "timeState": filters["state"] or "null",
+        "status": filters["status"] or "null",
+        "clientId": json.dumps(filters["client"]),
+        "sessionId": json.dumps(filters["session"]),
+        "submittedSince": json.dumps(as_text(filters["since"])),
     }
     arguments = ", ".join(f"{name}: {value}" for name, value in written.items())
     return f"list{number}: assignments({arguments}, first: 100) {{ totalCount nodes {{ legacyId }} }}"
 
 
-def test_overdue_filtered_is_overdue_counted(rich: Gateway) -> None:
-    """The rule for the database and the rule for rows."""
+def test_the_overdue_filter_agrees_with_the_overdue_count(rich: Gateway) -> None:
+    """The rule in SQL and the rule in Python."""
     query = """query($id: ID!) { assignments(isOverdue: true, clientId: $id) { totalCount }
         node(id: $id) { ... on Client { progress { overdueAssignmentCount } } } }"""
 
@@ -119,12 +119,15 @@ def test_overdue_filtered_is_overdue_counted(rich: Gateway) -> None:
             assert found["assignments"]["totalCount"] == counted
 
 
-def test_a_moment_itself_is_since_it(rich: Gateway) -> None:
+def test_a_time_filter_includes_its_own_time(rich: Gateway) -> None:
     submitted = max(each["submitDate"] for each in records("assignment") if each["submitDate"])
 
     for query, root in ((ASSIGNMENTS, "assignments"), (SUBMISSIONS, "submissions")):
         totals = [
-            sum(rich.as_caregiver(each).data(query, since=said(since))[root]["totalCount"] for each in (1, 2))
+            sum(
+                rich.as_caregiver(each).data(query, since=as_text(since))[root]["totalCount"]
+                for each in (1, 2)
+            )
             for since in (submitted, submitted + HOUR)
         ]
         assert totals[0] > 0
@@ -133,7 +136,7 @@ def test_a_moment_itself_is_since_it(rich: Gateway) -> None:
 
 @pytest.mark.parametrize("since", SINCE, ids=str)
 @pytest.mark.parametrize("viewer", [("caregiverId", 1), ("caregiverId", 2), ("clientId", 2)], ids=str)
-def test_submissions_are_those_of_every_attempt(
+def test_submissions_include_every_attempt(
     rich: Gateway, viewer: tuple[str, int], since: datetime | None
 ) -> None:
     caller = rich.as_caregiver(viewer[1]) if viewer[0] == "caregiverId" else rich.as_client(viewer[1])
@@ -152,11 +155,11 @@ def test_submissions_are_those_of_every_attempt(
             and is_since(record["submitDate"], since)
             and client in (None, sessions[record["assignmentId"]]["clientId"])
         ]
-        found = caller.data(SUBMISSIONS, since=said(since), client=client)["submissions"]
+        found = caller.data(SUBMISSIONS, since=as_text(since), client=client)["submissions"]
         assert (numbers(found), found["totalCount"]) == (expected[::-1][:100], len(expected))
 
 
-def test_a_submission_tells_its_score_its_feedback_and_its_assignment(standing: Gateway) -> None:
+def test_a_submission_has_its_score_feedback_and_assignment(standing: Gateway) -> None:
     query = """{ submissions(clientId: 1, first: 2) { nodes { legacyId attempt score saveType
         feedback { text score author { name } } assignment { legacyId name } answers { answer }
     } pageInfo { hasNextPage } } }"""
@@ -175,7 +178,7 @@ def test_a_submission_tells_its_score_its_feedback_and_its_assignment(standing: 
     }
 
 
-def test_drafts_are_no_submissions_and_have_no_score(standing: Gateway) -> None:
+def test_drafts_are_not_submissions_and_have_no_score(standing: Gateway) -> None:
     client = standing.as_client(1)
 
     found = client.data(
@@ -186,7 +189,7 @@ def test_drafts_are_no_submissions_and_have_no_score(standing: Gateway) -> None:
     assert found["assignment"] == {"draft": {"score": None, "feedback": None}}
 
 
-def test_the_score_of_a_submission_is_as_stored(rich: Gateway) -> None:
+def test_the_score_of_a_submission_is_the_stored_one(rich: Gateway) -> None:
     found = rich.as_caregiver(1).data("{ submissions(first: 100) { nodes { legacyId score } } }")
 
     nodes = found["submissions"]["nodes"]
@@ -194,8 +197,8 @@ def test_the_score_of_a_submission_is_as_stored(rich: Gateway) -> None:
     assert len(nodes) > 30
 
 
-def test_a_submission_of_a_withdrawn_assignment_is_not_there(gateway: Gateway) -> None:
-    """Attempted once, reopened, then withdrawn: the attempt goes with it, in lists and by its id."""
+def test_a_submission_of_a_withdrawn_assignment_is_missing(gateway: Gateway) -> None:
+    """Submitted, reopened, then withdrawn: the submission is missing in lists and by id."""
     given_a_rich_world(gateway)
     caller = gateway.as_caregiver(1)
     newest = caller.data("{ submissions(first: 1) { totalCount nodes { id assignment { legacyId } } } }")[
@@ -219,14 +222,14 @@ def test_a_submission_of_a_withdrawn_assignment_is_not_there(gateway: Gateway) -
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("text", ["yesterday", "2026-11-21", "2026-11-21T09:00:00", ""])
-def test_a_moment_without_an_offset_is_refused(standing: Gateway, text: str) -> None:
+def test_a_time_without_an_offset_is_rejected(standing: Gateway, text: str) -> None:
     for query in (ASSIGNMENTS, SUBMISSIONS):
-        answer = standing.as_caregiver(1).graphql(query, since=text)
+        response = standing.as_caregiver(1).graphql(query, since=text)
 
-        assert [error["extensions"]["code"] for error in answer["errors"]] == ["GRAPHQL_VALIDATION_FAILED"]
+        assert [error["extensions"]["code"] for error in response["errors"]] == ["GRAPHQL_VALIDATION_FAILED"]
 
 
-def test_the_legacy_list_knows_no_such_filter(standing: Gateway) -> None:
+def test_the_legacy_list_ignores_the_filter(standing: Gateway) -> None:
     path = "/gateway/profile/caregiver/session/assignment?time-state=RUNNING"
 
     plain = standing.as_caregiver(1).get(path)

@@ -1,7 +1,7 @@
-"""Authentication of GraphQL requests.
+"""Authentication: without a token every query is rejected, and an invalid token is rejected for every query.
 
-No token is UNAUTHENTICATED (401 with `WWW-Authenticate: Bearer`) except for introspection in development. A
-bad token is a 401 for every operation. A token without an account is FORBIDDEN.
+Contract: no token is UNAUTHENTICATED (401, `WWW-Authenticate: Bearer`), except for introspection in
+development; an invalid token is 401; a token without an account is FORBIDDEN.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ INTROSPECTION = "{ __schema { queryType { name } } __typename }"
 
 
 @pytest.mark.parametrize("root", [*NULLABLE, *REQUIRED])
-def test_a_request_without_a_token_is_rejected(standing: Gateway, root: str) -> None:
+def test_every_root_field_requires_a_token(standing: Gateway, root: str) -> None:
     query = (NULLABLE | REQUIRED)[root]
 
     response = standing.as_nobody().post_graphql(query)
@@ -47,13 +47,13 @@ def test_a_request_without_a_token_is_rejected(standing: Gateway, root: str) -> 
     }
 
 
-def test_without_a_token_an_unknown_id_answers_like_a_known_one(standing: Gateway) -> None:
+def test_without_a_token_an_unknown_id_gets_the_same_error(standing: Gateway) -> None:
     for text in ("999", "", global_id("Session", 1), str(2**63)):
-        answer = standing.as_nobody().graphql("query($id: ID!) { session(id: $id) { id } }", id=text)
-        assert answer["errors"] == [refusal("UNAUTHENTICATED", SIGN_IN, "session", column=19)]
+        response = standing.as_nobody().graphql("query($id: ID!) { session(id: $id) { id } }", id=text)
+        assert response["errors"] == [refusal("UNAUTHENTICATED", SIGN_IN, "session", column=19)]
 
 
-def test_development_shows_the_schema_without_a_token(standing: Gateway) -> None:
+def test_introspection_needs_no_token_in_development(standing: Gateway) -> None:
     assert standing.as_nobody().data(INTROSPECTION) == {
         "__schema": {"queryType": {"name": "Query"}},
         "__typename": "Query",
@@ -73,7 +73,7 @@ BAD_TOKENS = {
 
 @pytest.mark.parametrize("query", ["{ __typename }", INTROSPECTION, "{ viewer { role } }", "{ nope }", "{"])
 @pytest.mark.parametrize("token", BAD_TOKENS.values(), ids=BAD_TOKENS.keys())
-def test_a_bad_token_is_rejected_for_every_operation(standing: Gateway, token: str, query: str) -> None:
+def test_an_invalid_token_is_rejected_for_every_query(standing: Gateway, token: str, query: str) -> None:
     response = standing.with_token(token).post_graphql(query)
     answer = standing.with_token(token).graphql(query)
 
@@ -116,7 +116,7 @@ def production(standing: Gateway) -> Iterator[Gateway]:
 
 
 @pytest.mark.parametrize("query", ["{ __typename }", INTROSPECTION, "{ viewer { role } }", "{ nope }", "{"])
-def test_production_rejects_every_request_without_a_token(production: Gateway, query: str) -> None:
+def test_every_query_requires_a_token_in_production(production: Gateway, query: str) -> None:
     response = production.as_nobody().post_graphql(query)
 
     assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
@@ -125,12 +125,12 @@ def test_production_rejects_every_request_without_a_token(production: Gateway, q
     }
 
 
-def test_production_answers_authenticated_requests(production: Gateway) -> None:
+def test_a_signed_in_viewer_can_query_in_production(production: Gateway) -> None:
     assert production.as_client(1).data("{ __typename }") == {"__typename": "Query"}
     assert production.as_client(1).data("{ viewer { role } }") == {"viewer": {"role": "CLIENT"}}
 
 
-def test_production_has_no_graphiql_page(production: Gateway) -> None:
+def test_production_serves_no_page(production: Gateway) -> None:
     browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
     stranger = production.as_nobody().get("/graphql", headers=browser)

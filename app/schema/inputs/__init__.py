@@ -1,1 +1,0 @@
-"""Inputs and payloads of the mutations."""
