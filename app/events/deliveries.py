@@ -49,7 +49,7 @@ class Attempt:
 async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime]) -> bool:
     """Delivers a batch of due events. Returns whether more remain."""
     now = clock()
-    found = await db.read(finding(FIND_DUE_DELIVERIES, {"now": now, "most": MAX_CONCURRENT}))
+    found = await db.read(finding(FIND_DUE_DELIVERIES, {"now": now, "limit": MAX_CONCURRENT}))
     attempts: list[Attempt] = []
     faults: list[BaseException | None] = []
     try:

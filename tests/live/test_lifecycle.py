@@ -232,7 +232,7 @@ def reminder_with_killed_worker(
         assert receiver.has_received.acquire(timeout=PATIENCE)
     worker.kill()
     worker.wait()
-    receiver.goes_on.set()
+    receiver.is_released.set()
     raw.run(care["database_url"], f"UPDATE delivery SET next_date = '{LONG_AGO}' WHERE state = 'WAITING'")
 
 

@@ -74,7 +74,7 @@ def test_deliveries_of_a_killed_worker_are_repeated_with_the_same_id(
         first.kill()
         first.wait()
     taken = raw.run(url, "SELECT event_id, state, attempts, last_answer FROM delivery ORDER BY event_id")
-    receiver.goes_on.set()
+    receiver.is_released.set()
 
     raw.run(url, f"UPDATE delivery SET next_date = '{LONG_AGO}'")  # as if the lease had passed
     with running_worker(care) as second:
@@ -111,7 +111,7 @@ def test_a_stopped_worker_completes_its_deliveries_and_exits_with_0(
     with running_worker(care) as one:
         wait_for_requests(receiver, 3)
         one.send_signal(number)
-        receiver.goes_on.set()
+        receiver.is_released.set()
         output = "".join(one.communicate(timeout=PATIENCE))
 
     assert (one.returncode, "Traceback" in output) == (0, False)

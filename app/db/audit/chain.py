@@ -61,7 +61,7 @@ def select_seals() -> Select[Any]:
 
 def find_records(kind: DatabaseKind) -> ClauseElement:
     records = select(RECORD).where(RECORD.c.id > id_parameter("after"))
-    return records.order_by(RECORD.c.id).limit(count_parameter("most"))
+    return records.order_by(RECORD.c.id).limit(count_parameter("limit"))
 
 
 def add_seal(kind: DatabaseKind) -> ClauseElement:
@@ -99,7 +99,7 @@ def finding_last_seal() -> Operation[Seal]:
 def is_unsealed() -> Operation[bool]:
     """Are there records after the last seal?"""
     last = yield from finding_last_seal()
-    return bool((yield FIND_RECORDS, {"after": last.last_record_id, "most": 1}))
+    return bool((yield FIND_RECORDS, {"after": last.last_record_id, "limit": 1}))
 
 
 def sealing(now: datetime) -> Operation[bool]:
@@ -107,7 +107,7 @@ def sealing(now: datetime) -> Operation[bool]:
     yield LIMIT_LOCK_WAIT, {}
     yield LOCK_RECORDS, {}
     last = yield from finding_last_seal()
-    records = yield FIND_RECORDS, {"after": last.last_record_id, "most": MAX_SEALED}
+    records = yield FIND_RECORDS, {"after": last.last_record_id, "limit": MAX_SEALED}
     if records:
         if entries := sorted(entries_of(records)):
             yield ADD_ENTRIES, {"entries": orjson.dumps(entries).decode()}

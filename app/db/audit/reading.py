@@ -97,4 +97,4 @@ def event_of(record: StoredRecord, caregiver: int, client: int) -> AuditEvent:
 
 def listing_records(after: int, most: int) -> Operation[list[StoredRecord]]:
     """The records after the id `after`, oldest first, sealed or not."""
-    return [stored_record_of(row) for row in (yield FIND_RECORDS, {"after": after, "most": most})]
+    return [stored_record_of(row) for row in (yield FIND_RECORDS, {"after": after, "limit": most})]

@@ -58,7 +58,7 @@ def find_next_seals(kind: DatabaseKind) -> ClauseElement:
     newest = select(func.max(SEAL.c.id)).scalar_subquery()
     later = select_seals().add_columns(SEAL.c.moment)
     later = later.where(SEAL.c.id > id_parameter("after"), SEAL.c.id < newest)
-    return later.order_by(SEAL.c.id).limit(count_parameter("most"))
+    return later.order_by(SEAL.c.id).limit(count_parameter("limit"))
 
 
 def add_checkpoint(kind: DatabaseKind) -> ClauseElement:
@@ -69,7 +69,7 @@ def add_checkpoint(kind: DatabaseKind) -> ClauseElement:
 
 def find_oldest(rows: Select[Any], table: SqlTable) -> Statement:
     oldest = rows.where(table.c.id <= id_parameter("last")).order_by(table.c.id)
-    return Statement(lambda kind: oldest.limit(count_parameter("most")))
+    return Statement(lambda kind: oldest.limit(count_parameter("limit")))
 
 
 REMOVE_ENTRIES_SQL: dict[DatabaseKind, str] = {
@@ -116,8 +116,8 @@ def finding_leftovers() -> Operation[bool]:
     found = yield from finding_checkpoints()
     if not found:
         return False
-    records = yield FIND_OLDEST_RECORDS, {"last": found[-1].last_record_id, "most": 1}
-    return bool(records or (yield FIND_OLDEST_SEALS, {"last": found[-1].seal_id, "most": 1}))
+    records = yield FIND_OLDEST_RECORDS, {"last": found[-1].last_record_id, "limit": 1}
+    return bool(records or (yield FIND_OLDEST_SEALS, {"last": found[-1].seal_id, "limit": 1}))
 
 
 def removing_records() -> Operation[int]:
@@ -126,12 +126,12 @@ def removing_records() -> Operation[int]:
     if not found:
         return 0
     checkpoint = found[-1]
-    records = yield FIND_OLDEST_RECORDS, {"last": checkpoint.last_record_id, "most": MAX_SEALED}
+    records = yield FIND_OLDEST_RECORDS, {"last": checkpoint.last_record_id, "limit": MAX_SEALED}
     last = records[-1][0] if len(records) == MAX_SEALED else checkpoint.last_record_id
     if entries := sorted(entries_of(records)):
         yield REMOVE_ENTRIES, {"entries": orjson.dumps(entries).decode()}
     yield REMOVE_RECORDS, {"last": last}
-    seals = yield FIND_OLDEST_SEALS, {"last": checkpoint.seal_id, "most": MAX_SEALED + 1}
+    seals = yield FIND_OLDEST_SEALS, {"last": checkpoint.seal_id, "limit": MAX_SEALED + 1}
     if done := [seal_id for seal_id, last_record, *_ in seals if last_record <= last]:
         yield REMOVE_SEALS, {"last": done[-1]}
     return len(records)

@@ -27,14 +27,14 @@ def find_records_of_seal(kind: DatabaseKind) -> ClauseElement:
 
 def find_seals(kind: DatabaseKind) -> ClauseElement:
     later = select_seals().where(SEAL.c.id > id_parameter("after"))
-    return later.order_by(SEAL.c.id).limit(count_parameter("most"))
+    return later.order_by(SEAL.c.id).limit(count_parameter("limit"))
 
 
 def find_entries(kind: DatabaseKind) -> ClauseElement:
     after = tuple_(id_parameter("caregiver"), id_parameter("client"), id_parameter("record"))
     entries = select(*ENTRY_KEY).where(tuple_(*ENTRY_KEY) > after)
     entries = entries.where(ENTRY.c.record_id > id_parameter("removed"))
-    return entries.order_by(*ENTRY_KEY).limit(count_parameter("most"))
+    return entries.order_by(*ENTRY_KEY).limit(count_parameter("limit"))
 
 
 FIND_LAST_SEALS = Statement(lambda kind: select_seals().order_by(SEAL.c.id.desc()).limit(2))
@@ -86,7 +86,7 @@ def verifying(noted: dict[int, str]) -> Operation[Verdict]:
         verdict.last = verdict.removed[-1].seal
         verdict.faults += faults_of_removed_seals(remaining, verdict.removed)
     first_record = verdict.last.last_record_id
-    while found := (yield FIND_SEALS, {"after": verdict.last.id, "most": PAGE_SIZE}):
+    while found := (yield FIND_SEALS, {"after": verdict.last.id, "limit": PAGE_SIZE}):
         for seal in (Seal(*row) for row in found):
             if remaining.pop(seal.id, seal.hash) != seal.hash:
                 verdict.faults.append(f"seal {seal.id} differs from the noted hash")
@@ -126,7 +126,7 @@ def verifying_next(verdict: Verdict, before: datetime, most: int) -> Operation[C
     """Verifies the next seals older than `before`; returns the checkpoint for their removal."""
     checkpoint = None
     records, seals = verdict.records, verdict.seals
-    for *columns, moment in (yield FIND_NEXT_SEALS, {"after": verdict.last.id, "most": most}):
+    for *columns, moment in (yield FIND_NEXT_SEALS, {"after": verdict.last.id, "limit": most}):
         seal, seal_date = Seal(*columns), known_moment(moment)
         if seal_date >= before:
             break
@@ -171,7 +171,7 @@ def reading_entries(after_record: int) -> Operation[Entries]:
     """The entries of the records with a higher id than `after_record`."""
     entries = Entries()
     last = {"caregiver": 0, "client": 0, "record": 0}
-    while found := (yield FIND_ENTRIES, {**last, "removed": after_record, "most": PAGE_SIZE}):
+    while found := (yield FIND_ENTRIES, {**last, "removed": after_record, "limit": PAGE_SIZE}):
         entries.add((caregiver, client, record) for caregiver, client, record in found)
         last = dict(zip(last, found[-1], strict=True))
     return entries
