@@ -15,7 +15,7 @@ from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 
 REJECTED = "the database cannot take this now; nothing was changed"
-UNRECORDED = "the database cannot take the record of this now, so it is not shown"
+UNRECORDED = "the database cannot store the audit record of this now, so it is not shown"
 MUTATION = """
     mutation { assignHomework(input: {sessionId: "1", bookIds: ["1", "2"],
       startDate: "2026-11-22T08:00:00Z", endDate: "2026-11-29T18:30:00Z"}) { message } }"""

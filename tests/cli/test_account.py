@@ -117,7 +117,7 @@ def test_an_account_is_added_to_an_existing_person(command: Command, database_ur
 
 
 IMPOSSIBLE = {
-    "unknown id": (("--id", "9", *JONAS), "there is no person with this number in this role"),
+    "unknown id": (("--id", "9", *JONAS), "there is no person with this id in this role"),
     "has an account": (("--id", "1", *JONAS), "this person has an account already"),
     "taken user name": (("--id", "2", "--role", "client", "--user", "client-1"), "this user name is taken"),
     "an erased client": (("--id", "3", *JONAS), "this client is erased"),

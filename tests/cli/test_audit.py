@@ -91,7 +91,7 @@ def test_a_difference_from_a_noted_seal_is_reported(command: Command, settings: 
 
     assert result.exit_code == 1
     assert result.stdout.splitlines()[:2] == [
-        "seal 1 is not the one that was noted",
+        "seal 1 differs from the noted hash",
         "3 records under 1 seal, 1 fault",
     ]
 

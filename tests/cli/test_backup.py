@@ -184,7 +184,7 @@ def test_a_database_that_is_not_there_is_told(command: Command, tmp_path: Path, 
 
 
 DAMAGE = {
-    "rows refer to rows that are missing": ("PRAGMA foreign_keys = OFF", "DELETE FROM client WHERE id = 1"),
+    "rows refer to missing rows": ("PRAGMA foreign_keys = OFF", "DELETE FROM client WHERE id = 1"),
     "row 1 missing from index ix_session_client": (
         "PRAGMA writable_schema = ON",
         "CREATE TABLE kept AS SELECT sql FROM sqlite_schema WHERE name = 'ix_session_client'",

@@ -56,7 +56,7 @@ def test_migrate_does_not_change_a_file_that_is_no_database(command: Command, tm
 
     rejected = command("migrate", database_url=f"sqlite:///{path}")
 
-    assert_rejected(rejected, f"the database at {path} cannot be made: file is not a database")
+    assert_rejected(rejected, f"the database at {path} cannot be created: file is not a database")
     assert path.read_text() == "Dear all, this is not a database." * 50
 
 

@@ -179,7 +179,7 @@ def test_a_read_that_keeps_the_old_pages_is_reported(
 
         assert_rejected(
             result,
-            "the client is erased, but the files of the database still hold what was (a long read holds the "
+            "the client is erased, but the database files still contain the old data (a long read holds the "
             "write-ahead log); run `care-gateway erase --id 1` again",
         )
         assert name_of(settings) == "erased"
@@ -208,6 +208,6 @@ def test_a_database_that_fails_before_its_files_are_cleaned_is_reported() -> Non
         asyncio.run(clean("postgresql://care@127.0.0.1:1/care", 7))
 
     assert str(raised.value).startswith(
-        "the client is erased, but the files of the database still hold what was ("
+        "the client is erased, but the database files still contain the old data ("
     )
     assert str(raised.value).endswith("); run `care-gateway erase --id 7` again")

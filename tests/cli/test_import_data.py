@@ -51,13 +51,13 @@ def test_an_empty_file_imports_nothing(command: Command, settings: Settings, tmp
 
 
 INVALID = {
-    "no JSON": (b'{"kind": ', "the line is not JSON"),
-    "member missing": (orjson.dumps({"kind": "module", "id": 9}), "name "),
+    "no JSON": (b'{"kind": ', "Invalid JSON: "),
+    "member missing": (orjson.dumps({"kind": "module", "id": 9}), "name: "),
     "unknown parent": (
         b'{"kind":"book","id":9,"moduleId":77,"name":"x","isTest":false}',
-        "moduleId 77 is not known before this line",
+        "moduleId: 77 does not exist before this line",
     ),
-    "there already": (orjson.dumps(a_caregiver(1)), "id 1 is there already"),
+    "there already": (orjson.dumps(a_caregiver(1)), "id: 1 exists already"),
 }
 
 
@@ -106,10 +106,10 @@ def test_every_mistake_is_reported_but_not_its_consequences(
     )
 
     assert found == [
-        "line 1: position is missing",
-        "line 11: caregiverId 77 is not known before this line",
-        "line 12: id 1 is there already",
-        "line 13: nmae is not known here",
+        "line 1: position: Field required",
+        "line 11: caregiverId: 77 does not exist before this line",
+        "line 12: id: 1 exists already",
+        "line 13: nmae: Extra inputs are not permitted",
     ]
     assert run_read(settings.database, is_empty())
 
@@ -121,15 +121,15 @@ def test_an_answer_set_of_an_invalid_assignment_is_not_a_mistake(command: Comman
         command, tmp_path, *people(), *catalogue(), a_session(1), wrong, an_answer_set(1, assignment=1)
     )
 
-    assert found == ["line 11: submitDate belongs to a COMPLETE assignment, and to no other"]
+    assert found == ["line 11: status COMPLETE requires submitDate and vice versa"]
 
 
 def test_the_first_twenty_mistakes_are_reported(command: Command, settings: Settings, tmp_path: Path) -> None:
     found = refused_lines(command, tmp_path, *({"kind": "module", "id": number} for number in range(1, 40)))
 
     assert found == [
-        *(f"line {number}: name is missing" for number in range(1, 21)),
-        "care-gateway: there may be more than these 20 mistakes",
+        *(f"line {number}: name: Field required" for number in range(1, 21)),
+        "care-gateway: reading stopped after 20 mistakes; there may be more",
     ]
     assert run_read(settings.database, is_empty())
 

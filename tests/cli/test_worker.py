@@ -30,7 +30,7 @@ def care(settings: Settings, receiver: Receiver) -> Care:
     care = Care(settings.model_copy(update=webhook))
     load(settings.database, a_world())
     for kind in ("SUBMITTED", "SESSION_CLOSED", "FEEDBACK_GIVEN"):
-        care.happened(kind)
+        care.add_event(kind)
     care.dispatch()
     for event, state, attempts, response in (
         (1, "DEAD", 11, "connection refused"),
@@ -38,7 +38,7 @@ def care(settings: Settings, receiver: Receiver) -> Care:
         (3, "DELIVERED", 1, "200"),
     ):
         care.rows(
-            f"UPDATE delivery SET state = '{state}', attempts = {attempts}, last_outcome = '{response}',"
+            f"UPDATE delivery SET state = '{state}', attempts = {attempts}, last_answer = '{response}',"
             f" next_date = '2026-11-21T10:00:00.000000Z' WHERE event_id = {event}"
         )
     receiver.received.clear()
@@ -126,7 +126,7 @@ def test_a_delivered_or_unknown_event_is_not_retried(care: Care, command: Comman
 
 @pytest.mark.sqlite_only
 def test_a_worker_with_an_invalid_webhook_does_not_start(command: Command) -> None:
-    sentence = "CARE_WEBHOOK_URL must be https://HOST/PATH, or http:// to this machine itself"
+    sentence = "CARE_WEBHOOK_URL must be https://HOST/PATH, or an http:// URL of this machine"
 
     assert_rejected(command("worker", webhook_url="http://example.test", webhook_secret=SECRET), sentence)
 
@@ -148,7 +148,7 @@ def test_the_message_about_tables_of_a_newer_version_names_the_rollback(
 ) -> None:
     raw.run(settings.database, "UPDATE alembic_version SET version_num = '9999'")
     sentence = (
-        "the tables are those of a newer version, 9999, and this version knows them up to "
+        "the database has the newer schema version 9999; this program supports up to "
         f"{newest_version()}: start the newer version again, or restore the backup from before the upgrade "
         '(docs/upgrading.md, "Rolling back")'
     )

@@ -45,9 +45,9 @@ def test_the_advice_about_a_key_file_fits_its_problem(healthy: dict[str, str]) -
     result = run(healthy, token_key="/nowhere/issuer.pem")
 
     assert result.stdout.splitlines()[1:3] == [
-        "FAILED  keys: CARE_TOKEN_KEY cannot be read as the path of a PEM file: no such file or directory",
-        "          -> the service does not start without keys: give its path, from the root, as the service "
-        "sees it",
+        "FAILED  keys: CARE_TOKEN_KEY is not the path of a readable PEM file: no such file or directory",
+        "          -> the service does not start without keys: set it to the absolute path that the service "
+        "sees",
     ]
 
 
@@ -156,7 +156,7 @@ def test_an_issuer_that_responds_with_an_error_is_reported(diagnose: Diagnose) -
         wrong = diagnose("keys", token_key="", token_jwks=issuer.url)
 
     assert good == [("ok", "1 key to verify tokens: RS256")]
-    assert wrong == [("failed", "CARE_TOKEN_JWKS cannot be fetched: the answer is 500")]
+    assert wrong == [("failed", "CARE_TOKEN_JWKS cannot be fetched: the response status is 500")]
 
 
 def test_unchecked_issuers_and_audiences_are_reported(diagnose: Diagnose) -> None:

@@ -59,15 +59,15 @@ def of_end(end: str, reason: str) -> Refusal:
 
 OF_EXTENDING: dict[str, Refusal] = {
     **OF_ALL,
-    "an earlier end": of_end("2026-11-26T08:59:59.999999Z", "is before the end there is"),
-    "an end before the start": of_end("2026-11-01T09:00:00Z", "is before the end there is"),
+    "an earlier end": of_end("2026-11-26T08:59:59.999999Z", "is before the current end"),
+    "an end before the start": of_end("2026-11-01T09:00:00Z", "is before the current end"),
     "an end before 1900": of_end(TOO_EARLY, OUT_OF_TIME),
     "an end after 2999": of_end(TOO_LATE, OUT_OF_TIME),
     "an earlier end in a session to come": (
         {"assignmentId": "7", "endDate": "2026-11-30T08:59:59Z"},
         "UNREADABLE",
         "endDate",
-        "endDate is before the end there is",
+        "endDate is before the current end",
     ),
 }
 
