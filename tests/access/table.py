@@ -219,7 +219,7 @@ PATHS = {
     "assign homework": Path(CAREGIVER, "PUT", ASSIGNMENTS, "message", HOMEWORK),
 }
 
-# Every argument that takes an id, and the kind of objects that it names. Books belong to nobody.
+# Every argument that takes an id, and the kind of objects that it names. Books have no owner.
 CATALOGUE = "nobody's"
 IDS = {
     "Query.assignment(id)": "Assignment",
@@ -255,7 +255,7 @@ IDS = {
 
 
 def is_for(who: str, viewer: str) -> bool:
-    """Whether a row is for the viewer's role, whoever owns the objects."""
+    """Whether a row is for the role of the viewer, regardless of the owner."""
     if who in (BOTH, ANYBODY):
         return True
     return (who == CAREGIVER) == (viewer in "AB")

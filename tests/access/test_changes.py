@@ -50,6 +50,6 @@ def test_only_the_two_people_of_a_relationship_can_change_its_data(changing: Gat
 
 
 def may_change(row: Change, viewer: str, shared: str) -> bool:
-    """A caregiver may open a session with their client, whoever else has that client."""
+    """A caregiver may open a session with a client who also has other caregivers."""
     is_theirs = shared[1] in KNOWN[viewer] if "clientId" in row.given else viewer in shared
     return is_theirs and is_for(row.who, viewer)

@@ -67,7 +67,7 @@ def assert_rejects_outsiders(gateway: Gateway, ask: Callable[[Caller], Response]
 
 
 def is_known(viewer: str, number: str) -> bool:
-    """Whether the viewer may find an object; books belong to nobody."""
+    """Whether the viewer may find an object; books have no owner."""
     return len(number) < 6 or owner_of(int(number)) in KNOWN[viewer]
 
 
