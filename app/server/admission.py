@@ -12,17 +12,17 @@ SMOOTHING = 0.05  # weight of the newest request in the moving average
 
 
 class AdmissionControl:
-    """One per process. A stream frees its slot once accepted; otherwise it would hold the slot forever."""
+    """One per process. A stream is counted only until it is accepted, because it may never end."""
 
     def __init__(self, settings: Settings) -> None:
         self.max_requests = settings.most_requests
         self.legacy_body_limit = settings.legacy_body_limit
         self.graphql_body_limit = settings.graphql_body_limit
-        self.running: set[asyncio.Task[None]] = set()  # complete requests without a complete response
+        self.running: set[asyncio.Task[None]] = set()  # of received requests without a complete response
         self.queued = 0  # requests that the event loop has not started yet
         self.seconds_each = 0.0  # average time between the starts of two queued requests
         self.last_start = 0.0
-        self.another_was_queued = False  # then the next start shows how long one took
+        self.another_was_queued = False  # at the last start; if so, the next start shows the time of one
         self.buffered = 0  # bytes of incomplete request bodies
         self.pending_sockets: dict[Any, Any] = {}  # websockets that have not signed in, the oldest first
         self.read_queue: deque[Any] = deque()  # websockets whose next message may be read

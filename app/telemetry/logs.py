@@ -18,7 +18,7 @@ COLOURS = {logging.WARNING: "33", logging.ERROR: "31", logging.CRITICAL: "31"}
 
 class TextFormatter(logging.Formatter):
     def __init__(self, has_colours: bool) -> None:
-        super().__init__("%(label)s%(message)s%(of_request)s")
+        super().__init__()
         self.has_colours = has_colours
 
     def formatMessage(self, record: logging.LogRecord) -> str:

@@ -26,7 +26,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 SETTING = "CARE_TRUSTED_MANIFEST"
 APOLLO = "apollo-persisted-query-manifest"
-FORMATS = (
+UNKNOWN_FORMAT = (
     f"{SETTING} is no manifest: it must be a JSON object of ids and documents, or have the format {APOLLO}"
 )
 
@@ -171,14 +171,14 @@ def read_manifest(content: bytes) -> dict[str, str]:
     except orjson.JSONDecodeError:
         raise SettingsError(f"{SETTING} is not JSON") from None
     if not isinstance(parsed, dict):
-        raise SettingsError(FORMATS)
+        raise SettingsError(UNKNOWN_FORMAT)
     entries = apollo_entries(parsed) if isinstance(parsed.get("operations"), list) else list(parsed.items())
     if not entries:
         raise SettingsError(f"{SETTING} holds no document")
     manifest: dict[str, str] = {}
     for name, text in entries:
         if not (isinstance(name, str) and name and isinstance(text, str)):
-            raise SettingsError(FORMATS)
+            raise SettingsError(UNKNOWN_FORMAT)
         if manifest.setdefault(name, text) != text:
             raise SettingsError(f"{SETTING}: the entry {name} is there twice")
     return manifest
@@ -186,7 +186,7 @@ def read_manifest(content: bytes) -> dict[str, str]:
 
 def apollo_entries(manifest: dict[str, Any]) -> list[tuple[Any, Any]]:
     if manifest.get("format") != APOLLO or manifest.get("version", 1) != 1:
-        raise SettingsError(FORMATS)
+        raise SettingsError(UNKNOWN_FORMAT)
     operations: list[Any] = manifest["operations"]
     return [(one.get("id"), one.get("body")) if isinstance(one, dict) else (None, None) for one in operations]
 

@@ -1,4 +1,4 @@
-"""Ids: opaque global ids, legacy ids, and parsing of id arguments."""
+"""Ids: global ids, legacy ids, and parsing of id arguments; and the metadata that resolvers declare."""
 
 import base64
 import binascii
