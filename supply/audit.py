@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def check_licences(lock: list[LockedPackage]) -> Iterator[str]:
-    """Prints all licences and yields those that need a review."""
+    """Prints all licences and yields the licences that need a review."""
     by_licence = defaultdict(list)
     for one in lock:
         by_licence[licence_of(one.name) or "not installed on this machine"].append(one)

@@ -19,7 +19,7 @@ Path = tuple[Step, ...]
 
 @dataclass
 class Masks:
-    """The masks of a run by their texts, and the texts of those that have matched."""
+    """The masks of a run by their texts, and the texts of the masks that have matched."""
 
     bodies: dict[str, Path] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)  # names in lower case

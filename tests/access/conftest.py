@@ -1,4 +1,4 @@
-"""The world, loaded once for tests that only read and once for those that change it."""
+"""The world, loaded once for reading tests and once for changing tests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

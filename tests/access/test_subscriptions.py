@@ -46,9 +46,9 @@ def test_missed_events_are_sent_only_to_the_two_people(world: Gateway, name: str
                 assert '"errors"' in shown
                 continue
             with streaming(sign_in(world, viewer), query, **seen) as stream:
-                event, told = stream.hear()
+                event, payload = stream.hear()
             assert event == "next"
-            shown = assert_shows_only_known(Response(200, json=told), viewer)
+            shown = assert_shows_only_known(Response(200, json=payload), viewer)
             if "Z" not in shared:
                 for link in links_of(kind):
                     assert write_in(LINKS[f"{kind.name}.{link}"].shows, shared) in shown

@@ -1,5 +1,5 @@
 """Promise: a rejected read of an authenticated viewer is recorded before the response. Of very many only the
-number is recorded, so that nobody can fill the disk."""
+number is recorded, so that an account cannot fill the disk."""
 
 import re
 from pathlib import Path
@@ -99,7 +99,7 @@ BY_GRAPHQL: list[tuple[str, str, str, str, list[Any]]] = [
         [],
     ),
 ]
-# Fields that reject no viewer, or whose data belongs to nobody.
+# Fields that reject no viewer, or whose data has no owner.
 NEVER = {"viewer", "sessions", "assignments", "submissions", "books", "book"}
 
 

@@ -83,10 +83,10 @@ def test_two_authorization_headers_are_rejected(with_accounts: Gateway) -> None:
 @pytest.mark.parametrize("name", ["access_token", "token", "authorization", "bearer", "jwt"])
 def test_a_token_in_the_url_is_ignored(with_accounts: Gateway, name: str) -> None:
     token = signed(caregiver())
-    nobody = with_accounts.as_nobody()
+    anonymous = with_accounts.as_nobody()
 
-    by_legacy = nobody.get(f"{PAGE}&{name}={token}")
-    by_graphql = nobody.request("POST", f"/graphql?{name}={token}", json={"query": ME})
+    by_legacy = anonymous.get(f"{PAGE}&{name}={token}")
+    by_graphql = anonymous.request("POST", f"/graphql?{name}={token}", json={"query": ME})
 
     assert by_legacy.status_code == by_graphql.status_code == 401
     assert_not_repeated(token, by_legacy)
@@ -101,10 +101,10 @@ def test_a_bad_token_in_the_url_does_not_affect_the_header(with_accounts: Gatewa
 
 def test_a_token_in_a_cookie_or_body_is_ignored(with_accounts: Gateway) -> None:
     token = signed(caregiver())
-    nobody = with_accounts.as_nobody()
+    anonymous = with_accounts.as_nobody()
 
-    by_cookie = nobody.get(PAGE, headers={"cookie": f"access_token={token}; Authorization=bearer {token}"})
-    by_body = nobody.request("POST", "/graphql", json={"query": ME, "access_token": token, "token": token})
+    by_cookie = anonymous.get(PAGE, headers={"cookie": f"access_token={token}; Authorization=bearer {token}"})
+    by_body = anonymous.request("POST", "/graphql", json={"query": ME, "access_token": token, "token": token})
 
     assert by_cookie.status_code == by_body.status_code == 401
 
@@ -119,12 +119,12 @@ def test_every_legacy_path_needs_a_token(with_accounts: Gateway, path: str) -> N
 
 
 def test_without_a_token_only_the_schema_is_readable_in_development(with_accounts: Gateway) -> None:
-    nobody = with_accounts.as_nobody()
+    anonymous = with_accounts.as_nobody()
 
-    assert nobody.data("{ __schema { queryType { name } } }") == {
+    assert anonymous.data("{ __schema { queryType { name } } }") == {
         "__schema": {"queryType": {"name": "Query"}}
     }
-    assert nobody.post_graphql(ME).status_code == 401
+    assert anonymous.post_graphql(ME).status_code == 401
 
 
 def test_a_bad_token_is_rejected_even_where_none_is_needed(with_accounts: Gateway) -> None:
