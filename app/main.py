@@ -133,7 +133,7 @@ def create_app(
         page = page_maker(settings, built)
         routes.append(asset_route(built))
     if tracing:
-        tracing.follow(schema, documents.names)
+        tracing.follow(schema, documents.operation_names)
     origins = AllowedOrigins(settings.origins, loopback=settings.in_development)
     contracts = Middleware(
         Router,

@@ -17,7 +17,7 @@ from app.db.drivers.interface import Database, Occupancy
 from app.db.sql import Bulk, DatabaseKind, Operation, Step
 from app.schema.errors import code_of
 from app.schema.schema import Schema
-from app.schema.transport.trusted_documents import names_in
+from app.schema.transport.trusted_documents import named_operations
 from app.settings import SettingsError
 from app.telemetry.logs import REQUEST_ID
 from app.telemetry.redaction import kind_of
@@ -113,7 +113,7 @@ class Tracing:
         """Traces the operations of this schema. Spans name only operations that are known beforehand."""
         from opentelemetry.trace import SpanKind, StatusCode
 
-        self.known |= {**dict(names_in(schema.own)), **names}
+        self.known |= {**dict(named_operations(schema.own)), **names}
         if "execute" in vars(schema):  # already traced by an earlier application of this process
             return
         execute = schema.execute

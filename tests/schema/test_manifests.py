@@ -23,8 +23,8 @@ APOLLO = {
     ],
 }
 NAME = "CARE_TRUSTED_MANIFEST"
-FORMS = (
-    f"{NAME} is no manifest: it must be a JSON object of ids and documents, or have the format "
+UNKNOWN_FORMAT = (
+    f"{NAME} must be a JSON object that maps ids to documents, or have the format "
     "apollo-persisted-query-manifest"
 )
 
@@ -63,17 +63,17 @@ def entries(*bodies: Any) -> dict[str, Any]:
 
 
 INVALID: dict[str, tuple[Any, str]] = {
-    "a list": ([], FORMS),
-    "a text": ("x", FORMS),
-    "a number for a document": ({"a": 1}, FORMS),
-    "no id": ({"": ROLE}, FORMS),
-    "nothing in it": ({}, f"{NAME} holds no document"),
-    "no operations": ({**APOLLO, "operations": []}, f"{NAME} holds no document"),
-    "another format": ({**APOLLO, "format": "x"}, FORMS),
-    "another version": ({**APOLLO, "version": 2}, FORMS),
-    "an operation that is none": ({**APOLLO, "operations": [1]}, FORMS),
-    "an operation without a body": ({**APOLLO, "operations": [{"id": "a"}]}, FORMS),
-    "an id that means two": (entries(ROLE, OTHER), f"{NAME}: the entry a is there twice"),
+    "a list": ([], UNKNOWN_FORMAT),
+    "a text": ("x", UNKNOWN_FORMAT),
+    "a number for a document": ({"a": 1}, UNKNOWN_FORMAT),
+    "no id": ({"": ROLE}, UNKNOWN_FORMAT),
+    "nothing in it": ({}, f"{NAME} contains no document"),
+    "no operations": ({**APOLLO, "operations": []}, f"{NAME} contains no document"),
+    "another format": ({**APOLLO, "format": "x"}, UNKNOWN_FORMAT),
+    "another version": ({**APOLLO, "version": 2}, UNKNOWN_FORMAT),
+    "an operation that is none": ({**APOLLO, "operations": [1]}, UNKNOWN_FORMAT),
+    "an operation without a body": ({**APOLLO, "operations": [{"id": "a"}]}, UNKNOWN_FORMAT),
+    "an id that means two": (entries(ROLE, OTHER), f"{NAME}: the entry a has two documents"),
     "no document": (
         {"a": ROLE, "b": "{ viewer"},
         f"{NAME}: the entry b cannot be read: Syntax Error: Expected Name, found <EOF>.",
@@ -90,8 +90,11 @@ INVALID: dict[str, tuple[Any, str]] = {
         {"a": ROLE, "b": "{ viewer { shoeSize } }"},
         f"{NAME}: the entry b does not fit the schema: Cannot query field 'shoeSize' on type 'Viewer'.",
     ),
-    "a fragment alone": ({"a": "fragment A on Viewer { role }"}, f"{NAME}: the entry a holds no operation"),
-    "a type": ({"a": "type A { a: Int }"}, f"{NAME}: the entry a holds no operation"),
+    "a fragment alone": (
+        {"a": "fragment A on Viewer { role }"},
+        f"{NAME}: the entry a contains no operation",
+    ),
+    "a type": ({"a": "type A { a: Int }"}, f"{NAME}: the entry a contains no operation"),
 }
 
 

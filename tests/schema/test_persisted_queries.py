@@ -234,10 +234,10 @@ def test_the_length_of_all_stored_documents_is_limited(monkeypatch: pytest.Monke
     for number in range(50):
         send_text(documents, f"{{ a{number} }}" + " " * 20)
         send_text(documents, f"{{ a{number} }}" + " " * 20)  # twice is once
-        assert documents.length == sum(map(len, documents.persisted.values())) <= 100
+        assert documents.persisted_length == sum(map(len, documents.persisted.values())) <= 100
     assert len(documents.persisted) == 3
     send_text(documents, "{ a }" + " " * 200)
-    assert (len(documents.persisted), documents.length) == (0, 0)
+    assert (len(documents.persisted), documents.persisted_length) == (0, 0)
 
 
 def send_text(documents: Documents, text: str) -> None:

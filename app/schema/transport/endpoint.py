@@ -175,8 +175,8 @@ class Endpoint:
             if error.operation_type is OperationType.SUBSCRIPTION:
                 raise RequestRejected(NOT_STREAMED) from error
             raise RequestRejected(error.as_http_error_reason(method)) from error
-        if self.documents.names:
-            name = self.documents.name_of(request)
+        if self.documents.operation_names:
+            name = self.documents.metrics_name(request)
             counters.operations[name].add(perf_counter() - started)
             if result.errors:
                 counters.operation_faults[name] += 1

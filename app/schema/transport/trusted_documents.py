@@ -18,7 +18,7 @@ from app.telemetry.counters import OTHER
 
 MAX_PERSISTED = 1024  # persisted queries
 MAX_PERSISTED_TEXT = 2 * 1024 * 1024  # characters in all persisted queries
-MAX_LOGGED = 4096  # documents per process, so that clients cannot fill the log
+MAX_LOGGED = 4096  # documents per process, so that requests cannot fill the log
 MAX_NAMES = 100  # trusted operations with their own metrics
 PREFIX = "sha256:"
 OPERATION = re.compile(r"\s*(?:query|mutation|subscription)\s+([A-Za-z_][A-Za-z0-9_]{0,63})\b")
@@ -26,9 +26,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 SETTING = "CARE_TRUSTED_MANIFEST"
 APOLLO = "apollo-persisted-query-manifest"
-UNKNOWN_FORMAT = (
-    f"{SETTING} is no manifest: it must be a JSON object of ids and documents, or have the format {APOLLO}"
-)
+UNKNOWN_FORMAT = f"{SETTING} must be a JSON object that maps ids to documents, or have the format {APOLLO}"
 
 logger = logging.getLogger("care.graphql")
 
@@ -41,45 +39,46 @@ class Documents:
         self.trusted = frozenset(manifest.values())
         self.by_id = {hash_of(text): text for text in self.trusted} | dict(manifest)
         self.persisted: OrderedDict[str, str] = OrderedDict()  # hash -> text, least recently used first
-        self.length = 0  # of all persisted texts
-        self.logged: set[str] = set()
-        self.names = dict(list(names_in(manifest.values()))[:MAX_NAMES])
+        self.persisted_length = 0  # characters
+        self.logged: set[str] = set()  # hashes of untrusted documents
+        self.operation_names = dict(list(named_operations(manifest.values()))[:MAX_NAMES])
 
-    def name_of(self, request: GraphQLRequest) -> str:
-        """The operation's name for metrics; OTHER if it is not in the manifest."""
-        return self.names.get((request.query, request.operation_name), OTHER)
+    def metrics_name(self, request: GraphQLRequest) -> str:
+        """The operation's name in the manifest; OTHER if it is not there."""
+        return self.operation_names.get((request.query, request.operation_name), OTHER)
 
     def admit(self, request: GraphQLRequest, request_id: str) -> GraphQLRequest:
         """The request with its document. Raises RequestRejected if it is unknown or not trusted."""
         persisted = request.extensions.get("persistedQuery") if request.extensions else None
         if request.document_id is not None:
-            request = self.add_by_id(request, request.document_id)
+            if request.query:
+                raise RequestRejected("A request has a `query` or a `documentId`, not both.")
+            request = replace(request, query=self.document_by_id(request.document_id))
         elif persisted is not None and not request.query:
-            request = self.add_persisted(request, read_hash(persisted))
+            request = replace(request, query=self.persisted_query(read_hash(persisted)))
         if self.trust is not Trust.OFF and request.query and request.query not in self.trusted:
             self.check_trust(request, request_id)
         if persisted is not None:
-            self.store(read_hash(persisted), request.query)
+            self.add_persisted_query(read_hash(persisted), request.query)
         return request
 
-    def add_by_id(self, request: GraphQLRequest, document_id: str) -> GraphQLRequest:
-        if request.query:
-            raise RequestRejected("A request has a `query` or a `documentId`, not both.")
+    def document_by_id(self, document_id: str) -> str:
         text = self.find(document_id)
         if text is None:
             raise RequestRejected("No document is known by this `documentId`.", "DOCUMENT_NOT_FOUND")
-        return replace(request, query=text)
+        return text
 
-    def add_persisted(self, request: GraphQLRequest, sha256: str) -> GraphQLRequest:
+    def persisted_query(self, sha256: str) -> str:
         text = self.find(sha256)
         if text is not None:
-            return replace(request, query=text)
-        # Clients check for exactly these messages and this status.
+            return text
+        # Apollo's libraries compare these messages and this status.
         if self.trust is Trust.ENFORCE:
             raise RequestRejected("PersistedQueryNotSupported", "PERSISTED_QUERY_NOT_SUPPORTED", 200)
         raise RequestRejected("PersistedQueryNotFound", "PERSISTED_QUERY_NOT_FOUND", 200)
 
     def find(self, id: str) -> str | None:
+        """The document with this id in the manifest, or with this hash."""
         text = self.by_id.get(id)
         if text is not None:
             return text
@@ -88,16 +87,16 @@ class Documents:
             self.persisted.move_to_end(sha256)
         return text or self.by_id.get(sha256)
 
-    def store(self, sha256: str, text: str) -> None:
-        """Stores a persisted query, unless the manifest contains it."""
+    def add_persisted_query(self, sha256: str, text: str) -> None:
+        """Stores the query under its hash, unless the manifest contains it."""
         if self.find(sha256) == text:
             return
         if hash_of(text) != sha256:
             raise RequestRejected("`extensions.persistedQuery.sha256Hash` is not the SHA-256 of the `query`.")
         self.persisted[sha256] = text
-        self.length += len(text)
-        while len(self.persisted) > MAX_PERSISTED or self.length > MAX_PERSISTED_TEXT:
-            self.length -= len(self.persisted.popitem(last=False)[1])
+        self.persisted_length += len(text)
+        while len(self.persisted) > MAX_PERSISTED or self.persisted_length > MAX_PERSISTED_TEXT:
+            self.persisted_length -= len(self.persisted.popitem(last=False)[1])
 
     def check_trust(self, request: GraphQLRequest, request_id: str) -> None:
         """Rejects a document that is not in the manifest, or logs it once."""
@@ -110,12 +109,16 @@ class Documents:
         if len(self.logged) > MAX_LOGGED:
             logger.warning("more documents are not trusted; they are not logged any more")
             return
-        name = operation_name_of(request)
-        logger.warning("request %s: document %s (%s) is not trusted", request_id, sha256, name)
+        logger.warning(
+            "request %s: document %s (%s) is not trusted", request_id, sha256, logged_name(request)
+        )
 
 
-def names_in(documents: Iterable[str]) -> Iterator[tuple[tuple[str, str | None], str]]:
-    """Maps document and requested operation name to the operation's name."""
+def named_operations(documents: Iterable[str]) -> Iterator[tuple[tuple[str, str | None], str]]:
+    """Pairs the document and `operationName` of each possible request with the name of its operation.
+
+    A request for the only operation of a document may omit `operationName`.
+    """
     for text in documents:
         operations = [each for each in parse(text).definitions if isinstance(each, OperationDefinitionNode)]
         for name in (each.name.value for each in operations if each.name):
@@ -129,7 +132,7 @@ def hash_of(text: str) -> str:
 
 
 def read_hash(persisted: Any) -> str:
-    """Reads the extension of automatic persisted queries, as sent by Apollo clients."""
+    """Reads the `persistedQuery` extension of Apollo's libraries."""
     if isinstance(persisted, dict) and persisted.get("version") == 1:
         sha256 = persisted.get("sha256Hash")
         if isinstance(sha256, str):
@@ -137,7 +140,7 @@ def read_hash(persisted: Any) -> str:
     raise RequestRejected("`extensions.persistedQuery` must have the version 1 and a `sha256Hash`.")
 
 
-def operation_name_of(request: GraphQLRequest) -> str:
+def logged_name(request: GraphQLRequest) -> str:
     """The operation's name for the log; `-` if missing or invalid."""
     if request.operation_name is not None:
         return request.operation_name if NAME.fullmatch(request.operation_name) else "-"
@@ -165,7 +168,7 @@ def open_documents(settings: Settings, schema: Schema) -> Documents:
 
 
 def read_manifest(content: bytes) -> dict[str, str]:
-    """Id -> document. Reads the formats that client tools write."""
+    """Id -> document. Reads a plain JSON object, and the format of Apollo's tools."""
     try:
         parsed = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -174,13 +177,13 @@ def read_manifest(content: bytes) -> dict[str, str]:
         raise SettingsError(UNKNOWN_FORMAT)
     entries = apollo_entries(parsed) if isinstance(parsed.get("operations"), list) else list(parsed.items())
     if not entries:
-        raise SettingsError(f"{SETTING} holds no document")
+        raise SettingsError(f"{SETTING} contains no document")
     manifest: dict[str, str] = {}
     for name, text in entries:
         if not (isinstance(name, str) and name and isinstance(text, str)):
             raise SettingsError(UNKNOWN_FORMAT)
         if manifest.setdefault(name, text) != text:
-            raise SettingsError(f"{SETTING}: the entry {name} is there twice")
+            raise SettingsError(f"{SETTING}: the entry {name} has two documents")
     return manifest
 
 
@@ -197,6 +200,6 @@ def check_document(schema: Schema, name: str, text: str) -> None:
     except GraphQLError as error:
         raise SettingsError(f"{SETTING}: the entry {name} cannot be read: {error.message}") from None
     if not any(isinstance(each, OperationDefinitionNode) for each in document.definitions):
-        raise SettingsError(f"{SETTING}: the entry {name} holds no operation")
+        raise SettingsError(f"{SETTING}: the entry {name} contains no operation")
     if errors := validate(schema._schema, document):
         raise SettingsError(f"{SETTING}: the entry {name} does not fit the schema: {errors[0].message}")
