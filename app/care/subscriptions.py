@@ -11,10 +11,10 @@ from app.care.sessions import get_my_sessions
 from app.db.audit.records import EVENTS, SESSIONS
 from app.db.event_log import LoggedEvent, events_from, find_event, newest_stable_event
 from app.db.reader.reads import Row, get_rows, reading_scope_values
-from app.db.reader.selection import NEWEST, AccessScope, Selection, Where
+from app.db.reader.selection import AccessScope, Selection, Where
 from app.db.sql import Operation
 from app.db.statements.retention import FIND_NEWEST_MARK
-from app.db.tables import EventKind, Reminder
+from app.db.tables import MAX_ID, EventKind, Reminder
 
 Kinds = tuple[EventKind, ...]
 
@@ -118,7 +118,7 @@ def reading_current_position(access: AccessScope, event_filter: EventFilter) -> 
         **(yield from reading_scope_values(access)),
         "stable_before": access.now - STABLE_AGE,
         "floor": 0,
-        "top": NEWEST,
+        "top": MAX_ID,
     }
     stable = yield newest_stable_event(access.role), values
     floor = stable[0][0] if stable else 0
@@ -139,7 +139,7 @@ def reading_events(
     }
     find = events_from(access.role, event_filter.kinds, event_filter.session_id is not None)
     found = [LoggedEvent(*row) for row in (yield find, values)]
-    values["top"] = found[-1].id if len(found) == limit else NEWEST
+    values["top"] = found[-1].id if len(found) == limit else MAX_ID
     stable = yield newest_stable_event(access.role), values
     floor = stable[0][0] if stable else position.floor
     new = [one for one in found if one.id not in position.seen]

@@ -21,6 +21,8 @@ from sqlmodel import Field, SQLModel
 
 from app.db.moments import Moment
 
+MAX_ID = 2**63 - 1  # of a BIGINT
+
 
 class TimeState(StrEnum):
     RUNNING = "RUNNING"

@@ -10,7 +10,7 @@ import orjson
 
 from app.care.errors import Incomplete, Refused, Unreadable
 from app.care.homework import MAX_BOOKS, MAX_REMINDERS
-from app.db.reader.selection import NEWEST
+from app.db.tables import MAX_ID
 
 REQUIRED = ("bookIds", "startDate", "startTime", "endDate", "endTime", "sessionId")
 DATE = re.compile(r"([0-9]{4})([-/])([0-9]{2})\2([0-9]{2})")
@@ -93,7 +93,7 @@ def read_ids(value: object) -> list[int]:
 
 def read_id(value: object, member: str) -> int:
     """A JSON integer; `true`, an int in Python, is rejected."""
-    if type(value) is not int or not 0 <= value <= NEWEST:
+    if type(value) is not int or not 0 <= value <= MAX_ID:
         raise Unreadable(member, "must be an integer id")
     return value
 

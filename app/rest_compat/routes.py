@@ -20,8 +20,7 @@ from app.care.errors import CareError, KeyInUse, NotAllowed, Unreadable
 from app.care.idempotency import KeyScope
 from app.db.audit.records import ASSIGNMENTS
 from app.db.drivers.interface import DatabaseUnavailable
-from app.db.reader.selection import NEWEST
-from app.db.tables import Contract, TimeState
+from app.db.tables import MAX_ID, Contract, TimeState
 from app.http import paths
 from app.http.errors import OVERLOADED
 from app.http.idempotency import HEADER, idempotency_for, read_key, run_once
@@ -208,7 +207,7 @@ async def authenticate(scope: Scope, role: Role, path: str) -> Context:
 def ids_in(scope: Scope) -> dict[str, list[int]]:
     """The id in the path, if any."""
     text = last_part(scope)
-    return {ASSIGNMENTS: [int(text)]} if PATH_ID.fullmatch(text) and int(text) <= NEWEST else {}
+    return {ASSIGNMENTS: [int(text)]} if PATH_ID.fullmatch(text) and int(text) <= MAX_ID else {}
 
 
 def last_part(scope: Scope) -> str:
@@ -236,7 +235,7 @@ def read_count(text: str, default: int) -> int:
 
 
 def read_path_id(text: str) -> str:
-    if PATH_ID.fullmatch(text) is None or int(text) > NEWEST:
+    if PATH_ID.fullmatch(text) is None or int(text) > MAX_ID:
         raise Unreadable("id", "must be an integer id")
     return text
 

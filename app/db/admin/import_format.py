@@ -18,9 +18,9 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from app.db.moments import is_storable
-from app.db.tables import AssignmentStatus, FeedbackStatus, QuestionKind, ReminderState, SaveType
+from app.db.tables import MAX_ID, AssignmentStatus, FeedbackStatus, QuestionKind, ReminderState, SaveType
 
-LARGEST_ID = 2**63 - 2  # one less than the maximum, because there must be a next id
+LARGEST_ID = MAX_ID - 1  # because there must be a next id
 LARGEST_INTEGER = 2**31 - 1  # the maximum of the integer columns
 LARGEST_WEIGHT = 1_000_000
 MAX_QUESTIONS = 500  # the maximum number of answers in one request

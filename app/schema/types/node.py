@@ -11,8 +11,8 @@ import strawberry
 from strawberry import ID, argument, field
 
 from app.db.reader.plans import Row
-from app.db.reader.selection import NEWEST, Order
-from app.db.tables import Table
+from app.db.reader.selection import Order
+from app.db.tables import MAX_ID, Table
 
 NUMBER = re.compile(r"[0-9]{1,19}")
 GLOBAL_ID = "Global id: opaque and unique across all types."
@@ -79,7 +79,7 @@ class Node:
 
 def read_number(text: str) -> int | None:
     """An id as a number; None if no row can have it."""
-    if NUMBER.fullmatch(text) and (number := int(text)) <= NEWEST:
+    if NUMBER.fullmatch(text) and (number := int(text)) <= MAX_ID:
         return number
     return None
 
