@@ -30,81 +30,85 @@ from graphql import (
     is_list_type,
 )
 
-from app.engine.nodes import Fragments, Part, fields_of, response_key
+from app.engine.nodes import Fragments, TypedSelectionSet, fields_of, response_key
 
 ASSUMED_LENGTH = 10  # of a list with unknown length
 
 
 @dataclass(frozen=True)
-class Page:
-    """The argument that sets the number of objects: a number, or a list with one entry per object."""
+class SizeArgument:
+    """An argument that sets the number of objects: a number, or a list with one entry per object."""
 
-    argument: str
+    name: str
     default: int
     maximum: int
+
+    def size(self, value: object) -> float:
+        """Clamped; the resolver rejects invalid values."""
+        if value is None:
+            return self.default
+        size = len(value) if isinstance(value, list) else value if isinstance(value, int | float) else 1
+        return min(max(1, size), self.maximum)
+
+    def literal_size(self, value: ValueNode) -> float:
+        if isinstance(value, IntValueNode):
+            return self.size(int(value.value[:10]))
+        return self.size([None] * len(value.values) if isinstance(value, ListValueNode) else None)
 
 
 @dataclass(frozen=True)
 class Weight:
-    """The cost of a field, and the factor for the selections below it."""
+    """The points of a field, and the number of objects for which the fields below it count."""
 
-    own: int = 1
-    # List length; None: page size, or ASSUMED_LENGTH. Of one object: how often it is present.
-    objects: float | None = None
-    page: Page | None = None  # for its own list, or for the `of_page` lists in its object
-    of_page: bool = False
+    points: int = 1
+    objects: float | None = None  # on average; None: ASSUMED_LENGTH in a list, otherwise 1
+    size_argument: SizeArgument | None = None  # sets the length of this list, or of the lists in a connection
+    is_sized_by_connection: bool = False
 
 
 DEFAULT_WEIGHT = Weight()
 
 
-class Size(NamedTuple):
-    """A number of objects that is set by a variable."""
+class VariableSize(NamedTuple):
+    """A number of objects that a variable sets."""
 
     variable: str
-    absent: float
-    page: Page
+    default: float
+    argument: SizeArgument
 
-    def of(self, variables: Mapping[str, Any]) -> float:
+    def value(self, variables: Mapping[str, Any]) -> float:
         value = variables.get(self.variable)
-        if value.__class__ is int and 0 < value <= self.page.maximum:
+        if value.__class__ is int and 0 < value <= self.argument.maximum:
             return value
-        return size_of(variables[self.variable], self.page) if self.variable in variables else self.absent
+        return self.argument.size(value) if self.variable in variables else self.default
 
 
-def size_of(value: object, page: Page) -> float:
-    """Clamped; the resolver rejects invalid values."""
-    if value is None:
-        return page.default
-    size = len(value) if isinstance(value, list) else value if isinstance(value, int | float) else 1
-    return min(max(1, size), page.maximum)
-
-
-Sum = dict[tuple[Size, ...], float]  # a polynomial: the coefficient of each product of sizes
+Size = float | VariableSize
+Polynomial = dict[tuple[VariableSize, ...], float]  # the coefficient of each product of sizes
 Cost = Callable[[Mapping[str, Any] | None], int]
 
 
 def cost_of(schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments) -> Cost:
-    pricing = Pricing(schema, operation, fragments)
     root = schema.get_root_type(operation.operation)
-    total = pricing.of([(root, operation.selection_set)], 1)
-    constant = ceil(total.pop((), 0))
-    if not total:
+    calculator = CostCalculator(schema, operation, fragments)
+    polynomial = calculator.cost([(root, operation.selection_set)], 1)
+    constant = ceil(polynomial.pop((), 0))
+    if not polynomial:
         return lambda variables: constant
-    products = tuple(total.items())
+    terms = tuple(polynomial.items())
 
     def cost(variables: Mapping[str, Any] | None) -> int:
         points: float = constant
-        for sizes, product in products:
+        for sizes, product in terms:
             for size in sizes:
-                product *= size.of(variables or {})
+                product *= size.value(variables or {})
             points += product
         return ceil(points)
 
     return cost
 
 
-class Pricing:
+class CostCalculator:
     def __init__(
         self, schema: GraphQLSchema, operation: OperationDefinitionNode, fragments: Fragments
     ) -> None:
@@ -114,54 +118,52 @@ class Pricing:
             each.variable.name.value: each.default_value for each in operation.variable_definitions or ()
         }
 
-    def of(self, parts: list[Part], page: float | Size) -> Sum:
-        """The cost of these parts together; `page` is the size of the `of_page` lists."""
-        total: Sum = defaultdict(float)
-        for kind, nodes in self.fields(parts):
+    def cost(self, selection_sets: list[TypedSelectionSet], connection_size: Size) -> Polynomial:
+        """The cost of these selection sets together, which belong to a connection of this size."""
+        total: Polynomial = defaultdict(float)
+        for kind, nodes in self.fields(selection_sets):
             name = nodes[0].name.value
             definition = self.schema.get_field(kind, name) if is_composite_type(kind) else None
             weight = weight_of(self.schema, definition, name)
-            total[()] += weight.own
+            total[()] += weight.points
             named = None if definition is None else get_named_type(definition.type)
             below = [(named, each.selection_set) for each in nodes if each.selection_set]
             if not below:
                 continue
-            size = self.page_size(weight.page, nodes[0]) if weight.page else 1
-            is_list = definition is not None and is_list_type(get_nullable_type(definition.type))
-            factor: float | Size = weight.objects or (ASSUMED_LENGTH if is_list else 1)
-            if is_list:
-                factor = page if weight.of_page else size if weight.page else factor
-                size = 1
-            for sizes, cost in self.of(below, size).items():
-                if isinstance(factor, Size):
-                    total[(*sizes, factor)] += cost
+            size = self.size(weight.size_argument, nodes[0]) if weight.size_argument else None
+            objects: Size
+            size_below: Size = 1
+            if weight.is_sized_by_connection:
+                objects = connection_size
+            elif definition is not None and is_list_type(get_nullable_type(definition.type)):
+                objects = size or weight.objects or ASSUMED_LENGTH
+            else:
+                objects, size_below = weight.objects or 1, size or 1
+            for sizes, cost in self.cost(below, size_below).items():
+                if isinstance(objects, VariableSize):
+                    total[(*sizes, objects)] += cost
                 else:
-                    total[sizes] += cost * factor
+                    total[sizes] += cost * objects
         return total
 
-    def fields(self, parts: list[Part]) -> list[tuple[Any, list[FieldNode]]]:
+    def fields(self, selection_sets: list[TypedSelectionSet]) -> list[tuple[Any, list[FieldNode]]]:
         """Fields by response key and type; a field selected in several places is merged."""
         groups: dict[tuple[str, int], tuple[Any, list[FieldNode]]] = {}
-        for kind, node in fields_of(parts, self.fragments, self.schema.get_type):
+        for kind, node in fields_of(selection_sets, self.fragments, self.schema.get_type):
             groups.setdefault((response_key(node), id(kind)), (kind, []))[1].append(node)
         return list(groups.values())
 
-    def page_size(self, page: Page, node: FieldNode) -> float | Size:
+    def size(self, argument: SizeArgument, node: FieldNode) -> Size:
         value: ValueNode | None = next(
-            (each.value for each in node.arguments or () if each.name.value == page.argument), None
+            (each.value for each in node.arguments or () if each.name.value == argument.name), None
         )
         if not isinstance(value, VariableNode):
-            return page.default if value is None else size_of(literal(value), page)
+            return argument.default if value is None else argument.literal_size(value)
         name = value.name.value
         default = self.defaults.get(name)
-        return Size(name, page.default if default is None else size_of(literal(default), page), page)
-
-
-def literal(value: ValueNode) -> object:
-    """The value as far as it sets a size."""
-    if isinstance(value, IntValueNode):
-        return int(value.value[:10])
-    return [None] * len(value.values) if isinstance(value, ListValueNode) else None
+        return VariableSize(
+            name, argument.default if default is None else argument.literal_size(default), argument
+        )
 
 
 def weight_of(schema: GraphQLSchema, definition: GraphQLField | None, name: str) -> Weight:

@@ -15,7 +15,7 @@ from graphql import (
 )
 
 Fragments = dict[str, FragmentDefinitionNode]
-Part = tuple[Any, SelectionSetNode]  # a type and its selection; None if the type is unknown
+TypedSelectionSet = tuple[Any, SelectionSetNode]  # with its type; None if the type is unknown
 
 
 def nodes_of(node: Node) -> Iterator[Node]:
@@ -53,11 +53,11 @@ def fragments_of(document: DocumentNode) -> Fragments:
 
 
 def fields_of(
-    parts: Iterable[Part], fragments: Fragments, type_named: Callable[[str], Any]
+    selection_sets: Iterable[TypedSelectionSet], fragments: Fragments, type_named: Callable[[str], Any]
 ) -> Iterator[tuple[Any, FieldNode]]:
-    """The fields that these parts select, with their parent types. Each fragment is followed once."""
+    """The fields of these selection sets, with their parent types. Each fragment is followed once."""
     spread: set[str] = set()
-    waiting = list(parts)
+    waiting = list(selection_sets)
     while waiting:
         kind, selection_set = waiting.pop()
         for each in selection_set.selections:

@@ -2,34 +2,34 @@
 
 from graphql import GraphQLField, GraphQLObjectType, GraphQLSchema, get_named_type
 
-from app.engine.costs import Page, Weight
+from app.engine.costs import SizeArgument, Weight
 from app.schema.types.lists import DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE
 
-CONNECTION = Weight(own=10, page=Page("first", DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE))
-OF_PAGE = Weight(of_page=True)
-MUTATION = Weight(own=50)
-SUBSCRIPTION = Weight(own=10)
-LOOKUP = Weight(own=5)
+CONNECTION = Weight(points=10, size_argument=SizeArgument("first", DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE))
+PAGE_ITEMS = Weight(is_sized_by_connection=True)
+MUTATION = Weight(points=50)
+SUBSCRIPTION = Weight(points=10)
+LOOKUP = Weight(points=5)
 
 WEIGHTS = {
     "Query.session": LOOKUP,
     "Query.assignment": LOOKUP,
     "Query.book": LOOKUP,
     "Query.node": LOOKUP,
-    "Query.nodes": Weight(own=10, page=Page("ids", MAX_PAGE_SIZE, MAX_PAGE_SIZE)),
-    "Query.ownData": Weight(own=10_000),
+    "Query.nodes": Weight(points=10, size_argument=SizeArgument("ids", MAX_PAGE_SIZE, MAX_PAGE_SIZE)),
+    "Query.ownData": Weight(points=10_000),
     # Progress reads all homework of a client or session, which can be hundreds of rows.
-    "Client.progress": Weight(own=300),
-    "Client.scoreHistory": Weight(own=50, objects=10),
-    "Session.progress": Weight(own=100),
-    "Session.scoreHistory": Weight(own=50, objects=10),
-    "Progress.completion": Weight(own=5, objects=25),
+    "Client.progress": Weight(points=300),
+    "Client.scoreHistory": Weight(points=50, objects=10),
+    "Session.progress": Weight(points=100),
+    "Session.scoreHistory": Weight(points=50, objects=10),
+    "Progress.completion": Weight(points=5, objects=25),
     "Assignment.answerSets": Weight(objects=2),
     "Assignment.feedbacks": Weight(objects=2),
     "Assignment.reminders": Weight(objects=3),
     "AnswerSet.answers": Weight(objects=10),
     "Book.questions": Weight(objects=10),
-    "Question.options": Weight(own=5),
+    "Question.options": Weight(points=5),
     "CreateSessionPayload.sessions": Weight(objects=10),
     "AssignHomeworkPayload.assignments": Weight(objects=10),
 }
@@ -53,7 +53,7 @@ def weight_of(
     if kind is schema.subscription_type:
         return SUBSCRIPTION
     if kind.name.endswith("Connection"):
-        return {"nodes": OF_PAGE, "edges": OF_PAGE, "totalCount": Weight(own=10)}.get(name)
+        return {"nodes": PAGE_ITEMS, "edges": PAGE_ITEMS, "totalCount": Weight(points=10)}.get(name)
     if get_named_type(definition.type).name.endswith("Connection"):
         return CONNECTION
     if name == "userErrors":
