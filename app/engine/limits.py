@@ -45,9 +45,9 @@ class Limits:
 class TooCostly(GraphQLError):
     """A document exceeds a limit."""
 
-    def __init__(self, count: int | str, what: str, limit: int) -> None:
-        super().__init__(f"Too costly: {count} {what}, and {limit} are allowed.")
-        self.what = what
+    def __init__(self, count: int | str, unit: str, limit: int) -> None:
+        super().__init__(f"Too costly: {count} {unit}, and {limit} are allowed.")
+        self.unit = unit
 
 
 def parse_within(text: str, limits: Limits | None) -> DocumentNode:
@@ -56,16 +56,16 @@ def parse_within(text: str, limits: Limits | None) -> DocumentNode:
         return parse(text)
     try:
         return parse(text, max_lexical_tokens=limits.tokens, max_comments=limits.tokens)
-    except GraphQLSyntaxError as error:
-        for what in ("tokens", "comments"):
-            if f"Document contains more than {limits.tokens} {what}." in error.message:
-                raise TooCostly(f"more than {limits.tokens}", what, limits.tokens) from None
-        if "Document is nested too deeply." in error.message:
+    except GraphQLSyntaxError as error:  # the parser has no other class for its limits
+        for unit in ("tokens", "comments"):
+            if f"Document contains more than {limits.tokens} {unit}." in error.message:
+                raise TooCostly(f"more than {limits.tokens}", unit, limits.tokens) from None
+        if "Document is nested too deeply." in error.message:  # more than 200 levels, or a RecursionError
             raise TooCostly(f"more than {limits.levels}", "levels", limits.levels) from None
         raise
 
 
-Root = OperationDefinitionNode | FragmentDefinitionNode
+Definition = OperationDefinitionNode | FragmentDefinitionNode
 
 
 class Counts(NamedTuple):
@@ -82,26 +82,26 @@ class Counts(NamedTuple):
 EMPTY = Counts()
 
 
-class Counting:
+class DocumentCounter:
     """Counts a document, each fragment once. A fragment spread within itself counts as empty."""
 
     def __init__(self, document: DocumentNode, max_levels: int) -> None:
-        self.definitions = [each for each in document.definitions if isinstance(each, Root)]
+        self.definitions = [each for each in document.definitions if isinstance(each, Definition)]
         self.fragments = fragments_of(document)
         self.max_levels = max_levels
-        self.of_fragments: dict[str, Counts] = {}
+        self.fragment_counts: dict[str, Counts] = {}
         self.unfinished: set[str] = set()  # fragments that are being counted
         self.is_circular = False
         self.roots = list(self.count_roots())
 
-    def count_roots(self) -> Iterator[tuple[Root, Counts]]:
+    def count_roots(self) -> Iterator[tuple[Definition, Counts]]:
         """All operations, and unused fragments, which are validated too."""
         for each in self.definitions:
             if isinstance(each, OperationDefinitionNode):
-                yield each, self.of_set(each.selection_set, 1)
+                yield each, self.count_set(each.selection_set, 1)
         for each in self.definitions:
-            if isinstance(each, FragmentDefinitionNode) and each.name.value not in self.of_fragments:
-                yield each, self.of_fragment(each.name.value, 1)
+            if isinstance(each, FragmentDefinitionNode) and each.name.value not in self.fragment_counts:
+                yield each, self.count_fragment(each.name.value, 1)
 
     def total(self) -> Counts:
         levels, depth, selections, aliases, root_fields, directives = zip(
@@ -112,13 +112,13 @@ class Counting:
             max(levels), max(depth), sum(selections), sum(aliases), max(root_fields), all_directives
         )
 
-    def of_set(self, selection_set: SelectionSetNode, level: int) -> Counts:
+    def count_set(self, selection_set: SelectionSetNode, level: int) -> Counts:
         if level > self.max_levels:
             raise TooCostly(f"more than {self.max_levels}", "levels", self.max_levels)
         levels = depth = aliases = root_fields = directives = 0
         selections = len(selection_set.selections)
         for each in selection_set.selections:
-            below = self.below(each, level + 1)
+            below = self.count_below(each, level + 1)
             levels = max(levels, below.levels)
             selections += below.selections
             aliases += below.aliases
@@ -132,26 +132,26 @@ class Counting:
                 root_fields += below.root_fields
         return Counts(levels + 1, depth, selections, aliases, root_fields, directives)
 
-    def below(self, selection: SelectionNode, level: int) -> Counts:
+    def count_below(self, selection: SelectionNode, level: int) -> Counts:
         if isinstance(selection, FragmentSpreadNode):
-            return self.of_fragment(selection.name.value, level)
+            return self.count_fragment(selection.name.value, level)
         assert isinstance(selection, FieldNode | InlineFragmentNode)
-        return self.of_set(selection.selection_set, level) if selection.selection_set else EMPTY
+        return self.count_set(selection.selection_set, level) if selection.selection_set else EMPTY
 
-    def of_fragment(self, name: str, level: int) -> Counts:
+    def count_fragment(self, name: str, level: int) -> Counts:
         if name not in self.fragments:
             return EMPTY
         if name in self.unfinished:
             self.is_circular = True
             return EMPTY
-        if name not in self.of_fragments:
+        if name not in self.fragment_counts:
             self.unfinished.add(name)
-            self.of_fragments[name] = self.of_set(self.fragments[name].selection_set, level)
+            self.fragment_counts[name] = self.count_set(self.fragments[name].selection_set, level)
             self.unfinished.discard(name)
-        return self.of_fragments[name]
+        return self.fragment_counts[name]
 
 
-def directives_outside(definition: Root) -> int:
+def directives_outside(definition: Definition) -> int:
     """The directives of an operation or a fragment and of its variables."""
     variables = definition.variable_definitions or ()
     return len(definition.directives or ()) + sum(len(each.directives or ()) for each in variables)
@@ -182,28 +182,28 @@ def size_of_arguments(node: FieldNode) -> int:
 # --- comparison with the limits ---------------------------------------------------------------------
 
 
-def count_within(document: DocumentNode, limits: Limits) -> Counting:
+def count_within(document: DocumentNode, limits: Limits) -> DocumentCounter:
     """Counts a document. Raises TooCostly with the first limit that it exceeds."""
     fragments = sum(isinstance(each, FragmentDefinitionNode) for each in document.definitions)
     check(fragments, "fragments", limits.fragments)
-    counting = Counting(document, limits.levels)
-    total = counting.total()
+    counter = DocumentCounter(document, limits.levels)
+    total = counter.total()
     check(total.levels, "levels", limits.levels)
     check(total.depth, "levels of fields", limits.depth)
     check(total.selections, "selections", limits.selections)
     check(total.aliases, "aliases", limits.aliases)
     check(total.root_fields, "root fields", limits.root_fields)
     check(total.directives, "directives", limits.directives)
-    if not counting.is_circular:
-        sets = [[root.selection_set] for root, _ in counting.roots]
-        compared = sum(comparisons(each, counting.fragments) for each in sets)
+    if not counter.is_circular:
+        sets = [[root.selection_set] for root, _ in counter.roots]
+        compared = sum(comparisons(each, counter.fragments) for each in sets)
         check(compared, "comparisons of fields under one name", limits.comparisons)
-    return counting
+    return counter
 
 
-def check(count: int, what: str, limit: int) -> None:
+def check(count: int, unit: str, limit: int) -> None:
     if count > limit:
-        raise TooCostly(count, what, limit)
+        raise TooCostly(count, unit, limit)
 
 
 def count_values(variables: Mapping[str, Any]) -> int:

@@ -78,7 +78,7 @@ def format_error(error: GraphQLError, request_id: str) -> dict[str, Any]:
     code = code_of(error)
     counters.codes[code] += 1
     if isinstance(error, TooCostly):
-        counters.limits[error.what] += 1
+        counters.limits[error.unit] += 1
     body: dict[str, Any] = dict(error.formatted)
     body["message"] = "Internal error" if code == INTERNAL else without_input(error.message)
     body["extensions"] = {"code": code, "requestId": request_id}

@@ -8,7 +8,7 @@ from graphql import FieldNode, FragmentSpreadNode, InlineFragmentNode, Selection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.limits import Counting, Limits, TooCostly, count_values, count_within, parse_within
+from app.engine.limits import DocumentCounter, Limits, TooCostly, count_values, count_within, parse_within
 
 NO_LIMITS = Limits(*[10**9] * 11)
 
@@ -89,10 +89,10 @@ ROUND = [
 
 @pytest.mark.parametrize("text", ROUND)
 def test_circular_fragments_are_counted_once(text: str) -> None:
-    counting = count_within(parse(text), NO_LIMITS)
+    counter = count_within(parse(text), NO_LIMITS)
 
-    assert counting.is_circular
-    assert counting.total().selections <= 8
+    assert counter.is_circular
+    assert counter.total().selections <= 8
     assert "selections" in refused(text, selections=1)
 
 
@@ -170,9 +170,9 @@ def naive(selection_set: SelectionSetNode, fragments: dict[str, SelectionSetNode
 @given(documents())
 def test_the_counts_equal_those_of_the_expanded_document(text: str) -> None:
     document = parse(text)
-    counting = Counting(document, 10**9)
-    fragments = {name: each.selection_set for name, each in counting.fragments.items()}
+    counter = DocumentCounter(document, 10**9)
+    fragments = {name: each.selection_set for name, each in counter.fragments.items()}
 
-    assert not counting.is_circular
-    for root, counts in counting.roots:
+    assert not counter.is_circular
+    for root, counts in counter.roots:
         assert tuple(counts) == naive(root.selection_set, fragments)
