@@ -81,7 +81,7 @@ class CodeGenerator:
 
     def function(self, code: str) -> Completer:
         """Compiles an expression in `v`."""
-        exec(compiled(f"def completer(v):\n return {code}"), self.names)
+        exec(cached_code(f"def completer(v):\n return {code}"), self.names)
         function: Completer = self.names.pop("completer")
         return function
 
@@ -208,8 +208,8 @@ class CodeGenerator:
 
 
 @lru_cache(maxsize=512)
-def compiled(source: str) -> CodeType:
-    """Cached, as the same selection with other arguments has the same source."""
+def cached_code(source: str) -> CodeType:
+    """The same selection with other arguments has the same source."""
     return compile(source, "<completer>", "exec")
 
 

@@ -13,7 +13,7 @@ from strawberry.execution import optimized_is_awaitable
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from app.engine.codegen import Fields
-from app.engine.prepared import Bound, RootField
+from app.engine.prepared import CompiledOperation, RootField
 
 Info = GraphQLResolveInfo[Any]
 
@@ -67,13 +67,13 @@ class Outcome:
 
 
 async def resolve_root(
-    bound: Bound,
+    compiled: CompiledOperation,
     root: RootField,
     variables: VariableValues,
     context: Any,
     operation_extensions: dict[str, Any] | None,
 ) -> Outcome:
-    prepared = bound.prepared
+    prepared = compiled.prepared
     values: tuple[Any, ...] = (
         root.nodes[0].name.value,
         root.nodes,
@@ -92,7 +92,7 @@ async def resolve_root(
     )
     is_awaited = False
     try:
-        value = root.call(variables, caching_info(values, bound.selection_cache, operation_extensions))
+        value = root.call(variables, caching_info(values, compiled.selection_cache, operation_extensions))
         if is_awaited := optimized_is_awaitable(value):
             value = await value
         return Outcome(is_awaited, value)
@@ -127,9 +127,9 @@ HELPERS = GraphQLResolveInfoHelpers(gather=lambda values: gather_with_cancel(*va
 class CompletingExecutor(StrawberryGraphQLCoreExecutionContext):
     """Completes objects and lists with generated code where possible."""
 
-    def __init__(self, *args: Any, bound: Bound, **options: Any) -> None:
+    def __init__(self, *args: Any, compiled: CompiledOperation, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.bound = bound
+        self.compiled = compiled
 
     def build_resolve_info(
         self,
@@ -140,7 +140,7 @@ class CompletingExecutor(StrawberryGraphQLCoreExecutionContext):
     ) -> Info:
         plain: Any = super().build_resolve_info(field_def, field_nodes, parent_type, path)
         values = plain[: len(GraphQLResolveInfo._fields)]
-        return caching_info(values, self.bound.selection_cache, plain.operation_extensions)
+        return caching_info(values, self.compiled.selection_cache, plain.operation_extensions)
 
     def complete_object_value(self, *args: Any, **options: Any) -> Any:
         return self.complete_generated(super().complete_object_value, *args, **options)
@@ -158,7 +158,7 @@ class CompletingExecutor(StrawberryGraphQLCoreExecutionContext):
         result: Any,
         position_context: Any,
     ) -> Any:
-        completer = self.bound.completer_of(kind, fields)
+        completer = self.compiled.completer_of(kind, fields)
         if completer is not None:
             try:
                 return completer(result)

@@ -8,14 +8,14 @@ from typing import Any, Generic, TypeVar
 from graphql import GraphQLError, Undefined
 from graphql.execution.values import VariableValues
 
-from app.engine.prepared import Bound, Prepared, Variant
+from app.engine.prepared import CollectedOperation, CompiledOperation, PreparedOperation
 
 MAX_OPERATIONS = 256
 MAX_DOCUMENT_LENGTH = 16 * 1024
 MAX_TOTAL_LENGTH = 128 * 1024  # of all cached documents, which use about 160 times their length in memory
 MAX_COUNTED = 1024  # operations that were used once, or that cannot be prepared
-MAX_VARIANTS = 512  # of all operations together
-MAX_BOUND = 1024
+MAX_COLLECTED = 512  # of all operations together
+MAX_COMPILED = 1024
 MAX_VALUE_LENGTH = 256
 
 Key = tuple[str, str | None]  # document and operation name
@@ -40,17 +40,17 @@ class LruCache(Generic[Value]):
         return value
 
 
-class Operations:
+class OperationCache:
     """The prepared operations of a schema."""
 
     prepared_at_use = 2  # most documents are used only once
 
-    def __init__(self, make: Callable[[str, str | None], Prepared | None]) -> None:
-        self.make = make
-        self.pinned: dict[Key, Prepared] = {}
-        self.recent: LruCache[Prepared] = LruCache(MAX_OPERATIONS + 1)  # see evict()
-        self.variants: LruCache[Variant] = LruCache(MAX_VARIANTS)
-        self.bounds: LruCache[Bound] = LruCache(MAX_BOUND)
+    def __init__(self, prepare: Callable[[str, str | None], PreparedOperation | None]) -> None:
+        self.prepare = prepare
+        self.pinned: dict[Key, PreparedOperation] = {}
+        self.recent: LruCache[PreparedOperation] = LruCache(MAX_OPERATIONS + 1)  # see evict()
+        self.collected: LruCache[CollectedOperation] = LruCache(MAX_COLLECTED)
+        self.compiled: LruCache[CompiledOperation] = LruCache(MAX_COMPILED)
         self.use_counts: LruCache[int] = LruCache(MAX_COUNTED)  # hash -> number of uses
         self.unpreparable: LruCache[bool] = LruCache(MAX_COUNTED)  # hashes
 
@@ -58,16 +58,16 @@ class Operations:
         """Prepares a document of the service and keeps it forever."""
         if (text, None) in self.pinned:
             return
-        prepared = self.make(text, None)
+        prepared = self.prepare(text, None)
         assert prepared is not None, "documents of the service are valid"
         prepared.is_own = True
         self.pinned[text, None] = prepared
 
-    def find(self, text: str, name: str | None) -> Prepared | None:
+    def find(self, text: str, name: str | None) -> PreparedOperation | None:
         key = (text, name)
         return self.pinned.get(key) or self.recent.get(key) or self.prepare_repeated(key)
 
-    def prepare_repeated(self, key: Key) -> Prepared | None:
+    def prepare_repeated(self, key: Key) -> PreparedOperation | None:
         text, name = key
         if len(text) > MAX_DOCUMENT_LENGTH:
             return None
@@ -75,7 +75,7 @@ class Operations:
         uses = self.use_counts.put(hashed, (self.use_counts.get(hashed) or 0) + 1)
         if uses < self.prepared_at_use or self.unpreparable.get(hashed):
             return None
-        prepared = self.make(text, name)
+        prepared = self.prepare(text, name)
         if prepared is None:
             self.unpreparable.put(hashed, True)
             return None
@@ -83,30 +83,32 @@ class Operations:
         self.evict()
         return prepared
 
-    def bind(self, prepared: Prepared, variables: VariableValues) -> Bound | None:
+    def compile(self, prepared: PreparedOperation, variables: VariableValues) -> CompiledOperation | None:
         """The operation with these variables; None if graphql-core must report invalid values."""
-        if prepared.bound is not None:
-            return prepared.bound
+        if prepared.compiled is not None:
+            return prepared.compiled
         try:
-            variant = cached(self.variants, Variant, prepared, prepared.directive_variables, variables)
+            collected = cached(
+                self.collected, CollectedOperation, prepared, prepared.directive_variables, variables
+            )
         except GraphQLError:
             return None
-        bound = cached(self.bounds, Bound, variant, prepared.argument_variables, variables)
+        compiled = cached(self.compiled, CompiledOperation, collected, prepared.argument_variables, variables)
         if not prepared.directive_variables and not prepared.argument_variables:
-            prepared.bound = bound
-        return bound
+            prepared.compiled = compiled
+        return compiled
 
     def evict(self) -> None:
         """Removes the oldest operations above the limits, with everything made from them."""
         recent = self.recent.values
         while len(recent) > MAX_OPERATIONS or sum(len(text) for text, _ in recent) > MAX_TOTAL_LENGTH:
             key, oldest = recent.popitem(last=False)
-            drop(self.variants, oldest)
-            drop(self.bounds, oldest)
+            drop(self.collected, oldest)
+            drop(self.compiled, oldest)
             self.use_counts.values.pop(hash(key), None)  # count its uses anew
 
 
-def drop(cache: LruCache[Any], prepared: Prepared) -> None:
+def drop(cache: LruCache[Any], prepared: PreparedOperation) -> None:
     for key in [key for key, value in cache.values.items() if value.prepared is prepared]:
         del cache.values[key]
 
@@ -114,7 +116,7 @@ def drop(cache: LruCache[Any], prepared: Prepared) -> None:
 def cached(
     cache: LruCache[Value],
     make: Callable[[Any, VariableValues], Value],
-    source: Prepared | Variant,
+    source: PreparedOperation | CollectedOperation,
     names: tuple[str, ...],
     variables: VariableValues,
 ) -> Value:

@@ -1,7 +1,8 @@
-"""Prepared operations: the document is parsed and validated, fields are collected and code is generated.
+"""An operation on its way to generated code. Each stage depends on the values of more variables:
 
-A Variant has the values of the variables in directives, which decide what is selected. A Bound has also the
-values of the variables in arguments below the root.
+1. PreparedOperation: the document is parsed and validated, for all values.
+2. CollectedOperation: its fields are collected, for the values in `@skip` and `@include`.
+3. CompiledOperation: its functions are generated, for the values in arguments below the root as well.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ from app.engine.nodes import Fragments, arguments_below, fragments_of, names_of_
 
 
 @dataclass(eq=False)
-class Prepared:
+class PreparedOperation:
     """A valid document and the requested operation."""
 
     schema: GraphQLSchema
@@ -49,7 +50,7 @@ class Prepared:
     kind: StrawberryOperationType
     cost: Cost | None = None
     is_own: bool = False  # a document of the service, exempt from limits
-    bound: "Bound | None" = None  # if it does not depend on variables
+    compiled: "CompiledOperation | None" = None  # if it is the same for all variables
 
 
 @dataclass(frozen=True)
@@ -65,27 +66,27 @@ class RootField:
     nodes: list[FieldNode]
 
 
-class Variant:
-    """An operation with the values of the variables in directives."""
+class CollectedOperation:
+    """The fields of an operation."""
 
-    def __init__(self, prepared: Prepared, variables: VariableValues) -> None:
+    def __init__(self, prepared: PreparedOperation, variables: VariableValues) -> None:
         self.prepared = prepared
-        self.variables = only(prepared.directive_variables, variables)
+        self.variables = named_variables(prepared.directive_variables, variables)
         groups = collect_fields(
             prepared.schema, prepared.fragments, self.variables, prepared.root_type, prepared.operation
         ).grouped_field_set
         self.root = single_root(prepared, groups)
-        # Not for introspection, which returns very many objects.
-        self.is_generated = not all(group[0].node.name.value.startswith("__") for group in groups.values())
+        # No code can be generated for introspection; looking for it would slow down its many objects.
+        self.is_introspection = all(group[0].node.name.value.startswith("__") for group in groups.values())
 
-    def collect(self, kind: GraphQLObjectType, fields: Fields) -> dict[str, Fields]:
+    def subfields(self, kind: GraphQLObjectType, fields: Fields) -> dict[str, Fields]:
         prepared = self.prepared
         return collect_subfields(
             prepared.schema, prepared.fragments, self.variables, prepared.operation, kind, fields
         ).grouped_field_set
 
 
-def single_root(prepared: Prepared, groups: Mapping[str, Fields]) -> RootField | None:
+def single_root(prepared: PreparedOperation, groups: Mapping[str, Fields]) -> RootField | None:
     if len(groups) != 1:
         return None
     [(key, fields)] = groups.items()
@@ -98,19 +99,19 @@ def single_root(prepared: Prepared, groups: Mapping[str, Fields]) -> RootField |
     return RootField(key, definition, call, fields, parent, Path(None, key, parent.name), nodes)
 
 
-class Bound:
-    """A variant with the values of the variables in arguments below the root."""
+class CompiledOperation:
+    """The generated functions of an operation."""
 
-    def __init__(self, variant: Variant, variables: VariableValues) -> None:
-        self.variant = variant
-        self.prepared = variant.prepared
-        self.variables = only(self.prepared.argument_variables, variables)
-        self.selection_cache: dict[Any, Any] = {}  # results of resolvers that depend only on the selection
+    def __init__(self, collected: CollectedOperation, variables: VariableValues) -> None:
+        self.collected = collected
+        self.prepared = collected.prepared
+        self.variables = named_variables(self.prepared.argument_variables, variables)
+        self.selection_cache: dict[Any, Any] = {}  # what resolvers compute from the selection alone
         self.completers: dict[tuple[object, ...], Completer | None] = {}
-        self.generator = CodeGenerator(variant.collect, self.arguments)
+        self.generator = CodeGenerator(collected.subfields, self.arguments)
         self.is_too_deep = False
         self.root: tuple[RootField, Completer] | None = None  # set if graphql-core can be skipped
-        if root := variant.root:
+        if root := collected.root:
             complete = self.completer_of(root.definition.type, root.fields)
             self.root = (root, complete) if complete else None
 
@@ -120,7 +121,7 @@ class Bound:
         if key not in self.completers:
             try:
                 self.completers[key] = self.generator.complete(kind, fields)
-            except RecursionError:  # leave the whole stack to graphql-core
+            except RecursionError:  # graphql-core needs the whole stack, so it executes the whole operation
                 self.completers[key] = None
                 self.is_too_deep = True
             except Exception:  # unsupported, or with arguments that graphql-core rejects
@@ -137,7 +138,7 @@ class Bound:
 
 def prepare(
     schema: GraphQLSchema, converter: Any, document: DocumentNode, name: str | None
-) -> Prepared | None:
+) -> PreparedOperation | None:
     """The requested operation of a valid document; None if ambiguous or a subscription."""
     operation = get_operation_ast(document, name)
     if operation is None or operation.operation is OperationType.SUBSCRIPTION:
@@ -148,7 +149,7 @@ def prepare(
     drop_tokens(document)
     fragments = fragments_of(document)
     directives = [each for each in nodes_of(document) if isinstance(each, DirectiveNode)]
-    return Prepared(
+    return PreparedOperation(
         schema,
         converter,
         document,
@@ -171,8 +172,8 @@ def drop_tokens(document: DocumentNode) -> None:
             location.start_token = location.end_token = None
 
 
-def only(names: tuple[str, ...], variables: VariableValues) -> VariableValues:
-    """Only these variables, as the others may be long and belong to one request."""
+def named_variables(names: tuple[str, ...], variables: VariableValues) -> VariableValues:
+    """The variables with these names. The others can be long and belong to one request."""
     sources, coerced = variables
     return VariableValues(
         {name: sources[name] for name in names if name in sources},

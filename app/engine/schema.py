@@ -26,8 +26,8 @@ from app.engine.executor import (
     resolve_root,
 )
 from app.engine.limits import Limits, TooCostly, count_values
-from app.engine.operations import Operations
-from app.engine.prepared import Bound, Prepared, prepare
+from app.engine.operations import OperationCache
+from app.engine.prepared import CompiledOperation, PreparedOperation, prepare
 
 IS_AWAITABLE: Any = optimized_is_awaitable  # declared narrower than what graphql-core accepts
 
@@ -52,7 +52,7 @@ class PreparingSchema(strawberry.Schema):
         self.engine_options = engine_options or EngineOptions()
         self.documents = DocumentCache(self._schema, self.engine_options.limits)
         self.own: set[str] = set()  # documents of the service, exempt from limits
-        self.operations = Operations(self.make)
+        self.operations = OperationCache(self.prepare_operation)
         # Extensions and custom contexts can change every field and require Strawberry's execution.
         is_usual = self.execution_context_class is StrawberryGraphQLCoreExecutionContext
         self.prepares = prepares and is_usual and not self.get_extensions() and not self.exception_handlers
@@ -67,7 +67,7 @@ class PreparingSchema(strawberry.Schema):
         """The parsed document, cached. Raises TooCostly if it exceeds a limit."""
         return self.documents.read(text, text in self.own)
 
-    def make(self, text: str, name: str | None) -> Prepared | None:
+    def prepare_operation(self, text: str, name: str | None) -> PreparedOperation | None:
         """The prepared operation; None if the document is invalid or nested too deeply."""
         rules = self.context_of(text, None, None, name).validation_rules
         try:
@@ -160,13 +160,13 @@ class PreparingSchema(strawberry.Schema):
             points = prepared.cost(variable_values)
             if refusal := self.refusal_of(points, variable_values, prepared.is_own, context_value):
                 return PreExecutionError(None, [refusal], extensions=self.cost_extension(points))
-        bound = outcome = None
+        compiled = outcome = None
         variables = prepared.variables.values(variable_values)
         if variables is not None:
-            bound = self.operations.bind(prepared, variables)
-            if bound is not None and bound.root is not None:
-                root, complete = bound.root
-                outcome = await resolve_root(bound, root, variables, context_value, operation_extensions)
+            compiled = self.operations.compile(prepared, variables)
+            if compiled is not None and compiled.root is not None:
+                root, complete = compiled.root
+                outcome = await resolve_root(compiled, root, variables, context_value, operation_extensions)
                 if outcome.error is None:
                     try:
                         data = {root.key: complete(outcome.value)}
@@ -174,7 +174,7 @@ class PreparingSchema(strawberry.Schema):
                     except Exception:
                         pass  # graphql-core completes the value again and reports the error
         context = self.context_of(query, variable_values, context_value, operation_name)
-        result = await self.execute_by_core(prepared, context, bound, outcome, operation_extensions)
+        result = await self.execute_by_core(prepared, context, compiled, outcome, operation_extensions)
         result.extensions = self.cost_extension(points)
         return result
 
@@ -190,16 +190,16 @@ class PreparingSchema(strawberry.Schema):
 
     async def execute_by_core(
         self,
-        prepared: Prepared,
+        prepared: PreparedOperation,
         context: ExecutionContext,
-        bound: Bound | None,
+        compiled: CompiledOperation | None,
         outcome: Outcome | None,
         operation_extensions: dict[str, Any] | None,
     ) -> ExecutionResult:
         """Executes by graphql-core, with generated code for objects and lists where possible."""
         executor: dict[str, Any] = {"executor_class": StrawberryGraphQLCoreExecutionContext}
-        if bound is not None and bound.variant.is_generated and not bound.is_too_deep:
-            executor = {"executor_class": CompletingExecutor, "bound": bound}
+        if compiled and not compiled.is_too_deep and not compiled.collected.is_introspection:
+            executor = {"executor_class": CompletingExecutor, "compiled": compiled}
         result: Any = execute(
             self._schema,
             prepared.document,

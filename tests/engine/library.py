@@ -15,7 +15,7 @@ from strawberry.scalars import JSON
 from strawberry.schema.config import StrawberryConfig
 from strawberry.types import ExecutionContext
 
-from app.engine.operations import Operations
+from app.engine.operations import OperationCache
 from app.engine.schema import PreparingSchema
 
 # --- context and values ----------------------------------------------------------------------------
@@ -519,9 +519,9 @@ def only(query: type) -> dict[str, Any]:
 PREPARING, PLAIN = library(prepares=True), library(prepares=False)
 
 
-def ready(schema: PreparingSchema) -> Operations:
+def ready(schema: PreparingSchema) -> OperationCache:
     """Empties the cache, and prepares every document at its first use."""
-    schema.operations = Operations(schema.make)
+    schema.operations = OperationCache(schema.prepare_operation)
     schema.operations.prepared_at_use = 1
     return schema.operations
 

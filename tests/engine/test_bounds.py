@@ -20,18 +20,18 @@ from app.engine.operations import (
     MAX_DOCUMENT_LENGTH,
     MAX_TOTAL_LENGTH,
     MAX_VALUE_LENGTH,
-    Operations,
-    Prepared,
+    OperationCache,
+    PreparedOperation,
 )
 from tests.engine.library import PLAIN, Library, LibraryContext, a_volume, library, only, outcome_of, run
 
 ROOT = Path(__file__).parent.parent.parent
-MAX_OPERATIONS, MAX_COUNTED, MAX_VARIANTS, MAX_BOUND = 32, 128, 16, 32
+MAX_OPERATIONS, MAX_COUNTED, MAX_COLLECTED, MAX_COMPILED = 32, 128, 16, 32
 
 
 @pytest.fixture(autouse=True)
 def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MAX_OPERATIONS", "MAX_COUNTED", "MAX_VARIANTS", "MAX_BOUND"):
+    for name in ("MAX_OPERATIONS", "MAX_COUNTED", "MAX_COLLECTED", "MAX_COMPILED"):
         monkeypatch.setattr(app.engine.operations, name, globals()[name])
 
 
@@ -42,9 +42,9 @@ class CountingPreparation:
         self.schema = schema
         self.made: Counter[tuple[str, str | None]] = Counter()
 
-    def __call__(self, text: str, name: str | None) -> Prepared | None:
+    def __call__(self, text: str, name: str | None) -> PreparedOperation | None:
         self.made[text, name] += 1
-        return self.schema.make(text, name)
+        return self.schema.prepare_operation(text, name)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def schema(low_limits: None) -> Library:
 def made(schema: Library) -> Counter[tuple[str, str | None]]:
     """How often each document was prepared by the schema."""
     making = CountingPreparation(schema)
-    schema.operations = Operations(making)
+    schema.operations = OperationCache(making)
     return making.made
 
 
@@ -248,39 +248,39 @@ def test_a_long_document_evicts_as_many_short_ones_as_needed(schema: Library) ->
     assert sum(lengths) <= MAX_TOTAL_LENGTH
 
 
-def test_the_number_of_variants_is_limited(schema: Library) -> None:
+def test_the_number_of_collected_operations_is_limited(schema: Library) -> None:
     schema.operations.prepared_at_use = 1
     names = [f"a{index}" for index in range(10)]
     declared = ", ".join(f"${name}: Boolean!" for name in names)
     fields = " ".join(f"{name}: title @include(if: ${name})" for name in names)
     text = f"query({declared}) {{ volume {{ {fields} }} }}"
 
-    async def all_variants() -> None:
-        for number in range(MAX_VARIANTS + 50):
+    async def all_selections() -> None:
+        for number in range(MAX_COLLECTED + 50):
             variables = {name: bool(number >> index & 1) for index, name in enumerate(names)}
             result = await schema.execute(text, variables, LibraryContext({"volume": a_volume}))
             assert list(result.data["volume"]) == [name for name in names if variables[name]]
 
-    asyncio.run(all_variants())
+    asyncio.run(all_selections())
 
-    assert len(schema.operations.variants.values) == MAX_VARIANTS
-    assert len(schema.operations.bounds.values) <= MAX_BOUND
+    assert len(schema.operations.collected.values) == MAX_COLLECTED
+    assert len(schema.operations.compiled.values) <= MAX_COMPILED
 
 
-def test_the_number_of_bound_operations_is_limited(schema: Library) -> None:
+def test_the_number_of_compiled_operations_is_limited(schema: Library) -> None:
     schema.operations.prepared_at_use = 1
     text = "query($n: Int!) { volume { opened: openedAt(pages: [1, $n]) } }"
 
     async def all_arguments() -> None:
-        for number in range(MAX_BOUND + 50):
+        for number in range(MAX_COMPILED + 50):
             result = await schema.execute(text, {"n": number}, LibraryContext({"volume": a_volume}))
             expected = [1, number] if number <= 320 else [1]
             assert result.data == {"volume": {"opened": expected}}
 
     asyncio.run(all_arguments())
 
-    assert len(schema.operations.variants.values) == 1
-    assert len(schema.operations.bounds.values) == MAX_BOUND
+    assert len(schema.operations.collected.values) == 1
+    assert len(schema.operations.compiled.values) == MAX_COMPILED
 
 
 def test_arguments_of_a_root_field_use_no_cache_entries(schema: Library) -> None:
@@ -290,7 +290,7 @@ def test_arguments_of_a_root_field_use_no_cache_entries(schema: Library) -> None
     for number in range(20):
         execute(schema, text, variable_values={"code": str(number)})
 
-    assert len(schema.operations.bounds.values) == 1
+    assert len(schema.operations.compiled.values) == 1
 
 
 LONG: dict[str, tuple[str, Any]] = {
@@ -309,26 +309,26 @@ LONG: dict[str, tuple[str, Any]] = {
 
 
 @pytest.mark.parametrize(("text", "value"), LONG.values(), ids=LONG.keys())
-def test_an_operation_bound_to_a_long_value_is_not_cached(schema: Library, text: str, value: Any) -> None:
+def test_an_operation_compiled_for_a_long_value_is_not_cached(schema: Library, text: str, value: Any) -> None:
     schema.operations.prepared_at_use = 1
 
     for _ in range(3):
         execute(schema, text, variable_values={"v": value})
 
-    assert not schema.operations.bounds.values
+    assert not schema.operations.compiled.values
 
 
-def test_an_operation_bound_to_a_value_of_maximum_length_is_cached(schema: Library) -> None:
+def test_an_operation_compiled_for_a_value_of_maximum_length_is_cached(schema: Library) -> None:
     schema.operations.prepared_at_use = 1
     text = "query($v: String) { volume { part: excerpt(by: $v) } }"
 
     for _ in range(3):
         execute(schema, text, variable_values={"v": "x" * MAX_VALUE_LENGTH})
 
-    assert len(schema.operations.bounds.values) == 1
+    assert len(schema.operations.compiled.values) == 1
 
 
-def test_an_operation_bound_to_a_value_of_another_class_is_not_cached() -> None:
+def test_an_operation_compiled_for_a_value_of_another_class_is_not_cached() -> None:
     @strawberry.type
     class Child:
         @strawberry.field
@@ -348,7 +348,7 @@ def test_an_operation_bound_to_a_value_of_another_class_is_not_cached() -> None:
     result = run(schema.execute(text, {"of": "7" * 10_000}))
 
     assert result.data == {"child": {"digits": 10_000}}
-    assert not schema.operations.bounds.values
+    assert not schema.operations.compiled.values
 
 
 # --- the service's own documents -------------------------------------------------------------------

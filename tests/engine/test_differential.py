@@ -82,8 +82,8 @@ class ExampleCounts:
         self.invalid += not schema.operations.recent.values  # invalid operations are not prepared
         self.with_errors += has_errors
         self.with_data += len(data) > 40
-        bounds = list(schema.operations.bounds.values.values())
-        generated = any(complete is not None for bound in bounds for complete in bound.completers.values())
+        compiled = list(schema.operations.compiled.values.values())
+        generated = any(complete is not None for each in compiled for complete in each.completers.values())
         self.generated += generated
         self.fell_back += has_errors and generated
 

@@ -237,18 +237,18 @@ def test_a_resolver_reports_its_reserved_parameters() -> None:
 
 
 def test_the_executor_is_received_what_execute_does_not_know() -> None:
-    """`bound` and Strawberry's `operation_extensions` reach the executor as they are."""
+    """`compiled` and Strawberry's `operation_extensions` reach the executor as they are."""
     received = {}
 
     class Recording(Executor[Any]):
-        def __init__(self, *args: Any, bound: object, **given: Any) -> None:
+        def __init__(self, *args: Any, compiled: object, **given: Any) -> None:
             super().__init__(*args, **given)
-            received["bound"] = bound
+            received["compiled"] = compiled
 
     schema = graphql.build_schema("type Query { a: Int }")
-    graphql.execute(schema, graphql.parse("{ a }"), executor_class=Recording, bound="this one")
+    graphql.execute(schema, graphql.parse("{ a }"), executor_class=Recording, compiled="this one")
 
-    assert received == {"bound": "this one"}, f"execute has changed: look at {SCHEMA} and {EXECUTOR}"
+    assert received == {"compiled": "this one"}, f"execute has changed: look at {SCHEMA} and {EXECUTOR}"
 
 
 @pytest.mark.parametrize("kind", ["a function", "a method", "an object"])
