@@ -15,8 +15,6 @@ from graphql import (
     OperationDefinitionNode,
     Undefined,
     VariableNode,
-    get_nullable_type,
-    is_leaf_type,
     is_non_null_type,
 )
 from graphql.execution.get_variable_signature import GraphQLVariableSignature, get_variable_signature
@@ -37,10 +35,10 @@ from strawberry.types.fields.resolver import (
     SELF_PARAMSPEC,
 )
 
-from app.engine.inputs import Convert, NotPlain, as_it_is, coercer, converter
+from app.engine.inputs import Convert, Unsupported, coercer, converter, unchanged
 from app.engine.nodes import names_of_variables
 
-Given = dict[str, Any]
+Values = dict[str, Any]
 Call = Callable[[VariableValues, Any], Any]
 
 
@@ -51,54 +49,50 @@ class Variables:
         self.schema = schema
         self.definitions = operation.variable_definitions or ()
         found = [get_variable_signature(schema, each) for each in self.definitions]
-        self.plain = [
-            (each, coercing(each.type), not each.default and not is_non_null_type(each.type))
+        self.coercions = [
+            (each, variable_coercer(each.type), not each.default and not is_non_null_type(each.type))
             for each in found
             if isinstance(each, GraphQLVariableSignature)
         ]
 
-    def values(self, given: Given | None) -> VariableValues | None:
+    def coerce(self, given: Values | None) -> VariableValues | None:
         """The coerced variables; None if graphql-core must report invalid values."""
         given = given or {}
         try:
-            return self.plain_values(given)
+            return self.coerce_supported(given)
         except Exception:
             found = get_variable_values(self.schema, self.definitions, given)
             return found if isinstance(found, VariableValues) else None
 
-    def plain_values(self, given: Given) -> VariableValues:
+    def coerce_supported(self, given: Values) -> VariableValues:
         sources: dict[str, VariableValueSource] = {}
-        coerced: Given = {}
-        for signature, coerce, may_be_missing in self.plain:
+        coerced: Values = {}
+        for signature, coerce, may_be_missing in self.coercions:
             name = signature.name
             value = given.get(name, Undefined)
             sources[name] = VariableValueSource(signature, value)
             if value is None or value is Undefined:
                 if not may_be_missing:
-                    raise NotPlain
+                    raise Unsupported
                 if value is None:
                     coerced[name] = None
                 continue
             coerced[name] = found = coerce(value)
             if found is Undefined:
-                raise NotPlain
+                raise Unsupported
         return VariableValues(sources, coerced)
 
 
-def coercing(kind: Any) -> Convert:
+def variable_coercer(kind: Any) -> Convert:
     """The function that coerces a non-null value of a variable."""
-    leaf: Any = get_nullable_type(kind)
-    if is_leaf_type(leaf):
-        coerce: Convert = leaf.coerce_input_value
-        return coerce
     try:
         return coercer(kind)
-    except NotPlain:
+    except Unsupported:
         pass
 
     def coerce_within_levels(value: Any) -> Any:
         if input_is_nested_too_deeply(value, kind):
-            raise NotPlain
+            raise Unsupported
         return coerce_input_value(value, kind)
 
     return coerce_within_levels
@@ -107,9 +101,9 @@ def coercing(kind: Any) -> Convert:
 def root_call(definition: GraphQLField, node: FieldNode, strawberry: Any) -> Call:
     """The resolver of a root field as a function of the variables and the resolver info."""
     own = plain_field(definition)
-    named = None if own is None else named_arguments(own, definition, node, strawberry)
+    read = None if own is None else argument_reader(own, definition, node, strawberry)
     info_class = strawberry.config.info_class
-    if own is None or own.base_resolver is None or named is None:
+    if own is None or own.base_resolver is None or read is None:
         resolver: Any = definition.resolve
         return lambda variables, info: resolver(
             None, info, **get_argument_values(definition, node, variables)
@@ -120,11 +114,11 @@ def root_call(definition: GraphQLField, node: FieldNode, strawberry: Any) -> Cal
     fixed = {each.name: None for each in (reserved[PARENT_PARAMSPEC], reserved[ROOT_PARAMSPEC]) if each}
     info_parameter = reserved[INFO_PARAMSPEC]
     if info_parameter is None:
-        return lambda variables, info: function(*objects, **fixed, **named(variables))
+        return lambda variables, info: function(*objects, **fixed, **read(variables))
     info_name = info_parameter.name
 
     def call(variables: VariableValues, info: Any) -> Any:
-        arguments = named(variables)
+        arguments = read(variables)
         arguments[info_name] = info_class(_raw_info=info, _field=own)
         return function(*objects, **fixed, **arguments)
 
@@ -146,58 +140,59 @@ def plain_field(definition: GraphQLField) -> StrawberryField | None:
     return own
 
 
-def named_arguments(
+def argument_reader(
     own: StrawberryField, definition: GraphQLField, node: FieldNode, strawberry: Any
-) -> Callable[[VariableValues], Given] | None:
-    """Reads the arguments of a resolver; None if only Strawberry can convert them."""
-    names, read = {}, {}
+) -> Callable[[VariableValues], Values] | None:
+    """The function that reads a resolver's arguments; None if only Strawberry can convert them."""
+    python_names, converters = {}, {}
     for each in own.arguments:
         name = strawberry.config.name_converter.from_argument(each)
         if name not in definition.args or definition.args[name].out_name:
             return None
         try:
-            read[each.python_name] = converter(each.type, strawberry)
-        except NotPlain:
+            convert = converter(each.type, strawberry)
+        except Unsupported:
             return None
-        names[name] = each.python_name
-    is_mixed = any(
-        not isinstance(each.value, VariableNode) and names_of_variables(each) for each in node.arguments or ()
+        python_names[name] = each.python_name
+        if convert is not unchanged:
+            converters[each.python_name] = convert
+    arguments = node.arguments or ()
+    has_nested_variables = any(
+        not isinstance(each.value, VariableNode) and names_of_variables(each) for each in arguments
     )
-    variable = {
-        each.name.value: each.value.name.value
-        for each in node.arguments or ()
-        if isinstance(each.value, VariableNode)
+    variable_names = {
+        each.name.value: each.value.name.value for each in arguments if isinstance(each.value, VariableNode)
     }
-    varying = [
-        (names[name], variable[name], is_non_null_type(definition.args[name].type)) for name in variable
+    from_variables = [
+        (python_names[name], variable, is_non_null_type(definition.args[name].type))
+        for name, variable in variable_names.items()
     ]
-    converting = [(name, convert) for name, convert in read.items() if convert is not as_it_is]
-    constant: Given | None = None
+    literals: Values | None = None  # the values of all other arguments, once known
 
-    def in_full(variables: VariableValues) -> Given:
-        nonlocal constant
-        given = get_argument_values(definition, node, variables)
-        if constant is None and not is_mixed:
-            fixed = {names[name]: value for name, value in given.items() if name not in variable}
-            constant = fixed if all(map(is_constant, fixed.values())) else None
-        return {names[name]: value for name, value in given.items()}
+    def read(variables: VariableValues) -> Values:
+        values = coerced(variables)
+        for name, convert in converters.items():
+            if name in values:
+                values[name] = convert(values[name])
+        return values
 
-    def arguments(variables: VariableValues) -> Given:
-        given = coerced(variables)
-        for name, convert in converting:
-            if name in given:
-                given[name] = convert(given[name])
-        return given
-
-    def coerced(variables: VariableValues) -> Given:
-        if constant is None:
-            return in_full(variables)
-        given = constant.copy()
-        for name, source, is_required in varying:
-            value = variables.coerced.get(source, Undefined)
+    def coerced(variables: VariableValues) -> Values:
+        if literals is None:
+            return coerced_by_core(variables)
+        values = literals.copy()
+        for name, variable, is_required in from_variables:
+            value = variables.coerced.get(variable, Undefined)
             if value is Undefined or (value is None and is_required):
-                return in_full(variables)
-            given[name] = value
-        return given
+                return coerced_by_core(variables)
+            values[name] = value
+        return values
 
-    return arguments
+    def coerced_by_core(variables: VariableValues) -> Values:
+        nonlocal literals
+        values = get_argument_values(definition, node, variables)
+        if literals is None and not has_nested_variables:
+            fixed = {python_names[name]: values[name] for name in values if name not in variable_names}
+            literals = fixed if all(map(is_constant, fixed.values())) else None
+        return {python_names[name]: value for name, value in values.items()}
+
+    return read

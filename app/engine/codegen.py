@@ -33,6 +33,7 @@ from strawberry.types.field import StrawberryField
 from strawberry.types.fields.resolver import INFO_PARAMSPEC, PARENT_PARAMSPEC, ROOT_PARAMSPEC, SELF_PARAMSPEC
 
 from app.engine.arguments import is_constant, plain_field
+from app.engine.inputs import Unsupported
 
 Fields = list[FieldDetails]
 Collect = Callable[[GraphQLObjectType, Fields], dict[str, Fields]]
@@ -40,10 +41,6 @@ Arguments = Callable[[StrawberryField, GraphQLField, FieldDetails], dict[str, An
 Completer = Callable[[Any], Any]
 
 MAX_CLASSES = 64  # cached per field; values of further classes are checked each time
-
-
-class Unsupported(Exception):
-    """The selection contains something that only graphql-core can execute."""
 
 
 class UnexpectedValue(Exception):

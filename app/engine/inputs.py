@@ -26,23 +26,25 @@ from strawberry.types.enum import StrawberryEnumDefinition, has_enum_definition
 Convert = Callable[[Any], Any]
 
 
-class NotPlain(Exception):
-    """Must be handled by Strawberry or graphql-core."""
+class Unsupported(Exception):
+    """Only graphql-core or Strawberry can handle this type, value or selection."""
 
 
 # --- coercing -------------------------------------------------------------------------------------
 
 
 def coercer(kind: Any, above: tuple[Any, ...] = ()) -> Convert:
-    """`coerce_input_value` for one type. Raises NotPlain for invalid values, and for recursive types, whose
-    values can be nested without limit."""
+    """`coerce_input_value` for one type. Its function raises Unsupported for an invalid value.
+
+    Raises Unsupported for a recursive type, as its values can be nested without limit.
+    """
     nullable: Any = get_nullable_type(kind)
     if is_leaf_type(nullable):
         read: Convert = nullable.coerce_input_value
     elif is_list_type(nullable):
         read = list_coercer(nullable.of_type, above)
     elif nullable in above:
-        raise NotPlain
+        raise Unsupported
     else:
         read = object_coercer(nullable, (*above, nullable))
 
@@ -50,10 +52,10 @@ def coercer(kind: Any, above: tuple[Any, ...] = ()) -> Convert:
         if value is None:
             if nullable is kind:
                 return None
-            raise NotPlain
+            raise Unsupported
         coerced = read(value)
         if coerced is Undefined:
-            raise NotPlain
+            raise Unsupported
         return coerced
 
     return coerce
@@ -64,7 +66,7 @@ def list_coercer(kind: Any, above: tuple[Any, ...]) -> Convert:
 
     def coerce(values: Any) -> Any:
         if values.__class__ is not list:  # a single value means a list of one
-            raise NotPlain
+            raise Unsupported
         return [item(each) for each in values]
 
     return coerce
@@ -72,7 +74,7 @@ def list_coercer(kind: Any, above: tuple[Any, ...]) -> Convert:
 
 def object_coercer(kind: GraphQLInputObjectType, above: tuple[Any, ...]) -> Convert:
     if kind.is_one_of or any(field.default for field in kind.fields.values()):
-        raise NotPlain
+        raise Unsupported
     fields = [
         (
             name,
@@ -86,7 +88,7 @@ def object_coercer(kind: GraphQLInputObjectType, above: tuple[Any, ...]) -> Conv
 
     def coerce(value: Any) -> Any:
         if value.__class__ is not dict:
-            raise NotPlain
+            raise Unsupported
         coerced, known = {}, 0
         for name, out_name, read, default, is_required in fields:
             given = value.get(name, Undefined)
@@ -94,11 +96,11 @@ def object_coercer(kind: GraphQLInputObjectType, above: tuple[Any, ...]) -> Conv
                 known += 1
                 coerced[out_name] = read(given)
             elif is_required:
-                raise NotPlain
+                raise Unsupported
             elif default is not Undefined:
                 coerced[out_name] = default
         if known < len(value):
-            raise NotPlain
+            raise Unsupported
         return kind.out_type(coerced)
 
     return coerce
@@ -110,25 +112,25 @@ def object_coercer(kind: GraphQLInputObjectType, above: tuple[Any, ...]) -> Conv
 def converter(kind: Any, strawberry: Any, above: tuple[Any, ...] = ()) -> Convert:
     """`convert_argument` for one type; `strawberry` is the schema's converter, for names and scalars."""
     if isinstance(kind, StrawberryMaybe) or kind is GlobalID or kind in above:
-        raise NotPlain
+        raise Unsupported
     if isinstance(kind, StrawberryOptional):
         return converter(kind.of_type, strawberry, above)
     if isinstance(kind, StrawberryList):
         item = converter(kind.of_type, strawberry, above)
-        return lambda values: values if is_nothing(values) else [item(each) for each in values]
+        return lambda values: values if is_absent(values) else [item(each) for each in values]
     if isinstance(kind, StrawberryEnumDefinition) or has_enum_definition(kind):
-        return as_it_is
+        return unchanged
     if is_scalar(kind, strawberry.scalar_registry):
-        return as_it_is
+        return unchanged
     if has_object_definition(kind):
         return input_converter(kind, strawberry, (*above, kind))
-    raise NotPlain
+    raise Unsupported
 
 
 def input_converter(kind: Any, strawberry: Any, above: tuple[Any, ...]) -> Convert:
     definition = kind.__strawberry_definition__
     if not definition.is_input or definition.from_input is not None:
-        raise NotPlain
+        raise Unsupported
     fields = []
     absent: dict[str, Any] = {}
     for field in definition.fields:
@@ -139,7 +141,7 @@ def input_converter(kind: Any, strawberry: Any, above: tuple[Any, ...]) -> Conve
             absent[field.python_name] = None
 
     def convert(value: Any) -> Any:
-        if is_nothing(value):
+        if is_absent(value):
             return value
         given = {python_name: read(value[name]) for name, python_name, read in fields if name in value}
         return kind(**{**absent, **given})
@@ -147,9 +149,9 @@ def input_converter(kind: Any, strawberry: Any, above: tuple[Any, ...]) -> Conve
     return convert
 
 
-def as_it_is(value: Any) -> Any:
+def unchanged(value: Any) -> Any:
     return value
 
 
-def is_nothing(value: Any) -> bool:
+def is_absent(value: Any) -> bool:
     return value is None or value is UNSET

@@ -161,7 +161,7 @@ class PreparingSchema(strawberry.Schema):
             if refusal := self.refusal_of(points, variable_values, prepared.is_own, context_value):
                 return PreExecutionError(None, [refusal], extensions=self.cost_extension(points))
         compiled = outcome = None
-        variables = prepared.variables.values(variable_values)
+        variables = prepared.variables.coerce(variable_values)
         if variables is not None:
             compiled = self.operations.compile(prepared, variables)
             if compiled is not None and compiled.root is not None:
