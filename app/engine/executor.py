@@ -21,22 +21,22 @@ Info = GraphQLResolveInfo[Any]
 class CachingInfo(Info):
     """The resolver info with the selection cache of its prepared operation."""
 
-    selection_cache: dict[Any, Any]
+    resolver_cache: dict[Any, Any]
     operation_extensions: dict[str, Any] | None  # added by Strawberry
 
 
 def caching_info(
-    plain: Iterable[Any], selection_cache: dict[Any, Any], operation_extensions: dict[str, Any] | None
+    plain: Iterable[Any], resolver_cache: dict[Any, Any], operation_extensions: dict[str, Any] | None
 ) -> CachingInfo:
     info: CachingInfo = CachingInfo._make(plain)
-    info.selection_cache = selection_cache
+    info.resolver_cache = resolver_cache
     info.operation_extensions = operation_extensions
     return info
 
 
-def selection_cache_of(info: Info) -> dict[Any, Any]:
-    """Caches results that depend only on the selection; empty for an operation that is not prepared."""
-    return info.selection_cache if isinstance(info, CachingInfo) else {}
+def resolver_cache_of(info: Info) -> dict[Any, Any]:
+    """A cache for what resolvers compute from the selection alone; empty if the operation is not prepared."""
+    return info.resolver_cache if isinstance(info, CachingInfo) else {}
 
 
 # --- a single root field ----------------------------------------------------------------------------
@@ -92,7 +92,7 @@ async def resolve_root(
     )
     is_awaited = False
     try:
-        value = root.call(variables, caching_info(values, compiled.selection_cache, operation_extensions))
+        value = root.call(variables, caching_info(values, compiled.resolver_cache, operation_extensions))
         if is_awaited := optimized_is_awaitable(value):
             value = await value
         return Outcome(is_awaited, value)
@@ -140,7 +140,7 @@ class CompletingExecutor(StrawberryGraphQLCoreExecutionContext):
     ) -> Info:
         plain: Any = super().build_resolve_info(field_def, field_nodes, parent_type, path)
         values = plain[: len(GraphQLResolveInfo._fields)]
-        return caching_info(values, self.compiled.selection_cache, plain.operation_extensions)
+        return caching_info(values, self.compiled.resolver_cache, plain.operation_extensions)
 
     def complete_object_value(self, *args: Any, **options: Any) -> Any:
         return self.complete_generated(super().complete_object_value, *args, **options)

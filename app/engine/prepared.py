@@ -106,7 +106,7 @@ class CompiledOperation:
         self.collected = collected
         self.prepared = collected.prepared
         self.variables = named_variables(self.prepared.argument_variables, variables)
-        self.selection_cache: dict[Any, Any] = {}  # what resolvers compute from the selection alone
+        self.resolver_cache: dict[Any, Any] = {}  # what resolvers compute from the selection alone
         self.completers: dict[tuple[object, ...], Completer | None] = {}
         self.generator = CodeGenerator(collected.subfields, self.arguments)
         self.is_too_deep = False

@@ -1,8 +1,8 @@
 """Converts the fields selected by a GraphQL request to a Selection for the reader."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
 
 import strawberry
 from graphql import GraphQLField, GraphQLObjectType, get_named_type, is_composite_type
@@ -14,7 +14,7 @@ from app.db.reader.entities import ENTITIES
 from app.db.reader.plans import Row
 from app.db.reader.selection import Link, Order, PageRequest, Selection
 from app.db.tables import Table
-from app.engine.executor import selection_cache_of
+from app.engine.executor import resolver_cache_of
 from app.schema.types.lists import page_key, read_page_request
 
 Info = strawberry.Info[Context, None]
@@ -24,33 +24,34 @@ Result = TypeVar("Result")
 
 def selected_rows(info: Info, table: Table) -> Selection:
     """The selection on the rows that this field returns."""
-
-    return cached(info, ("rows", table), lambda fields: fields.selection(table, fields.root))
+    return cached(info, ("rows", table), lambda collector: collector.selection(table, collector.root))
 
 
 def selected_member(info: Info, name: str, table: Table) -> Selection | None:
     """The selection on the member `name` of the object that this field returns; None if not selected."""
 
-    def work(fields: "SelectedFields") -> Selection | None:
-        named = fields.named(fields.return_type, fields.root, name)
-        return fields.selection(table, named) if named else None
+    def compute(collector: "FieldCollector") -> Selection | None:
+        fields = collector.collect_named(collector.return_type, collector.root, name)
+        return collector.selection(table, fields) if fields else None
 
-    return cached(info, ("under", name, table), work)
+    return cached(info, ("member", name, table), compute)
 
 
 def selected_page(info: Info, table: Table, order: Order | None = None) -> tuple[Selection, PageRequest]:
     """The selection on the rows of this connection, and whether rows and total are selected."""
 
-    def work(fields: "SelectedFields") -> tuple[Selection, PageRequest]:
-        nodes, columns, parts = fields.connection(fields.return_type, fields.root, order)
-        return fields.selection(table, nodes, columns), parts
+    def compute(collector: "FieldCollector") -> tuple[Selection, PageRequest]:
+        row_fields, columns, parts = collector.connection(collector.return_type, collector.root, order)
+        return collector.selection(table, row_fields, columns), parts
 
-    return cached(info, ("page", table, order), work)
+    return cached(info, ("page", table, order), compute)
 
 
 def selected_parts(info: Info) -> PageRequest:
     """Whether rows and total of this connection are selected."""
-    return cached(info, ("parts",), lambda fields: fields.connection(fields.return_type, fields.root)[2])
+    return cached(
+        info, ("parts",), lambda collector: collector.connection(collector.return_type, collector.root).parts
+    )
 
 
 async def read_one(
@@ -63,15 +64,23 @@ async def read_one(
     return rows[0] if rows else None
 
 
-def cached(info: Info, kind: tuple[object, ...], work: Callable[["SelectedFields"], Result]) -> Result:
-    """Computes once per prepared operation, as the selection does not depend on the request."""
+def cached(info: Info, key: tuple[object, ...], compute: Callable[["FieldCollector"], Result]) -> Result:
+    """Computes once per compiled operation, as the result does not depend on the request."""
     raw: Any = info._raw_info
-    cache = selection_cache_of(raw)
-    key = (*kind, *[id(node) for node in raw.field_nodes])
+    cache = resolver_cache_of(raw)
+    key = (*key, *[id(node) for node in raw.field_nodes])
     if key not in cache:
-        cache[key] = work(SelectedFields(info))
+        cache[key] = compute(FieldCollector(info))
     found: Result = cache[key]
     return found
+
+
+class LinkedPage(NamedTuple):
+    """A page of linked rows."""
+
+    link: str
+    page_request: PageRequest
+    rows: "SelectionBuilder"
 
 
 @dataclass
@@ -81,28 +90,43 @@ class SelectionBuilder:
     table: Table
     columns: set[str] = field(default_factory=set)
     links: dict[str, "SelectionBuilder"] = field(default_factory=dict)
-    pages: dict[str, tuple[str, PageRequest, "SelectionBuilder"]] = field(default_factory=dict)
+    pages: dict[str, LinkedPage] = field(default_factory=dict)  # by the key of the page request
+
+    def linked_table(self, link: str) -> Table:
+        return ENTITIES[self.table].links[link].target
 
     def link(self, name: str) -> "SelectionBuilder":
-        target = ENTITIES[self.table].links[name].target
-        return self.links.setdefault(name, SelectionBuilder(target))
+        return self.links.setdefault(name, SelectionBuilder(self.linked_table(name)))
 
-    def page(self, name: str, page_request: PageRequest) -> "SelectionBuilder":
-        """Linked rows under this name, restricted by the page request and identified by its key."""
-        target = ENTITIES[self.table].links[name].target
-        return self.pages.setdefault(page_request.key, (name, page_request, SelectionBuilder(target)))[2]
+    def page(self, link: str, page_request: PageRequest) -> "SelectionBuilder":
+        """The rows of a page. Page requests with the same key are merged into one."""
+        key = page_request.key
+        page = self.pages.get(key) or LinkedPage(
+            link, page_request, SelectionBuilder(self.linked_table(link))
+        )
+        page_request = replace(
+            page_request,
+            with_rows=page_request.with_rows or page.page_request.with_rows,
+            with_total=page_request.with_total or page.page_request.with_total,
+        )
+        self.pages[key] = page._replace(page_request=page_request)
+        return page.rows
 
-    def freeze(self) -> Selection:
-        links = [Link(name, builder.freeze()) for name, builder in self.links.items()]
-        pages = [
-            Link(name, builder.freeze(), page_request) for name, page_request, builder in self.pages.values()
-        ]
+    def build(self) -> Selection:
+        links = [Link(name, rows.build()) for name, rows in self.links.items()]
+        pages = [Link(page.link, page.rows.build(), page.page_request) for page in self.pages.values()]
         return Selection(frozenset(self.columns), (*links, *pages))
 
 
-class SelectedFields:
-    """The part of a document below one field. Collects fields by graphql-core, so that fragments, aliases
-    and directives work exactly as in the executor."""
+class ConnectionFields(NamedTuple):
+    rows: Fields
+    columns: set[str]  # of the rows, for their cursors
+    parts: PageRequest  # whether rows and total are selected
+
+
+class FieldCollector:
+    """Collects the fields below one field of the document. Uses graphql-core, so that fragments, aliases and
+    directives work exactly as in the executor."""
 
     def __init__(self, info: Info) -> None:
         raw = info._raw_info
@@ -114,26 +138,29 @@ class SelectedFields:
         self.root: Fields = [FieldDetails(node, None) for node in raw.field_nodes]
         self.return_type: Any = get_named_type(raw.return_type)
 
-    def below(self, kind: GraphQLObjectType, fields: Fields) -> dict[str, Fields]:
-        """Response key -> the fields selected under it on an object of this kind."""
+    def collect(self, kind: GraphQLObjectType, fields: Fields) -> dict[str, Fields]:
+        """Response key -> the fields selected under it on an object of this type."""
         return collect_subfields(
             self.schema, self.fragments, self.variables, self.operation, kind, fields
         ).grouped_field_set
 
-    def named(self, kind: GraphQLObjectType, fields: Fields, name: str) -> Fields:
-        groups = self.below(kind, fields).values()
+    def collect_named(self, kind: GraphQLObjectType, fields: Fields, name: str) -> Fields:
+        groups = self.collect(kind, fields).values()
         return [each for group in groups if group[0].node.name.value == name for each in group]
 
     def selection(self, table: Table, fields: Fields, columns: set[str] | None = None) -> Selection:
         builder = SelectionBuilder(table, columns or set())
         self.gather(builder, fields)
-        return builder.freeze()
+        return builder.build()
 
     def gather(self, builder: SelectionBuilder, fields: Fields) -> None:
-        """Gathers aliases of one field together, as separate passes would double the work on each level."""
+        """Adds the columns and linked rows that the fields below `fields` need.
+
+        Aliases of one field are gathered together, as separate passes would double the work on each level.
+        """
         kind: Any = self.schema.type_map[builder.table.__name__]
         groups: dict[str, tuple[GraphQLField, Fields]] = {}
-        for group in self.below(kind, fields).values():
+        for group in self.collect(kind, fields).values():
             name = group[0].node.name.value
             if name.startswith("__"):
                 continue
@@ -157,7 +184,7 @@ class SelectedFields:
             builder.columns.update(metadata["columns"])
         elif "gathers" in metadata:
             metadata["gathers"](self, builder, definition, group)
-        elif "page" in metadata:
+        elif "filter" in metadata:
             self.gather_page(builder, name, metadata, definition, group)
         elif is_composite_type(get_named_type(definition.type)):
             self.gather(builder.link(name), group)
@@ -167,46 +194,41 @@ class SelectedFields:
     def gather_page(
         self,
         builder: SelectionBuilder,
-        name: str,
+        link: str,
         metadata: dict[str, Any],
         definition: GraphQLField,
         group: Fields,
     ) -> None:
-        """A list inside a row, identified by its arguments: lists with equal arguments are read once."""
+        """A list inside a row, identified by its arguments."""
         arguments = self.arguments(definition, group)
         kind: Any = get_named_type(definition.type)
         order = metadata["orders"].get(arguments.get("orderBy"))
-        nodes, columns, parts = self.connection(kind, group, order)
-        key = page_key(name, arguments)
-        rows = builder.page(name, PageRequest(key=key, with_rows=False))
-        known = builder.pages[key][1]
-        rows.columns |= columns
-        self.gather(rows, nodes)
-        where, values = metadata["page"](arguments)
-        page_request = PageRequest(
-            key=key,
-            where=where,
-            values=values,
-            with_rows=parts.with_rows or known.with_rows,
-            with_total=parts.with_total or known.with_total,
+        row_fields, columns, parts = self.connection(kind, group, order)
+        where, values = metadata["filter"](arguments)
+        page_request = read_page_request(
+            replace(parts, key=page_key(link, arguments), where=where, values=values),
+            builder.linked_table(link),
+            arguments.get("first"),
+            arguments.get("after"),
+            order=order,
         )
-        first, after = arguments.get("first"), arguments.get("after")
-        page_request = read_page_request(page_request, rows.table, first, after, order=order)
-        builder.pages[key] = (name, page_request, rows)
+        rows = builder.page(link, page_request)
+        rows.columns |= columns
+        self.gather(rows, row_fields)
 
     def connection(
         self, kind: GraphQLObjectType, fields: Fields, order: Order | None = None
-    ) -> tuple[Fields, set[str], PageRequest]:
-        """The fields and columns of a connection's rows, and which parts of the connection are selected."""
+    ) -> ConnectionFields:
+        """The fields of a connection's rows, and the parts of the connection that are selected."""
         edge: Any = get_named_type(kind.fields["edges"].type)
-        edges = self.named(kind, fields, "edges")
-        nodes = self.named(kind, fields, "nodes") + self.named(edge, edges, "node")
-        page_info = self.named(kind, fields, "pageInfo")
+        edges = self.collect_named(kind, fields, "edges")
+        rows = self.collect_named(kind, fields, "nodes") + self.collect_named(edge, edges, "node")
+        page_info = self.collect_named(kind, fields, "pageInfo")
         columns = set()
         if edges or page_info:  # cursors need the id and the order column
             columns = {"id"} if order is None else {"id", order.column}
         parts = PageRequest(
-            with_rows=bool(nodes or edges or page_info),
-            with_total=bool(self.named(kind, fields, "totalCount")),
+            with_rows=bool(rows or edges or page_info),
+            with_total=bool(self.collect_named(kind, fields, "totalCount")),
         )
-        return nodes, columns, parts
+        return ConnectionFields(rows, columns, parts)

@@ -29,9 +29,9 @@ def gathering(gather: Callable[..., None]) -> dict[str, Any]:
     return {**COMPUTES, "gathers": gather}
 
 
-def paging(where: Callable[[dict[str, Any]], Any], orders: dict[Any, Order]) -> dict[str, Any]:
-    """Metadata of a list inside a row, with the conditions and the order that its arguments request."""
-    return {**COMPUTES, "page": where, "orders": orders}
+def paging(filter: Callable[[dict[str, Any]], Any], orders: dict[Any, Order]) -> dict[str, Any]:
+    """Metadata of a list inside a row. `filter` maps arguments to conditions and their values."""
+    return {**COMPUTES, "filter": filter, "orders": orders}
 
 
 def of_id(make: Callable[[str], Callable[[int], str]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from app.db.reader.plans import Row
 from app.db.reader.selection import PageRequest, Where
 from app.db.statements.conditions import is_of_book
 from app.db.tables import Book
-from app.schema.selection import Fields, SelectedFields, SelectionBuilder
+from app.schema.selection import FieldCollector, Fields, SelectionBuilder
 from app.schema.types.node import COMPUTES, gathering, read_id
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MAX_SCORED_ASSIGNMENTS = 500
 
 
 def gather_progress(
-    selection: SelectedFields, builder: SelectionBuilder, definition: GraphQLField, group: Fields
+    collector: FieldCollector, builder: SelectionBuilder, definition: GraphQLField, group: Fields
 ) -> None:
     builder.columns.update({"now", "time_zone"})
     assignments = builder.link("assignments")
@@ -34,10 +34,10 @@ def gather_progress(
 
 
 def gather_score_history(
-    selection: SelectedFields, builder: SelectionBuilder, definition: GraphQLField, group: Fields
+    collector: FieldCollector, builder: SelectionBuilder, definition: GraphQLField, group: Fields
 ) -> None:
     """Selects the assignments of one book and the columns of its points."""
-    book = book_number(selection.arguments(definition, group)["bookId"])
+    book = book_number(collector.arguments(definition, group)["bookId"])
     page_request = PageRequest(
         key=score_key(book),
         first=MAX_SCORED_ASSIGNMENTS,
@@ -47,7 +47,7 @@ def gather_score_history(
     assignments = builder.page("assignments", page_request)
     assignments.link("answer_sets").columns.update({"id", "submit_date", "score", "attempt"})
     point: Any = get_named_type(definition.type)
-    selection.gather(assignments, selection.named(point, group, "assignment"))
+    collector.gather(assignments, collector.collect_named(point, group, "assignment"))
 
 
 def book_number(book_id: str) -> int:
