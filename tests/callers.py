@@ -55,7 +55,7 @@ class Caller:
         headers = dict(options.pop("headers", {}))
         if self.token is not None:
             headers.setdefault("authorization", f"bearer {self.token}")
-        return self.client.ask(method, path, headers=headers, **options)
+        return self.client.fetch(method, path, headers=headers, **options)
 
     def get(self, path: str, **options: Any) -> Response:
         return self.request("GET", path, **options)
@@ -85,7 +85,7 @@ class Gateway:
     client: Client
     settings: Settings
 
-    def given(self, records: Iterable[Record]) -> None:
+    def import_records(self, records: Iterable[Record]) -> None:
         """Imports the records."""
         assert self.client.portal is not None
         self.client.portal.call(self.database.write, importing(lines(records)))
@@ -106,7 +106,7 @@ class Gateway:
     def as_client(self, number: int) -> Caller:
         return Caller(self.client, keys.token("CLIENT", f"client-{number}"))
 
-    def as_nobody(self) -> Caller:
+    def as_anonymous(self) -> Caller:
         return Caller(self.client, None)
 
     def with_token(self, token: str) -> Caller:

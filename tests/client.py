@@ -53,7 +53,7 @@ class Client(TestClient):
         self.portal = portal
         self.app_state.update(state)
 
-    def ask(self, method: str, path: str, **options: Any) -> httpx2.Response:
+    def fetch(self, method: str, path: str, **options: Any) -> httpx2.Response:
         """Returns the complete response. Does not follow redirects. Fails if a stream does not end."""
         assert self.portal is not None
         response = self.portal.start_task_soon(self.respond, self.build_request(method, path, **options))

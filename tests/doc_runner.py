@@ -26,7 +26,7 @@ from tests import keys, pages
 from tests.callers import WIDE, Caller, Gateway
 from tests.events.dispatch_once import dispatch_once
 from tests.factories import NOW
-from tests.schema.listening import Listener, listening, wait_until_somebody_listens
+from tests.schema.listening import Listener, listening, wait_for_subscription
 
 STEP = re.compile(r"^(?:As \*\*(\w+)\*\*|(Two days later))|" + pages.FENCE.pattern, re.DOTALL | re.MULTILINE)
 USERS = {"caregiver": CAREGIVER, "client": CLIENT}
@@ -45,7 +45,7 @@ class PageRunner:
     def __init__(self, gateway: Gateway, stack: ExitStack) -> None:
         self.gateway = gateway
         self.stack = stack
-        self.caller = gateway.as_nobody()
+        self.caller = gateway.as_anonymous()
         self.listener: Listener | None = None
         self.last: tuple[int, Any] = (0, None)
         self.prepare_graphql("")
@@ -88,16 +88,16 @@ class PageRunner:
                     path = word.removeprefix(HOST)
                 case _:
                     assert word in ("-sS", "-sSG"), f"unknown argument of curl: {word}"
-        return self.gateway.as_nobody().request(method, path + query, headers=headers, content=content)
+        return self.gateway.as_anonymous().request(method, path + query, headers=headers, content=content)
 
     def subscribe(self, query: str) -> None:
         self.listener = self.stack.enter_context(listening(self.caller))
-        self.listener.ask(query)
-        wait_until_somebody_listens(self.gateway)
+        self.listener.subscribe(query)
+        wait_for_subscription(self.gateway)
 
     def next_event(self) -> Any:
         assert self.listener is not None
-        return self.listener.hear()["payload"]
+        return self.listener.receive()["payload"]
 
     def dispatch(self, moment: datetime) -> None:
         async def run() -> None:

@@ -49,7 +49,7 @@ ENDED = "the database writer has ended"
 @pytest.fixture
 def without_writer(gateway: Gateway) -> Gateway:
     """The writer thread ends at the next change."""
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     assert isinstance(gateway.database, SqliteDatabase)
     kill_writer(gateway.database.writer.thread)
     return gateway
@@ -59,13 +59,13 @@ def without_writer(gateway: Gateway) -> Gateway:
 def test_a_process_without_its_writer_rejects_changes_and_is_not_ready(
     without_writer: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ready = [without_writer.as_nobody().get("/readyz")]
+    ready = [without_writer.as_anonymous().get("/readyz")]
     caregiver = without_writer.as_caregiver(1)
 
     first, second = (caregiver.put(ASSIGNMENTS, json=homework()) for _ in range(2))
     change, responses = caregiver.graphql(RENAME), caregiver.graphql(SUBMITTED)
     read = caregiver.graphql("{ sessions { totalCount } }")
-    ready.append(without_writer.as_nobody().get("/readyz"))
+    ready.append(without_writer.as_anonymous().get("/readyz"))
 
     assert [(one.status_code, one.json()["message"]) for one in (first, second)] == [
         (503, f"{ENDED}; whether the change was kept is not known"),
@@ -297,7 +297,7 @@ def test_requests_are_answered_without_the_thread_that_exports_spans(
 
     with opened(create_app(settings, clock=lambda: NOW, tracing=tracing)) as client:
         gateway = Gateway(client, settings)
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         responses = [gateway.as_caregiver(1).graphql("{ sessions { totalCount } }") for _ in range(5)]
 
     assert responses == [{"data": {"sessions": {"totalCount": 4}}}] * 5

@@ -39,7 +39,7 @@ def another_homework(number: int) -> dict[str, Any]:
 
 
 def test_a_full_disk_rejects_homework_and_loses_nothing(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     caregiver = gateway.as_caregiver(1)
     before = len(stored(gateway)["assignment"])
     limit(gateway, pages=1)
@@ -63,7 +63,7 @@ def test_a_full_disk_rejects_homework_and_loses_nothing(gateway: Gateway) -> Non
 
 
 def test_answers_are_not_shown_if_the_audit_record_cannot_be_stored(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     caregiver = gateway.as_caregiver(1)
     limit(gateway, pages=0)
 

@@ -21,7 +21,7 @@ UNAVAILABLE = "the database cannot take this now; nothing was changed"
 
 
 def get(gateway: Gateway, path: str) -> tuple[int, object, str | None]:
-    response = gateway.as_nobody().get(path)
+    response = gateway.as_anonymous().get(path)
     return response.status_code, response.json(), response.headers.get("cache-control")
 
 
@@ -102,7 +102,7 @@ def test_an_unknown_path_is_not_found(gateway: Gateway, path: str) -> None:
 
 @pytest.mark.sqlite_only
 def test_an_unknown_legacy_path_has_a_legacy_error_body(gateway: Gateway) -> None:
-    body = gateway.as_nobody().get("/gateway/profile/client/session/").json()
+    body = gateway.as_anonymous().get("/gateway/profile/client/session/").json()
 
     assert body.pop("timestamp")
     path = "/gateway/profile/client/session/"
@@ -113,7 +113,7 @@ def test_production_serves_both_contracts_only_with_a_token(settings: Settings) 
     own = settings.model_copy(update={"env": Environment.PRODUCTION})
     with opened(create_app(own, clock=lambda: NOW)) as client:
         gateway = Gateway(client, own)
-        nobody = gateway.as_nobody()
+        nobody = gateway.as_anonymous()
 
         page = nobody.get("/graphql", headers={"accept": "text/html"})
         schema = nobody.post_graphql("{ __schema { queryType { name } } }")

@@ -11,7 +11,7 @@ from tests.callers import Gateway, opened
 from tests.conftest import fresh_database
 from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
-from tests.schema.listening import listening, wait_until_somebody_listens
+from tests.schema.listening import listening, wait_for_subscription
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -36,15 +36,15 @@ def everything(settings: Settings) -> list[Any]:
     """The responses of one service to one request of each kind, and the number of its statements."""
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         caregiver = gateway.as_caregiver(1)
         with gateway.watched() as statements:
             found = [caregiver.graphql(text, **variables) for text, variables in DOCUMENTS.items()]
         with listening(gateway.as_client(1)) as listener:
-            listener.ask(LISTEN)
-            wait_until_somebody_listens(gateway)
+            listener.subscribe(LISTEN)
+            wait_for_subscription(gateway)
             found.append(caregiver.graphql(ASSIGN, books=["3"]))
-            found.append(listener.change())
+            found.append(listener.receive_change())
         legacy = [
             caregiver.get(f"{ASSIGNMENTS}?time-state=RUNNING"),
             gateway.as_client(1).get(f"{SESSIONS}?time-state=RUNNING"),

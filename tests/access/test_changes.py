@@ -25,23 +25,23 @@ def test_only_the_two_people_of_a_relationship_can_change_its_data(changing: Gat
     row, query = CHANGES[change], mutation_document(change)
     before = stored(changing)
 
-    def ask(caller: Caller, shared: str = "AX") -> Response:
+    def send(caller: Caller, shared: str = "AX") -> Response:
         return post(caller, query, {"input": write_in(row.given, shared)})
 
     for viewer in PEOPLE_WITH_DATA:
         for shared in SHARED:
             if may_change(row, viewer, shared):
                 continue
-            answer = ask(sign_in(changing, viewer), shared)
+            answer = send(sign_in(changing, viewer), shared)
             shown = assert_shows_only_known(answer, viewer)
             assert write_in(row.shows, shared) not in shown, (viewer, shared)
             assert "errors" in answer.json() or answer.json()["data"][change]["userErrors"], (viewer, shared)
-    assert_rejects_outsiders(changing, ask)
+    assert_rejects_outsiders(changing, send)
     assert stored(changing) == before
 
     for viewer, shared in MINE.items():
         if is_for(row.who, viewer) and shared in ("AX", "BX"):
-            answer = ask(sign_in(changing, viewer), shared)
+            answer = send(sign_in(changing, viewer), shared)
             shown = assert_shows_only_known(answer, viewer)
             assert answer.json()["data"][change]["userErrors"] == []
             assert write_in(row.shows, shared) in shown

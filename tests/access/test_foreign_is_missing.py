@@ -31,7 +31,7 @@ NUMBERS: dict[str, Callable[[str], int]] = {
     "Feedback": lambda shared: OF[shared].feedback,
     "Reminder": lambda shared: OF[shared].reminder,
 }
-Ask = Callable[[Caller, str], Response]
+Send = Callable[[Caller, str], Response]
 
 
 def foreign(viewer: str, kind: str) -> Iterator[tuple[int, int]]:
@@ -51,7 +51,7 @@ def is_acquainted(viewer: str, shared: str, kind: str) -> bool:
     return any(viewer in pair and person in pair for pair in OF)
 
 
-def request_for(row: str) -> tuple[Ask, bool]:
+def request_for(row: str) -> tuple[Send, bool]:
     """How the id is sent, and whether that would change something."""
     if "(" not in row:
         return mutation_for(*row.split(".")), True
@@ -66,18 +66,18 @@ def request_for(row: str) -> tuple[Ask, bool]:
         f"{word}($id: {'ID!' if str(declared).endswith('!') else 'ID'}) "
         f"{{ {name}({argument}: {value}) {{ {through(kind, name, fields)} }} }}"
     )
-    ask = listen if kind_name == "Subscription" else post
-    return lambda caller, text: ask(caller, query, {"id": text}), False
+    send = listen if kind_name == "Subscription" else post
+    return lambda caller, text: send(caller, query, {"id": text}), False
 
 
-def mutation_for(kind: str, member: str) -> Ask:
+def mutation_for(kind: str, member: str) -> Send:
     change = f"{kind[0].lower()}{kind[1:]}".removesuffix("Input")
 
-    def ask(caller: Caller, text: str) -> Response:
+    def send(caller: Caller, text: str) -> Response:
         given = write_in(CHANGES[change].given, "AX") | {member: text}
         return post(caller, mutation_document(change), {"input": given})
 
-    return ask
+    return send
 
 
 def listen(caller: Caller, query: str, variables: dict[str, Any]) -> Response:
@@ -87,10 +87,10 @@ def listen(caller: Caller, query: str, variables: dict[str, Any]) -> Response:
     return caller.request("POST", "/graphql", json=body, headers=headers)
 
 
-def trace(gateway: Gateway, ask: Ask, caller: Caller, text: str) -> tuple[Any, ...]:
+def trace(gateway: Gateway, send: Send, caller: Caller, text: str) -> tuple[Any, ...]:
     """The whole response, and the statements that ran for it."""
     with gateway.watched() as steps:
-        answer = ask(caller, text)
+        answer = send(caller, text)
     body = TIMESTAMP.sub("now", answer.text.replace(text, "id"))
     return answer.status_code, sorted(answer.headers.items()), body, [as_text(step) for step in steps]
 
@@ -109,18 +109,18 @@ ROWS = [
 
 @pytest.mark.parametrize(("row", "named"), ROWS, ids=[f"{row} {kind}" for row, kind in ROWS])
 def test_a_foreign_id_is_answered_like_a_missing_id(world: Gateway, row: str, named: str) -> None:
-    ask, is_change = request_for(row)
+    send, is_change = request_for(row)
     before = stored(world) if is_change else None
     checked = 0
     for viewer in MINE:
         caller = sign_in(world, viewer)
-        trace(world, ask, caller, str(MISSING))  # warms every cache
+        trace(world, send, caller, str(MISSING))  # warms every cache
         for number, missing in foreign(viewer, named):
             forms = [(global_id(named, number), global_id(named, missing)), (str(number), str(missing))]
             for theirs, nobodys in forms if number // 1000 != SHARED["DW"] // 1000 else forms[:1]:
-                found = trace(world, ask, caller, theirs)
+                found = trace(world, send, caller, theirs)
 
-                assert found == trace(world, ask, caller, nobodys), (viewer, number)
+                assert found == trace(world, send, caller, nobodys), (viewer, number)
                 checked += 1
     assert checked >= 8
     assert not is_change or stored(world) == before
@@ -145,16 +145,16 @@ def put(caller: Caller, text: str) -> Response:
     return caller.put(ASSIGNMENTS, json=HOMEWORK | {"sessionId": int(text)}, headers=REQUEST_ID)
 
 
-@pytest.mark.parametrize(("ask", "named"), [(get, "Assignment"), (put, "Session")])
+@pytest.mark.parametrize(("send", "named"), [(get, "Assignment"), (put, "Session")])
 def test_a_foreign_id_is_answered_like_a_missing_id_on_the_legacy_paths(
-    world: Gateway, ask: Ask, named: str
+    world: Gateway, send: Send, named: str
 ) -> None:
     before = stored(world)
     for viewer in MINE:
         caller = sign_in(world, viewer)
         for number, missing in foreign(viewer, named):
-            found = trace(world, ask, caller, str(number))
+            found = trace(world, send, caller, str(number))
 
-            assert found == trace(world, ask, caller, str(missing)), (viewer, number)
+            assert found == trace(world, send, caller, str(missing)), (viewer, number)
             assert found[0] == (404 if role_of(viewer) == "CAREGIVER" else 403)
     assert stored(world) == before

@@ -18,7 +18,7 @@ from tests.callers import Caller, Gateway
 from tests.database_rows import stored
 
 
-def ask(caller: Caller, row: Path, shared: str) -> Response:
+def send(caller: Caller, row: Path, shared: str) -> Response:
     body = write_in(row.body, shared)
     if body is not None:
         body = body | {"sessionId": int(body["sessionId"])}
@@ -42,17 +42,17 @@ def test_a_path_shows_only_the_viewers_own_data(changing: Gateway, name: str) ->
             is_theirs = is_for(row.who, viewer) and (viewer in shared or not takes_id)
             if is_theirs and row.method == "PUT":
                 continue
-            answer = without_its_path(ask(sign_in(changing, viewer), row, shared))
+            answer = without_its_path(send(sign_in(changing, viewer), row, shared))
             shown = assert_shows_only_known(answer, viewer)
             refused = 404 if is_for(row.who, viewer) else 403
             assert answer.status_code == (200 if is_theirs else refused), (viewer, shared)
             if is_theirs and "Z" not in shared:
                 assert write_in(row.shows, shared if takes_id else MINE[viewer]) in shown
-    assert_rejects_outsiders(changing, lambda caller: without_its_path(ask(caller, row, "AX")))
+    assert_rejects_outsiders(changing, lambda caller: without_its_path(send(caller, row, "AX")))
     assert stored(changing) == before
 
     if row.method == "PUT":
-        answer = ask(sign_in(changing, "A"), row, "AX")
+        answer = send(sign_in(changing, "A"), row, "AX")
         assert answer.status_code == 200
         assert row.shows in assert_shows_only_known(answer, "A")
         assert stored(changing) != before

@@ -77,7 +77,7 @@ def test_every_legacy_path_has_a_row(world: Gateway) -> None:
         methods.setdefault(row.path.partition("?")[0], set()).add(row.method)
 
     for path, named in methods.items():
-        answer = world.as_nobody().request("PATCH", path.replace("{1.judged}", "1"))
+        answer = world.as_anonymous().request("PATCH", path.replace("{1.judged}", "1"))
         assert set(answer.headers["allow"].split(", ")) - {"HEAD"} == named
     assert methods.keys() == {SESSIONS, ASSIGNMENTS, f"{ASSIGNMENTS}/{{1.judged}}"}
 

@@ -19,7 +19,7 @@ from tests.access.viewers import (
 )
 from tests.access.world import OF, PEOPLE, SHARED, owners_in
 from tests.callers import Gateway
-from tests.schema.listening import happened, listening, streaming, wait_for, wait_until_somebody_listens
+from tests.schema.listening import insert_event, listening, streaming, wait_for, wait_for_subscription
 
 EVENT_OF = {"assignmentChanged": "ASSIGNED", "reminderDue": "REMINDER_DUE"}
 
@@ -46,7 +46,7 @@ def test_missed_events_are_sent_only_to_the_two_people(world: Gateway, name: str
                 assert '"errors"' in shown
                 continue
             with streaming(sign_in(world, viewer), query, **seen) as stream:
-                event, payload = stream.hear()
+                event, payload = stream.receive()
             assert event == "next"
             shown = assert_shows_only_known(Response(200, json=payload), viewer)
             if "Z" not in shared:
@@ -62,16 +62,16 @@ def test_events_of_other_relationships_are_not_sent(changing: Gateway, name: str
     row, url = SUBSCRIPTIONS[name], changing.settings.database
     for viewer in PEOPLE_WITH_DATA:
         with listening(sign_in(changing, viewer)) as listener:
-            listener.ask(document(name))
+            listener.subscribe(document(name))
             if not is_for(row.who, viewer):
-                assert owners_in(json.dumps(listener.hear())) == set()
+                assert owners_in(json.dumps(listener.receive())) == set()
                 continue
-            wait_until_somebody_listens(changing)
+            wait_for_subscription(changing)
             own = [shared for shared in SHARED if viewer in shared]
             for shared in [*(one for one in SHARED if one not in own), *own]:
                 add_events(url, name, shared)
             for shared in own:
-                shown = assert_shows_only_known(Response(200, json=listener.hear()), viewer)
+                shown = assert_shows_only_known(Response(200, json=listener.receive()), viewer)
                 assert f"Assignment:{OF[shared].to_extend}" in shown
         wait_for(lambda: not changing.client.app_state["notifier"].wakeups)
 
@@ -79,4 +79,4 @@ def test_events_of_other_relationships_are_not_sent(changing: Gateway, name: str
 def add_events(url: str, name: str, shared: str) -> None:
     of = OF[shared]
     between: dict[str, Any] = {"caregiver": PEOPLE[shared[0]], "client": PEOPLE[shared[1]]}
-    happened(url, EVENT_OF[name], of.to_extend, of.main, reminder=of.reminder, **between)
+    insert_event(url, EVENT_OF[name], of.to_extend, of.main, reminder=of.reminder, **between)

@@ -57,10 +57,10 @@ def assert_shows_only_known(answer: Response, viewer: str) -> str:
     return shown
 
 
-def assert_rejects_outsiders(gateway: Gateway, ask: Callable[[Caller], Response]) -> None:
+def assert_rejects_outsiders(gateway: Gateway, send: Callable[[Caller], Response]) -> None:
     """Checks that outsiders get nothing from any request."""
     for name, (token, status) in OUTSIDERS.items():
-        answer = ask(Caller(gateway.client, token()))
+        answer = send(Caller(gateway.client, token()))
 
         assert answer.status_code == status, name
         assert owners_in(readable(answer)) == set(), name

@@ -29,7 +29,7 @@ from tests.factories import (
     an_assignment,
     catalogue,
 )
-from tests.schema.listening import happened
+from tests.schema.listening import insert_event
 
 PEOPLE = {"A": 710001, "B": 710002, "D": 710003, "X": 711001, "Y": 711002, "Z": 711003, "W": 711004}
 SHARED = {"AX": 701000, "BX": 702000, "BY": 703000, "AZ": 704000, "DW": 705000}
@@ -95,10 +95,12 @@ def plant(url: str) -> None:
     for shared, number in OF.items():
         between = {"caregiver": PEOPLE[shared[0]], "client": PEOPLE[shared[1]], "session": number.main}
         at = number.to_extend
-        happened(url, "ASSIGNED", at, number=number.assigned_event, **between)
-        happened(url, "EXTENDED", at, number=number.assigned_event + 1, **between)
-        happened(url, "REMINDER_DUE", at, number=number.due_event, reminder=number.reminder, **between)
-        happened(url, "REMINDER_DUE", at, number=number.due_event + 1, reminder=number.reminder, **between)
+        insert_event(url, "ASSIGNED", at, number=number.assigned_event, **between)
+        insert_event(url, "EXTENDED", at, number=number.assigned_event + 1, **between)
+        insert_event(url, "REMINDER_DUE", at, number=number.due_event, reminder=number.reminder, **between)
+        insert_event(
+            url, "REMINDER_DUE", at, number=number.due_event + 1, reminder=number.reminder, **between
+        )
     run_write(url, erasing(PEOPLE["Z"], NOW))
     raw.run(
         url,

@@ -32,7 +32,7 @@ def names(answer: dict[str, Any]) -> list[tuple[str, str]]:
 @pytest.fixture
 def used(gateway: Gateway) -> Gateway:
     """Caregiver 1 reads and assigns, client 1 reads; client 2 reads and caregiver 2 closes a session."""
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1", headers={"x-request-id": "looks"})
     gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework(), headers={"x-request-id": "assigns"})
     gateway.as_client(1).data(OWN)
@@ -87,7 +87,7 @@ def test_a_cursor_continues_the_list(used: Gateway) -> None:
 def test_a_request_seals_a_limited_number_of_records_and_lists_the_sealed_ones(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     assert gateway.client.portal is not None
     gateway.client.portal.call(gateway.database.write, recording(records(MAX_SEALED + 1)))
     listed = "auditEvents(clientId: 1, first: 1) { totalCount nodes { requestId } }"

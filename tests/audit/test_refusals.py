@@ -26,7 +26,7 @@ def named(**ids: list[int]) -> list[Any]:
     return [[None, None, ids]]
 
 
-def ask(caller: Caller, question: str) -> None:
+def send(caller: Caller, question: str) -> None:
     accept = "text/event-stream" if question.startswith("subscription") else "application/json"
     answer = caller.request("POST", "/graphql", json={"query": question}, headers={"accept": accept})
     assert answer.status_code in (200, 403), answer.text
@@ -120,16 +120,16 @@ def test_these_tests_cover_every_field_that_can_be_rejected() -> None:
 def test_a_rejected_graphql_read_is_recorded(
     gateway: Gateway, role: str, field: str, question: str, outcome: str, about: list[Any]
 ) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     caller, number = (gateway.as_caregiver(2), 2) if role == "caregiver" else (gateway.as_client(1), 1)
 
-    ask(caller, question)
+    send(caller, question)
 
     assert audited(gateway.settings.database) == [(role.upper(), number, field, outcome, about)]
 
 
 def test_a_rejected_legacy_request_is_recorded(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     caregiver, client = gateway.as_caregiver(2), gateway.as_client(1)
     running = {"time-state": "RUNNING"}
 
@@ -158,7 +158,7 @@ def test_a_rejected_legacy_request_is_recorded(gateway: Gateway) -> None:
 
 
 def test_a_permitted_read_without_answers_is_not_recorded(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     caller = gateway.as_caregiver(1)
 
     for question in (
@@ -166,15 +166,15 @@ def test_a_permitted_read_without_answers_is_not_recorded(gateway: Gateway) -> N
         f'{{ nodes(ids: ["{global_id("Session", 1)}", "{global_id("Book", 9)}"]) {{ id }} }}',
         "{ assignments(sessionId: 5) { totalCount } auditEvents(clientId: 1) { totalCount } }",
     ):
-        ask(caller, question)
+        send(caller, question)
     assert caller.get(f"{ASSIGNMENTS}/none").status_code == 400
-    ask(gateway.as_nobody(), "{ __typename }")
+    send(gateway.as_anonymous(), "{ __typename }")
 
     assert audit_rows(gateway.settings.database) == []
 
 
 def test_a_rejection_whose_record_cannot_be_stored_is_an_internal_error(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     raw.run(gateway.settings.database, "ALTER TABLE audit_record RENAME TO gone")
 
     assert gateway.as_caregiver(2).get(f"{ASSIGNMENTS}/1").status_code == 500
@@ -200,7 +200,7 @@ def more(viewer: int, count: int) -> tuple[Any, ...]:
 
 
 def test_beyond_the_limit_only_the_number_of_rejections_is_recorded(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     database = gateway.settings.database
     each = [
         ("CAREGIVER", 2, "assignment", "NOT_FOUND", named(assignments=[1000 + number]))
@@ -236,7 +236,7 @@ def test_the_number_is_recorded_when_the_window_ends(
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
         one = " ".join(f"a{number}: assignment(id: {1000 + number}) {{ id }}" for number in range(30))
-        ask(gateway.as_caregiver(2), f"{{ {one} }}")
+        send(gateway.as_caregiver(2), f"{{ {one} }}")
 
         wait_for(lambda: sum(one[4][0][2].get("count", [1])[0] for one in audited(database_url)) == 30)
 
@@ -245,7 +245,7 @@ def test_the_number_is_recorded_when_the_window_ends(
 
 
 def test_rejections_are_hidden_from_caregivers_and_the_chain_verifies(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     database = gateway.settings.database
 
     probe(gateway.as_caregiver(2), MAX_REFUSALS + 1)
@@ -260,9 +260,9 @@ def test_rejections_are_hidden_from_caregivers_and_the_chain_verifies(gateway: G
 
 
 def test_the_documented_statement_finds_viewers_with_rejections(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     statement = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
-    ask(gateway.as_caregiver(1), "{ assignments { nodes { answerSets { answers { answer } } } } }")
+    send(gateway.as_caregiver(1), "{ assignments { nodes { answerSets { answers { answer } } } } }")
 
     probe(gateway.as_caregiver(2), 3)
     probe(gateway.as_caregiver(1), 1)

@@ -85,7 +85,7 @@ CLIENT_1 = {"role": "CLIENT", "caregiver": None, "client": {"legacyId": "1"}}
 def both(gateway: Gateway, authorization: str) -> tuple[Response, Response]:
     """The responses of GraphQL and of a legacy path."""
     headers = {"authorization": authorization, "x-request-id": "r"}
-    anonymous = gateway.as_nobody()
+    anonymous = gateway.as_anonymous()
     return (
         anonymous.request("POST", "/graphql", json={"query": ME}, headers=headers),
         anonymous.get(f"{ASSIGNMENTS}?time-state=RUNNING", headers=headers),

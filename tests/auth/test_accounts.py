@@ -24,7 +24,7 @@ PEOPLE = {"CAREGIVER": (Caregiver, "caregiver-1", CAREGIVER_1), "CLIENT": (Clien
 
 @pytest.fixture(autouse=True)
 def people(gateway: Gateway) -> None:
-    gateway.given(
+    gateway.import_records(
         [
             a_caregiver(1),
             a_client(1),
@@ -122,7 +122,9 @@ def test_a_token_is_cached_once_for_every_form_of_the_header(gateway: Gateway) -
 
     for scheme in ("bearer", "Bearer", "BEARER"):
         for spaces in (1, 2, 3, 1000):
-            answer = gateway.as_nobody().get(PAGE, headers={"authorization": scheme + " " * spaces + token})
+            answer = gateway.as_anonymous().get(
+                PAGE, headers={"authorization": scheme + " " * spaces + token}
+            )
             assert answer.status_code == 200
 
     assert list(authenticator.accepted) == [token]

@@ -27,8 +27,8 @@ PAGE = f"{ASSIGNMENTS}?time-state=RUNNING"
 def test_the_scheme_may_have_any_case(with_accounts: Gateway, scheme: str) -> None:
     headers = {"authorization": scheme + signed(caregiver())}
 
-    by_graphql = with_accounts.as_nobody().request("POST", "/graphql", json={"query": ME}, headers=headers)
-    by_legacy = with_accounts.as_nobody().get(PAGE, headers=headers)
+    by_graphql = with_accounts.as_anonymous().request("POST", "/graphql", json={"query": ME}, headers=headers)
+    by_legacy = with_accounts.as_anonymous().get(PAGE, headers=headers)
 
     assert by_graphql.json() == {"data": {"viewer": CAREGIVER_1}}
     assert by_legacy.status_code == 200
@@ -64,7 +64,9 @@ def test_any_other_header_is_rejected(with_accounts: Gateway, written: str) -> N
 def test_a_token_with_extra_text_is_rejected(with_accounts: Gateway, written: str) -> None:
     authorization = written.replace("{}", signed(caregiver()))
 
-    answer = with_accounts.as_nobody().get(PAGE, headers={"authorization": authorization.encode("latin-1")})
+    answer = with_accounts.as_anonymous().get(
+        PAGE, headers={"authorization": authorization.encode("latin-1")}
+    )
 
     assert (answer.status_code, answer.json()["message"]) == (401, BAD)
 
@@ -83,7 +85,7 @@ def test_two_authorization_headers_are_rejected(with_accounts: Gateway) -> None:
 @pytest.mark.parametrize("name", ["access_token", "token", "authorization", "bearer", "jwt"])
 def test_a_token_in_the_url_is_ignored(with_accounts: Gateway, name: str) -> None:
     token = signed(caregiver())
-    anonymous = with_accounts.as_nobody()
+    anonymous = with_accounts.as_anonymous()
 
     by_legacy = anonymous.get(f"{PAGE}&{name}={token}")
     by_graphql = anonymous.request("POST", f"/graphql?{name}={token}", json={"query": ME})
@@ -101,7 +103,7 @@ def test_a_bad_token_in_the_url_does_not_affect_the_header(with_accounts: Gatewa
 
 def test_a_token_in_a_cookie_or_body_is_ignored(with_accounts: Gateway) -> None:
     token = signed(caregiver())
-    anonymous = with_accounts.as_nobody()
+    anonymous = with_accounts.as_anonymous()
 
     by_cookie = anonymous.get(PAGE, headers={"cookie": f"access_token={token}; Authorization=bearer {token}"})
     by_body = anonymous.request("POST", "/graphql", json={"query": ME, "access_token": token, "token": token})
@@ -111,7 +113,7 @@ def test_a_token_in_a_cookie_or_body_is_ignored(with_accounts: Gateway) -> None:
 
 @pytest.mark.parametrize("path", [PAGE, f"{ASSIGNMENTS}/1", f"{SESSIONS}?time-state=RUNNING"])
 def test_every_legacy_path_needs_a_token(with_accounts: Gateway, path: str) -> None:
-    answer = with_accounts.as_nobody().get(path)
+    answer = with_accounts.as_anonymous().get(path)
 
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -119,7 +121,7 @@ def test_every_legacy_path_needs_a_token(with_accounts: Gateway, path: str) -> N
 
 
 def test_without_a_token_only_the_schema_is_readable_in_development(with_accounts: Gateway) -> None:
-    anonymous = with_accounts.as_nobody()
+    anonymous = with_accounts.as_anonymous()
 
     assert anonymous.data("{ __schema { queryType { name } } }") == {
         "__schema": {"queryType": {"name": "Query"}}

@@ -79,7 +79,7 @@ def test_the_reason_is_logged_and_counted_but_not_in_the_response(
 def test_a_disabled_and_an_unknown_account_have_different_reasons(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gateway.given([a_caregiver(1)])
+    gateway.import_records([a_caregiver(1)])
     raw.run(gateway.settings.database, "UPDATE caregiver SET is_disabled = true")
 
     with caplog.at_level(logging.INFO, "care.auth"):
@@ -91,9 +91,9 @@ def test_a_disabled_and_an_unknown_account_have_different_reasons(
 def test_a_rejected_websocket_is_logged_with_its_request_id(
     with_accounts: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, "care.auth"), connected(with_accounts.as_nobody()) as listener:
-        listener.say(type="connection_init", payload={"Authorization": f"bearer {ours(exp=now(hours=-1))}"})
-        listener.hear_close()
+    with caplog.at_level(logging.INFO, "care.auth"), connected(with_accounts.as_anonymous()) as listener:
+        listener.send(type="connection_init", payload={"Authorization": f"bearer {ours(exp=now(hours=-1))}"})
+        listener.receive_close()
 
     [message] = [one for one in caplog.messages if one.endswith(": token refused: expired")]
     assert message.startswith("request ")
@@ -106,7 +106,7 @@ def test_a_request_without_a_token_is_not_logged_as_rejected(
 
     with caplog.at_level(logging.INFO, "care.auth"):
         assert me(with_accounts, signed(caregiver())) is not None
-        assert with_accounts.as_nobody().post_graphql("{ viewer { role } }").status_code == 401
+        assert with_accounts.as_anonymous().post_graphql("{ viewer { role } }").status_code == 401
 
     assert caplog.messages == []
     assert counters.refused_tokens.total() == before

@@ -17,7 +17,7 @@ from tests.auth.signing import BAD, CAREGIVER_1, assert_refused, caregiver, ec_k
 from tests.auth.test_accounts import after
 from tests.callers import Gateway
 from tests.keys import Private
-from tests.schema.listening import happened, listening, wait_until_somebody_listens
+from tests.schema.listening import insert_event, listening, wait_for_subscription
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -94,15 +94,15 @@ def test_a_subscription_with_a_token_of_the_old_key_ends(
     gateway: Gateway, path: Path, write: Callable[..., bytes]
 ) -> None:
     with listening(gateway.with_token(signed(caregiver(), OLD))) as listener:
-        listener.ask(ANY_CHANGE)
-        wait_until_somebody_listens(gateway)
+        listener.subscribe(ANY_CHANGE)
+        wait_for_subscription(gateway)
 
         replace(path, write(NEW))
         wait(gateway)
         assert me(gateway, signed(caregiver(), NEW)) == CAREGIVER_1
-        happened(gateway.settings.database, "ASSIGNED")
+        insert_event(gateway.settings.database, "ASSIGNED")
 
-        assert listener.hear_close() == (4403, BAD)
+        assert listener.receive_close() == (4403, BAD)
 
 
 WRONG = {

@@ -66,12 +66,12 @@ def test_a_websocket_rejects_a_bad_token(
     token = REFUSED[name]()
 
     with caplog.at_level(logging.DEBUG):
-        with connected(with_accounts.as_nobody()) as listener:
-            listener.say(type="connection_init", payload={"Authorization": f"bearer {token}"})
-            assert listener.hear_close() == (4403, "Forbidden")
+        with connected(with_accounts.as_anonymous()) as listener:
+            listener.send(type="connection_init", payload={"Authorization": f"bearer {token}"})
+            assert listener.receive_close() == (4403, "Forbidden")
         with connected(with_accounts.with_token(token)) as listener:
-            listener.say(type="connection_init")
-            assert listener.hear_close() == (4403, "Forbidden")
+            listener.send(type="connection_init")
+            assert listener.receive_close() == (4403, "Forbidden")
 
     assert_not_logged(token, caplog)
 

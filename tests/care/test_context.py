@@ -91,7 +91,7 @@ def test_every_read_for_a_viewer_uses_the_access_scope_of_the_context() -> None:
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "call",
     [
         lambda ctx: list_my_sessions(ctx, None, PageRequest(), IDS),
         lambda ctx: get_my_sessions(ctx, [1], IDS),
@@ -105,9 +105,9 @@ def test_every_read_for_a_viewer_uses_the_access_scope_of_the_context() -> None:
         lambda ctx: assign_homework(ctx, HOMEWORK, IDS),
     ],
 )
-def test_every_function_requires_a_viewer(ask: Any) -> None:
+def test_every_function_requires_a_viewer(call: Any) -> None:
     with pytest.raises(NotSignedIn):
-        asyncio.run(ask(context(None)))
+        asyncio.run(call(context(None)))
 
 
 def test_a_client_cannot_list_clients() -> None:

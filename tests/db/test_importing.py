@@ -250,7 +250,7 @@ def test_the_ids_of_deleted_rows_are_not_assigned_again(database_url: str) -> No
 
 
 def test_a_session_with_the_largest_id_is_listed(gateway: Gateway) -> None:
-    gateway.given([*a_world(), a_session(2**63 - 2)])
+    gateway.import_records([*a_world(), a_session(2**63 - 2)])
 
     answer = gateway.as_caregiver(1).data("{ sessions(first: 1) { nodes { legacyId } } }")
 

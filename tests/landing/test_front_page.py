@@ -51,7 +51,7 @@ def own_keys(settings: Settings) -> Settings:
 
 
 def page_of(gateway: Gateway, **headers: str) -> Response:
-    found = gateway.as_nobody().get("/", headers=BROWSER | headers)
+    found = gateway.as_anonymous().get("/", headers=BROWSER | headers)
     assert found.status_code == 200
     return found
 
@@ -97,7 +97,7 @@ def test_viewing_the_page_changes_no_data_and_is_not_counted_as_usage(own_keys: 
 def test_another_host_name_shows_no_tokens_and_no_data(own_keys: Settings, host: str) -> None:
     with service(own_keys) as gateway:
         page = page_of(gateway, host=host).text
-        short = gateway.as_nobody().get("/", headers={"host": host}).text
+        short = gateway.as_anonymous().get("/", headers={"host": host}).text
 
     assert TOKEN.findall(page + short) == []
     assert responses_in(page) == []
@@ -126,8 +126,8 @@ def test_production_shows_no_tokens_people_or_library_versions(
 ) -> None:
     with service(settings, env=Environment.PRODUCTION) as gateway:
         page = page_of(gateway).text
-        schema = gateway.as_nobody().get("/schema.graphql")
-        health = [gateway.as_nobody().get(path).status_code for path in ("/livez", "/readyz")]
+        schema = gateway.as_anonymous().get("/schema.graphql")
+        health = [gateway.as_anonymous().get(path).status_code for path in ("/livez", "/readyz")]
 
     assert TOKEN.findall(page) == []
     assert responses_in(page) == []
@@ -159,7 +159,7 @@ def test_the_deprecation_dates_of_the_legacy_paths_are_shown(settings: Settings)
     }
     with service(settings, **dated) as gateway:
         page = page_of(gateway).text
-        short = gateway.as_nobody().get("/").text
+        short = gateway.as_anonymous().get("/").text
 
     notice = (
         "The legacy paths are deprecated from 2026-11-21 09:00 UTC on "
@@ -174,9 +174,9 @@ def test_the_deprecation_dates_of_the_legacy_paths_are_shown(settings: Settings)
 
 def test_other_programs_than_browsers_get_plain_text(own_keys: Settings) -> None:
     with service(own_keys) as gateway:
-        found = gateway.as_nobody().get("/", headers={"accept": "*/*", "host": "127.0.0.1:8000"})
+        found = gateway.as_anonymous().get("/", headers={"accept": "*/*", "host": "127.0.0.1:8000"})
     with service(own_keys, env=Environment.PRODUCTION, token_key=keys.public_pem()) as gateway:
-        short = gateway.as_nobody().get("/")
+        short = gateway.as_anonymous().get("/")
 
     assert found.headers["content-type"] == "text/plain; charset=utf-8"
     assert found.headers["vary"] == "Accept"
@@ -191,7 +191,7 @@ def test_other_programs_than_browsers_get_plain_text(own_keys: Settings) -> None
 
 
 def test_other_methods_than_get_and_head_are_rejected(gateway: Gateway) -> None:
-    nobody = gateway.as_nobody()
+    nobody = gateway.as_anonymous()
 
     head = nobody.request("HEAD", "/", headers=BROWSER)
     get = nobody.get("/", headers=BROWSER)
@@ -206,7 +206,7 @@ def test_other_methods_than_get_and_head_are_rejected(gateway: Gateway) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/openapi.html"])
 def test_the_policy_of_a_page_allows_only_its_own_styles(gateway: Gateway, path: str) -> None:
-    found = gateway.as_nobody().get(path, headers=BROWSER)
+    found = gateway.as_anonymous().get(path, headers=BROWSER)
 
     (style,) = re.findall("<style>(.*?)</style>", found.text, re.DOTALL)
     hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -249,11 +249,11 @@ class Outline(HTMLParser):
 @pytest.mark.parametrize("path", ["/", "/openapi.html"])
 def test_a_page_has_valid_elements_headings_links_and_labels(own_keys: Settings, path: str) -> None:
     with service(own_keys) as gateway:
-        text = gateway.as_nobody().get(path, headers=BROWSER).text
+        text = gateway.as_anonymous().get(path, headers=BROWSER).text
         outline = Outline()
         outline.feed(text)
         elsewhere = {link for link in outline.links if not link.startswith("#")}
-        found = {link: gateway.as_nobody().get(link, headers=BROWSER) for link in elsewhere}
+        found = {link: gateway.as_anonymous().get(link, headers=BROWSER) for link in elsewhere}
 
     assert outline.open == []
     assert outline.headings[0] == 1

@@ -58,7 +58,7 @@ def test_every_request_succeeds(gateway: Gateway) -> None:
     assert known.keys() == variables(TEXT).keys()
 
     responses = {
-        each.name: gateway.as_nobody().request(
+        each.name: gateway.as_anonymous().request(
             each.method, each.target, headers=each.headers, content=each.body
         )
         for each in requests(TEXT, known)

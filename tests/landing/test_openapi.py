@@ -7,7 +7,7 @@ from tests.callers import Gateway
 
 
 def test_the_yaml_is_served_unchanged(gateway: Gateway) -> None:
-    found = gateway.as_nobody().get("/openapi.yaml")
+    found = gateway.as_anonymous().get("/openapi.yaml")
 
     assert (found.status_code, found.headers["content-type"]) == (200, "application/yaml")
     assert found.content == openapi.PATH.read_bytes()
@@ -15,14 +15,14 @@ def test_the_yaml_is_served_unchanged(gateway: Gateway) -> None:
 
 
 def test_the_json_equals_the_yaml(gateway: Gateway) -> None:
-    found = gateway.as_nobody().get("/openapi.json")
+    found = gateway.as_anonymous().get("/openapi.json")
 
     assert (found.status_code, found.headers["content-type"]) == (200, "application/json")
     assert found.json() == openapi.DOCUMENT
 
 
 def test_the_page_lists_every_operation_and_links_to_the_yaml(gateway: Gateway) -> None:
-    found = gateway.as_nobody().get("/openapi.html")
+    found = gateway.as_anonymous().get("/openapi.html")
 
     assert (found.status_code, found.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert 'href="/openapi.yaml"' in found.text

@@ -43,8 +43,8 @@ def test_the_page_is_served_where_introspection_needs_no_token(
     settings = settings.model_copy(update={"env": env, "introspection": introspection})
 
     with opened(create_app(settings)) as client:
-        response, as_text = (client.ask("GET", path) for path in ("/schema", "/schema.graphql"))
-        front = client.ask("GET", "/", headers={"accept": "text/html"})
+        response, as_text = (client.fetch("GET", path) for path in ("/schema", "/schema.graphql"))
+        front = client.fetch("GET", "/", headers={"accept": "text/html"})
 
     assert (response.status_code, as_text.status_code) == (status, status)
     assert ('href="/schema"' in front.text) == (status == 200)

@@ -81,7 +81,7 @@ def forwarding_to(client: Client) -> Handler:
         headers = {
             name: value for name, value in request.headers.items() if name not in ("host", "connection")
         }
-        response = client.ask(request.method, request.path, headers=headers, content=request.body)
+        response = client.fetch(request.method, request.path, headers=headers, content=request.body)
         return Response(
             response.status_code, response.content, {"Content-Type": response.headers["content-type"]}
         )

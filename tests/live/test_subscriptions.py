@@ -14,7 +14,7 @@ from tests.callers import load
 from tests.factories import a_world
 from tests.live.processes import PATIENCE, free_port, serving
 from tests.live.subscribers import assign, change, receive, subscribe_by_event_stream, subscribe_by_websocket
-from tests.schema.listening import happened
+from tests.schema.listening import insert_event
 
 pytestmark = pytest.mark.live
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.live
 def care(database_url: str) -> dict[str, str]:
     """Settings of processes that share a database. Event 1 exists already."""
     load(database_url, a_world())
-    happened(database_url, "ASSIGNED", number=1)
+    insert_event(database_url, "ASSIGNED", number=1)
     # Without the dispatcher: reminders fall due by the clock of the machine, and each is an event.
     return {"database_url": database_url, "token_key": keys.public_pem(), "dispatcher": "off"}
 

@@ -49,5 +49,5 @@ def standing(standing_url: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
     )
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
-        gateway.given([*a_world(), *long_lists()])
+        gateway.import_records([*a_world(), *long_lists()])
         yield gateway

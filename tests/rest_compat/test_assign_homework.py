@@ -16,7 +16,7 @@ ASSIGNED = {"message": "The assignments were added to the session."}
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     return gateway
 
 

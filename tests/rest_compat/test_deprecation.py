@@ -28,7 +28,7 @@ def gateway_with(settings: Settings, **changed: object) -> Iterator[Gateway]:
     own = settings.model_copy(update=changed)
     with opened(create_app(own, clock=lambda: NOW)) as client:
         gateway = Gateway(client, own)
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         yield gateway
 
 
@@ -46,13 +46,13 @@ def test_both_dates_and_a_notice_page_are_sent(settings: Settings) -> None:
             gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1"),
             gateway.as_caregiver(1).put(ASSIGNMENTS, json={}),
             gateway.as_client(1).get(f"{SESSIONS}?time-state=RUNNING"),
-            gateway.as_nobody().get(LISTED),
+            gateway.as_anonymous().get(LISTED),
             gateway.as_caregiver(1).request("DELETE", ASSIGNMENTS),
         ]
         others = [
             gateway.as_caregiver(1).post_graphql("{ viewer { role } }"),
-            gateway.as_nobody().get("/readyz"),
-            gateway.as_nobody().get("/gateway/nowhere"),
+            gateway.as_anonymous().get("/readyz"),
+            gateway.as_anonymous().get("/gateway/nowhere"),
         ]
 
     assert [answer.status_code for answer in answers] == [200, 200, 200, 404, 200, 401, 405]

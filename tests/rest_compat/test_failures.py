@@ -52,7 +52,7 @@ UNKNOWN_PATHS = [
 @pytest.mark.parametrize("method", ["GET", "PUT", "POST", "OPTIONS", "TRACE"])
 def test_an_unknown_path_is_not_found_with_any_token(standing: Gateway, method: str) -> None:
     for path in UNKNOWN_PATHS:
-        for caller in (standing.as_nobody(), standing.as_caregiver(1), standing.with_token("no token")):
+        for caller in (standing.as_anonymous(), standing.as_caregiver(1), standing.with_token("no token")):
             response = caller.request(method, f"{path}?time-state=RUNNING")
 
             assert refusal_of(response) == (404, "no such path"), path
@@ -69,7 +69,7 @@ WRONG_METHODS = [
 @pytest.mark.sqlite_only
 def test_a_wrong_method_is_rejected_with_the_allowed_ones(standing: Gateway) -> None:
     for path, method in WRONG_METHODS:
-        for caller in (standing.as_nobody(), standing.as_caregiver(1), standing.with_token("no token")):
+        for caller in (standing.as_anonymous(), standing.as_caregiver(1), standing.with_token("no token")):
             response = caller.request(method, path)
 
             assert refusal_of(response) == (405, "no such method on this path"), (path, method)
@@ -97,14 +97,14 @@ def test_every_path_requires_a_valid_token(
 ) -> None:
     headers = {} if authorization is None else {"authorization": authorization}
 
-    response = standing.as_nobody().request(method, path, headers=headers)
+    response = standing.as_anonymous().request(method, path, headers=headers)
 
     assert refusal_of(response) == (401, message)
     assert response.headers["www-authenticate"] == "Bearer"
 
 
 def test_an_account_that_is_unknown_or_disabled_is_forbidden(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     run(gateway, "UPDATE caregiver SET is_disabled = true WHERE id = 1")
     before = stored(gateway)
 
@@ -173,7 +173,7 @@ def test_an_internal_error_reveals_only_the_request_id(
     gateway: Gateway, logged: pytest.LogCaptureFixture, table: str
 ) -> None:
     """Without the table of assignments a read fails; without that of caregivers authentication fails."""
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     caregiver = gateway.as_caregiver(1)
     headers = {"x-request-id": "fault-1"}
 
@@ -191,7 +191,7 @@ def test_an_internal_error_reveals_only_the_request_id(
 
 def test_a_failure_while_assigning_writes_nothing(gateway: Gateway) -> None:
     """Events are written last, so all other rows were already written when this fails."""
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     before = stored(gateway)
 
     run(gateway, "ALTER TABLE event RENAME TO elsewhere")

@@ -94,7 +94,7 @@ def assignments() -> Iterator[Record]:
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given([*people_and_books(), *sessions(), *assignments()])
+    gateway.import_records([*people_and_books(), *sessions(), *assignments()])
     return gateway
 
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.sqlite_only
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     return gateway
 
 
@@ -70,7 +70,7 @@ def test_token_length_and_type_are_checked_before_the_key(world: Gateway) -> Non
     put(world)
     caregiver = world.as_caregiver(1)
 
-    assert refusal_of(world.as_nobody().put(ASSIGNMENTS, json=homework(), headers=KEYED)) == (
+    assert refusal_of(world.as_anonymous().put(ASSIGNMENTS, json=homework(), headers=KEYED)) == (
         401,
         "sign in with a valid bearer token",
     )

@@ -132,7 +132,7 @@ def test_a_response_has_exactly_the_documented_members_in_order(name: str) -> No
 
 
 def test_an_error_has_exactly_the_documented_members(standing: Gateway) -> None:
-    body = standing.as_nobody().get(SESSIONS).json()
+    body = standing.as_anonymous().get(SESSIONS).json()
 
     assert list(openapi.SCHEMAS["Error"]["properties"]) == list(body)
     assert openapi.SCHEMAS["Error"]["required"] == list(body)
@@ -220,7 +220,7 @@ def test_an_example_is_the_response_of_the_service(demo: Gateway) -> None:
     callers = {
         "caregiver": demo.with_token(keys.token("CAREGIVER", CAREGIVER)),
         "client": demo.with_token(keys.token("CLIENT", CLIENT)),
-        "nobody": demo.as_nobody(),
+        "nobody": demo.as_anonymous(),
     }
     unlike = {}
 
@@ -275,7 +275,7 @@ def test_a_response_has_the_documented_headers(demo: Gateway) -> None:
     caregiver = demo.with_token(keys.token("CAREGIVER", CAREGIVER))
 
     assert headers_of(caregiver, "GET", f"{ASSIGNMENTS}/1") >= {"x-request-id"}
-    assert headers_of(demo.as_nobody(), "GET", f"{ASSIGNMENTS}/1") >= {"x-request-id", "www-authenticate"}
+    assert headers_of(demo.as_anonymous(), "GET", f"{ASSIGNMENTS}/1") >= {"x-request-id", "www-authenticate"}
     assert headers_of(caregiver, "DELETE", ASSIGNMENTS) >= {"x-request-id", "allow"}
     first = headers_of(caregiver, "PUT", ASSIGNMENTS, json=TWO_BOOKS, headers=KEY)
     again = headers_of(caregiver, "PUT", ASSIGNMENTS, json=TWO_BOOKS, headers=KEY)

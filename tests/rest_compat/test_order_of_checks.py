@@ -252,7 +252,7 @@ def test_path_method_token_and_role_are_checked_before_the_body(
 ) -> None:
     """Every request is too long, of the wrong type and without a time state."""
     callers: dict[str, Caller] = {
-        "nobody": standing.as_nobody(),
+        "nobody": standing.as_anonymous(),
         "a bad token": standing.with_token("nonsense"),
         "a client": standing.as_client(1),
         "a stranger": standing.as_caregiver(99),

@@ -23,7 +23,7 @@ from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     return gateway
 
 

@@ -42,7 +42,7 @@ def clock() -> Clock:
 def world(settings: Settings, clock: Clock) -> Iterator[Gateway]:
     with opened(create_app(settings, clock)) as client:
         gateway = Gateway(client, settings)
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         yield gateway
 
 
@@ -110,7 +110,7 @@ def test_the_window_is_a_setting(settings: Settings, clock: Clock, seconds: int,
     settings = settings.model_copy(update={"legacy_retry_window": seconds})
     with opened(create_app(settings, clock)) as client:
         gateway = Gateway(client, settings)
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         put(gateway)
         clock.now += later * SECOND
         put(gateway)

@@ -25,7 +25,7 @@ def service_in(zone: str, settings: Settings) -> Iterator[Gateway]:
     there = settings.model_copy(update={"time_zone": zone})
     with opened(create_app(there, clock=lambda: NOW)) as client:
         gateway = Gateway(client, there)
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         yield gateway
 
 
@@ -60,11 +60,11 @@ SHOWN = {
 def test_moments_are_shown_as_local_times_of_the_zone(settings: Settings, zone: str) -> None:
     moments = SHOWN[zone]
     with service_in(zone, settings) as gateway:
-        gateway.given(
+        gateway.import_records(
             a_session(100 + at, createDate=moment, startDate=moment, isClosed=True)
             for at, moment in enumerate(moments)
         )
-        gateway.given(
+        gateway.import_records(
             an_assignment(100 + at, session=100 + at, startDate=moment, assignDate=moment)
             for at, moment in enumerate(moments)
         )

@@ -52,7 +52,7 @@ def days(settings: Settings) -> list[str]:
 
 def test_each_path_is_counted_by_role_and_application(settings: Settings) -> None:
     with service(settings) as gateway:
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         caregiver, client = gateway.as_caregiver(1), gateway.as_client(1)
         caregiver.get(LISTED)
         caregiver.request("HEAD", LISTED)
@@ -77,7 +77,7 @@ def test_other_requests_are_not_counted(settings: Settings) -> None:
         gateway.as_caregiver(1).get("/gateway/nowhere")
         gateway.as_caregiver(1).request("DELETE", ASSIGNMENTS)
         gateway.as_caregiver(1).graphql("{ viewer { role } }")
-        gateway.as_nobody().get("/readyz")
+        gateway.as_anonymous().get("/readyz")
 
     assert (counted(settings), days(settings)) == ([], [])
 
@@ -85,7 +85,7 @@ def test_other_requests_are_not_counted(settings: Settings) -> None:
 def test_unauthenticated_calls_are_counted_without_their_texts(settings: Settings) -> None:
     theirs = {"user-agent": "their-words/1"}
     with service(settings) as gateway:
-        gateway.as_nobody().get(LISTED, headers=theirs)
+        gateway.as_anonymous().get(LISTED, headers=theirs)
         gateway.with_token("no.token.atall").get(LISTED, headers=theirs)
         gateway.with_token(keys.token("CAREGIVER", "unheard-of", client_id="theirs")).get(LISTED)
 
@@ -110,7 +110,7 @@ APPLICATIONS: dict[str, tuple[dict[str, Any], str, str]] = {
 @pytest.mark.parametrize("token_cache", [4096, 0])
 def test_the_token_or_else_the_user_agent_names_the_application(settings: Settings, token_cache: int) -> None:
     with service(settings, token_cache=token_cache) as gateway:
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         for number, (claims, agent, _) in enumerate(APPLICATIONS.values()):
             token = keys.token("CAREGIVER", "caregiver-1", jti=str(number), **claims)
             for _ in range(2):  # verified, and remembered
@@ -137,7 +137,7 @@ def test_applications_over_the_limit_are_counted_as_other() -> None:
 
 def test_the_counts_of_processes_add_up(settings: Settings) -> None:
     with service(settings) as first:
-        first.given(a_world())
+        first.import_records(a_world())
         with service(settings, now=NOW + HOUR) as second:
             for gateway in (first, second, second):
                 gateway.as_caregiver(1).get(LISTED)
@@ -213,7 +213,7 @@ def test_a_process_stops_although_its_database_is_gone(
     caplog.set_level(logging.WARNING, "care.legacy")
     with service(settings) as gateway:
         take_away(settings.database)
-        gateway.as_nobody().get(LISTED)
+        gateway.as_anonymous().get(LISTED)
 
     assert any("calls of the legacy paths cannot be written" in record.message for record in caplog.records)
 
@@ -221,7 +221,7 @@ def test_a_process_stops_although_its_database_is_gone(
 def test_counts_older_than_400_days_are_removed(settings: Settings) -> None:
     for now in (NOW - 401 * DAY, NOW - 399 * DAY, NOW):
         with service(settings, now=now) as gateway:
-            gateway.as_nobody().get(LISTED)
+            gateway.as_anonymous().get(LISTED)
 
     assert [row[0] for row in counted(settings)] == ["2025-10-18", TODAY]
     assert days(settings) == ["2025-10-18", TODAY]

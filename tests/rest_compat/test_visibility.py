@@ -60,9 +60,11 @@ def test_a_caregiver_lists_their_own_assignments_by_time_state(
 
 def test_lists_are_ordered_by_id(gateway: Gateway) -> None:
     """The newest is the one with the highest id, though it began and was assigned first."""
-    gateway.given([*people(), *catalogue()])
-    gateway.given(a_session(number, startDate=NOW - number * HOUR) for number in (30, 9, 100))
-    gateway.given(an_assignment(number, session=9, assignDate=NOW - number * HOUR) for number in (30, 9, 100))
+    gateway.import_records([*people(), *catalogue()])
+    gateway.import_records(a_session(number, startDate=NOW - number * HOUR) for number in (30, 9, 100))
+    gateway.import_records(
+        an_assignment(number, session=9, assignDate=NOW - number * HOUR) for number in (30, 9, 100)
+    )
 
     sessions = gateway.as_client(1).get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
     assignments = gateway.as_caregiver(1).get(f"{ASSIGNMENTS}?time-state=RUNNING").json()["content"]
@@ -130,14 +132,16 @@ def answers_shown(gateway: Gateway) -> list[int]:
 
 
 def test_a_reopened_assignment_shows_no_answers(gateway: Gateway) -> None:
-    gateway.given([*a_world(), an_assignment(9, attempt=2), an_answer_set(90, assignment=9, attempt=1)])
+    gateway.import_records(
+        [*a_world(), an_assignment(9, attempt=2), an_answer_set(90, assignment=9, attempt=1)]
+    )
 
     assert answers_shown(gateway) == []
 
 
 def test_an_assignment_completed_again_shows_only_the_newest_attempt(gateway: Gateway) -> None:
-    gateway.given([*a_world(), a_complete_assignment(9, attempt=2)])
-    gateway.given(
+    gateway.import_records([*a_world(), a_complete_assignment(9, attempt=2)])
+    gateway.import_records(
         [
             an_answer_set(91, assignment=9, attempt=2),
             an_answer_set(95, assignment=9, attempt=1),  # recorded later, and yet the earlier attempt

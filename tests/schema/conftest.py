@@ -35,7 +35,7 @@ def standing(standing_database: str, tmp_path_factory: pytest.TempPathFactory) -
     )
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
-        gateway.given(a_full_world())
+        gateway.import_records(a_full_world())
         given_feedback(gateway)
         yield gateway
 
@@ -58,7 +58,7 @@ def shared(
 
 @pytest.fixture(scope="module")
 def unchanged(shared: Gateway) -> Gateway:
-    shared.given(a_world())
+    shared.import_records(a_world())
     return shared
 
 

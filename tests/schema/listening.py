@@ -1,4 +1,4 @@
-"""A websocket listener for tests, and events that occur while it listens."""
+"""Websocket and event-stream subscribers, and the events that they receive."""
 
 import json
 import time
@@ -17,7 +17,7 @@ from tests.db import raw
 from tests.factories import NOW
 
 PROTOCOL = "graphql-transport-ws"
-PATIENCE = 30  # seconds until a message that does not come is a failure
+PATIENCE = 30  # seconds to wait for a message
 
 
 @dataclass
@@ -25,11 +25,11 @@ class Listener:
     session: WebSocketTestSession
     threads: ThreadPoolExecutor
 
-    def say(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         self.session.send_json(message)
 
-    def hear(self) -> Any:
-        """The next message. Request ids are new every time."""
+    def receive(self) -> Any:
+        """The next message, without the request ids of errors, which differ every time."""
         message = self.threads.submit(self.session.receive_json).result(PATIENCE)
         payload = message.get("payload")
         errors = payload if isinstance(payload, list) else (payload or {}).get("errors", ())
@@ -37,35 +37,35 @@ class Listener:
             assert error["extensions"].pop("requestId")
         return message
 
-    def hear_close(self) -> tuple[int, str]:
+    def receive_close(self) -> tuple[int, str]:
         message = self.threads.submit(self.session.receive).result(PATIENCE)
         assert message["type"] == "websocket.close", message
         return message["code"], message["reason"]
 
-    def ask(self, query: str, id: str = "1", **variables: Any) -> None:
-        self.say(type="subscribe", id=id, payload={"query": query, "variables": variables})
+    def subscribe(self, query: str, id: str = "1", **variables: Any) -> None:
+        self.send(type="subscribe", id=id, payload={"query": query, "variables": variables})
 
-    def told(self, query: str, **variables: Any) -> dict[str, Any]:
-        """The answer to a query, all of it."""
-        self.ask(query, "told", **variables)
-        answer = self.hear()
-        assert (answer["id"], answer["type"]) == ("told", "next"), answer
-        assert self.hear() == {"id": "told", "type": "complete"}
-        data: dict[str, Any] = answer["payload"]["data"]
+    def query(self, query: str, **variables: Any) -> dict[str, Any]:
+        """The complete result of a query."""
+        self.subscribe(query, "query", **variables)
+        message = self.receive()
+        assert (message["id"], message["type"]) == ("query", "next"), message
+        assert self.receive() == {"id": "query", "type": "complete"}
+        data: dict[str, Any] = message["payload"]["data"]
         return data
 
-    def change(self) -> dict[str, Any]:
-        """What the next event says, with nothing wrong in it."""
-        message = self.hear()
+    def receive_change(self) -> dict[str, Any]:
+        """The fields of the next event, which must have no errors."""
+        message = self.receive()
         assert message["type"] == "next", message
         assert "errors" not in message["payload"], message
-        [said] = message["payload"]["data"].values()
-        return dict(said)
+        [event] = message["payload"]["data"].values()
+        return dict(event)
 
 
 @contextmanager
 def connected(caller: Caller, **headers: str) -> Iterator[Listener]:
-    """At a websocket, before the first message."""
+    """Opens a websocket and sends nothing."""
     if caller.token is not None:
         headers.setdefault("authorization", f"bearer {caller.token}")
     with (
@@ -77,14 +77,15 @@ def connected(caller: Caller, **headers: str) -> Iterator[Listener]:
 
 @contextmanager
 def listening(caller: Caller) -> Iterator[Listener]:
+    """Opens a websocket and initializes the connection."""
     with connected(caller) as listener:
-        listener.say(type="connection_init")
-        assert listener.hear() == {"type": "connection_ack"}
+        listener.send(type="connection_init")
+        assert listener.receive() == {"type": "connection_ack"}
         yield listener
 
 
-def wait_until_somebody_listens(gateway: Gateway) -> None:
-    """Until a subscription that begins with now has begun."""
+def wait_for_subscription(gateway: Gateway) -> None:
+    """Waits until a subscription without `after` has started."""
     wait_for(lambda: bool(gateway.client.app_state["notifier"].wakeups))
 
 
@@ -92,10 +93,10 @@ def wait_for(is_so: Callable[[], bool]) -> None:
     until = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < until
-        time.sleep(0.01)  # between two looks
+        time.sleep(0.01)
 
 
-def happened(
+def insert_event(
     url: str,
     kind: str,
     assignment: int | None = 2,
@@ -106,7 +107,7 @@ def happened(
     reminder: int | None = None,
     moment: datetime = NOW,
 ) -> int:
-    """An event as the change that it tells of would have written it. Returns its number."""
+    """Inserts the event that a change would insert. Returns its id."""
     columns: dict[str, object] = {
         "kind": f"'{kind}'",
         "assignment_id": assignment,
@@ -119,11 +120,9 @@ def happened(
     }
     if number is not None:
         columns["id"] = number
-    given = {name: value for name, value in columns.items() if value is not None}
-    sql = (
-        f"INSERT INTO event ({', '.join(given)}) VALUES ({', '.join(map(str, given.values()))}) RETURNING id"
-    )
-    found = raw.run(url, sql)
+    values = {name: value for name, value in columns.items() if value is not None}
+    columns_sql, values_sql = ", ".join(values), ", ".join(map(str, values.values()))
+    found = raw.run(url, f"INSERT INTO event ({columns_sql}) VALUES ({values_sql}) RETURNING id")
     if url.startswith("postgresql"):
         raw.run(
             url,
@@ -138,7 +137,7 @@ def happened(
 
 @dataclass
 class Stream:
-    answer: Response
+    response: Response
     lines: Iterator[str]
     threads: ThreadPoolExecutor
 
@@ -148,18 +147,18 @@ class Stream:
             raise EOFError
         return found
 
-    def hear(self) -> tuple[str, Any]:
-        """The next event: its kind, and what it says."""
+    def receive(self) -> tuple[str, Any]:
+        """The kind and the data of the next event."""
         event, data = self.line(), self.line()
         assert self.line() == ""
         return event.removeprefix("event: "), json.loads(data.removeprefix("data: ") or "null")
 
     @property
     def events(self) -> Iterator[tuple[str, Any]]:
-        """Those that are left, until the stream ends."""
+        """The remaining events, until the stream ends."""
         try:
             while True:
-                yield self.hear()
+                yield self.receive()
         except EOFError:
             return
 
@@ -172,13 +171,13 @@ def streaming(
     headers = {"accept": accept, "authorization": f"bearer {caller.token}"}
     with (
         ThreadPoolExecutor(1) as threads,
-        caller.client.stream("POST", "/graphql", json=request, headers=headers) as answer,
+        caller.client.stream("POST", "/graphql", json=request, headers=headers) as response,
     ):
-        assert answer.status_code == 200, answer.read()
-        yield Stream(answer, answer.iter_lines(), threads)
+        assert response.status_code == 200, response.read()
+        yield Stream(response, response.iter_lines(), threads)
 
 
 def stop(gateway: Gateway) -> None:
-    """As if the process were told to end."""
+    """Ends all subscriptions, as at shutdown."""
     assert gateway.client.portal is not None
     gateway.client.portal.call(gateway.client.app_state["notifier"].stop)

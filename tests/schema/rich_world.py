@@ -71,7 +71,7 @@ def score_of(answer_set: int) -> int | None:
 
 def given_a_rich_world(gateway: Gateway) -> None:
     """With the counters of the sessions."""
-    gateway.given(WORLD)
+    gateway.import_records(WORLD)
     raw.run(
         gateway.settings.database,
         "UPDATE answer_set SET score = CASE WHEN id % 5 = 0 THEN NULL ELSE id % 40 END",

@@ -150,7 +150,7 @@ ALSO_MISSING = {"ids that name no question": missing(2, 3, 4, 5, 6), "a question
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world_to_answer_in())
+    gateway.import_records(a_world_to_answer_in())
     withdraw = (
         f"mutation {{ withdrawAssignment(input: {{assignmentId: {LATE}}}) {{ userErrors {{ code }} }} }}"
     )
@@ -198,7 +198,7 @@ NO_QUESTIONS = refused("WRONG_STATE", "the book has no questions yet", "assignme
 @pytest.mark.parametrize("texts", [{}, {REMARK: "x"}], ids=["nothing", "an answer"])
 def test_a_book_without_questions_accepts_no_answers(world: Gateway, texts: dict[int, str]) -> None:
     bare = a_book(6, questions=[])
-    world.given([bare, an_assignment(BARE, book=6)])
+    world.import_records([bare, an_assignment(BARE, book=6)])
     before, client = stored(world), world.as_client(1)
 
     saved = save(client, BARE, texts)
@@ -243,7 +243,7 @@ def test_a_viewer_without_permission_gets_a_top_level_error(world: Gateway, docu
     column = document.index(f" {verb}(input") + 2
     texts = {
         "FORBIDDEN": (world.as_caregiver(1), 200, "only a client may do this"),
-        "UNAUTHENTICATED": (world.as_nobody(), 401, "sign in with a valid bearer token"),
+        "UNAUTHENTICATED": (world.as_anonymous(), 401, "sign in with a valid bearer token"),
     }
 
     for input_fields in (

@@ -28,7 +28,7 @@ ASSIGNED = "The assignments were added to the session."
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     return gateway
 
 

@@ -134,7 +134,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str, str]] = {
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
     next_second = NOW + DAY / 86400
-    gateway.given([*a_world(), *(a_book(n) for n in range(100, 151)), a_session(6, startDate=next_second)])
+    gateway.import_records(
+        [*a_world(), *(a_book(n) for n in range(100, 151)), a_session(6, startDate=next_second)]
+    )
     return gateway
 
 
@@ -166,15 +168,15 @@ def test_a_viewer_without_permission_gets_a_top_level_error(world: Gateway) -> N
 
     for changed in ({}, {"bookIds": []}, {"sessionId": "99"}, {"sessionId": "3"}):
         as_client = world.as_client(1).post_graphql(ASSIGN, input=homework(**changed))
-        as_nobody = world.as_nobody().post_graphql(ASSIGN, input=homework(**changed))
+        as_anonymous = world.as_anonymous().post_graphql(ASSIGN, input=homework(**changed))
 
         assert (as_client.status_code, as_client.headers.get("www-authenticate")) == (200, None)
-        assert (as_nobody.status_code, as_nobody.headers.get("www-authenticate")) == (401, "Bearer")
+        assert (as_anonymous.status_code, as_anonymous.headers.get("www-authenticate")) == (401, "Bearer")
         assert world.as_client(1).graphql(ASSIGN, input=homework(**changed)) == {
             "data": None,
             "errors": [refusal("FORBIDDEN", "only a caregiver may do this", "assignHomework", column=42)],
         }
-        assert world.as_nobody().graphql(ASSIGN, input=homework(**changed)) == {
+        assert world.as_anonymous().graphql(ASSIGN, input=homework(**changed)) == {
             "data": None,
             "errors": [
                 refusal("UNAUTHENTICATED", "sign in with a valid bearer token", "assignHomework", column=42)

@@ -38,10 +38,10 @@ INTROSPECTION = "{ __schema { queryType { name } } __typename }"
 def test_every_root_field_requires_a_token(standing: Gateway, root: str) -> None:
     query = (NULLABLE | REQUIRED)[root]
 
-    response = standing.as_nobody().post_graphql(query)
+    response = standing.as_anonymous().post_graphql(query)
 
     assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
-    assert standing.as_nobody().graphql(query) == {
+    assert standing.as_anonymous().graphql(query) == {
         "data": {root: None} if root in NULLABLE else None,
         "errors": [refusal("UNAUTHENTICATED", SIGN_IN, root, column=3)],
     }
@@ -49,12 +49,12 @@ def test_every_root_field_requires_a_token(standing: Gateway, root: str) -> None
 
 def test_without_a_token_an_unknown_id_gets_the_same_error(standing: Gateway) -> None:
     for text in ("999", "", global_id("Session", 1), str(2**63)):
-        response = standing.as_nobody().graphql("query($id: ID!) { session(id: $id) { id } }", id=text)
+        response = standing.as_anonymous().graphql("query($id: ID!) { session(id: $id) { id } }", id=text)
         assert response["errors"] == [refusal("UNAUTHENTICATED", SIGN_IN, "session", column=19)]
 
 
 def test_introspection_needs_no_token_in_development(standing: Gateway) -> None:
-    assert standing.as_nobody().data(INTROSPECTION) == {
+    assert standing.as_anonymous().data(INTROSPECTION) == {
         "__schema": {"queryType": {"name": "Query"}},
         "__typename": "Query",
     }
@@ -117,10 +117,10 @@ def production(standing: Gateway) -> Iterator[Gateway]:
 
 @pytest.mark.parametrize("query", ["{ __typename }", INTROSPECTION, "{ viewer { role } }", "{ nope }", "{"])
 def test_every_query_requires_a_token_in_production(production: Gateway, query: str) -> None:
-    response = production.as_nobody().post_graphql(query)
+    response = production.as_anonymous().post_graphql(query)
 
     assert (response.status_code, response.headers["www-authenticate"]) == (401, "Bearer")
-    assert production.as_nobody().graphql(query) == {
+    assert production.as_anonymous().graphql(query) == {
         "errors": [{"message": SIGN_IN, "extensions": {"code": "UNAUTHENTICATED"}}]
     }
 
@@ -133,7 +133,7 @@ def test_a_signed_in_viewer_can_query_in_production(production: Gateway) -> None
 def test_production_serves_no_page(production: Gateway) -> None:
     browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
-    stranger = production.as_nobody().get("/graphql", headers=browser)
+    stranger = production.as_anonymous().get("/graphql", headers=browser)
     signed_in = production.as_client(1).get("/graphql", headers=browser)
     script = Caller(production.client, None).get("/graphql/ide/page.js")
 

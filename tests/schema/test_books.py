@@ -73,7 +73,7 @@ SEARCH = "query($search: String) { books(search: $search) { totalCount nodes { l
 @pytest.fixture
 def shelf(gateway: Gateway) -> Iterator[Gateway]:
     books = [a_book(n, name=name, moduleId=1 + n % 2, isTest=n % 3 == 0) for n, name in NAMES.items()]
-    gateway.given([*people(), a_module(1), a_module(2), *books])
+    gateway.import_records([*people(), a_module(1), a_module(2), *books])
     yield gateway
 
 

@@ -16,7 +16,7 @@ def test_a_client_has_no_clients(standing: Gateway) -> None:
 
 def test_a_request_without_sign_in_is_rejected(standing: Gateway) -> None:
     for root in ("clients(first: 0)", "submissions(first: 0)"):
-        response = standing.as_nobody().graphql(f"{{ {root} {{ totalCount }} }}")
+        response = standing.as_anonymous().graphql(f"{{ {root} {{ totalCount }} }}")
 
         assert [error["extensions"]["code"] for error in response["errors"]] == ["UNAUTHENTICATED"]
 
@@ -42,7 +42,7 @@ def test_each_caregiver_sees_only_their_sessions_with_a_shared_client(standing: 
 
 
 def test_clients_are_paged(gateway: Gateway) -> None:
-    gateway.given(
+    gateway.import_records(
         [*a_world(), *(a_client(n) for n in range(3, 8)), *(a_session(n + 90, client=n) for n in (3, 5, 6))]
     )
     query = """query($after: String) { clients(first: 2, after: $after) {

@@ -73,7 +73,7 @@ def test_an_executed_request_with_errors_is_a_200_with_data(standing: Gateway) -
 
 
 def test_other_rejections_keep_their_status(standing: Gateway) -> None:
-    answer = standing.as_nobody().request(
+    answer = standing.as_anonymous().request(
         "GET", "/graphql?query={sessions{totalCount}}", headers={"accept": NEWER}
     )
 

@@ -64,7 +64,7 @@ def cors_headers(response: Response) -> dict[str, str]:
 
 def send_preflight(gateway: Gateway, path: str, origin: str, **headers: str) -> Response:
     headers_sent = {"origin": origin, "access-control-request-method": PATHS[path][0], **headers}
-    return gateway.as_nobody().request("OPTIONS", path, headers=headers_sent)
+    return gateway.as_anonymous().request("OPTIONS", path, headers=headers_sent)
 
 
 @pytest.mark.parametrize("origin", [APP, LOCAL])
@@ -177,8 +177,8 @@ def test_development_allows_every_origin_of_localhost(standing: Gateway, origin:
             assert cors_headers(response)["access-control-allow-origin"] == origin
         assert preflight.status_code == 204
     with connected(standing.as_caregiver(1), origin=origin) as listener:
-        listener.say(type="connection_init")
-        assert listener.hear() == {"type": "connection_ack"}
+        listener.send(type="connection_init")
+        assert listener.receive() == {"type": "connection_ack"}
 
 
 NOT_LOCALHOST = [
@@ -256,7 +256,7 @@ def test_an_allowed_origin_may_read_an_event_stream(allowed_service: Gateway) ->
         from_page(allowed_service, APP),
         streaming(allowed_service.as_client(1), "{ viewer { role } }") as stream,
     ):
-        assert cors_headers(stream.answer)["access-control-allow-origin"] == APP
+        assert cors_headers(stream.response)["access-control-allow-origin"] == APP
 
 
 @contextmanager
@@ -285,9 +285,9 @@ def test_an_allowed_origin_may_read_an_unexpected_error(allowed_service: Gateway
 @pytest.mark.parametrize("origin", [APP, LOCAL])
 def test_an_allowed_origin_may_open_a_websocket(allowed_service: Gateway, origin: str) -> None:
     with connected(allowed_service.as_caregiver(1), origin=origin) as listener:
-        listener.say(type="connection_init")
+        listener.send(type="connection_init")
 
-        assert listener.hear() == {"type": "connection_ack"}
+        assert listener.receive() == {"type": "connection_ack"}
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ EVENT = ("CAREGIVER", 1, 3)
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world_to_change())
+    gateway.import_records(a_world_to_change())
     return gateway
 
 

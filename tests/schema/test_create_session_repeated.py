@@ -27,7 +27,7 @@ def berlin(settings: Settings) -> Iterator[Gateway]:
     there = settings.model_copy(update={"time_zone": "Europe/Berlin"})
     with opened(create_app(there, clock=lambda: NOW)) as client:
         gateway = Gateway(client, there)
-        gateway.given([*a_world_to_change(), *(a_book(n) for n in range(100, 150))])
+        gateway.import_records([*a_world_to_change(), *(a_book(n) for n in range(100, 150))])
         yield gateway
 
 
@@ -67,7 +67,7 @@ def test_repeated_sessions_keep_their_local_time_when_summer_time_ends(berlin: G
 
 
 def test_without_clock_changes_the_utc_time_stays_the_same(gateway: Gateway) -> None:
-    gateway.given(a_world_to_change())
+    gateway.import_records(a_world_to_change())
 
     assert starts(gateway, 3, 1, "2027-03-27T02:30:00Z") == [
         f"2027-03-{day}T02:30:00Z" for day in (27, 28, 29)

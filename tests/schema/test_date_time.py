@@ -130,6 +130,6 @@ def test_a_time_may_be_a_literal(standing: Gateway, text: str) -> None:
 def test_the_scalar_has_a_specification_url(standing: Gateway) -> None:
     query = '{ __type(name: "DateTime") { kind specifiedByURL } }'
 
-    assert standing.as_nobody().data(query) == {
+    assert standing.as_anonymous().data(query) == {
         "__type": {"kind": "SCALAR", "specifiedByURL": "https://www.rfc-editor.org/rfc/rfc3339"}
     }

@@ -93,7 +93,7 @@ GONE: dict[str, tuple[str, dict[str, Any], int, list[Verb], dict[str, Any], list
 
 @pytest.mark.parametrize("what", GONE)
 def test_an_object_deleted_before_the_payload_is_read_is_null(gateway: Gateway, what: str) -> None:
-    gateway.given(a_world_to_answer_in())
+    gateway.import_records(a_world_to_answer_in())
     document, input_fields, number, verbs, payload, events = GONE[what]
     authenticator: Authenticator = gateway.client.app_state["authenticator"]
     caller = gateway.as_client(1) if document in (SAVE, SUBMIT) else gateway.as_caregiver(1)

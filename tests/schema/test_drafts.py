@@ -22,7 +22,7 @@ DRAFT = """query($id: ID!) { assignment(id: 2) {
 
 @pytest.mark.parametrize("save_type", ["DRAFT", "AUTO_SAVE"])
 def test_a_client_sees_their_own_draft(gateway: Gateway, save_type: str) -> None:
-    gateway.given([*a_world(), a_draft(6, assignment=2, saveType=save_type)])
+    gateway.import_records([*a_world(), a_draft(6, assignment=2, saveType=save_type)])
 
     response = gateway.as_client(1).data(DRAFT, id=global_id("AnswerSet", 6))
 
@@ -51,7 +51,7 @@ def test_a_client_sees_their_own_draft(gateway: Gateway, save_type: str) -> None
 
 @pytest.mark.parametrize("save_type", ["DRAFT", "AUTO_SAVE"])
 def test_a_caregiver_sees_no_draft(gateway: Gateway, save_type: str) -> None:
-    gateway.given([*a_world(), a_draft(6, assignment=2, saveType=save_type)])
+    gateway.import_records([*a_world(), a_draft(6, assignment=2, saveType=save_type)])
 
     response = gateway.as_caregiver(1).data(DRAFT, id=global_id("AnswerSet", 6))
 
@@ -59,7 +59,7 @@ def test_a_caregiver_sees_no_draft(gateway: Gateway, save_type: str) -> None:
 
 
 def test_the_draft_of_another_client_is_missing(gateway: Gateway) -> None:
-    gateway.given([*a_world(), a_draft(6, assignment=2), a_draft(7, assignment=4)])
+    gateway.import_records([*a_world(), a_draft(6, assignment=2), a_draft(7, assignment=4)])
     query = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
     ids = [global_id("AnswerSet", number) for number in (6, 7, 1, 3)]
     six, seven, one, three = ({"id": each} for each in ids)
@@ -80,7 +80,7 @@ def test_the_draft_of_another_client_is_missing(gateway: Gateway) -> None:
 
 
 def test_a_draft_is_not_among_the_answer_sets_of_earlier_attempts(gateway: Gateway) -> None:
-    gateway.given([*a_world(), a_draft(7, assignment=1, saveType="AUTO_SAVE")])
+    gateway.import_records([*a_world(), a_draft(7, assignment=1, saveType="AUTO_SAVE")])
     query = "{ assignments { nodes { legacyId draft { legacyId } answerSets { legacyId saveType } } } }"
     final = [{"legacyId": "1", "saveType": "FINAL"}]
 
@@ -127,7 +127,7 @@ def test_lateness_is_computed_at_the_time_of_the_request(gateway: Gateway) -> No
         (a_complete_assignment if "submitDate" in changed else an_assignment)(number, **changed)
         for number, (changed, *_) in enumerate(LATENESS.values(), 10)
     ]
-    gateway.given([*a_world(), *rows])
+    gateway.import_records([*a_world(), *rows])
 
     found = {}
     for number, what in enumerate(LATENESS, 10):

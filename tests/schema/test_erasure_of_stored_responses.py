@@ -39,7 +39,7 @@ def kept(url: str) -> list[tuple[Any, ...]]:
 
 
 def test_a_response_stored_after_the_erasure_has_no_name(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
 
     async def erase() -> None:
         await gateway.database.write(erasing(1, NOW))
@@ -56,7 +56,7 @@ def test_a_response_stored_after_the_erasure_has_no_name(gateway: Gateway) -> No
 
 
 def test_the_erasure_empties_a_stored_response(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     first = post(gateway.as_caregiver(1), opening())
     assert kept(gateway.settings.database) == [("[6]", first.text)]
 

@@ -71,7 +71,7 @@ NAMES = {
 
 @pytest.mark.parametrize(("query", "value", "message"), BY_VARIABLE.values(), ids=BY_VARIABLE)
 def test_messages_do_not_quote_variables(gateway: Gateway, query: str, value: object, message: str) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
 
     response = gateway.as_caregiver(1).graphql(query, input=value)
 
@@ -80,7 +80,7 @@ def test_messages_do_not_quote_variables(gateway: Gateway, query: str, value: ob
 
 @pytest.mark.parametrize("query", IN_THE_DOCUMENT)
 def test_messages_do_not_quote_literals(gateway: Gateway, query: str) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
 
     response = gateway.as_caregiver(1).graphql(query)
 
@@ -89,7 +89,7 @@ def test_messages_do_not_quote_literals(gateway: Gateway, query: str) -> None:
 
 @pytest.mark.parametrize("query", NAMES)
 def test_messages_quote_names_but_not_values(gateway: Gateway, query: str) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
 
     response = gateway.as_caregiver(1).graphql(query)
 

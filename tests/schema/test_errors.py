@@ -134,7 +134,7 @@ REFUSED = {
 def test_a_rejection_is_not_logged(
     standing: Gateway, what: str, query: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caller = standing.as_nobody() if what == "not signed in" else standing.as_client(1)
+    caller = standing.as_anonymous() if what == "not signed in" else standing.as_client(1)
 
     with caplog.at_level(logging.DEBUG):
         response = caller.graphql(query)
@@ -161,7 +161,7 @@ def faults(caplog: pytest.LogCaptureFixture) -> list[Any]:
 def test_an_unexpected_error_is_logged_but_not_described_in_the_response(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     lose(gateway, "book")
 
     response = gateway.as_client(1).request(
@@ -191,7 +191,7 @@ def test_an_unexpected_error_is_logged_but_not_described_in_the_response(
 
 
 def test_the_service_continues_after_an_unexpected_error(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     lose(gateway, "book")
     caller = gateway.as_caregiver(1)
 
@@ -204,7 +204,7 @@ def test_the_service_continues_after_an_unexpected_error(gateway: Gateway) -> No
 def test_an_unexpected_error_in_a_mutation_writes_nothing(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     before = (count(gateway, Assignment), stored(gateway, Session, "id", "assignment_count"))
     lose(gateway, "event")  # written last
 

@@ -12,7 +12,7 @@ from app.schema.types.node import global_id
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened, schema_of
 from tests.factories import NOW, a_world
-from tests.schema.listening import Stream, happened, stop, streaming, wait_for, wait_until_somebody_listens
+from tests.schema.listening import Stream, insert_event, stop, streaming, wait_for, wait_for_subscription
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -24,7 +24,7 @@ ROLE = {"data": {"viewer": {"role": "CAREGIVER"}}}
 
 @pytest.fixture
 def caregiver(gateway: Gateway) -> Caller:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     return gateway.as_caregiver(1)
 
 
@@ -37,7 +37,7 @@ def without_request_ids(stream: Stream) -> list[Any]:
     events = list(stream.events)
     for _, data in events:
         for error in (data or {}).get("errors", ()):
-            assert error["extensions"].pop("requestId") == stream.answer.headers["x-request-id"]
+            assert error["extensions"].pop("requestId") == stream.response.headers["x-request-id"]
     return events
 
 
@@ -46,23 +46,23 @@ def without_request_ids(stream: Stream) -> list[Any]:
 )
 def test_a_subscription_sends_server_sent_events(gateway: Gateway, caregiver: Caller, accept: str) -> None:
     url = gateway.settings.database
-    happened(url, "ASSIGNED", number=1)
-    happened(url, "EXTENDED", number=2)
+    insert_event(url, "ASSIGNED", number=1)
+    insert_event(url, "EXTENDED", number=2)
 
     with streaming(caregiver, CHANGES, accept, after="1") as stream:
-        first = stream.hear()
-        happened(url, "SUBMITTED", number=3)
-        second = stream.hear()
+        first = stream.receive()
+        insert_event(url, "SUBMITTED", number=3)
+        second = stream.receive()
 
     assert (first, second) == (change_event(2, "EXTENDED"), change_event(3, "SUBMITTED"))
-    assert stream.answer.headers["content-type"] == "text/event-stream"
-    assert stream.answer.headers["cache-control"] == "no-store, no-transform"
-    assert stream.answer.headers["x-accel-buffering"] == "no"
+    assert stream.response.headers["content-type"] == "text/event-stream"
+    assert stream.response.headers["cache-control"] == "no-store, no-transform"
+    assert stream.response.headers["x-accel-buffering"] == "no"
 
 
 def test_a_disconnected_client_ends_its_subscription(gateway: Gateway, caregiver: Caller) -> None:
     with streaming(caregiver, CHANGES):
-        wait_until_somebody_listens(gateway)
+        wait_for_subscription(gateway)
 
     wait_for(lambda: not gateway.client.app_state["notifier"].wakeups)
 
@@ -70,7 +70,7 @@ def test_a_disconnected_client_ends_its_subscription(gateway: Gateway, caregiver
 def test_shutdown_ends_a_stream_without_a_complete_event(gateway: Gateway, caregiver: Caller) -> None:
     """The client then reconnects."""
     with streaming(caregiver, CHANGES) as stream:
-        wait_until_somebody_listens(gateway)
+        wait_for_subscription(gateway)
         stop(gateway)
 
         assert list(stream.events) == []
@@ -109,13 +109,13 @@ def test_a_query_is_one_event_if_only_event_streams_are_accepted(caregiver: Call
 
 
 def test_operation_name_selects_a_query_or_a_subscription(gateway: Gateway, caregiver: Caller) -> None:
-    happened(gateway.settings.database, "ASSIGNED", number=1)
-    happened(gateway.settings.database, "EXTENDED", number=2)
+    insert_event(gateway.settings.database, "ASSIGNED", number=1)
+    insert_event(gateway.settings.database, "EXTENDED", number=2)
     both = f"query One {VIEWER} {CHANGES.replace('subscription', 'subscription Many')}"
 
     one = post(caregiver, both, ACCEPT_OF_URQL, operationName="One")
     with streaming(caregiver, both, ACCEPT_OF_URQL, operationName="Many", after="1") as stream:
-        many = stream.hear()
+        many = stream.receive()
 
     assert one.json() == ROLE
     assert many == change_event(2, "EXTENDED")
@@ -149,7 +149,7 @@ def test_an_unauthenticated_subscription_is_rejected_before_the_stream(
     gateway: Gateway, caregiver: Caller
 ) -> None:
     """In development as well."""
-    callers = [gateway.as_nobody(), gateway.with_token("x"), gateway.as_client(77)]
+    callers = [gateway.as_anonymous(), gateway.with_token("x"), gateway.as_client(77)]
 
     responses = [
         post(caller, CHANGES, "text/event-stream", headers={"x-request-id": "r"}) for caller in callers

@@ -117,10 +117,10 @@ def test_every_field_of_a_type_can_be_selected_alone(standing: Gateway, role: st
         kind = SCHEMA.type_map[kind_name]
         assert isinstance(kind, GraphQLObjectType)
         of_kind = global_id(kind_name, ids.get(kind_name, 1))
-        whole = ask(caller, kind_name, of_kind, selection(kind, 1))
+        whole = send(caller, kind_name, of_kind, selection(kind, 1))
         for name, field in kind.fields.items():
             for part in alone(kind, name, field):
-                response = ask(caller, kind_name, of_kind, part)
+                response = send(caller, kind_name, of_kind, part)
                 assert within(response, whole), (kind_name, part)
                 selected += 1
 
@@ -143,7 +143,7 @@ def simple(kind: Any) -> list[str]:
     ]
 
 
-def ask(caller: Any, kind: str, of_kind: str, part: str) -> Any:
+def send(caller: Any, kind: str, of_kind: str, part: str) -> Any:
     query = f"query($id: ID!) {{ node(id: $id) {{ ... on {kind} {{ {part} }} }} }}"
     return caller.data(query, id=of_kind)["node"]
 

@@ -32,7 +32,7 @@ def world(gateway: Gateway) -> Gateway:
         {"remindDate": NOW - HOUR, "state": "SCHEDULED"},
         {"remindDate": NOW + HOUR, "state": "SCHEDULED"},
     ]
-    gateway.given(
+    gateway.import_records(
         [
             *a_world_to_change(),
             an_assignment(10, endDate=NOW + 2 * HOUR, reminders=reminders),

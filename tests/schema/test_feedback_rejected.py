@@ -122,7 +122,7 @@ def world(gateway: Gateway) -> Gateway:
         *(a_complete_assignment(number, book=5) for number in (WITHDRAWN, REOPENED)),
         *(an_answer_set(number, assignment=number) for number in (OF_ANOTHER, WITHDRAWN, REOPENED)),
     ]
-    gateway.given([*a_world_to_answer_in(), *of_all])
+    gateway.import_records([*a_world_to_answer_in(), *of_all])
     caregiver, withdraw = gateway.as_caregiver(1), "withdrawAssignment(input: {assignmentId: 21})"
     for number in (WITHDRAWN, REOPENED):
         assert reopen(caregiver, number)["userErrors"] == []
@@ -173,7 +173,7 @@ def test_a_viewer_without_permission_gets_a_top_level_error(
     column = document.index(f" {verb}(input") + 2
     expected = {
         "FORBIDDEN": (world.as_client(1), 200, "only a caregiver may do this"),
-        "UNAUTHENTICATED": (world.as_nobody(), 401, "sign in with a valid bearer token"),
+        "UNAUTHENTICATED": (world.as_anonymous(), 401, "sign in with a valid bearer token"),
     }
 
     for each in input_fields:

@@ -125,7 +125,7 @@ def test_filters_apply_to_every_page(standing: Gateway) -> None:
 
 
 def test_a_session_that_starts_now_is_running(gateway: Gateway) -> None:
-    gateway.given([*a_world(), a_session(9, startDate=NOW)])
+    gateway.import_records([*a_world(), a_session(9, startDate=NOW)])
 
     found = gateway.as_client(1).data("{ sessions(timeState: RUNNING) { nodes { legacyId runningStatus } } }")
 

@@ -33,7 +33,7 @@ MOMENT = "2026-11-21T09:00:00Z"
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world_to_answer_in())
+    gateway.import_records(a_world_to_answer_in())
     return gateway
 
 

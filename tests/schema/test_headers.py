@@ -77,7 +77,7 @@ OTHER_PATHS = {
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("path", OTHER_PATHS)
 def test_health_and_unknown_paths_have_the_security_headers(standing: Gateway, path: str) -> None:
-    response = standing.as_nobody().get(path)
+    response = standing.as_anonymous().get(path)
 
     assert response.status_code == OTHER_PATHS[path]
     has_headers(response, SECURITY_HEADERS, {*CONTENT_HEADERS, "content-type"} & set(response.headers))
@@ -86,7 +86,7 @@ def test_health_and_unknown_paths_have_the_security_headers(standing: Gateway, p
 @pytest.mark.sqlite_only
 def test_the_graphiql_page_has_its_own_content_security_policy(standing: Gateway) -> None:
     """The page loads its own script and style, calls its own host, and must not be framed."""
-    page = standing.as_nobody().get("/graphql", headers={"accept": "text/html"})
+    page = standing.as_anonymous().get("/graphql", headers={"accept": "text/html"})
 
     own = {**SECURITY_HEADERS, "content-security-policy": PLAIN_POLICY}
     has_headers(page, own, {*CONTENT_HEADERS, "x-request-id"})
@@ -98,7 +98,7 @@ def test_the_graphiql_page_has_its_own_content_security_policy(standing: Gateway
 
 @pytest.mark.sqlite_only
 def test_an_asset_may_be_cached_and_revalidated(standing: Gateway) -> None:
-    asset = standing.as_nobody().get("/graphql/ide/page.js")
+    asset = standing.as_anonymous().get("/graphql/ide/page.js")
 
     has_headers(asset, {**SECURITY_HEADERS, "cache-control": "no-cache"}, CONTENT_HEADERS)
 
@@ -106,7 +106,7 @@ def test_an_asset_may_be_cached_and_revalidated(standing: Gateway) -> None:
 def test_an_event_stream_is_not_cached(standing: Gateway) -> None:
     with streaming(standing.as_client(1), "{ viewer { role } }") as stream:
         has_headers(
-            stream.answer,
+            stream.response,
             {**SECURITY_HEADERS, "cache-control": "no-store, no-transform"},
             {"content-type", "x-accel-buffering", "x-request-id"},
         )
@@ -140,7 +140,7 @@ def production(settings: Settings) -> Iterator[Gateway]:
     own = settings.model_copy(update={"env": Environment.PRODUCTION})
     with opened(create_app(own, clock=lambda: NOW)) as client:
         gateway = Gateway(client, own)
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         yield gateway
 
 

@@ -37,7 +37,7 @@ from tests.schema.test_assign_homework import ASSIGN, homework
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     return gateway
 
 

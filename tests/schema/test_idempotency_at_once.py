@@ -26,7 +26,7 @@ from tests.schema.keyed import (
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     return gateway
 
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.sqlite_only
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     return gateway
 
 
@@ -165,7 +165,7 @@ def test_circular_fragments_are_rejected(unchanged: Gateway) -> None:
 def test_authentication_is_checked_before_the_key(world: Gateway, key: str) -> None:
     assign(world)
 
-    response = post(world.as_nobody(), assigning(), key)
+    response = post(world.as_anonymous(), assigning(), key)
     bad_token = post(world.with_token("nonsense"), assigning(), key)
 
     for each in (response, bad_token):

@@ -55,7 +55,7 @@ def limited(settings: Settings, ticks: Ticks) -> Iterator[Gateway]:
         assert authenticator.identifier_limiter is not None
         authenticator.identifier_limiter.ticks = ticks
         gateway = Gateway(client, settings)
-        gateway.given([*a_world(), *(a_client(number) for number in range(3, 7))])
+        gateway.import_records([*a_world(), *(a_client(number) for number in range(3, 7))])
         yield gateway
 
 

@@ -88,11 +88,11 @@ def test_a_cursor_of_a_foreign_row_reveals_nothing(standing: Gateway) -> None:
 
 
 def test_new_rows_do_not_disturb_paging_by_cursor(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     caller = gateway.as_client(1)
     first = caller.data(PAGE, first=2)["sessions"]
 
-    gateway.given([a_session(number) for number in (20, 21, 22)])
+    gateway.import_records([a_session(number) for number in (20, 21, 22)])
     second = caller.data(PAGE, first=2, after=first["pageInfo"]["endCursor"])
     by_offset = caller.data(PAGE, first=2, offset=2)["sessions"]
 
@@ -103,8 +103,8 @@ def test_new_rows_do_not_disturb_paging_by_cursor(gateway: Gateway) -> None:
 
 def test_the_default_page_size_is_20_and_the_maximum_100(gateway: Gateway) -> None:
     books = [a_book(number) for number in range(10, 112)]
-    gateway.given([*a_world(), *books, *(a_session(n) for n in range(10, 112))])
-    gateway.given([an_assignment(n, session=10) for n in range(10, 112)])
+    gateway.import_records([*a_world(), *books, *(a_session(n) for n in range(10, 112))])
+    gateway.import_records([an_assignment(n, session=10) for n in range(10, 112)])
     caller = gateway.as_client(1)
     sizes = {}
 

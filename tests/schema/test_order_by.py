@@ -67,7 +67,7 @@ def lines() -> list[Record]:
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(lines())
+    gateway.import_records(lines())
     return gateway
 
 
@@ -138,7 +138,7 @@ def test_an_offset_works_in_every_order(world: Gateway) -> None:
 
 
 def test_overdue_homework_is_sorted_by_its_due_date(world: Gateway) -> None:
-    world.given([an_assignment(120, session=10, endDate=NOW - DAY)])
+    world.import_records([an_assignment(120, session=10, endDate=NOW - DAY)])
     query = """{ assignments(isOverdue: true, orderBy: DUE_SOONEST) { totalCount nodes { legacyId } }
         others: assignments(isOverdue: false, orderBy: DUE_SOONEST, first: 2) { nodes { legacyId } } }"""
 

@@ -66,7 +66,7 @@ def test_a_caregiver_is_rejected(lived: Gateway) -> None:
 
 
 def test_a_request_without_sign_in_is_rejected(lived: Gateway) -> None:
-    assert lived.as_nobody().graphql("{ ownData }") == {
+    assert lived.as_anonymous().graphql("{ ownData }") == {
         "data": None,
         "errors": [refusal("UNAUTHENTICATED", "sign in with a valid bearer token", "ownData", column=3)],
     }

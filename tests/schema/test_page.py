@@ -29,7 +29,7 @@ TITLES = [example.title for example in EXAMPLES]
 
 
 def test_a_browser_gets_the_page_under_a_strict_policy(standing: Gateway) -> None:
-    response = standing.as_nobody().get("/graphql", headers=BROWSER)
+    response = standing.as_anonymous().get("/graphql", headers=BROWSER)
 
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/html; charset=utf-8"
@@ -41,10 +41,10 @@ def test_a_browser_gets_the_page_under_a_strict_policy(standing: Gateway) -> Non
 
 
 def test_the_page_loads_nothing_but_its_own_assets(standing: Gateway) -> None:
-    page = standing.as_nobody().get("/graphql", headers=BROWSER).text
+    page = standing.as_anonymous().get("/graphql", headers=BROWSER).text
 
     for name, (content, kind) in ASSETS.items():
-        asset = standing.as_nobody().get(f"/graphql/ide/{name}")
+        asset = standing.as_anonymous().get(f"/graphql/ide/{name}")
         assert f"/graphql/ide/{name}" in page
         assert (asset.status_code, asset.headers["content-type"], asset.content) == (200, kind, content)
         assert asset.headers["x-content-type-options"] == "nosniff"
@@ -58,11 +58,11 @@ def test_the_page_loads_nothing_but_its_own_assets(standing: Gateway) -> None:
     "name", ["nothing.js", "page.html", "examples.py", "..%2fexamples.py", "%2e%2e/main.py"]
 )
 def test_other_assets_are_not_found(standing: Gateway, name: str) -> None:
-    assert standing.as_nobody().get(f"/graphql/ide/{name}").status_code == 404
+    assert standing.as_anonymous().get(f"/graphql/ide/{name}").status_code == 404
 
 
 def test_the_page_has_no_token_if_an_identity_provider_issues_tokens(standing: Gateway) -> None:
-    assert '"tokens": {}' in standing.as_nobody().get("/graphql", headers=BROWSER).text
+    assert '"tokens": {}' in standing.as_anonymous().get("/graphql", headers=BROWSER).text
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def test_a_page_requested_from_another_machine_has_no_token(standing: Gateway) -
 
 @pytest.mark.parametrize("accept", ["*/*", "application/json", ""])
 def test_clients_that_are_not_browsers_get_no_page(standing: Gateway, accept: str) -> None:
-    response = standing.as_nobody().get("/graphql", headers={"accept": accept})
+    response = standing.as_anonymous().get("/graphql", headers={"accept": accept})
 
     assert (response.status_code, response.headers["content-type"]) == (400, "application/json")
 

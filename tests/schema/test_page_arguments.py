@@ -121,7 +121,7 @@ def test_a_page_argument_of_the_wrong_type_is_invalid(
 
 
 def test_the_sign_in_is_checked_before_the_page_arguments(standing: Gateway) -> None:
-    response = standing.as_nobody().post_graphql("{ sessions(first: 0) { totalCount } }")
+    response = standing.as_anonymous().post_graphql("{ sessions(first: 0) { totalCount } }")
 
     assert response.status_code == 401
     assert [error["extensions"]["code"] for error in response.json()["errors"]] == ["UNAUTHENTICATED"]

@@ -49,7 +49,7 @@ TOO_EARLY, TOO_LATE = "1899-12-31T23:59:59.999999Z", "3000-01-01T00:00:00Z"
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world_to_change())
+    gateway.import_records(a_world_to_change())
     return gateway
 
 
@@ -147,13 +147,13 @@ def test_a_viewer_without_permission_gets_a_top_level_error(world: Gateway) -> N
                 "data": None,
                 "errors": [refusal("FORBIDDEN", "only a caregiver may do this", name, column=column)],
             }
-            assert world.as_nobody().graphql(document(name), input=input_fields) == {
+            assert world.as_anonymous().graphql(document(name), input=input_fields) == {
                 "data": None,
                 "errors": [
                     refusal("UNAUTHENTICATED", "sign in with a valid bearer token", name, column=column)
                 ],
             }
-            denied = world.as_nobody().post_graphql(document(name), input=input_fields)
+            denied = world.as_anonymous().post_graphql(document(name), input=input_fields)
             assert (denied.status_code, denied.headers.get("www-authenticate")) == (401, "Bearer")
     assert ASKED.keys() == PAYLOADS.keys()
     assert stored(world) == before

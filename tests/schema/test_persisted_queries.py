@@ -46,12 +46,12 @@ def fresh(standing: Gateway) -> Iterator[Gateway]:
         yield Gateway(client, standing.settings)
 
 
-@pytest.mark.parametrize("ask", [post, get])
-def test_a_hash_is_unknown_until_its_document_is_sent(fresh: Gateway, ask: Any) -> None:
+@pytest.mark.parametrize("send", [post, get])
+def test_a_hash_is_unknown_until_its_document_is_sent(fresh: Gateway, send: Any) -> None:
     client, extensions = fresh.as_client(1), hashed(sha256(ROLE))
 
-    before = ask(client, extensions=extensions)
-    stored_now = ask(client, query=ROLE, extensions=extensions)
+    before = send(client, extensions=extensions)
+    stored_now = send(client, query=ROLE, extensions=extensions)
     after = [one(client, extensions=extensions) for one in (post, get)]
     by_hash = [post(client, documentId=f"{prefix}{sha256(ROLE)}") for prefix in ("sha256:", "")]
 
@@ -74,22 +74,24 @@ def test_variables_and_operation_name_apply_to_a_persisted_query(fresh: Gateway)
     assert [one["errors"][0]["message"][:8] for one in answers[2:]] == ["Variable", "Unknown "]
 
 
-@pytest.mark.parametrize("ask", [post, get])
-def test_a_persisted_mutation_needs_a_post(gateway: Gateway, ask: Any) -> None:
-    gateway.given(a_world())
+@pytest.mark.parametrize("send", [post, get])
+def test_a_persisted_mutation_needs_a_post(gateway: Gateway, send: Any) -> None:
+    gateway.import_records(a_world())
     caregiver, before = gateway.as_caregiver(1), stored(gateway)
     extensions, variables = hashed(sha256(ASSIGN)), {"input": homework(sessionId="77")}
     post(caregiver, query=ASSIGN, extensions=extensions, variables=variables)
 
-    response = ask(caregiver, extensions=extensions, variables={"input": homework()})
+    response = send(caregiver, extensions=extensions, variables={"input": homework()})
 
     by_get = "mutations are not allowed when using GET"
-    assert (response.status_code, stored(gateway) == before) == ((200, False) if ask is post else (400, True))
-    assert ask is post or rejection(response) == (400, "BAD_REQUEST", by_get)
+    assert (response.status_code, stored(gateway) == before) == (
+        (200, False) if send is post else (400, True)
+    )
+    assert send is post or rejection(response) == (400, "BAD_REQUEST", by_get)
 
 
 def test_hash_and_text_of_a_document_have_the_same_idempotency_fingerprint(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     request = {"variables": {"input": homework()}, "extensions": hashed(sha256(ASSIGN))}
     key = {"idempotency-key": "k"}
 
@@ -124,10 +126,10 @@ INVALID: dict[str, tuple[dict[str, Any], tuple[int, str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("ask", [post, get])
-def test_an_invalid_reference_is_rejected_and_not_stored(fresh: Gateway, ask: Any) -> None:
+@pytest.mark.parametrize("send", [post, get])
+def test_an_invalid_reference_is_rejected_and_not_stored(fresh: Gateway, send: Any) -> None:
     for name, (members, expected) in INVALID.items():
-        assert rejection(ask(fresh.as_client(1), **members)) == expected, name
+        assert rejection(send(fresh.as_client(1), **members)) == expected, name
 
     assert rejection(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
 
@@ -145,9 +147,9 @@ def test_an_unauthenticated_document_is_not_stored(fresh: Gateway) -> None:
     nobody, stranger = fresh.with_token("x"), fresh.as_client(77)
 
     for caller, status in ((nobody, 401), (stranger, 403)):
-        for ask in (post, get):
-            assert ask(caller, query=ROLE, extensions=extensions).status_code == status
-            assert ask(caller, extensions=extensions).status_code == status
+        for send in (post, get):
+            assert send(caller, query=ROLE, extensions=extensions).status_code == status
+            assert send(caller, extensions=extensions).status_code == status
 
     assert rejection(post(fresh.as_client(1), extensions=extensions)) == NOT_FOUND
 
@@ -173,21 +175,23 @@ def test_a_subscription_may_be_a_persisted_query(fresh: Gateway) -> None:
 
 
 def test_persisted_queries_work_at_a_websocket(fresh: Gateway) -> None:
-    def ask(**payload: Any) -> list[Any]:
-        listener.say(type="subscribe", id="1", payload=payload)
-        first = listener.hear()
-        return [first["payload"]] if first["type"] == "error" else [first["payload"], listener.hear()["type"]]
+    def send(**payload: Any) -> list[Any]:
+        listener.send(type="subscribe", id="1", payload=payload)
+        first = listener.receive()
+        return (
+            [first["payload"]] if first["type"] == "error" else [first["payload"], listener.receive()["type"]]
+        )
 
     extensions, sha = hashed(sha256(ROLE)), sha256(ROLE)
     with listening(fresh.as_client(1)) as listener:
-        unknown = ask(extensions=extensions)
-        wrong = ask(query=OTHER, extensions=extensions)
-        both = ask(query=ROLE, documentId="x")
+        unknown = send(extensions=extensions)
+        wrong = send(query=OTHER, extensions=extensions)
+        both = send(query=ROLE, documentId="x")
         answers = [
-            ask(query=ROLE, extensions=extensions),
-            ask(extensions=extensions),
-            ask(documentId=f"sha256:{sha}"),
-            ask(documentId=sha, variables={}, operationName="Role"),
+            send(query=ROLE, extensions=extensions),
+            send(extensions=extensions),
+            send(documentId=f"sha256:{sha}"),
+            send(documentId=sha, variables={}, operationName="Role"),
         ]
 
     errors = [(one["extensions"]["code"], one["message"]) for [[one]] in (unknown, wrong, both)]
@@ -200,13 +204,13 @@ def test_a_malformed_reference_closes_the_websocket(fresh: Gateway, payload: str
     with listening(fresh.as_client(1)) as listener:
         listener.session.send_text(f'{{"type": "subscribe", "id": "1", "payload": {payload}}}')
 
-        assert listener.hear_close() == (4400, "The message does not follow the protocol")
+        assert listener.receive_close() == (4400, "The message does not follow the protocol")
 
 
 def test_an_unauthenticated_websocket_stores_no_document(fresh: Gateway) -> None:
     with connected(fresh.as_client(1)) as listener:
-        listener.say(type="subscribe", id="1", payload={"query": ROLE, "extensions": hashed(sha256(ROLE))})
-        assert listener.hear_close() == (4401, "Unauthorized")
+        listener.send(type="subscribe", id="1", payload={"query": ROLE, "extensions": hashed(sha256(ROLE))})
+        assert listener.receive_close() == (4401, "Unauthorized")
 
     assert rejection(post(fresh.as_client(1), extensions=hashed(sha256(ROLE)))) == NOT_FOUND
 

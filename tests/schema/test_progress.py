@@ -162,7 +162,7 @@ def service_in(zone: str, settings: Settings) -> Iterator[Gateway]:
 def test_weeks_start_on_monday_in_the_zone_of_the_service(settings: Settings, zone: str, monday: str) -> None:
     late_on_sunday = datetime.fromisoformat("2026-11-15T23:30:00Z")
     with service_in(zone, settings) as gateway:
-        gateway.given(
+        gateway.import_records(
             [*a_world(), a_session(9, client=2), an_assignment(9, session=9, assignDate=late_on_sunday)]
         )
         weeks = "progress { completion { week } }"

@@ -15,7 +15,7 @@ from app.schema.types.node import global_id
 from app.settings import Environment, Settings
 from tests.callers import Caller, Gateway, opened
 from tests.factories import NOW, a_world
-from tests.schema.listening import happened, listening, streaming
+from tests.schema.listening import insert_event, listening, streaming
 
 VIEWER = "{ viewer { role } }"  # 2 points
 SESSIONS = "{ sessions { nodes { id } } }"  # 31 points
@@ -48,7 +48,7 @@ def limited(settings: Settings, clock: Clock) -> Iterator[Gateway]:
         authenticator: Authenticator = client.app_state["authenticator"]
         assert authenticator.allowances is not None
         authenticator.allowances.ticks = clock
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         yield gateway
 
 
@@ -70,7 +70,7 @@ def test_every_answer_tells_what_is_left_and_when_it_is_whole_again(limited: Gat
     assert rates(caller, SESSIONS) == (200, '"default";q=120;w=60', '"default";r=87;t=17', None)
     clock.wait(10)
     assert rates(caller) == (200, '"default";q=120;w=60', '"default";r=105;t=8', None)
-    assert limited.as_nobody().post_graphql("{ __typename }").headers.get("ratelimit") is None
+    assert limited.as_anonymous().post_graphql("{ __typename }").headers.get("ratelimit") is None
 
 
 def test_who_has_spent_it_is_refused_until_there_is_enough_again(limited: Gateway, clock: Clock) -> None:
@@ -116,10 +116,10 @@ def test_so_do_operations_at_a_websocket(limited: Gateway) -> None:
     caller = limited.as_caregiver(1)
     with listening(caller) as listener:
         for _ in range(3):
-            listener.told(SESSIONS)
-        listener.ask(SESSIONS)
-        refused = listener.hear()
-        listener.ask("subscription { assignmentChanged { session { id title description chatId } } }")
+            listener.query(SESSIONS)
+        listener.subscribe(SESSIONS)
+        refused = listener.receive()
+        listener.subscribe("subscription { assignmentChanged { session { id title description chatId } } }")
 
     assert refused == {"type": "error", "id": "1", "payload": [REFUSAL]}
     assert rates(caller)[0] == 200
@@ -128,20 +128,22 @@ def test_so_do_operations_at_a_websocket(limited: Gateway) -> None:
 def test_every_event_of_a_subscription_is_charged(limited: Gateway, clock: Clock) -> None:
     """The subscription ends where there is too little left, and later goes on behind the last event."""
     for number in range(1, 12):
-        happened(limited.settings.database, "EXTENDED", number=number)
+        insert_event(limited.settings.database, "EXTENDED", number=number)
     changes = "subscription ($after: ID) { assignmentChanged(after: $after) { id } }"  # 11 points
     caller = limited.as_caregiver(1)
 
     with listening(caller) as listener:
-        listener.ask(changes, after="1")
-        heard = [listener.change()["id"] for _ in range(9)]  # with the beginning 110 of the 120 points
-        refused = listener.hear()
+        listener.subscribe(changes, after="1")
+        received = [
+            listener.receive_change()["id"] for _ in range(9)
+        ]  # with the beginning 110 of the 120 points
+        refused = listener.receive()
         left = rates(caller)
         clock.wait(60)
-        listener.ask(changes, after=heard[-1])
-        again = listener.change()["id"]
+        listener.subscribe(changes, after=received[-1])
+        again = listener.receive_change()["id"]
 
-    assert heard == [global_id("Event", number) for number in range(2, 11)]
+    assert received == [global_id("Event", number) for number in range(2, 11)]
     assert refused == {"type": "error", "id": "1", "payload": [REFUSAL]}
     assert left == (200, '"default";q=120;w=60', '"default";r=8;t=56', None)
     assert again == global_id("Event", 11)
@@ -149,15 +151,15 @@ def test_every_event_of_a_subscription_is_charged(limited: Gateway, clock: Clock
 
 def test_an_event_stream_that_is_charged_too_much_says_so_and_ends(limited: Gateway) -> None:
     for number in range(1, 12):
-        happened(limited.settings.database, "EXTENDED", number=number)
+        insert_event(limited.settings.database, "EXTENDED", number=number)
 
     changes = "subscription ($after: ID) { assignmentChanged(after: $after) { id } }"
     with streaming(limited.as_caregiver(1), changes, after="1") as stream:
-        *heard, (kind, refused), end = stream.events
+        *received, (kind, refused), end = stream.events
 
     [error] = refused["errors"]
     assert error["extensions"].pop("requestId")
-    assert [data["data"]["assignmentChanged"]["id"] for _, data in heard] == [
+    assert [data["data"]["assignmentChanged"]["id"] for _, data in received] == [
         global_id("Event", number) for number in range(2, 11)
     ]
     assert (kind, refused, end) == ("next", {"data": None, "errors": [REFUSAL]}, ("complete", None))
@@ -180,7 +182,7 @@ def test_it_is_on_in_production_and_off_in_development() -> None:
 
 
 def test_without_a_limit_no_answer_speaks_of_one(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
 
     assert rates(gateway.as_caregiver(1)) == (200, None, None, None)
 

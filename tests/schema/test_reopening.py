@@ -28,7 +28,7 @@ from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world_to_answer_in())
+    gateway.import_records(a_world_to_answer_in())
     return gateway
 
 

@@ -23,7 +23,9 @@ QUESTIONS = [
 def shelf(gateway: Gateway) -> Gateway:
     """Book 1, of assignments 1, 4 and 5, was retired yesterday; book 9 will be retired."""
     world = [record | {"retireDate": NOW - DAY} if is_book_1(record) else record for record in a_world()]
-    gateway.given([*world, a_book(9, retireDate=NOW + DAY), a_book(10, isTest=True, questions=QUESTIONS)])
+    gateway.import_records(
+        [*world, a_book(9, retireDate=NOW + DAY), a_book(10, isTest=True, questions=QUESTIONS)]
+    )
     return gateway
 
 

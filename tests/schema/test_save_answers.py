@@ -35,7 +35,7 @@ SECRET = "Das weiß noch niemand"
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world_to_answer_in())
+    gateway.import_records(a_world_to_answer_in())
     return gateway
 
 
@@ -145,7 +145,7 @@ def test_a_revision_of_a_missing_draft_is_rejected(world: Gateway) -> None:
 
 def test_an_imported_draft_can_be_saved(gateway: Gateway) -> None:
     draft = {"saveType": "AUTO_SAVE", "revision": 7, "answers": [{"questionText": "?", "answer": "x"}]}
-    gateway.given([*a_world_to_answer_in(), an_answer_set(20, TEST, **draft)])
+    gateway.import_records([*a_world_to_answer_in(), an_answer_set(20, TEST, **draft)])
 
     response = save(gateway.as_client(1), TEST, {4: "y"}, revision=7)
 
@@ -175,7 +175,7 @@ def test_only_the_client_sees_a_draft_on_both_contracts(world: Gateway) -> None:
     )
     others = [
         caller.post_graphql(EVERYWHERE, id=draft, ids=ids).text
-        for caller in (world.as_caregiver(1), world.as_caregiver(2), world.as_client(2), world.as_nobody())
+        for caller in (world.as_caregiver(1), world.as_caregiver(2), world.as_client(2), world.as_anonymous())
     ]
     legacy = [
         caller.get(path).text
@@ -239,7 +239,7 @@ def test_a_device_with_the_draft_of_an_earlier_attempt_gets_a_conflict(world: Ga
 
 def test_saving_an_imported_draft_moves_it_to_the_current_attempt(gateway: Gateway) -> None:
     draft = {"saveType": "DRAFT", "revision": 4, "answers": []}
-    gateway.given([*a_world_to_answer_in(), an_answer_set(20, SUBMITTED, **draft)])
+    gateway.import_records([*a_world_to_answer_in(), an_answer_set(20, SUBMITTED, **draft)])
     reopen(gateway.as_caregiver(1), SUBMITTED)
 
     response = save(gateway.as_client(1), SUBMITTED, {REMARK: "x"}, revision=4)

@@ -121,7 +121,7 @@ def test_a_list_may_contain_itself_on_deeper_levels(standing: Gateway) -> None:
 def test_each_session_of_a_page_has_its_own_first_assignments(gateway: Gateway) -> None:
     sessions = [a_session(n) for n in range(10, 20)]
     rows = [an_assignment(100 * n + k, session=n) for n in range(10, 20) for k in range(n - 9)]
-    gateway.given([*a_world(), *sessions, *rows])
+    gateway.import_records([*a_world(), *sessions, *rows])
     query = """{ sessions(first: 10) { nodes { legacyId assignments(first: 3) {
         totalCount nodes { legacyId } pageInfo { hasNextPage } } } } }"""
 
@@ -139,13 +139,13 @@ def test_each_session_of_a_page_has_its_own_first_assignments(gateway: Gateway) 
 
 
 def test_paging_through_the_list_of_a_session_returns_each_row_once(gateway: Gateway) -> None:
-    gateway.given([*a_world(), *(an_assignment(n) for n in range(10, 15))])
+    gateway.import_records([*a_world(), *(an_assignment(n) for n in range(10, 15))])
     query = """query($after: String) { session(id: 1) { assignments(first: 3, after: $after) {
         nodes { legacyId } pageInfo { hasNextPage endCursor } } } }"""
     caller = gateway.as_caregiver(1)
 
     first = caller.data(query)["session"]["assignments"]
-    gateway.given([an_assignment(20)])
+    gateway.import_records([an_assignment(20)])
     second = caller.data(query, after=first["pageInfo"]["endCursor"])["session"]["assignments"]
     third = caller.data(query, after=second["pageInfo"]["endCursor"])["session"]["assignments"]
 

@@ -24,7 +24,7 @@ NO_CLIENT = "client not found"
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given([*a_world_to_change(), *(a_book(n) for n in range(100, 151))])
+    gateway.import_records([*a_world_to_change(), *(a_book(n) for n in range(100, 151))])
     return gateway
 
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("world")
 
 @pytest.fixture
 def world(gateway: Gateway) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
 
 
 def test_a_client_lists_their_running_sessions(gateway: Gateway) -> None:

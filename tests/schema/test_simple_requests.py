@@ -46,7 +46,7 @@ ACCEPTED = [{}, {"accept": "text/event-stream"}, {"idempotency-key": "k"}]
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     return gateway
 
 

@@ -40,7 +40,7 @@ def a_page(rows: int) -> list[Record]:
 
 @pytest.mark.parametrize("rows", [0, 1, 20, 100])
 def test_a_nested_list_runs_four_statements_for_any_page_size(gateway: Gateway, rows: int) -> None:
-    gateway.given(a_page(rows))
+    gateway.import_records(a_page(rows))
 
     with gateway.watched() as statements_run:
         page = gateway.as_caregiver(1).data(NESTED)["assignments"]
@@ -145,7 +145,7 @@ PROGRESS = """{ clients(first: 100) { nodes { name
 @pytest.mark.parametrize("rows", [1, 20, 100])
 def test_progress_runs_one_statement_per_level_for_any_page_size(gateway: Gateway, rows: int) -> None:
     """Clients; their assignments; those of the book; their submissions."""
-    gateway.given(a_page(rows))
+    gateway.import_records(a_page(rows))
 
     with gateway.watched() as statements_run:
         clients = gateway.as_caregiver(1).data(PROGRESS)["clients"]["nodes"]
@@ -157,7 +157,7 @@ def test_progress_runs_one_statement_per_level_for_any_page_size(gateway: Gatewa
 def test_assigning_runs_the_same_statements_for_one_book_and_for_many(gateway: Gateway) -> None:
     """Lock and books, rows, reminders, counters, event, audit record; then one per level of the payload. One
     more marks books that are assigned for the first time."""
-    gateway.given(a_page(1))
+    gateway.import_records(a_page(1))
     moments = ["2026-11-22T10:00:00Z", "2026-11-23T10:00:00Z"]
     counted = {}
 
@@ -190,7 +190,7 @@ def test_assigning_runs_the_same_statements_for_one_book_and_for_many(gateway: G
 
 def test_the_statement_counter_sees_real_statements(gateway: Gateway) -> None:
     """The counter sees a statement that is really executed."""
-    gateway.given(a_page(1))
+    gateway.import_records(a_page(1))
 
     with gateway.watched() as statements_run:
         page = gateway.as_caregiver(1).data("{ sessions { nodes { legacyId } } }")["sessions"]

@@ -33,7 +33,7 @@ from tests.schema.worlds import global_id
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world_to_answer_in())
+    gateway.import_records(a_world_to_answer_in())
     return gateway
 
 

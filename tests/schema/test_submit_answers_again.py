@@ -24,7 +24,7 @@ SUBMITTED_ALREADY = refused("WRONG_STATE", "the assignment is submitted", "assig
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world_to_answer_in())
+    gateway.import_records(a_world_to_answer_in())
     return gateway
 
 

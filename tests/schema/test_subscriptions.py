@@ -9,7 +9,7 @@ from app.schema.types.node import global_id
 from tests.callers import Gateway
 from tests.db import raw
 from tests.factories import DAY, NOW, a_world
-from tests.schema.listening import happened, listening, wait_until_somebody_listens
+from tests.schema.listening import insert_event, listening, wait_for_subscription
 
 CHANGES = """
 subscription ($sessionId: ID, $after: ID) {
@@ -47,20 +47,20 @@ def event(number: int) -> str:
 @pytest.fixture
 def url(gateway: Gateway) -> str:
     """A database in which event 1 exists already."""
-    gateway.given(a_world())
-    happened(gateway.settings.database, "ASSIGNED", number=1)
+    gateway.import_records(a_world())
+    insert_event(gateway.settings.database, "ASSIGNED", number=1)
     return gateway.settings.database
 
 
 def test_missed_events_are_sent_before_new_ones(gateway: Gateway, url: str) -> None:
-    happened(url, "EXTENDED", number=2, moment=NOW - DAY)
+    insert_event(url, "EXTENDED", number=2, moment=NOW - DAY)
     caregiver = gateway.as_caregiver(1)
 
     with listening(caregiver) as listener:
-        listener.ask(EVERYTHING, after=event(1))
-        missed = listener.change()
+        listener.subscribe(EVERYTHING, after=event(1))
+        missed = listener.receive_change()
         caregiver.data(ASSIGN, books=["3"], **HOMEWORK)
-        new = listener.change()
+        new = listener.receive_change()
 
     assert missed == {
         "id": event(2),
@@ -96,30 +96,30 @@ def test_missed_events_are_sent_before_new_ones(gateway: Gateway, url: str) -> N
 
 def test_a_subscription_without_a_position_starts_now(gateway: Gateway, url: str) -> None:
     with listening(gateway.as_client(1)) as listener:
-        listener.ask(CHANGES)
-        wait_until_somebody_listens(gateway)
+        listener.subscribe(CHANGES)
+        wait_for_subscription(gateway)
         gateway.as_caregiver(1).data(ASSIGN, books=["1", "2"], **HOMEWORK)
 
-        assert listener.change() == {"id": event(2), "what": "ASSIGNED"}
-        assert listener.change() == {"id": event(3), "what": "ASSIGNED"}
+        assert listener.receive_change() == {"id": event(2), "what": "ASSIGNED"}
+        assert listener.receive_change() == {"id": event(3), "what": "ASSIGNED"}
 
 
 def test_a_subscription_may_be_limited_to_one_session(gateway: Gateway, url: str) -> None:
-    happened(url, "EXTENDED", assignment=4, session=4, client=2, number=2)
-    happened(url, "EXTENDED", number=3)
+    insert_event(url, "EXTENDED", assignment=4, session=4, client=2, number=2)
+    insert_event(url, "EXTENDED", number=3)
 
     with listening(gateway.as_caregiver(1)) as listener:
-        listener.ask(CHANGES, sessionId="1", after="1")
-        assert listener.change() == {"id": event(3), "what": "EXTENDED"}
+        listener.subscribe(CHANGES, sessionId="1", after="1")
+        assert listener.receive_change() == {"id": event(3), "what": "EXTENDED"}
 
-        listener.ask(CHANGES, id="2", sessionId=global_id("Session", 4), after=event(1))
-        assert listener.change() == {"id": event(2), "what": "EXTENDED"}
+        listener.subscribe(CHANGES, id="2", sessionId=global_id("Session", 4), after=event(1))
+        assert listener.receive_change() == {"id": event(2), "what": "EXTENDED"}
 
 
 def test_a_viewer_receives_only_own_events(gateway: Gateway, url: str) -> None:
-    happened(url, "EXTENDED", assignment=5, session=5, caregiver=2, client=2, number=2)
-    happened(url, "EXTENDED", assignment=4, session=4, client=2, number=3)
-    happened(url, "EXTENDED", number=4)
+    insert_event(url, "EXTENDED", assignment=5, session=5, caregiver=2, client=2, number=2)
+    insert_event(url, "EXTENDED", assignment=4, session=4, client=2, number=3)
+    insert_event(url, "EXTENDED", number=4)
 
     received = {}
     for viewer, caller, after in (
@@ -128,24 +128,24 @@ def test_a_viewer_receives_only_own_events(gateway: Gateway, url: str) -> None:
         ("client 2", gateway.as_client(2), 2),
     ):
         with listening(caller) as listener:
-            listener.ask(CHANGES, after=event(after))
-            received[viewer] = listener.change()["id"]
+            listener.subscribe(CHANGES, after=event(after))
+            received[viewer] = listener.receive_change()["id"]
 
     assert received == {"caregiver 1": event(3), "client 1": event(4), "client 2": event(3)}
 
 
 def test_only_the_client_receives_saved_drafts(gateway: Gateway, url: str) -> None:
-    happened(url, "DRAFT_SAVED", number=2)
-    happened(url, "SUBMITTED", number=3)
+    insert_event(url, "DRAFT_SAVED", number=2)
+    insert_event(url, "SUBMITTED", number=3)
 
     with listening(gateway.as_client(1)) as listener:
-        listener.ask(CHANGES, after=event(1))
-        of_client = [listener.change(), listener.change()]
+        listener.subscribe(CHANGES, after=event(1))
+        of_client = [listener.receive_change(), listener.receive_change()]
     with listening(gateway.as_caregiver(1)) as listener:
-        listener.ask(CHANGES, after=event(1))
-        of_caregiver = listener.change()
-        listener.ask(CHANGES, id="2", after=event(2))
-        refused = listener.hear()
+        listener.subscribe(CHANGES, after=event(1))
+        of_caregiver = listener.receive_change()
+        listener.subscribe(CHANGES, id="2", after=event(2))
+        refused = listener.receive()
 
     assert of_client == [{"id": event(2), "what": "DRAFT_SAVED"}, {"id": event(3), "what": "SUBMITTED"}]
     assert of_caregiver == {"id": event(3), "what": "SUBMITTED"}
@@ -153,35 +153,35 @@ def test_only_the_client_receives_saved_drafts(gateway: Gateway, url: str) -> No
 
 
 def test_session_events_are_not_sent(gateway: Gateway, url: str) -> None:
-    happened(url, "SESSION_UPDATED", assignment=None, number=2)
-    happened(url, "REMINDER_DUE", number=3)
-    happened(url, "REOPENED", number=4)
+    insert_event(url, "SESSION_UPDATED", assignment=None, number=2)
+    insert_event(url, "REMINDER_DUE", number=3)
+    insert_event(url, "REOPENED", number=4)
 
     with listening(gateway.as_caregiver(1)) as listener:
-        listener.ask(CHANGES, after=event(1))
+        listener.subscribe(CHANGES, after=event(1))
 
-        assert listener.change() == {"id": event(4), "what": "REOPENED"}
+        assert listener.receive_change() == {"id": event(4), "what": "REOPENED"}
 
 
 def test_the_event_of_a_withdrawn_assignment_has_only_its_id(gateway: Gateway, url: str, kind: str) -> None:
     raw.run(url, "UPDATE assignment SET withdraw_date = '2026-11-21T09:00:00.000000Z' WHERE id = 2")
-    happened(url, "WITHDRAWN", number=2)
+    insert_event(url, "WITHDRAWN", number=2)
 
     with listening(gateway.as_client(1)) as listener:
-        listener.ask(EVERYTHING, after=event(1))
-        change = listener.change()
+        listener.subscribe(EVERYTHING, after=event(1))
+        change = listener.receive_change()
 
     assert (change["what"], change["assignmentId"]) == ("WITHDRAWN", global_id("Assignment", 2))
     assert (change["assignment"], change["session"]["legacyId"]) == (None, "1")
 
 
 def test_a_client_receives_due_reminders(gateway: Gateway, url: str) -> None:
-    happened(url, "REMINDER_DUE", number=2, reminder=1)
-    happened(url, "REMINDER_DUE", number=3, reminder=77)
+    insert_event(url, "REMINDER_DUE", number=2, reminder=1)
+    insert_event(url, "REMINDER_DUE", number=3, reminder=77)
 
     with listening(gateway.as_client(1)) as listener:
-        listener.ask(DUE, after=event(1))
-        due, of_another = listener.change(), listener.change()
+        listener.subscribe(DUE, after=event(1))
+        due, of_another = listener.receive_change(), listener.receive_change()
 
     assert due == {
         "id": event(2),
@@ -198,11 +198,11 @@ def test_a_client_receives_due_reminders(gateway: Gateway, url: str) -> None:
 
 def test_the_reminder_of_a_withdrawn_assignment_is_null(gateway: Gateway, url: str) -> None:
     raw.run(url, "UPDATE assignment SET withdraw_date = '2026-11-21T09:00:00.000000Z' WHERE id = 2")
-    happened(url, "REMINDER_DUE", number=2, reminder=1)
+    insert_event(url, "REMINDER_DUE", number=2, reminder=1)
 
     with listening(gateway.as_client(1)) as listener:
-        listener.ask(DUE, after=event(1))
-        due = listener.change()
+        listener.subscribe(DUE, after=event(1))
+        due = listener.receive_change()
 
     assert due == {"id": event(2), "moment": "2026-11-21T09:00:00Z", "reminder": None, "assignment": None}
 
@@ -222,12 +222,12 @@ def test_the_reminder_of_a_withdrawn_assignment_is_null(gateway: Gateway, url: s
 def test_a_foreign_or_missing_id_is_rejected(
     gateway: Gateway, url: str, query: str, variables: dict[str, str], path: str, code: str, message: str
 ) -> None:
-    happened(url, "ASSIGNED", assignment=5, session=5, caregiver=2, client=2, number=2)
+    insert_event(url, "ASSIGNED", assignment=5, session=5, caregiver=2, client=2, number=2)
 
     with listening(gateway.as_caregiver(1)) as listener:
-        listener.ask(query, **variables)
-        refused = listener.hear()
-        still = listener.told("{ viewer { role } }")
+        listener.subscribe(query, **variables)
+        refused = listener.receive()
+        still = listener.query("{ viewer { role } }")
 
     [error] = refused.pop("payload")
     assert refused == {"id": "1", "type": "error"}
@@ -240,16 +240,16 @@ def test_a_foreign_or_missing_id_is_rejected(
 def test_a_position_before_the_retained_events_is_rejected(
     gateway: Gateway, url: str, query: str, number: int
 ) -> None:
-    happened(url, "ASSIGNED", assignment=5, session=5, caregiver=2, client=2, number=2)
-    happened(url, "ASSIGNED", number=5)
+    insert_event(url, "ASSIGNED", assignment=5, session=5, caregiver=2, client=2, number=2)
+    insert_event(url, "ASSIGNED", number=5)
     raw.run(url, f"INSERT INTO event_removal (last_event_id, moment) VALUES (4, '{NOW.isoformat()}')")
 
     with listening(gateway.as_client(1)) as listener:
-        listener.ask(query, after=event(number))
-        refused = listener.hear()
-        listener.ask(CHANGES, id="2", after=event(5))
-        happened(url, "EXTENDED", number=6)
-        received = listener.change()
+        listener.subscribe(query, after=event(number))
+        refused = listener.receive()
+        listener.subscribe(CHANGES, id="2", after=event(5))
+        insert_event(url, "EXTENDED", number=6)
+        received = listener.receive_change()
 
     [error] = refused.pop("payload")
     assert (error["message"], error["extensions"]) == (
@@ -268,10 +268,10 @@ def test_many_missed_events_arrive_once_and_in_order(gateway: Gateway, url: str,
     raw.run(url, f"INSERT INTO event ({columns}) VALUES {rows} RETURNING id")
 
     with listening(gateway.as_caregiver(1)) as listener:
-        listener.ask(CHANGES, after=event(1))
-        received = [listener.change()["id"] for _ in range(250)]
-        happened(url, "SUBMITTED", number=252)
-        last = listener.change()
+        listener.subscribe(CHANGES, after=event(1))
+        received = [listener.receive_change()["id"] for _ in range(250)]
+        insert_event(url, "SUBMITTED", number=252)
+        last = listener.receive_change()
 
     assert received == [event(number) for number in range(2, 252)]
     assert last == {"id": event(252), "what": "SUBMITTED"}
@@ -279,14 +279,14 @@ def test_many_missed_events_arrive_once_and_in_order(gateway: Gateway, url: str,
 
 def test_an_event_committed_after_a_later_one_is_sent(gateway: Gateway, url: str) -> None:
     """On PostgreSQL, the transaction with the lower id may commit last."""
-    happened(url, "EXTENDED", number=20)
+    insert_event(url, "EXTENDED", number=20)
 
     with listening(gateway.as_caregiver(1)) as listener:
-        listener.ask(CHANGES, after=event(1))
-        first = listener.change()
-        happened(url, "SUBMITTED", number=15, moment=NOW - timedelta(seconds=30))
-        happened(url, "REOPENED", number=21)
-        late, last = listener.change(), listener.change()
+        listener.subscribe(CHANGES, after=event(1))
+        first = listener.receive_change()
+        insert_event(url, "SUBMITTED", number=15, moment=NOW - timedelta(seconds=30))
+        insert_event(url, "REOPENED", number=21)
+        late, last = listener.receive_change(), listener.receive_change()
 
     assert [first["id"], late["id"], last["id"]] == [event(20), event(15), event(21)]
 
@@ -294,11 +294,11 @@ def test_an_event_committed_after_a_later_one_is_sent(gateway: Gateway, url: str
 def test_all_subscribers_receive_the_same_events(gateway: Gateway, url: str) -> None:
     with listening(gateway.as_caregiver(1)) as caregiver, listening(gateway.as_client(1)) as client:
         for listener in (caregiver, client):
-            listener.ask(CHANGES, id="one", after=event(1))
-            listener.ask(CHANGES, id="two", after=event(1))
-        happened(url, "FEEDBACK_GIVEN", number=2)
+            listener.subscribe(CHANGES, id="one", after=event(1))
+            listener.subscribe(CHANGES, id="two", after=event(1))
+        insert_event(url, "FEEDBACK_GIVEN", number=2)
 
-        received = [[listener.hear(), listener.hear()] for listener in (caregiver, client)]
+        received = [[listener.receive(), listener.receive()] for listener in (caregiver, client)]
 
     change = {"data": {"assignmentChanged": {"id": event(2), "what": "FEEDBACK_GIVEN"}}}
     expected = [{"id": id, "type": "next", "payload": change} for id in ("one", "two")]
@@ -310,8 +310,8 @@ def test_the_event_feed_runs_only_with_subscribers(gateway: Gateway, url: str) -
     before = (notifier.wakeups, notifier.follower)
 
     with listening(gateway.as_caregiver(1)) as listener:
-        listener.ask(CHANGES)
-        wait_until_somebody_listens(gateway)
+        listener.subscribe(CHANGES)
+        wait_for_subscription(gateway)
         meanwhile = notifier.follower
     after = (notifier.wakeups, notifier.follower)
 

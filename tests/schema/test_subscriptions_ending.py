@@ -24,11 +24,11 @@ from tests.factories import NOW, a_world
 from tests.schema.listening import (
     PATIENCE,
     connected,
-    happened,
+    insert_event,
     listening,
     streaming,
     wait_for,
-    wait_until_somebody_listens,
+    wait_for_subscription,
 )
 
 CHANGES = "subscription ($after: ID) { assignmentChanged(after: $after) { id } }"
@@ -44,8 +44,8 @@ def a_gateway(settings: Settings, **changed: Any) -> Iterator[Gateway]:
     settings = settings.model_copy(update={"token_cache": 0, **changed})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
-        gateway.given(a_world())
-        happened(settings.database, "ASSIGNED", number=1)
+        gateway.import_records(a_world())
+        insert_event(settings.database, "ASSIGNED", number=1)
         yield gateway
 
 
@@ -64,9 +64,9 @@ def test_an_expired_token_ends_its_subscriptions(settings: Settings) -> None:
         end = datetime.now(UTC) + timedelta(seconds=3)
         caller = gateway.with_token(keys.token("CLIENT", "client-1", exp=end))
         with streaming(caller, CHANGES) as stream, listening(caller) as listener:
-            listener.ask(CHANGES, id="one")
-            listener.ask(CHANGES, id="two")
-            closed = listener.hear_close()
+            listener.subscribe(CHANGES, id="one")
+            listener.subscribe(CHANGES, id="two")
+            closed = listener.receive_close()
             events = events_of(stream)
 
     assert closed == (4403, "the bearer token has expired")
@@ -80,12 +80,12 @@ def test_a_disabled_account_receives_no_more_events(settings: Settings) -> None:
     with a_gateway(settings) as gateway:
         client = gateway.as_client(1)
         with streaming(client, CHANGES, after="1") as stream, listening(client) as listener:
-            listener.ask(CHANGES, after="1")
-            happened(settings.database, "EXTENDED", number=2)
-            received = (listener.change()["id"], stream.hear()[0])
+            listener.subscribe(CHANGES, after="1")
+            insert_event(settings.database, "EXTENDED", number=2)
+            received = (listener.receive_change()["id"], stream.receive()[0])
             raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
-            happened(settings.database, "EXTENDED", number=3)
-            closed = listener.hear_close()
+            insert_event(settings.database, "EXTENDED", number=3)
+            closed = listener.receive_close()
             events = events_of(stream)
 
     assert received == (global_id("Event", 2), "next")
@@ -99,7 +99,7 @@ def test_a_disabled_account_ends_an_idle_subscription(
     monkeypatch.setattr(app.schema.transport.subscriptions, "POLL_SECONDS", 0.01)
 
     with a_gateway(settings) as gateway, streaming(gateway.as_client(1), CHANGES) as stream:
-        wait_until_somebody_listens(gateway)
+        wait_for_subscription(gateway)
         raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
         events = events_of(stream)
 
@@ -108,12 +108,12 @@ def test_a_disabled_account_ends_an_idle_subscription(
 
 def test_a_disabled_account_executes_nothing_at_an_open_websocket(settings: Settings) -> None:
     with a_gateway(settings) as gateway, listening(gateway.as_client(1)) as listener:
-        before = listener.told("{ viewer { role } }")
+        before = listener.query("{ viewer { role } }")
         raw.run(settings.database, "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id")
-        listener.ask("{ viewer { role } }")
+        listener.subscribe("{ viewer { role } }")
 
         assert before == {"viewer": {"role": "CLIENT"}}
-        assert listener.hear_close() == (4403, "there is no enabled account for this token")
+        assert listener.receive_close() == (4403, "there is no enabled account for this token")
 
 
 @dataclass
@@ -140,9 +140,12 @@ def test_an_unavailable_database_closes_a_new_websocket_with_1013(settings: Sett
             authenticator, db=UnavailableDatabase(authenticator.db, is_unavailable=True)
         )
         with connected(gateway.as_caregiver(1)) as listener:
-            listener.say(type="connection_init")
+            listener.send(type="connection_init")
 
-            assert listener.hear_close() == (1013, "the database cannot take this now; nothing was changed")
+            assert listener.receive_close() == (
+                1013,
+                "the database cannot take this now; nothing was changed",
+            )
 
 
 def test_subscriptions_survive_an_unavailable_database(
@@ -155,15 +158,15 @@ def test_subscriptions_survive_an_unavailable_database(
         db = UnavailableDatabase(authenticator.db)
         gateway.client.app_state["authenticator"] = replace(authenticator, db=db)
         with listening(gateway.as_caregiver(1)) as listener:
-            listener.ask(CHANGES)
-            wait_until_somebody_listens(gateway)
+            listener.subscribe(CHANGES)
+            wait_for_subscription(gateway)
             db.is_unavailable = True
-            happened(settings.database, "EXTENDED", number=2)
+            insert_event(settings.database, "EXTENDED", number=2)
             wait_for(lambda: bool(db.rejected))
-            listener.ask("{ viewer { role } }", id="2")
-            rejected = listener.hear()
+            listener.subscribe("{ viewer { role } }", id="2")
+            rejected = listener.receive()
             db.is_unavailable = False
-            received = listener.change()
+            received = listener.receive_change()
 
     assert rejected == {
         "id": "2",
@@ -208,7 +211,7 @@ def interrupt(
 
 
 def read_now(gateway: Gateway, db: InterruptedDatabase) -> None:
-    wait_until_somebody_listens(gateway)
+    wait_for_subscription(gateway)
     db.is_armed = True
     assert gateway.client.portal is not None
     gateway.client.portal.call(gateway.client.app_state["notifier"].notify, None)
@@ -222,18 +225,18 @@ def test_an_event_that_arrives_during_a_read_is_sent_at_once(
     with a_gateway(settings) as gateway:
         wakeups = gateway.client.app_state["notifier"].wakeups
 
-        async def insert_event() -> None:
+        async def insert_and_wait() -> None:
             [wakeup] = (wakeup for each in wakeups.values() for wakeup in each)
             await asyncio.wait_for(wakeup.wait(), PATIENCE)  # set when the event feed starts
             wakeup.clear()
-            await asyncio.to_thread(happened, settings.database, "EXTENDED", number=2)
+            await asyncio.to_thread(insert_event, settings.database, "EXTENDED", number=2)
             await asyncio.wait_for(wakeup.wait(), PATIENCE)
 
-        db = interrupt(gateway, lambda result: isinstance(result, tuple) and not result[0], insert_event)
+        db = interrupt(gateway, lambda result: isinstance(result, tuple) and not result[0], insert_and_wait)
         db.is_armed = True
         with listening(gateway.as_caregiver(1)) as listener:
-            listener.ask(CHANGES)
-            received = listener.change()
+            listener.subscribe(CHANGES)
+            received = listener.receive_change()
 
     assert received == {"id": global_id("Event", 2)}
 
@@ -242,14 +245,14 @@ def test_an_account_disabled_just_before_a_read_receives_none_of_its_events(sett
     async def disable_and_insert_event() -> None:
         disable = "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id"
         await asyncio.to_thread(raw.run, settings.database, disable)
-        await asyncio.to_thread(happened, settings.database, "EXTENDED", number=2)
+        await asyncio.to_thread(insert_event, settings.database, "EXTENDED", number=2)
 
     with a_gateway(settings) as gateway:
         db = interrupt(gateway, lambda result: isinstance(result, Viewer), disable_and_insert_event)
         with listening(gateway.as_client(1)) as listener:
-            listener.ask(CHANGES)
+            listener.subscribe(CHANGES)
             read_now(gateway, db)
-            closed = listener.hear_close()
+            closed = listener.receive_close()
 
     assert closed == (4403, "there is no enabled account for this token")
 
@@ -267,24 +270,24 @@ def test_a_viewer_has_a_limited_number_of_subscriptions(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.events.notifications, "MAX_LISTENERS", 2)
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     caregiver = gateway.as_caregiver(1)
     wakeups = gateway.client.app_state["notifier"].wakeups
 
     with listening(caregiver) as listener:
-        listener.ask(CHANGES, "a")
-        listener.ask(CHANGES, "b")
+        listener.subscribe(CHANGES, "a")
+        listener.subscribe(CHANGES, "b")
         wait_for(lambda: [len(each) for each in wakeups.values()] == [2])
-        listener.ask(CHANGES, "c")
-        assert listener.hear() == {"id": "c", "type": "error", "payload": [TOO_MANY]}
+        listener.subscribe(CHANGES, "c")
+        assert listener.receive() == {"id": "c", "type": "error", "payload": [TOO_MANY]}
         with streaming(caregiver, CHANGES) as stream:
-            kind, events = stream.hear()
+            kind, events = stream.receive()
             assert events["errors"][0]["extensions"].pop("requestId")
             assert [(kind, events), *stream.events] == [
                 ("next", {"data": None, "errors": [TOO_MANY]}),
                 ("complete", None),
             ]
-        listener.say(type="complete", id="a")
+        listener.send(type="complete", id="a")
         wait_for(lambda: [len(each) for each in wakeups.values()] == [1])
         with streaming(caregiver, CHANGES):
             wait_for(lambda: [len(each) for each in wakeups.values()] == [2])

@@ -100,14 +100,14 @@ def in_pieces(caller: Caller, text: str) -> Any:
     return caller.request("POST", "/graphql", json={"query": text}, headers=headers)
 
 
-@pytest.mark.parametrize("ask", [by_get, with_a_key, in_pieces])
+@pytest.mark.parametrize("send", [by_get, with_a_key, in_pieces])
 @pytest.mark.parametrize(
     "text", [WIDE_LISTS, DEEP, FANNING_OUT, TOKENS], ids=["cost", "depth", "spread", "tokens"]
 )
 def test_a_document_above_a_limit_is_rejected_over_every_transport(
-    caregiver: Caller, ask: Callable[[Caller, str], Any], text: str
+    caregiver: Caller, send: Callable[[Caller, str], Any], text: str
 ) -> None:
-    response = ask(caregiver, text)
+    response = send(caregiver, text)
     body = response.json()
     assert body["errors"][0]["extensions"].pop("requestId")
 
@@ -119,9 +119,9 @@ def test_a_document_above_a_limit_is_rejected_over_every_transport(
 )
 def test_a_document_above_a_limit_is_rejected_over_a_websocket(caregiver: Caller, text: str) -> None:
     with listening(caregiver) as listener:
-        listener.ask(text)
+        listener.subscribe(text)
 
-        assert listener.hear() == {"type": "error", "id": "1", "payload": refusal(text)["errors"]}
+        assert listener.receive() == {"type": "error", "id": "1", "payload": refusal(text)["errors"]}
 
 
 SUBSCRIPTION = (
@@ -163,9 +163,9 @@ def test_a_subscription_above_the_cost_limit_is_rejected_in_an_event(caregiver: 
 
 def test_a_subscription_above_the_cost_limit_is_rejected_over_a_websocket(caregiver: Caller) -> None:
     with listening(caregiver) as listener:
-        listener.ask(SUBSCRIPTION)
+        listener.subscribe(SUBSCRIPTION)
 
-        assert listener.hear() == {"type": "error", "id": "1", "payload": SUBSCRIBED["errors"]}
+        assert listener.receive() == {"type": "error", "id": "1", "payload": SUBSCRIBED["errors"]}
 
 
 def test_a_page_size_in_a_variable_counts(caregiver: Caller) -> None:
@@ -233,9 +233,9 @@ def test_in_development_a_response_reports_its_cost(caregiver: Caller, text: str
 
 def test_in_development_a_websocket_reports_the_cost(caregiver: Caller) -> None:
     with listening(caregiver) as listener:
-        listener.ask("{ viewer { role } }")
+        listener.subscribe("{ viewer { role } }")
 
-        assert listener.hear()["payload"]["extensions"] == {"cost": {"cost": 2, "limit": 15000}}
+        assert listener.receive()["payload"]["extensions"] == {"cost": {"cost": 2, "limit": 15000}}
 
 
 def test_production_disables_introspection_suggestions_and_cost_reports() -> None:
@@ -277,7 +277,7 @@ def test_introspection_can_be_enabled_in_production(production: Gateway) -> None
         assert gateway.as_client(1).data("{ __schema { queryType { name } } }") == {
             "__schema": {"queryType": {"name": "Query"}}
         }
-        assert gateway.as_nobody().post_graphql("{ __schema { queryType { name } } }").status_code == 401
+        assert gateway.as_anonymous().post_graphql("{ __schema { queryType { name } } }").status_code == 401
 
 
 CLOSING = {"i": {"sesionId": "1"}}
@@ -318,8 +318,8 @@ def test_errors_have_no_suggestions_over_a_websocket_in_production(
     production: Gateway, text: str, variables: dict[str, Any]
 ) -> None:
     with listening(production.as_caregiver(1)) as listener:
-        listener.ask(text, **variables)
+        listener.subscribe(text, **variables)
 
-        body = listener.hear()
+        body = listener.receive()
     assert body["type"] == "error"
     assert "Did you mean" not in str(body)

@@ -78,12 +78,12 @@ TRUSTED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", TRUSTED)
-@pytest.mark.parametrize("ask", [post, get])
+@pytest.mark.parametrize("send", [post, get])
 def test_a_trusted_document_may_be_named_in_every_way(
-    enforcing: Gateway, off: Gateway, ask: Any, name: str
+    enforcing: Gateway, off: Gateway, send: Any, name: str
 ) -> None:
     for gateway in (enforcing, off):
-        response = ask(gateway.as_client(1), **TRUSTED[name])
+        response = send(gateway.as_client(1), **TRUSTED[name])
 
         assert (response.status_code, response.json()) == (200, A_CLIENT)
 
@@ -125,7 +125,7 @@ def test_every_other_document_is_rejected(enforcing: Gateway, name: str) -> None
 
 
 def test_only_a_trusted_mutation_is_executed(gateway: Gateway, tmp_path: Path) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     variables = {"input": homework()}
     with service_with_manifest(gateway.settings, Trust.ENFORCE, tmp_path, {"assign": ASSIGN}) as enforcing:
         caregiver, before = enforcing.as_caregiver(1), stored(enforcing)
@@ -141,7 +141,7 @@ def test_only_a_trusted_mutation_is_executed(gateway: Gateway, tmp_path: Path) -
 
 
 def test_the_documents_of_the_legacy_paths_are_always_trusted(gateway: Gateway, tmp_path: Path) -> None:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     with service_with_manifest(gateway.settings, Trust.ENFORCE, tmp_path) as enforcing:
         caregiver = enforcing.as_caregiver(1)
 
@@ -164,18 +164,18 @@ def test_an_unauthenticated_caller_does_not_learn_what_is_trusted(enforcing: Gat
 def test_a_websocket_executes_only_trusted_documents(enforcing: Gateway) -> None:
     with listening(enforcing.as_client(1)) as listener:
 
-        def ask(**payload: Any) -> Any:
-            listener.say(type="subscribe", id="1", payload=payload)
-            message = listener.hear()
+        def send(**payload: Any) -> Any:
+            listener.send(type="subscribe", id="1", payload=payload)
+            message = listener.receive()
             if message["type"] == "next":
-                assert listener.hear() == {"id": "1", "type": "complete"}
+                assert listener.receive() == {"id": "1", "type": "complete"}
                 return message["payload"]
             [error] = message["payload"]
             return message["type"], error["extensions"]["code"], error["message"]
 
-        executed = [ask(**members) for members in TRUSTED.values()]
-        rejected = [ask(**members) for members, _ in UNTRUSTED.values() if members != {"variables": {}}]
-        subscription = ask(query="subscription { assignmentChanged { id } }")
+        executed = [send(**members) for members in TRUSTED.values()]
+        rejected = [send(**members) for members, _ in UNTRUSTED.values() if members != {"variables": {}}]
+        subscription = send(query="subscription { assignmentChanged { id } }")
 
     assert executed == [A_CLIENT] * len(TRUSTED)
     assert rejected == [
@@ -220,13 +220,13 @@ def test_audit_mode_executes_everything_and_logs_an_untrusted_document_once(
     first_response = client.request(
         "POST", "/graphql", json={"query": query, "variables": {}}, headers=headers
     )
-    for ask in (post, get):
+    for send in (post, get):
         for _ in range(2):
-            assert "errors" in ask(client, query=query).json()
-            assert ask(client, **TRUSTED["its text"]).json() == A_CLIENT
-            assert ask(client, **TRUSTED["its id"]).json() == A_CLIENT
+            assert "errors" in send(client, query=query).json()
+            assert send(client, **TRUSTED["its text"]).json() == A_CLIENT
+            assert send(client, **TRUSTED["its id"]).json() == A_CLIENT
     with listening(client) as listener:
-        listener.told("{ viewer { role } }")
+        listener.query("{ viewer { role } }")
     with streaming(client, "{ viewer { id } }"):
         pass
 

@@ -30,7 +30,7 @@ def world(gateway: Gateway) -> Gateway:
         {"remindDate": NOW + HOUR, "state": "SCHEDULED"},
     ]
     elsewhere = [{"remindDate": NOW + HOUR, "state": "SCHEDULED"}]
-    gateway.given(
+    gateway.import_records(
         [
             *a_world_to_change(),
             an_assignment(10, reminders=reminders),
@@ -159,7 +159,7 @@ def test_only_pending_homework_and_scheduled_reminders_move(world: Gateway) -> N
         {"remindDate": NOW + 6 * DAY, "state": "SKIPPED"},
         {"remindDate": NOW + 7 * DAY},
     ]
-    world.given(
+    world.import_records(
         [
             a_complete_assignment(12, session=2, reminders=reminders),
             an_assignment(13, session=2, endDate=None, reminders=reminders),

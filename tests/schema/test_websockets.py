@@ -14,7 +14,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.callers import Gateway, opened
 from tests.factories import NOW, a_world
-from tests.schema.listening import PROTOCOL, Listener, connected, listening, wait_until_somebody_listens
+from tests.schema.listening import PROTOCOL, Listener, connected, listening, wait_for_subscription
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -25,7 +25,7 @@ BAD_TOKEN = (4403, "Forbidden")
 
 @pytest.fixture
 def caregivers(gateway: Gateway) -> Gateway:
-    gateway.given(a_world())
+    gateway.import_records(a_world())
     return gateway
 
 
@@ -36,21 +36,21 @@ def caregivers(gateway: Gateway) -> Gateway:
 def test_the_token_may_be_in_the_first_message(unchanged: Gateway, name: str) -> None:
     token = unchanged.as_client(1).token
 
-    with connected(unchanged.as_nobody()) as listener:
-        listener.say(type="connection_init", payload={name: f"Bearer {token}", "other": 1})
+    with connected(unchanged.as_anonymous()) as listener:
+        listener.send(type="connection_init", payload={name: f"Bearer {token}", "other": 1})
 
-        assert listener.hear() == {"type": "connection_ack"}
-        assert listener.told(VIEWER) == {"viewer": {"role": "CLIENT"}}
+        assert listener.receive() == {"type": "connection_ack"}
+        assert listener.query(VIEWER) == {"viewer": {"role": "CLIENT"}}
 
 
 def test_the_token_of_the_first_message_replaces_that_of_the_header(unchanged: Gateway) -> None:
     token = unchanged.as_client(1).token
 
     with connected(unchanged.as_caregiver(1)) as listener:
-        listener.say(type="connection_init", payload={"authorization": f"bearer {token}"})
+        listener.send(type="connection_init", payload={"authorization": f"bearer {token}"})
 
-        assert listener.hear() == {"type": "connection_ack"}
-        assert listener.told(VIEWER) == {"viewer": {"role": "CLIENT"}}
+        assert listener.receive() == {"type": "connection_ack"}
+        assert listener.query(VIEWER) == {"viewer": {"role": "CLIENT"}}
 
 
 @pytest.mark.parametrize(
@@ -59,17 +59,17 @@ def test_the_token_of_the_first_message_replaces_that_of_the_header(unchanged: G
 )
 def test_a_websocket_needs_a_valid_token(unchanged: Gateway, payload: object) -> None:
     """In development as well."""
-    with connected(unchanged.as_nobody()) as listener:
-        listener.say(type="connection_init", payload=payload)
+    with connected(unchanged.as_anonymous()) as listener:
+        listener.send(type="connection_init", payload=payload)
 
-        assert listener.hear_close() == BAD_TOKEN
+        assert listener.receive_close() == BAD_TOKEN
 
 
 def test_a_websocket_needs_an_account(unchanged: Gateway) -> None:
     with connected(unchanged.as_client(77)) as listener:
-        listener.say(type="connection_init")
+        listener.send(type="connection_init")
 
-        assert listener.hear_close() == BAD_TOKEN
+        assert listener.receive_close() == BAD_TOKEN
 
 
 def test_a_websocket_without_a_first_message_is_closed(
@@ -77,15 +77,18 @@ def test_a_websocket_without_a_first_message_is_closed(
 ) -> None:
     monkeypatch.setattr(app.schema.transport.websockets, "INIT_SECONDS", 0.01)
 
-    with opened(create_app(settings)) as client, connected(Gateway(client, settings).as_nobody()) as listener:
-        assert listener.hear_close() == (4408, "Connection initialisation timeout")
+    with (
+        opened(create_app(settings)) as client,
+        connected(Gateway(client, settings).as_anonymous()) as listener,
+    ):
+        assert listener.receive_close() == (4408, "Connection initialisation timeout")
 
 
 def test_an_operation_before_sign_in_closes_the_websocket(unchanged: Gateway) -> None:
     with connected(unchanged.as_caregiver(1)) as listener:
-        listener.ask(VIEWER)
+        listener.subscribe(VIEWER)
 
-        assert listener.hear_close() == (4401, "Unauthorized")
+        assert listener.receive_close() == (4401, "Unauthorized")
 
 
 def test_another_subprotocol_is_rejected(unchanged: Gateway) -> None:
@@ -120,9 +123,9 @@ def test_each_rejected_origin_is_logged_once(caregivers: Gateway, caplog: pytest
 
 def test_the_own_origin_is_accepted(unchanged: Gateway) -> None:
     with connected(unchanged.as_caregiver(1), origin="http://testserver") as listener:
-        listener.say(type="connection_init")
+        listener.send(type="connection_init")
 
-        assert listener.hear() == {"type": "connection_ack"}
+        assert listener.receive() == {"type": "connection_ack"}
 
 
 @pytest.mark.parametrize("path", ["/", "/gateway/profile/client/session", "/graphql/", "/livez"])
@@ -141,18 +144,22 @@ def test_one_websocket_carries_a_mutation_and_a_subscription(caregivers: Gateway
     )
 
     with listening(caregivers.as_caregiver(1)) as listener:
-        listener.ask("subscription { assignmentChanged { what } }", id="heard")
-        wait_until_somebody_listens(caregivers)
-        listener.ask(assign, id="made")
-        messages = [listener.hear() for _ in range(3)]
+        listener.subscribe("subscription { assignmentChanged { what } }", id="subscription")
+        wait_for_subscription(caregivers)
+        listener.subscribe(assign, id="mutation")
+        messages = [listener.receive() for _ in range(3)]
 
     made = {"assignHomework": {"message": "The assignments were added to the session."}}
-    assert [one for one in messages if one["id"] == "made"] == [
-        {"id": "made", "type": "next", "payload": {"data": made}},
-        {"id": "made", "type": "complete"},
+    assert [one for one in messages if one["id"] == "mutation"] == [
+        {"id": "mutation", "type": "next", "payload": {"data": made}},
+        {"id": "mutation", "type": "complete"},
     ]
-    assert [one for one in messages if one["id"] == "heard"] == [
-        {"id": "heard", "type": "next", "payload": {"data": {"assignmentChanged": {"what": "ASSIGNED"}}}}
+    assert [one for one in messages if one["id"] == "subscription"] == [
+        {
+            "id": "subscription",
+            "type": "next",
+            "payload": {"data": {"assignmentChanged": {"what": "ASSIGNED"}}},
+        }
     ]
 
 
@@ -199,9 +206,9 @@ def test_an_invalid_operation_ends_only_that_operation(
     unchanged: Gateway, payload: dict[str, Any], error: dict[str, Any] | None
 ) -> None:
     with listening(unchanged.as_caregiver(1)) as listener:
-        listener.say(type="subscribe", id="1", payload=payload)
-        message = listener.hear()
-        viewer = listener.told(VIEWER)
+        listener.send(type="subscribe", id="1", payload=payload)
+        message = listener.receive()
+        viewer = listener.query(VIEWER)
 
     assert (message["id"], message["type"]) == ("1", "error")
     assert error is None or message["payload"] == [error]
@@ -210,8 +217,8 @@ def test_an_invalid_operation_ends_only_that_operation(
 
 def test_a_result_may_contain_field_errors(unchanged: Gateway) -> None:
     with listening(unchanged.as_caregiver(1)) as listener:
-        listener.ask('{ viewer { role } session(id: "77") { title } }')
-        answer, end = listener.hear(), listener.hear()
+        listener.subscribe('{ viewer { role } session(id: "77") { title } }')
+        answer, end = listener.receive(), listener.receive()
 
     assert answer == {
         "id": "1",
@@ -237,9 +244,9 @@ def test_every_operation_has_its_own_moment(settings: Settings) -> None:
 
     with opened(create_app(settings, clock=lambda: next(moments))) as client:
         gateway = Gateway(client, settings)
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         with listening(gateway.as_caregiver(1)) as listener:
-            seconds = [listener.told(late)["assignment"]["lateness"]["seconds"] for _ in range(12)]
+            seconds = [listener.query(late)["assignment"]["lateness"]["seconds"] for _ in range(12)]
 
     assert seconds == sorted(seconds)
     assert seconds[0] == 0 < seconds[-1]
@@ -247,26 +254,26 @@ def test_every_operation_has_its_own_moment(settings: Settings) -> None:
 
 def test_the_id_of_a_completed_subscription_may_be_reused(caregivers: Gateway) -> None:
     with listening(caregivers.as_caregiver(1)) as listener:
-        listener.ask(SUBSCRIPTION)
-        listener.say(type="complete", id="1")
-        listener.say(type="complete", id="unknown")
-        listener.ask(VIEWER)
+        listener.subscribe(SUBSCRIPTION)
+        listener.send(type="complete", id="1")
+        listener.send(type="complete", id="unknown")
+        listener.subscribe(VIEWER)
 
-        assert listener.hear()["payload"] == {"data": {"viewer": {"role": "CAREGIVER"}}}
+        assert listener.receive()["payload"] == {"data": {"viewer": {"role": "CAREGIVER"}}}
 
 
 def test_a_ping_is_answered(unchanged: Gateway) -> None:
-    with connected(unchanged.as_nobody()) as listener:
-        listener.say(type="ping", payload={"x": 1})
+    with connected(unchanged.as_anonymous()) as listener:
+        listener.send(type="ping", payload={"x": 1})
 
-        assert listener.hear() == {"type": "pong"}
+        assert listener.receive() == {"type": "pong"}
 
 
 def test_the_number_of_operations_per_websocket_is_limited(caregivers: Gateway) -> None:
     with listening(caregivers.as_caregiver(1)) as listener:
         for number in range(101):
-            listener.ask(SUBSCRIPTION, id=str(number))
-        message = listener.hear()
+            listener.subscribe(SUBSCRIPTION, id=str(number))
+        message = listener.receive()
 
     text = "there are 100 operations already on this connection, and no more are allowed"
     rejected = {"message": text, "extensions": {"code": "RATE_LIMITED"}}
@@ -319,26 +326,26 @@ def test_a_malformed_message_closes_the_websocket_with_a_reason(unchanged: Gatew
     frame, reason = FRAMES[name]
 
     with listening(unchanged.as_caregiver(1)) as listener:
-        listener.ask(SUBSCRIPTION, id="running")
+        listener.subscribe(SUBSCRIPTION, id="running")
         listener.session.send_text(frame)
 
-        assert listener.hear_close() == (4400, reason)
+        assert listener.receive_close() == (4400, reason)
 
 
 def test_a_binary_message_closes_the_websocket(unchanged: Gateway) -> None:
     with listening(unchanged.as_caregiver(1)) as listener:
         listener.session.send_bytes(b'{"type": "ping"}')
 
-        assert listener.hear_close() == (4400, "WebSocket message type must be text")
+        assert listener.receive_close() == (4400, "WebSocket message type must be text")
 
 
 def subscribe_twice(listener: Listener) -> None:
-    listener.ask(SUBSCRIPTION, id="x" * 200)
-    listener.ask(SUBSCRIPTION, id="x" * 200)
+    listener.subscribe(SUBSCRIPTION, id="x" * 200)
+    listener.subscribe(SUBSCRIPTION, id="x" * 200)
 
 
 def initialise_again(listener: Listener) -> None:
-    listener.say(type="connection_init")
+    listener.send(type="connection_init")
 
 
 @pytest.mark.parametrize(
@@ -354,4 +361,4 @@ def test_a_protocol_violation_closes_the_websocket(
     with listening(unchanged.as_caregiver(1)) as listener:
         violate(listener)
 
-        assert listener.hear_close() == (code, reason)
+        assert listener.receive_close() == (code, reason)

@@ -43,7 +43,7 @@ SECRET = "Das war zu früh"
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.given(a_world_to_change())
+    gateway.import_records(a_world_to_change())
     return gateway
 
 

@@ -68,5 +68,5 @@ def measured(settings: Settings) -> Iterator[MeasuredGateway]:
     counters.last_runs.clear()  # of dispatchers elsewhere in this process
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = MeasuredGateway(client, settings)
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         yield gateway

@@ -47,7 +47,7 @@ def in_production(settings: Settings, **changed: Any) -> Iterator[Gateway]:
     try:
         with opened(create_app(own, clock=lambda: NOW)) as client:
             gateway = Gateway(client, own)
-            gateway.given(a_world())
+            gateway.import_records(a_world())
             yield gateway
     finally:
         logging.setLogRecordFactory(known)

@@ -10,7 +10,7 @@ from tests.callers import opened
 from tests.db import raw
 from tests.factories import NOW, a_world
 from tests.live.processes import free_port
-from tests.schema.listening import connected, listening, wait_until_somebody_listens
+from tests.schema.listening import connected, listening, wait_for_subscription
 from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, current, grown
 
 ASSIGNMENTS = "/gateway/profile/caregiver/session/assignment"
@@ -21,7 +21,7 @@ patchlevel python reason route state status version where work"""
 
 @ON_SQLITE
 def test_requests_are_counted_by_route_method_and_status(measured: MeasuredGateway) -> None:
-    caregiver, nobody = measured.as_caregiver(1), measured.as_nobody()
+    caregiver, nobody = measured.as_caregiver(1), measured.as_anonymous()
     before = measured.numbers()
 
     caregiver.post_graphql(VIEWER)
@@ -73,7 +73,7 @@ def test_rejected_tokens_are_counted_by_reason(measured: MeasuredGateway) -> Non
 
     measured.with_token("garbage").post_graphql(VIEWER)
     measured.as_caregiver(9).get(f"{ASSIGNMENTS}/1")
-    measured.as_nobody().get(f"{ASSIGNMENTS}/1")
+    measured.as_anonymous().get(f"{ASSIGNMENTS}/1")
 
     after = measured.numbers()
     assert grown(before, after, "care_tokens_refused_total") == {("malformed",): 1, ("unknown account",): 1}
@@ -89,7 +89,7 @@ def test_operations_are_counted_by_manifest_name(settings: Settings, tmp_path: P
     settings = settings.model_copy(update={"metrics_port": free_port(), "trusted_manifest": str(manifest)})
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = MeasuredGateway(client, settings)
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         caregiver, stranger = gateway.as_caregiver(1), gateway.as_caregiver(9)
         before = gateway.numbers()
 
@@ -110,12 +110,12 @@ def test_operations_are_counted_by_manifest_name(settings: Settings, tmp_path: P
 def test_open_websockets_and_event_streams_are_counted(measured: MeasuredGateway) -> None:
     before = measured.numbers()
     with listening(measured.as_client(1)) as listener:
-        listener.ask("subscription { assignmentChanged { id } }")
-        wait_until_somebody_listens(measured)
+        listener.subscribe("subscription { assignmentChanged { id } }")
+        wait_for_subscription(measured)
         during = measured.numbers()
     with connected(measured.as_client(1)) as listener:
-        listener.say(type="subscribe", id="1", payload={"query": VIEWER})
-        listener.hear_close()
+        listener.send(type="subscribe", id="1", payload={"query": VIEWER})
+        listener.receive_close()
 
     after = measured.numbers()
     assert current(during, "care_subscriptions_open") == {(): 1}

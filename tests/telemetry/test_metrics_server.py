@@ -19,7 +19,7 @@ from tests.telemetry.conftest import ON_SQLITE, MeasuredGateway, current, number
 
 @ON_SQLITE
 def test_the_api_port_serves_no_metrics(gateway: Gateway) -> None:
-    assert gateway.as_nobody().get("/metrics").status_code == 404
+    assert gateway.as_anonymous().get("/metrics").status_code == 404
 
 
 @ON_SQLITE

@@ -33,7 +33,7 @@ def test_rows_quoted_by_database_errors_are_not_logged(
     in_production: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
     """PostgreSQL quotes the row that violates a constraint."""
-    in_production.given(a_world())
+    in_production.import_records(a_world())
     raw.run(in_production.settings.database, "ALTER TABLE session ADD CHECK (title = '') NOT VALID")
 
     answer = in_production.as_caregiver(1).graphql(

@@ -45,7 +45,7 @@ def exporter() -> InMemorySpanExporter:
 def traced(settings: Settings, exporter: InMemorySpanExporter) -> Iterator[Gateway]:
     with opened(create_app(settings, clock=lambda: NOW, tracing=TRACING)) as client:
         gateway = Gateway(client, settings)
-        gateway.given(a_world())
+        gateway.import_records(a_world())
         yield gateway
 
 
@@ -134,7 +134,7 @@ def test_the_span_of_a_failed_statement_has_only_the_error_type(
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def test_websocket_operations_are_traced(traced: Gateway, exporter: InMemorySpanExporter) -> None:
     with listening(traced.as_client(1)) as listener:
-        listener.told("{ sessions { totalCount } }")
+        listener.query("{ sessions { totalCount } }")
 
     assert len(operations(exporter)) == 1
     assert len(statements(exporter)) >= 1
