@@ -77,9 +77,7 @@ class Variables:
                 if value is None:
                     coerced[name] = None
                 continue
-            coerced[name] = found = coerce(value)
-            if found is Undefined:
-                raise Unsupported
+            coerced[name] = coerce(value)
         return VariableValues(sources, coerced)
 
 
@@ -93,7 +91,10 @@ def variable_coercer(kind: Any) -> Convert:
     def coerce_within_levels(value: Any) -> Any:
         if input_is_nested_too_deeply(value, kind):
             raise Unsupported
-        return coerce_input_value(value, kind)
+        coerced = coerce_input_value(value, kind)
+        if coerced is Undefined:
+            raise Unsupported
+        return coerced
 
     return coerce_within_levels
 

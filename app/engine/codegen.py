@@ -59,8 +59,8 @@ class CodeGenerator:
     - `lists`: name of a list of tuples -> index, and the layout of the items.
 
     Field metadata: `computes` marks a resolver without side effects, which can run here and again in
-    graphql-core. `of` is a column name and a factory that returns, for a type, the function that converts the
-    column. Scalar extensions: `of_text` is the function that converts a stored text to its output.
+    graphql-core. `from_column` is a column name and a factory that returns, for the name of a type, the
+    function that converts the column. Scalar extensions: `from_text` converts a stored text to its output.
     """
 
     collect: Collect
@@ -71,8 +71,9 @@ class CodeGenerator:
     objects: dict[tuple[object, ...], "ObjectCompleter"] = field(default_factory=dict)
     numbers: "count[int]" = field(default_factory=count)
 
-    def name(self, kind: str, value: Any) -> str:
-        name = f"{kind}{next(self.numbers)}"
+    def define(self, prefix: str, value: Any) -> str:
+        """Makes a value available to generated code under a new name."""
+        name = f"{prefix}{next(self.numbers)}"
         self.names[name] = value
         return name
 
@@ -108,10 +109,10 @@ class CodeGenerator:
             item = kind.of_type
             if is_non_null_type(item) and is_object_type(item.of_type):
                 completer = self.object_completer(item.of_type, fields)
-                return f"complete_objects({value}, {self.name('s', completer)})"
-            return f"complete_list({value}, {self.name('s', self.complete(item, fields))})"
+                return f"complete_objects({value}, {self.define('s', completer)})"
+            return f"complete_list({value}, {self.define('s', self.complete(item, fields))})"
         if is_object_type(kind):
-            return f"{self.name('s', self.object_completer(kind, fields))}({value})"
+            return f"{self.define('s', self.object_completer(kind, fields))}({value})"
         raise Unsupported(f"the type of {kind} is known only from the value")
 
     def members_code(self, kind: GraphQLObjectType, fields: Fields, value: str, layout: Any) -> str:
@@ -129,9 +130,9 @@ class CodeGenerator:
         own = plain_field(definition)
         if own is None or own.is_async:
             raise Unsupported(f"{kind}.{name} has more than a plain resolver")
-        of, make = own.metadata.get("of", (None, None))
-        if layout is not None and of in layout.columns:
-            return f"{self.name('of', make(kind.name))}({self.column_code(*layout.columns[of])})"
+        column, make = own.metadata.get("from_column", (None, None))
+        if layout is not None and column in layout.columns:
+            return f"{self.define('convert', make(kind.name))}({self.column_code(*layout.columns[column])})"
         if own.base_resolver is not None:
             called = self.call_code(own, definition, group[0], value)
             return self.value_code(definition.type, group, called)
@@ -153,7 +154,7 @@ class CodeGenerator:
         if not is_object_type(named) or named.is_type_of is not None:
             return self.value_code(kind, fields, value)
         members = self.members_code(named, fields, value, layout)
-        missing = f"{self.name('missing', raise_unexpected)}()" if is_non_null_type(kind) else "None"
+        missing = f"{self.define('missing', raise_unexpected)}()" if is_non_null_type(kind) else "None"
         return f"({members} if v[{marker}] is not None else {missing})"
 
     def list_code(self, kind: GraphQLOutputType, fields: Fields, value: str, index: int, layout: Any) -> str:
@@ -162,10 +163,10 @@ class CodeGenerator:
         if not is_object_type(named) or named.is_type_of is not None:
             return self.value_code(kind, fields, value)
         item = self.function(self.members_code(named, fields, "v", layout))
-        return f"[{self.name('each', item)}(one) for one in v[{index}]]"
+        return f"[{self.define('each', item)}(one) for one in v[{index}]]"
 
     def column_code(self, index: int, read: Completer | None) -> str:
-        return f"v[{index}]" if read is None else f"{self.name('read', read)}(v[{index}])"
+        return f"v[{index}]" if read is None else f"{self.define('read', read)}(v[{index}])"
 
     def call_code(
         self, own: StrawberryField, definition: GraphQLField, details: FieldDetails, value: str
@@ -182,25 +183,25 @@ class CodeGenerator:
             values = self.arguments(own, definition, details)
             if not all(map(is_constant, values.values())):
                 raise Unsupported(f"{own.name} has mutable arguments")
-            arguments.append(f"**{self.name('a', values)}")
-        return f"{self.name('call', resolver.wrapped_func)}({', '.join(arguments)})"
+            arguments.append(f"**{self.define('a', values)}")
+        return f"{self.define('call', resolver.wrapped_func)}({', '.join(arguments)})"
 
     def leaf_code(self, kind: Any, value: str, is_required: bool) -> str:
         """Checks for the common class first; the type converts all other values."""
         if isinstance(kind, GraphQLEnumType):
             known: dict[Any, str] = {}
-            member = self.name("leaf", enum_function(kind, is_required, known))
-            return f"({self.name('known', known)}.get(x := {value}) or {member}(x))"
-        leaf = self.name("leaf", leaf_function(kind, is_required))
+            member = self.define("leaf", enum_function(kind, is_required, known))
+            return f"({self.define('known', known)}.get(x := {value}) or {member}(x))"
+        leaf = self.define("leaf", leaf_function(kind, is_required))
         if kind in (GraphQLString, GraphQLID):
             return f"(x if (x := {value}).__class__ is str else {leaf}(x))"
         if kind is GraphQLInt:
             return f"(x if (x := {value}).__class__ is int and -2147483648 <= x <= 2147483647 else {leaf}(x))"
         if kind is GraphQLBoolean:
             return f"(x if (x := {value}) is True or x is False else {leaf}(x))"
-        if of_text := kind.extensions.get("of_text"):
+        if from_text := kind.extensions.get("from_text"):
             other = f"{leaf}(x)" if is_required else f"None if x is None else {leaf}(x)"
-            return f"({self.name('of', of_text)}(x) if (x := {value}).__class__ is str else {other})"
+            return f"({self.define('convert', from_text)}(x) if (x := {value}).__class__ is str else {other})"
         return f"{leaf}({value})"
 
 

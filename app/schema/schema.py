@@ -104,7 +104,7 @@ def build_schema(prepares: bool = True, engine_options: EngineOptions | None = N
     for graphql_type in schema._schema.type_map.values():
         if isinstance(graphql_type, GraphQLObjectType) and graphql_type.interfaces:
             graphql_type.is_type_of = None
-    schema._schema.type_map["DateTime"].extensions["of_text"] = write_stored
+    schema._schema.type_map["DateTime"].extensions["from_text"] = write_stored
     add_weights(schema._schema)
     describe_enums(schema._schema)
     describe_inputs(schema._schema)

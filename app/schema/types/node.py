@@ -34,9 +34,9 @@ def paging(filter: Callable[[dict[str, Any]], Any], orders: dict[Any, Order]) ->
     return {**COMPUTES, "filter": filter, "orders": orders}
 
 
-def of_id(make: Callable[[str], Callable[[int], str]]) -> dict[str, Any]:
+def from_id(make: Callable[[str], Callable[[int], str]]) -> dict[str, Any]:
     """Metadata of an id field, which generated code computes directly from the number."""
-    return {**needing("id"), "of": ("id", make)}
+    return {**needing("id"), "from_column": ("id", make)}
 
 
 def global_ids(kind: str) -> Callable[[int], str]:
@@ -51,7 +51,7 @@ def global_id(kind: str, number: int) -> str:
 def id_field() -> Any:
     return field(
         resolver=lambda self: global_id(self.table.__name__, self.id),
-        metadata=of_id(global_ids),
+        metadata=from_id(global_ids),
         description=GLOBAL_ID,
     )
 
@@ -59,7 +59,7 @@ def id_field() -> Any:
 def legacy_id_field() -> Any:
     return field(
         resolver=lambda self: str(self.id),
-        metadata=of_id(lambda kind: str),
+        metadata=from_id(lambda kind: str),
         description="Numeric id of the legacy paths. Accepted as an id, except by `node` and `nodes`.",
     )
 
