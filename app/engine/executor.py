@@ -1,14 +1,12 @@
 """Executes operations: resolves a single root field directly, and adapts graphql-core's executors."""
 
-from asyncio import Future, ensure_future
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from graphql import GraphQLField, GraphQLObjectType, GraphQLResolveInfo
 from graphql.execution.values import VariableValues
 from graphql.language import FieldNode
-from graphql.pyutils import Path, gather_with_cancel
-from graphql.type import GraphQLResolveInfoHelpers
+from graphql.pyutils import Path
 from strawberry.execution import optimized_is_awaitable
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
@@ -88,7 +86,7 @@ async def resolve_root(
         context,
         optimized_is_awaitable,
         None,
-        HELPERS,
+        None,  # async_helpers: Strawberry does not offer them to resolvers
     )
     is_awaited = False
     try:
@@ -98,27 +96,6 @@ async def resolve_root(
         return Outcome(is_awaited, value)
     except Exception as error:
         return Outcome(is_awaited, error=error)
-
-
-background_futures: set[Future[Any]] = set()
-
-
-def track(values: Sequence[Any]) -> None:
-    """Runs awaitables in the background to their end, and retrieves their errors."""
-    for value in filter(optimized_is_awaitable, values):
-        future = ensure_future(value)
-        background_futures.add(future)
-        future.add_done_callback(finish)
-
-
-def finish(future: Future[Any]) -> None:
-    background_futures.discard(future)
-    if not future.cancelled():
-        future.exception()
-
-
-# The helpers that graphql-core offers to resolvers.
-HELPERS = GraphQLResolveInfoHelpers(gather=lambda values: gather_with_cancel(*values), track=track)
 
 
 # --- graphql-core's executors -----------------------------------------------------------------------
