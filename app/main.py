@@ -90,7 +90,7 @@ def create_app(
                 await stack.enter_async_context(dispatching(db, webhook, clock, settings.retention))
             await stack.enter_async_context(write_usage(db, usage, clock))
             stack.enter_context(
-                stop_on_signals(admission.leave, notifier.stop, settings.drain_seconds, vitals)
+                stop_on_signals(admission.start_draining, notifier.stop, settings.drain_seconds, vitals)
             )
             if settings.metrics_port:
                 from app.telemetry.metrics.aggregation import serve_metrics

@@ -147,9 +147,9 @@ def live_metrics(sources: MetricSources) -> Iterator[Metric]:
     if admission := sources.admission:
         yield gauge("care_http_requests_in_flight", "Requests in progress.", len(admission.running))
         text = "Maximum number of requests in progress."
-        yield gauge("care_http_requests_limit", text, admission.max_requests)
+        yield gauge("care_http_requests_limit", text, admission.most_requests)
         yield gauge("care_http_held_bytes", "Bytes of request bodies being received.", admission.buffered)
-        yield gauge("care_process_leaving", "1 after SIGTERM.", admission.is_leaving)
+        yield gauge("care_process_leaving", "1 after SIGTERM.", admission.is_draining)
     if sources.notifier is not None:
         subscriptions = sum(map(len, sources.notifier.wakeups.values()))
         yield gauge("care_subscriptions_open", "Open subscriptions.", subscriptions)
