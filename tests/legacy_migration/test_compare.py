@@ -101,7 +101,7 @@ def test_the_option_json_prints_one_object(pair: ServicePair) -> None:
         "same": 0,
         "different": 1,
         "failed": 0,
-        "leftOut": 0,
+        "skipped": 0,
         "unmatchedMasks": ["b"],
         "calls": [
             {
