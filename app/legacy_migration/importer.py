@@ -13,7 +13,7 @@ from app.care.context import Role
 from app.db.admin.importing import importing_numbered
 from app.db.sql import Operation, Statement
 from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session, Table, table_of
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.extraction import Gap, Gaps, Recording, is_complete
 from app.legacy_migration.pages import Members, read_assignment, read_response
 from app.legacy_migration.recorded_calls import Call
@@ -23,7 +23,7 @@ Line = tuple[int, dict[str, Any]]
 StoredRows = dict[str, dict[int, Members]]  # by kind and id
 
 
-class RecordingIncomplete(MigrationError):
+class RecordingIncomplete(LegacyMigrationError):
     """The recording has gaps, and --partial was not given."""
 
     def __init__(self, gaps: Gaps) -> None:
@@ -63,7 +63,7 @@ def importing_recording(
 ) -> Operation[ImportResult]:
     """`calls` reads the recording from its beginning again, so that answers are not held in memory."""
     if known := {row[0] for row in (yield STORED_SESSIONS, {})} & recording.facts["session"].keys():
-        raise MigrationError(
+        raise LegacyMigrationError(
             f"session {min(known)} is in the database already: was this recording imported before? "
             "Nothing was imported"
         )

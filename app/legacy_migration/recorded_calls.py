@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from app.care.context import Role
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.http_client import SAFE_METHODS, is_visible_ascii
 from app.legacy_migration.json_object import Problem, Record
 
@@ -48,12 +48,12 @@ class Call:
         return self.method in SAFE_METHODS
 
 
-def invalid_line(path: Path, line: int, problem: Problem) -> MigrationError:
-    return MigrationError(f"{calls_file(path)}, line {line}: {problem.member} {problem.reason}")
+def invalid_line(path: Path, line: int, problem: Problem) -> LegacyMigrationError:
+    return LegacyMigrationError(f"{calls_file(path)}, line {line}: {problem.member} {problem.reason}")
 
 
-def unreadable(file: Path, error: OSError) -> MigrationError:
-    return MigrationError(f"{file} cannot be read: {error.strerror}")
+def unreadable(file: Path, error: OSError) -> LegacyMigrationError:
+    return LegacyMigrationError(f"{file} cannot be read: {error.strerror}")
 
 
 def calls_file(path: Path) -> Path:

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.extraction import Gap, Recording, extract
 from app.legacy_migration.recorded_calls import read_calls
 from tests.legacy_migration.recordings import Change, Line, in_body, item, line, several, without, write_lines
@@ -147,7 +147,7 @@ def test_an_unreadable_response_is_rejected_with_line_and_member(
     lines, file = deepcopy(complete), tmp_path / "recording.jsonl"
     change(lines)
 
-    with pytest.raises(MigrationError) as error:
+    with pytest.raises(LegacyMigrationError) as error:
         extracted(file, lines)
 
     assert str(error.value) == f"{file}, {sentence}"
@@ -158,7 +158,7 @@ def test_a_local_time_that_a_clock_change_skips_is_rejected(tmp_path: Path, comp
     item(1, startDate="2026/03/29 02:30")(lines)
 
     extracted(file, lines, "UTC")
-    with pytest.raises(MigrationError) as error:
+    with pytest.raises(LegacyMigrationError) as error:
         extracted(file, lines, "Europe/Berlin")
 
     assert str(error.value) == (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.care.context import Role
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.http_client import read_address
 from app.legacy_migration.recorded_calls import read_calls
 from app.legacy_migration.tokens import read_tokens
@@ -42,7 +42,7 @@ def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) 
     line, sentence = LINES[case]
     file = write_lines(tmp_path / "calls.jsonl", [{"path": PATH}, line])
 
-    with pytest.raises(MigrationError) as error:
+    with pytest.raises(LegacyMigrationError) as error:
         list(read_calls(file))
 
     assert str(error.value) == f"{file}, line 2: {sentence}"
@@ -52,7 +52,7 @@ def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) 
     "address", ["care.example.test", "ftp://care.example.test", "https://a:b@care.example.test"]
 )
 def test_an_invalid_address_is_rejected(address: str) -> None:
-    with pytest.raises(MigrationError, match=r"^an address is like https://care\.example, optionally with"):
+    with pytest.raises(LegacyMigrationError, match=r"^an address is like https://care\.example, with an"):
         read_address(address)
 
 
@@ -68,7 +68,7 @@ TOKENS = {
 def test_an_unusable_token_is_rejected_and_not_repeated(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKENS", text)
 
-    with pytest.raises(MigrationError) as error:
+    with pytest.raises(LegacyMigrationError) as error:
         read_tokens(Role.CLIENT, ("env:TOKENS",), "user_name")
 
     assert str(error.value) == f"env:TOKENS, line {len(text.splitlines())}: {TOKENS[text]}"
