@@ -27,14 +27,14 @@ async def process_outbox(db: Database, has_webhook: bool, now: datetime) -> bool
     """Processes a batch of due reminders and of new events. Returns whether more remain."""
     more_reminders = await remind(db, now)
     more_events = await queue_deliveries(db, has_webhook, now)
-    counters.finished_run("outbox")
+    counters.record_run("outbox")
     return more_reminders or more_events
 
 
 async def seal_some(db: Database, now: datetime) -> bool:
     """Seals a batch of audit records. Returns whether more remain."""
     more = await audit.seal_some(db, now)
-    counters.finished_run("audit trail")
+    counters.record_run("audit trail")
     return more
 
 
