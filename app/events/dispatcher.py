@@ -18,9 +18,9 @@ from app.telemetry import counters
 Clock = Callable[[], datetime]
 
 PAUSE_SECONDS = 1.0
-CLEANUP_PAUSES = 3600  # between two runs of the cleanup
-ERROR_PAUSES = 5  # after an error
-FINISH_SECONDS = 2.0  # for work in progress at shutdown; an interrupted POST is repeated later
+CLEANUP_PAUSES = 3600  # pauses between two runs of the cleanup: an hour
+ERROR_PAUSES = 5  # pauses after an error
+FINISH_SECONDS = 2.0  # at shutdown, for work in progress; an interrupted POST is repeated later
 
 
 async def process_outbox(db: Database, has_webhook: bool, now: datetime) -> bool:
