@@ -1,6 +1,5 @@
 """Imports a recording: people, books, sessions, assignments and answers, in one transaction."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from app.db.sql import Operation, Statement
 from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session, Table, table_of
 from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.extraction import Gap, Gaps, Recording, is_complete
-from app.legacy_migration.pages import Members, read_assignment, read_response
+from app.legacy_migration.pages import Members, Reading, read_response
 from app.legacy_migration.recorded_calls import Call
 
 # The line of the recording that first mentions it, and the record for `import`.
@@ -143,14 +142,15 @@ def import_lines(
         if is_complete(facts):
             members = {name: facts[name] for name in SESSION_MEMBERS}
             yield first_lines["session", number], {"kind": "session", "id": number, **members}
+    reading = Reading(zone)
     for call in calls():
-        response = read_response(call)
+        response = read_response(call, reading)
         if response is None or response.role is Role.CLIENT:
             continue
         for index, item in enumerate(response.items):
-            facts = recorded["assignment"][item.id("id")]
+            facts = recorded["assignment"][item["id"]]
             if facts["place"] == (call.line, index) and is_complete(recorded["session"][facts["sessionId"]]):
-                for record in assignment_records(read_assignment(item, zone, Counter())):
+                for record in assignment_records(item):
                     yield call.line, record
 
 

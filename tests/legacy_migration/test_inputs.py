@@ -13,26 +13,26 @@ from app.legacy_migration.tokens import read_tokens
 from tests.legacy_migration.recordings import write_lines
 
 PATH = "/gateway/profile/caregiver/session/assignment/1"
-INVALID_PATH = "path must be a path like /gateway/profile/client/session?time-state=RUNNING"
+INVALID_PATH = "path: must be a path like /gateway/profile/client/session?time-state=RUNNING"
 LINES: dict[str, tuple[dict[str, Any], str]] = {
     "a token in the file": (
         {"path": PATH, "headers": {"Authorization": "bearer x"}},
-        "headers.Authorization is not allowed; options of the command name the tokens",
+        "headers: Authorization is not allowed; options of the command name the tokens",
     ),
-    "an invalid header name": ({"path": PATH, "headers": {"a b": "x"}}, "headers contains an invalid name"),
+    "an invalid header name": ({"path": PATH, "headers": {"a b": "x"}}, "headers: contains an invalid name"),
     "a header of two lines": (
-        {"path": PATH, "headers": {"a": "x\r\nb: c"}}, "headers.a must be ASCII text of one line"
+        {"path": PATH, "headers": {"a": "x\r\nb: c"}}, "headers: a must be ASCII text of one line"
     ),
     "a relative path": ({"path": "gateway"}, INVALID_PATH),
     "a path of two lines": ({"path": "/a\r\nHost: b"}, INVALID_PATH),
     "an unknown method": (
         {"path": PATH, "method": "get"},
-        "method must be one of GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE",
+        "method: Input should be 'GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH' or 'DELETE'",
     ),
-    "an unknown member": ({"path": PATH, "paht": "x"}, "paht is not known here"),
-    "a missing file": ({"path": PATH, "file": "7.json"}, "file 7.json does not exist"),
+    "an unknown member": ({"path": PATH, "paht": "x"}, "paht: Extra inputs are not permitted"),
+    "a missing file": ({"path": PATH, "file": "7.json"}, "file: 7.json does not exist"),
     "a file in another folder": (
-        {"path": PATH, "file": "../7.json"}, "file must be in the folder of the file that names it, or below"
+        {"path": PATH, "file": "../7.json"}, "file: must be in the folder of the file that names it, or below"
     ),
 }  # fmt: skip
 
