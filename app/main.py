@@ -90,7 +90,7 @@ def create_app(
                 await stack.enter_async_context(dispatching(db, webhook, clock, settings.retention))
             await stack.enter_async_context(write_usage(db, usage, clock))
             stack.enter_context(
-                stop_on_signals(admission.leave, notifier.stop, settings.drain_seconds, vitals)
+                stop_on_signals(admission.start_draining, notifier.stop, settings.drain_seconds, vitals)
             )
             if settings.metrics_port:
                 from app.telemetry.metrics.aggregation import serve_metrics
@@ -103,7 +103,7 @@ def create_app(
             points, identifiers = settings.points_per_minute, settings.identifiers_per_hour
             yield {
                 "authenticator": Authenticator(
-                    tracing.database(db, settings.database) if tracing else db,
+                    tracing.wrap_database(db, settings.database) if tracing else db,
                     recorder,
                     Verifier(settings, keys),
                     settings.time_zone,
@@ -133,7 +133,7 @@ def create_app(
         page = page_maker(settings, built)
         routes.append(asset_route(built))
     if tracing:
-        tracing.follow(schema, documents.operation_names)
+        tracing.trace_operations(schema, documents.operation_names)
     origins = AllowedOrigins(settings.origins, loopback=settings.in_development)
     contracts = Middleware(
         Router,
@@ -149,7 +149,7 @@ def create_app(
         ),
         origins=origins,
         logs_requests=settings.log_requests,
-        trace=tracing.of_caller if tracing else None,
+        trace=tracing.continue_trace if tracing else None,
     )
     app = Starlette(
         routes=routes, middleware=[contracts], lifespan=lifespan, exception_handlers={Exception: respond_500}

@@ -53,7 +53,7 @@ def test_a_service_with_tables_of_another_version_is_not_ready(gateway: Gateway)
 def test_a_service_without_its_database_is_live_but_not_ready(gateway: Gateway) -> None:
     take_away(gateway.settings.database)
 
-    assert get(gateway, "/readyz") == (503, {"status": "the database does not answer"}, "no-store")
+    assert get(gateway, "/readyz") == (503, {"status": "the database does not respond"}, "no-store")
     assert get(gateway, "/livez")[0] == 200
 
 

@@ -1,1 +1,1 @@
-"""From a bearer token to a viewer."""
+"""Authentication of requests: bearer tokens, the keys that verify them, and viewers."""

@@ -1,4 +1,4 @@
-"""Authentication: from an Authorization header to a context with its viewer."""
+"""Authenticates a request: turns its Authorization header into a context with a viewer."""
 
 import time
 from collections.abc import Callable
@@ -46,7 +46,7 @@ ACCOUNT_CACHE_SECONDS = 5
 
 @dataclass(frozen=True)
 class AcceptedToken:
-    """The viewer of an accepted token, and the time until which its account is not read again."""
+    """The cached viewer of a token. Until `until` the account is not read again."""
 
     viewer: Viewer
     application: str
@@ -118,7 +118,7 @@ class Authenticator:
         """Caches the viewer for ACCOUNT_CACHE_SECONDS, but no longer than the verified token."""
         verified = self.verifier.cached.get(token)
         keys = self.verifier.keys.keys
-        if verified is None or keys is not self.verifier.cached_keys:  # they changed just now
+        if verified is None or keys is not self.verifier.cached_keys:  # the keys have just changed
             return
         self.accepted.pop(token, None)
         while len(self.accepted) >= self.verifier.settings.token_cache:

@@ -1,4 +1,4 @@
-"""Reading keys from a file or from an issuer, with errors for the operator."""
+"""Reads keys from a file or from an issuer; errors advise the operator."""
 
 import errno
 import socket
@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from app.settings import SettingsError
 
-MAX_DOCUMENT = 1_000_000
-SECONDS = 5  # for one fetch in all; a byte that arrives does not extend it
+MAX_DOCUMENT = 1_000_000  # bytes
+FETCH_SECONDS = 5  # for a whole fetch, even if bytes still arrive
 
 # No message repeats the setting, which may be a key instead of a path.
 ADVICE = "set it to the path of a file"
@@ -28,12 +28,10 @@ ADVICE_BY_ERRNO = {
 URL_ADVICE = "check the URL, and that this machine can reach it"
 
 
-class NotRead(SettingsError):
-    """The keys cannot be read; `do` is advice for the operator."""
-
-    def __init__(self, message: str, do: str) -> None:
+class KeysUnreadable(SettingsError):
+    def __init__(self, message: str, advice: str) -> None:
         super().__init__(message)
-        self.do = do
+        self.advice = advice
 
 
 def read_file(path: str, setting: str, kind: str) -> bytes:
@@ -42,12 +40,14 @@ def read_file(path: str, setting: str, kind: str) -> bytes:
             text = file.read(MAX_DOCUMENT)
     except OSError as fault:
         reason = (fault.strerror or type(fault).__name__).lower()
-        do = ADVICE_BY_ERRNO.get(fault.errno or 0, ADVICE)
-        raise NotRead(f"{setting} is not the path of a readable {kind}: {reason}", do) from None
+        advice = ADVICE_BY_ERRNO.get(fault.errno or 0, ADVICE)
+        raise KeysUnreadable(f"{setting} is not the path of a readable {kind}: {reason}", advice) from None
     except ValueError:
-        raise NotRead(f"{setting} is not the path of a {kind}", ADVICE) from None
+        raise KeysUnreadable(f"{setting} is not the path of a {kind}", ADVICE) from None
     if not text.strip():
-        raise NotRead(f"{setting} is the path of an empty file", "write the issuer's public keys to it")
+        raise KeysUnreadable(
+            f"{setting} is the path of an empty file", "write the issuer's public keys to it"
+        )
     return text
 
 
@@ -59,26 +59,26 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class LimitedConnection(HTTPConnection):
-    """Cuts the connection after its timeout. The library's own timeout starts again with every byte."""
+    """Shuts the connection down after its timeout. The library restarts its own timeout with every byte."""
 
     def connect(self) -> None:
         super().connect()
-        cut_later(self.sock, self.timeout)
+        shut_down_later(self.sock, self.timeout)
 
 
 class LimitedTlsConnection(HTTPSConnection):
     def connect(self) -> None:
         super().connect()
-        cut_later(self.sock, self.timeout)
+        shut_down_later(self.sock, self.timeout)
 
 
-def cut_later(connected: socket.socket, seconds: float | None) -> None:
-    def cut() -> None:
-        with suppress(OSError):  # it is closed already
+def shut_down_later(connected: socket.socket, seconds: float | None) -> None:
+    def shut_down() -> None:
+        with suppress(OSError):  # it is already closed
             connected.shutdown(socket.SHUT_RDWR)
 
     assert seconds is not None
-    timer = Timer(seconds, cut)
+    timer = Timer(seconds, shut_down)
     timer.daemon = True
     timer.start()
 
@@ -94,7 +94,7 @@ class LimitedTlsHandler(urllib.request.HTTPSHandler):
 
 
 def opener_for(url: str) -> urllib.request.OpenerDirector:
-    """Uses no proxy for http://, which is for this machine only."""
+    """Uses no proxy for http://, because such a URL names this machine (see `is_insecure`)."""
     handlers = (NoRedirects, LimitedHandler, LimitedTlsHandler)
     if url.startswith("http://"):
         return urllib.request.build_opener(*handlers, urllib.request.ProxyHandler({}))
@@ -104,9 +104,9 @@ def opener_for(url: str) -> urllib.request.OpenerDirector:
 def fetch(url: str, setting: str) -> bytes:
     began = monotonic()
     try:
-        with opener_for(url).open(url, timeout=SECONDS) as response:
+        with opener_for(url).open(url, timeout=FETCH_SECONDS) as response:
             text: bytes = response.read(MAX_DOCUMENT)
-        if monotonic() - began >= SECONDS:  # the library returns what came until the connection was cut
+        if monotonic() - began >= FETCH_SECONDS:  # the library returns the bytes received before the shutdown
             raise TimeoutError
         return text
     except HTTPError as refusal:
@@ -115,12 +115,12 @@ def fetch(url: str, setting: str) -> bytes:
         if refusal.code in range(300, 400):
             reason += " and redirects are not followed"
     except (OSError, HTTPException, ValueError) as fault:
-        reason = reason_of(TimeoutError() if monotonic() - began >= SECONDS else fault)
-    raise NotRead(f"{setting} cannot be fetched: {reason}", URL_ADVICE) from None
+        reason = reason_of(TimeoutError() if monotonic() - began >= FETCH_SECONDS else fault)
+    raise KeysUnreadable(f"{setting} cannot be fetched: {reason}", URL_ADVICE) from None
 
 
 def reason_of(fault: Exception) -> str:
-    """Avoids messages of libraries, which quote the address and with it perhaps a secret."""
+    """Uses no messages of libraries: they quote the URL, which may contain a secret."""
     if isinstance(fault, URLError) and isinstance(fault.reason, Exception):
         fault = fault.reason
     if isinstance(fault, TimeoutError):
@@ -138,12 +138,12 @@ def reason_of(fault: Exception) -> str:
 
 
 def is_insecure(url: str) -> bool:
-    """Whether the address is unencrypted and remote: an attacker on the network could replace the keys."""
+    """Whether the URL is remote and unencrypted: an attacker on the network could replace the keys."""
     try:
-        address = urlsplit(url)
+        parts = urlsplit(url)
     except ValueError:
         return True
-    return address.scheme == "http" and not is_loopback(address.hostname)
+    return parts.scheme == "http" and not is_loopback(parts.hostname)
 
 
 def is_loopback(host: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""The keys that verify tokens: PEM, a key set, or a secret in development. They are reloaded for rotation."""
+"""The keys that verify tokens: PEM, a key set, or a secret in development. Changed keys are reloaded."""
 
 import json
 import logging
@@ -15,7 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from app.auth.key_sources import SECONDS, fetch, is_insecure, read_file
+from app.auth.key_sources import FETCH_SECONDS, fetch, is_insecure, read_file
 from app.care.errors import CannotVerify
 from app.settings import Settings, SettingsError
 
@@ -28,18 +28,18 @@ PEM_BLOCK = re.compile(r"-----BEGIN ((?:RSA )?PUBLIC KEY)-----[^-]*-----END \1--
 MIN_SECRET_BYTES = 32
 KEY_FILE_SECONDS = 5  # after which a key file is read again
 KEY_SET_SECONDS = 300  # after which the key set of an issuer is fetched again
-KEY_SET_GRACE = 60  # an old key set is used this much longer while it is fetched
+KEY_SET_GRACE = 60  # for which an old key set stays in use while a new one is fetched
 KEY_SET_PAUSE = 10  # between two fetches for unknown `kid`s
-WAIT_SECONDS = SECONDS + 1  # how long a request waits for a fetch
-MAX_WAITING = 16  # requests that wait for a fetch; a process serves 256 at once
-SIGNED_BY_SET = ("RS256", "ES256")
+WAIT_SECONDS = FETCH_SECONDS + 1  # how long a request waits for a fetch
+MAX_WAITING = 16  # requests that wait for a fetch, of CARE_MOST_REQUESTS
+KEY_SET_ALGORITHMS = ("RS256", "ES256")
 
 logger = logging.getLogger("care.auth")
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key and the one algorithm it is used with: a token never chooses how it is verified."""
+    """A key and the one algorithm that it verifies: a token must not choose the algorithm."""
 
     kid: str | None
     algorithm: str
@@ -51,44 +51,43 @@ class Source:
     """Where keys are read from, how they are parsed, and for how long they are used."""
 
     load: Callable[[], bytes]
-    keys_in: Callable[[bytes], list[Key]]
+    parse: Callable[[bytes], list[Key]]
     seconds: float = math.inf
     grace: float = 0
 
 
 class KeySet:
-    """The keys that verify tokens. One task at a time reads them again: when they are old, and when a token
-    names an unknown `kid`. Only requests with an unknown `kid` wait for it, up to `MAX_WAITING` at once.
+    """The keys that verify tokens. One task at a time reloads them: when they are old, and when a token names
+    an unknown `kid`. Requests with an unknown `kid` wait for it, at most MAX_WAITING at once.
 
-    `keys` is a new list exactly when the keys have changed: caches of verified tokens compare its identity.
+    `keys` is replaced by a new list only when the keys change, so caches compare lists with `is`.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.ticks = time.monotonic
         self.text = source.load()
-        self.keys = source.keys_in(self.text)
+        self.keys = source.parse(self.text)
         self.read_at = self.ticks()
         self.is_failing = False
         self.reading: Task[None] | None = None
         self.waiting = 0
 
     async def refresh(self) -> None:
-        """Starts reading the keys again when they are old.
+        """Starts a reload if the keys are old. Requests meanwhile use the old keys during the grace period.
 
-        The request that starts it waits only where the grace has passed too: after a pause without requests
-        a key that the issuer has withdrawn must not verify one more token. It does not wait for an issuer
-        that failed to answer last time.
+        After it the request that starts the reload waits, so that a key which the issuer has withdrawn
+        verifies no further token. It does not wait if the previous fetch failed.
         """
         source, age = self.source, self.ticks() - self.read_at
         if age > source.seconds and not self.is_reading():
-            is_known_to_fail = self.is_failing and source.grace > 0
+            has_failed = self.is_failing and source.grace > 0
             reading = self.start_reading()
-            if age > source.seconds + source.grace and not is_known_to_fail:
+            if age > source.seconds + source.grace and not has_failed:
                 await wait({reading}, timeout=WAIT_SECONDS)
 
     def matching(self, kid: str | None, algorithm: str) -> list[Key]:
-        """Sample tokens of the original service carry no `kid`: then every key of the algorithm is tried."""
+        """All keys of the algorithm if the token has no `kid`, like sample tokens of the old service."""
         return [
             key
             for key in self.keys
@@ -96,11 +95,11 @@ class KeySet:
         ]
 
     def may_add(self, algorithm: str) -> bool:
-        """Whether reading the keys again can bring a key for this algorithm."""
-        return self.source.seconds < math.inf and algorithm in SIGNED_BY_SET
+        """Whether a reload can add a key for this algorithm."""
+        return self.source.seconds < math.inf and algorithm in KEY_SET_ALGORITHMS
 
     async def fetch_unknown(self) -> None:
-        """Reads the keys again for a token with an unknown `kid`, at most once in KEY_SET_PAUSE seconds."""
+        """Reloads the keys for a token with an unknown `kid`, at most once in KEY_SET_PAUSE seconds."""
         reading = self.reading
         if reading is None or reading.done():
             if self.ticks() - self.read_at < KEY_SET_PAUSE:
@@ -124,15 +123,15 @@ class KeySet:
         return self.reading
 
     async def read(self) -> None:
-        """The pause until the next attempt counts from the end of this one."""
+        """Reloads the keys. The time until the next reload counts from the end of this one."""
         try:
             text = await to_thread(self.source.load)
             if text != self.text:
-                self.keys, self.text = self.source.keys_in(text), text
+                self.keys, self.text = self.source.parse(text), text
                 logger.info("the keys that verify tokens have changed; there are %d now", len(self.keys))
             self.is_failing = False
         except SettingsError as refusal:
-            # An issuer that does not answer, or a file half written, must not lock all users out.
+            # An unavailable issuer or a half-written file must not lock all users out.
             if not self.is_failing:
                 logger.warning("%s; the previous keys stay in use", refusal)
             self.is_failing = True

@@ -8,7 +8,7 @@ from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.telemetry import counters
 from app.telemetry.logs import LOG_FIELDS
 
-MAX_LOGGED = 60  # refusals in a minute: any caller can send bad tokens, and must not fill the log
+MAX_LOGGED = 60  # rejected tokens per minute, so that they cannot fill the log
 MINUTE = 60
 
 logger = logging.getLogger("care.auth")
@@ -52,8 +52,7 @@ def refusal_for(reason: Reason) -> CareError:
 
 
 class RefusalLog:
-    """Counts rejected tokens by reason. Logs all of them with CARE_LOG_REQUESTS, else MAX_LOGGED a
-    minute."""
+    """Counts rejected tokens by reason. Logs MAX_LOGGED per minute, or all with CARE_LOG_REQUESTS."""
 
     def __init__(self, logs_all: bool) -> None:
         self.logs_all = logs_all

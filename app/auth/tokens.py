@@ -16,7 +16,7 @@ from app.care.context import Role
 from app.care.errors import CareError
 from app.settings import Settings
 
-MAX_TOKEN = 8192
+MAX_TOKEN = 8192  # characters
 TOKEN_CACHE_SECONDS = 60
 # The library ignores characters outside base64url, so the whole text is checked first.
 THREE_PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
@@ -47,11 +47,11 @@ class Identity:
     user: str
     role: Role
     expiry: float = field(default=0, compare=False)  # of the token
-    application: str = field(default="", compare=False)  # the client to which it was issued; may be empty
+    application: str = field(default="", compare=False)  # to which the token was issued; may be empty
 
 
 class Verifier:
-    """Maps a token to its user and role. Caches verified tokens, never failures.
+    """Verifies tokens and reads user and role from them. Caches verified tokens, never rejected ones.
 
     The cache uses the monotonic clock; only the times in a token are compared with the wall clock.
     """
@@ -82,20 +82,19 @@ class Verifier:
         return identity
 
     def cache(self, token: str, identity: Identity, until: float) -> None:
-        most = self.settings.token_cache
-        if most == 0:
+        if self.settings.token_cache == 0:
             return
-        while len(self.cached) >= most:
+        while len(self.cached) >= self.settings.token_cache:
             del self.cached[next(iter(self.cached))]  # the oldest
         self.cached[token] = (identity, until)
 
     async def claims(self, token: str) -> Mapping[str, Any]:
-        """Keys are fetched only for a token that passes every check that needs no key."""
+        """Returns the claims. Fetches keys only for a token that passes every check that needs no key."""
         header = header_of(token)
         kid, algorithm = header.get("kid"), header["alg"]
         keys = self.keys.matching(kid, algorithm)
         if not keys and self.keys.may_add(algorithm):
-            self.user_of(self.claims_by(None, token))
+            self.user_of(self.claims_by(None, token))  # raises for a token that no key can make valid
             await self.keys.fetch_unknown()
             keys = self.keys.matching(kid, algorithm)
         if not keys:
@@ -157,7 +156,7 @@ def reason_of(fault: Exception) -> Reason:
 
 
 def header_of(token: str) -> dict[str, Any]:
-    """The header, with its algorithm."""
+    """The header; it names an algorithm."""
     if len(token) > MAX_TOKEN or THREE_PARTS.fullmatch(token) is None:
         raise refusal_for(Reason.MALFORMED)
     try:
@@ -171,13 +170,13 @@ def header_of(token: str) -> dict[str, Any]:
 
 
 def application_of(claims: Mapping[str, Any]) -> str:
-    """Sample tokens of the original service carry `client_id`, those of OpenID Connect `azp`."""
+    """The application is in `client_id` in tokens of the old service, and in `azp` in OpenID Connect."""
     named = claims.get("client_id", claims.get("azp"))
     return named if isinstance(named, str) and APPLICATION.fullmatch(named) else ""
 
 
 def reject_duplicates(token: str) -> None:
-    """Rejects duplicate names, which libraries read differently (RFC 7519, section 4)."""
+    """Rejects duplicate names: libraries differ in which of them they use (RFC 7519, section 4)."""
     for part in token.split(".")[:2]:
         json.loads(jwt.utils.base64url_decode(part), object_pairs_hook=unique_names)
 
@@ -190,7 +189,7 @@ def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def expiry_of(claims: Mapping[str, Any]) -> float:
-    """The library also accepts text, and numbers that a float cannot hold."""
+    """Rejects what the library accepts: text, and numbers that a float cannot hold."""
     if not isinstance(claims["exp"], int | float):
         raise TypeError("exp is not a number")
     return float(claims["exp"])

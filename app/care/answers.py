@@ -22,7 +22,7 @@ from app.care.questions import (
     check_fit,
     finding_questions,
     match_answers,
-    match_valid_answers,
+    match_storable_answers,
     score_of,
 )
 from app.db.audit.records import DRAFTS
@@ -217,8 +217,8 @@ def submitting(access: AccessScope, answers: Answers) -> Operation[list[int]]:
     draft = yield from finding_draft(locked)
     refuse_stale(draft, answers.revision)
     revision = answers.revision or (yield from last_revision(locked)) + 1
-    valid, wrong = match_valid_answers(questions, answers.given)
-    given = with_blanks(questions, valid)
+    storable, wrong = match_storable_answers(questions, answers.given)
+    given = with_blanks(questions, storable)
     check_fit(questions, given, wrong)
     score = score_of(questions, given)
     values = {

@@ -49,7 +49,7 @@ def finding_books(
     search = (filter.search or "").strip()
     words = words_of(search)
     if search and not words:
-        where.append(Where(is_nothing))  # no name has a word that begins like no word
+        where.append(Where(is_nothing))  # a search without letters and digits finds nothing
     if len(words) > MAX_WORDS:
         raise Unreadable("search", f"may hold at most {MAX_WORDS} words")
     for n, word in enumerate(words):

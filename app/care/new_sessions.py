@@ -32,10 +32,10 @@ class Repeat:
 
 @dataclass(frozen=True)
 class NewSession:
-    """One session, or a series of them, for a client of the caregiver or for a client with `oppt_id`."""
+    """One session, or a series of them, for a client of the caregiver or for any client by identifier."""
 
     client_id: int | None
-    oppt_id: str | None
+    oppt_id: str | None  # the client's external identifier, `clientOpptId` on the legacy paths
     title: str
     description: str
     start_date: datetime
@@ -72,8 +72,8 @@ def check_session(new: NewSession) -> None:
 
 
 def check_window(new: NewSession) -> None:
-    """Each repetition is checked too: a window within the hour that a clock change repeats can be out of
-    order on other days."""
+    """Also for each repetition: when clocks go back, the first 02:50 comes before the second 02:10, but on
+    other days 02:10 comes before 02:50."""
     if new.homework is None:
         return
     check_homework(new.homework, "homework.")
@@ -82,7 +82,7 @@ def check_window(new: NewSession) -> None:
 
 
 def plan_sessions(new: NewSession, zone: ZoneInfo) -> list[NewSession]:
-    """Plans each session and its homework at the same wall time, across clock changes."""
+    """Plans each session and its homework at the same local time, also after clocks have changed."""
     return [
         replace(
             new,
@@ -103,14 +103,15 @@ def shift_homework(homework: Homework, days: int, zone: ZoneInfo) -> Homework:
 
 
 def shift(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
-    """The same wall time some days later. Of two such times that a clock change makes, returns the first."""
+    """The same local time some days later. Returns the first of two if clocks go back on that day."""
     if days == 0:
         return moment
     local = moment.astimezone(zone)
-    there = (local.replace(tzinfo=None) + timedelta(days=days)).replace(tzinfo=zone, fold=0)
-    found = there.astimezone(UTC)
-    if found.astimezone(zone).replace(tzinfo=None) != there.replace(tzinfo=None):
-        raise Unreadable("repeat", "meets a time of day that a clock change skips")
+    shifted = (local.replace(tzinfo=None) + timedelta(days=days)).replace(tzinfo=zone, fold=0)
+    found = shifted.astimezone(UTC)
+    # A local time that does not exist is converted to another one.
+    if found.astimezone(zone).replace(tzinfo=None) != shifted.replace(tzinfo=None):
+        raise Unreadable("repeat", "includes a local time that a clock change skips")
     check_moment("repeat", found)
     return found
 
@@ -151,8 +152,8 @@ def opening(
 def finding_by_identifier(
     oppt_id: str, values: Values, identifier_limiter: IdentifierLimiter | None
 ) -> Operation[int]:
-    """Any caregiver with the identifier may open a session, so the number of tries is limited."""
-    # PostgreSQL rejects text with a zero character, also in a condition.
+    """Any caregiver who knows the identifier may open a session, so guesses are limited."""
+    # PostgreSQL rejects NUL, also in a condition.
     found = [] if "\0" in oppt_id else (yield FIND_CLIENT, {**values, "oppt_id": oppt_id})
     is_known = bool(found and found[0][1])
     if identifier_limiter is not None and not is_known:

@@ -1,4 +1,4 @@
-"""The questions of a book: validating answers to them, and scoring."""
+"""The questions of a book: checks of the answers to them, and the score."""
 
 import re
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class Question:
 
 @dataclass(frozen=True)
 class GivenAnswer:
-    """An answer to one question. The id is None if it is not a valid id."""
+    """An answer to one question. The id is None if the request names something that is not a question id."""
 
     question_id: int | None
     answer: str
@@ -42,7 +42,7 @@ def finding_questions(values: Values) -> Operation[list[Question]]:
     rows = yield FIND_QUESTIONS, values
     return [
         Question(
-            number,
+            id,
             position,
             text,
             QuestionKind(kind),
@@ -52,11 +52,11 @@ def finding_questions(values: Values) -> Operation[list[Question]]:
             maximum,
             read_json(weights),
         )
-        for number, position, text, kind, options, is_required, minimum, maximum, weights in rows
+        for id, position, text, kind, options, is_required, minimum, maximum, weights in rows
     ]
 
 
-# --- validation -----------------------------------------------------------------------------------
+# --- checks -----------------------------------------------------------------------------------
 
 
 def check_count(answers: Sequence[GivenAnswer]) -> None:
@@ -66,16 +66,16 @@ def check_count(answers: Sequence[GivenAnswer]) -> None:
 
 def match_answers(questions: list[Question], answers: Sequence[GivenAnswer]) -> dict[int, str]:
     """Returns the answers by question id, in the order of the book. Raises WrongAnswers."""
-    given, wrong = match_valid_answers(questions, answers)
+    given, wrong = match_storable_answers(questions, answers)
     if wrong:
         raise WrongAnswers(wrong, "answers")
     return given
 
 
-def match_valid_answers(
+def match_storable_answers(
     questions: list[Question], answers: Sequence[GivenAnswer]
 ) -> tuple[dict[int, str], list[WrongAnswer]]:
-    """Returns the valid answers, and what is wrong with each of the others."""
+    """Returns the answers that can be stored, also in a draft, and an error for each of the others."""
     known = {question.id for question in questions}
     given: dict[int, str] = {}
     wrong: list[WrongAnswer] = []
@@ -100,7 +100,8 @@ def storage_problem(answer: str) -> str | None:
 def check_fit(
     questions: list[Question], given: dict[int, str], known_wrong: Sequence[WrongAnswer] = ()
 ) -> None:
-    """Raises one WrongAnswers with every invalid answer and every required question without an answer."""
+    """Raises one WrongAnswers with each answer that does not fit its question, and each required question
+    without an answer. Questions of `known_wrong` are not checked again."""
     wrong = list(known_wrong)
     named = {one.question_id for one in wrong}
     for question in questions:
@@ -119,7 +120,7 @@ def check_fit(
 
 
 def mismatch(question: Question, answer: str) -> str | None:
-    """Returns what the answer must be, or None if it is valid."""
+    """Returns what the answer must be, or None if it fits the question."""
     match question.kind:
         case QuestionKind.TEXT:
             return None

@@ -30,7 +30,7 @@ from app.db.drivers.interface import DatabaseError
 from app.dev.ide.building import NotBuilt
 from app.events.deliveries import NoSuchDelivery
 from app.events.retention import RetentionRefused
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.settings import SettingsError
 
 CORRECTABLE = (
@@ -42,7 +42,7 @@ CORRECTABLE = (
     NoSuchDelivery,
     RetentionRefused,
     NotBuilt,
-    MigrationError,
+    LegacyMigrationError,
     CareError,
 )
 

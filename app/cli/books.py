@@ -15,7 +15,7 @@ from app.db.moments import as_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import Link, PageRequest, Selection
 
-NO_LIMIT = 2**31 - 2  # a catalogue is small enough for one page; a page reads one row more
+NO_LIMIT = 2**31 - 2  # all books in one page; it reads one row more, and 2**31 - 1 is the maximum
 LISTED = Selection(
     frozenset({"id", "name", "module_id", "is_test", "retire_date"}),
     (Link("module", Selection(frozenset({"name"}))),),

@@ -37,11 +37,7 @@ def to_text(findings: list[Finding]) -> str:
 
 
 def to_json(findings: list[Finding]) -> str:
-    objects = [
-        {"about": one.about, "verdict": one.verdict, "said": one.message, "do": one.advice}
-        for one in findings
-    ]
-    return orjson.dumps({"findings": objects}).decode()
+    return orjson.dumps({"findings": findings}).decode()
 
 
 @click.command("settings")

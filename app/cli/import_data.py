@@ -18,7 +18,7 @@ from app.legacy_migration.recorded_calls import Call, calls_file, open_calls, re
 from app.settings import Settings
 from app.telemetry.wording import counted
 
-MAX_SHOWN = 10  # of one kind
+MAX_SHOWN = 10  # lines below each heading
 
 
 @click.command("import")
@@ -51,7 +51,7 @@ def with_progress(file: IO[bytes]) -> Iterator[bytes]:
 
 def print_counts(counts: dict[str, int]) -> None:
     counts_by_kind = (counted(count, kind.replace("_", " ")) for kind, count in counts.items())
-    click.echo(", ".join(counts_by_kind) or "nothing to load")
+    click.echo(", ".join(counts_by_kind) or "nothing to import")
 
 
 # --- a recording ----------------------------------------------------------------------------------

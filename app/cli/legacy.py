@@ -12,7 +12,7 @@ from app.care.context import Role, utc_now
 from app.cli.common import Group, WholeNumber, read_database, settings_or_warn
 from app.db.admin.usage import reading_usage
 from app.db.moments import moment_as_text
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.http_client import read_address
 from app.legacy_migration.recorder import Recorder
 from app.legacy_migration.tokens import UserToken, read_tokens
@@ -69,7 +69,7 @@ def record(
     """Record all pages that these users can read into a new private folder."""
     tokens = read_all_tokens(caregivers, clients, settings_or_warn().claim_user)
     if not tokens:
-        raise MigrationError("no tokens; give files with --caregivers and --clients")
+        raise LegacyMigrationError("no tokens; give files with --caregivers and --clients")
     address = read_address(old)
     if address.exposes_tokens:
         click.echo("warning: tokens are sent to the old service unencrypted", err=True)

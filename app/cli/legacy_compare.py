@@ -189,7 +189,7 @@ def print_summary(counts: Counter[Outcome], masks: Masks, calls: list[dict[str, 
             "same": counts[Outcome.SAME],
             "different": counts[Outcome.DIFFERENT],
             "failed": counts[Outcome.FAILED],
-            "leftOut": counts[Outcome.SKIPPED],
+            "skipped": counts[Outcome.SKIPPED],
             "unmatchedMasks": masks.unmatched,
             "calls": calls,
         }

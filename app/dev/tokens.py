@@ -66,7 +66,7 @@ def public_key(settings: Settings) -> str:
 def mint_token(
     settings: Settings, role: str, user: str, now: datetime, hours: int = 24, application: str = "development"
 ) -> str:
-    """Signs a token with the same claims as the original service."""
+    """Signs a token with the same claims as the old service."""
     claims = {
         "exp": now + timedelta(hours=hours),
         "user_name": user,

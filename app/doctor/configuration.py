@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.auth.key_sources import NotRead, is_loopback
+from app.auth.key_sources import KeysUnreadable, is_loopback
 from app.db.drivers.interface import location_of, sqlite_path
 from app.dev.tokens import KEY_FILE, has_own_keys
 from app.doctor.findings import Finding, Installation, failed, ok, warning
@@ -73,7 +73,7 @@ def check_keys(installation: Installation) -> Iterator[Finding]:
     try:
         keys = keys_for(settings).keys
     except SettingsError as error:
-        advice = error.do if isinstance(error, NotRead) else "see docs/operations.md, Keys"
+        advice = error.advice if isinstance(error, KeysUnreadable) else "see docs/operations.md, Keys"
         yield failed("keys", str(error), f"the service does not start without keys: {advice}")
         return
     yield ok(

@@ -14,7 +14,8 @@ logger = logging.getLogger("care.dispatch")
 Result = TypeVar("Result")
 Keys = list[tuple[int, int]]  # of waiting rows: caregiver id and row id
 
-Take = Callable[[datetime, int, list[int]], Operation[list[int]]]  # moment, caregiver id, row ids
+# Locks and processes rows: moment, caregiver id, row ids. Returns the ids of the processed rows.
+Take = Callable[[datetime, int, list[int]], Operation[list[int]]]
 
 BATCH_SIZE = 100  # in one transaction
 
@@ -30,23 +31,23 @@ async def take_each(
     take: Callable[[int, list[int]], Operation[list[Result]]],
     taken: list[Result] | None = None,
 ) -> list[Result]:
-    """Returns the results of `take` for each caregiver. An error with one caregiver's rows does not delay
-    others.
+    """Runs `take` in one transaction per caregiver and batch, and returns all results. An error with the rows
+    of one caregiver is logged and does not delay others.
 
-    Raises DatabaseUnavailable. A caller that needs the results before such an error passes the list `taken`.
+    Raises DatabaseUnavailable. A caller that needs the results up to this error passes the list `taken`.
     """
     taken = [] if taken is None else taken
-    for caregiver, ids in portions(found):
+    for caregiver, ids in batches_of(found):
         try:
             taken += await db.write(take(caregiver, ids))
         except DatabaseUnavailable:
-            raise  # it concerns all caregivers
+            raise  # the next caregiver would fail as well
         except Exception:
             logger.exception("waiting rows of caregiver %s cannot be processed", caregiver)
     return taken
 
 
-def portions(found: Keys) -> Iterator[tuple[int, list[int]]]:
+def batches_of(found: Keys) -> Iterator[tuple[int, list[int]]]:
     for caregiver, keys in groupby(sorted(found), key=lambda key: key[0]):
         ids = [id for _, id in keys]
         for at in range(0, len(ids), BATCH_SIZE):

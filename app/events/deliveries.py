@@ -30,7 +30,7 @@ from app.telemetry import counters
 logger = logging.getLogger("care.dispatch")
 
 MAX_CONCURRENT = 8
-# Much longer than an attempt. After it, the attempt of a process that died counts as failed.
+# After this time an attempt without an outcome counts as failed: its process has died.
 LEASE = timedelta(seconds=60)
 DELIVERED_PERIOD = timedelta(days=7)  # for which a delivery is stored after it was accepted
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -53,17 +53,17 @@ async def deliver(db: Database, webhook: Webhook, clock: Callable[[], datetime])
     attempts: list[Attempt] = []
     faults: list[BaseException | None] = []
     try:
-        await take_each(db, found, partial(attempting, now), attempts)
+        await take_each(db, found, partial(counting_attempts, now), attempts)
     except DatabaseUnavailable as fault:  # attempts that were counted before it are still posted
         faults.append(fault)
-    made = [deliver_one(db, webhook, clock, attempt) for attempt in attempts]
-    faults += await asyncio.gather(*made, return_exceptions=True)
+    posts = [deliver_one(db, webhook, clock, attempt) for attempt in attempts]
+    faults += await asyncio.gather(*posts, return_exceptions=True)
     for failure in filter(None, faults):
         raise failure  # after all attempts, so that a failure to store one result cancels no other
     return len(found) == MAX_CONCURRENT and bool(attempts)
 
 
-def attempting(now: datetime, caregiver: int, events: list[int]) -> Operation[list[Attempt]]:
+def counting_attempts(now: datetime, caregiver: int, events: list[int]) -> Operation[list[Attempt]]:
     """Counts attempts before they are made. If the process dies in between, the attempt counts as failed."""
     values: dict[str, Any] = {"caregiver": caregiver, "events": events, "now": now}
     attempts = []
@@ -87,12 +87,12 @@ async def deliver_one(
 ) -> None:
     result = await post_attempt(webhook, attempt.event, clock())
     counters.deliveries["taken" if result.is_accepted else "failed"] += 1
-    await db.write(settling(attempt, result, clock()))
+    await db.write(storing_outcome(attempt, result, clock()))
 
 
 async def post_attempt(webhook: Webhook, event: WebhookEvent, now: datetime) -> PostResult:
     """An event that cannot be posted counts as a failed attempt, so that its attempts run out."""
-    if event.kind not in TYPES:  # a newer version wrote it, and may run again before attempts run out
+    if event.kind not in TYPES:  # of a newer version, which may run again before attempts run out
         logger.error("event %s has a kind that this version does not know: %s", event.id, event.kind)
         return PostResult("unknown kind")
     try:
@@ -103,7 +103,7 @@ async def post_attempt(webhook: Webhook, event: WebhookEvent, now: datetime) -> 
         return PostResult("not posted")
 
 
-def settling(attempt: Attempt, result: PostResult, now: datetime) -> Operation[None]:
+def storing_outcome(attempt: Attempt, result: PostResult, now: datetime) -> Operation[None]:
     state, pause = next_state(attempt.number, result.is_accepted)
     if state is DeliveryState.DEAD:
         logger.error("event %s was not delivered: %s; given up", attempt.event.id, result.status)
@@ -124,7 +124,7 @@ def next_state(attempts: int, is_accepted: bool) -> tuple[DeliveryState, timedel
 
 
 class NoSuchDelivery(Exception):
-    """The message is one sentence for the operator."""
+    """The event has no delivery to retry; the message is one sentence for the operator."""
 
 
 @dataclass(frozen=True)
@@ -150,12 +150,12 @@ async def retry_event(db: Database, event: int, now: datetime) -> None:
     """Retries a waiting or dead delivery at once, and restarts its sequence of pauses."""
     found = await db.read(finding(FIND_DELIVERY, {"event": event}))
     if not found:
-        raise NoSuchDelivery(f"no delivery of event {event} waits or was given up")
+        raise NoSuchDelivery(f"event {event} has no waiting or dead delivery")
     await take_each(db, found, partial(updating, RETRY_DELIVERIES, now))
 
 
 async def retry_dead(db: Database, now: datetime) -> int:
-    """Returns the number of dead deliveries."""
+    """Retries all dead deliveries at once, and returns their number."""
     count = 0
     while found := await db.read(finding(FIND_DEAD_DELIVERIES, {"now": now})):
         count += len(await take_each(db, found, partial(updating, RETRY_DELIVERIES, now)))

@@ -18,23 +18,23 @@ from app.telemetry import counters
 Clock = Callable[[], datetime]
 
 PAUSE_SECONDS = 1.0
-CLEANUP_PAUSES = 3600  # between two runs of the cleanup
-ERROR_PAUSES = 5  # after an error
-FINISH_SECONDS = 2.0  # for work in progress at shutdown; an interrupted POST is repeated later
+CLEANUP_PAUSES = 3600  # pauses between two runs of the cleanup: an hour
+ERROR_PAUSES = 5  # pauses after an error
+FINISH_SECONDS = 2.0  # at shutdown, for work in progress; an interrupted POST is repeated later
 
 
 async def process_outbox(db: Database, has_webhook: bool, now: datetime) -> bool:
     """Processes a batch of due reminders and of new events. Returns whether more remain."""
     more_reminders = await remind(db, now)
     more_events = await queue_deliveries(db, has_webhook, now)
-    counters.finished_run("outbox")
+    counters.record_run("outbox")
     return more_reminders or more_events
 
 
 async def seal_some(db: Database, now: datetime) -> bool:
     """Seals a batch of audit records. Returns whether more remain."""
     more = await audit.seal_some(db, now)
-    counters.finished_run("audit trail")
+    counters.record_run("audit trail")
     return more
 
 

@@ -38,7 +38,7 @@ class Notifier:
         wakeup = asyncio.Event()
         self.wakeups.setdefault(viewer, set()).add(wakeup)
         if self.follower is None:
-            own = contextvars.Context()  # it serves all subscriptions, not this request only
+            own = contextvars.Context()  # without the request id: the task serves all subscriptions
             self.follower = asyncio.create_task(self.keep_following(), context=own)
         try:
             yield wakeup

@@ -46,8 +46,8 @@ def reminding(now: datetime, caregiver: int, reminders: list[int]) -> Operation[
 async def queue_deliveries(db: Database, has_webhook: bool, now: datetime) -> bool:
     """Adds deliveries for a batch of new events. Returns whether more remain.
 
-    Without a webhook an event waits for WAIT_FOR_WEBHOOK, since another process may have one, or get one
-    soon.
+    Without a webhook an event waits for WAIT_FOR_WEBHOOK: another process may have a webhook, or the operator
+    may set one soon.
     """
     until = now if has_webhook else now - WAIT_FOR_WEBHOOK
     found = await db.read(finding(FIND_WAITING_EVENTS, {"until": until}))

@@ -1,4 +1,4 @@
-"""Retention: removes rows older than their period, in batches so small that other writers hardly wait.
+"""Retention: removes rows older than their period, in small batches, so that other writers hardly wait.
 
 The settings give the periods of dead deliveries, events, drafts and audit records. The periods of accepted
 deliveries and of idempotency keys are fixed.
@@ -41,7 +41,7 @@ from app.settings import Retention
 
 logger = logging.getLogger("care.dispatch")
 
-# Twice the time for which the documentation promises the first response to retries.
+# The documentation promises replays for half of this time.
 IDEMPOTENCY_KEY_PERIOD = timedelta(hours=48)
 MAX_VERIFIED = 200  # seals in one read; each covers at most some hundred records
 
@@ -58,12 +58,12 @@ KINDS: tuple[tuple[str, Find, Take], ...] = (
 )
 AUDIT = "audit"
 
-Step = tuple[str, int]  # the kind of rows, and their number
+Removed = tuple[str, int]  # the kind of rows, and their number
 
 
 async def removing_expired(
     db: Database, periods: Retention, now: datetime, is_dry_run: bool = False
-) -> AsyncGenerator[Step, None]:
+) -> AsyncGenerator[Removed, None]:
     """Yields the kind and number of removed rows after each batch. With `is_dry_run`, removes nothing."""
     for name, find, remove in KINDS:
         before = periods.before(name, now)
@@ -83,7 +83,7 @@ async def removing_expired(
 
 async def removing_audit(
     db: Database, before: datetime | None, now: datetime, is_dry_run: bool
-) -> AsyncGenerator[Step, None]:
+) -> AsyncGenerator[Removed, None]:
     due = None
     if before is not None:
         verdict = Verdict(removed=await db.read(finding_checkpoints()))
@@ -94,7 +94,7 @@ async def removing_audit(
                 raise RetentionRefused(
                     f"no audit record was removed: {verdict.faults[0]}; see `care-gateway audit verify`"
                 )
-            due = found if due is None else joined(due, found)
+            due = found if due is None else merge(due, found)
             yield AUDIT, found.record_count if is_dry_run else 0
     if is_dry_run:
         return
@@ -105,14 +105,14 @@ async def removing_audit(
         yield AUDIT, await db.write(removing_records())
 
 
-def joined(first: Checkpoint, second: Checkpoint) -> Checkpoint:
+def merge(first: Checkpoint, second: Checkpoint) -> Checkpoint:
     return second._replace(
         record_count=first.record_count + second.record_count, seal_count=first.seal_count + second.seal_count
     )
 
 
 async def expire(db: Database, periods: Retention, now: datetime, stop: asyncio.Event) -> bool:
-    """Runs retention for the dispatcher, and ends between two batches when the process stops."""
+    """Runs retention for the dispatcher, until no batch remains or the process stops. Returns False."""
     try:
         async with aclosing(removing_expired(db, periods, now)) as steps:
             async for _ in steps:

@@ -1,4 +1,4 @@
-"""The webhook: its settings, the requests to it and their signature (Standard Webhooks), and sending them."""
+"""The webhook: reads its settings, signs requests to it (Standard Webhooks), and sends them."""
 
 import asyncio
 import base64
@@ -41,21 +41,21 @@ SECRET_PREFIX = "whsec_"
 SECRET_BYTES = range(24, 65)
 BAD_URL = "CARE_WEBHOOK_URL must be https://HOST/PATH, or an http:// URL of this machine"
 BAD_SECRET = (
-    "CARE_WEBHOOK_SECRET must be whsec_ and 24 to 64 bytes in base64;"
-    " while secrets change, several with spaces between"
+    "CARE_WEBHOOK_SECRET must be whsec_ and 24 to 64 bytes in base64"
+    "; during a rotation, several separated by spaces"
 )
 
 
 @dataclass(frozen=True)
 class Webhook:
-    """The address may contain a secret, so it is never shown."""
+    """Where and how events are posted. The address may contain a secret, so it is never shown."""
 
     host: str
     port: int
     authority: str  # the Host header
-    target: str
+    target: str  # path and query
     tls: ssl.SSLContext | None
-    secrets: tuple[bytes, ...]
+    secrets: tuple[bytes, ...]  # each signs every request
 
     def __repr__(self) -> str:
         return "<the webhook>"
@@ -115,7 +115,7 @@ def read_secret(text: str) -> bytes:
 
 
 def body_of(event: WebhookEvent) -> bytes:
-    """Returns the same bytes in every attempt."""
+    """The body of the POST, the same bytes in every attempt."""
     body: dict[str, Any] = {
         "type": TYPES[event.kind],
         "timestamp": moment_as_text(event.moment),
@@ -144,7 +144,7 @@ def signature(secret: bytes, signed: bytes) -> str:
 # --- sending --------------------------------------------------------------------------------------
 
 RESPONSE_SECONDS = 10  # from the lookup of the host to the headers of the response
-MAX_HEAD = 65_536
+MAX_HEAD = 65_536  # bytes of the response headers
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9])[ \r]")
 
 
@@ -188,7 +188,7 @@ async def send_request(webhook: Webhook, headers: dict[str, str], body: bytes) -
         webhook.host, webhook.port, ssl=webhook.tls, limit=MAX_HEAD
     )
     try:
-        writer.write(request(webhook, headers, body))
+        writer.write(request_bytes(webhook, headers, body))
         status = 100
         while 100 <= status < 200:  # interim responses
             match = STATUS.match(await reader.readuntil(b"\r\n\r\n"))
@@ -198,7 +198,7 @@ async def send_request(webhook: Webhook, headers: dict[str, str], body: bytes) -
         writer.transport.abort()  # the rest of the response is not needed
 
 
-def request(webhook: Webhook, headers: dict[str, str], body: bytes) -> bytes:
+def request_bytes(webhook: Webhook, headers: dict[str, str], body: bytes) -> bytes:
     lines = [
         f"POST {webhook.target} HTTP/1.1",
         f"host: {webhook.authority}",

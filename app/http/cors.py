@@ -31,8 +31,8 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class AllowedOrigins:
-    """The origins whose pages may read responses and open websockets. There are no cookies, so no request
-    carries credentials automatically."""
+    """The origins whose pages may read responses and open websockets. The service uses no cookies, so
+    browsers add no credentials to requests."""
 
     def __init__(self, origins: Iterable[str], loopback: bool = False) -> None:
         self.origins = tuple(origins)
@@ -57,7 +57,7 @@ class AllowedOrigins:
             scope["state"]["headers"] = VARY
 
     def allows(self, origin: str, action: str) -> bool:
-        """Logs the origin if it is not allowed."""
+        """Whether the origin is allowed. Logs it if not; `action` is what the page tried."""
         is_allowed = self.headers_of(origin) is not None
         if not is_allowed:
             self.log_rejection(origin, action)

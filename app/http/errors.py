@@ -7,7 +7,7 @@ from app.telemetry import counters
 
 OVERLOADED = "OVERLOADED"
 
-# Constant, as the phrases of Python change between versions and clients may compare them.
+# Python's own phrases change between versions, and clients may compare them.
 PHRASES = {
     400: "Bad Request",
     401: "Unauthorized",

@@ -21,14 +21,14 @@ async def ready(request: Request) -> Response:
     """The database responds and is migrated, and the process is not shutting down."""
     if part := request.state.vitals.failed_part:
         return JSONResponse({"status": f"{part} has ended"}, 503)
-    if request.state.admission.is_leaving:
-        return JSONResponse({"status": "leaving"}, 503)
+    if request.state.admission.is_draining:
+        return JSONResponse({"status": "shutting down"}, 503)
     authenticator: Authenticator = request.state.authenticator
     try:
         version = await authenticator.db.read(stored_version())
     except Exception as fault:  # of any driver
         logger.warning("not ready: %s", type(fault).__name__)
-        return JSONResponse({"status": "the database does not answer"}, 503)
+        return JSONResponse({"status": "the database does not respond"}, 503)
     if is_newer(version):
         return JSONResponse({"status": "the database has the tables of a newer version"}, 503)
     if version != newest_version():

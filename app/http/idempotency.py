@@ -25,7 +25,7 @@ Run = Callable[[Context], Awaitable[tuple[Reply, bool]]]
 
 
 def read_key(scope: Scope) -> str:
-    """Rejects a repeated header."""
+    """The key of the request. A repeated header is rejected."""
     keys: list[bytes] = [value.strip(b" \t") for name, value in scope["headers"] if name == HEADER]
     if len(keys) != 1 or VISIBLE.fullmatch(keys[0]) is None:
         raise Unreadable("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
@@ -33,35 +33,39 @@ def read_key(scope: Scope) -> str:
 
 
 def idempotency_for(ctx: Context, contract: str, key: str, *request: bytes) -> IdempotentRequest:
-    """The fingerprint covers the parts of the request, each prefixed by its length."""
+    """The fingerprint is a hash of the parts of the request. Their lengths are hashed, too, because the same
+    bytes could be divided in another way."""
     viewer = ctx.signed_in()
     parts = (contract.encode(), *request)
     fingerprint = hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).hexdigest()
     return IdempotentRequest(KeyScope(viewer.role, viewer.id, contract, key), fingerprint)
 
 
-async def run_once(running: set[KeyScope], ctx: Context, once: IdempotentRequest, run: Run) -> Reply:
-    """Rejects a request whose key is in `running`, the keys of the requests in progress in this process."""
-    if once.scope in running:
+async def run_once(running: set[KeyScope], ctx: Context, request: IdempotentRequest, run: Run) -> Reply:
+    """Replays the stored reply of an earlier request with this key, or runs the request and stores its reply.
+
+    `running` contains the keys of requests in progress in this process; a second request is rejected.
+    """
+    if request.scope in running:
         raise KeyInUse
-    running.add(once.scope)
+    running.add(request.scope)
     try:
-        stored = await ctx.db.read(finding_result(once))
+        stored = await ctx.db.read(finding_result(request))
         if stored is not None and stored.body is not None and stored.status is not None:
             return Reply(stored.body.encode(), stored.status, (REPLAYED,))
-        reply, is_final = await run(replace(ctx, idempotent_request=once))
-        if once.outcome is not None and is_final and not once.shows_answers:
-            await store_reply(ctx, once, reply)
-        if once.outcome is Outcome.REPLAYED:
+        reply, is_final = await run(replace(ctx, idempotent_request=request))
+        if request.outcome is not None and is_final and not request.shows_answers:
+            await store_reply(ctx, request, reply)
+        if request.outcome is Outcome.REPLAYED:
             reply = reply._replace(headers=(*reply.headers, REPLAYED))
         return reply
     finally:
-        running.discard(once.scope)
+        running.discard(request.scope)
 
 
-async def store_reply(ctx: Context, once: IdempotentRequest, reply: Reply) -> None:
+async def store_reply(ctx: Context, request: IdempotentRequest, reply: Reply) -> None:
     """Ignores database failures: a missing reply is rebuilt from the stored result of the change."""
     try:
-        await ctx.db.write(storing_response(once, reply.status, reply.body))
+        await ctx.db.write(storing_response(request, reply.status, reply.body))
     except DatabaseUnavailable as fault:
         logger.warning("request %s: its response was not stored (%s)", ctx.request_id, fault.__cause__)

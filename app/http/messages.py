@@ -12,7 +12,7 @@ from app.http.headers import JSON, NO_STORE, RETRY_AFTER, SECURITY_HEADERS, rate
 from app.telemetry.logs import REQUEST_ID
 
 SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-HEADERS_BY_NAME = "headers_by_name"  # key in the scope: the headers as a dict, built once per request
+HEADERS_BY_NAME = "headers_by_name"  # key of the scope: the headers as a dict, built when first needed
 BLANKS = b" \t"  # not part of a header value (RFC 9110, section 5.5)
 ENCODED = "the body must not have a content encoding"
 
@@ -41,14 +41,14 @@ async def send_reply(scope: Scope, send: Send, reply: Reply, request_id: str) ->
         headers += rate_limit_headers(allowance)
         if reply.status == 429 and not any(name == RETRY_AFTER[0] for name, _ in reply.headers):
             headers.append((RETRY_AFTER[0], b"%d" % allowance.wait))
-    body = b"" if scope["method"] == "HEAD" else reply.body  # with the headers of the GET
+    body = b"" if scope["method"] == "HEAD" else reply.body  # a HEAD has the headers of a GET
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
 def header(scope: Scope, name: bytes) -> str | None:
     by_name = scope.get(HEADERS_BY_NAME)
-    if by_name is None:  # most requests need several headers
+    if by_name is None:
         by_name = scope[HEADERS_BY_NAME] = join_repeated(scope["headers"])
     value = by_name.get(name)
     return None if value is None else value.decode("latin-1")
@@ -64,7 +64,7 @@ def join_repeated(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 def request_id_of(scope: Scope) -> str:
-    """The caller's id if well-formed, so that a request can be traced across services."""
+    """The caller's id if it is well-formed, so that a request can be followed across services."""
     given = header(scope, b"x-request-id")
     id = given if given and SAFE_REQUEST_ID.fullmatch(given) else token_hex(16)
     REQUEST_ID.set(id)  # for the log
@@ -72,13 +72,13 @@ def request_id_of(scope: Scope) -> str:
 
 
 def is_encoded(scope: Scope) -> bool:
-    """Encoded bodies are not supported, as a small body could expand to a huge one."""
+    """Whether the body is compressed. That is rejected, because a small body could expand to a huge one."""
     encoding = header(scope, b"content-encoding")
     return encoding is not None and encoding.lower() not in ("", "identity")
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | None:
-    """The body; None, without reading further, if it is longer than `limit` bytes."""
+    """Returns the body. Stops reading and returns None if it is longer than `limit` bytes."""
     declared = header(scope, b"content-length")
     if declared and declared.isdecimal() and (len(declared) > 18 or int(declared) > limit):
         return None

@@ -1,4 +1,4 @@
-"""Names of the four legacy paths for routing, metrics and reports."""
+"""The four legacy paths, and their names in metrics and reports."""
 
 ROOT = "/gateway"
 SESSIONS = f"{ROOT}/profile/client/session"

@@ -1,4 +1,4 @@
-"""The outermost ASGI application: routes requests to a contract, counts and logs them."""
+"""The outermost ASGI application: routes each request to its contract, counts it and logs it."""
 
 import logging
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from app.telemetry.logs import LOG_FIELDS
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "OPTIONS"}
 ANY_LEGACY = f"{ROOT}/*"
-BEFORE_ID = f"{ASSIGNMENTS}/"
-ONE_ASSIGNMENT = f"{BEFORE_ID}{{id}}"
+ASSIGNMENT_PREFIX = f"{ASSIGNMENTS}/"
+ONE_ASSIGNMENT = f"{ASSIGNMENT_PREFIX}{{id}}"
 ROUTES = {"/graphql", SESSIONS, ASSIGNMENTS, *HEALTH}
 CLOSE_CODES = {*range(1000, 1016), 4400, 4401, 4403, 4406, 4408, 4409, 4429}  # RFC 6455, graphql-transport-ws
 NOT_ALLOWED = "pages of this origin may not call the service: it is not in CARE_CORS_ORIGINS"
@@ -30,9 +30,9 @@ logger = logging.getLogger("care.requests")
 
 @dataclass(eq=False)
 class Router:
-    """Dispatches both contracts directly, as Starlette's router would try its routes one by one."""
+    """Compares the path itself, because Starlette's router would try its routes one by one."""
 
-    app: ASGIApp
+    app: ASGIApp  # every other path
     graphql: ASGIApp
     legacy: ASGIApp
     origins: AllowedOrigins
@@ -69,7 +69,7 @@ class Router:
                 with self.trace(scope):
                     await contract(scope, receive, send)
         finally:
-            if status := scope["state"].get("status", 500):  # 0 for a stream, which has its own metrics
+            if status := scope["state"].get("status", 500):  # 0: a stream, which has its own metrics
                 labels = (route_of(path), method_of(scope), status)
                 seconds = perf_counter() - started
                 counters.requests[labels].add(seconds)
@@ -89,7 +89,7 @@ class Router:
         await send_reply(scope, send, Reply(orjson.dumps(body), 403), request_id)
 
     async def run_other(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Lifespan events and websockets."""
+        """Runs websockets, and the lifespan events of ASGI."""
         if scope["type"] == "websocket" and scope["path"] == "/graphql":
             with nullcontext() if self.trace is None else self.trace(scope):
                 await self.graphql(scope, *count_socket(receive, send))
@@ -101,7 +101,7 @@ def route_of(path: str) -> str:
     """The route for metrics and the log, from a fixed set: the path itself can contain an id."""
     if path in ROUTES:
         return path
-    if path.startswith(BEFORE_ID) and "/" not in path[len(BEFORE_ID) :]:
+    if path.startswith(ASSIGNMENT_PREFIX) and "/" not in path[len(ASSIGNMENT_PREFIX) :]:
         return ONE_ASSIGNMENT
     return ANY_LEGACY if f"{path}/".startswith(f"{ROOT}/") else counters.OTHER
 

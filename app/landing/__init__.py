@@ -12,7 +12,7 @@ from app.db.admin.migrate import newest_version
 from app.dev.quickstart import quickstart_text
 from app.landing.example_calls import example_calls, send_both, send_request
 from app.landing.html_builder import CONTENT_SECURITY_POLICY
-from app.landing.page import LandingOptions, PageContent, front_page
+from app.landing.page import LandingOptions, PageContent, landing_page
 from app.landing.reference import openapi_page, schema_page
 from app.rest_compat.description import YAML, as_json
 from app.schema.schema import Schema, schema_text
@@ -25,14 +25,14 @@ VARY = {"vary": "Accept"}
 
 
 def landing_routes(options: LandingOptions) -> list[Route]:
-    async def front(request: Request) -> Response:
+    async def landing(request: Request) -> Response:
         if "text/html" not in request.headers.get("accept", ""):
             return PlainTextResponse(plain_text(options, request), headers=VARY)
         content = await collect_content(options, request)
-        return HTMLResponse(front_page(content), headers=PAGE_HEADERS | VARY)
+        return HTMLResponse(landing_page(content), headers=PAGE_HEADERS | VARY)
 
     routes = [
-        Route("/", front),
+        Route("/", landing),
         Route("/openapi.html", openapi_html),
         Route("/openapi.yaml", openapi_yaml),
         Route("/openapi.json", openapi_json),
@@ -68,7 +68,7 @@ async def openapi_json(request: Request) -> Response:
 
 
 async def collect_content(options: LandingOptions, request: Request) -> PageContent:
-    """Sends the calls that only read, because viewing the page must not change data."""
+    """Collects responses only of calls that read, because viewing the page must not change data."""
     tokens = options.tokens(request.scope)
     calls = [
         (call, await send_both(request, call, tokens[call.role]) if tokens and call.body is None else None)

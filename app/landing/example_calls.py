@@ -107,7 +107,7 @@ async def send_both(request: Request, call: ExampleCall, token: str) -> Response
 async def send_request(
     request: Request, method: str, target: str, token: str | None = None, body: bytes = b""
 ) -> InternalResponse:
-    """Does not forward the visitor's own headers, and does not count as legacy usage."""
+    """Sends none of the visitor's headers. The request does not count as usage of the legacy paths."""
     path, _, query = target.partition("?")
     headers = {b"host": b"localhost", b"content-type": b"application/json", b"accept": b"application/json"}
     if token is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-STYLE = (Path(__file__).parent / "front.css").read_text(encoding="utf-8")
+STYLE = (Path(__file__).parent / "landing.css").read_text(encoding="utf-8")
 STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 CONTENT_SECURITY_POLICY = (
     f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; img-src data:; "
@@ -55,9 +55,9 @@ def link(target: str, text: object) -> Html:
     return tag("a", text, href=target)
 
 
-def block(text: str, label: str, kind: str | None = None) -> Html:
-    """Preformatted text. It scrolls, so it needs keyboard focus and a name."""
-    return tag("pre", tag("code", text), class_=kind, tabindex=0, role="region", aria_label=label)
+def block(text: str, label: str, css_class: str | None = None) -> Html:
+    """Preformatted text. It scrolls, so it needs keyboard focus, and a label for screen readers."""
+    return tag("pre", tag("code", text), class_=css_class, tabindex=0, role="region", aria_label=label)
 
 
 def indented_json(value: Any) -> str:
@@ -65,7 +65,7 @@ def indented_json(value: Any) -> str:
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Html:
-    """The cells may contain markup."""
+    """The cells may contain the markup below."""
     titles = tag("tr", *(tag("th", each, scope="col") for each in head))
     lines = (
         tag("tr", tag("th", inline(first), scope="row"), *(tag("td", inline(each)) for each in rest))

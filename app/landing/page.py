@@ -47,9 +47,9 @@ class LandingOptions:
     in_development: bool
     has_own_keys: bool
     schema: Schema | None  # None if the schema is not public
-    deprecation: str  # of the legacy paths: one sentence, empty without a date
+    deprecation: str  # a sentence about the legacy paths; empty if no date is set
     notice_url: str
-    tokens: Callable[[Scope], Mapping[Role, str]]  # of the demo users; empty if the visitor may not see them
+    tokens: Callable[[Scope], Mapping[Role, str]]  # of demo users; empty for visitors who may not see them
     clock: Callable[[], datetime]
 
 
@@ -62,16 +62,16 @@ class PageContent:
     calls: list[tuple[ExampleCall, ResponsePair | None]]
 
 
-def front_page(content: PageContent) -> str:
+def landing_page(content: PageContent) -> str:
     return document(
         "Care Gateway",
         tag("header", tag("h1", "Care Gateway"), prose(INTRODUCTION)),
         tag(
             "main",
-            section("places", "Endpoints", endpoints(content.options)),
+            section("endpoints", "Endpoints", endpoints(content.options)),
             section("tokens", "Tokens", tokens(content)),
             section("calls", "Legacy calls and their GraphQL replacements", *calls(content)),
-            section("state", "Status", status(content)),
+            section("status", "Status", status(content)),
             section("docs", "Documentation", prose("In the repository: `README.md` and `docs/README.md`.")),
             id="content",
         ),
@@ -137,7 +137,7 @@ def calls(content: PageContent) -> list[Html]:
     if content.tokens:
         intro = "The responses come from this service and use the tokens above; the JSON is indented."
     else:
-        intro = "The page shows responses only in development and only together with tokens."
+        intro = "Responses are shown only in development, and only to visitors who also see the tokens."
     details = join(" ", link(url, "Details")) if url else ""
     return [
         tag("p", tag("strong", deprecation), details) if deprecation else Html(""),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from queue import SimpleQueue
 
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.body_diff import MISSING, Difference, Likeness, compare_bodies
 from app.legacy_migration.http_client import Address, Connection, RequestFailed, Response
 from app.legacy_migration.masks import Masks
@@ -133,7 +133,7 @@ def find_token(service: Service, call: Call) -> str | None:
         if each.role == call.role and call.user in (None, each.user):
             return each.token
     role = call.role.lower()
-    raise MigrationError(
+    raise LegacyMigrationError(
         f"line {call.line}: the {service.name} service has no token of this {role}; "
         f"add it to a file given with --{role}s"
     )

@@ -12,16 +12,15 @@ from zoneinfo import ZoneInfo
 import orjson
 
 from app.care.context import Role
+from app.db.admin.import_format import LineRejected
 from app.db.tables import AssignmentStatus, TimeState
-from app.legacy_migration.json_object import Problem, Record
 from app.legacy_migration.pages import (
     Envelope,
     Ignored,
     Members,
+    Reading,
     RecordedResponse,
-    read_assignment,
     read_response,
-    read_session,
 )
 from app.legacy_migration.recorded_calls import Call, invalid_line
 
@@ -84,32 +83,32 @@ class Recording:
 
 def extract(path: Path, calls: Iterable[Call], zone: ZoneInfo) -> Recording:
     recording = Recording()
+    reading = Reading(zone, recording.ignored)
     for call in calls:
         recording.line = call.line
         try:
-            response = read_response(call)
+            response = read_response(call, reading)
             if response is not None:
-                add_response(recording, str(call.user), response, zone)
-        except Problem as problem:
-            raise invalid_line(path, call.line, problem) from None
+                add_response(recording, str(call.user), response)
+        except LineRejected as rejection:
+            raise invalid_line(path, call.line, rejection) from None
     find_gaps(recording)
     return recording
 
 
-def add_response(recording: Recording, user: str, response: RecordedResponse, zone: ZoneInfo) -> None:
+def add_response(recording: Recording, user: str, response: RecordedResponse) -> None:
     role, envelope = response.role, response.envelope
     people = recording.users[role].setdefault(user, set())
     ids = []
     for index, item in enumerate(response.items):
         if role is Role.CLIENT:
-            members = read_session(item, zone, recording.ignored)
-            add_session(recording, members, envelope)
-            people.add(members["clientId"])
+            add_session(recording, item, envelope)
+            people.add(item["clientId"])
         else:
-            members = read_assignment(item, zone, recording.ignored)
-            add_assignment(recording, members, item, index)
-            people.add(members["caregiverId"])
-        ids.append(members["id"])
+            known = add_assignment(recording, item, index)
+            known["isRequested"] = known.get("isRequested", False) or envelope is None  # by its id
+            people.add(item["caregiverId"])
+        ids.append(item["id"])
     if envelope is not None:
         recording.lists[role, user, envelope.state][envelope.size][envelope.number] = (envelope, ids)
 
@@ -133,7 +132,7 @@ def add_session(recording: Recording, session: Members, envelope: Envelope | Non
 NOT_STORED = {"id", "caregiverName", "caregiverPosition", "clientOpptId", "clientName"}  # with a session
 
 
-def add_assignment(recording: Recording, read: Members, item: Record, index: int) -> None:
+def add_assignment(recording: Recording, read: Members, index: int) -> Members:
     add, number = recording.add, read["id"]
     add(
         "session",
@@ -148,12 +147,12 @@ def add_assignment(recording: Recording, read: Members, item: Record, index: int
     add("book", read["bookId"], name=read["name"], moduleId=read["moduleId"], isTest=read["isTest"])
     answers = fingerprint(read["answers"]) if read["answers"] else None
     facts = {name: read[name] for name in ("sessionId", "status", "score")}
-    known = add("assignment", number, **facts, content=fingerprint({**item.given, "answers": None}))
+    known = add("assignment", number, **facts, content=fingerprint({**read, "answers": None}))
     if answers is not None and known.get("answers") is not None:
         add("assignment", number, answers=answers)  # a list may omit answers, which is no contradiction
     if answers is not None or known.get("answers") is None:
         known.update(answers=answers, place=(recording.line, index))
-    known["isRequested"] = known.get("isRequested", False) or not item.path  # by its id, not in a list
+    return known
 
 
 def fingerprint(value: object) -> int:

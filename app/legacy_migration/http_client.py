@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
@@ -46,10 +46,10 @@ def read_address(text: str) -> Address:
         url = urlsplit(text)
         port = url.port
     except ValueError:
-        raise MigrationError(f"{text} is not an address") from None
+        raise LegacyMigrationError(f"{text} is not an address") from None
     is_plain = not (url.query or url.fragment or url.username or url.password) and is_visible_ascii(url.path)
     if url.scheme not in ("http", "https") or not url.hostname or not is_plain:
-        raise MigrationError("an address is like https://care.example, optionally with a port and a path")
+        raise LegacyMigrationError("an address is like https://care.example, with an optional port and path")
     is_secure = url.scheme == "https"
     return Address(text, is_secure, url.hostname, port or (443 if is_secure else 80), url.path.rstrip("/"))
 
@@ -131,7 +131,7 @@ class Connection:
         try:
             connection.connect()
         except (OSError, UnicodeError) as error:
-            raise MigrationError(f"{address.text} cannot be reached: {reason_of(error)}") from None
+            raise LegacyMigrationError(f"{address.text} cannot be reached: {reason_of(error)}") from None
         return connection
 
     def close(self) -> None:

@@ -1,6 +1,5 @@
 """Imports a recording: people, books, sessions, assignments and answers, in one transaction."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +12,9 @@ from app.care.context import Role
 from app.db.admin.importing import importing_numbered
 from app.db.sql import Operation, Statement
 from app.db.tables import AssignmentStatus, Book, Caregiver, Client, Module, Session, Table, table_of
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.extraction import Gap, Gaps, Recording, is_complete
-from app.legacy_migration.pages import Members, read_assignment, read_response
+from app.legacy_migration.pages import Members, Reading, read_response
 from app.legacy_migration.recorded_calls import Call
 
 # The line of the recording that first mentions it, and the record for `import`.
@@ -23,7 +22,7 @@ Line = tuple[int, dict[str, Any]]
 StoredRows = dict[str, dict[int, Members]]  # by kind and id
 
 
-class RecordingIncomplete(MigrationError):
+class RecordingIncomplete(LegacyMigrationError):
     """The recording has gaps, and --partial was not given."""
 
     def __init__(self, gaps: Gaps) -> None:
@@ -63,7 +62,7 @@ def importing_recording(
 ) -> Operation[ImportResult]:
     """`calls` reads the recording from its beginning again, so that answers are not held in memory."""
     if known := {row[0] for row in (yield STORED_SESSIONS, {})} & recording.facts["session"].keys():
-        raise MigrationError(
+        raise LegacyMigrationError(
             f"session {min(known)} is in the database already: was this recording imported before? "
             "Nothing was imported"
         )
@@ -143,14 +142,15 @@ def import_lines(
         if is_complete(facts):
             members = {name: facts[name] for name in SESSION_MEMBERS}
             yield first_lines["session", number], {"kind": "session", "id": number, **members}
+    reading = Reading(zone)
     for call in calls():
-        response = read_response(call)
+        response = read_response(call, reading)
         if response is None or response.role is Role.CLIENT:
             continue
         for index, item in enumerate(response.items):
-            facts = recorded["assignment"][item.id("id")]
+            facts = recorded["assignment"][item["id"]]
             if facts["place"] == (call.line, index) and is_complete(recorded["session"][facts["sessionId"]]):
-                for record in assignment_records(read_assignment(item, zone, Counter())):
+                for record in assignment_records(item):
                     yield call.line, record
 
 

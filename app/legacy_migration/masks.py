@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 
 HEADER = "header:"
 ANY = None  # the step of [*] and *
@@ -98,5 +98,7 @@ def read_steps(text: str) -> Path:
         steps.append(ANY if any_name or index == "*" else int(index) if index else name)
         position = found.end()
     if position < len(text) or text in ("", HEADER):
-        raise MigrationError(f"the mask {text!r} is invalid; masks are like content[*].score or header:date")
+        raise LegacyMigrationError(
+            f"the mask {text!r} is invalid; masks are like content[*].score or header:date"
+        )
     return tuple(steps)

@@ -1,23 +1,31 @@
-"""Reads recorded responses of the legacy paths: pages of sessions or assignments, and single assignments."""
+"""The recorded responses of the legacy paths as pydantic models, with moments as `import` reads them."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
-import orjson
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
 
 from app.care.context import Role
+from app.db.admin.import_format import Attempt, Flag, Id, LineRejected, Score, Text, null_means
 from app.db.moments import is_storable
 from app.db.tables import AssignmentStatus, FeedbackStatus, SaveType, TimeState
 from app.http.paths import ASSIGNMENTS, ROOT, SESSIONS
-from app.legacy_migration.json_object import Problem, Record
 from app.legacy_migration.recorded_calls import Call
 
 ASSIGNMENT = re.compile(rf"{ASSIGNMENTS}/[0-9]+")
@@ -27,172 +35,19 @@ Members = dict[str, Any]  # of an item, with the names of the contract and momen
 Ignored = Counter[str]  # how often something in the recording is not imported
 
 
-class Envelope(NamedTuple):
-    state: TimeState
-    total: int
-    pages: int
-    size: int
-    number: int
-
-
 @dataclass(frozen=True)
-class RecordedResponse:
-    role: Role  # of the user whose token was used
-    envelope: Envelope | None  # None for a single assignment
-    items: list[Record]
+class Reading:
+    """What the models need: the time zone of local times, and where to count what is not imported."""
 
-
-def read_response(call: Call) -> RecordedResponse | None:
-    """None if the call is not a read of a legacy path."""
-    address = urlsplit(call.path)
-    path = address.path[address.path.rfind(f"{ROOT}/") :]  # the old service may have a path prefix
-    is_list = path in (SESSIONS, ASSIGNMENTS)
-    if call.method != "GET" or not (is_list or ASSIGNMENT.fullmatch(path)):
-        return None
-    if call.status != 200:
-        raise Problem("status", f"is {call.status}: only responses with 200 can be imported")
-    body = call.response_body()
-    if body is None:
-        raise Problem("answer", "is missing, and so is file")
-    try:
-        record = Record(orjson.loads(body))
-    except orjson.JSONDecodeError:
-        raise Problem("the response", "is not JSON") from None
-    if call.user is None:
-        raise Problem("userName", "is missing: whose token was used?")
-    role = Role.CLIENT if path == SESSIONS else Role.CAREGIVER
-    return RecordedResponse(role, *(read_page(record, address.query) if is_list else (None, [record])))
-
-
-def read_page(page: Record, query: str) -> tuple[Envelope, list[Record]]:
-    states = parse_qs(query).get("time-state", [])
-    if len(states) != 1 or states[0] not in list(TimeState):
-        raise Problem("path", "must have one valid time-state")
-    items = page.records("content")
-    total, pages, number = (page.number(name, 0) for name in ("totalElements", "totalPages", "number"))
-    size = page.number("size", 1)
-    if page.number("numberOfElements", 0) != len(items):
-        raise Problem("numberOfElements", "is not the number of items in content")
-    if pages != -(-total // size):
-        raise Problem("totalPages", "does not fit totalElements and size")
-    return Envelope(TimeState(states[0]), total, pages, size, number), items
-
-
-# --- items ----------------------------------------------------------------------------------------
-
-
-def read_session(item: Record, zone: ZoneInfo, ignored: Ignored) -> Members:
-    read = {
-        "id": item.id("id"),
-        "title": item.text("title"),
-        "description": item.text("description"),
-        "caregiverId": item.id("caregiverId"),
-        "caregiverName": item.text("caregiverName"),
-        "caregiverPosition": item.text("caregiverPosition"),
-        "clientId": item.id("clientId"),
-        "clientOpptId": item.text("clientOpptId"),
-        "clientName": item.text("clientName"),
-        "createDate": moment(item, "createDate", zone),
-        "startDate": moment(item, "startDate", zone),
-        "chatId": item.text("chatId"),
-        "assignmentId": item.optional_id("assignmentId"),
-        "assignmentName": item.take("assignmentName", "text", lambda v: isinstance(v, str), None),
-        "bookId": item.optional_id("bookId"),
-        "assignmentCount": item.number("assignmentCount", 0),
-        "completedAssignmentCount": item.number("completedAssignmentCount", 0),
-        "pendingAssignmentCount": item.number("pendingAssignmentCount", 0),
-        "lastAssignmentScore": item.take("lastAssignmentScore", "an integer", lambda v: type(v) is int, None),
-        "isClosed": item.flag("isClosed"),
-        "runningStatus": item.one_of("runningStatus", TimeState, TimeState.RUNNING),
-    }
-    ignore_rest(item, "session", ("documents", "assignments", "feedbacks"), ignored)
-    return read
-
-
-def read_assignment(item: Record, zone: ZoneInfo, ignored: Ignored) -> Members:
-    number = item.id("id")
-    sets = list(read_answer_sets(item.records("answers", []), number, zone, ignored))
-    read = {
-        "id": number,
-        "bookId": item.id("bookId"),
-        "name": item.text("name"),
-        "sessionTitle": item.text("sessionTitle"),
-        "sessionId": item.id("sessionId"),
-        "moduleId": item.id("moduleId"),
-        "moduleName": item.text("moduleName"),
-        "caregiverId": item.id("caregiverId"),
-        "caregiverName": item.text("caregiverName"),
-        "clientId": item.id("clientId"),
-        "clientName": item.text("clientName"),
-        "assignDate": moment(item, "assignDate", zone),
-        "submitDate": optional_moment(item, "submitDate", zone),
-        "feedbackStatus": item.one_of("feedbackStatus", FeedbackStatus, FeedbackStatus.WAITING),
-        "feedbackSubmitDate": optional_moment(item, "feedbackSubmitDate", zone),
-        "startDate": moment(item, "startDate", zone),
-        "status": item.one_of("status", AssignmentStatus, AssignmentStatus.PENDING),
-        "isTest": item.flag("isTest"),
-        "score": item.number("score", 0),
-        "answers": sets,
-    }
-    if (read["status"] == AssignmentStatus.COMPLETE) != (read["submitDate"] is not None):
-        raise Problem(f"{item.path}submitDate", "must be present exactly if status is COMPLETE")
-    if (read["feedbackStatus"] == FeedbackStatus.SUBMITTED) != (read["feedbackSubmitDate"] is not None):
-        raise Problem(
-            f"{item.path}feedbackSubmitDate", "must be present exactly if feedbackStatus is SUBMITTED"
-        )
-    if len(sets) > (read["status"] == AssignmentStatus.COMPLETE):
-        ignored["earlier attempts: imported, but only GraphQL shows them"] += 1
-    ignore_rest(item, "assignment", ("drafts", "autoSaveAnswers", "feedbacks"), ignored)
-    return read
-
-
-def read_answer_sets(
-    sets: list[Record], assignment: int, zone: ZoneInfo, ignored: Ignored
-) -> Iterator[Members]:
-    for one in sets:
-        save_type = one.one_of("saveType", SaveType, SaveType.FINAL)
-        if one.id("assignmentId") != assignment:
-            raise Problem(f"{one.path}assignmentId", "is the id of another assignment")
-        read = {
-            "id": one.id("id"),
-            "submitDate": optional_moment(one, "submitDate", zone),
-            "answers": [read_answer(answer, ignored) for answer in one.records("answers")],
-        }
-        ignore_rest(one, "answer set", ("metadata",), ignored)
-        if save_type == SaveType.FINAL:
-            yield read
-        else:
-            ignored[f"answer sets with saveType {save_type}"] += 1
-
-
-def read_answer(answer: Record, ignored: Ignored) -> Members:
-    read = {"questionText": answer.text("questionText"), "answer": answer.text("answer")}
-    ignore_rest(answer, "answer", ("metadata", "highlights"), ignored)
-    return read
-
-
-def ignore_rest(item: Record, kind: str, empty: tuple[str, ...], ignored: Ignored) -> None:
-    """Counts the members that the contract documents as always empty but are not, and unknown members."""
-    for name in empty:
-        item.left.discard(name)
-        if item.given.get(name) not in (None, []):
-            ignored[f"{name} of the {kind}: not empty"] += 1
-    for name in sorted(item.left):
-        ignored[f"{name} of the {kind}: unknown member"] += 1
+    zone: ZoneInfo
+    ignored: Ignored = field(default_factory=Counter)
 
 
 # --- moments --------------------------------------------------------------------------------------
 
 
-def moment(item: Record, member: str, zone: ZoneInfo) -> str:
-    try:
-        return as_utc(item.text(member), zone)
-    except ValueError as error:
-        raise Problem(item.path + member, str(error)) from None
-
-
-def optional_moment(item: Record, member: str, zone: ZoneInfo) -> str | None:
-    return None if item.optional_text(member) is None else moment(item, member, zone)
+def read_local_time(text: str, info: ValidationInfo) -> str:
+    return as_utc(text, info.context.zone)  # type: ignore[union-attr]
 
 
 @lru_cache(maxsize=8192)
@@ -210,3 +65,197 @@ def as_utc(text: str, zone: ZoneInfo) -> str:
             f"is skipped by a clock change in {zone.key}: is CARE_TIME_ZONE that of the old service?"
         )
     return utc.isoformat()
+
+
+LocalTime = Annotated[str, AfterValidator(read_local_time)]
+
+
+# --- items ----------------------------------------------------------------------------------------
+
+
+class RecordedObject(BaseModel):
+    """Counts unknown members, and values of members that are always empty according to the contract."""
+
+    model_config = ConfigDict(strict=True, alias_generator=to_camel)
+    kind: ClassVar[str]
+    always_empty: ClassVar[tuple[str, ...]] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def count_ignored(cls, given: Any, info: ValidationInfo) -> Any:
+        if isinstance(given, dict):
+            known = {member.alias for member in cls.model_fields.values()}
+            for name in sorted(given.keys() - known):
+                if name not in cls.always_empty:
+                    info.context.ignored[f"{name} of the {cls.kind}: unknown member"] += 1  # type: ignore[union-attr]
+                elif given[name] not in (None, []):
+                    info.context.ignored[f"{name} of the {cls.kind}: not empty"] += 1  # type: ignore[union-attr]
+        return given
+
+
+class SessionItem(RecordedObject):
+    kind = "session"
+    always_empty = ("documents", "assignments", "feedbacks")
+
+    id: Id
+    title: Text
+    description: Text
+    caregiver_id: Id
+    caregiver_name: Text
+    caregiver_position: Text
+    client_id: Id
+    client_oppt_id: Text
+    client_name: Text
+    create_date: LocalTime
+    start_date: LocalTime
+    chat_id: Text
+    assignment_id: Id | None = None
+    assignment_name: str | None = None
+    book_id: Id | None = None
+    assignment_count: Score = 0
+    completed_assignment_count: Score = 0
+    pending_assignment_count: Score = 0
+    last_assignment_score: int | None = None
+    is_closed: Flag = False
+    running_status: Annotated[TimeState, null_means(TimeState.RUNNING)] = TimeState.RUNNING
+
+
+class RecordedAnswer(RecordedObject):
+    kind = "answer"
+    always_empty = ("metadata", "highlights")
+
+    question_text: Text
+    answer: Text
+
+
+class RecordedAnswerSet(RecordedObject):
+    kind = "answer set"
+    always_empty = ("metadata",)
+
+    id: Id
+    assignment_id: Id = Field(exclude=True)
+    save_type: Annotated[SaveType, null_means(SaveType.FINAL), Field(exclude=True)] = SaveType.FINAL
+    submit_date: LocalTime | None = None
+    answers: list[RecordedAnswer]
+
+
+class AssignmentItem(RecordedObject):
+    kind = "assignment"
+    always_empty = ("drafts", "autoSaveAnswers", "feedbacks")
+
+    id: Id
+    book_id: Id
+    name: Text
+    session_title: Text
+    session_id: Id
+    module_id: Id
+    module_name: Text
+    caregiver_id: Id
+    caregiver_name: Text
+    client_id: Id
+    client_name: Text
+    assign_date: LocalTime
+    submit_date: LocalTime | None = None
+    feedback_status: Annotated[FeedbackStatus, null_means(FeedbackStatus.WAITING)] = FeedbackStatus.WAITING
+    feedback_submit_date: LocalTime | None = None
+    start_date: LocalTime
+    status: Annotated[AssignmentStatus, null_means(AssignmentStatus.PENDING)] = AssignmentStatus.PENDING
+    is_test: Flag = False
+    score: Score = 0
+    answers: Annotated[list[RecordedAnswerSet], null_means([])] = []
+
+    @model_validator(mode="after")
+    def check_dates(self) -> Self:
+        if (self.status == AssignmentStatus.COMPLETE) != (self.submit_date is not None):
+            raise ValueError("status COMPLETE requires submitDate and vice versa")
+        if (self.feedback_status == FeedbackStatus.SUBMITTED) != (self.feedback_submit_date is not None):
+            raise ValueError("feedbackStatus SUBMITTED requires feedbackSubmitDate and vice versa")
+        return self
+
+    @model_validator(mode="after")
+    def keep_submissions(self, info: ValidationInfo) -> Self:
+        """Keeps only submitted answer sets."""
+        ignored: Ignored = info.context.ignored  # type: ignore[union-attr]
+        if any(each.assignment_id != self.id for each in self.answers):
+            raise ValueError("answers contains the assignmentId of another assignment")
+        for each in self.answers:
+            if each.save_type != SaveType.FINAL:
+                ignored[f"answer sets with saveType {each.save_type}"] += 1
+        self.answers = [each for each in self.answers if each.save_type == SaveType.FINAL]
+        if len(self.answers) > (self.status == AssignmentStatus.COMPLETE):
+            ignored["earlier attempts: imported, but only GraphQL shows them"] += 1
+        return self
+
+
+# --- responses ------------------------------------------------------------------------------------
+
+
+class Envelope(NamedTuple):
+    state: TimeState
+    total: int
+    pages: int
+    size: int
+    number: int
+
+
+class Page(BaseModel):
+    model_config = ConfigDict(strict=True, alias_generator=to_camel)
+
+    total_elements: Score = 0
+    total_pages: Score = 0
+    size: Attempt = 1
+    number: Score = 0
+    number_of_elements: Score = 0
+    content: list[Any]
+
+    @model_validator(mode="after")
+    def check_counts(self) -> Self:
+        if self.total_pages != -(-self.total_elements // self.size):
+            raise ValueError("totalPages does not fit totalElements and size")
+        if self.number_of_elements != len(self.content):
+            raise ValueError("numberOfElements is not the number of items in content")
+        return self
+
+
+class SessionPage(Page):
+    content: list[SessionItem]
+
+
+class AssignmentPage(Page):
+    content: list[AssignmentItem]
+
+
+@dataclass(frozen=True)
+class RecordedResponse:
+    role: Role  # of the user whose token was used
+    envelope: Envelope | None  # None for a single assignment
+    items: list[Members]
+
+
+def read_response(call: Call, reading: Reading) -> RecordedResponse | None:
+    """None if the call is not a read of a legacy path."""
+    address = urlsplit(call.path)
+    path = address.path[address.path.rfind(f"{ROOT}/") :]  # the old service may have a path prefix
+    is_list = path in (SESSIONS, ASSIGNMENTS)
+    if call.method != "GET" or not (is_list or ASSIGNMENT.fullmatch(path)):
+        return None
+    if call.status != 200:
+        raise LineRejected(f"status is {call.status}: only responses with 200 can be imported")
+    if (body := call.response_body()) is None:
+        raise LineRejected("answer and file are missing")
+    if call.user is None:
+        raise LineRejected("userName is missing: whose token was used?")
+    try:
+        if not is_list:
+            item = AssignmentItem.model_validate_json(body, context=reading)
+            return RecordedResponse(Role.CAREGIVER, None, [item.model_dump(by_alias=True)])
+        states = parse_qs(address.query).get("time-state", [])
+        if len(states) != 1 or states[0] not in list(TimeState):
+            raise LineRejected("path must have one valid time-state")
+        model = SessionPage if path == SESSIONS else AssignmentPage
+        page: Page = model.model_validate_json(body, context=reading)
+    except ValidationError as error:
+        raise LineRejected(f"in the response, {LineRejected.of(error, has_kind=False)}") from None
+    role = Role.CLIENT if path == SESSIONS else Role.CAREGIVER
+    envelope = Envelope(TimeState(states[0]), page.total_elements, page.total_pages, page.size, page.number)
+    return RecordedResponse(role, envelope, [item.model_dump(by_alias=True) for item in page.content])

@@ -4,19 +4,20 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 from urllib.parse import urlsplit
 
 import orjson
+from pydantic import AfterValidator, Field, ValidationError
 
 from app.care.context import Role
-from app.legacy_migration import MigrationError
+from app.db.admin.import_format import JsonObject, LineRejected, Moment, Text, UserName, null_means
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.http_client import SAFE_METHODS, is_visible_ascii
-from app.legacy_migration.json_object import Problem, Record
 
 INDEX = "index.jsonl"  # the calls of a recording that is a folder; the response files are beside it
-METHODS = (*SAFE_METHODS, "POST", "PUT", "PATCH", "DELETE")
-ROLES = (*Role, "NOBODY")
+Method = Literal["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"]
+NO_ROLE = "NOBODY"
 # Headers that the connection sets; tokens are never in a file of calls.
 RESERVED = {"authorization", "host", "content-length", "transfer-encoding", "connection", "te", "upgrade"}
 HEADER_NAME = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")
@@ -48,12 +49,57 @@ class Call:
         return self.method in SAFE_METHODS
 
 
-def invalid_line(path: Path, line: int, problem: Problem) -> MigrationError:
-    return MigrationError(f"{calls_file(path)}, line {line}: {problem.member} {problem.reason}")
+# --- the members of a line ------------------------------------------------------------------------
 
 
-def unreadable(file: Path, error: OSError) -> MigrationError:
-    return MigrationError(f"{file} cannot be read: {error.strerror}")
+def read_path(text: str) -> str:
+    """The path and query. Some recorders write complete addresses, whose host is dropped."""
+    if "://" in text.partition("?")[0]:
+        address = urlsplit(text)
+        text = address.path + (f"?{address.query}" if address.query else "")
+    if not text.startswith("/") or not is_visible_ascii(text):
+        raise ValueError("must be a path like /gateway/profile/client/session?time-state=RUNNING")
+    return text
+
+
+def check_headers(given: dict[str, str]) -> dict[str, str]:
+    for name, value in given.items():
+        if not name or not HEADER_NAME.issuperset(name.lower()):
+            raise ValueError("contains an invalid name")
+        if name.lower() in RESERVED:
+            raise ValueError(f"{name} is not allowed; options of the command name the tokens")
+        if not value.isprintable() or not value.isascii():
+            raise ValueError(f"{name} must be ASCII text of one line")
+    return given
+
+
+Headers = Annotated[dict[str, str], AfterValidator(check_headers), null_means({})]
+
+
+class CallLine(JsonObject):
+    """One line of a file of calls."""
+
+    method: Annotated[Method, null_means("GET")] = "GET"
+    path: Annotated[str, AfterValidator(read_path)]
+    role: Literal["CAREGIVER", "CLIENT", "NOBODY"] | None = None
+    user_name: UserName | None = None
+    headers: Headers = Field(default_factory=dict)
+    body: Any = None
+    status: Annotated[int, Field(ge=100, le=599), null_means(200)] = 200
+    moment: Moment | None = None
+    answer: Any = None
+    file: Text | None = None
+
+
+# --- reading a file -------------------------------------------------------------------------------
+
+
+def invalid_line(path: Path, line: int, rejection: LineRejected) -> LegacyMigrationError:
+    return LegacyMigrationError(f"{calls_file(path)}, line {line}: {rejection}")
+
+
+def unreadable(file: Path, error: OSError) -> LegacyMigrationError:
+    return LegacyMigrationError(f"{file} cannot be read: {error.strerror}")
 
 
 def calls_file(path: Path) -> Path:
@@ -81,57 +127,35 @@ def read_calls(path: Path, advance: Callable[[int], None] = lambda size: None) -
             if line.strip():
                 try:
                     yield read_call(number, line, folder)
-                except Problem as problem:
-                    raise invalid_line(path, number, problem) from None
+                except LineRejected as rejection:
+                    raise invalid_line(path, number, rejection) from None
             advance(len(line))
 
 
-def read_call(number: int, line: bytes, folder: Path) -> Call:
+def read_call(number: int, text: bytes, folder: Path) -> Call:
     try:
-        record = Record(orjson.loads(line))
+        line = CallLine.model_validate(orjson.loads(text))
     except orjson.JSONDecodeError:
-        raise Problem("the line", "is not JSON") from None
-    method = record.take("method", f"one of {', '.join(METHODS)}", lambda v: v in METHODS, "GET")
-    path = read_path(record.text("path"))
-    role = record.take("role", f"one of {', '.join(ROLES)}", lambda v: v in ROLES, role_of(path))
-    user = record.optional_text("userName")
-    headers = read_headers(record.take("headers", "an object", lambda v: isinstance(v, dict), {}))
-    body = as_bytes(record.take("body", "text or JSON", lambda v: True, None))
-    status = record.take("status", "a status", lambda v: type(v) is int and 100 <= v <= 599, 200)
-    record.optional_moment("moment")
-    response: bytes | Path | None = as_bytes(record.take("answer", "text or JSON", lambda v: True, None))
-    if name := record.optional_text("file"):
-        response = find_file(folder, name)
-    record.finish()
+        raise LineRejected("the line is not JSON") from None
+    except ValidationError as error:
+        raise LineRejected.of(error, has_kind=False) from None
+    role = line.role or role_of(line.path)
     return Call(
-        number, method, path, None if role == "NOBODY" else role, user, headers, body, status, response
+        number,
+        line.method,
+        line.path,
+        None if role == NO_ROLE else role,
+        line.user_name,
+        line.headers,
+        as_bytes(line.body),
+        line.status,
+        as_bytes(line.answer) if line.file is None else find_file(folder, line.file),
     )
-
-
-def read_path(text: str) -> str:
-    """The path and query. Some recorders write complete addresses, whose host is dropped."""
-    if "://" in text.partition("?")[0]:
-        address = urlsplit(text)
-        text = address.path + (f"?{address.query}" if address.query else "")
-    if not text.startswith("/") or not is_visible_ascii(text):
-        raise Problem("path", "must be a path like /gateway/profile/client/session?time-state=RUNNING")
-    return text
 
 
 def role_of(path: str) -> str:
     """The legacy paths contain the role."""
-    return next((str(role) for role in Role if f"/{role.lower()}/" in path), "NOBODY")
-
-
-def read_headers(given: dict[str, Any]) -> dict[str, str]:
-    for name, value in given.items():
-        if not name or not HEADER_NAME.issuperset(name.lower()):
-            raise Problem("headers", "contains an invalid name")
-        if name.lower() in RESERVED:
-            raise Problem(f"headers.{name}", "is not allowed; options of the command name the tokens")
-        if not isinstance(value, str) or not value.isprintable() or not value.isascii():
-            raise Problem(f"headers.{name}", "must be ASCII text of one line")
-    return given
+    return next((str(role) for role in Role if f"/{role.lower()}/" in path), NO_ROLE)
 
 
 def as_bytes(value: object) -> bytes | None:
@@ -144,7 +168,7 @@ def as_bytes(value: object) -> bytes | None:
 def find_file(folder: Path, name: str) -> Path:
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise Problem("file", "must be in the folder of the file that names it, or below")
+        raise LineRejected("file: must be in the folder of the file that names it, or below")
     if not path.is_file():
-        raise Problem("file", f"{name} does not exist")
+        raise LineRejected(f"file: {name} does not exist")
     return path

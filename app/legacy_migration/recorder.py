@@ -17,7 +17,7 @@ import orjson
 from app.care.context import Role
 from app.db.tables import AssignmentStatus, TimeState
 from app.http.paths import ASSIGNMENTS, SESSIONS
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.http_client import Address, Connection, RequestFailed
 from app.legacy_migration.recorded_calls import INDEX
 from app.legacy_migration.tokens import UserToken
@@ -63,13 +63,13 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """Yields a temporary folder, which gets its name when the block succeeds and is removed when it fails."""
     part = folder.with_name(f"{folder.name}.part")
     if folder.exists():
-        raise MigrationError(f"{folder} exists already; a recording needs a new folder")
+        raise LegacyMigrationError(f"{folder} exists already; a recording needs a new folder")
     if part.exists():
-        raise MigrationError(f"{part} exists already, of an interrupted recording; remove it first")
+        raise LegacyMigrationError(f"{part} exists already, of an interrupted recording; remove it first")
     try:
         part.mkdir(mode=0o700)
     except OSError as error:
-        raise MigrationError(f"{part} cannot be created: {error.strerror}") from None
+        raise LegacyMigrationError(f"{part} cannot be created: {error.strerror}") from None
     try:
         yield part
         part.rename(folder)
@@ -111,15 +111,17 @@ class UserRecorder:
 
     def fetch(self, connection: Connection, path: str) -> bytes:
         if self.recorder.is_stopped.is_set():
-            raise MigrationError("stopped")  # not shown: the first failure is reported
+            raise LegacyMigrationError("stopped")  # not shown: the first failure is reported
         try:
             response = connection.send("GET", path, self.token.token, HEADERS)
         except RequestFailed as error:
-            raise MigrationError(f"{path} failed: {error}") from None
+            raise LegacyMigrationError(f"{path} failed: {error}") from None
         if response.status in (401, 403):
-            raise MigrationError(f"{self.token.place}: the service rejects this token ({response.status})")
+            raise LegacyMigrationError(
+                f"{self.token.place}: the service rejects this token ({response.status})"
+            )
         if response.status != 200:
-            raise MigrationError(f"{path} failed with status {response.status}")
+            raise LegacyMigrationError(f"{path} failed with status {response.status}")
         return response.body
 
     def write(self, path: str, body: bytes) -> Line:
@@ -144,9 +146,9 @@ def read_page(body: bytes, path: str, number: int) -> tuple[int, int]:
         page = orjson.loads(body)
         total, pages, returned = page["totalElements"], page["totalPages"], page["number"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        raise MigrationError(f"{path} does not return a page") from None
+        raise LegacyMigrationError(f"{path} does not return a page") from None
     if type(total) is not int or type(pages) is not int or returned != number:
-        raise MigrationError(f"{path} returns a different page: the service does not support `page`")
+        raise LegacyMigrationError(f"{path} returns a different page: the service does not support `page`")
     return total, pages
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.care.context import Role
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 
 ENVIRONMENT_PREFIX = "env:"
 TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")  # RFC 6750
@@ -28,7 +28,7 @@ def read_tokens(role: Role, sources: tuple[str, ...], claim: str) -> list[UserTo
             if line.strip() and not line.lstrip().startswith("#"):
                 token = read_token(role, line.split(), f"{source}, line {number}", claim)
                 if token.user in found:
-                    raise MigrationError(f"{token.place}: this user already has a token")
+                    raise LegacyMigrationError(f"{token.place}: this user already has a token")
                 found[token.user] = token
     return list(found.values())
 
@@ -37,22 +37,24 @@ def read_source(source: str) -> str:
     if source.startswith(ENVIRONMENT_PREFIX):
         name = source.removeprefix(ENVIRONMENT_PREFIX)
         if name not in os.environ:
-            raise MigrationError(f"the environment variable {name} is not set")
+            raise LegacyMigrationError(f"the environment variable {name} is not set")
         return os.environ[name]
     try:
         return Path(source).read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise MigrationError(f"{source} cannot be read: {reason}") from None
+        raise LegacyMigrationError(f"{source} cannot be read: {reason}") from None
 
 
 def read_token(role: Role, words: list[str], place: str, claim: str) -> UserToken:
     *names, token = words
     if len(names) > 1 or TOKEN.fullmatch(token) is None:
-        raise MigrationError(f"{place}: must be a token, or a user name and a token")
+        raise LegacyMigrationError(f"{place}: must be a token, or a user name and a token")
     user = names[0] if names else user_of(token, claim)
     if user is None:
-        raise MigrationError(f"{place}: the token does not contain a user name; put it before the token")
+        raise LegacyMigrationError(
+            f"{place}: the token does not contain a user name; put it before the token"
+        )
     return UserToken(role, user, token, place)
 
 

@@ -31,7 +31,7 @@ def link(settings: Settings, relation: str) -> str:
 
 
 def deprecation_notice(settings: Settings) -> str:
-    """One sentence for the front page; empty if no date is set."""
+    """One sentence for the landing page; empty if no date is set."""
     parts = []
     if settings.legacy_deprecated is not None:
         parts.append(f"are deprecated from {settings.legacy_deprecated:%Y-%m-%d %H:%M} UTC on")

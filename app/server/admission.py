@@ -1,4 +1,4 @@
-"""Admission control: how much work a process accepts at once, and whether it is shutting down."""
+"""Admission control: how many requests a process accepts at once, and whether it is shutting down."""
 
 import asyncio
 from collections import deque
@@ -15,24 +15,25 @@ class AdmissionControl:
     """One per process. A stream is counted only until it is accepted, because it may never end."""
 
     def __init__(self, settings: Settings) -> None:
-        self.max_requests = settings.most_requests
+        self.most_requests = settings.most_requests
         self.legacy_body_limit = settings.legacy_body_limit
         self.graphql_body_limit = settings.graphql_body_limit
-        self.running: set[asyncio.Task[None]] = set()  # of received requests without a complete response
+        self.running: set[asyncio.Task[None]] = set()  # received requests whose response is not complete
         self.queued = 0  # requests that the event loop has not started yet
         self.seconds_each = 0.0  # average time between the starts of two queued requests
         self.last_start = 0.0
-        self.another_was_queued = False  # at the last start; if so, the next start shows the time of one
+        # Whether a request waited at the last start. The time to the next start is then that of one request.
+        self.another_was_queued = False
         self.buffered = 0  # bytes of incomplete request bodies
         self.pending_sockets: dict[Any, Any] = {}  # websockets that have not signed in, the oldest first
         self.read_queue: deque[Any] = deque()  # websockets whose next message may be read
-        self.is_leaving = False
+        self.is_draining = False  # the process finishes its requests and then ends
 
-    def leave(self) -> None:
-        self.is_leaving = True
+    def start_draining(self) -> None:
+        self.is_draining = True
 
     def is_full(self) -> bool:
-        return len(self.running) >= self.max_requests or self.queued * self.seconds_each > MAX_WAIT
+        return len(self.running) >= self.most_requests or self.queued * self.seconds_each > MAX_WAIT
 
     def enqueue(self, task: asyncio.Task[None]) -> None:
         self.running.add(task)

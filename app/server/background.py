@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from app.db.drivers.interface import DatabaseUnavailable, is_fault_of_database, reason_of
-from app.telemetry.redaction import kind_of
+from app.telemetry.redaction import class_of
 
 logger = logging.getLogger("care.background")
 
@@ -64,7 +64,7 @@ def log_fault(part: str, fault: BaseException) -> None:
     if isinstance(fault, DatabaseUnavailable):
         logger.warning("%s waits for the database: %s", part, reason_of(fault))
     elif isinstance(fault, OSError) or is_fault_of_database(fault):
-        logger.warning("%s waits for what it depends on: %s", part, kind_of(fault))
+        logger.warning("%s waits for what it depends on: %s", part, class_of(fault))
     else:
         logger.error("%s failed and is started again", part, exc_info=fault)
 

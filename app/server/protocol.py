@@ -304,7 +304,7 @@ class EdgeProtocol(HttpToolsProtocol):
         return self.admission.is_full() and self.url not in HEALTH
 
     def is_stopping(self) -> bool:
-        return self.is_ending or self.admission.is_leaving
+        return self.is_ending or self.admission.is_draining
 
     def is_silent(self) -> bool:
         """Whether the connection waits for a request and no byte of it has arrived."""

@@ -21,16 +21,16 @@ def end_within(seconds: float) -> None:
 
 @contextmanager
 def stop_on_signals(
-    leave: Callable[[], None], stop: Callable[[], None], pause: float, vitals: Vitals
+    start_draining: Callable[[], None], stop: Callable[[], None], pause: float, vitals: Vitals
 ) -> Iterator[None]:
-    """On SIGTERM calls `leave` at once, and after `pause` seconds `stop` and the server's own handler. Load
-    balancers notice in between. Ctrl-C and a second signal skip the pause. `stop` is needed because the
-    server waits for its responses before it ends the application, and a stream would never be complete.
+    """On SIGTERM calls `start_draining` at once, and after `pause` seconds `stop` and the server's own
+    handler. During the pause load balancers notice that /readyz fails. Ctrl-C and a second signal skip the
+    pause. `stop` ends streams: the server waits for its responses, and a stream would never be complete.
 
     The end of the parent process counts as SIGTERM: otherwise a worker would keep the port open. The failure
     of a background task counts as SIGTERM without the pause."""
     if threading.current_thread() is not threading.main_thread():
-        vitals.on_failure(leave)
+        vitals.on_failure(start_draining)
         yield
         return
     loop = asyncio.get_running_loop()
@@ -39,7 +39,7 @@ def stop_on_signals(
     received: list[int] = []
 
     def on_signal(number: int, frame: object) -> None:
-        loop.call_soon_threadsafe(leave)
+        loop.call_soon_threadsafe(start_draining)
         if number == signal.SIGTERM and pause and not received:
             end_within(pause + END_SECONDS)
             loop.call_soon_threadsafe(loop.call_later, pause, end, number)
@@ -57,7 +57,7 @@ def stop_on_signals(
         on_signal(signal.SIGTERM, None)
 
     def on_failure() -> None:
-        loop.call_soon_threadsafe(leave)
+        loop.call_soon_threadsafe(start_draining)
         if signal.SIGTERM in handlers:
             end_within(END_SECONDS)
             loop.call_soon_threadsafe(end, signal.SIGTERM)

@@ -1,8 +1,7 @@
 """Counters of this process, which `telemetry.metrics` exports.
 
-They are plain numbers because incrementing must cost a request almost nothing; prometheus_client locks a
-mutex for every increment. Keys never contain client input. Only one thread changes each number, so no lock is
-needed.
+They are plain numbers, which cost a request almost nothing: prometheus_client locks a mutex for every
+increment. Only one thread changes each number, so no lock is needed. Keys never contain client input.
 """
 
 from bisect import bisect_left
@@ -13,7 +12,7 @@ from typing import TypeVar
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64)
-OTHER = "other"
+OTHER = "other"  # the label of values that have none of their own
 
 Key = TypeVar("Key")
 
@@ -68,8 +67,8 @@ committed = Histogram(SIZES)  # write transactions per commit
 # --- webhook and dispatcher -----------------------------------------------------------------------
 
 deliveries: Counter[str] = Counter()  # attempts: "taken" (accepted by the webhook), "failed"
-last_runs: dict[str, float] = {}  # when each work of the dispatcher last finished a run
+last_runs: dict[str, float] = {}  # Unix time at which each task of the dispatcher last finished a run
 
 
-def finished_run(work: str) -> None:
-    last_runs[work] = time()
+def record_run(task: str) -> None:
+    last_runs[task] = time()

@@ -25,19 +25,19 @@ class TextFormatter(logging.Formatter):
         label, id = f"{record.levelname}:".ljust(10), REQUEST_ID.get()
         if self.has_colours and record.levelno in COLOURS:
             label = f"\033[{COLOURS[record.levelno]}m{label}\033[0m"
-        of_request = f" (request {id})" if id and id not in record.message else ""
-        return f"{label}{record.message}{of_request}"
+        suffix = f" (request {id})" if id and id not in record.message else ""
+        return f"{label}{record.message}{suffix}"
 
 
 class JsonFormatter(logging.Formatter):
-    """A traceback is a member of the same object; a long one is truncated at its beginning."""
+    """A traceback is a member of the object. A long one loses its beginning, as its end names the error."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": shortened(record.getMessage(), MAX_MESSAGE),
+            "message": without_end(record.getMessage(), MAX_MESSAGE),
         }
         if id := REQUEST_ID.get():
             line["requestId"] = id
@@ -45,7 +45,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         if record.exc_text:
-            line["fault"] = shortened(record.exc_text, MAX_TRACEBACK, end=True)
+            line["fault"] = without_beginning(record.exc_text, MAX_TRACEBACK)
         try:
             return orjson.dumps(line).decode()
         except orjson.JSONEncodeError:  # unpaired surrogates, which UTF-8 cannot encode
@@ -53,10 +53,12 @@ class JsonFormatter(logging.Formatter):
             return orjson.dumps(line).decode()
 
 
-def shortened(text: str, limit: int, end: bool = False) -> str:
-    if len(text) <= limit:
-        return text
-    return f"... {text[-limit:]}" if end else f"{text[:limit]} ..."
+def without_end(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} ..."
+
+
+def without_beginning(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"... {text[-limit:]}"
 
 
 def config_of(settings: Settings) -> dict[str, Any]:

@@ -5,37 +5,36 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-SERVER = logging.getLogger("uvicorn.error")
-SOCKETS = logging.getLogger("strawberry.ws")
+SERVER_LOGGER = logging.getLogger("uvicorn.error")
+STRAWBERRY_LOGGER = logging.getLogger("strawberry.ws")
 
 
 def redact_logs(is_production: bool) -> None:
-    """Applies to the whole process. Only development logs exception messages."""
-    SERVER.addFilter(keeps_record)
-    SOCKETS.addFilter(is_no_origin_warning)
+    """Applies to the whole process. In production, exception messages are removed as well."""
+    SERVER_LOGGER.addFilter(is_loggable)
+    STRAWBERRY_LOGGER.addFilter(is_not_about_origins)
     if is_production:
         logging.setLogRecordFactory(record_without_message)
 
 
-def keeps_record(record: logging.LogRecord) -> bool:
-    """Drops uvicorn's lines about websockets: the URL may contain a token, debug lines contain messages, and
-    any client can cause a traceback with invalid UTF-8."""
+def is_loggable(record: logging.LogRecord) -> bool:
+    """Drops lines of uvicorn: a websocket's URL may contain a token, debug lines contain messages, and any
+    client can cause a traceback by sending invalid UTF-8."""
     text = str(record.msg)
     return record.levelno > logging.DEBUG and '"WebSocket ' not in text and "Invalid UTF-8" not in text
 
 
-def is_no_origin_warning(record: logging.LogRecord) -> bool:
-    """Drops Strawberry's lines about rejected origins, which name a Strawberry setting. The service logs its
-    own."""
+def is_not_about_origins(record: logging.LogRecord) -> bool:
+    """Drops Strawberry's lines about rejected origins: the service logs them itself."""
     return "`allowed_origins`" not in str(record.msg)
 
 
 def record_without_message(*args: Any, **kwargs: Any) -> logging.LogRecord:
-    """Removes exception messages: those of databases and libraries may quote rows, values or texts."""
+    """Removes the message of an exception: databases and libraries may quote rows or values in it."""
     record = logging.LogRecord(*args, **kwargs)
     if record.exc_info and record.exc_info[1] is not None:
         record.exc_text = frames_of(record.exc_info[1])  # formatters print it unchanged
-        if record.name == "asyncio":  # its message quotes the exception, too
+        if record.name == "asyncio":  # repeats the exception message after the first line
             record.msg = str(record.msg).partition("\n")[0]
     return record
 
@@ -45,7 +44,7 @@ def frames_of(fault: BaseException) -> str:
     parts = []
     for one in reversed(list(chain_of(fault))):
         frames = "".join(traceback.format_tb(one.__traceback__))
-        parts.append(f"Traceback (most recent call last):\n{frames}{kind_of(one)}")
+        parts.append(f"Traceback (most recent call last):\n{frames}{class_of(one)}")
     return "\n\n".join(parts)
 
 
@@ -64,7 +63,7 @@ def chain_of(fault: BaseException) -> Iterator[BaseException]:
             waiting.extend(one.exceptions)
 
 
-def kind_of(fault: BaseException) -> str:
+def class_of(fault: BaseException) -> str:
     """The exception class, with the database error code if there is one."""
     code = getattr(fault, "sqlstate", None) or getattr(fault, "sqlite_errorname", None)
     name = f"{type(fault).__module__}.{type(fault).__qualname__}".removeprefix("builtins.")

@@ -20,7 +20,7 @@ from app.schema.schema import Schema
 from app.schema.transport.trusted_documents import named_operations
 from app.settings import SettingsError
 from app.telemetry.logs import REQUEST_ID
-from app.telemetry.redaction import kind_of
+from app.telemetry.redaction import class_of
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -73,15 +73,16 @@ class Tracing:
 
     def __init__(self, processor: "Callable[[], SpanProcessor]") -> None:
         self.processor = processor
-        self.known: dict[tuple[str, str | None], str] = {}  # operation names
+        # By document and operation name; spans contain no other names, which clients choose.
+        self.operation_names: dict[tuple[str, str | None], str] = {}
 
     @contextmanager
     def opened(self) -> Iterator[None]:
         from opentelemetry.sdk.resources import SERVICE_NAME, Resource
         from opentelemetry.sdk.trace import TracerProvider
 
-        own = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: SERVICE}
-        provider = TracerProvider(resource=Resource.create(own), shutdown_on_exit=False)
+        attributes = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: SERVICE}
+        provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
         provider.add_span_processor(self.processor())
         self.tracer = provider.get_tracer(SERVICE)
         try:
@@ -92,7 +93,7 @@ class Tracing:
             shutdown.join(SHUTDOWN_SECONDS)  # an unreachable collector must not block
 
     @contextmanager
-    def of_caller(self, scope: Scope) -> Iterator[None]:
+    def continue_trace(self, scope: Scope) -> Iterator[None]:
         """Continues the trace that the request headers name, if any."""
         from opentelemetry.context import attach, detach
         from opentelemetry.propagate import extract
@@ -104,23 +105,22 @@ class Tracing:
         finally:
             detach(token)
 
-    def database(self, db: Database, url: str) -> "TracedDatabase":
+    def wrap_database(self, db: Database, url: str) -> "TracedDatabase":
         return TracedDatabase(db, "sqlite" if url.startswith("sqlite:") else "postgresql", self)
 
     # --- operations -------------------------------------------------------------------------------
 
-    def follow(self, schema: Schema, names: Mapping[tuple[str, str | None], str]) -> None:
-        """Traces the operations of this schema. Spans name only operations that are known beforehand."""
+    def trace_operations(self, schema: Schema, names: Mapping[tuple[str, str | None], str]) -> None:
         from opentelemetry.trace import SpanKind, StatusCode
 
-        self.known |= {**dict(named_operations(schema.own)), **names}
+        self.operation_names |= {**dict(named_operations(schema.own)), **names}
         if "execute" in vars(schema):  # already traced by an earlier application of this process
             return
         execute = schema.execute
 
-        async def traced(query: str | None, *given: Any, **named: Any) -> Any:
-            operation = given[3] if len(given) > 3 else named.get("operation_name")
-            name = self.known.get((query or "", operation), "")
+        async def traced(query: str | None, *args: Any, **kwargs: Any) -> Any:
+            operation = args[3] if len(args) > 3 else kwargs.get("operation_name")
+            name = self.operation_names.get((query or "", operation), "")
             with self.tracer.start_as_current_span(
                 f"graphql {name}".strip(),
                 kind=SpanKind.SERVER,
@@ -130,7 +130,7 @@ class Tracing:
                 span.set_attribute("care.request_id", REQUEST_ID.get())
                 if name:
                     span.set_attribute("graphql.operation.name", name)
-                result = await execute(query, *given, **named)
+                result = await execute(query, *args, **kwargs)
                 if result.errors:
                     span.set_status(StatusCode.ERROR)
                     span.set_attribute("care.error_codes", sorted({code_of(one) for one in result.errors}))
@@ -143,7 +143,7 @@ class Tracing:
 
 
 class TracedDatabase:
-    """A database that traces the statements of traced operations."""
+    """A database that adds a span for each statement of a traced GraphQL operation."""
 
     def __init__(self, db: Database, kind: DatabaseKind, tracing: Tracing) -> None:
         self.db = db
@@ -178,11 +178,11 @@ def traced_steps(
     try:
         step = next(operation)
         while True:
-            span = start(tracer, context, kind, step)
+            span = start_span(tracer, context, kind, step)
             try:
                 rows = yield step
-            except GeneratorExit as closed:  # its context is the fault for which the driver closes
-                fail(span, closed.__context__)
+            except GeneratorExit as closed:  # the driver closes the operation after an error, its context
+                end_failed(span, closed.__context__)
                 raise
             span.set_attribute("db.response.returned_rows", len(rows))
             span.end()
@@ -193,20 +193,20 @@ def traced_steps(
         operation.close()
 
 
-def start(tracer: "Tracer", context: "Context", kind: DatabaseKind, step: Step) -> "Span":
+def start_span(tracer: "Tracer", context: "Context", kind: DatabaseKind, step: Step) -> "Span":
     from opentelemetry.trace import SpanKind
 
     text = f"INSERT INTO {step.table}" if isinstance(step, Bulk) else step[0].for_(kind).sql
-    word = text.split(None, 1)[0]
-    attributes = {"db.system.name": kind, "db.operation.name": word, "db.query.text": text[:MAX_STATEMENT]}
-    return tracer.start_span(word, context, SpanKind.CLIENT, attributes)
+    verb = text.split(None, 1)[0]
+    attributes = {"db.system.name": kind, "db.operation.name": verb, "db.query.text": text[:MAX_STATEMENT]}
+    return tracer.start_span(verb, context, SpanKind.CLIENT, attributes)
 
 
-def fail(span: "Span", fault: BaseException | None) -> None:
+def end_failed(span: "Span", fault: BaseException | None) -> None:
     """Records the exception type only; the message may quote a row."""
     from opentelemetry.trace import StatusCode
 
     span.set_status(StatusCode.ERROR)
     if isinstance(fault, Exception):
-        span.set_attribute("error.type", kind_of(fault))
+        span.set_attribute("error.type", class_of(fault))
     span.end()

@@ -9,7 +9,7 @@ import pytest
 
 from app.auth import key_sources
 from app.auth import keys as app_keys
-from app.auth.key_sources import NotRead, fetch
+from app.auth.key_sources import KeysUnreadable, fetch
 from app.auth.keys import KEY_SET_GRACE, KEY_SET_PAUSE, KEY_SET_SECONDS, MAX_WAITING
 from tests import keys
 from tests.auth.bad_tokens import now
@@ -263,10 +263,10 @@ def test_the_pause_counts_from_the_end_of_a_fetch(open_with: Opening, issuer: Is
 
 
 def test_a_slow_issuer_does_not_extend_a_fetch(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_sources, "SECONDS", 0.2)
+    monkeypatch.setattr(key_sources, "FETCH_SECONDS", 0.2)
     issuer.trickles = True
 
-    with pytest.raises(NotRead) as refusal:
+    with pytest.raises(KeysUnreadable) as refusal:
         fetch(issuer.url, "CARE_TOKEN_JWKS")
 
     assert str(refusal.value) == "CARE_TOKEN_JWKS cannot be fetched: no response in time"

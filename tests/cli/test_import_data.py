@@ -46,7 +46,7 @@ def test_an_empty_file_imports_nothing(command: Command, settings: Settings, tmp
 
     result = command("import", str(file))
 
-    assert (result.exit_code, result.stdout) == (0, "nothing to load\n")
+    assert (result.exit_code, result.stdout) == (0, "nothing to import\n")
     assert run_read(settings.database, is_empty())
 
 

@@ -14,7 +14,7 @@ from tests.events.conftest import Care
 from tests.events.receiver import SECRET, Receiver, receiving
 from tests.factories import HOUR, NOW, a_world
 
-NOT_RETRIED = "no delivery of event {} waits or was given up"
+NOT_RETRIED = "event {} has no waiting or dead delivery"
 
 
 @pytest.fixture

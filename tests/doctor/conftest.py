@@ -58,7 +58,7 @@ def diagnose(healthy: dict[str, str]) -> Diagnose:
         found = json.loads(result.stdout)["findings"]
         assert result.stderr == ""
         assert result.exit_code == int(any(one["verdict"] == "failed" for one in found))
-        assert [one for one in found if (one["verdict"] == "ok") is not (one["do"] == "")] == []
-        return [(one["verdict"], one["said"]) for one in found if one["about"] == about]
+        assert [one for one in found if (one["verdict"] == "ok") is not (one["advice"] == "")] == []
+        return [(one["verdict"], one["message"]) for one in found if one["about"] == about]
 
     return diagnose

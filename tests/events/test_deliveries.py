@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.db.drivers.interface import Database, DatabaseUnavailable
-from app.events.deliveries import LEASE, PAUSES, attempting, deliver, settling
+from app.events.deliveries import LEASE, PAUSES, counting_attempts, deliver, storing_outcome
 from app.events.webhook import TYPES, PostResult, open_webhook
 from tests.callers import run_write
 from tests.events.conftest import Care, dispatching, on_database
@@ -167,7 +167,7 @@ def test_a_delivery_of_a_killed_process_is_retried_after_the_lease(
     with_webhook.add_event("SUBMITTED")
     with_webhook.dispatch(BEFORE)
     later = BEFORE + HOUR
-    (taken,) = run_write(with_webhook.settings.database, attempting(later, 1, [1]))
+    (taken,) = run_write(with_webhook.settings.database, counting_attempts(later, 1, [1]))
 
     with_webhook.dispatch(later + LEASE - timedelta(milliseconds=1))
     meanwhile = with_webhook.deliveries()
@@ -184,11 +184,11 @@ def test_a_late_failure_does_not_undo_a_later_success(with_webhook: Care, receiv
     receiver.answers = [500]
     with_webhook.add_event("SUBMITTED")
     with_webhook.dispatch(BEFORE)
-    (late,) = run_write(url, attempting(BEFORE + HOUR, 1, [1]))
+    (late,) = run_write(url, counting_attempts(BEFORE + HOUR, 1, [1]))
     with_webhook.dispatch(BEFORE + HOUR + LEASE)
     delivered = with_webhook.deliveries()[0]
 
-    run_write(url, settling(late, PostResult("500"), BEFORE + HOUR + 2 * LEASE))
+    run_write(url, storing_outcome(late, PostResult("500"), BEFORE + HOUR + 2 * LEASE))
 
     assert delivered == (1, "DELIVERED", 3, "200")
     assert with_webhook.deliveries()[0] == delivered

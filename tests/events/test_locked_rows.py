@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.db.sql import Operation
-from app.events.deliveries import attempting
+from app.events.deliveries import counting_attempts
 from app.events.outbox import queueing_deliveries, reminding
 from tests.callers import run_write
 from tests.events.conftest import Care
@@ -19,7 +19,7 @@ Take = Callable[[], Operation[list[Any]]]
 TAKING: dict[str, Take] = {
     "a reminder": lambda: reminding(NOW, 1, [2]),
     "an event": lambda: queueing_deliveries(True, NOW, 1, [1]),
-    "a delivery": lambda: attempting(NOW, 1, [2]),
+    "a delivery": lambda: counting_attempts(NOW, 1, [2]),
 }
 
 

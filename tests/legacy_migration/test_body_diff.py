@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.body_diff import MISSING, Difference, Likeness, compare_bodies, shown_values
 from app.legacy_migration.masks import read_masks
 
@@ -118,7 +118,7 @@ def test_the_presence_of_a_masked_member_is_compared() -> None:
 
 @pytest.mark.parametrize("mask", ["", ".a", "a[", "a[x]", "a]b", "header:", "a..b"])
 def test_an_invalid_mask_is_rejected(mask: str) -> None:
-    with pytest.raises(MigrationError) as error:
+    with pytest.raises(LegacyMigrationError) as error:
         read_masks((mask,))
 
     assert str(error.value) == (

@@ -101,7 +101,7 @@ def test_the_option_json_prints_one_object(pair: ServicePair) -> None:
         "same": 0,
         "different": 1,
         "failed": 0,
-        "leftOut": 0,
+        "skipped": 0,
         "unmatchedMasks": ["b"],
         "calls": [
             {
@@ -222,7 +222,7 @@ REJECTED: dict[str, tuple[list[dict[str, Any]], str]] = {
         [{"path": PATH, "userName": "caregiver-9"}],
         "line 1: the old service has no token of this caregiver; add it to a file given with --caregivers",
     ),
-    "invalid line": ([{"path": PATH}, {"path": "gateway"}], "{file}, line 2: path must be a path like "
+    "invalid line": ([{"path": PATH}, {"path": "gateway"}], "{file}, line 2: path: must be a path like "
         "/gateway/profile/client/session?time-state=RUNNING"),
 }  # fmt: skip
 

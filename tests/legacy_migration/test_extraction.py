@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.extraction import Gap, Recording, extract
 from app.legacy_migration.recorded_calls import read_calls
 from tests.legacy_migration.recordings import Change, Line, in_body, item, line, several, without, write_lines
@@ -105,36 +105,40 @@ def test_a_recording_that_lacks_something_is_reported(
 
 
 UNREADABLE: dict[str, tuple[Change, str]] = {
-    "not JSON": (line(2, answer="<html>"), "line 2: the response is not JSON"),
-    "not a page": (line(2, answer={"message": "no"}), "line 2: content is missing"),
+    "not JSON": (
+        line(2, answer="<html>"), "line 2: in the response, Invalid JSON: expected value at line 1 column 1"
+    ),
+    "not a page": (line(2, answer={"message": "no"}), "line 2: in the response, content: Field required"),
     "another status": (line(2, status=401), "line 2: status is 401: only responses with 200 can be imported"),
     "no user": (line(2, userName=None), "line 2: userName is missing: whose token was used?"),
-    "no response": (line(2, answer=None), "line 2: answer is missing, and so is file"),
+    "no response": (line(2, answer=None), "line 2: answer and file are missing"),
     "no time state": (
         line(2, path="/gateway/profile/client/session"), "line 2: path must have one valid time-state"
     ),
     "a wrong number of items": (
         in_body(2, lambda body: body.update(numberOfElements=9)),
-        "line 2: numberOfElements is not the number of items in content",
+        "line 2: in the response, numberOfElements is not the number of items in content",
     ),
     "a wrong number of pages": (
         in_body(2, lambda body: body.update(totalPages=9)),
-        "line 2: totalPages does not fit totalElements and size",
+        "line 2: in the response, totalPages does not fit totalElements and size",
     ),
     "a date in another format": (
         item(1, 1, assignDate="2026-11-21"),
-        "line 1: content[1].assignDate must be a date like 2026/11/21 09:00, of the years 1900 to 2999",
+        "line 1: in the response, content[1].assignDate: must be a date like 2026/11/21 09:00, "
+        "of the years 1900 to 2999",
     ),
     "an unknown status": (
-        item(1, 1, status="DONE"), "line 1: content[1].status must be one of PENDING, COMPLETE"
+        item(1, 1, status="DONE"),
+        "line 1: in the response, content[1].status: Input should be 'PENDING' or 'COMPLETE'"
     ),
     "a submission without a date": (
         item(2, submitDate=None),
-        "line 2: content[0].submitDate must be present exactly if status is COMPLETE",
+        "line 2: in the response, content[0]: status COMPLETE requires submitDate and vice versa",
     ),
     "answers of another assignment": (
         in_body(2, lambda body: body["content"][0]["answers"][0].update(assignmentId=4)),
-        "line 2: content[0].answers[0].assignmentId is the id of another assignment",
+        "line 2: in the response, content[0]: answers contains the assignmentId of another assignment",
     ),
 }  # fmt: skip
 
@@ -147,7 +151,7 @@ def test_an_unreadable_response_is_rejected_with_line_and_member(
     lines, file = deepcopy(complete), tmp_path / "recording.jsonl"
     change(lines)
 
-    with pytest.raises(MigrationError) as error:
+    with pytest.raises(LegacyMigrationError) as error:
         extracted(file, lines)
 
     assert str(error.value) == f"{file}, {sentence}"
@@ -158,10 +162,10 @@ def test_a_local_time_that_a_clock_change_skips_is_rejected(tmp_path: Path, comp
     item(1, startDate="2026/03/29 02:30")(lines)
 
     extracted(file, lines, "UTC")
-    with pytest.raises(MigrationError) as error:
+    with pytest.raises(LegacyMigrationError) as error:
         extracted(file, lines, "Europe/Berlin")
 
     assert str(error.value) == (
-        f"{file}, line 1: content[0].startDate is skipped by a clock change in Europe/Berlin: "
-        "is CARE_TIME_ZONE that of the old service?"
+        f"{file}, line 1: in the response, content[0].startDate: is skipped by a clock change in "
+        "Europe/Berlin: is CARE_TIME_ZONE that of the old service?"
     )

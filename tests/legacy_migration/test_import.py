@@ -171,7 +171,8 @@ def test_a_stored_book_with_another_name_is_a_contradiction(
 
 INVALID: dict[str, tuple[Change, str]] = {
     "an unreadable response": (
-        item(1, 1, status="DONE"), "line 1: content[1].status must be one of PENDING, COMPLETE"
+        item(1, 1, status="DONE"),
+        "line 1: in the response, content[1].status: Input should be 'PENDING' or 'COMPLETE'"
     ),
     "one identifier of two clients": (
         several(*(item(line, clientOpptId="OPPT-2") for line in (8, 9, 10))),

@@ -6,33 +6,33 @@ from typing import Any
 import pytest
 
 from app.care.context import Role
-from app.legacy_migration import MigrationError
+from app.legacy_migration import LegacyMigrationError
 from app.legacy_migration.http_client import read_address
 from app.legacy_migration.recorded_calls import read_calls
 from app.legacy_migration.tokens import read_tokens
 from tests.legacy_migration.recordings import write_lines
 
 PATH = "/gateway/profile/caregiver/session/assignment/1"
-INVALID_PATH = "path must be a path like /gateway/profile/client/session?time-state=RUNNING"
+INVALID_PATH = "path: must be a path like /gateway/profile/client/session?time-state=RUNNING"
 LINES: dict[str, tuple[dict[str, Any], str]] = {
     "a token in the file": (
         {"path": PATH, "headers": {"Authorization": "bearer x"}},
-        "headers.Authorization is not allowed; options of the command name the tokens",
+        "headers: Authorization is not allowed; options of the command name the tokens",
     ),
-    "an invalid header name": ({"path": PATH, "headers": {"a b": "x"}}, "headers contains an invalid name"),
+    "an invalid header name": ({"path": PATH, "headers": {"a b": "x"}}, "headers: contains an invalid name"),
     "a header of two lines": (
-        {"path": PATH, "headers": {"a": "x\r\nb: c"}}, "headers.a must be ASCII text of one line"
+        {"path": PATH, "headers": {"a": "x\r\nb: c"}}, "headers: a must be ASCII text of one line"
     ),
     "a relative path": ({"path": "gateway"}, INVALID_PATH),
     "a path of two lines": ({"path": "/a\r\nHost: b"}, INVALID_PATH),
     "an unknown method": (
         {"path": PATH, "method": "get"},
-        "method must be one of GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE",
+        "method: Input should be 'GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH' or 'DELETE'",
     ),
-    "an unknown member": ({"path": PATH, "paht": "x"}, "paht is not known here"),
-    "a missing file": ({"path": PATH, "file": "7.json"}, "file 7.json does not exist"),
+    "an unknown member": ({"path": PATH, "paht": "x"}, "paht: Extra inputs are not permitted"),
+    "a missing file": ({"path": PATH, "file": "7.json"}, "file: 7.json does not exist"),
     "a file in another folder": (
-        {"path": PATH, "file": "../7.json"}, "file must be in the folder of the file that names it, or below"
+        {"path": PATH, "file": "../7.json"}, "file: must be in the folder of the file that names it, or below"
     ),
 }  # fmt: skip
 
@@ -42,7 +42,7 @@ def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) 
     line, sentence = LINES[case]
     file = write_lines(tmp_path / "calls.jsonl", [{"path": PATH}, line])
 
-    with pytest.raises(MigrationError) as error:
+    with pytest.raises(LegacyMigrationError) as error:
         list(read_calls(file))
 
     assert str(error.value) == f"{file}, line 2: {sentence}"
@@ -52,7 +52,7 @@ def test_an_invalid_line_is_rejected_with_its_number(tmp_path: Path, case: str) 
     "address", ["care.example.test", "ftp://care.example.test", "https://a:b@care.example.test"]
 )
 def test_an_invalid_address_is_rejected(address: str) -> None:
-    with pytest.raises(MigrationError, match=r"^an address is like https://care\.example, optionally with"):
+    with pytest.raises(LegacyMigrationError, match=r"^an address is like https://care\.example, with an"):
         read_address(address)
 
 
@@ -68,7 +68,7 @@ TOKENS = {
 def test_an_unusable_token_is_rejected_and_not_repeated(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKENS", text)
 
-    with pytest.raises(MigrationError) as error:
+    with pytest.raises(LegacyMigrationError) as error:
         read_tokens(Role.CLIENT, ("env:TOKENS",), "user_name")
 
     assert str(error.value) == f"env:TOKENS, line {len(text.splitlines())}: {TOKENS[text]}"

@@ -45,7 +45,7 @@ def test_shutdown_fails_readiness_first_and_completes_running_requests(tmp_path:
         rest = [each.read_to_end() for each in (running, incomplete, idle)]
         code, log = served.stop(signal.SIGTERM)
 
-    assert (last.status, json.loads(last.body), live) == (503, {"status": "leaving"}, 200)
+    assert (last.status, json.loads(last.body), live) == (503, {"status": "shutting down"}, 200)
     assert [each.status for each in responses] == [200, 200]
     assert responses[1].headers["connection"] == "close"
     assert (rest, code) == ([b""] * 3, 0)

@@ -174,7 +174,7 @@ def test_a_count_of_one_creates_one_session(berlin: Gateway) -> None:
 
 # --- rejected repetitions --------------------------------------------------------------------------
 
-AN_HOUR_AHEAD = ("UNREADABLE", "repeat", "repeat meets a time of day that a clock change skips")
+AN_HOUR_AHEAD = ("UNREADABLE", "repeat", "repeat includes a local time that a clock change skips")
 BEFORE = {"bookIds": ["1"], "startDate": "2027-03-21T02:30:00+01:00", "endDate": "2027-03-22T09:00:00+01:00"}
 TWICE = {"startDate": "2027-10-31T00:30:00Z"}  # 02:30, for the first time
 SKIPPED: dict[str, Refusal] = {

@@ -42,7 +42,7 @@ def test_every_query_uses_exported_metrics(measured: MeasuredGateway) -> None:
     counters.limits["tokens"] += 1
     counters.operations["Some"].add(1)
     counters.operation_faults["Some"] += 1
-    counters.finished_run("outbox")
+    counters.record_run("outbox")
     try:
         exported = numbers_in(measured.metrics()[1])
     finally:

@@ -21,7 +21,7 @@ async def find_person(tx: AsyncSession, table: type[Person], **values: Any) -> A
 
 
 async def add_person(tx: AsyncSession, person: Person) -> Person:
-    await refuse_duplicate(tx, person)
+    await check_for_duplicate(tx, person)
     tx.add(person)
     try:
         await tx.flush()
@@ -30,8 +30,8 @@ async def add_person(tx: AsyncSession, person: Person) -> Person:
     return person
 
 
-async def refuse_duplicate(tx: AsyncSession, person: Person) -> None:
-    """Names the duplicate value and its owner."""
+async def check_for_duplicate(tx: AsyncSession, person: Person) -> None:
+    """Raises AccountRefused with the duplicate value and its owner."""
     role, user = type(person).__name__.lower(), person.user_name
     if user is not None and (owner := await find_person(tx, type(person), user_name=user)):
         raise AccountRefused(f"{role} {owner.id} has the user name {user} already")

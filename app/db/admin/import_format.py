@@ -236,12 +236,12 @@ class LineRejected(Exception):
     """The message says which member is wrong and why."""
 
     @classmethod
-    def of(cls, error: ValidationError) -> "LineRejected":
-        """The first error; without the kind, which begins each location."""
+    def of(cls, error: ValidationError, has_kind: bool = True) -> "LineRejected":
+        """The first error. A location that begins with the kind of the line is shown without it."""
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         if first["type"].startswith("union_tag"):  # pydantic's message would repeat the value
             return cls("kind is missing, or is not a kind of this file")
-        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"][1:]]
+        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"][has_kind:]]
         reason = first["msg"].removeprefix("Value error, ")
         return cls(f"{''.join(steps)[1:]}: {reason}" if steps else reason)
 

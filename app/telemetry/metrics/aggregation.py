@@ -2,7 +2,7 @@
 
 Each worker listens on a Unix socket that only its user may open. The parent process serves the port and adds
 a `worker` label to every sample. prometheus_client's multiprocess mode does not fit: it writes every
-increment to a file, and it does not support values that are read at the time of a scrape.
+increment to a file, and cannot read values at the time of a scrape.
 """
 
 import asyncio
@@ -26,11 +26,13 @@ from app.telemetry.metrics.collect import MetricSources, collect_metrics
 from app.telemetry.metrics.http_server import PATH, serve_tcp, serve_unix_socket
 
 FOLDER = "_CARE_METRICS_FOLDER"  # environment variable that the parent process sets for its workers
-ALL, OWN = "/all", "/own"  # paths of a worker: with database metrics, or without
+ALL, OWN = "/all", "/own"  # paths that a worker serves: with the database metrics, and without
 TIMEOUT_SECONDS = 3  # for one worker; a worker that does not respond is omitted
 
 
 class CollectedMetrics:
+    """A collector as prometheus_client expects it, of metrics that are already collected."""
+
     def __init__(self, families: list[Metric]) -> None:
         self.families = families
 

@@ -32,7 +32,7 @@ from app.telemetry import counters
 from app.telemetry.counters import Histogram
 from app.version import own_version
 
-EDGE_LIMITS = {  # names in the metrics
+EDGE_LIMITS = {  # the label of each limit, by the message of the rejection
     OVERLOADED_MESSAGE: "requests at once",
     HEADERS_TOO_LONG: "bytes of headers",
     TIMED_OUT: "seconds to arrive",
@@ -41,7 +41,7 @@ EDGE_LIMITS = {  # names in the metrics
 
 @dataclass(frozen=True)
 class MetricSources:
-    """`care-gateway worker` serves no requests, so the last four are absent there."""
+    """What the metrics are read from. `care-gateway worker` serves no requests and has only the database."""
 
     url: str
     db: Database
@@ -52,7 +52,7 @@ class MetricSources:
 
 
 async def collect_metrics(sources: MetricSources, with_database: bool) -> list[Metric]:
-    """Of several workers, only one reads the database metrics, because they are the same for all."""
+    """`with_database` adds the metrics of stored rows and files, which are the same for all processes."""
     found = [
         *build_metrics(sources),
         *request_metrics(),
@@ -92,7 +92,7 @@ def request_metrics() -> Iterator[Metric]:
         durations[route].add_all(one)
     yield counter("care_http_requests", "HTTP requests.", totals, "route", "method", "status")
     yield histogram("care_http_request_duration_seconds", "Duration of HTTP requests.", durations, "route")
-    # Known keys are exported as 0 as well: Prometheus sees no increase in a series that starts at 1.
+    # Known limits are exported as 0 as well: Prometheus sees no increase in a series that starts at 1.
     limits = dict.fromkeys(EDGE_LIMITS, 0) | counters.limits
     limits = {EDGE_LIMITS.get(limit, limit): count for limit, count in limits.items()}
     yield counter("care_limit_refusals", "Requests rejected by a limit.", limits, "limit")
@@ -147,9 +147,9 @@ def live_metrics(sources: MetricSources) -> Iterator[Metric]:
     if admission := sources.admission:
         yield gauge("care_http_requests_in_flight", "Requests in progress.", len(admission.running))
         text = "Maximum number of requests in progress."
-        yield gauge("care_http_requests_limit", text, admission.max_requests)
+        yield gauge("care_http_requests_limit", text, admission.most_requests)
         yield gauge("care_http_held_bytes", "Bytes of request bodies being received.", admission.buffered)
-        yield gauge("care_process_leaving", "1 after SIGTERM.", admission.is_leaving)
+        yield gauge("care_process_leaving", "1 after SIGTERM.", admission.is_draining)
     if sources.notifier is not None:
         subscriptions = sum(map(len, sources.notifier.wakeups.values()))
         yield gauge("care_subscriptions_open", "Open subscriptions.", subscriptions)

@@ -14,7 +14,7 @@ from functools import partial
 from app.settings import SettingsError
 
 PATH = "/metrics"
-TEXT = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 TIMEOUT_SECONDS = 5  # to receive a request and send its response
 MAX_HEAD_BYTES = 8192
 REQUEST = re.compile(rb"([A-Z]{1,16}) (/[^ ?]*)(?:\?[^ ]*)? HTTP/1\.[01]\r\n")
@@ -68,7 +68,7 @@ async def response_to(head: bytes, render: Render) -> bytes:
 def response(status: str, body: bytes = b"", has_body: bool = True) -> bytes:
     lines = [
         f"HTTP/1.1 {status}",
-        f"content-type: {TEXT}",
+        f"content-type: {CONTENT_TYPE}",
         f"content-length: {len(body)}",
         "cache-control: no-store",
         "x-content-type-options: nosniff",

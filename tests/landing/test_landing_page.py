@@ -148,7 +148,7 @@ def test_a_service_that_is_not_ready_is_shown_as_such(settings: Settings) -> Non
         take_away(settings.database)
         page = page_of(gateway).text
 
-    assert '<span class="status bad">the database does not answer</span>' in page
+    assert '<span class="status bad">the database does not respond</span>' in page
 
 
 def test_the_deprecation_dates_of_the_legacy_paths_are_shown(settings: Settings) -> None:
