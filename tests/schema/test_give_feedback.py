@@ -124,6 +124,7 @@ def test_the_client_sees_feedback_at_once_in_every_field(world: Gateway) -> None
         }
 
 
+@pytest.mark.sqlite_only
 def test_the_legacy_paths_show_the_status_and_time_of_feedback(world: Gateway) -> None:
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     submit(client, TEST, FITTING)
@@ -194,6 +195,7 @@ def test_every_attempt_has_its_own_feedback(world: Gateway) -> None:
     }
 
 
+@pytest.mark.sqlite_only
 def test_the_change_does_not_depend_on_the_selection(world: Gateway) -> None:
     before = stored(world)
     query = """mutation($input: GiveFeedbackInput!) { giveFeedback(input: $input) { __typename } }"""

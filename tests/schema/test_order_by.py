@@ -148,6 +148,7 @@ def test_overdue_homework_is_sorted_by_its_due_date(world: Gateway) -> None:
     assert found["others"]["nodes"] == [{"legacyId": "101"}, {"legacyId": "103"}]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("order", ["", "orderBy: NEWEST", "orderBy: null"])
 def test_newest_first_is_the_default_order(world: Gateway, order: str) -> None:
     named = f"({order})" if order else ""
@@ -164,6 +165,7 @@ def test_newest_first_is_the_default_order(world: Gateway, order: str) -> None:
     }
 
 
+@pytest.mark.sqlite_only
 def test_one_list_can_be_selected_in_two_orders(world: Gateway) -> None:
     query = """query($order: AssignmentOrder) { session(id: 10) {
         newest: assignments(first: 1) { nodes { legacyId } }
@@ -185,6 +187,7 @@ FIELDS = {
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_cursor_of_another_order_is_rejected(world: Gateway, field: str) -> None:
     client, (text, other) = world.as_client(3), FIELDS[field]
@@ -224,6 +227,7 @@ BY_HAND = {
 }
 
 
+@pytest.mark.sqlite_only
 def test_an_invalid_cursor_is_rejected(world: Gateway) -> None:
     query = """query($after: String) { assignments(orderBy: DUE_SOONEST, after: $after) { nodes { id } } }"""
 

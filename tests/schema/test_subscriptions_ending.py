@@ -58,6 +58,7 @@ def events_of(stream: Any) -> list[Any]:
     return events
 
 
+@pytest.mark.sqlite_only
 def test_an_expired_token_ends_its_subscriptions(settings: Settings) -> None:
     """It needs no event. The close code makes clients reconnect with another token."""
     with a_gateway(settings, token_leeway=0) as gateway:
@@ -106,6 +107,7 @@ def test_a_disabled_account_ends_an_idle_subscription(
     assert events == DISABLED
 
 
+@pytest.mark.sqlite_only
 def test_a_disabled_account_executes_nothing_at_an_open_websocket(settings: Settings) -> None:
     with a_gateway(settings) as gateway, listening(gateway.as_client(1)) as listener:
         before = listener.told("{ viewer { role } }")
@@ -214,6 +216,7 @@ def read_now(gateway: Gateway, db: InterruptedDatabase) -> None:
     gateway.client.portal.call(gateway.client.app_state["notifier"].notify, None)
 
 
+@pytest.mark.sqlite_only
 def test_an_event_that_arrives_during_a_read_is_sent_at_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +266,7 @@ TOO_MANY = {
 }
 
 
+@pytest.mark.sqlite_only
 def test_a_viewer_has_a_limited_number_of_subscriptions(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

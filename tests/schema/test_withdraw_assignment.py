@@ -131,6 +131,7 @@ def node(caller: Caller, number: str) -> Any:
     return caller.data(query, id=number)["node"]
 
 
+@pytest.mark.sqlite_only
 def test_a_withdrawn_assignment_cannot_be_answered(world: Gateway) -> None:
     number = assigned(world)
     withdraw(world, number)
@@ -173,6 +174,7 @@ def scheduled(stored: Stored, number: int) -> list[int]:
     return [row["id"] for row in of_it if row["state"] == "SCHEDULED"]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("number", "session"),
     [
@@ -213,6 +215,7 @@ def test_a_retried_change_returns_null_for_a_withdrawn_assignment(world: Gateway
     assert added_events(before, stored(world)) == []
 
 
+@pytest.mark.sqlite_only
 def test_retried_feedback_returns_null_for_a_withdrawn_assignment(world: Gateway) -> None:
     selected = "feedback { text answerSet { assignment { legacyId } } } assignment { legacyId }"
     input_fields = {
@@ -236,6 +239,7 @@ def test_retried_feedback_returns_null_for_a_withdrawn_assignment(world: Gateway
     assert again == {"data": {"giveFeedback": {"feedback": None, "assignment": None, "userErrors": []}}}
 
 
+@pytest.mark.sqlite_only
 def test_a_retried_draft_returns_null_for_a_withdrawn_assignment(world: Gateway) -> None:
     selected = "draft { revision assignment { legacyId } }"
     input_fields = {
