@@ -318,6 +318,7 @@ def test_a_book_is_retired_and_restored(command: Command, settings: Settings) ->
     assert listed(command) == ALL
 
 
+@pytest.mark.sqlite_only
 def test_retiring_again_keeps_the_first_retirement_date(command: Command, settings: Settings) -> None:
     catalogue(settings)
 

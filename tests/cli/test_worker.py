@@ -78,6 +78,7 @@ def test_deliveries_are_filtered_by_state(care: Care, command: Command, state: s
     assert (result.exit_code, result.stdout, result.stderr) == (0, LINES[state], "")
 
 
+@pytest.mark.sqlite_only
 def test_a_list_can_be_longer_than_one_page(care: Care, command: Command) -> None:
     care.rows(
         "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"

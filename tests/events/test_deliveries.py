@@ -230,6 +230,7 @@ def test_counted_attempts_are_posted_although_the_database_fails_afterwards(
     ]
 
 
+@pytest.mark.sqlite_only
 def test_an_event_of_an_unknown_kind_is_retried_until_it_is_dead(
     with_webhook: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -91,6 +91,7 @@ def test_an_ambiguous_local_time_means_the_first_one(berlin: Gateway) -> None:
     ]
 
 
+@pytest.mark.sqlite_only
 def test_homework_and_reminders_keep_their_offset_from_the_session(berlin: Gateway) -> None:
     before = stored(berlin)
 

@@ -100,6 +100,7 @@ def test_an_assignment_is_extended(
     }
 
 
+@pytest.mark.sqlite_only
 def test_an_extension_to_the_same_end_writes_nothing(world: Gateway) -> None:
     before = stored(world)
 

@@ -94,6 +94,7 @@ def test_feedback_is_given_edited_and_its_score_removed(world: Gateway) -> None:
     assert {name: stored(world)[name] for name in untouched} == {name: before[name] for name in untouched}
 
 
+@pytest.mark.sqlite_only
 def test_repeated_feedback_writes_nothing(world: Gateway) -> None:
     submit(world.as_client(1), TEST, FITTING)
     first = give(world.as_caregiver(1), 12, "Well done", score=5)

@@ -145,6 +145,7 @@ def test_a_revision_of_a_missing_draft_is_rejected(world: Gateway) -> None:
     assert stored(world) == before
 
 
+@pytest.mark.sqlite_only
 def test_an_imported_draft_can_be_saved(gateway: Gateway) -> None:
     draft = {"saveType": "AUTO_SAVE", "revision": 7, "answers": [{"questionText": "?", "answer": "x"}]}
     gateway.given([*a_world_to_answer_in(), an_answer_set(20, TEST, **draft)])

@@ -94,6 +94,7 @@ def test_a_disabled_account_receives_no_more_events(settings: Settings) -> None:
     assert events == DISABLED
 
 
+@pytest.mark.sqlite_only
 def test_a_disabled_account_ends_an_idle_subscription(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +242,7 @@ def test_an_event_that_arrives_during_a_read_is_sent_at_once(
     assert received == {"id": global_id("Event", 2)}
 
 
+@pytest.mark.sqlite_only
 def test_an_account_disabled_just_before_a_read_receives_none_of_its_events(settings: Settings) -> None:
     async def disable_and_insert_event() -> None:
         disable = "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id"

@@ -283,6 +283,7 @@ def test_a_session_may_be_closed_before_it_starts(world: Gateway) -> None:
     assert added_events(before, stored(world)) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 2, None, NOW)]
 
 
+@pytest.mark.sqlite_only
 def test_the_legacy_paths_list_a_closed_session_as_completed(world: Gateway) -> None:
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     listed = client.get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
@@ -297,6 +298,7 @@ def test_the_legacy_paths_list_a_closed_session_as_completed(world: Gateway) -> 
     assert refusal_of(caregiver.put(ASSIGNMENTS, json=homework())) == (409, "the session is not running")
 
 
+@pytest.mark.sqlite_only
 def test_closing_a_session_keeps_drafts(world: Gateway) -> None:
     draft = "{ assignment(id: 2) { draft { legacyId revision saveType answers { answer } } } }"
     save = """mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) {

@@ -106,6 +106,7 @@ def test_a_withdrawn_assignment_disappears_from_both_contracts(world: Gateway) -
     assert wrong_counters(world) == []
 
 
+@pytest.mark.sqlite_only
 def test_a_withdrawn_assignment_cannot_be_looked_up(world: Gateway) -> None:
     number = assigned(world)
     attempt(world, number)
@@ -267,6 +268,7 @@ def test_verify_finds_no_difference(world: Gateway) -> None:
     assert CliRunner().invoke(main, ["verify"], env=environment).output == "0 differences\n"
 
 
+@pytest.mark.sqlite_only
 def test_the_same_book_may_be_assigned_again(world: Gateway) -> None:
     """On the legacy path too: a withdrawn assignment is not a duplicate."""
     caregiver = world.as_caregiver(1)
