@@ -170,7 +170,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def repeated(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """On PostgreSQL: `sqlite_only` tests, and `once_on_postgresql` tests after their first parameters."""
-    once = set()
+    once: set[str] = set()
     for item in items:
         if not is_on_postgresql(item):
             continue
