@@ -21,7 +21,14 @@ from tests import keys
 from tests.callers import WIDE, Gateway, opened
 from tests.client import LOOPS
 from tests.factories import NOW
-from tests.postgres import Copies, create_database, folder_in_memory, running_postgres, url_of
+from tests.postgres import (
+    Copies,
+    array_types_read_once,
+    create_database,
+    folder_in_memory,
+    running_postgres,
+    url_of,
+)
 
 # These take longest by the file, and begin first: the short ones fill what is left at the end.
 FIRST = ("crash", "live", "fuzz", "engine", "db")
@@ -79,7 +86,7 @@ def plain_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    with running_postgres() as url:
+    with running_postgres() as url, array_types_read_once():
         yield url
 
 
@@ -152,19 +159,33 @@ def settings(usual_settings: Settings, database_url: str, tmp_path: Path) -> Set
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects the PostgreSQL half of `sqlite_only` tests and starts the longest folders first."""
-    left_out = [item for item in items if is_repeated(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = sorted((item for item in items if not is_repeated(item)), key=begins)
+    """Deselects what PostgreSQL need not repeat and starts the longest folders first."""
+    left_out = set(repeated(items))
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = sorted((item for item in items if item not in left_out), key=begins)
     for item in items:
         if item.get_closest_marker("soak"):
             item.add_marker(pytest.mark.timeout(0))  # the caller chooses how long it runs
 
 
-def is_repeated(item: pytest.Item) -> bool:
+def repeated(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """On PostgreSQL: `sqlite_only` tests, and `once_on_postgresql` tests after their first parameters."""
+    once: set[str] = set()
+    for item in items:
+        if not is_on_postgresql(item):
+            continue
+        if item.get_closest_marker("once_on_postgresql"):
+            function = item.nodeid.partition("[")[0]
+            if function in once:
+                yield item
+            once.add(function)
+        elif item.get_closest_marker("sqlite_only"):
+            yield item
+
+
+def is_on_postgresql(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)
-    is_on_postgresql = call is not None and call.params.get("kind") == "postgresql"
-    return is_on_postgresql and item.get_closest_marker("sqlite_only") is not None
+    return call is not None and call.params.get("kind") == "postgresql"
 
 
 def begins(item: pytest.Item) -> int:

@@ -25,6 +25,7 @@ def get(gateway: Gateway, path: str) -> tuple[int, object, str | None]:
     return response.status_code, response.json(), response.headers.get("cache-control")
 
 
+@pytest.mark.sqlite_only
 def test_liveness_and_readiness_need_no_token(gateway: Gateway) -> None:
     assert get(gateway, "/livez") == (200, {"status": "live"}, "no-store")
     assert get(gateway, "/readyz") == (200, {"status": "ready"}, "no-store")
@@ -109,6 +110,7 @@ def test_an_unknown_legacy_path_has_a_legacy_error_body(gateway: Gateway) -> Non
     assert body == {"status": 404, "error": "Not Found", "message": "no such path", "path": path}
 
 
+@pytest.mark.sqlite_only
 def test_production_serves_both_contracts_only_with_a_token(settings: Settings) -> None:
     own = settings.model_copy(update={"env": Environment.PRODUCTION})
     with opened(create_app(own, clock=lambda: NOW)) as client:

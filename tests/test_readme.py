@@ -26,6 +26,7 @@ def demo(gateway: Gateway) -> Gateway:
     return gateway
 
 
+@pytest.mark.sqlite_only
 def test_the_first_query_returns_what_readme_shows(demo: Gateway) -> None:
     (query,) = blocks("graphql")
     shown = json.loads(blocks("json")[0])
@@ -35,6 +36,7 @@ def test_the_first_query_returns_what_readme_shows(demo: Gateway) -> None:
     assert answer == shown
 
 
+@pytest.mark.sqlite_only
 def test_the_first_legacy_call_returns_what_readme_shows(demo: Gateway) -> None:
     path = re.search(r"http://127\.0\.0\.1:8000(/gateway\S+)", README)
     assert path is not None

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import click
 import pytest
@@ -26,6 +27,7 @@ def helps(command: click.Command, *words: str) -> Iterator[tuple[str, str]]:
             yield from helps(inner, *words, name)
 
 
+@cache
 def texts() -> dict[str, str]:
     pages = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md")))
     return {

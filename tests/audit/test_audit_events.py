@@ -157,6 +157,7 @@ def test_a_read_of_a_draft_and_submissions_is_listed_with_the_submissions(
     assert shown["answerSetIds"] == ["QW5zd2VyU2V0OjI=", "QW5zd2VyU2V0OjE="]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("client", ["1", "Q2xpZW50OjE=", "99", "nonsense", "QXNzaWdubWVudDox"])
 def test_a_foreign_client_is_answered_like_a_missing_one(used: Gateway, client: str) -> None:
     assert used.as_caregiver(2).data(EVENTS, client=client)["auditEvents"] == {
@@ -166,12 +167,14 @@ def test_a_foreign_client_is_answered_like_a_missing_one(used: Gateway, client: 
     }
 
 
+@pytest.mark.sqlite_only
 def test_clients_may_not_list_events(used: Gateway) -> None:
     answer = used.as_client(1).graphql(NAMES, client="1")
 
     assert [error["extensions"]["code"] for error in answer["errors"]] == ["FORBIDDEN"]
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -186,6 +189,7 @@ def test_invalid_page_arguments_are_rejected(used: Gateway, asked: dict[str, Any
     assert [error["message"] for error in answer["errors"]] == [message]
 
 
+@pytest.mark.sqlite_only
 def test_listing_events_is_not_recorded(used: Gateway) -> None:
     for _ in range(2):
         assert len(names(used.as_caregiver(1).data(NAMES, client="1"))) == 3

@@ -66,6 +66,7 @@ def test_these_tests_cover_every_field_that_leads_to_answers() -> None:
     assert leading == READS.keys() | CHANGES.keys()
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("field", READS)
 def test_a_read_of_answers_is_recorded(gateway: Gateway, field: str) -> None:
     question, role, what, about = READS[field]
@@ -78,6 +79,7 @@ def test_a_read_of_answers_is_recorded(gateway: Gateway, field: str) -> None:
     assert one == (role, 1, "GRAPHQL", what, "DONE", about, answer.headers["x-request-id"])
 
 
+@pytest.mark.sqlite_only
 def test_a_read_without_answers_is_not_recorded(gateway: Gateway) -> None:
     gateway.import_records(a_world())
 
@@ -89,6 +91,7 @@ def test_a_read_without_answers_is_not_recorded(gateway: Gateway) -> None:
     assert audit_rows(gateway.settings.database) == []
 
 
+@pytest.mark.sqlite_only
 def test_requests_of_the_legacy_paths_are_recorded(gateway: Gateway) -> None:
     gateway.import_records(a_world())
     caregiver = gateway.as_caregiver(1)
@@ -117,6 +120,7 @@ def test_a_record_contains_only_the_answer_sets_of_the_viewer(gateway: Gateway) 
     ]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("question", "about"),
     [
@@ -134,6 +138,7 @@ def test_only_rows_of_the_page_are_recorded(gateway: Gateway, question: str, abo
     assert [one.about for one in audit_rows(gateway.settings.database)] == about
 
 
+@pytest.mark.sqlite_only
 def test_a_data_export_is_recorded_by_relationship(gateway: Gateway) -> None:
     gateway.import_records(a_world())
 
@@ -142,6 +147,7 @@ def test_a_data_export_is_recorded_by_relationship(gateway: Gateway) -> None:
     assert audited(gateway.settings.database) == [("CLIENT", 2, "ownData", "DONE", [[1, 2, {}], [2, 2, {}]])]
 
 
+@pytest.mark.sqlite_only
 def test_answers_that_a_subscription_sends_with_a_reminder_are_recorded(database_url: str) -> None:
     load(database_url, a_world())
     raw.run(database_url, "UPDATE reminder SET assignment_id = 1")
@@ -157,6 +163,7 @@ def test_answers_that_a_subscription_sends_with_a_reminder_are_recorded(database
     assert audited(database_url) == [("CLIENT", 1, "reminder", "DONE", OF_1)]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("contract", ["GraphQL", "legacy"])
 def test_answers_whose_record_cannot_be_stored_are_not_sent(gateway: Gateway, contract: str) -> None:
     gateway.import_records(a_world())
@@ -177,6 +184,7 @@ def test_answers_whose_record_cannot_be_stored_are_not_sent(gateway: Gateway, co
 # --- changing ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("verb", CHANGES)
 def test_a_change_and_the_answers_in_its_payload_are_recorded(gateway: Gateway, verb: str) -> None:
     role, given, selection, changed, what, shown = CHANGES[verb]
@@ -194,6 +202,7 @@ def test_a_change_and_the_answers_in_its_payload_are_recorded(gateway: Gateway, 
     ]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("verb", CHANGES)
 def test_a_replayed_response_with_answers_is_recorded_again(gateway: Gateway, verb: str) -> None:
     """The response bytes are not stored: a replay reads the answers again."""
@@ -223,6 +232,7 @@ def test_a_replayed_response_with_answers_is_recorded_again(gateway: Gateway, ve
 CLOSE = "mutation ($id: ID!) { closeSession(input: { sessionId: $id }) { userErrors { code } } }"
 
 
+@pytest.mark.sqlite_only
 def test_a_rejected_change_is_recorded_with_its_code(gateway: Gateway) -> None:
     gateway.import_records(a_world())
 
@@ -235,6 +245,7 @@ def test_a_rejected_change_is_recorded_with_its_code(gateway: Gateway) -> None:
     ]
 
 
+@pytest.mark.sqlite_only
 def test_a_mutation_that_changes_nothing_is_not_recorded(gateway: Gateway) -> None:
     gateway.import_records(a_world())
     same = 'mutation { updateSession(input: { sessionId: 1, title: "Session 1" }) { userErrors { code } } }'
@@ -256,6 +267,7 @@ def test_a_repeated_request_is_not_recorded_as_a_second_change(gateway: Gateway)
     assert [one.operation for one in audit_rows(gateway.settings.database)] == ["assignHomework"]
 
 
+@pytest.mark.sqlite_only
 def test_reopening_again_with_the_same_key_records_the_read_again(gateway: Gateway) -> None:
     """A response with answers is not stored under the key."""
     gateway.import_records(a_world())
@@ -311,6 +323,7 @@ def test_concurrent_reads_are_all_recorded(gateway: Gateway) -> None:
     )
 
 
+@pytest.mark.sqlite_only
 def test_a_cancelled_caller_does_not_cancel_the_records_of_others(database_url: str) -> None:
     async def keep() -> list[Any]:
         db = await open_database(database_url)
@@ -329,6 +342,7 @@ def test_a_cancelled_caller_does_not_cancel_the_records_of_others(database_url: 
     assert {one.actor_id for one in audit_rows(database_url)} >= set(range(1, 20, 2))
 
 
+@pytest.mark.sqlite_only
 def test_a_full_group_is_written_without_waiting_for_further_records(database_url: str) -> None:
     async def keep() -> list[int]:
         db = await open_database(database_url)
@@ -348,6 +362,7 @@ def test_a_full_group_is_written_without_waiting_for_further_records(database_ur
     assert [one.actor_id for one in audit_rows(database_url)] == list(range(MAX_GROUP + 3))
 
 
+@pytest.mark.sqlite_only
 def test_callers_of_a_stopped_recorder_get_an_error(database_url: str) -> None:
     async def keep() -> list[Any]:
         db = await open_database(database_url)
@@ -391,6 +406,7 @@ def test_all_callers_of_a_group_that_cannot_be_stored_get_an_error(database_url:
 # --- without an audit log ---------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_only
 def test_only_development_may_turn_the_audit_log_off(settings: Settings) -> None:
     unaudited = settings.model_copy(update={"audit": False})
     assert create_app(unaudited)
@@ -403,6 +419,7 @@ def test_only_development_may_turn_the_audit_log_off(settings: Settings) -> None
     assert str(refused.value) == "CARE_AUDIT=off is for development only: every access to answers is recorded"
 
 
+@pytest.mark.sqlite_only
 def test_nothing_is_recorded_while_the_audit_log_is_off(database_url: str, settings: Settings) -> None:
     with opened(create_app(settings.model_copy(update={"audit": False}), clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)

@@ -112,6 +112,7 @@ def test_these_tests_cover_every_field_that_can_be_rejected() -> None:
     assert fields - NEVER <= {field for _, field, *_ in BY_GRAPHQL}
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("role", "field", "question", "outcome", "about"),
     BY_GRAPHQL,
@@ -157,6 +158,7 @@ def test_a_rejected_legacy_request_is_recorded(gateway: Gateway) -> None:
     ]
 
 
+@pytest.mark.sqlite_only
 def test_a_permitted_read_without_answers_is_not_recorded(gateway: Gateway) -> None:
     gateway.import_records(a_world())
     caller = gateway.as_caregiver(1)
@@ -173,6 +175,7 @@ def test_a_permitted_read_without_answers_is_not_recorded(gateway: Gateway) -> N
     assert audit_rows(gateway.settings.database) == []
 
 
+@pytest.mark.sqlite_only
 def test_a_rejection_whose_record_cannot_be_stored_is_an_internal_error(gateway: Gateway) -> None:
     gateway.import_records(a_world())
     raw.run(gateway.settings.database, "ALTER TABLE audit_record RENAME TO gone")
@@ -199,6 +202,7 @@ def more(viewer: int, count: int) -> tuple[Any, ...]:
     return ("CAREGIVER", viewer, "moreRefusals", "REFUSED", named(count=[count]))
 
 
+@pytest.mark.sqlite_only
 def test_beyond_the_limit_only_the_number_of_rejections_is_recorded(gateway: Gateway) -> None:
     gateway.import_records(a_world())
     database = gateway.settings.database
@@ -220,6 +224,7 @@ def test_beyond_the_limit_only_the_number_of_rejections_is_recorded(gateway: Gat
     assert audited(database) == [*each, *others, more(2, 15), each[0]]
 
 
+@pytest.mark.sqlite_only
 def test_the_number_is_recorded_when_the_process_ends(database_url: str, settings: Settings) -> None:
     load(database_url, a_world())
     with opened(create_app(settings, clock=lambda: NOW)) as client:
@@ -228,6 +233,7 @@ def test_the_number_is_recorded_when_the_process_ends(database_url: str, setting
     assert audited(database_url)[MAX_REFUSALS:] == [more(2, 3)]
 
 
+@pytest.mark.sqlite_only
 def test_the_number_is_recorded_when_the_window_ends(
     database_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -35,6 +35,7 @@ def people(gateway: Gateway) -> None:
     )
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("role", "user"),
     [
@@ -58,6 +59,7 @@ def test_one_name_can_have_an_account_in_each_role(gateway: Gateway) -> None:
     assert me(gateway, keys.token("CLIENT", "both"))["client"] == {"legacyId": "3"}
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("role", PEOPLE)
 def test_a_disabled_account_is_rejected_within_seconds_until_it_is_enabled(
     gateway: Gateway, role: str
@@ -78,6 +80,7 @@ def test_a_disabled_account_is_rejected_within_seconds_until_it_is_enabled(
     assert me(gateway, remembered) == person
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("step", [timedelta(minutes=-30), timedelta(days=-1)])
 def test_setting_the_wall_clock_back_does_not_extend_the_account_cache(
     gateway: Gateway, step: timedelta
@@ -93,6 +96,7 @@ def test_setting_the_wall_clock_back_does_not_extend_the_account_cache(
     assert_refused(gateway, f"bearer {remembered}", 403, NO_ACCOUNT)
 
 
+@pytest.mark.sqlite_only
 def test_without_a_token_cache_no_account_is_cached(settings: Settings) -> None:
     with opened(create_app(settings.model_copy(update={"token_cache": 0}), clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
@@ -103,6 +107,7 @@ def test_without_a_token_cache_no_account_is_cached(settings: Settings) -> None:
         assert_refused(gateway, f"bearer {keys.token('CAREGIVER', 'caregiver-1')}", 403, NO_ACCOUNT)
 
 
+@pytest.mark.sqlite_only
 def test_the_account_cache_has_the_configured_size(settings: Settings) -> None:
     with opened(create_app(settings.model_copy(update={"token_cache": 2}), clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
@@ -116,6 +121,7 @@ def test_the_account_cache_has_the_configured_size(settings: Settings) -> None:
         assert list(authenticator.accepted) == tokens[2:]
 
 
+@pytest.mark.sqlite_only
 def test_a_token_is_cached_once_for_every_form_of_the_header(gateway: Gateway) -> None:
     token = keys.token("CAREGIVER", "caregiver-1")
     authenticator: Authenticator = gateway.client.app_state["authenticator"]

@@ -49,6 +49,7 @@ def run(url: str, *steps: Callable[[Database], Awaitable[Any]]) -> list[Any]:
     return with_database(url, one_after_the_other)
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("result", [7, [6, 7], {"id": 7, "ids": [1]}, "text", None, True], ids=repr)
 def test_a_change_is_performed_once_and_its_result_is_replayed(database_url: str, result: Any) -> None:
     first, second = once(), once()
@@ -71,6 +72,7 @@ def test_without_a_key_nothing_is_replayed(database_url: str) -> None:
     assert kept(database_url) == 0
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     "changed", [{"role": "CLIENT"}, {"viewer": 2}, {"contract": "legacy"}, {"key": "A KEY"}], ids=repr
 )
@@ -112,6 +114,7 @@ def test_a_rejected_change_leaves_its_key_free(database_url: str) -> None:
     assert modules(database_url) == ["new"]
 
 
+@pytest.mark.sqlite_only
 def test_a_result_that_json_cannot_represent_fails_on_the_first_run(database_url: str) -> None:
     with pytest.raises(TypeError):
         run(database_url, lambda db: context(db, once()).write("change", adding({1, 2})))
@@ -120,6 +123,7 @@ def test_a_result_that_json_cannot_represent_fails_on_the_first_run(database_url
     assert kept(database_url) == 0
 
 
+@pytest.mark.sqlite_only
 def test_a_request_with_a_key_has_one_change(database_url: str) -> None:
     """A second change would get the result of the first."""
 

@@ -1,5 +1,6 @@
 """The rule of the time state exists in Python and in SQL; both give the same result in every case."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,6 +10,7 @@ from app.db.reader.reads import list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
 from app.db.tables import Session, TimeState
 from tests.callers import load, run_read
+from tests.conftest import fresh_database
 from tests.factories import DAY, NOW, a_caregiver, a_client, a_session
 
 INSTANT = timedelta(microseconds=1)
@@ -32,23 +34,28 @@ def test_the_time_state_in_python(is_closed: bool, start: datetime, state: TimeS
     assert time_state(is_closed, start, NOW) is state
 
 
-@cases
+@pytest.fixture(scope="module")
+def sessions(
+    kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A database with a session of each case, numbered from 1."""
+    rows = [
+        a_session(number, startDate=start.isoformat(timespec="microseconds"), isClosed=is_closed)
+        for number, (is_closed, start, _) in enumerate(CASES.values(), 1)
+    ]
+    path = tmp_path_factory.mktemp("sessions") / "care.db"
+    with fresh_database(kind, migrated, request, path) as url:
+        load(url, [a_caregiver(1), a_client(1), *rows])
+        yield url
+
+
+@pytest.mark.parametrize("wanted", TimeState)
 @pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)])
-def test_the_time_state_in_sql_is_the_same(
-    database_url: str, is_closed: bool, start: datetime, state: TimeState, access: AccessScope
-) -> None:
-    session = a_session(1, startDate=start.isoformat(timespec="microseconds"), isClosed=is_closed)
-    load(database_url, [a_caregiver(1), a_client(1), session])
+def test_the_time_state_in_sql_is_the_same(sessions: str, wanted: TimeState, access: AccessScope) -> None:
+    page = PageRequest(where=(Where(IN_TIME_STATE[wanted]),))
 
-    found = {
-        wanted: [
-            row.id
-            for row in run_read(
-                database_url,
-                list_rows(Session, access, PageRequest(where=(Where(IN_TIME_STATE[wanted]),)), IDS),
-            ).rows
-        ]
-        for wanted in TimeState
+    found = run_read(sessions, list_rows(Session, access, page, IDS)).rows
+
+    assert {row.id for row in found} == {
+        number for number, (_, _, state) in enumerate(CASES.values(), 1) if state is wanted
     }
-
-    assert found == {wanted: [1] if wanted is state else [] for wanted in TimeState}

@@ -42,6 +42,7 @@ def test_ids_continue_after_imported_ids(command: Command, database_url: str) ->
     assert add_both(command) == ["42\n", "8\n"]
 
 
+@pytest.mark.sqlite_only
 def test_the_list_can_be_empty(command: Command, database_url: str) -> None:
     load(database_url, [a_client(1, userName=None)])
 
@@ -79,6 +80,7 @@ DUPLICATES = {
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("name", DUPLICATES)
 def test_a_duplicate_user_name_or_identifier_is_rejected(command: Command, name: str) -> None:
     words, sentence = DUPLICATES[name]
@@ -91,6 +93,7 @@ def test_a_duplicate_user_name_or_identifier_is_rejected(command: Command, name:
     assert listed(command) == before
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("name", ["disable", "enable"])
 @pytest.mark.parametrize(
     "who", [("--role", "caregiver", "--user", "nobody"), ("--role", "client", *MARA[2:])]
@@ -124,6 +127,7 @@ IMPOSSIBLE = {
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 def test_an_impossible_link_is_rejected(command: Command, database_url: str, name: str) -> None:
     words, sentence = IMPOSSIBLE[name]

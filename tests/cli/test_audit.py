@@ -84,6 +84,7 @@ def test_an_intact_log_is_verified_and_its_last_seal_printed(command: Command, s
     assert command("audit", "verify", "--noted", f"1:{hash}").exit_code == 0
 
 
+@pytest.mark.sqlite_only
 def test_a_difference_from_a_noted_seal_is_reported(command: Command, settings: Settings) -> None:
     run_write(settings.database, recording(records(3)))
 
@@ -96,6 +97,7 @@ def test_a_difference_from_a_noted_seal_is_reported(command: Command, settings: 
     ]
 
 
+@pytest.mark.sqlite_only
 def test_commands_of_operators_are_recorded(command: Command, settings: Settings) -> None:
     load(settings.database, [*a_world(), a_client(9, userName=None)])
     person = ("--role", "caregiver", "--user", "new@example.test")
@@ -124,6 +126,7 @@ def test_commands_of_operators_are_recorded(command: Command, settings: Settings
     assert command("audit", "verify").exit_code == 0
 
 
+@pytest.mark.sqlite_only
 def test_a_rejected_command_is_not_recorded(command: Command, settings: Settings) -> None:
     load(settings.database, a_world())
 

@@ -85,6 +85,7 @@ def test_books_are_listed_by_the_filters(command: Command, settings: Settings) -
     assert {words: listed(command, *words) for words in LISTS} == LISTS
 
 
+@pytest.mark.sqlite_only
 def test_an_empty_catalogue_prints_nothing(command: Command) -> None:
     assert listed(command) == []
 
@@ -179,6 +180,7 @@ def test_a_replaced_book_stays_retired(command: Command, settings: Settings, tmp
     assert listed(command, "--retired") == ["5\tOlder diary\t1 Module 1\t-\tretired 2026-11-20"]
 
 
+@pytest.mark.sqlite_only
 def test_an_empty_file_changes_nothing(command: Command, settings: Settings, tmp_path: Path) -> None:
     catalogue(settings)
 
@@ -231,6 +233,7 @@ def test_an_invalid_line_is_reported_and_nothing_is_changed(
     assert listed(command) == ALL
 
 
+@pytest.mark.sqlite_only
 def test_every_mistake_is_reported(command: Command, settings: Settings, tmp_path: Path) -> None:
     catalogue(settings)
     invalid = [DIARY | {"moduleId": 9}, a_module(5), a_book(1), {"kind": "book", "moduleId": 1}, DIARY, DIARY]
@@ -277,6 +280,7 @@ def test_a_book_of_withdrawn_homework_cannot_be_replaced(
     assert_rejected(rejected, f"{tmp_path}/books.jsonl, line 1: id: {ASSIGNED.format(3)}")
 
 
+@pytest.mark.sqlite_only
 def test_only_questions_can_be_added_to_an_assigned_book_without_questions(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:
@@ -314,6 +318,7 @@ def test_a_book_is_retired_and_restored(command: Command, settings: Settings) ->
     assert listed(command) == ALL
 
 
+@pytest.mark.sqlite_only
 def test_retiring_again_keeps_the_first_retirement_date(command: Command, settings: Settings) -> None:
     catalogue(settings)
 
@@ -322,6 +327,7 @@ def test_retiring_again_keeps_the_first_retirement_date(command: Command, settin
     assert listed(command, "--retired") == ["5\tOld diary\t1 Module 1\t-\tretired 2026-11-20"]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("verb", ["show", "retire", "restore"])
 def test_an_unknown_book_is_rejected(command: Command, settings: Settings, verb: str) -> None:
     catalogue(settings)

@@ -39,6 +39,7 @@ def test_demo_migrates_a_new_database(command: Command, tmp_path: Path) -> None:
     assert not run_read(url, is_empty())
 
 
+@pytest.mark.sqlite_only
 def test_demo_loads_nothing_into_a_database_with_rows(command: Command, settings: Settings) -> None:
     load(settings.database, [a_caregiver(1)])
     before = raw.row_counts(settings.database)

@@ -39,6 +39,7 @@ def name_of(settings: Settings) -> str:
 # --- confirmation ---
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(("option", "name"), [("--client", "client-1"), ("--id", "1")])
 def test_typing_the_name_or_id_confirms(settings: Settings, option: str, name: str) -> None:
     load_one_client(settings.database)
@@ -54,6 +55,7 @@ def test_typing_the_name_or_id_confirms(settings: Settings, option: str, name: s
     assert name_of(settings) == "erased"
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("answer", ["client-2\n", "yes\n", "Client-1\n"])
 def test_another_input_erases_nothing(settings: Settings, answer: str) -> None:
     load_one_client(settings.database)
@@ -68,6 +70,7 @@ def test_another_input_erases_nothing(settings: Settings, answer: str) -> None:
     assert run_read(settings.database, all_rows()) == before
 
 
+@pytest.mark.sqlite_only
 def test_no_input_erases_nothing(settings: Settings) -> None:
     load_one_client(settings.database)
     before = run_read(settings.database, all_rows())
@@ -95,6 +98,7 @@ def test_yes_skips_the_confirmation_and_the_id_erases_again(command: Command, se
     assert command("verify").output == "0 differences\n"
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("who", [("--client", "caregiver-1"), ("--id", "9")])
 def test_an_unknown_client_is_rejected(command: Command, settings: Settings, who: tuple[str, str]) -> None:
     load(settings.database, a_world())

@@ -36,6 +36,7 @@ def exported(command: Command, *words: str) -> bytes:
     return result.stdout_bytes
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("who", [("--client", "client-1"), ("--id", "1")], ids=["by name", "by id"])
 def test_all_data_of_a_client_is_exported(
@@ -46,6 +47,7 @@ def test_all_data_of_a_client_is_exported(
     assert exported(command, *who, "--format", format) == (GOLDEN / f"own_data.{format}").read_bytes()
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_output_file_is_private_and_replaces_an_existing_one(
     command: Command, settings: Settings, tmp_path: Path, format: str
@@ -62,6 +64,7 @@ def test_an_output_file_is_private_and_replaces_an_existing_one(
     assert not list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.sqlite_only
 def test_a_symbolic_link_at_the_temporary_name_is_not_followed(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:
@@ -175,6 +178,7 @@ def test_no_cell_is_a_formula_and_every_cell_can_be_read_back() -> None:
 # --- rejected ---
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("who", [("--client", "client-9"), ("--client", "caregiver-1"), ("--id", "9")])
 def test_an_unknown_client_is_rejected(
     command: Command, settings: Settings, tmp_path: Path, who: tuple[str, str]
@@ -189,6 +193,7 @@ def test_an_unknown_client_is_rejected(
     assert not list(tmp_path.glob("own*"))
 
 
+@pytest.mark.sqlite_only
 def test_an_output_file_that_cannot_be_written_is_reported(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ INVALID = {
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("name", INVALID)
 def test_an_invalid_line_is_reported_and_nothing_is_imported(
     command: Command, settings: Settings, tmp_path: Path, name: str
@@ -86,6 +87,7 @@ def refused_lines(command: Command, tmp_path: Path, *records: Record) -> list[st
     return [one.removeprefix(f"care-gateway: {file}, ") for one in result if one.startswith("care-gateway: ")]
 
 
+@pytest.mark.sqlite_only
 def test_every_mistake_is_reported_but_not_its_consequences(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:
@@ -114,6 +116,7 @@ def test_every_mistake_is_reported_but_not_its_consequences(
     assert run_read(settings.database, is_empty())
 
 
+@pytest.mark.sqlite_only
 def test_an_answer_set_of_an_invalid_assignment_is_not_a_mistake(command: Command, tmp_path: Path) -> None:
     wrong = an_assignment(1, submitDate=NOW)  # found after most members of the line were read
 
@@ -124,6 +127,7 @@ def test_an_answer_set_of_an_invalid_assignment_is_not_a_mistake(command: Comman
     assert found == ["line 11: status COMPLETE requires submitDate and vice versa"]
 
 
+@pytest.mark.sqlite_only
 def test_the_first_twenty_mistakes_are_reported(command: Command, settings: Settings, tmp_path: Path) -> None:
     found = refused_lines(command, tmp_path, *({"kind": "module", "id": number} for number in range(1, 40)))
 

@@ -51,6 +51,7 @@ def verdicts(result: str) -> list[str]:
     return [lines[lines.index(path) + 1].strip() for path in PATHS]
 
 
+@pytest.mark.sqlite_only
 def test_without_counts_the_state_is_unknown(command: Command) -> None:
     result = command("legacy", "report")
 
@@ -59,6 +60,7 @@ def test_without_counts_the_state_is_unknown(command: Command) -> None:
     assert verdicts(result.stdout) == ["not known: calls have not been counted yet"] * 4
 
 
+@pytest.mark.sqlite_only
 def test_a_new_installation_does_not_report_unused_paths(
     command: Command, settings: Settings, now: datetime
 ) -> None:
@@ -75,6 +77,7 @@ def test_a_new_installation_does_not_report_unused_paths(
     assert [command("legacy", "report", "--days", days).exit_code for days in ("4", "5")] == [0, 3]
 
 
+@pytest.mark.sqlite_only
 def test_days_on_which_the_service_did_not_run_make_the_state_unknown(
     command: Command, settings: Settings, now: datetime
 ) -> None:
@@ -89,6 +92,7 @@ def test_days_on_which_the_service_did_not_run_make_the_state_unknown(
     assert command("legacy", "report", "--days", "3").exit_code == 0
 
 
+@pytest.mark.sqlite_only
 def test_paths_without_calls_may_be_switched_off(command: Command, settings: Settings, now: datetime) -> None:
     old = [calls(LIST_CLIENT_SESSIONS, "mobile-app", 7, now - 31 * DAY, "CLIENT")]
     run_write(settings.database, storing_usage(old, days_since(now, 40)))
@@ -148,6 +152,7 @@ def test_callers_are_listed_with_their_requests_and_last_use(
     assert result.stdout.endswith("\nThe legacy paths are in use.\n")
 
 
+@pytest.mark.sqlite_only
 def test_a_period_before_counting_began_is_not_compared(
     command: Command, settings: Settings, now: datetime
 ) -> None:
@@ -160,6 +165,7 @@ def test_a_period_before_counting_began_is_not_compared(
     assert line.split()[2:5] == ["2", "-", "-"]
 
 
+@pytest.mark.sqlite_only
 def test_the_report_as_json(command: Command, settings: Settings, now: datetime) -> None:
     used = [
         calls(ASSIGN_HOMEWORK, "cron", 2, now),

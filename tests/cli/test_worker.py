@@ -58,6 +58,7 @@ def test_deliveries_are_listed_in_the_order_of_their_events(care: Care, command:
     assert (result.exit_code, result.stdout, result.stderr) == (0, "".join(LINES.values()), "")
 
 
+@pytest.mark.sqlite_only
 def test_an_unknown_kind_of_event_is_listed_as_stored(care: Care, command: Command) -> None:
     care.rows("UPDATE event SET kind = 'SESSION_DREAMT_OF' WHERE id = 1")
 
@@ -69,6 +70,7 @@ def test_an_unknown_kind_of_event_is_listed_as_stored(care: Care, command: Comma
     )
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("state", LINES)
 def test_deliveries_are_filtered_by_state(care: Care, command: Command, state: str) -> None:
     result = command("deliveries", "list", "--state", state)
@@ -76,6 +78,7 @@ def test_deliveries_are_filtered_by_state(care: Care, command: Command, state: s
     assert (result.exit_code, result.stdout, result.stderr) == (0, LINES[state], "")
 
 
+@pytest.mark.sqlite_only
 def test_a_list_can_be_longer_than_one_page(care: Care, command: Command) -> None:
     care.rows(
         "INSERT INTO event (caregiver_id, client_id, kind, session_id, moment)"
@@ -95,6 +98,7 @@ def test_a_list_can_be_longer_than_one_page(care: Care, command: Command) -> Non
     )
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("event", [1, 2])
 def test_a_delivery_is_retried(care: Care, receiver: Receiver, command: Command, event: int) -> None:
     result = command("deliveries", "retry", str(event))
@@ -115,6 +119,7 @@ def test_all_dead_deliveries_are_retried(care: Care, receiver: Receiver, command
     assert care.deliveries()[1] == (2, "WAITING", 3, "503")
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("event", [3, 4, 2**63 - 1])
 def test_a_delivered_or_unknown_event_is_not_retried(care: Care, command: Command, event: int) -> None:
     before = care.deliveries()
@@ -143,6 +148,7 @@ def test_a_worker_on_tables_of_an_older_version_does_not_start(
     )
 
 
+@pytest.mark.sqlite_only
 def test_the_message_about_tables_of_a_newer_version_names_the_rollback(
     command: Command, settings: Settings
 ) -> None:

@@ -157,6 +157,7 @@ def test_a_client_is_found_by_user_name_or_id(
     assert run_read(database_url, finding_client(user, number)) == Named(1, "Zoë Client 1")
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(("user", "number"), [("caregiver-1", None), (None, 9), ("", None)])
 def test_a_missing_client_is_an_error(database_url: str, user: str | None, number: int | None) -> None:
     load(database_url, [*a_world(), a_client(8, userName=None)])

@@ -220,12 +220,14 @@ def test_a_large_write_ahead_log_is_reported(
 # --- background work ---
 
 
+@pytest.mark.sqlite_only
 def test_a_missing_dispatcher_is_reported(diagnose: Diagnose, settings: Settings) -> None:
     run_write(settings.database, recording(records(3, moment=LONG_AGO)))
 
     assert diagnose("dispatcher") == [("failed", "no dispatcher seems to run: 3 audit records have no seal")]
 
 
+@pytest.mark.sqlite_only
 def test_a_missing_dispatcher_with_the_webhook_is_reported(diagnose: Diagnose, settings: Settings) -> None:
     load(settings.database, a_world())
     raw.run(
@@ -244,6 +246,7 @@ def test_a_missing_dispatcher_with_the_webhook_is_reported(diagnose: Diagnose, s
     assert diagnose("dispatcher") == [("ok", "nothing is overdue")]
 
 
+@pytest.mark.sqlite_only
 def test_failed_deliveries_are_reported(diagnose: Diagnose, settings: Settings) -> None:
     load(settings.database, a_world())
     for event, state, attempts in ((901, "DEAD", 11), (902, "WAITING", 3), (903, "WAITING", 0)):
@@ -280,6 +283,7 @@ def test_the_newest_seal_of_the_audit_log_is_verified(
 # --- clocks ---
 
 
+@pytest.mark.sqlite_only
 def test_a_clock_behind_the_newest_record_is_reported(diagnose: Diagnose, settings: Settings) -> None:
     run_write(settings.database, recording(records(1, moment=utc_now() + timedelta(hours=1))))
 

@@ -59,6 +59,7 @@ def test_a_due_reminder_is_posted_in_the_same_run(with_webhook: Care, receiver: 
     }
 
 
+@pytest.mark.sqlite_only
 def test_the_request_is_signed_with_the_secret(with_webhook: Care, receiver: Receiver) -> None:
     with_webhook.add_event("SUBMITTED")
 
@@ -70,6 +71,7 @@ def test_the_request_is_signed_with_the_secret(with_webhook: Care, receiver: Rec
         one.verified(OTHER_SECRET)
 
 
+@pytest.mark.sqlite_only
 def test_during_a_rotation_both_secrets_verify(with_webhook: Care, receiver: Receiver) -> None:
     with_webhook.add_event("SUBMITTED")
 
@@ -96,6 +98,7 @@ def test_a_failed_delivery_is_retried_after_a_pause(with_webhook: Care, receiver
     assert first.verified(SECRET) == second.verified(SECRET)
 
 
+@pytest.mark.sqlite_only
 def test_pauses_grow_until_the_delivery_is_dead(with_webhook: Care, receiver: Receiver) -> None:
     with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
     receiver.answers = [503] * 20
@@ -122,6 +125,7 @@ ANSWERS = {
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("status", ANSWERS)
 def test_only_a_2xx_accepts_and_redirects_are_not_followed(
     with_webhook: Care, receiver: Receiver, status: int
@@ -136,6 +140,7 @@ def test_only_a_2xx_accepts_and_redirects_are_not_followed(
     assert [one.path for one in receiver.received] == ["/care?to=us"]
 
 
+@pytest.mark.sqlite_only
 def test_a_failed_delivery_does_not_delay_others(with_webhook: Care, receiver: Receiver) -> None:
     receiver.answers = [500] * 8
     for _ in range(20):
@@ -225,6 +230,7 @@ def test_counted_attempts_are_posted_although_the_database_fails_afterwards(
     ]
 
 
+@pytest.mark.sqlite_only
 def test_an_event_of_an_unknown_kind_is_retried_until_it_is_dead(
     with_webhook: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -246,6 +252,7 @@ def test_an_event_of_an_unknown_kind_is_retried_until_it_is_dead(
     assert caplog.messages == [unknown, unknown, "event 1 was not delivered: unknown kind; given up"]
 
 
+@pytest.mark.sqlite_only
 def test_no_secret_is_logged(
     with_webhook: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -266,6 +273,7 @@ def test_no_secret_is_logged(
         assert hidden not in repr(open_webhook(with_webhook.settings))
 
 
+@pytest.mark.sqlite_only
 def test_the_documented_verification_accepts_only_our_requests(
     with_webhook: Care, receiver: Receiver
 ) -> None:

@@ -68,6 +68,7 @@ def test_the_dispatcher_sends_reminders_and_deliveries_by_itself(
     assert receiver.ids() == ["evt_1"]
 
 
+@pytest.mark.sqlite_only
 def test_the_dispatcher_continues_after_errors(
     with_webhook: Care, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -113,6 +114,7 @@ def test_an_error_with_one_caregiver_does_not_delay_others(
     }
 
 
+@pytest.mark.sqlite_only
 def test_a_hanging_receiver_does_not_delay_reminders(with_webhook: Care, receiver: Receiver) -> None:
     with_webhook.rows("UPDATE reminder SET state = 'SKIPPED'")
     receiver.hold()
@@ -135,6 +137,7 @@ def test_a_hanging_receiver_does_not_delay_reminders(with_webhook: Care, receive
     assert with_webhook.reminders()[2] == "SENT"
 
 
+@pytest.mark.sqlite_only
 def test_an_attempt_in_progress_is_finished_at_shutdown(with_webhook: Care, receiver: Receiver) -> None:
     receiver.hold()
 
@@ -154,6 +157,7 @@ def test_an_attempt_in_progress_is_finished_at_shutdown(with_webhook: Care, rece
     assert with_webhook.deliveries() == [(1, "DELIVERED", 1, "200")]
 
 
+@pytest.mark.sqlite_only
 def test_a_cancelled_dispatcher_ends_at_once_and_the_event_waits(
     with_webhook: Care, receiver: Receiver
 ) -> None:
@@ -173,6 +177,7 @@ def test_a_cancelled_dispatcher_ends_at_once_and_the_event_waits(
     assert with_webhook.deliveries() == [(1, "WAITING", 1, None)]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("is_on", [True, False], ids=["on", "off"])
 def test_the_server_dispatches_unless_disabled(with_webhook: Care, receiver: Receiver, is_on: bool) -> None:
     changed: dict[str, Any] = {"dispatcher": is_on}

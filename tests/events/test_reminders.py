@@ -134,6 +134,7 @@ def test_a_reminder_of_finished_work_is_skipped(care: Care, change: str) -> None
     assert care.events() == []
 
 
+@pytest.mark.sqlite_only
 def test_a_skipped_reminder_stays_skipped(care: Care) -> None:
     care.rows("UPDATE reminder SET state = 'SKIPPED'")
 
@@ -150,6 +151,7 @@ WALL_TIMES = {
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(("date", "moment"), WALL_TIMES.values(), ids=list(WALL_TIMES))
 def test_a_reminder_at_nine_fires_at_nine_local_time(settings: Settings, date: str, moment: datetime) -> None:
     there = settings.model_copy(update={"time_zone": "Europe/Berlin"})

@@ -204,6 +204,7 @@ def test_without_periods_nothing_is_removed(care: Care) -> None:
     assert (events(care), drafts(care), len(care.deliveries())) == ([1, 2], [51], 1)
 
 
+@pytest.mark.sqlite_only
 def test_the_dispatcher_runs_retention(care: Care) -> None:
     add_event(care, OLD)
 
@@ -215,6 +216,7 @@ def test_the_dispatcher_runs_retention(care: Care) -> None:
     asyncio.run(on_database(care.settings.database, work))
 
 
+@pytest.mark.sqlite_only
 def test_a_stopped_dispatcher_ends_between_two_batches(care: Care) -> None:
     add_event(care, OLD)
     add_delivery(care, 1, "DEAD")

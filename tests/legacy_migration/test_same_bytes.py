@@ -78,6 +78,7 @@ def everything(gateway: Gateway, size: int) -> dict[str, bytes]:
     return seen
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(("seed", "zone"), [(1, "UTC"), (2, "Europe/Berlin")])
 def test_an_imported_recording_is_served_as_the_same_bytes(
     settings: Settings, new_settings: Settings, command: Command, tmp_path: Path, seed: int, zone: str

@@ -90,6 +90,7 @@ def test_a_too_long_message_closes_the_websocket_with_1009(tmp_path: Path, care:
     assert closed.value.rcvd.code == 1009
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(
     ("kind", "number"), [("sqlite", signal.SIGINT), ("postgresql", signal.SIGTERM)], indirect=["kind"]
 )
@@ -116,6 +117,7 @@ def test_a_process_stops_despite_open_subscriptions(
     assert ("Traceback" in output, "ERROR" in output) == (False, False)
 
 
+@pytest.mark.sqlite_only
 def test_workers_stop_despite_open_subscriptions(tmp_path: Path, care: dict[str, str]) -> None:
     port = str(free_port())
 

@@ -188,6 +188,7 @@ def test_other_headers_are_ignored(world: Gateway, headers: dict[str, str]) -> N
 # --- windows and reminders -------------------------------------------------------------------------
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("remind_dates", [ABSENT, None, []], ids=["absent", "null", "empty"])
 def test_reminders_are_optional(world: Gateway, remind_dates: object) -> None:
     before = stored(world)
@@ -199,6 +200,7 @@ def test_reminders_are_optional(world: Gateway, remind_dates: object) -> None:
     assert after["reminder"] == before["reminder"]
 
 
+@pytest.mark.sqlite_only
 def test_homework_may_end_in_the_minute_it_begins(world: Gateway) -> None:
     before = stored(world)
 
@@ -212,6 +214,7 @@ def test_homework_may_end_in_the_minute_it_begins(world: Gateway) -> None:
     assert [row["remind_date"] for row in added(before, after, "reminder")] == [moment, moment]
 
 
+@pytest.mark.sqlite_only
 def test_homework_in_the_past_has_no_scheduled_reminders(world: Gateway) -> None:
     """Homework is sometimes entered late. A reminder at the current moment is not past yet."""
     before = stored(world)
@@ -238,6 +241,7 @@ def test_homework_in_the_past_has_no_scheduled_reminders(world: Gateway) -> None
     )
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(("start", "end"), [("00:00", "23:59"), ("23:59", "23:59")])
 def test_a_day_has_1440_minutes(world: Gateway, start: str, end: str) -> None:
     assign(world, startTime=start, endTime=end)
@@ -246,6 +250,7 @@ def test_a_day_has_1440_minutes(world: Gateway, start: str, end: str) -> None:
     assert newest["startDate"] == f"2026/11/22 {start}"
 
 
+@pytest.mark.sqlite_only
 def test_a_book_may_be_assigned_again_later(world: Gateway) -> None:
     before = stored(world)
 

@@ -168,6 +168,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
         yield caplog
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("table", ["assignment", "caregiver"])
 def test_an_internal_error_reveals_only_the_request_id(
     gateway: Gateway, logged: pytest.LogCaptureFixture, table: str

@@ -138,6 +138,7 @@ def test_a_caregiver_reads_one_assignment_pending_or_complete(world: Gateway) ->
     assert complete == golden("caregiver_assignment_complete")
 
 
+@pytest.mark.sqlite_only
 def test_an_empty_list_is_a_page(world: Gateway) -> None:
     sessions_of_a_newcomer = body_of(world.as_client(4), f"{SESSIONS}?time-state=RUNNING")
     assignments_of_a_newcomer = body_of(world.as_caregiver(8), f"{ASSIGNMENTS}?time-state=COMPLETED")
@@ -146,6 +147,7 @@ def test_an_empty_list_is_a_page(world: Gateway) -> None:
     assert assignments_of_a_newcomer == golden("empty_page")
 
 
+@pytest.mark.sqlite_only
 def test_the_response_to_the_put_has_one_member(world: Gateway) -> None:
     response = world.as_caregiver(7).put(ASSIGNMENTS, json=homework(sessionId=11))
 

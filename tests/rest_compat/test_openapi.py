@@ -131,6 +131,7 @@ def test_a_response_has_exactly_the_documented_members_in_order(name: str) -> No
     assert schema["additionalProperties"] is False
 
 
+@pytest.mark.sqlite_only
 def test_an_error_has_exactly_the_documented_members(standing: Gateway) -> None:
     body = standing.as_anonymous().get(SESSIONS).json()
 
@@ -271,6 +272,7 @@ def headers_of(caller: Caller, method: str, path: str, **options: Any) -> set[st
     return set(found.headers) - {"content-type", "content-length"}
 
 
+@pytest.mark.sqlite_only
 def test_a_response_has_the_documented_headers(demo: Gateway) -> None:
     caregiver = demo.with_token(keys.token("CAREGIVER", CAREGIVER))
 

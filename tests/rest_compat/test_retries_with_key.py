@@ -40,6 +40,7 @@ def test_a_retry_gets_the_first_response_and_changes_nothing(world: Gateway) -> 
     assert wrong_counters(world) == []
 
 
+@pytest.mark.sqlite_only
 def test_a_retry_reads_only_the_stored_response(world: Gateway) -> None:
     put(world)
 
@@ -59,6 +60,7 @@ def test_another_request_with_the_key_is_rejected(world: Gateway) -> None:
     assert parts_of(put(world)) == AGAIN
 
 
+@pytest.mark.sqlite_only
 def test_the_same_homework_in_other_bytes_is_another_request(world: Gateway) -> None:
     caregiver = world.as_caregiver(1)
     put(world)
@@ -71,6 +73,7 @@ def test_the_same_homework_in_other_bytes_is_another_request(world: Gateway) -> 
     assert books(world) == [1, 2]
 
 
+@pytest.mark.sqlite_only
 def test_with_another_key_the_homework_is_assigned_again(world: Gateway) -> None:
     assert parts_of(put(world)) == FIRST
     assert parts_of(put(world, key="another")) == FIRST
@@ -104,6 +107,7 @@ def test_a_rejection_is_not_stored(world: Gateway) -> None:
     assert books(world) == [1, 2]
 
 
+@pytest.mark.sqlite_only
 def test_a_rejected_request_can_succeed_later(world: Gateway) -> None:
     assert refusal_of(put(world, sessionId=2)) == (409, "the session is not running")
 
@@ -113,6 +117,7 @@ def test_a_rejected_request_can_succeed_later(world: Gateway) -> None:
     assert parts_of(put(world, sessionId=2)) == AGAIN
 
 
+@pytest.mark.sqlite_only
 def test_an_internal_error_leaves_the_key_free(world: Gateway) -> None:
     raw.run(world.settings.database, "ALTER TABLE event RENAME TO elsewhere")
     assert refusal_of(put(world)) == (500, "Internal error")

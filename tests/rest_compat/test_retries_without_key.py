@@ -61,6 +61,7 @@ def books(gateway: Gateway) -> list[int]:
 # --- when ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("later", [timedelta(), INSTANT, 59 * SECOND, 60 * SECOND], ids=str)
 def test_a_retry_within_the_window_writes_nothing(world: Gateway, clock: Clock, later: timedelta) -> None:
     put(world)
@@ -72,6 +73,7 @@ def test_a_retry_within_the_window_writes_nothing(world: Gateway, clock: Clock, 
     assert stored(world) == once
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("later", [60 * SECOND + INSTANT, timedelta(days=1)], ids=str)
 def test_after_the_window_the_homework_is_assigned_again(
     world: Gateway, clock: Clock, later: timedelta
@@ -95,6 +97,7 @@ def test_the_window_begins_with_the_first_request(world: Gateway, clock: Clock) 
     assert books(world) == [1, 2, 1, 2]
 
 
+@pytest.mark.sqlite_only
 def test_a_process_whose_clock_is_behind_recognizes_a_retry(world: Gateway, clock: Clock) -> None:
     put(world)
 
@@ -104,6 +107,7 @@ def test_a_process_whose_clock_is_behind_recognizes_a_retry(world: Gateway, cloc
     assert books(world) == [1, 2]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(("seconds", "later"), [(0, 0), (1, 2), (600, 601)])
 def test_the_window_is_a_setting(settings: Settings, clock: Clock, seconds: int, later: int) -> None:
     """0 disables it, even at the same moment."""
@@ -271,6 +275,7 @@ def test_a_retry_succeeds_after_the_session_was_closed(world: Gateway) -> None:
 # --- who else assigns ------------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_only
 def test_with_a_new_key_the_homework_is_assigned_again(world: Gateway) -> None:
     put(world)
 

@@ -56,6 +56,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("zone", SHOWN)
 def test_moments_are_shown_as_local_times_of_the_zone(settings: Settings, zone: str) -> None:
     moments = SHOWN[zone]
@@ -106,6 +107,7 @@ READ = {
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("zone", READ)
 def test_local_times_of_homework_are_read_in_the_zone(settings: Settings, zone: str) -> None:
     """Start, end and reminder, which are shown again as they were sent."""
@@ -160,6 +162,7 @@ def reading_error(zone: str, **changed: object) -> str:
     return refused.value.message
 
 
+@pytest.mark.sqlite_only
 def test_without_a_clock_change_every_local_time_is_readable(standing: Gateway) -> None:
     """The same minute exists in UTC, so the request fails only at the unknown session."""
     body = homework(startDate="2026/03/29", startTime="02:30", sessionId=999999)

@@ -72,6 +72,7 @@ def test_each_path_is_counted_by_role_and_application(settings: Settings) -> Non
     assert days(settings) == [TODAY]
 
 
+@pytest.mark.sqlite_only
 def test_other_requests_are_not_counted(settings: Settings) -> None:
     with service(settings) as gateway:
         gateway.as_caregiver(1).get("/gateway/nowhere")
@@ -82,6 +83,7 @@ def test_other_requests_are_not_counted(settings: Settings) -> None:
     assert (counted(settings), days(settings)) == ([], [])
 
 
+@pytest.mark.sqlite_only
 def test_unauthenticated_calls_are_counted_without_their_texts(settings: Settings) -> None:
     theirs = {"user-agent": "their-words/1"}
     with service(settings) as gateway:
@@ -107,6 +109,7 @@ APPLICATIONS: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("token_cache", [4096, 0])
 def test_the_token_or_else_the_user_agent_names_the_application(settings: Settings, token_cache: int) -> None:
     with service(settings, token_cache=token_cache) as gateway:
@@ -168,6 +171,7 @@ def test_concurrent_writers_lose_no_calls(settings: Settings) -> None:
     assert [row[3:] for row in counted(settings)] == [("one", 40), ("three", 40), ("two", 40)]
 
 
+@pytest.mark.sqlite_only
 def test_counts_are_written_periodically(settings: Settings) -> None:
     """A killed process loses only the calls since the last write."""
 

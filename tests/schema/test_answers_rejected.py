@@ -158,6 +158,7 @@ def world(gateway: Gateway) -> Gateway:
     return gateway
 
 
+@pytest.mark.sqlite_only
 def test_a_rejected_draft_is_a_user_error_and_nothing_is_written(world: Gateway) -> None:
     before, found = stored(world), {}
 
@@ -195,6 +196,7 @@ BARE = 12  # an assignment whose book came from the old service without question
 NO_QUESTIONS = refused("WRONG_STATE", "the book has no questions yet", "assignmentId")
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("texts", [{}, {REMARK: "x"}], ids=["nothing", "an answer"])
 def test_a_book_without_questions_accepts_no_answers(world: Gateway, texts: dict[int, str]) -> None:
     bare = a_book(6, questions=[])
@@ -236,6 +238,7 @@ def test_values_at_the_limits_are_accepted(world: Gateway) -> None:
     assert submit(world.as_client(1), TEST, long, revision=1)["userErrors"] == []
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(("document", "verb"), [(SAVE, "saveAnswers"), (SUBMIT, "submitAnswers")])
 def test_a_viewer_without_permission_gets_a_top_level_error(world: Gateway, document: str, verb: str) -> None:
     """Invalid input is not reported to a caregiver."""
@@ -274,6 +277,7 @@ NO_ANSWERS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("document", [SAVE, SUBMIT], ids=["save", "submit"])
 def test_invalid_answer_input_fails_validation(world: Gateway, document: str) -> None:
     before = stored(world)

@@ -178,6 +178,7 @@ def test_a_rejected_mutation_does_not_affect_the_others(world: Gateway) -> None:
     assert count(world, Event) == 1
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     "selected", ["message", "userErrors { code }", "__typename", "assignments { __typename }"]
 )
@@ -226,6 +227,7 @@ def test_values_at_the_limits_are_accepted(world: Gateway, changed: dict[str, An
     }
 
 
+@pytest.mark.sqlite_only
 def test_the_same_book_may_be_assigned_again_later(world: Gateway) -> None:
     for number in (6, 7):
         response = world.as_caregiver(1).data(ASSIGN, input=homework(bookIds=["1"]))
@@ -249,6 +251,7 @@ def test_a_time_is_stored_with_microseconds(world: Gateway) -> None:
     }
 
 
+@pytest.mark.sqlite_only
 def test_a_client_cannot_assign_homework(world: Gateway) -> None:
     response = world.as_client(1).graphql(ASSIGN, input=homework())
 

@@ -162,6 +162,7 @@ def test_correctable_errors_are_user_errors_and_nothing_is_written(world: Gatewa
     }
 
 
+@pytest.mark.sqlite_only
 def test_a_viewer_without_permission_gets_a_top_level_error(world: Gateway) -> None:
     """Invalid input is not reported to a client."""
     before = stored(world)
@@ -185,6 +186,7 @@ def test_a_viewer_without_permission_gets_a_top_level_error(world: Gateway) -> N
     assert stored(world) == before
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("member", ["sessionId", "bookIds", "startDate", "endDate"])
 def test_a_missing_input_field_is_invalid(standing: Gateway, member: str) -> None:
     missing = {name: value for name, value in homework().items() if name != member}
@@ -196,6 +198,7 @@ def test_a_missing_input_field_is_invalid(standing: Gateway, member: str) -> Non
         assert member in error["message"]
 
 
+@pytest.mark.sqlite_only
 def test_an_unknown_input_field_is_invalid(standing: Gateway) -> None:
     (error,) = standing.as_caregiver(1).graphql(ASSIGN, input=homework(remindDate=[]))["errors"]
 
@@ -203,6 +206,7 @@ def test_an_unknown_input_field_is_invalid(standing: Gateway) -> None:
     assert "remindDate" in error["message"]
 
 
+@pytest.mark.sqlite_only
 def test_the_role_is_checked_before_the_input(standing: Gateway) -> None:
     query = """mutation { assignHomework(input: {
         sessionId: 1, bookIds: [1], startDate: "2026-11-22T08:00:00Z", endDate: "2026-11-29T08:00:00Z" }) {

@@ -95,6 +95,7 @@ def test_an_empty_search_returns_the_whole_catalogue(shelf: Gateway) -> None:
     assert shelf.as_caregiver(1).data("{ books { totalCount nodes { legacyId } } }") == everything
 
 
+@pytest.mark.sqlite_only
 def test_a_search_has_at_most_five_words(shelf: Gateway) -> None:
     caller = shelf.as_client(1)
 
@@ -128,6 +129,7 @@ def begins_with_s() -> list[int]:
     return [n for n, name in NAMES.items() if any(word.casefold().startswith("s") for word in name.split())]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("module", "expected"),
     [("2", 5), (global_id("Module", 2), 5), (global_id("Book", 2), 0), ("x", 0), (str(2**63), 0)],

@@ -95,6 +95,7 @@ def test_a_session_is_created_for_a_new_client(world: Gateway) -> None:
     assert changed(before, after) == {}
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("client", ["2", global_id("Client", 2)], ids=["its number", "its global id"])
 def test_a_session_is_created_for_a_client_of_the_caregiver(world: Gateway, client: str) -> None:
     before = stored(world)
@@ -107,6 +108,7 @@ def test_a_session_is_created_for_a_client_of_the_caregiver(world: Gateway, clie
     assert added_events(before, after) == [("SESSION_CREATED", "CAREGIVER", 1, 2, 6, None, NOW)]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("start", "status"),
     {
@@ -133,6 +135,7 @@ def test_texts_may_have_their_maximum_length(world: Gateway) -> None:
     assert session == {"title": title, "description": description}
 
 
+@pytest.mark.sqlite_only
 def test_a_null_description_is_empty(world: Gateway) -> None:
     (session,) = opened(world, "sessions { description }", clientOpptId="OPPT-3", description=None)
 
@@ -165,6 +168,7 @@ def an_assigned(number: str, name: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.sqlite_only
 def test_books_are_assigned_in_a_future_session(world: Gateway) -> None:
     before = stored(world)
 
@@ -190,6 +194,7 @@ def test_books_are_assigned_in_a_future_session(world: Gateway) -> None:
     assert wrong_counters(world) == []
 
 
+@pytest.mark.sqlite_only
 def test_reminders_in_the_past_are_skipped(world: Gateway) -> None:
     past = {"bookIds": ["1"], "startDate": "2026-11-20T09:00:00Z", "endDate": "2026-11-20T10:00:00Z"}
 

@@ -49,6 +49,7 @@ def starts(gateway: Gateway, count: int, days: int, start: str) -> list[str]:
 # --- local time ------------------------------------------------------------------------------------
 
 
+@pytest.mark.sqlite_only
 def test_repeated_sessions_keep_their_local_time_when_summer_time_starts(berlin: Gateway) -> None:
     assert starts(berlin, 4, 7, "2027-03-14T09:00:00.5+01:00") == [
         "2027-03-14T08:00:00.500000Z",
@@ -58,6 +59,7 @@ def test_repeated_sessions_keep_their_local_time_when_summer_time_starts(berlin:
     ]
 
 
+@pytest.mark.sqlite_only
 def test_repeated_sessions_keep_their_local_time_when_summer_time_ends(berlin: Gateway) -> None:
     assert starts(berlin, 3, 14, "2027-10-10T09:00:00Z") == [
         "2027-10-10T09:00:00Z",
@@ -66,6 +68,7 @@ def test_repeated_sessions_keep_their_local_time_when_summer_time_ends(berlin: G
     ]
 
 
+@pytest.mark.sqlite_only
 def test_without_clock_changes_the_utc_time_stays_the_same(gateway: Gateway) -> None:
     gateway.import_records(a_world_to_change())
 
@@ -74,6 +77,7 @@ def test_without_clock_changes_the_utc_time_stays_the_same(gateway: Gateway) -> 
     ]
 
 
+@pytest.mark.sqlite_only
 def test_an_ambiguous_local_time_means_the_first_one(berlin: Gateway) -> None:
     """02:30 occurs twice on 31 October. The first session may name the second one."""
     assert starts(berlin, 3, 7, "2027-10-24T02:30:00+02:00") == [
@@ -87,6 +91,7 @@ def test_an_ambiguous_local_time_means_the_first_one(berlin: Gateway) -> None:
     ]
 
 
+@pytest.mark.sqlite_only
 def test_homework_and_reminders_keep_their_offset_from_the_session(berlin: Gateway) -> None:
     before = stored(berlin)
 
@@ -168,6 +173,7 @@ def test_two_hundred_assignments_are_planned_at_once(berlin: Gateway) -> None:
     assert sessions == [{"assignmentCount": 50}] * 4
 
 
+@pytest.mark.sqlite_only
 def test_a_count_of_one_creates_one_session(berlin: Gateway) -> None:
     assert starts(berlin, 1, 366, "2999-12-31T08:00:00Z") == ["2999-12-31T08:00:00Z"]
 
@@ -215,6 +221,7 @@ SKIPPED: dict[str, Refusal] = {
 }
 
 
+@pytest.mark.sqlite_only
 def test_a_repetition_at_a_skipped_local_time_is_rejected(berlin: Gateway) -> None:
     input_fields = {
         "clientOpptId": "OPPT-3",

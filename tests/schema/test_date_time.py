@@ -89,6 +89,7 @@ def test_only_text_is_parsed(value: object) -> None:
         read_moment(value)
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("text", ["2026-W01", "2026-11-21T09:00:00", "2026-02-29T00:00:00Z"])
 def test_an_invalid_variable_fails_validation(standing: Gateway, text: str) -> None:
     message = (
@@ -102,6 +103,7 @@ def test_an_invalid_variable_fails_validation(standing: Gateway, text: str) -> N
     }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("text", ["2026-W01", "2026-11-21T09:00:00", "2026-02-29T00:00:00Z"])
 def test_an_invalid_literal_fails_validation_without_a_log_line(
     standing: Gateway, text: str, caplog: pytest.LogCaptureFixture
@@ -127,6 +129,7 @@ def test_a_time_may_be_a_literal(standing: Gateway, text: str) -> None:
     assert response == {"assignHomework": {"userErrors": [{"code": "NOT_FOUND"}]}}
 
 
+@pytest.mark.sqlite_only
 def test_the_scalar_has_a_specification_url(standing: Gateway) -> None:
     query = '{ __type(name: "DateTime") { kind specifiedByURL } }'
 

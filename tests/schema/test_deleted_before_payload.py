@@ -91,6 +91,7 @@ GONE: dict[str, tuple[str, dict[str, Any], int, list[Verb], dict[str, Any], list
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("what", GONE)
 def test_an_object_deleted_before_the_payload_is_read_is_null(gateway: Gateway, what: str) -> None:
     gateway.import_records(a_world_to_answer_in())

@@ -122,6 +122,7 @@ LATENESS: dict[str, tuple[dict[str, Any], str, int]] = {
 }
 
 
+@pytest.mark.sqlite_only
 def test_lateness_is_computed_at_the_time_of_the_request(gateway: Gateway) -> None:
     rows = [
         (a_complete_assignment if "submitDate" in changed else an_assignment)(number, **changed)

@@ -91,6 +91,7 @@ def test_an_erased_client_cannot_sign_in(erased: Gateway) -> None:
     assert (response.status_code, response.json()["errors"][0]["extensions"]["code"]) == (403, "FORBIDDEN")
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     "client", [{"clientOpptId": "OPPT-1"}, {"clientOpptId": "erased-1"}, {"clientId": "1"}]
 )

@@ -69,6 +69,7 @@ NAMES = {
 }  # fmt: skip
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(("query", "value", "message"), BY_VARIABLE.values(), ids=BY_VARIABLE)
 def test_messages_do_not_quote_variables(gateway: Gateway, query: str, value: object, message: str) -> None:
     gateway.import_records(a_world())
@@ -78,6 +79,7 @@ def test_messages_do_not_quote_variables(gateway: Gateway, query: str, value: ob
     assert [error["message"] for error in response["errors"]] == [message]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("query", IN_THE_DOCUMENT)
 def test_messages_do_not_quote_literals(gateway: Gateway, query: str) -> None:
     gateway.import_records(a_world())
@@ -87,6 +89,7 @@ def test_messages_do_not_quote_literals(gateway: Gateway, query: str) -> None:
     assert [error["message"] for error in response["errors"]] == [IN_THE_DOCUMENT[query]]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("query", NAMES)
 def test_messages_quote_names_but_not_values(gateway: Gateway, query: str) -> None:
     gateway.import_records(a_world())

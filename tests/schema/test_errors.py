@@ -158,6 +158,7 @@ def faults(caplog: pytest.LogCaptureFixture) -> list[Any]:
     return [record for record in caplog.records if record.name == LOGGER]
 
 
+@pytest.mark.sqlite_only
 def test_an_unexpected_error_is_logged_but_not_described_in_the_response(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -190,6 +191,7 @@ def test_an_unexpected_error_is_logged_but_not_described_in_the_response(
     assert "Traceback" in logging.Formatter().format(record)
 
 
+@pytest.mark.sqlite_only
 def test_the_service_continues_after_an_unexpected_error(gateway: Gateway) -> None:
     gateway.import_records(a_world())
     lose(gateway, "book")

@@ -156,6 +156,7 @@ def within(part: Any, whole: Any) -> bool:
     return bool(part == whole)
 
 
+@pytest.mark.sqlite_only
 def test_every_argument_is_accepted(standing: Gateway) -> None:
     """All optional arguments together, and each as null."""
     query = """query($state: TimeState, $status: AssignmentStatus, $id: ID, $after: String, $offset: Int,

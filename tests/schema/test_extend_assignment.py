@@ -47,6 +47,7 @@ def world(gateway: Gateway) -> Gateway:
 # --- extension -------------------------------------------------------------------------------------
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("number", "session", "end", "lateness"),
     [
@@ -99,6 +100,7 @@ def test_an_assignment_is_extended(
     }
 
 
+@pytest.mark.sqlite_only
 def test_an_extension_to_the_same_end_writes_nothing(world: Gateway) -> None:
     before = stored(world)
 
@@ -114,6 +116,7 @@ def test_an_extension_to_the_same_end_writes_nothing(world: Gateway) -> None:
     assert stored(world) == before
 
 
+@pytest.mark.sqlite_only
 def test_the_legacy_paths_show_an_extended_assignment_unchanged(world: Gateway) -> None:
     """The legacy paths do not return the end date."""
     path = f"{ASSIGNMENTS}/2"
@@ -170,6 +173,7 @@ SET: dict[str, tuple[list[str], list[dict[str, str]]]] = {
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(("moments", "reminders"), SET.values(), ids=SET)
 def test_set_reminders_replaces_the_scheduled_ones(
     world: Gateway, moments: list[str], reminders: list[dict[str, str]]
@@ -190,6 +194,7 @@ def reminders_of_10(stored: Stored) -> dict[datetime, int]:
     return {row["remind_date"]: row["id"] for row in stored["reminder"] if row["assignment_id"] == 10}
 
 
+@pytest.mark.sqlite_only
 def test_reminders_can_be_set_in_a_future_session(world: Gateway) -> None:
     before = stored(world)
 
@@ -205,6 +210,7 @@ def test_reminders_can_be_set_in_a_future_session(world: Gateway) -> None:
     assert added_events(before, stored(world)) == [("REMINDERS_SET", "CAREGIVER", 1, 1, 2, 7, NOW)]
 
 
+@pytest.mark.sqlite_only
 def test_a_reminder_has_no_upper_bound_without_an_end_date(world: Gateway) -> None:
     moments = ["2026-11-21T09:00:00.000001Z", "2999-12-31T23:59:59.999999Z"]
 
@@ -213,6 +219,7 @@ def test_a_reminder_has_no_upper_bound_without_an_end_date(world: Gateway) -> No
     assert response == {"assignment": {"legacyId": "11", "reminders": [scheduled(each) for each in moments]}}
 
 
+@pytest.mark.sqlite_only
 def test_a_skipped_reminder_can_be_scheduled_again(world: Gateway) -> None:
     input_fields: dict[str, Any] = {"assignmentId": "13", "remindDates": ["2026-11-21T10:00:00Z"]}
 
@@ -222,6 +229,7 @@ def test_a_skipped_reminder_can_be_scheduled_again(world: Gateway) -> None:
     assert responses == [{"assignment": {"legacyId": "13", "reminders": both}}] * 2
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("number", "moments"),
     [

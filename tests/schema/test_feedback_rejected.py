@@ -145,6 +145,7 @@ def test_rejected_feedback_is_a_user_error_and_nothing_is_written(world: Gateway
     }
 
 
+@pytest.mark.sqlite_only
 def test_a_rejected_reopening_is_a_user_error_and_nothing_is_written(world: Gateway) -> None:
     before, found = stored(world), {}
 
@@ -158,6 +159,7 @@ def test_a_rejected_reopening_is_a_user_error_and_nothing_is_written(world: Gate
     }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(
     ("document", "verb", "input_fields"),
     [
@@ -196,6 +198,7 @@ NO_FEEDBACK: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sqlite_only
 def test_invalid_feedback_input_fails_validation(world: Gateway) -> None:
     before = stored(world)
 

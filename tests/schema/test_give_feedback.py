@@ -94,6 +94,7 @@ def test_feedback_is_given_edited_and_its_score_removed(world: Gateway) -> None:
     assert {name: stored(world)[name] for name in untouched} == {name: before[name] for name in untouched}
 
 
+@pytest.mark.sqlite_only
 def test_repeated_feedback_writes_nothing(world: Gateway) -> None:
     submit(world.as_client(1), TEST, FITTING)
     first = give(world.as_caregiver(1), 12, "Well done", score=5)
@@ -124,6 +125,7 @@ def test_the_client_sees_feedback_at_once_in_every_field(world: Gateway) -> None
         }
 
 
+@pytest.mark.sqlite_only
 def test_the_legacy_paths_show_the_status_and_time_of_feedback(world: Gateway) -> None:
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     submit(client, TEST, FITTING)
@@ -194,6 +196,7 @@ def test_every_attempt_has_its_own_feedback(world: Gateway) -> None:
     }
 
 
+@pytest.mark.sqlite_only
 def test_the_change_does_not_depend_on_the_selection(world: Gateway) -> None:
     before = stored(world)
     query = """mutation($input: GiveFeedbackInput!) { giveFeedback(input: $input) { __typename } }"""

@@ -103,6 +103,7 @@ def test_an_asset_may_be_cached_and_revalidated(standing: Gateway) -> None:
     has_headers(asset, {**SECURITY_HEADERS, "cache-control": "no-cache"}, CONTENT_HEADERS)
 
 
+@pytest.mark.sqlite_only
 def test_an_event_stream_is_not_cached(standing: Gateway) -> None:
     with streaming(standing.as_client(1), "{ viewer { role } }") as stream:
         has_headers(
@@ -160,6 +161,7 @@ def test_an_unsupported_method_echoes_no_header(production: Gateway, method: str
     assert "what-nobody-echoes" not in response.text + str(response.headers)
 
 
+@pytest.mark.sqlite_only
 def test_an_internal_error_contains_only_the_request_id(production: Gateway) -> None:
     raw.run(production.settings.database, "ALTER TABLE session RENAME TO elsewhere")
 

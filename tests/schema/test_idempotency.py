@@ -68,6 +68,7 @@ def test_a_replay_reads_only_the_stored_response(world: Gateway) -> None:
     assert len(statements) == 1
 
 
+@pytest.mark.sqlite_only
 def test_the_order_of_members_does_not_matter(world: Gateway) -> None:
     body = assigning()
     turned = {
@@ -82,6 +83,7 @@ def test_the_order_of_members_does_not_matter(world: Gateway) -> None:
     assert books(world) == [3]
 
 
+@pytest.mark.sqlite_only
 def test_the_number_of_chunks_does_not_matter(world: Gateway) -> None:
     content = orjson.dumps(assigning())
     first = assign(world)
@@ -110,6 +112,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 def test_another_request_with_the_same_key_is_rejected(world: Gateway, other: dict[str, Any]) -> None:
     first = assign(world)
@@ -179,6 +182,7 @@ def test_a_rejection_is_not_stored(world: Gateway) -> None:
     assert whole(assign(world, sessionId="2")) == again(first)
 
 
+@pytest.mark.sqlite_only
 def test_a_forbidden_request_is_rejected_every_time(world: Gateway) -> None:
     for _ in range(2):
         response = post(world.as_client(1), assigning())
@@ -209,6 +213,7 @@ def test_keys_survive_a_restart(world: Gateway) -> None:
     assert books(world) == [3]
 
 
+@pytest.mark.sqlite_only
 def test_a_response_with_errors_is_not_replayed(world: Gateway) -> None:
     """The change was committed, then the database became unavailable."""
     with before_database_calls(world, reads=[nothing, nothing, failure]):

@@ -71,6 +71,7 @@ def opened_for(name: str) -> dict[str, Any]:
     return {"data": {"createSession": {"sessions": [{"client": {"name": name}}], "userErrors": []}}}
 
 
+@pytest.mark.sqlite_only
 def test_tries_beyond_the_limit_are_refused_whatever_they_name(limited: Gateway, ticks: Ticks) -> None:
     caregiver = limited.as_caregiver(1)
     assert caregiver.graphql(OPEN, input=asking("OPPT-77")) == UNKNOWN
@@ -103,6 +104,7 @@ def test_clients_whom_the_caregiver_knows_are_not_counted(limited: Gateway) -> N
     assert post(caregiver, "OPPT-4").status_code == 429
 
 
+@pytest.mark.sqlite_only
 def test_each_caregiver_has_tries_of_their_own(limited: Gateway) -> None:
     for _ in range(4):
         last = post(limited.as_caregiver(1), "OPPT-77")
@@ -127,6 +129,7 @@ def test_tries_at_the_same_time_do_not_exceed_the_limit(limited: Gateway) -> Non
     assert sorted(each.status for each in answers) == [200] * 3 + [429] * 13
 
 
+@pytest.mark.sqlite_only
 def test_tries_are_on_record_without_the_identifier(limited: Gateway) -> None:
     for identifier in ("OPPT-77", "OPPT-78", "OPPT-79", "OPPT-3"):
         post(limited.as_caregiver(1), identifier)

@@ -19,6 +19,7 @@ def lived(gateway: Gateway) -> Gateway:
     return gateway
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("format", FORMATS)
 def test_own_data_equals_the_output_of_the_command(
     lived: Gateway, format: str, monkeypatch: pytest.MonkeyPatch
@@ -41,6 +42,7 @@ def test_own_data_equals_the_output_of_the_command(
     assert "Neighbours" not in response["ownData"]
 
 
+@pytest.mark.sqlite_only
 def test_the_default_format_is_json(lived: Gateway) -> None:
     response = lived.as_client(1).data(
         "{ ownData json: ownData(format: JSON) csv: ownData(format: CSV) null: ownData(format: null) }"
@@ -58,6 +60,7 @@ def test_the_export_reads_one_snapshot(lived: Gateway) -> None:
     assert len(statements) == 2 + 6 + 1 + 1
 
 
+@pytest.mark.sqlite_only
 def test_a_caregiver_is_rejected(lived: Gateway) -> None:
     assert lived.as_caregiver(1).graphql("{ ownData }") == {
         "data": None,
@@ -65,6 +68,7 @@ def test_a_caregiver_is_rejected(lived: Gateway) -> None:
     }
 
 
+@pytest.mark.sqlite_only
 def test_a_request_without_sign_in_is_rejected(lived: Gateway) -> None:
     assert lived.as_anonymous().graphql("{ ownData }") == {
         "data": None,
@@ -72,6 +76,7 @@ def test_a_request_without_sign_in_is_rejected(lived: Gateway) -> None:
     }
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("format", ["XML", "json"])
 def test_an_unknown_format_is_rejected(lived: Gateway, format: str) -> None:
     response = lived.as_client(1).post_graphql(f"{{ ownData(format: {format}) }}")

@@ -95,10 +95,12 @@ OF_REMINDING: dict[str, Refusal] = {
 }
 
 
+@pytest.mark.sqlite_only
 def test_correctable_errors_of_reminders_are_user_errors(world: Gateway) -> None:
     check_refusals(world, "setReminders", {"assignmentId": "2", "remindDates": []}, OF_REMINDING)
 
 
+@pytest.mark.sqlite_only
 def test_correctable_errors_of_a_withdrawal_are_user_errors(world: Gateway) -> None:
     check_refusals(world, "withdrawAssignment", {}, OF_ALL)
 
@@ -136,6 +138,7 @@ ASKED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # valid input, and 
 }
 
 
+@pytest.mark.sqlite_only
 def test_a_viewer_without_permission_gets_a_top_level_error(world: Gateway) -> None:
     """Invalid input is not reported to a client, even for their own session."""
     before = stored(world)

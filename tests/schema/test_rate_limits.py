@@ -73,6 +73,7 @@ def test_every_answer_tells_what_is_left_and_when_it_is_whole_again(limited: Gat
     assert limited.as_anonymous().post_graphql("{ __typename }").headers.get("ratelimit") is None
 
 
+@pytest.mark.sqlite_only
 def test_who_has_spent_it_is_refused_until_there_is_enough_again(limited: Gateway, clock: Clock) -> None:
     caller = limited.as_caregiver(1)
     spend(caller, 3)
@@ -84,6 +85,7 @@ def test_who_has_spent_it_is_refused_until_there_is_enough_again(limited: Gatewa
     assert rates(caller, SESSIONS)[0] == 200
 
 
+@pytest.mark.sqlite_only
 def test_each_viewer_has_their_own(limited: Gateway) -> None:
     spend(limited.as_caregiver(1), 3)
 
@@ -92,6 +94,7 @@ def test_each_viewer_has_their_own(limited: Gateway) -> None:
     assert rates(limited.as_client(1), SESSIONS)[0] == 200
 
 
+@pytest.mark.sqlite_only
 def test_the_legacy_paths_spend_the_same(limited: Gateway) -> None:
     caller = limited.as_client(1)
     path = "/gateway/profile/client/session?time-state=RUNNING"
@@ -112,6 +115,7 @@ def test_the_legacy_paths_spend_the_same(limited: Gateway) -> None:
     assert rates(caller)[0] == 429
 
 
+@pytest.mark.sqlite_only
 def test_so_do_operations_at_a_websocket(limited: Gateway) -> None:
     caller = limited.as_caregiver(1)
     with listening(caller) as listener:
@@ -125,6 +129,7 @@ def test_so_do_operations_at_a_websocket(limited: Gateway) -> None:
     assert rates(caller)[0] == 200
 
 
+@pytest.mark.sqlite_only
 def test_every_event_of_a_subscription_is_charged(limited: Gateway, clock: Clock) -> None:
     """The subscription ends where there is too little left, and later goes on behind the last event."""
     for number in range(1, 12):
@@ -149,6 +154,7 @@ def test_every_event_of_a_subscription_is_charged(limited: Gateway, clock: Clock
     assert again == global_id("Event", 11)
 
 
+@pytest.mark.sqlite_only
 def test_an_event_stream_that_is_charged_too_much_says_so_and_ends(limited: Gateway) -> None:
     for number in range(1, 12):
         insert_event(limited.settings.database, "EXTENDED", number=number)
@@ -181,6 +187,7 @@ def test_it_is_on_in_production_and_off_in_development() -> None:
     assert Settings(env=Environment.DEVELOPMENT, rate_limit=7).points_per_minute == 7
 
 
+@pytest.mark.sqlite_only
 def test_without_a_limit_no_answer_speaks_of_one(gateway: Gateway) -> None:
     gateway.import_records(a_world())
 
@@ -206,6 +213,7 @@ def test_what_costs_more_than_a_minute_waits_for_a_full_allowance_and_leaves_a_d
     allowance.charge(1000)
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_setting_the_wall_clock_gives_nothing_and_takes_nothing(limited: Gateway, hours: int) -> None:
     caller = limited.as_caregiver(1)

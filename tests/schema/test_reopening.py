@@ -89,6 +89,7 @@ def test_a_second_attempt_is_submitted_beside_the_first(world: Gateway) -> None:
         ] == [(2, THEIR_SCORE - 4, "false"), (1, THEIR_SCORE, "true")]
 
 
+@pytest.mark.sqlite_only
 def test_equal_answers_are_a_submission_of_the_new_attempt(world: Gateway) -> None:
     submit(world.as_client(1), LATE, {REMARK: "x"})
     reopen(world.as_caregiver(1), LATE)
@@ -127,6 +128,7 @@ def test_the_legacy_paths_show_only_the_current_attempt(world: Gateway) -> None:
     assert visible() == ("COMPLETE", THEIR_SCORE, date, "WAITING", None, [(13, "Anders")], 3, 2)
 
 
+@pytest.mark.sqlite_only
 def test_an_assignment_can_be_reopened_repeatedly(world: Gateway) -> None:
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     before = stored(world)

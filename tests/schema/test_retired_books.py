@@ -58,6 +58,7 @@ def test_a_retired_book_is_returned_by_id_and_in_its_assignments(shelf: Gateway)
         }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("books", [["1"], ["2", "1"], ["9"]])
 def test_a_retired_book_cannot_be_assigned(shelf: Gateway, books: list[str]) -> None:
     before = stored(shelf)
@@ -78,6 +79,7 @@ def test_a_retired_book_cannot_be_assigned(shelf: Gateway, books: list[str]) -> 
     assert stored(shelf) == before
 
 
+@pytest.mark.sqlite_only
 def test_a_retired_book_cannot_be_assigned_on_the_legacy_path(shelf: Gateway) -> None:
     before = stored(shelf)
 
@@ -87,6 +89,7 @@ def test_a_retired_book_cannot_be_assigned_on_the_legacy_path(shelf: Gateway) ->
     assert stored(shelf) == before
 
 
+@pytest.mark.sqlite_only
 def test_a_question_describes_its_valid_answers(shelf: Gateway) -> None:
     query = """{ book(id: 10) { questions {
         id position text kind options required minimum maximum } } }"""

@@ -86,6 +86,7 @@ def test_a_saved_draft_replaces_the_previous_one(world: Gateway) -> None:
     assert {name: after[name] for name in others} == {name: before[name] for name in others}
 
 
+@pytest.mark.sqlite_only
 def test_a_draft_may_be_saved_automatically_or_by_the_user(world: Gateway) -> None:
     client = world.as_client(1)
 
@@ -134,6 +135,7 @@ def test_a_stale_revision_is_rejected_with_the_stored_draft(world: Gateway) -> N
     assert stored(world) == before
 
 
+@pytest.mark.sqlite_only
 def test_a_revision_of_a_missing_draft_is_rejected(world: Gateway) -> None:
     before = stored(world)
 
@@ -143,6 +145,7 @@ def test_a_revision_of_a_missing_draft_is_rejected(world: Gateway) -> None:
     assert stored(world) == before
 
 
+@pytest.mark.sqlite_only
 def test_an_imported_draft_can_be_saved(gateway: Gateway) -> None:
     draft = {"saveType": "AUTO_SAVE", "revision": 7, "answers": [{"questionText": "?", "answer": "x"}]}
     gateway.import_records([*a_world_to_answer_in(), an_answer_set(20, TEST, **draft)])
@@ -255,6 +258,7 @@ SAVE_OF = """mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) {
     userErrors { code field message } } }"""
 
 
+@pytest.mark.sqlite_only
 def test_the_payload_has_the_assignment_with_its_new_draft(world: Gateway) -> None:
     input_fields = to_answer(TEST, {4: "Half a thought"}, autoSave=True)
 
@@ -272,6 +276,7 @@ def test_the_payload_has_the_assignment_with_its_new_draft(world: Gateway) -> No
     }
 
 
+@pytest.mark.sqlite_only
 def test_the_payload_of_a_rejection_has_no_assignment(world: Gateway) -> None:
     world.as_client(1).data(SAVE_OF, input=to_answer(TEST, {4: "One"}))
 
@@ -285,6 +290,7 @@ def test_the_payload_of_a_rejection_has_no_assignment(world: Gateway) -> None:
     }
 
 
+@pytest.mark.sqlite_only
 def test_null_means_the_default_of_revision_and_auto_save(world: Gateway) -> None:
     client = world.as_client(1)
 

@@ -6,6 +6,8 @@ totals are those of the session and status.
 
 from typing import Any
 
+import pytest
+
 from tests.callers import Gateway
 from tests.factories import a_session, a_world, an_assignment
 from tests.schema.worlds import in_base64, numbers
@@ -18,6 +20,7 @@ def nodes(*found: int) -> dict[str, Any]:
     return {"nodes": [{"legacyId": str(number)} for number in found]}
 
 
+@pytest.mark.sqlite_only
 def test_aliases_with_different_arguments_on_the_same_session(standing: Gateway) -> None:
     query = f"""{{ session(id: 1) {{
         all: assignments {{ totalCount nodes {{ legacyId }} }}
@@ -43,6 +46,7 @@ def test_aliases_with_different_arguments_on_the_same_session(standing: Gateway)
     }
 
 
+@pytest.mark.sqlite_only
 def test_the_same_alias_on_differently_aliased_sessions(standing: Gateway) -> None:
     query = """{
         one: session(id: 1) { list: assignments(first: 1) { totalCount nodes { legacyId } } }
@@ -67,6 +71,7 @@ def test_the_same_alias_on_differently_aliased_sessions(standing: Gateway) -> No
     }
 
 
+@pytest.mark.sqlite_only
 def test_equal_variables_and_literals_select_the_same_page(standing: Gateway) -> None:
     query = """query($status: AssignmentStatus, $first: Int! = 2, $nothing: String) { session(id: 1) {
         a: assignments(status: $status, first: $first) { nodes { legacyId } }
@@ -78,6 +83,7 @@ def test_equal_variables_and_literals_select_the_same_page(standing: Gateway) ->
     assert response == {"session": {"a": nodes(2), "b": {"totalCount": 1}, "c": nodes(7, 2, 1)}}
 
 
+@pytest.mark.sqlite_only
 def test_a_page_selected_twice_is_merged(standing: Gateway) -> None:
     query = """{ session(id: 1) {
             assignments(first: 1) { nodes { legacyId } }

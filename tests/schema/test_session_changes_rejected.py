@@ -236,10 +236,12 @@ OF_UPDATE: dict[str, Refusal] = {
 }
 
 
+@pytest.mark.sqlite_only
 def test_correctable_errors_of_an_update_are_user_errors(world: Gateway) -> None:
     check_refusals(world, "updateSession", {"sessionId": "1", "title": "Another"}, OF_UPDATE)
 
 
+@pytest.mark.sqlite_only
 def test_correctable_errors_of_closing_are_user_errors(world: Gateway) -> None:
     check_refusals(
         world, "closeSession", {}, {**NO_SESSION, "a closed session": ({"sessionId": "3"}, *CLOSED)}

@@ -125,6 +125,7 @@ def test_caregiver_and_client_see_the_submission_at_once(world: Gateway) -> None
         }
 
 
+@pytest.mark.sqlite_only
 def test_the_legacy_paths_show_the_submission(world: Gateway) -> None:
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     before = caregiver.get(f"{ASSIGNMENTS}/{TEST}").json()
@@ -173,6 +174,7 @@ def test_the_last_score_of_a_session_is_that_of_its_newest_complete_assignment(w
     assert earlier["assignment"]["session"]["lastAssignmentScore"] == THEIR_SCORE - 4
 
 
+@pytest.mark.sqlite_only
 def test_a_late_submission_is_accepted_and_marked(world: Gateway) -> None:
     before = stored(world)
 
@@ -185,6 +187,7 @@ def test_a_late_submission_is_accepted_and_marked(world: Gateway) -> None:
     assert events_since(world, before) == [("SUBMITTED", "CLIENT", 1, 1, 1, LATE)]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("texts", [{}, {REMARK: ""}, {REMARK: " "}], ids=["left out", "empty", "blank"])
 def test_an_optional_question_without_an_answer_is_stored_empty(
     world: Gateway, texts: dict[int, str]
@@ -212,6 +215,7 @@ def test_a_draft_is_submitted_at_its_revision(world: Gateway) -> None:
     assert (done["answerSet"]["legacyId"], done["answerSet"]["revision"]) == ("13", 2)
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("selected", ["userErrors { code }", "__typename", "assignment { __typename }"])
 def test_the_change_does_not_depend_on_the_selection(world: Gateway, selected: str) -> None:
     query = f"mutation($input: SubmitAnswersInput!) {{ submitAnswers(input: $input) {{ {selected} }} }}"
@@ -240,6 +244,7 @@ def test_two_submissions_in_one_request_run_in_order(world: Gateway) -> None:
     assert response == {"one": done("12", 3), "two": done("13", 4), "three": done("12", 4)}
 
 
+@pytest.mark.sqlite_only
 def test_a_question_id_accepts_both_forms(world: Gateway) -> None:
     texts = answers(FITTING)
     for each, number in zip(texts, FITTING, strict=True):

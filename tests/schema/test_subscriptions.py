@@ -152,6 +152,7 @@ def test_only_the_client_receives_saved_drafts(gateway: Gateway, url: str) -> No
     assert refused["payload"][0]["extensions"] == {"code": "NOT_FOUND"}
 
 
+@pytest.mark.sqlite_only
 def test_session_events_are_not_sent(gateway: Gateway, url: str) -> None:
     insert_event(url, "SESSION_UPDATED", assignment=None, number=2)
     insert_event(url, "REMINDER_DUE", number=3)
@@ -163,6 +164,7 @@ def test_session_events_are_not_sent(gateway: Gateway, url: str) -> None:
         assert listener.receive_change() == {"id": event(4), "what": "REOPENED"}
 
 
+@pytest.mark.sqlite_only
 def test_the_event_of_a_withdrawn_assignment_has_only_its_id(gateway: Gateway, url: str, kind: str) -> None:
     raw.run(url, "UPDATE assignment SET withdraw_date = '2026-11-21T09:00:00.000000Z' WHERE id = 2")
     insert_event(url, "WITHDRAWN", number=2)
@@ -196,6 +198,7 @@ def test_a_client_receives_due_reminders(gateway: Gateway, url: str) -> None:
     assert (of_another["id"], of_another["reminder"]) == (event(3), None)
 
 
+@pytest.mark.sqlite_only
 def test_the_reminder_of_a_withdrawn_assignment_is_null(gateway: Gateway, url: str) -> None:
     raw.run(url, "UPDATE assignment SET withdraw_date = '2026-11-21T09:00:00.000000Z' WHERE id = 2")
     insert_event(url, "REMINDER_DUE", number=2, reminder=1)
@@ -207,6 +210,7 @@ def test_the_reminder_of_a_withdrawn_assignment_is_null(gateway: Gateway, url: s
     assert due == {"id": event(2), "moment": "2026-11-21T09:00:00Z", "reminder": None, "assignment": None}
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("query", "variables", "path", "code", "message"),
     [
@@ -235,6 +239,7 @@ def test_a_foreign_or_missing_id_is_rejected(
     assert still == {"viewer": {"role": "CAREGIVER"}}
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("query", [CHANGES, DUE], ids=["changes", "reminders"])
 @pytest.mark.parametrize("number", [1, 2, 3, 4], ids=["still there", "another's", "removed", "removed last"])
 def test_a_position_before_the_retained_events_is_rejected(
@@ -291,6 +296,7 @@ def test_an_event_committed_after_a_later_one_is_sent(gateway: Gateway, url: str
     assert [first["id"], late["id"], last["id"]] == [event(20), event(15), event(21)]
 
 
+@pytest.mark.sqlite_only
 def test_all_subscribers_receive_the_same_events(gateway: Gateway, url: str) -> None:
     with listening(gateway.as_caregiver(1)) as caregiver, listening(gateway.as_client(1)) as client:
         for listener in (caregiver, client):

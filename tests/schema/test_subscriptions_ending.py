@@ -58,6 +58,7 @@ def events_of(stream: Any) -> list[Any]:
     return events
 
 
+@pytest.mark.sqlite_only
 def test_an_expired_token_ends_its_subscriptions(settings: Settings) -> None:
     """It needs no event. The close code makes clients reconnect with another token."""
     with a_gateway(settings, token_leeway=0) as gateway:
@@ -93,6 +94,7 @@ def test_a_disabled_account_receives_no_more_events(settings: Settings) -> None:
     assert events == DISABLED
 
 
+@pytest.mark.sqlite_only
 def test_a_disabled_account_ends_an_idle_subscription(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +108,7 @@ def test_a_disabled_account_ends_an_idle_subscription(
     assert events == DISABLED
 
 
+@pytest.mark.sqlite_only
 def test_a_disabled_account_executes_nothing_at_an_open_websocket(settings: Settings) -> None:
     with a_gateway(settings) as gateway, listening(gateway.as_client(1)) as listener:
         before = listener.query("{ viewer { role } }")
@@ -217,6 +220,7 @@ def read_now(gateway: Gateway, db: InterruptedDatabase) -> None:
     gateway.client.portal.call(gateway.client.app_state["notifier"].notify, None)
 
 
+@pytest.mark.sqlite_only
 def test_an_event_that_arrives_during_a_read_is_sent_at_once(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +245,7 @@ def test_an_event_that_arrives_during_a_read_is_sent_at_once(
     assert received == {"id": global_id("Event", 2)}
 
 
+@pytest.mark.sqlite_only
 def test_an_account_disabled_just_before_a_read_receives_none_of_its_events(settings: Settings) -> None:
     async def disable_and_insert_event() -> None:
         disable = "UPDATE client SET is_disabled = TRUE WHERE id = 1 RETURNING id"
@@ -266,6 +271,7 @@ TOO_MANY = {
 }
 
 
+@pytest.mark.sqlite_only
 def test_a_viewer_has_a_limited_number_of_subscriptions(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,7 @@ UPDATES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {  #
 }
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(("input_fields", "answered", "written"), UPDATES.values(), ids=UPDATES)
 def test_a_future_session_is_updated(
     world: Gateway, input_fields: dict[str, Any], answered: dict[str, Any], written: dict[str, Any]
@@ -114,6 +115,7 @@ def moved_homework(number: str, start: str, end: str, *reminders: tuple[str, str
     return {"legacyId": number, "startDate": start, "endDate": end, "reminders": moments}
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("start", "homework"),
     [
@@ -187,6 +189,7 @@ def test_only_pending_homework_and_scheduled_reminders_move(world: Gateway) -> N
     }
 
 
+@pytest.mark.sqlite_only
 def test_a_start_that_moves_homework_out_of_range_is_rejected(world: Gateway) -> None:
     bounds = "startDate must lie between the years 1900 and 2999"
     last = ({"startDate": "2999-12-31T00:00:00Z"}, "UNREADABLE", "startDate", bounds)
@@ -194,6 +197,7 @@ def test_a_start_that_moves_homework_out_of_range_is_rejected(world: Gateway) ->
     check_refusals(world, "updateSession", {"sessionId": "2"}, {"the last day": last})
 
 
+@pytest.mark.sqlite_only
 def test_the_title_of_a_running_session_can_be_changed(world: Gateway) -> None:
     """Also if the input repeats the stored start."""
     before = stored(world)
@@ -215,6 +219,7 @@ def test_the_title_of_a_running_session_can_be_changed(world: Gateway) -> None:
     assert listed_session["title"] == "Another"
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     "input_fields",
     [
@@ -267,6 +272,7 @@ def test_closing_a_session_completes_it_and_skips_its_reminders(world: Gateway) 
     assert [after[table] == before[table] for table in ("answer_set", "answer")] == [True, True]
 
 
+@pytest.mark.sqlite_only
 def test_a_session_may_be_closed_before_it_starts(world: Gateway) -> None:
     before = stored(world)
 
@@ -277,6 +283,7 @@ def test_a_session_may_be_closed_before_it_starts(world: Gateway) -> None:
     assert added_events(before, stored(world)) == [("SESSION_CLOSED", "CAREGIVER", 1, 1, 2, None, NOW)]
 
 
+@pytest.mark.sqlite_only
 def test_the_legacy_paths_list_a_closed_session_as_completed(world: Gateway) -> None:
     caregiver, client = world.as_caregiver(1), world.as_client(1)
     listed = client.get(f"{SESSIONS}?time-state=RUNNING").json()["content"]
@@ -291,6 +298,7 @@ def test_the_legacy_paths_list_a_closed_session_as_completed(world: Gateway) -> 
     assert refusal_of(caregiver.put(ASSIGNMENTS, json=homework())) == (409, "the session is not running")
 
 
+@pytest.mark.sqlite_only
 def test_closing_a_session_keeps_drafts(world: Gateway) -> None:
     draft = "{ assignment(id: 2) { draft { legacyId revision saveType answers { answer } } } }"
     save = """mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) {
@@ -313,6 +321,7 @@ def test_closing_a_session_keeps_drafts(world: Gateway) -> None:
     assert stored(world) == before
 
 
+@pytest.mark.sqlite_only
 def test_a_closed_session_rejects_changes_of_the_caregiver(world: Gateway) -> None:
     caregiver = world.as_caregiver(1)
     caregiver.data(document("closeSession"), input={"sessionId": "1"})

@@ -106,6 +106,7 @@ def test_a_withdrawn_assignment_disappears_from_both_contracts(world: Gateway) -
     assert wrong_counters(world) == []
 
 
+@pytest.mark.sqlite_only
 def test_a_withdrawn_assignment_cannot_be_looked_up(world: Gateway) -> None:
     number = assigned(world)
     attempt(world, number)
@@ -131,6 +132,7 @@ def node(caller: Caller, number: str) -> Any:
     return caller.data(query, id=number)["node"]
 
 
+@pytest.mark.sqlite_only
 def test_a_withdrawn_assignment_cannot_be_answered(world: Gateway) -> None:
     number = assigned(world)
     withdraw(world, number)
@@ -173,6 +175,7 @@ def scheduled(stored: Stored, number: int) -> list[int]:
     return [row["id"] for row in of_it if row["state"] == "SCHEDULED"]
 
 
+@pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(
     ("number", "session"),
     [
@@ -213,6 +216,7 @@ def test_a_retried_change_returns_null_for_a_withdrawn_assignment(world: Gateway
     assert added_events(before, stored(world)) == []
 
 
+@pytest.mark.sqlite_only
 def test_retried_feedback_returns_null_for_a_withdrawn_assignment(world: Gateway) -> None:
     selected = "feedback { text answerSet { assignment { legacyId } } } assignment { legacyId }"
     input_fields = {
@@ -236,6 +240,7 @@ def test_retried_feedback_returns_null_for_a_withdrawn_assignment(world: Gateway
     assert again == {"data": {"giveFeedback": {"feedback": None, "assignment": None, "userErrors": []}}}
 
 
+@pytest.mark.sqlite_only
 def test_a_retried_draft_returns_null_for_a_withdrawn_assignment(world: Gateway) -> None:
     selected = "draft { revision assignment { legacyId } }"
     input_fields = {
@@ -263,6 +268,7 @@ def test_verify_finds_no_difference(world: Gateway) -> None:
     assert CliRunner().invoke(main, ["verify"], env=environment).output == "0 differences\n"
 
 
+@pytest.mark.sqlite_only
 def test_the_same_book_may_be_assigned_again(world: Gateway) -> None:
     """On the legacy path too: a withdrawn assignment is not a duplicate."""
     caregiver = world.as_caregiver(1)

@@ -86,6 +86,7 @@ def test_an_operation_and_its_statements_join_the_trace_of_the_caller(
     assert str(statement.attributes["db.query.text"]).startswith("SELECT ")
 
 
+@pytest.mark.sqlite_only
 def test_the_span_of_a_legacy_call_has_the_name_of_its_document(
     traced: Gateway, exporter: InMemorySpanExporter
 ) -> None:
