@@ -21,14 +21,7 @@ from tests import keys
 from tests.callers import WIDE, Gateway, opened
 from tests.client import LOOPS
 from tests.factories import NOW
-from tests.postgres import (
-    Copies,
-    array_types_read_once,
-    create_database,
-    folder_in_memory,
-    running_postgres,
-    url_of,
-)
+from tests.postgres import Copies, create_database, folder_in_memory, running_postgres, url_of
 
 # These take longest by the file, and begin first: the short ones fill what is left at the end.
 FIRST = ("crash", "live", "fuzz", "engine", "db")
@@ -86,7 +79,7 @@ def plain_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    with running_postgres() as url, array_types_read_once():
+    with running_postgres() as url:
         yield url
 
 

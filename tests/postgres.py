@@ -10,19 +10,15 @@ import socket
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, Queue, SimpleQueue
 from threading import Thread
-from typing import Any
 from urllib.parse import quote, urlsplit
-
-import pytest
 
 MEMORY = Path("/dev/shm")
 ROOM = 2**30  # bytes; a container may have much less there
-FIRST_OWN_TYPE = 16384  # PostgreSQL numbers its own objects below
 VERSION = "pginstall18"  # the wheel also holds PostgreSQL 16, as `pginstall`
 
 # One shell owns the server from initdb to the removal of the folder. It waits on its standard input, which
@@ -79,28 +75,6 @@ def running_postgres() -> Iterator[str]:
             yield f"postgresql://care:{password}@127.0.0.1:{port_from(keeper)}/postgres"
         finally:
             keeper.communicate("stop\n")  # a line, because a forked child may still hold the pipe open
-
-
-@contextmanager
-def array_types_read_once() -> Iterator[None]:
-    """asyncpg has each new connection read the types of arrays, for 6 ms of the server. Those of PostgreSQL
-    itself are the same in every database."""
-    from asyncpg import Connection
-
-    read = Connection._introspect_types
-    known: dict[frozenset[int], Any] = {}
-
-    async def read_once(connection: Any, types: Iterable[int], timeout: float | None) -> Any:
-        wanted = frozenset(types)
-        if max(wanted) >= FIRST_OWN_TYPE:
-            return await read(connection, types, timeout)
-        if wanted not in known:
-            known[wanted] = await read(connection, types, timeout)
-        return known[wanted]
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Connection, "_introspect_types", read_once)
-        yield
 
 
 def create_database(server_url: str, name: str, template: str | None = None) -> str:
