@@ -176,7 +176,7 @@ def test_a_missing_folder_is_reported(command: Command, tmp_path: Path) -> None:
     assert_rejected(command("backup", str(file)), sentence)
 
 
-def test_a_database_that_is_not_there_is_told(command: Command, tmp_path: Path, file: Path) -> None:
+def test_a_missing_database_is_reported(command: Command, tmp_path: Path, file: Path) -> None:
     rejected = command("backup", str(file), database_url=f"sqlite:///{tmp_path}/none.db")
 
     assert_rejected(rejected, f"there is no database at {tmp_path}/none.db; run `care-gateway migrate` first")

@@ -74,7 +74,7 @@ def world(gateway: Gateway) -> Gateway:
 @pytest.fixture(scope="module")
 def listed(shared: Gateway) -> Gateway:
     """The same, for tests that only read."""
-    shared.given(lines())
+    shared.import_records(lines())
     return shared
 
 
