@@ -13,7 +13,7 @@ from app.auth.authenticator import Authenticator
 from app.db.admin.importing import importing
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
-from app.db.sql import Operation, Step
+from app.db.sql import Bulk, DatabaseKind, Operation, Step
 from app.engine.schema import PreparingSchema
 from app.settings import Settings
 from tests import keys
@@ -146,7 +146,7 @@ def collecting(operation: Operation[Result], steps: list[Step]) -> Generator[Ste
     try:
         step = next(operation)
         while True:
-            if not is_account_lookup(step):
+            if isinstance(step, Bulk | tuple) and not is_account_lookup(step):
                 steps.append(step)
             step = operation.send((yield step))
     except StopIteration as done:
@@ -154,7 +154,11 @@ def collecting(operation: Operation[Result], steps: list[Step]) -> Generator[Ste
 
 
 def is_account_lookup(step: Step) -> bool:
-    return isinstance(step, tuple) and list(step[1]) == ["user"]
+    return not isinstance(step, Bulk) and list(step[1]) == ["user"]
+
+
+def kind_of(url: str) -> DatabaseKind:
+    return "sqlite" if url.startswith("sqlite:") else "postgresql"
 
 
 def load(database_url: str, records: Iterable[Record]) -> None:

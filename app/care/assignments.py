@@ -10,8 +10,9 @@ from app.care.context import Context
 from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.care.sessions import IN_TIME_STATE, NOW, Moments, is_running, time_state
 from app.db.moments import as_moment, known_moment
+from app.db.reader.access import reading_scope_values
 from app.db.reader.entities import due_of, is_due
-from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows, reading_scope_values
+from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where
 from app.db.sql import Operation, Values
 from app.db.statements.assignments import LOCK_ASSIGNMENT

@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from app.care.context import Context, Role
-from app.db.reader.reads import Page, Row, get_rows, list_rows, reading_scope_values
+from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
-from app.db.sql import Operation
-from app.db.statements.accounts import FIND_CLIENTS_OF_CAREGIVER
-from app.db.statements.conditions import is_my_client
+from app.db.statements.conditions import is_known_caregiver, is_known_client, is_my_client
 from app.db.tables import Caregiver, Client
+
+TABLES: dict[Role, type[Caregiver] | type[Client]] = {Role.CAREGIVER: Caregiver, Role.CLIENT: Client}
+IS_KNOWN = {Role.CAREGIVER: is_known_caregiver, Role.CLIENT: is_known_client}
 
 
 async def get_myself(ctx: Context, role: Role, selection: Selection) -> Row | None:
@@ -16,9 +17,8 @@ async def get_myself(ctx: Context, role: Role, selection: Selection) -> Row | No
     viewer = ctx.signed_in()
     if viewer.role is not role:
         return None
-    table = Caregiver if role is Role.CAREGIVER else Client
     access = scope_for(selection, ctx.access())
-    rows = await ctx.read("viewer", access, get_rows(table, access, [viewer.id], selection))
+    rows = await ctx.read("viewer", access, get_rows(TABLES[role], access, [viewer.id], selection))
     return rows[0] if rows else None
 
 
@@ -31,29 +31,24 @@ async def list_my_clients(ctx: Context, page_request: PageRequest, selection: Se
 
 
 async def get_my_caregivers(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
-    access = ctx.access()
-    return await ctx.read("caregiver", access, reading_caregivers(access, ids, selection))
+    return await read_people(ctx, "caregiver", Role.CAREGIVER, ids, selection)
 
 
 async def get_my_clients(ctx: Context, ids: list[int], selection: Selection) -> list[Row]:
-    access = ctx.access()
-    return await ctx.read("client", access, reading_clients(access, ids, selection))
+    return await read_people(ctx, "client", Role.CLIENT, ids, selection)
 
 
-def reading_caregivers(access: AccessScope, ids: list[int], selection: Selection) -> Operation[list[Row]]:
-    key = yield from reading_scope_values(access)
-    mine = {access.caregiver, *key.get("caregivers", ())}
-    known = [person for person in ids if person in mine]
-    return (yield from get_rows(Caregiver, scope_for(selection, access), known, selection))
-
-
-def reading_clients(access: AccessScope, ids: list[int], selection: Selection) -> Operation[list[Row]]:
-    if access.client is not None:
-        known = [person for person in ids if person == access.client]
+async def read_people(ctx: Context, what: str, role: Role, ids: list[int], selection: Selection) -> list[Row]:
+    """Returns those of the people with this role whom the viewer may see: themselves, or those with whom they
+    have a session."""
+    viewer, access = ctx.signed_in(), ctx.access()
+    if viewer.role is role:
+        operation = get_rows(
+            TABLES[role], scope_for(selection, access), [viewer.id] if viewer.id in ids else [], selection
+        )
     else:
-        values = {"ids": ids, "caregiver": access.caregiver}
-        known = [row[0] for row in (yield FIND_CLIENTS_OF_CAREGIVER, values)]
-    return (yield from get_rows(Client, scope_for(selection, access), known, selection))
+        operation = get_rows(TABLES[role], access, ids, selection, (Where(IS_KNOWN[role]),))
+    return await ctx.read(what, access, operation)
 
 
 def scope_for(selection: Selection, access: AccessScope) -> AccessScope:

@@ -10,7 +10,8 @@ from app.care.errors import EventsExpired, NotFound
 from app.care.sessions import get_my_sessions
 from app.db.audit.records import EVENTS, SESSIONS
 from app.db.event_log import LoggedEvent, events_from, find_event, newest_stable_event
-from app.db.reader.reads import Row, get_rows, reading_scope_values
+from app.db.reader.access import reading_scope_values
+from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Selection, Where
 from app.db.sql import Operation
 from app.db.statements.retention import FIND_NEWEST_MARK

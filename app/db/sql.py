@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from sqlalchemy import (
     ARRAY,
@@ -131,6 +131,15 @@ class Bulk:
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
 
+
+class WholeRead(NamedTuple):
+    """The only statement of a read. It sees one snapshot without a transaction."""
+
+    statement: Statement
+    values: Values
+
+
+DATABASE_KIND: Any = object()  # this step returns the kind of the database
 
 Step = tuple[Statement, Values] | Bulk
 Result = TypeVar("Result")

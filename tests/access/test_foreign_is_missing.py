@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.db.sql import Step
+from app.db.sql import Bulk, DatabaseKind, Step
 from app.schema.types.node import global_id
 from tests.access.documents import SCHEMA, leaves_of, mutation_document, scalars_of, target, through
 from tests.access.table import CATALOGUE, CHANGES, HOMEWORK, IDS, SUBSCRIPTIONS
 from tests.access.viewers import MINE, REQUEST_ID, post, role_of, sign_in, write_in
 from tests.access.world import MISSING, OF, PEOPLE, SHARED
-from tests.callers import Caller, Gateway
+from tests.callers import Caller, Gateway, kind_of
 from tests.database_rows import stored
 from tests.rest_compat.legacy import ASSIGNMENTS, TIMESTAMP
 
@@ -92,11 +92,14 @@ def trace(gateway: Gateway, send: Send, caller: Caller, text: str) -> tuple[Any,
     with gateway.watched() as steps:
         answer = send(caller, text)
     body = TIMESTAMP.sub("now", answer.text.replace(text, "id"))
-    return answer.status_code, sorted(answer.headers.items()), body, [as_text(step) for step in steps]
+    statements = [as_text(step, kind_of(gateway.settings.database_url)) for step in steps]
+    return answer.status_code, sorted(answer.headers.items()), body, statements
 
 
-def as_text(step: Step) -> str:
-    return step[0].for_("sqlite").sql if isinstance(step, tuple) else step.table
+def as_text(step: Step, kind: DatabaseKind) -> str:
+    if isinstance(step, Bulk):
+        return step.table
+    return step[0].for_(kind).sql
 
 
 ROWS = [

@@ -1,6 +1,6 @@
 """Every statement that reads for a viewer: all lists, lookups and linked rows."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -193,13 +193,19 @@ def everything_read(world: OpenWorld) -> Iterator[Ran]:
         ("client", VIEWERS["client"], of_a_client),
         ("client", of_one_caregiver, lookups()),
     ):
-        for name, read in reads:
-            steps: list[Step] = []
-            ctx = Context(viewer, Watched(world.db, steps), NOW, "request", "UTC")
-            world.runner.run(as_coroutine(read(ctx)))
-            yield from ran(f"{viewer_name}: {name}", steps)
+        yield from statements_of(world, viewer_name, viewer, reads)
     for role in Role:
         yield from ran(f"account of a {role}", [next(viewer_for(Identity("client-1", role)))])
+
+
+def statements_of(
+    world: OpenWorld, viewer_name: str, viewer: Viewer, reads: Iterable[tuple[str, ReadFunction]]
+) -> Iterator[Ran]:
+    for name, read in reads:
+        steps: list[Step] = []
+        ctx = Context(viewer, Watched(world.db, steps), NOW, "request", "UTC")
+        world.runner.run(as_coroutine(read(ctx)))
+        yield from ran(f"{viewer_name}: {name}", steps)
 
 
 async def as_coroutine(awaitable: Awaitable[Any]) -> Any:

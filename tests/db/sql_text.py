@@ -10,7 +10,10 @@ CARE = "|".join(table_of(table).name for table in CARE_TABLES)
 NAMED = re.compile(rf"(?:\bFROM|\bJOIN|\bUPDATE|,) \"?({CARE})\"?(?: AS (\w+))?(?= |$|\))")
 INSERTED = re.compile(rf"INSERT INTO ({CARE}) \(([^)]*)\) (?:SELECT (.*?) FROM|VALUES \(([^)]*)\))")
 ANY_CARE_TABLE = re.compile(rf"(?<![:\w.\"])\"?({CARE})\"?(?![\w.\"(])")
-EACH_CAREGIVER = re.compile(r"SELECT (\w+)\.value FROM json_each\(:caregivers\) AS \1")
+EACH_CAREGIVER = re.compile(
+    r"SELECT (\w+)\.value FROM json_each\(:caregivers\) AS \1"
+    r"|SELECT relationship\.caregiver_id FROM relationship WHERE relationship\.client_id = :client"
+)
 
 
 @dataclass
@@ -93,10 +96,14 @@ def names_key(query: Query, certain: str, source: str, role: str) -> bool:
     caregiver, client = (rf"(?:\(\+ {source}\.{name}\)|\b{source}\.{name})" for name in KEY)
     if role == "caregiver":
         return re.search(rf"{caregiver} = :caregiver\b(?!s)", certain) is not None
-    among = re.search(rf"{caregiver} (?:IN \(#(\d+)\)|= any\(:caregivers\)|= :caregivers\b)", certain)
+    among = re.search(
+        rf"{caregiver} (?:IN \(#(\d+)\)|= any\(array\(\(#(\d+)\)\)\)|= any\(:caregivers\)|= :caregivers\b)",
+        certain,
+    )
     if among is None or re.search(rf"{client} = :client\b", certain) is None:
         return False
-    return among[1] is None or EACH_CAREGIVER.fullmatch(query.inside[int(among[1])].text) is not None
+    inside = among[1] or among[2]
+    return inside is None or EACH_CAREGIVER.fullmatch(query.inside[int(inside)].text) is not None
 
 
 KEY = ("caregiver_id", "client_id")

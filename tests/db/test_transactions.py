@@ -9,7 +9,8 @@ import pytest
 
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, sqlite_path
-from app.db.sql import DatabaseKind, MissingParameter, Operation, Statement, Values
+from app.db.sql import MissingParameter, Operation, Statement, Values
+from tests.callers import kind_of
 from tests.db import raw
 from tests.db.operations import (
     COUNT_MODULES,
@@ -62,10 +63,6 @@ def test_a_statement_without_a_value_for_each_parameter_does_not_run(database_ur
         f"no value for :name in {find_text}",
     ]
     assert modules(database_url) == []
-
-
-def kind_of(url: str) -> DatabaseKind:
-    return "sqlite" if url.startswith("sqlite:") else "postgresql"
 
 
 def test_a_read_sees_one_snapshot_while_a_write_commits(database_url: str) -> None:

@@ -15,7 +15,7 @@ from app.db.admin.orm import connect_postgres
 from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.moments import known_moment
-from app.db.reader.reads import CAREGIVERS_OF_CLIENT
+from app.db.reader.access import CAREGIVERS_OF_CLIENT
 from app.db.sql import Operation, Statement, Values, id_parameter, text_parameter
 from app.db.statements.erasing import (
     BLANK_ANSWERS,

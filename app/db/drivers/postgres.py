@@ -1,12 +1,12 @@
 """PostgreSQL: each operation runs on a connection of a pool."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from time import perf_counter
 from typing import Any, TypeVar
 
 from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, Occupancy
-from app.db.sql import Bulk, Operation, Step
+from app.db.sql import DATABASE_KIND, Bulk, Operation, Step, WholeRead
 from app.telemetry import counters
 
 try:
@@ -39,7 +39,17 @@ class PostgresDatabase:
 
     async def read(self, operation: Operation[Result]) -> Result:
         began = perf_counter()
-        result = await self.run_transaction(operation, isolation="repeatable_read", readonly=True)
+        try:
+            step = next(operation)
+            if step is DATABASE_KIND:
+                step = operation.send(["postgresql"])
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        if isinstance(step, WholeRead):
+            async with self.connection() as connection:
+                result = await run_steps_on_postgres(connection, operation, step)
+        else:
+            result = await self.run_transaction(operation, step, isolation="repeatable_read", readonly=True)
         counters.reads_on_connections.add(perf_counter() - began)
         return result
 
@@ -49,17 +59,15 @@ class PostgresDatabase:
         counters.writes.add(perf_counter() - began)
         return result
 
-    async def run_transaction(self, operation: Operation[Result], **kind: Any) -> Result:
-        try:
-            connection = await self.pool.acquire(timeout=self.acquire_seconds)
-        except Exception as error:  # no statement has run
-            raise DatabaseUnavailable from error
-        try:
+    async def run_transaction(
+        self, operation: Operation[Result], step: Step | None = None, **kind: Any
+    ) -> Result:
+        async with self.connection() as connection:
             transaction = connection.transaction(**kind)
             with raising_unavailable():
                 await transaction.start()
             try:
-                result = await run_steps_on_postgres(connection, operation)
+                result = await run_steps_on_postgres(connection, operation, step)
             except BaseException:
                 with suppress(Exception):  # a lost connection has rolled back
                     await transaction.rollback()
@@ -67,6 +75,15 @@ class PostgresDatabase:
             with raising_unavailable("the database went away; whether the change was kept is not known"):
                 await transaction.commit()
             return result
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Any]:
+        try:
+            connection = await self.pool.acquire(timeout=self.acquire_seconds)
+        except Exception as error:  # no statement has run
+            raise DatabaseUnavailable from error
+        try:
+            yield connection
         finally:
             with suppress(Exception):  # the connection is closed; a commit stays committed
                 await self.pool.release(connection)
@@ -80,7 +97,9 @@ class PostgresDatabase:
 
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
     try:
-        pool = await asyncpg.create_pool(url, min_size=1, max_size=connections, command_timeout=patience)
+        pool = await asyncpg.create_pool(
+            url, min_size=1, max_size=connections, command_timeout=patience, reset=keep_session
+        )
     except ValueError as error:  # its text may quote a part of the password
         if str(error).startswith("`sslmode` parameter must be"):  # does not quote the address
             raise DatabaseError(f"the address of the PostgreSQL database cannot be used: {error}") from None
@@ -93,6 +112,11 @@ async def open_postgres(url: str, connections: int, patience: float | None) -> P
         raise DatabaseError(f"the PostgreSQL database cannot be opened: {reason}") from None
     await refuse_old_server(pool)
     return PostgresDatabase(pool, None if patience is None else ACQUIRE_SECONDS)
+
+
+async def keep_session(connection: Any) -> None:
+    """Runs before a connection returns to the pool, in place of a round trip that resets the session: no
+    operation sets a parameter, listens, or takes an advisory lock. asyncpg has ended an open transaction."""
 
 
 async def refuse_old_server(pool: Any) -> None:
@@ -121,9 +145,11 @@ def is_unavailable(error: Exception) -> bool:
     return is_closed or isinstance(error, UNAVAILABLE)
 
 
-async def run_steps_on_postgres(connection: Any, operation: Operation[Result]) -> Result:
+async def run_steps_on_postgres(
+    connection: Any, operation: Operation[Result], step: Step | None = None
+) -> Result:
     try:
-        step = next(operation)
+        step = step or next(operation)
         while True:
             with raising_unavailable():
                 rows = await run_on_postgres(connection, step)
@@ -138,6 +164,8 @@ async def run_on_postgres(connection: Any, step: Step) -> list[Any]:
     if isinstance(step, Bulk):
         await connection.copy_records_to_table(step.table, records=step.rows, columns=step.columns)
         return []
+    if step is DATABASE_KIND:
+        return ["postgresql"]
     statement, values = step
     compiled = statement.for_("postgresql")
     return await connection.fetch(compiled.sql, *compiled.values(values))  # type: ignore[no-any-return]

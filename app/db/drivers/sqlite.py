@@ -16,7 +16,16 @@ import orjson
 from app.db.drivers.group_commit import Writer
 from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, Failed, Occupancy, run_steps
 from app.db.moments import moment_as_text
-from app.db.sql import REQUIRED, Bulk, CompiledStatement, MissingParameter, Operation, Step, Values
+from app.db.sql import (
+    DATABASE_KIND,
+    REQUIRED,
+    Bulk,
+    CompiledStatement,
+    MissingParameter,
+    Operation,
+    Step,
+    Values,
+)
 from app.telemetry import counters
 
 Result = TypeVar("Result")
@@ -311,6 +320,8 @@ def run_on_sqlite(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -
         sql = f"INSERT INTO {step.table} ({', '.join(step.columns)}) VALUES ({marks})"
         connection.executemany(sql, ([as_sqlite(value) for value in row] for row in step.rows))
         return []
+    if step is DATABASE_KIND:
+        return ["sqlite"]
     statement, values = step
     compiled = statement.for_("sqlite")
     cursor = connection.execute(compiled.sql, sqlite_values(compiled, values))

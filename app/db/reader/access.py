@@ -6,13 +6,22 @@ skip withdrawn assignments, and only the client may see a draft.
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, FromClause, and_, bindparam, literal_column
+from sqlalchemy import BigInteger, ColumnElement, FromClause, and_, bindparam, literal_column, select
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import UnaryExpression
 
-from app.db.reader.selection import ReaderRole
-from app.db.sql import PerDatabase, among, id_parameter, is_the_id, literal_text
-from app.db.tables import SaveType
+from app.db.reader.selection import AccessScope, ReaderRole
+from app.db.sql import (
+    Operation,
+    PerDatabase,
+    Statement,
+    Values,
+    among,
+    id_parameter,
+    is_the_id,
+    literal_text,
+)
+from app.db.tables import Relationship, SaveType, table_of
 
 
 def relationship_key(row: FromClause, role: ReaderRole, uses_index: bool = False) -> ColumnElement[bool]:
@@ -50,6 +59,30 @@ def is_of_caregiver(row: FromClause) -> ColumnElement[bool]:
 def is_not_withdrawn(assignment: FromClause) -> ColumnElement[bool]:
     """Withdrawn assignments stay in the table for the audit log."""
     return assignment.c.withdraw_date.is_(None)
+
+
+# --- the parameters of the conditions -------------------------------------------------------------
+
+RELATIONSHIP = table_of(Relationship).c
+SELECT_CAREGIVERS = select(RELATIONSHIP.caregiver_id).where(RELATIONSHIP.client_id == id_parameter("client"))
+CAREGIVERS_OF_CLIENT = Statement(SELECT_CAREGIVERS)
+
+
+def scope_values(access: AccessScope) -> Values:
+    return {
+        "now": access.now,
+        "time_zone": access.time_zone,
+        "client": access.client,  # None for a caregiver, who sees no drafts (is_own_draft)
+        "caregiver": access.caregiver,
+    }
+
+
+def reading_scope_values(access: AccessScope) -> Operation[Values]:
+    """Reads the caregivers of a client first."""
+    values = scope_values(access)
+    if access.client is not None:
+        values["caregivers"] = [row[0] for row in (yield CAREGIVERS_OF_CLIENT, {"client": access.client})]
+    return values
 
 
 # --- who may see an answer set --------------------------------------------------------------------

@@ -10,8 +10,7 @@ from typing import Any
 from sqlalchemy import Boolean, Column, ColumnElement, FromClause, select
 
 from app.db.moments import Moment, as_moment
-from app.db.reader.access import relationship_key
-from app.db.reader.reads import CAREGIVERS_OF_CLIENT
+from app.db.reader.access import CAREGIVERS_OF_CLIENT, relationship_key
 from app.db.sql import Operation, Statement, Values, among, count_parameter, id_parameter
 from app.db.tables import (
     Answer,

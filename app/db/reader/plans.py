@@ -1,6 +1,7 @@
 """Plans a read, once for each shape of selection: its statements and the classes of their rows.
 
-A plan says what is selected. queries.py writes the statements, and reads.py runs them.
+A plan says what is selected, queries.py writes the statements, and levels.py runs them on SQLite. For
+PostgreSQL, document.py writes one statement from the whole plan.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from app.db.reader.queries import (
     single_statement_of,
     statement_of,
 )
-from app.db.reader.selection import Link, Order, ReaderRole, Selection, Shown, Where
+from app.db.reader.selection import Link, Order, PageRequest, Path, ReaderRole, Selection, Shown, Where
 from app.db.sql import Statement
 from app.db.tables import Answer, Table
 
@@ -54,6 +55,21 @@ class Row(tuple[Any, ...]):
         def __getattr__(self, name: str) -> Any: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    key: str
+    rows: list[Row]
+    has_next: bool
+    has_previous: bool
+    total: int | None
+    order: Order | None = None
+
+
+def as_page(rows: list[Row], has_next: bool, request: PageRequest, total: int | None) -> Page:
+    has_previous = request.with_rows and request.is_later_page
+    return Page(request.key, rows, has_next, has_previous, total, request.order)
+
+
 @dataclass(frozen=True)
 class PlanNode:
     """A statement, the class of its rows, and the plans of their linked rows."""
@@ -62,6 +78,7 @@ class PlanNode:
     single_statement: Statement | None  # for one id in place of a list
     row_class: type[Row]
     children: list["ChildPlan"]
+    query: Query  # from which document.py writes a statement with the linked rows
 
 
 @dataclass(frozen=True)
@@ -69,8 +86,8 @@ class ChildPlan:
     """The plan of linked rows that have their own statement."""
 
     node: PlanNode
-    path: tuple[int, ...]  # the path of the link in the selection
-    parent_id: Callable[[Any], Any]  # of a parent row: the id by which its linked rows are found
+    path: Path  # of the link in the selection
+    parent_index: int  # in a parent row, of the id by which its linked rows are found
     answer_set: Callable[[Any], Shown] | None  # of a parent row, for answers: the answer set that is read
     is_single: bool
     count: Statement | None
@@ -110,7 +127,8 @@ def build_node(
     if not query.columns:  # SQLite needs at least one column
         query.index_of(query.source, "id")
     query.conditions()  # adds their joins before the statement is compiled
-    return PlanNode(statement_of(query, form), single_statement_of(query, form), row_class, builder.children)
+    single = single_statement_of(query, form)
+    return PlanNode(statement_of(query, form), single, row_class, builder.children, query)
 
 
 @dataclass
@@ -120,7 +138,7 @@ class NodeBuilder:
     query: Query
     children: list[ChildPlan] = field(default_factory=list)
 
-    def add_rows(self, source: Source, selection: Selection, path: tuple[int, ...]) -> type[Row]:
+    def add_rows(self, source: Source, selection: Selection, path: Path) -> type[Row]:
         """Adds what is selected of one table, and returns the class of its rows."""
         layout = Layout()
         members: dict[str, Any] = {"__slots__": (), "table": source.entity.table, "__layout__": layout}
@@ -149,9 +167,7 @@ class NodeBuilder:
         conversion = conversion_of(source.entity.columns[name]) if is_stored else None
         return self.query.index_of(source, name), conversion
 
-    def add_joined(
-        self, source: Source, link: Link, path: tuple[int, ...], layout: Layout
-    ) -> dict[str, property]:
+    def add_joined(self, source: Source, link: Link, path: Path, layout: Layout) -> dict[str, property]:
         """Joins a to-one link, and returns its members; the joined row is None without a match."""
         joined = self.query.join(source, link.name)
         id_index = self.query.index_of(joined, "id")
@@ -169,9 +185,7 @@ class NodeBuilder:
         members[link.name] = property(lambda row: None if id_of(row) is None else view(row))
         return members
 
-    def add_child(
-        self, source: Source, link: Link, target: ToOne | ToMany, path: tuple[int, ...]
-    ) -> ChildPlan:
+    def add_child(self, source: Source, link: Link, target: ToOne | ToMany, path: Path) -> ChildPlan:
         """Plans linked rows with their own statement."""
         page, role = link.page, self.query.role
         where, order = (page.where, page.order) if page else ((), None)
@@ -181,7 +195,7 @@ class NodeBuilder:
         child = ChildPlan(
             node=build_node(target.target, link.selection, role, form, where, order, target),
             path=path,
-            parent_id=itemgetter(id_index),
+            parent_index=id_index,
             answer_set=self.answer_set_of(source) if target.target is Answer else None,
             is_single=isinstance(target, ToOne) or target.is_single,
             count=count_of_children(target, role, where) if with_total else None,

@@ -55,7 +55,7 @@ class Query:
     joins: dict[tuple[FromClause, str], tuple[Source, ColumnElement[bool]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.table = table_of(self.entity.table).alias("t")
+        self.table = table_of(self.entity.table).alias()
         self.source = Source(self.entity, self.table)
 
     def index_of(self, source: Source, name: str) -> int:
@@ -76,7 +76,7 @@ class Query:
         if key not in self.joins:
             link = source.entity.links[name]
             assert isinstance(link, ToOne)
-            table = table_of(link.target).alias(f"j{len(self.joins)}")
+            table = table_of(link.target).alias()
             joined = Source(ENTITIES[link.target], table, is_joined=True)
             self.joins[key] = (joined, table.c.id == source.table.c[link.key])
         return self.joins[key][0]
@@ -89,6 +89,10 @@ class Query:
             return [self.table]
         linked = self.join(self.source, where.via).table
         return [self.table, linked] if where.beside else [linked]
+
+    @property
+    def tables(self) -> list[FromClause]:
+        return [self.table, *[joined.table for joined, _ in self.joins.values()]]
 
     @property
     def uses_key_index(self) -> bool:
@@ -141,6 +145,21 @@ def link_conditions(link: ToMany, table: FromClause) -> list[ColumnElement[bool]
     return [] if link.condition is None else [link.condition(table)]
 
 
+def is_of_parent(
+    link: ToOne | ToMany | None, table: FromClause, parent: ColumnElement[Any]
+) -> ColumnElement[bool]:
+    assert link is not None
+    matches = table.c[parent_column(link)] == parent
+    return and_(matches, *link_conditions(link, table)) if isinstance(link, ToMany) else matches
+
+
+def order_of_linked(link: ToOne | ToMany | None, table: FromClause) -> list[ColumnElement[Any]]:
+    if not isinstance(link, ToMany):
+        return [table.c.id]
+    columns = [table.c[name] for name in link.order]
+    return [column.desc() for column in columns] if link.newest_first else list(columns)
+
+
 # --- statements by form ---------------------------------------------------------------------------
 
 
@@ -190,7 +209,6 @@ def pages_of_parents(query: Query, kind: DatabaseKind) -> Select[Any]:
     In another order than newest first, all rows of a parent are read and sorted.
     """
     assert isinstance(query.link, ToMany)
-    row_id = query.table.c.id
     parents = each("parents", kind)
     table = table_of(query.entity.table).alias("n")
     page = (
@@ -206,11 +224,8 @@ def pages_of_parents(query: Query, kind: DatabaseKind) -> Select[Any]:
         .limit(count_parameter("limit"))
         .correlate(parents)
     )
-    if kind == "sqlite":  # has no LATERAL, but searches by a correlated list
-        start = parents.join(query.table, row_id.in_(page.scalar_subquery()))
-    else:
-        ids = page.lateral("page")
-        start = parents.join(ids, true()).join(query.table, row_id == ids.c.id)
+    # SQLite has no LATERAL, but searches by a correlated list.
+    start = parents.join(query.table, query.table.c.id.in_(page.scalar_subquery()))
     return query.select(start).order_by(*sort_columns(query.order, query.table))
 
 
@@ -225,21 +240,38 @@ ROWS_OF_IDS: dict[Form, Callable[[Query, IdCondition], Select[Any]]] = {
 StoredCounter = Callable[[FromClause], ColumnElement[int]]  # a stored counter of the (aliased) table
 
 
+@dataclass(frozen=True)
+class CountedBy:
+    """A total as the sum of a stored counter, so that no long list is counted."""
+
+    table: Table
+    counter: StoredCounter | None
+    where: tuple[Where, ...]
+
+
 @lru_cache(maxsize=256)
 def count_of_rows(
     table: Table, role: ReaderRole, where: tuple[Where, ...], counter: StoredCounter | None = None
 ) -> Statement:
+    return Statement(lambda kind: select_count(table, role, where, counter))
+
+
+def select_count(
+    table: Table, role: ReaderRole, where: tuple[Where, ...], counter: StoredCounter | None = None
+) -> Select[Any]:
     """The number of rows, or the sum of a stored counter."""
+    query = Query(ENTITIES[table], role, where)
+    conditions = query.conditions()
+    query.columns = [func.count() if counter is None else func.coalesce(func.sum(counter(query.table)), 0)]
+    return query.select(uses_index=query.uses_key_index).where(*conditions)
 
-    def build(kind: DatabaseKind) -> Select[Any]:
-        query = Query(ENTITIES[table], role, where)
-        conditions = query.conditions()
-        query.columns = [
-            func.count() if counter is None else func.coalesce(func.sum(counter(query.table)), 0)
-        ]
-        return query.select(uses_index=query.uses_key_index).where(*conditions)
 
-    return Statement(build)
+def select_count_of_linked(query: Query, parent: ColumnElement[Any]) -> Select[Any]:
+    """The number of linked rows of one parent, in a sub-query."""
+    counted = Query(query.entity, query.role, query.where, link=query.link)
+    conditions = [*counted.conditions(), is_of_parent(query.link, counted.table, parent)]
+    counted.columns = [func.count()]
+    return counted.select().where(*conditions).correlate_except(*counted.tables)
 
 
 @lru_cache(maxsize=256)

@@ -1,72 +1,16 @@
-"""Runs read operations: a page of rows or rows by id, with their selected linked rows."""
+"""Read operations: a page of rows or rows by id, with their selected linked rows.
 
-from collections import Counter, defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any
+levels.py reads them on SQLite, document.py on PostgreSQL.
+"""
 
-from sqlalchemy import select
-
-from app.db.reader.plans import ChildPlan, PlanNode, Row, plan_of
-from app.db.reader.queries import StoredCounter, count_of_rows
-from app.db.reader.selection import AccessScope, Link, Order, PageRequest, ReaderRole, Selection, Where
-from app.db.sql import Operation, Statement, Values, id_parameter
-from app.db.tables import Relationship, Table, table_of
+from app.db.reader import document, levels
+from app.db.reader.plans import Page, Row, plan_of
+from app.db.reader.queries import CountedBy
+from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
+from app.db.sql import DATABASE_KIND, Operation
+from app.db.tables import Table
 
 __all__ = ["CountedBy", "Page", "Row", "get_rows", "list_rows", "rows_of_ids"]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    key: str
-    rows: list[Row]
-    has_next: bool
-    has_previous: bool
-    total: int | None
-    order: Order | None = None
-
-
-@dataclass(frozen=True)
-class CountedBy:
-    """A total as the sum of a stored counter, so that no long list is counted."""
-
-    table: Table
-    counter: StoredCounter | None
-    where: tuple[Where, ...]
-
-
-Read = tuple[Statement, Values]
-
-SHOWN = "shown"  # a value that no statement has as a parameter
-
-RELATIONSHIP = table_of(Relationship).c
-CAREGIVERS_OF_CLIENT = Statement(
-    select(RELATIONSHIP.caregiver_id).where(RELATIONSHIP.client_id == id_parameter("client"))
-)
-
-
-def reading_scope_values(access: AccessScope) -> Operation[Values]:
-    """The parameters of the access conditions; reads the caregivers of a client first."""
-    values: Values = {
-        "now": access.now,
-        "time_zone": access.time_zone,
-        "client": access.client,  # None for a caregiver, who sees no drafts (access.is_own_draft)
-        SHOWN: access.shown,
-    }
-    if access.client is None:
-        values["caregiver"] = access.caregiver
-    else:
-        values["caregivers"] = [row[0] for row in (yield CAREGIVERS_OF_CLIENT, {"client": access.client})]
-    return values
-
-
-def reading_plan_values(access: AccessScope) -> Operation[tuple[ReaderRole, Values]]:
-    """The same for the statements of a plan, which use no list for a client with one caregiver."""
-    values = yield from reading_scope_values(access)
-    if access.client is None or len(values["caregivers"]) != 1:
-        return access.role, values
-    return "client of one", {**values, "caregivers": values["caregivers"][0]}
 
 
 def list_rows(
@@ -77,124 +21,22 @@ def list_rows(
     counted_by: CountedBy | None = None,
 ) -> Operation[Page]:
     """One page of a list."""
-    role, values = yield from reading_plan_values(access)
-    values |= request.values
-    total = None
-    if request.with_total:
-        counted = counted_by or CountedBy(table, None, request.where)
-        count = count_of_rows(counted.table, role, counted.where, counted.counter)
-        total = int((yield count, values)[0][0])
-    if not request.with_rows:
-        return as_page([], request, total)
-    node = plan_of(table, selection, role, "page", request.where, request.order)
-    values |= {**request.bounds, "limit": request.first + 1, "offset": request.offset}
-    rows = yield from reading_node(node, selection, (node.statement, values), request)
-    return as_page(rows, request, total)
+    counted = counted_by or CountedBy(table, None, request.where)
+    (kind,) = yield DATABASE_KIND
+    reading_page = document.reading_page if kind == "postgresql" else levels.reading_page
+    return (yield from reading_page(table, access, request, selection, counted))
 
 
 def get_rows(
     table: Table, access: AccessScope, ids: list[int], selection: Selection, where: tuple[Where, ...] = ()
 ) -> Operation[list[Row]]:
     """The rows that the viewer may see, in the order of their ids."""
-    role, values = yield from reading_plan_values(access)
-    node = plan_of(table, selection, role, "ids", where)
-    return (yield from reading_node(node, selection, read_of_ids(node, values, "ids", ids)))
+    (kind,) = yield DATABASE_KIND
+    reading_ids = document.reading_ids if kind == "postgresql" else levels.reading_ids
+    return (yield from reading_ids(table, access, ids, selection, where))
 
 
 def rows_of_ids(table: Table, access: AccessScope, ids: list[int], selection: Selection) -> list[Row]:
     """Rows with only their ids selected, without a statement."""
     node = plan_of(table, selection, access.role, "ids")
     return [node.row_class((id,)) for id in ids]
-
-
-def as_page(rows: list[Row], request: PageRequest, total: int | None) -> Page:
-    """The statement reads one more row than requested, which shows that there is a next page."""
-    has_previous = request.with_rows and request.is_later_page
-    has_next = len(rows) > request.first
-    return Page(request.key, rows[: request.first], has_next, has_previous, total, request.order)
-
-
-# --- running a plan -------------------------------------------------------------------------------
-
-
-def reading_node(
-    node: PlanNode,
-    selection: Selection,
-    read: Read,
-    request: PageRequest | None = None,
-    parent_id: Callable[[Any], Any] | None = None,
-) -> Operation[list[Row]]:
-    """The rows of a statement with their linked rows; `parent_id` is for the pages of several parents."""
-    found = yield read
-    if not node.children or not found:
-        return list(map(node.row_class, found))
-    not_on_page: list[Any] = []
-    if request is not None:
-        found, not_on_page = split_pages(found, request.first, parent_id)
-    linked = []
-    for child in node.children:
-        linked.append((yield from reading_linked(child, selection, found, read[1])))
-    linked.reverse()  # the order in which plans.py places them
-    rows = [
-        node.row_class((*values, *members))
-        for values, members in zip(found, zip(*linked, strict=True), strict=True)
-    ]
-    return rows + list(map(node.row_class, not_on_page))
-
-
-def split_pages(
-    found: list[Any], first: int, parent_id: Callable[[Any], Any] | None
-) -> tuple[list[Any], list[Any]]:
-    """Separates the rows on the pages from the rows after them, whose linked rows are not read."""
-    if parent_id is None:
-        return found[:first], found[first:]
-    counts: Counter[Any] = Counter()
-    on_page: list[Any] = []
-    not_on_page: list[Any] = []
-    for row in found:
-        parent = parent_id(row)
-        counts[parent] += 1
-        (on_page if counts[parent] <= first else not_on_page).append(row)
-    return on_page, not_on_page
-
-
-def reading_linked(
-    child: ChildPlan, selection: Selection, parents: list[Any], values: Values
-) -> Operation[list[Any]]:
-    """The linked rows of each parent row: a list, a page, or one row or None."""
-    keys = list(map(child.parent_id, parents))
-    ids = [key for key in dict.fromkeys(keys) if key is not None]
-    if child.answer_set is not None:
-        sets = {shown[-1]: shown for shown in map(child.answer_set, parents) if shown[-1] is not None}
-        values[SHOWN] += sets.values()
-    link = link_at(selection, child.path)
-    request = link.page
-    if request is not None:
-        values = {**values, **request.values, **request.bounds, "limit": request.first + 1}
-    groups: dict[Any, list[Row]] = defaultdict(list)
-    if request is None or request.with_rows:
-        read = read_of_ids(child.node, values, "parents", ids)
-        for row in (yield from reading_node(child.node, link.selection, read, request, itemgetter(0))):
-            groups[row[0]].append(row)  # the first column of linked rows is the id of their parent
-    if request is None:
-        if child.is_single:
-            return [groups[key][0] if key in groups else None for key in keys]
-        return [groups[key] for key in keys]
-    totals = None
-    if child.count is not None:
-        totals = dict((yield child.count, {**values, "parents": ids}))
-    return [as_page(groups[key], request, None if totals is None else totals.get(key, 0)) for key in keys]
-
-
-def read_of_ids(node: PlanNode, values: Values, name: str, ids: list[int]) -> Read:
-    if len(ids) == 1 and node.single_statement is not None:
-        return node.single_statement, {**values, name: ids[0]}
-    return node.statement, {**values, name: ids}
-
-
-def link_at(selection: Selection, path: tuple[int, ...]) -> Link:
-    """The link at this path of the selection. Plans are shared, but values belong to a selection."""
-    link = selection.links[path[0]]
-    for index in path[1:]:
-        link = link.selection.links[index]
-    return link

@@ -12,6 +12,7 @@ NEWEST = 2**63 - 1  # the keyset of the first page, so that all pages have one s
 After = tuple[datetime, int]  # the moment and the id of the last row of the previous page
 FIRST: After = (datetime(1, 1, 1, tzinfo=UTC), 0)  # before all rows
 
+Path = tuple[int, ...]  # indexes of links, from a selection down to the selection of linked rows
 Shown = tuple[int, int, str, int]  # caregiver, client, save type and id of an answer set that was read
 ViewerRole = Literal["caregiver", "client", "anonymous"]
 ReaderRole = Literal[ViewerRole, "client of one"]  # a client of a single caregiver, as most are
@@ -92,6 +93,13 @@ class Selection:
 
     def with_ids(self) -> "Selection":
         return Selection(self.columns | {"id"}, self.links)
+
+    def link_at(self, path: Path) -> "Link":
+        """Plans are shared by equal selections, but values belong to a selection."""
+        link = self.links[path[0]]
+        for index in path[1:]:
+            link = link.selection.links[index]
+        return link
 
 
 @dataclass(frozen=True)

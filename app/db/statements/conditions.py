@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, false, select
+from sqlalchemy import Boolean, ColumnElement, FromClause, bindparam, exists, false, select
 
 from app.db.sql import id_parameter, moment_parameter, text_parameter
 from app.db.tables import BookWord, Relationship, table_of
@@ -90,3 +90,17 @@ def is_my_client(client: FromClause) -> ColumnElement[bool]:
     relationship = table_of(Relationship).c
     mine = select(relationship.client_id).where(relationship.caregiver_id == id_parameter("caregiver"))
     return client.c.id.in_(mine)
+
+
+def is_known_client(client: FromClause) -> ColumnElement[bool]:
+    """The same for clients that are found by their ids, without reading all clients of the caregiver."""
+    return is_relationship(id_parameter("caregiver"), client.c.id)
+
+
+def is_known_caregiver(caregiver: FromClause) -> ColumnElement[bool]:
+    return is_relationship(caregiver.c.id, id_parameter("client"))
+
+
+def is_relationship(caregiver_id: ColumnElement[int], client_id: ColumnElement[int]) -> ColumnElement[bool]:
+    relationship = table_of(Relationship).c
+    return exists().where(relationship.caregiver_id == caregiver_id, relationship.client_id == client_id)

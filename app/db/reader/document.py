@@ -1,0 +1,317 @@
+"""Reads a page, or rows by id, with all linked rows by one PostgreSQL statement.
+
+The statement returns one JSON document, [total, rows]. A row is an array of its columns and linked rows, in
+the order of plans.py. Linked rows are an array of rows, or [total, rows] for a page. PostgreSQL limits a page
+before it joins anything, and reads linked rows in sub-queries, so that the document shows one snapshot.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    FromClause,
+    Select,
+    String,
+    and_,
+    bindparam,
+    cast,
+    func,
+    literal_column,
+    null,
+    select,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.sql.elements import BindParameter
+from sqlalchemy.sql.visitors import replacement_traverse
+
+from app.db.moments import Moment
+from app.db.reader.access import SELECT_CAREGIVERS, scope_values
+from app.db.reader.entities import ENTITIES
+from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, plan_of
+from app.db.reader.queries import (
+    CountedBy,
+    Query,
+    Source,
+    is_after_previous_page,
+    is_of_parent,
+    is_readable,
+    order_of_linked,
+    select_count,
+    select_count_of_linked,
+    sort_columns,
+)
+from app.db.reader.selection import AccessScope, Link, PageRequest, Path, ReaderRole, Selection, Shown, Where
+from app.db.sql import Operation, Statement, Values, WholeRead, among, count_parameter
+from app.db.tables import Table, table_of
+
+Expression = ColumnElement[Any]
+
+MAX_ARGUMENTS = 100  # of a function of PostgreSQL
+ISO_8601: Expression = literal_column("""'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'""")  # the text that SQLite stores
+CAREGIVERS = func.array(SELECT_CAREGIVERS.scalar_subquery())
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A plan with the statement that reads all of its rows."""
+
+    node: PlanNode
+    statement: Statement
+    pages: tuple[tuple[Path, ...], ...]  # of each page of linked rows: the paths to it, level by level
+
+    def run(self, selection: Selection, values: Values) -> Operation[tuple[int | None, list[Any]]]:
+        values = values | self.values_of_pages(selection)
+        total, arrays = orjson.loads((yield WholeRead(self.statement, values))[0][0])
+        return total, arrays or []
+
+    def values_of_pages(self, selection: Selection) -> Values:
+        """Each page has its own parameters, with its number in their names."""
+        values: Values = {}
+        for number, paths in enumerate(self.pages):
+            level = selection
+            for path in paths:
+                link = level.link_at(path)
+                level = link.selection
+            assert link.page is not None
+            values |= {f"{name}_{number}": value for name, value in page_values(link.page).items()}
+        return values
+
+
+def page_values(request: PageRequest) -> Values:
+    """One more row than requested shows that there is a next page."""
+    return {**request.values, **request.bounds, "limit": request.first + 1}
+
+
+def reading_page(
+    table: Table, access: AccessScope, request: PageRequest, selection: Selection, counted: CountedBy
+) -> Operation[Page]:
+    if not (request.with_rows or request.with_total):
+        return as_page([], has_next=False, request=request, total=None)
+    key = ("document", table, access.role, request, counted)
+    reading: Reading | None = selection.plans.get(key)
+    if reading is None:
+        reading = selection.plans[key] = read_of_page(table, selection, access.role, request, counted)
+    values = scope_values(access) | page_values(request) | {"offset": request.offset}
+    count, arrays = yield from reading.run(selection, values)
+    shown: dict[int, Shown] = {}
+    page = page_of(reading.node, selection, request, count, arrays, shown)
+    access.shown.extend(shown.values())
+    return page
+
+
+def reading_ids(
+    table: Table, access: AccessScope, ids: list[int], selection: Selection, where: tuple[Where, ...]
+) -> Operation[list[Row]]:
+    key = ("document", table, access.role, where)
+    reading: Reading | None = selection.plans.get(key)
+    if reading is None:
+        reading = selection.plans[key] = read_of_ids(table, selection, access.role, where)
+    _, arrays = yield from reading.run(selection, scope_values(access) | {"ids": ids})
+    shown: dict[int, Shown] = {}
+    rows = rows_of(reading.node, selection, arrays, shown)
+    access.shown.extend(shown.values())
+    return rows
+
+
+# --- writing the statement ------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def read_of_page(
+    table: Table, selection: Selection, role: ReaderRole, request: PageRequest, counted: CountedBy
+) -> Reading:
+    node = plan_of(table, selection, role, "page", request.where, request.order)
+    query = node.query
+    writer = StatementWriter()
+    rows: Expression = null()
+    if request.with_rows:
+        page = page_of_table(query, uses_index=query.uses_key_index).offset(count_parameter("offset"))
+        order = sort_columns(query.order, query.table)
+        rows = writer.rows_as_json(node, selection, (), order, page=page.subquery())
+    total: Expression = null()
+    if request.with_total:
+        total = select_count(counted.table, role, counted.where, counted.counter).scalar_subquery()
+    return writer.whole_read(node, rows, total)
+
+
+@lru_cache(maxsize=1024)
+def read_of_ids(table: Table, selection: Selection, role: ReaderRole, where: tuple[Where, ...]) -> Reading:
+    node = plan_of(table, selection, role, "ids", where)
+    query, row_id = node.query, node.query.table.c.id
+    conditions = [is_readable(query.source, query.role), *query.conditions(), among(row_id, "ids")]
+    writer = StatementWriter()
+    return writer.whole_read(node, writer.rows_as_json(node, selection, (), [row_id], conditions), null())
+
+
+@dataclass
+class StatementWriter:
+    pages: list[tuple[Path, ...]] = field(default_factory=list)
+
+    def whole_read(self, node: PlanNode, rows: Expression, total: Expression) -> Reading:
+        document = replace_parameters(
+            select(func.json_build_array(total, rows)), {"caregivers": lambda _: CAREGIVERS}
+        )
+        return Reading(node, Statement(document), tuple(self.pages))
+
+    def rows_as_json(
+        self,
+        node: PlanNode,
+        selection: Selection,
+        paths: tuple[Path, ...],
+        order: Sequence[Expression],
+        conditions: Sequence[ColumnElement[bool]] = (),
+        page: FromClause | None = None,
+    ) -> Expression:
+        """A sub-query for the rows of a node: of its table by `conditions`, or of a page of the table."""
+        query = node.query
+        tables = query.table if page is None else page
+
+        def of_page(expression: Expression) -> Any:
+            return expression if page is None else replace_table(expression, query.table, page)
+
+        for joined, matches in query.joins.values():
+            tables = tables.outerjoin(joined.table, and_(of_page(matches), is_readable(joined, query.role)))
+        columns = [of_page(column.element) for column in query.columns]
+        linked = [self.linked_rows(child, columns, selection, paths) for child in node.children]
+        row = array_of([*map(as_json, columns), *reversed(linked)])
+        array = func.json_agg(aggregate_order_by(row, *map(of_page, order)))
+        return select(array).select_from(tables).where(*conditions).correlate_except(tables).scalar_subquery()
+
+    def linked_rows(
+        self, child: ChildPlan, columns: Sequence[Expression], selection: Selection, paths: tuple[Path, ...]
+    ) -> Expression:
+        """The linked rows of one parent row, of which `columns` are the columns."""
+        query, link = child.node.query, selection.link_at(child.path)
+        parent, paths = columns[child.parent_index], (*paths, child.path)
+        if link.page is not None:
+            return self.page_of_linked(child, link.page, link.selection, parent, paths)
+        of_parent = [is_of_parent(query.link, query.table, parent), is_readable(query.source, query.role)]
+        return self.rows_as_json(
+            child.node, link.selection, paths, order_of_linked(query.link, query.table), of_parent
+        )
+
+    def page_of_linked(
+        self,
+        child: ChildPlan,
+        request: PageRequest,
+        selection: Selection,
+        parent: Expression,
+        paths: tuple[Path, ...],
+    ) -> Expression:
+        query, number = child.node.query, len(self.pages)
+        self.pages.append(paths)
+        numbered = dict.fromkeys(
+            page_values(request), lambda found: bindparam(f"{found.key}_{number}", type_=found.type)
+        )
+        rows: Expression = null()
+        total: Expression = null()
+        if request.with_rows:
+            page = page_of_table(query, parent)
+            page = replace_parameters(page, numbered).subquery()
+            order = sort_columns(query.order, query.table)
+            rows = self.rows_as_json(child.node, selection, paths, order, page=page)
+        if request.with_total:
+            count = select_count_of_linked(query, parent)
+            total = replace_parameters(count, numbered).scalar_subquery()
+        return func.json_build_array(total, rows)
+
+
+def page_of_table(query: Query, parent: Expression | None = None, uses_index: bool = False) -> Select[Any]:
+    """The rows of a page with all columns of their table, before anything else is joined to them."""
+    table = table_of(query.entity.table).alias()
+    source = Source(query.entity, table)
+    conditions = [is_readable(source, query.role, uses_index)]
+    conditions += [condition_of_page(where, source, query.role) for where in query.where]
+    conditions += is_after_previous_page(query.order, table)
+    if parent is not None:
+        conditions.append(is_of_parent(query.link, table, parent))
+    page = select(table).where(*conditions).correlate_except(table)
+    return page.order_by(*sort_columns(query.order, table)).limit(count_parameter("limit"))
+
+
+def condition_of_page(where: Where, source: Source, role: ReaderRole) -> Expression:
+    """Compares columns of a linked row in a sub-query, which PostgreSQL runs row by row up to the limit. It
+    could read a join as a whole, and sort it."""
+    if where.via is None:
+        return where.condition(source.table)
+    link = source.entity.links[where.via]
+    linked = Source(ENTITIES[link.target], table_of(link.target).alias())
+    tables = (source.table, linked.table) if where.beside else (linked.table,)
+    found = select(where.condition(*tables)).select_from(linked.table)
+    matches = linked.table.c.id == source.table.c[link.key]
+    return found.where(matches, is_readable(linked, role)).correlate(source.table).scalar_subquery()
+
+
+def as_json(value: Expression) -> Expression:
+    """The value as SQLite returns it, so that rows are the same on both databases."""
+    if isinstance(value.type, Moment):
+        return func.to_char(func.timezone(literal_column("'UTC'"), value), ISO_8601)
+    return cast(value, String) if isinstance(value.type, JSON) else value
+
+
+def array_of(values: Sequence[Expression]) -> Expression:
+    """A JSON array; an array of arrays if a function cannot take that many values."""
+    if len(values) <= MAX_ARGUMENTS:
+        return func.json_build_array(*values)
+    parts = [values[start : start + MAX_ARGUMENTS] for start in range(0, len(values), MAX_ARGUMENTS)]
+    return func.json_build_array(*[func.json_build_array(*part) for part in parts])
+
+
+def replace_table(expression: Expression, table: FromClause, page: FromClause) -> Any:
+    """The expression of a page of the table in place of the table."""
+
+    def replace(element: Any, **_: Any) -> Any:
+        return page.c[element.name] if getattr(element, "table", None) is table else None
+
+    return replacement_traverse(expression, {}, replace)
+
+
+def replace_parameters(statement: Any, replacements: Mapping[str, Callable[[Any], Expression]]) -> Any:
+    def replace(element: Any, **_: Any) -> Any:
+        if isinstance(element, BindParameter) and element.required and element.key in replacements:
+            return replacements[element.key](element)
+        return None
+
+    return replacement_traverse(statement, {}, replace)
+
+
+# --- reading the document -------------------------------------------------------------------------
+
+
+def page_of(
+    node: PlanNode,
+    selection: Selection,
+    request: PageRequest,
+    total: int | None,
+    arrays: list[Any],
+    shown: dict[int, Shown],
+) -> Page:
+    rows = rows_of(node, selection, arrays[: request.first], shown)
+    return as_page(rows, len(arrays) > request.first, request, total)
+
+
+def rows_of(node: PlanNode, selection: Selection, arrays: list[Any], shown: dict[int, Shown]) -> list[Row]:
+    """The rows of JSON arrays. Collects the answer sets whose answers are read."""
+    if len(node.query.columns) + len(node.children) > MAX_ARGUMENTS:
+        arrays = [[value for part in array for value in part] for array in arrays]
+    for place, child in enumerate(node.children, 1):
+        if child.answer_set is not None:
+            shown.update((each[-1], each) for each in map(child.answer_set, arrays) if each[-1] is not None)
+        link = selection.link_at(child.path)
+        for array in arrays:
+            array[-place] = linked_of(child, link, array[-place], shown)
+    return list(map(node.row_class, arrays))
+
+
+def linked_of(child: ChildPlan, link: Link, found: Any, shown: dict[int, Shown]) -> Any:
+    """A page, a list, or one row or None."""
+    if link.page is not None:
+        total, arrays = found
+        return page_of(child.node, link.selection, link.page, total, arrays or [], shown)
+    rows = rows_of(child.node, link.selection, found or [], shown)
+    return (rows[0] if rows else None) if child.is_single else rows
