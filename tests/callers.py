@@ -1,7 +1,7 @@
 """Callers of a service with tokens, and the statements that the service runs for them."""
 
 import asyncio
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from app.auth.authenticator import Authenticator
 from app.db.admin.importing import importing
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
-from app.db.sql import Bulk, DatabaseKind, Operation, Step
+from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, Operation, Step, Together, observed
 from app.engine.schema import PreparingSchema
 from app.settings import Settings
 from tests import keys
@@ -142,19 +142,12 @@ class Watched:
         await self.db.close()
 
 
-def collecting(operation: Operation[Result], steps: list[Step]) -> Generator[Step, list[Any], Result]:
-    try:
-        step = next(operation)
-        while True:
-            if isinstance(step, Bulk | tuple) and not is_account_lookup(step):
-                steps.append(step)
-            step = operation.send((yield step))
-    except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+def collecting(operation: Operation[Result], steps: list[Step]) -> Operation[Result]:
+    def collect(step: Step) -> None:
+        if isinstance(step, Bulk | Together) or (step is not DATABASE_KIND and list(step[1]) != ["user"]):
+            steps.append(step)
 
-
-def is_account_lookup(step: Step) -> bool:
-    return not isinstance(step, Bulk) and list(step[1]) == ["user"]
+    return observed(operation, collect)
 
 
 def kind_of(url: str) -> DatabaseKind:

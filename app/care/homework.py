@@ -14,7 +14,7 @@ from app.care.sessions import time_state
 from app.db.moments import as_moment, known_moment
 from app.db.reader.reads import Row, rows_of_ids
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation, Values
+from app.db.sql import Operation, Together, Values
 from app.db.statements.assignments import (
     ADD_ASSIGNMENTS,
     ADD_REMINDERS,
@@ -98,10 +98,10 @@ def assigning(
         first = yield from finding_repeated(values, access.now - repeats_within)
         if first is not None:
             return first
-    yield from choosing_books(values, [row[3:] for row in found if row[3] is not None])
+    yield from choosing_books(values, [row[4:] for row in found if row[4] is not None])
     if time_state(bool(is_closed), known_moment(start_date), access.now) is not TimeState.RUNNING:
         raise NotRunning("sessionId")
-    return (yield from adding_homework(values))
+    return (yield from adding_homework(values, [row[3] for row in found], is_last=True))
 
 
 def choosing_books(values: Values, found: Sequence[Sequence[Any]], within: str = "") -> Operation[None]:
@@ -123,15 +123,15 @@ def values_of(homework: Homework) -> Values:
     }
 
 
-def adding_homework(values: Values) -> Operation[list[int]]:
-    """Adds assignments to a running session, of existing books. Returns the new ids."""
-    added = sorted(row[0] for row in (yield ADD_ASSIGNMENTS, values))
+def adding_homework(values: Values, new_ids: list[int], is_last: bool = False) -> Operation[list[int]]:
+    """Adds assignments of existing books to a running session. Returns the ids in the order of the books."""
+    added = sorted(new_ids)
     values = {**values, "assignments": added, "added": len(added), "latest": added[-1]}
-    if values["moments"]:
-        yield ADD_REMINDERS, values
-    yield COUNT_NEW_ASSIGNMENTS, values
     values |= {"event": EventKind.ASSIGNED, "actor": Actor.CAREGIVER}
-    yield INSERT_ASSIGNMENT_EVENTS, values
+    statements = [ADD_ASSIGNMENTS, COUNT_NEW_ASSIGNMENTS, INSERT_ASSIGNMENT_EVENTS]
+    if values["moments"]:
+        statements.insert(1, ADD_REMINDERS)
+    yield Together(tuple([(statement, values) for statement in statements]), is_last)
     return added
 
 

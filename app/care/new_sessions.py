@@ -14,7 +14,7 @@ from app.care.sessions import get_my_sessions
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
 from app.db.sql import Operation, Values
-from app.db.statements.assignments import FIND_BOOKS
+from app.db.statements.assignments import FIND_BOOKS, TAKE_NEW_IDS
 from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.statements.sessions import ADD_SESSION, FIND_CLIENT, FIND_MY_CLIENT, RELATE
 from app.db.tables import Actor, EventKind
@@ -145,7 +145,9 @@ def opening(
     yield INSERT_SESSION_EVENTS, {**values, **created}
     for own, one in zip(made, planned, strict=True):
         if one.homework is not None:
-            yield from adding_homework(values_of(one.homework) | own)
+            homework = values_of(one.homework)
+            new_ids = [row[0] for row in (yield TAKE_NEW_IDS, homework)]
+            yield from adding_homework(homework | own, new_ids)
     return opened
 
 

@@ -1,9 +1,10 @@
 """SQL statements, compiled once for each database and run by the drivers."""
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from sqlalchemy import (
@@ -82,10 +83,14 @@ class Statement:
     """
 
     def __init__(
-        self, expression: ClauseElement | Callable[[DatabaseKind], ClauseElement], returns_ids: bool = False
+        self,
+        expression: ClauseElement | Callable[[DatabaseKind], ClauseElement],
+        returns_ids: bool = False,
+        adds_events: bool = False,
     ) -> None:
         self.expression = expression
         self.returns_ids = returns_ids
+        self.adds_events = adds_events  # which PostgreSQL announces to other processes after the commit
         self.compiled: dict[DatabaseKind, CompiledStatement] = {}
 
     def for_(self, kind: DatabaseKind) -> CompiledStatement:
@@ -132,19 +137,60 @@ class Bulk:
     rows: Sequence[tuple[Any, ...]]
 
 
-class WholeRead(NamedTuple):
-    """The only statement of a read. It sees one snapshot without a transaction."""
+class OnlyStatement(NamedTuple):
+    """The only statement of an operation, which PostgreSQL runs without BEGIN and COMMIT."""
 
     statement: Statement
     values: Values
 
 
+class Together(NamedTuple):
+    """Changes of which none reads what another one writes: one round trip to PostgreSQL. Returns no rows."""
+
+    changes: tuple[tuple[Statement, Values], ...]
+    is_last: bool = False  # of the operation, so that its audit record can be added to them
+
+
 DATABASE_KIND: Any = object()  # this step returns the kind of the database
 
-Step = tuple[Statement, Values] | Bulk
+Step = tuple[Statement, Values] | Together | Bulk
 Result = TypeVar("Result")
 # A generator that yields the next statement and receives its rows. It knows no connection, thread or loop.
 Operation = Generator[Step, list[Any], Result]
+
+
+def changes_of(step: Step) -> Sequence[tuple[Statement, Values]]:
+    """The statements of a step with their values."""
+    if step is DATABASE_KIND or isinstance(step, Bulk):
+        return ()
+    return step.changes if isinstance(step, Together) else [step]
+
+
+def observed(operation: Operation[Result], observe: Callable[[Step], None]) -> Operation[Result]:
+    """The same operation; calls `observe` with each step before it runs."""
+    try:
+        step = next(operation)
+        while True:
+            observe(step)
+            step = operation.send((yield step))
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        operation.close()
+
+
+@lru_cache(maxsize=256)
+def as_one_statement(statements: tuple[Statement, ...]) -> str:
+    """The statements as common table expressions of one PostgreSQL statement. Their parameters follow each
+    other."""
+    written: list[str] = []
+    count = 0
+    for statement in statements:
+        compiled = statement.for_("postgresql")
+        shifted = re.sub(r"\$(\d+)", lambda found: f"${int(found[1]) + count}", compiled.sql)  # noqa: B023
+        written.append(f"change_{len(written)} AS ({shifted})")
+        count += len(compiled.parameters)
+    return f"WITH {', '.join(written)} SELECT"
 
 
 # --- parameters and literals ----------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from starlette.types import Scope
 
 from app.db.drivers.interface import Database, Occupancy
-from app.db.sql import Bulk, DatabaseKind, Operation, Step
+from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, Operation, Step, changes_of
 from app.schema.errors import code_of
 from app.schema.schema import Schema
 from app.schema.transport.trusted_documents import named_operations
@@ -178,6 +178,9 @@ def traced_steps(
     try:
         step = next(operation)
         while True:
+            if step is DATABASE_KIND:
+                step = operation.send((yield step))
+                continue
             span = start_span(tracer, context, kind, step)
             try:
                 rows = yield step
@@ -196,7 +199,10 @@ def traced_steps(
 def start_span(tracer: "Tracer", context: "Context", kind: DatabaseKind, step: Step) -> "Span":
     from opentelemetry.trace import SpanKind
 
-    text = f"INSERT INTO {step.table}" if isinstance(step, Bulk) else step[0].for_(kind).sql
+    if isinstance(step, Bulk):
+        text = f"INSERT INTO {step.table}"
+    else:
+        text = "; ".join(statement.for_(kind).sql for statement, _ in changes_of(step))
     verb = text.split(None, 1)[0]
     attributes = {"db.system.name": kind, "db.operation.name": verb, "db.query.text": text[:MAX_STATEMENT]}
     return tracer.start_span(verb, context, SpanKind.CLIENT, attributes)

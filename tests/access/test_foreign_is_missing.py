@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from httpx2 import Response
 
-from app.db.sql import Bulk, DatabaseKind, Step
+from app.db.sql import Bulk, DatabaseKind, Step, changes_of
 from app.schema.types.node import global_id
 from tests.access.documents import SCHEMA, leaves_of, mutation_document, scalars_of, target, through
 from tests.access.table import CATALOGUE, CHANGES, HOMEWORK, IDS, SUBSCRIPTIONS
@@ -99,7 +99,7 @@ def trace(gateway: Gateway, send: Send, caller: Caller, text: str) -> tuple[Any,
 def as_text(step: Step, kind: DatabaseKind) -> str:
     if isinstance(step, Bulk):
         return step.table
-    return step[0].for_(kind).sql
+    return "; ".join(statement.for_(kind).sql for statement, _ in changes_of(step))
 
 
 ROWS = [

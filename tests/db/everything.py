@@ -30,7 +30,7 @@ from app.care.subscriptions import (
 )
 from app.db.reader.entities import ENTITIES, ToOne
 from app.db.reader.selection import Link, PageRequest, Selection, Where
-from app.db.sql import Statement, Step, Values
+from app.db.sql import Statement, Step, Values, changes_of
 from app.db.statements.conditions import has_status, is_of_book
 from app.db.tables import (
     AnswerSet,
@@ -214,4 +214,4 @@ async def as_coroutine(awaitable: Awaitable[Any]) -> Any:
 
 def ran(name: str, steps: list[Step]) -> list[Ran]:
     assert steps, f"{name} ran no statement"
-    return [Ran(name, step[0], step[1]) for step in steps if isinstance(step, tuple)]
+    return [Ran(name, statement, values) for step in steps for statement, values in changes_of(step)]

@@ -9,7 +9,7 @@ from app.db.tables import CARE_TABLES, table_of
 CARE = "|".join(table_of(table).name for table in CARE_TABLES)
 NAMED = re.compile(rf"(?:\bFROM|\bJOIN|\bUPDATE|,) \"?({CARE})\"?(?: AS (\w+))?(?= |$|\))")
 INSERTED = re.compile(rf"INSERT INTO ({CARE}) \(([^)]*)\) (?:SELECT (.*?) FROM|VALUES \(([^)]*)\))")
-ANY_CARE_TABLE = re.compile(rf"(?<![:\w.\"])\"?({CARE})\"?(?![\w.\"(])")
+ANY_CARE_TABLE = re.compile(rf"(?<![:\w.\"'])\"?({CARE})\"?(?![\w.\"(])")
 EACH_CAREGIVER = re.compile(
     r"SELECT (\w+)\.value FROM json_each\(:caregivers\) AS \1"
     r"|SELECT relationship\.caregiver_id FROM relationship WHERE relationship\.client_id = :client"

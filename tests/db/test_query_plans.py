@@ -61,8 +61,9 @@ def explain(connection: sqlite3.Connection, written: CompiledStatement, values: 
 
 
 def is_scan(step: str) -> bool:
-    """A SCAN of a stored table; the list of ids in a parameter is always scanned."""
-    return "AUTOMATIC" in step or (step.startswith("SCAN") and "VIRTUAL TABLE" not in step)
+    """A SCAN of a stored table; parameters, numbered rows and the table of sequences are always scanned."""
+    is_small = re.search(r"VIRTUAL TABLE|SCAN \(subquery|SCAN sqlite_sequence", step)
+    return "AUTOMATIC" in step or (step.startswith("SCAN") and not is_small)
 
 
 def is_catalogue_total(one: Ran, sql: str) -> bool:

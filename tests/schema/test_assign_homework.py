@@ -163,7 +163,7 @@ def test_the_second_mutation_of_a_request_sees_the_first(world: Gateway) -> None
 def test_a_rejected_mutation_does_not_affect_the_others(world: Gateway) -> None:
     query = """mutation($good: AssignHomeworkInput!, $bad: AssignHomeworkInput!) {
         one: assignHomework(input: $bad) { message userErrors { code } }
-        two: assignHomework(input: $good) { message assignments { legacyId } userErrors { code } }
+        two: assignHomework(input: $good) { message assignments { status } userErrors { code } }
         three: assignHomework(input: $bad) { message userErrors { code } } }"""
 
     response = world.as_caregiver(1).data(query, good=homework(), bad=homework(bookIds=["1", "99"]))
@@ -171,7 +171,7 @@ def test_a_rejected_mutation_does_not_affect_the_others(world: Gateway) -> None:
     refused = {"message": None, "userErrors": [{"code": "NOT_FOUND"}]}
     assert response == {
         "one": refused,
-        "two": {"message": ASSIGNED, "assignments": [{"legacyId": "6"}], "userErrors": []},
+        "two": {"message": ASSIGNED, "assignments": [{"status": "PENDING"}], "userErrors": []},
         "three": refused,
     }
     assert count(world, Assignment) == 5 + 1

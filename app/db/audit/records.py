@@ -16,8 +16,7 @@ from sqlalchemy.sql.elements import ClauseElement
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.moments import moment_as_text
 from app.db.reader.selection import Shown
-from app.db.sql import Bulk, DatabaseKind, Operation, Statement, Values
-from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS, INSERT_SESSION_EVENTS
+from app.db.sql import DatabaseKind, OnlyStatement, Operation, Statement, Together, Values, changes_of
 from app.db.tables import AuditActor, AuditRecord, Contract, EventKind, SaveType, table_of
 
 Result = TypeVar("Result")
@@ -87,8 +86,6 @@ def operator_record(now: datetime, operation: str, about: About) -> Record:
 
 # --- writing records ------------------------------------------------------------------------------
 
-EVENT_STATEMENTS = {INSERT_ASSIGNMENT_EVENTS, INSERT_SESSION_EVENTS}
-
 
 def add_record(kind: DatabaseKind) -> ClauseElement:
     column = table_of(AuditRecord).c
@@ -113,7 +110,7 @@ ADD_RECORDS = Statement(lambda kind: text(ADD_RECORDS_SQL[kind]).bindparams(bind
 
 def recording(records: Iterable[Record]) -> Operation[None]:
     rows = [(moment_as_text(moment), *others) for moment, *others in records]
-    yield ADD_RECORDS, {"records": orjson.dumps(rows).decode()}
+    yield OnlyStatement(ADD_RECORDS, {"records": orjson.dumps(rows).decode()})
 
 
 def recorded(operation: Operation[Result], record_of: Callable[[About], Record]) -> Operation[Result]:
@@ -125,8 +122,10 @@ def recorded(operation: Operation[Result], record_of: Callable[[About], Record])
     try:
         step = next(operation)
         while True:
-            if not isinstance(step, Bulk) and step[0] in EVENT_STATEMENTS:
-                events.append(step[1])
+            events += [values for statement, values in changes_of(step) if statement.adds_events]
+            if isinstance(step, Together) and step.is_last:
+                record = record_of(about_events(events))._asdict()
+                step, events = Together((*step.changes, (ADD_RECORD, record))), []
             step = operation.send((yield step))
     except StopIteration as done:
         result: Result = done.value

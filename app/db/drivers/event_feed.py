@@ -7,10 +7,9 @@ from functools import partial
 
 from sqlalchemy import func, select
 
-from app.db.drivers.interface import Database
+from app.db.drivers.interface import CHANNEL, Database
 from app.db.drivers.sqlite import SqliteDatabase
 from app.db.sql import Operation, Statement, count_parameter, id_parameter
-from app.db.statements.events import CHANNEL
 from app.db.tables import Event, table_of
 
 # The caregivers and clients of the new events; None if they are unknown and every subscription must check.
@@ -81,7 +80,7 @@ async def follow_postgres(url: str, notify: Notify) -> None:
         caregiver_id, _, client_id = payload.partition(" ")
         try:
             notify([(int(caregiver_id), int(client_id))])
-        except ValueError:  # a notification of another program
+        except ValueError:  # events of several clients
             notify(None)
 
     connection = await asyncpg.connect(url, timeout=CHECK_SECONDS, command_timeout=CHECK_SECONDS)

@@ -60,6 +60,9 @@ class Database(Protocol):
     def occupancy(self) -> Occupancy: ...
 
 
+CHANNEL = "care_event"  # on which PostgreSQL announces the caregiver and the client of new events
+
+
 def log_failure(part: str, fault: BaseException) -> None:
     logger.critical("%s has ended", part, exc_info=fault)
 

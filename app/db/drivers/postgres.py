@@ -1,12 +1,25 @@
 """PostgreSQL: each operation runs on a connection of a pool."""
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-from app.db.drivers.interface import DatabaseError, DatabaseUnavailable, Occupancy
-from app.db.sql import DATABASE_KIND, Bulk, Operation, Step, WholeRead
+from app.db.drivers.interface import CHANNEL, DatabaseError, DatabaseUnavailable, Occupancy
+from app.db.sql import (
+    DATABASE_KIND,
+    Bulk,
+    OnlyStatement,
+    Operation,
+    Step,
+    Together,
+    as_one_statement,
+    changes_of,
+    observed,
+)
 from app.telemetry import counters
 
 try:
@@ -18,6 +31,9 @@ Result = TypeVar("Result")
 
 OLDEST_POSTGRES = 15  # the oldest major version that PostgreSQL supports
 ACQUIRE_SECONDS = 10  # the same as the lock timeout of SQLite
+NOTIFY = f"SELECT pg_notify('{CHANNEL}', parties) FROM unnest($1::text[]) AS parties"
+
+logger = logging.getLogger("care.database")
 
 UNAVAILABLE = (
     OSError,
@@ -36,45 +52,53 @@ class PostgresDatabase:
     def __init__(self, pool: Any, acquire_seconds: float | None) -> None:
         self.pool = pool
         self.acquire_seconds = acquire_seconds
+        self.unannounced: set[str] = set()
+        self.announcing: asyncio.Task[None] | None = None
 
     async def read(self, operation: Operation[Result]) -> Result:
         began = perf_counter()
+        result = await self.run(operation, isolation="repeatable_read", readonly=True)
+        counters.reads_on_connections.add(perf_counter() - began)
+        return result
+
+    async def write(self, operation: Operation[Result]) -> Result:
+        began = perf_counter()
+        parties: set[str] = set()
+        result = await self.run(observed(operation, partial(add_parties, parties)))
+        counters.writes.add(perf_counter() - began)
+        self.announce(parties)
+        return result
+
+    async def run(self, operation: Operation[Result], **transaction: Any) -> Result:
         try:
             step = next(operation)
             if step is DATABASE_KIND:
                 step = operation.send(["postgresql"])
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
-        if isinstance(step, WholeRead):
-            async with self.connection() as connection:
-                result = await run_steps_on_postgres(connection, operation, step)
-        else:
-            result = await self.run_transaction(operation, step, isolation="repeatable_read", readonly=True)
-        counters.reads_on_connections.add(perf_counter() - began)
-        return result
-
-    async def write(self, operation: Operation[Result]) -> Result:
-        began = perf_counter()
-        result = await self.run_transaction(operation)
-        counters.writes.add(perf_counter() - began)
-        return result
-
-    async def run_transaction(
-        self, operation: Operation[Result], step: Step | None = None, **kind: Any
-    ) -> Result:
         async with self.connection() as connection:
-            transaction = connection.transaction(**kind)
-            with raising_unavailable():
-                await transaction.start()
-            try:
-                result = await run_steps_on_postgres(connection, operation, step)
-            except BaseException:
-                with suppress(Exception):  # a lost connection has rolled back
-                    await transaction.rollback()
-                raise
-            with raising_unavailable("the database went away; whether the change was kept is not known"):
-                await transaction.commit()
-            return result
+            if isinstance(step, OnlyStatement):
+                return await run_steps_on_postgres(connection, operation, step)
+            return await run_transaction(connection, operation, step, **transaction)
+
+    def announce(self, parties: set[str]) -> None:
+        """Announces committed events to all processes. With NOTIFY in the transaction of the change, only one
+        transaction could commit at a time."""
+        self.unannounced |= parties
+        if self.unannounced and self.announcing is None:
+            self.announcing = asyncio.create_task(self.send_announcements())
+
+    async def send_announcements(self) -> None:
+        """A subscription finds an event that stays unannounced by its next poll (care/subscriptions.py)."""
+        try:
+            while self.unannounced:
+                parties, self.unannounced = self.unannounced, set()
+                async with self.connection() as connection:
+                    await connection.fetch(NOTIFY, sorted(parties))
+        except Exception as error:
+            logger.warning("new events could not be announced: %s", type(error).__name__)
+        finally:
+            self.announcing = None
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:
@@ -92,7 +116,16 @@ class PostgresDatabase:
         return Occupancy(self.pool.get_size(), self.pool.get_idle_size(), self.pool.get_max_size())
 
     async def close(self) -> None:
+        if self.announcing is not None:
+            await self.announcing
         await self.pool.close()
+
+
+def add_parties(parties: set[str], step: Step) -> None:
+    """Adds the caregiver and client of the events that the step adds; an empty text for several clients."""
+    for statement, values in changes_of(step):
+        if statement.adds_events:
+            parties.add(f"{values['caregiver']} {values['client']}" if "client" in values else "")
 
 
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
@@ -145,9 +178,25 @@ def is_unavailable(error: Exception) -> bool:
     return is_closed or isinstance(error, UNAVAILABLE)
 
 
+async def run_transaction(connection: Any, operation: Operation[Result], step: Step, **kind: Any) -> Result:
+    transaction = connection.transaction(**kind)
+    with raising_unavailable():
+        await transaction.start()
+    try:
+        result = await run_steps_on_postgres(connection, operation, step)
+    except BaseException:
+        with suppress(Exception):  # a lost connection has rolled back
+            await transaction.rollback()
+        raise
+    with raising_unavailable("the database went away; whether the change was kept is not known"):
+        await transaction.commit()
+    return result
+
+
 async def run_steps_on_postgres(
     connection: Any, operation: Operation[Result], step: Step | None = None
 ) -> Result:
+    """Runs an operation to its end, from `step` on if given."""
     try:
         step = step or next(operation)
         while True:
@@ -166,6 +215,12 @@ async def run_on_postgres(connection: Any, step: Step) -> list[Any]:
         return []
     if step is DATABASE_KIND:
         return ["postgresql"]
-    statement, values = step
+    if isinstance(step, Together):
+        sql = as_one_statement(tuple([statement for statement, _ in step.changes]))
+        values = [
+            value for statement, given in step.changes for value in statement.for_("postgresql").values(given)
+        ]
+        return await connection.fetch(sql, *values)  # type: ignore[no-any-return]
+    statement, given = step
     compiled = statement.for_("postgresql")
-    return await connection.fetch(compiled.sql, *compiled.values(values))  # type: ignore[no-any-return]
+    return await connection.fetch(compiled.sql, *compiled.values(given))  # type: ignore[no-any-return]

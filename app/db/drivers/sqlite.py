@@ -24,6 +24,7 @@ from app.db.sql import (
     MissingParameter,
     Operation,
     Step,
+    Together,
     Values,
 )
 from app.telemetry import counters
@@ -322,6 +323,10 @@ def run_on_sqlite(connection: sqlite3.Connection | sqlite3.Cursor, step: Step) -
         return []
     if step is DATABASE_KIND:
         return ["sqlite"]
+    if isinstance(step, Together):
+        for change in step.changes:
+            run_on_sqlite(connection, change)
+        return []
     statement, values = step
     compiled = statement.for_("sqlite")
     cursor = connection.execute(compiled.sql, sqlite_values(compiled, values))

@@ -46,7 +46,7 @@ from app.db.reader.queries import (
     sort_columns,
 )
 from app.db.reader.selection import AccessScope, Link, PageRequest, Path, ReaderRole, Selection, Shown, Where
-from app.db.sql import Operation, Statement, Values, WholeRead, among, count_parameter
+from app.db.sql import OnlyStatement, Operation, Statement, Values, among, count_parameter
 from app.db.tables import Table, table_of
 
 Expression = ColumnElement[Any]
@@ -66,7 +66,7 @@ class Reading:
 
     def run(self, selection: Selection, values: Values) -> Operation[tuple[int | None, list[Any]]]:
         values = values | self.values_of_pages(selection)
-        total, arrays = orjson.loads((yield WholeRead(self.statement, values))[0][0])
+        total, arrays = orjson.loads((yield OnlyStatement(self.statement, values))[0][0])
         return total, arrays or []
 
     def values_of_pages(self, selection: Selection) -> Values:

@@ -1,12 +1,27 @@
 """Statements that add assignments (the homework of a session), change them, and set their reminders."""
 
-from sqlalchemy import DateTime, and_, case, delete, exists, insert, literal, null, select, update
+from sqlalchemy import (
+    ColumnElement,
+    DateTime,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    literal_column,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.reader.access import is_not_withdrawn, is_of_caregiver, relationship_key, without_index
 from app.db.reader.selection import ViewerRole
 from app.db.sql import (
     DatabaseKind,
+    PerDatabase,
     Statement,
     among,
     count_parameter,
@@ -32,15 +47,22 @@ BOOK, SESSION, SET = table_of(Book), table_of(Session), table_of(AnswerSet)
 
 # --- adding assignments to a session --------------------------------------------------------------
 
+# Ids that are known beforehand let PostgreSQL make all changes in one round trip. SQLite has one writer.
+NEW_ID: ColumnElement[int] = PerDatabase(
+    sqlite=literal_column(
+        "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'assignment'), 0) + row_number() OVER ()"
+    ),
+    postgresql=func.nextval("assignment_id_seq"),
+)
 CAN_BE_ASSIGNED = and_(among(BOOK.c.id, "books"), BOOK.c.retire_date.is_(None))
 
 
 def lock_session_and_books() -> Statement:
     """Locks the caregiver's session, whose counters will change. Returns one row for each of the books that
-    can be assigned, or one row without a book."""
+    can be assigned, or one row without a book; each with the id of a new assignment."""
     session = SESSION.alias("s")
     return Statement(
-        select(*session.c["client_id", "is_closed", "start_date"], BOOK.c.id, BOOK.c.is_assigned)
+        select(*session.c["client_id", "is_closed", "start_date"], NEW_ID, BOOK.c.id, BOOK.c.is_assigned)
         .select_from(session.outerjoin(BOOK, CAN_BE_ASSIGNED))
         .where(session.c.id == id_parameter("session"), is_of_caregiver(session))
         .with_for_update(of=session)
@@ -55,8 +77,9 @@ def mark_books_assigned() -> Statement:
 
 
 def add_assignments(kind: DatabaseKind) -> ClauseElement:
-    books = each("books", kind)
+    ids, books = each("assignments", kind), each("books", kind)
     columns = {
+        "id": ids.c.value,
         "caregiver_id": id_parameter("caregiver"),
         "client_id": id_parameter("client"),
         "session_id": id_parameter("session"),
@@ -69,7 +92,7 @@ def add_assignments(kind: DatabaseKind) -> ClauseElement:
         "score": literal(0),
         "feedback_status": literal(FeedbackStatus.WAITING.value),
     }
-    rows = in_order(select(*columns.values()).select_from(books), kind, books)
+    rows = select(*columns.values()).select_from(ids.join(books, ids.c.position == books.c.position))
     return insert(ASSIGNMENT).from_select(list(columns), rows)
 
 
@@ -92,8 +115,9 @@ def add_reminders(kind: DatabaseKind) -> ClauseElement:
 
 LOCK_SESSION_AND_BOOKS = lock_session_and_books()
 FIND_BOOKS = Statement(select(BOOK.c.id, BOOK.c.is_assigned).where(CAN_BE_ASSIGNED))
+TAKE_NEW_IDS = Statement(lambda kind: select(NEW_ID).select_from(each("books", kind)))
 MARK_BOOKS_ASSIGNED = mark_books_assigned()
-ADD_ASSIGNMENTS = Statement(add_assignments, returns_ids=True)
+ADD_ASSIGNMENTS = Statement(add_assignments)
 ADD_REMINDERS = Statement(add_reminders)
 COUNT_NEW_ASSIGNMENTS = Statement(
     update(SESSION)

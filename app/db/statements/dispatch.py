@@ -19,7 +19,6 @@ from app.db.sql import (
     moment_parameter,
     text_parameter,
 )
-from app.db.statements.events import insert_events
 from app.db.tables import (
     Actor,
     Assignment,
@@ -76,7 +75,7 @@ def insert_reminder_events(kind: DatabaseKind) -> ClauseElement:
         .where(IS_AMONG_REMINDERS)
         .order_by(REMINDER.c.remind_date, REMINDER.c.id)
     )
-    return insert_events(kind, rows, list(columns))
+    return insert(EVENT).from_select(list(columns), rows)
 
 
 FIND_DUE_REMINDERS = Statement(
@@ -97,7 +96,7 @@ TAKE_REMINDERS = Statement(
     .with_for_update(of=REMINDER, skip_locked=True)
 )
 MARK_REMINDERS = Statement(update(REMINDER).where(IS_AMONG_REMINDERS).values(state=text_parameter("to")))
-INSERT_REMINDER_EVENTS = Statement(insert_reminder_events)
+INSERT_REMINDER_EVENTS = Statement(insert_reminder_events, adds_events=True)
 
 # --- waiting events -------------------------------------------------------------------------------
 

@@ -3,22 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Insert, Select, Text, cast, func, insert, null, select
+from sqlalchemy import ColumnElement, Insert, cast, insert, null, select
 
 from app.db.sql import DatabaseKind, Statement, each, id_parameter, in_order, moment_parameter, text_parameter
 from app.db.tables import Event, Id, table_of
 
 EVENT = table_of(Event)
-CHANNEL = "care_event"  # the channel on which PostgreSQL sends the caregiver and the client of an event
-
-
-def insert_events(kind: DatabaseKind, rows: Select[Any], columns: list[str]) -> Insert:
-    """PostgreSQL notifies listeners when the transaction commits; SQLite is polled."""
-    added = insert(EVENT).from_select(columns, rows)
-    if kind == "sqlite":
-        return added
-    parties = cast(EVENT.c.caregiver_id, Text) + " " + cast(EVENT.c.client_id, Text)
-    return added.returning(func.pg_notify(CHANNEL, parties))
 
 
 def insert_events_for_each(
@@ -37,9 +27,9 @@ def insert_events_for_each(
             "moment": moment_parameter("now"),
         }
         rows = in_order(select(*columns.values()).select_from(ids), kind, ids)
-        return insert_events(kind, rows, list(columns))
+        return insert(EVENT).from_select(list(columns), rows)
 
-    return Statement(build)
+    return Statement(build, adds_events=True)
 
 
 INSERT_ASSIGNMENT_EVENTS = insert_events_for_each(
