@@ -56,21 +56,21 @@ def print_bars(medians: dict[str, dict[str, Figures]], bars: dict[str, Any]) -> 
     for operation, found in medians.items():
         for peer, bar in bars.items():
             if PROJECT in found and peer in found:
-                must, aim = bar["must"].get(operation), bar["aim"][operation]
+                must, aim = (bar.get(level, {}).get(operation) for level in ("must", "aim"))
                 lines.append(f"  {operation} {peer:15}{against(found[PROJECT], found[peer], must, aim)}")
     if lines:
         print(f"\n{PROJECT} against  {'req/s':>8}{'req/CPU-s':>11}{'p99':>8}{'must':>8}{'aim':>7}")
         print("\n".join(lines))
 
 
-def against(ours: Figures, theirs: Figures, must: float | None, aim: float) -> str:
+def against(ours: Figures, theirs: Figures, must: float | None, aim: float | None) -> str:
     """Our figures as multiples of a peer's, and which bar the requests per second reach."""
     ratio = {key: ours[key] / theirs[key] for key in ("per_second", "per_cpu_second", "p99_ms")}
     figures = f"{ratio['per_second']:9.2f}x{ratio['per_cpu_second']:10.2f}x{ratio['p99_ms']:7.2f}x"
-    if ratio["per_second"] >= aim:
+    if aim and ratio["per_second"] >= aim:
         reached = "aim"
     elif must is None:
         reached = ""
     else:
         reached = "must" if ratio["per_second"] >= must else "BELOW"
-    return f"{figures}{f'{must}x' if must else '-':>8}{f'{aim}x':>7}  {reached}"
+    return f"{figures}{f'{must}x' if must else '-':>8}{f'{aim}x' if aim else '-':>7}  {reached}"

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ import expected
 from comparison import WRITES, encoded, what_is_wrong
 from expected import Values
 from load import Pace, has_wrk, measure
+from postgres import running_postgres
 from report import OPERATIONS, PROJECT, Figures, Round, print_report
 from servers import (
     BENCH,
@@ -33,8 +35,10 @@ from servers import (
     Target,
     data_folder,
     filled,
+    free_port,
     master_database,
     new_request,
+    on_core,
     read_targets,
     running,
 )
@@ -43,11 +47,12 @@ from servers import (
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a started server is ended first
     args = read_arguments()
-    targets, bars = read_targets()
-    labels = {name: target.spec["label"] for name, target in targets.items()}
     if args.command == "report":
-        print_report(json.loads(args.json.read_text())["rounds"], labels, bars)
+        stored = json.loads(args.json.read_text())
+        targets, bars = read_targets(stored.get("on", "sqlite"))
+        print_report(stored["rounds"], labels_of(targets), bars)
         return 0
+    targets, bars = read_targets(args.on)
     if args.command == "bench" and not has_wrk():
         print("wrk is not installed: timing needs it, `check` does not.", file=sys.stderr)
         return 2
@@ -56,25 +61,37 @@ def main() -> int:
         return install_peers()
     copy_node_peers()
 
-    args.target = args.target or default_targets(targets, bars)
-
-    rounds: list[Round] = []
-    if args.command == "bench" and args.turns:
-        rounds = rounds_by_turns([targets[name] for name in args.target], args)
-    else:
-        for repetition in range(args.reps if args.command == "bench" else 1):
-            for name in args.target:
-                rounds.append(one_round(targets[name], args, fresh=args.fresh and repetition == 0))
+    with ExitStack() as stack:
+        server = None
+        if args.on == "postgresql":
+            server = stack.enter_context(running_postgres(HOME / "postgres", free_port(), on_core(0)))
+        wanted = args.target or default_targets(targets, bars)
+        rounds = all_rounds([replace(targets[name], postgres=server) for name in wanted], args)
     if args.command == "bench":
-        print_report(rounds, labels, bars)
+        print_report(rounds, labels_of(targets), bars)
         if args.json:
-            settings = {name: getattr(args, name) for name in ("scale", "connections", "seconds", "warm")}
+            settings = {
+                name: getattr(args, name) for name in ("on", "scale", "connections", "seconds", "warm")
+            }
             args.json.write_text(json.dumps({**settings, "rounds": rounds}, indent=1))
     return int(any("wrong" in r or any("wrong" in f for f in r["operations"].values()) for r in rounds))
 
 
+def all_rounds(targets: list[Target], args: argparse.Namespace) -> list[Round]:
+    if args.command == "bench" and args.turns:
+        return rounds_by_turns(targets, args)
+    return [
+        one_round(target, args, fresh=args.fresh and repetition == 0)
+        for repetition in range(args.reps if args.command == "bench" else 1)
+        for target in targets
+    ]
+
+
+def labels_of(targets: dict[str, Target]) -> dict[str, str]:
+    return {name: target.spec["label"] for name, target in targets.items()}
+
+
 def read_arguments() -> argparse.Namespace:
-    names = list(read_targets()[0])
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -83,12 +100,12 @@ def read_arguments() -> argparse.Namespace:
         "-t",
         "--target",
         action="append",
-        choices=names,
         help=f"may be repeated; default {PROJECT} and its peers",
     )
     parser.add_argument(
         "-o", "--op", action="append", choices=list(OPERATIONS), help="may be repeated; default all"
     )
+    parser.add_argument("--on", choices=["sqlite", "postgresql"], default="sqlite", help="the database")
     parser.add_argument("--scale", type=int, default=1, help="N times the sessions and assignments")
     parser.add_argument("--reps", type=int, default=3, help="rounds, the targets taking turns")
     parser.add_argument("--seconds", type=int, default=8, help="timed, per operation")
@@ -102,6 +119,8 @@ def read_arguments() -> argparse.Namespace:
     args = parser.parse_args()
     if args.command == "report" and not args.json:
         parser.error("report needs --json FILE")
+    if unknown := set(args.target or []) - set(targets := read_targets(args.on)[0]):
+        parser.error(f"unknown target on {args.on}: {', '.join(unknown)}; known are {', '.join(targets)}")
     args.op = args.op or list(OPERATIONS)
     return args
 

@@ -1,5 +1,6 @@
 """The servers that are timed: their requests and tokens, their copies of the data, their processes."""
 
+import asyncio
 import hashlib
 import json
 import os
@@ -22,7 +23,9 @@ from typing import Any, NamedTuple
 import dataset
 import httpx2
 import jwt
+import postgres
 from expected import Values
+from postgres import Postgres
 
 BENCH = Path(__file__).resolve().parent
 HOME = Path(os.environ.get("BENCH_HOME") or Path(tempfile.gettempdir()) / "care-gateway-bench").absolute()
@@ -48,10 +51,12 @@ class Target:
     name: str
     spec: dict[str, Any]  # its block in targets.toml
     operations: dict[str, dict[str, Any]]  # R1.. G4: its block in requests/*.toml
+    postgres: Postgres | None = None  # instead of SQLite
 
     @property
-    def database(self) -> Path:
-        return WORK / f"{self.name}.db"
+    def database(self) -> Path | str:
+        """The file or the URL of its copy of the data."""
+        return self.postgres.url_of(self.name) if self.postgres else WORK / f"{self.name}.db"
 
     def rows_at_rest(self) -> dict[str, int]:
         """The rows once nothing is being written any more: wrk leaves without its last answers."""
@@ -63,8 +68,10 @@ class Target:
         return rows
 
     def rows_written(self) -> dict[str, int]:
+        tables = ("assignment", "reminder")
+        if isinstance(self.database, str):
+            return postgres.count_rows(self.database, tables)
         with closing(sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)) as db:
-            tables = ("assignment", "reminder")
             return {table: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
 
 
@@ -74,12 +81,14 @@ class Server:
 
     url: str
     pid: int
+    postgres: Postgres | None = None
 
     def cpu_seconds(self) -> float:
+        """Of its processes and of PostgreSQL, which works for nobody else meanwhile."""
         ticks = 0
-        for pid in family(self.pid):
+        for pid in family(self.pid) + (family(self.postgres.pid) if self.postgres else []):
             fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            ticks += int(fields[11]) + int(fields[12])
+            ticks += sum(int(field) for field in fields[11:15])  # its own and those of children that ended
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def memory_mib(self) -> float:
@@ -89,9 +98,13 @@ class Server:
 # --- requests --------------------------------------------------------------------------------------------
 
 
-def read_targets() -> tuple[dict[str, Target], dict[str, Any]]:
+def read_targets(database: str = "sqlite") -> tuple[dict[str, Target], dict[str, Any]]:
     """The targets by name, and the bars."""
     config = tomllib.loads((BENCH / "targets.toml").read_text())
+    changed = config.pop("postgresql")
+    if database == "postgresql":
+        bars = changed.pop("bars")
+        config = {name: merged(config.get(name, {}), spec) for name, spec in changed.items()} | {"bars": bars}
     bars = config.pop("bars")
     targets = {}
     for name, spec in config.items():
@@ -100,6 +113,11 @@ def read_targets() -> tuple[dict[str, Target], dict[str, Any]]:
             operations |= tomllib.loads((BENCH / "requests" / f"{requests}.toml").read_text())
         targets[name] = Target(name, spec, operations)
     return targets, bars
+
+
+def merged(spec: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The block of a target with the keys that differ on another database."""
+    return {**spec, **changes, "env": {**spec.get("env", {}), **changes.get("env", {})}}
 
 
 def new_token(target: Target, person: str) -> str:
@@ -155,8 +173,10 @@ def data_folder(scale: int) -> Path:
     return folder
 
 
-def master_database(target: Target, data: Path, fresh: bool) -> Path:
+def master_database(target: Target, data: Path, fresh: bool) -> Path | str:
     """What each start gets a copy of: the data set's own database, or the one the target made of it."""
+    if target.postgres:
+        return master_on_postgres(target, target.postgres, data, fresh)
     if "import" not in target.spec:
         return data / "dataset.db"
     empty = WORK / f"{target.name}-empty.db"
@@ -171,6 +191,29 @@ def master_database(target: Target, data: Path, fresh: bool) -> Path:
         remove_database(imported)
         empty.rename(imported)
         print(f"  {target.name}: imported in {time.monotonic() - started:.1f} s", flush=True)
+    return imported
+
+
+def master_on_postgres(target: Target, server: Postgres, data: Path, fresh: bool) -> str:
+    """The name of the database; the peers share one."""
+    imports = "import" in target.spec
+    owner = target.name if imports else "peers"
+    empty = postgres.recreate(server, f"{owner}-empty")
+    if imports:
+        run_command(target, "migrate", empty, data)
+    else:
+        postgres.create_tables(empty)
+    version = digest(((data / "version").read_text() + postgres.schema_of(empty)).encode())
+    imported = f"{owner}-{data.name}-{version}"
+    if fresh or not postgres.exists(server, imported):
+        print(f"  {owner}: importing the data set", flush=True)
+        started = time.monotonic()
+        if imports:
+            run_command(target, "import", empty, data)
+        else:
+            asyncio.run(postgres.fill_tables(empty, data / "dataset.db"))
+        postgres.settle(server, f"{owner}-empty", imported)
+        print(f"  {owner}: imported in {time.monotonic() - started:.1f} s", flush=True)
     return imported
 
 
@@ -196,7 +239,7 @@ def digest(data: bytes) -> str:
 # --- processes -------------------------------------------------------------------------------------------
 
 
-def words_of(target: Target, database: Path, data: Path, port: int) -> dict[str, Any]:
+def words_of(target: Target, database: Path | str, data: Path, port: int) -> dict[str, Any]:
     own_node = HOME / "peers/node/node_modules/node/bin/node"
     return {
         "python": sys.executable,
@@ -230,7 +273,7 @@ def command(target: Target, verb: str, words: dict[str, Any]) -> list[str]:
     return [filled(part, words) for part in shlex.split(target.spec[verb])]
 
 
-def run_command(target: Target, verb: str, database: Path, data: Path) -> None:
+def run_command(target: Target, verb: str, database: Path | str, data: Path) -> None:
     words = words_of(target, database, data, 0)
     done = subprocess.run(
         command(target, verb, words),
@@ -244,10 +287,13 @@ def run_command(target: Target, verb: str, database: Path, data: Path) -> None:
 
 
 @contextmanager
-def running(target: Target, master: Path, data: Path) -> Iterator[Server]:
+def running(target: Target, master: Path | str, data: Path) -> Iterator[Server]:
     """The target on a fresh copy of its database; it is ended on the way out."""
-    remove_database(target.database)
-    shutil.copyfile(master, target.database)
+    if target.postgres:
+        postgres.recreate(target.postgres, target.name, template=str(master))
+    else:
+        remove_database(Path(target.database))
+        shutil.copyfile(master, target.database)
     os.sync()  # or the copy is still being written while the first operation is timed
     port = free_port()
     words = words_of(target, target.database, data, port)
@@ -263,7 +309,7 @@ def running(target: Target, master: Path, data: Path) -> Iterator[Server]:
     try:
         url = f"http://127.0.0.1:{port}"
         wait_for(url, process, log)
-        yield Server(url, process.pid)
+        yield Server(url, process.pid, target.postgres)
     finally:
         process.terminate()
         try:
