@@ -235,7 +235,7 @@ def install_peers() -> int:
     if not shutil.which("go"):
         print("go: the Go compiler is not installed, the target go stays out")
     else:
-        build = ["go", "build", "-tags", "libsqlite3", "-o", str(HOME / "peers" / "go" / "server"), "main.go"]
+        build = ["go", "build", "-tags", "libsqlite3", "-o", str(HOME / "peers" / "go" / "server"), "."]
         # Debian's packages of the two libraries are found here; elsewhere GOPATH says where they are.
         environment = {"GO111MODULE": "off", "GOPATH": "/usr/share/gocode", **os.environ}
         subprocess.run(build, cwd=BENCH / "peers" / "go", env=environment, check=True)
