@@ -229,7 +229,7 @@ def copy_node_peers() -> None:
 def install_peers() -> int:
     copy_node_peers()
     if not shutil.which("npm"):
-        print("node: npm is not installed, fastify-rest and mercurius-jit stay out")
+        print("node: npm is not installed, fastify-rest, mercurius-jit and postgraphile stay out")
     else:
         subprocess.run(["npm", "install", "--no-audit", "--no-fund"], cwd=HOME / "peers" / "node", check=True)
     if not shutil.which("go"):
