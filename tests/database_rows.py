@@ -1,9 +1,10 @@
 """What is stored: every row of every table, to be compared before and after. The audit trail aside, where
 what is refused leaves a record, and the calls of the legacy paths, which are counted and written later."""
 
+import json
 from typing import Any
 
-from sqlalchemy import Table, select
+from sqlalchemy import Column, Table, select
 from sqlmodel import SQLModel
 
 from app.db.moments import Moment, as_moment
@@ -30,13 +31,16 @@ def all_rows() -> Operation[Stored]:
     found = {}
     for table, statement in EVERY_ROW.items():
         found[table.name] = [
-            {
-                column.name: as_moment(value) if isinstance(column.type, Moment) else value
-                for column, value in zip(table.columns, row, strict=True)
-            }
+            {column.name: value_of(column, value) for column, value in zip(table.columns, row, strict=True)}
             for row in (yield statement, {})
         ]
     return found
+
+
+def value_of(column: Column[Any], stored: Any) -> Any:
+    if column.name == "answers":
+        return json.loads(stored)
+    return as_moment(stored) if isinstance(column.type, Moment) else stored
 
 
 def stored(gateway: Gateway) -> Stored:

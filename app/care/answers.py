@@ -25,18 +25,16 @@ from app.care.questions import (
     match_storable_answers,
     score_of,
 )
+from app.db.answers import Answer, as_document, read_answers
 from app.db.audit.records import DRAFTS
 from app.db.reader.access import is_final, is_own_draft
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
-from app.db.sql import Bulk, Operation
+from app.db.sql import Operation
 from app.db.statements.answers import (
     ADD_SET,
-    ANSWER_COLUMNS,
-    DROP_ANSWERS,
-    DROP_SETS,
-    FIND_ANSWERS,
-    FIND_DRAFTS,
+    DROP_DRAFT,
+    FIND_DRAFT,
     FIND_LAST_REVISION,
     FIND_SUBMISSION,
     SAVE_DRAFT,
@@ -103,6 +101,7 @@ class Answers:
 class Draft:
     id: int
     revision: int
+    answers: str  # the stored document
 
 
 async def save_answers(
@@ -125,17 +124,16 @@ def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Operat
     draft = yield from finding_draft(locked)
     revision = (answers.revision or (yield from last_revision(locked))) + 1
     was_next = draft is not None and draft.revision == revision
-    if draft is not None and was_next and (yield from is_stored(locked, draft.id, given)):
+    if draft is not None and was_next and is_stored(draft.answers, given):
         return draft.id  # a retry of the last save
     refuse_stale(draft, answers.revision)
-    values = {**locked.values, "save_type": save_type, "attempt": locked.attempt, "revision": revision}
+    about = {"save_type": save_type, "attempt": locked.attempt, "revision": revision}
+    values = {**locked.values, **about, "answers": document_of(questions, given)}
     if draft is None:
         draft_id = (yield ADD_SET, {**values, "submitted": None, "score": None})[0][0]
     else:
         draft_id = draft.id
         yield SAVE_DRAFT, {**values, "answer_set": draft_id}
-        yield DROP_ANSWERS, {**values, "sets": [draft_id]}
-    yield from adding_answers(locked, draft_id, questions, given)
     event = {"event": EventKind.DRAFT_SAVED, "actor": Actor.CLIENT, DRAFTS: [draft_id]}
     yield INSERT_ASSIGNMENT_EVENTS, {**locked.values, **event}
     return int(draft_id)
@@ -156,7 +154,7 @@ def refuse_without_questions(questions: Sequence[Question]) -> None:
 
 
 def finding_draft(locked: LockedAssignment) -> Operation[Draft | None]:
-    found = yield FIND_DRAFTS, locked.values
+    found = yield FIND_DRAFT, locked.values
     return Draft(*found[0]) if found else None
 
 
@@ -170,23 +168,13 @@ def refuse_stale(draft: Draft | None, revision: int) -> None:
         raise DraftConflict(draft.id if draft else None, "revision")
 
 
-def is_stored(locked: LockedAssignment, answer_set_id: int, given: dict[int, str]) -> Operation[bool]:
-    stored = yield FIND_ANSWERS, {**locked.values, "answer_set": answer_set_id}
-    return [tuple(row) for row in stored] == list(given.items())
+def is_stored(document: str, given: dict[int, str]) -> bool:
+    return [(one.question_id, one.answer) for one in read_answers(document)] == list(given.items())
 
 
-def adding_answers(
-    locked: LockedAssignment, answer_set_id: int, questions: Sequence[Question], given: dict[int, str]
-) -> Operation[None]:
-    """Adds answers in the order of the book, each with the text of its question at that time."""
-    caregiver, client = locked.values["caregiver"], locked.values["client"]
-    rows = [
-        (answer_set_id, one.position, caregiver, client, one.text, given[one.id], one.id)
-        for one in questions
-        if one.id in given
-    ]
-    if rows:
-        yield Bulk("answer", ANSWER_COLUMNS, rows)
+def document_of(questions: Sequence[Question], given: dict[int, str]) -> str:
+    """The answers in the order of the book, each with the text of its question at that time."""
+    return as_document(Answer(one.id, one.text, given[one.id]) for one in questions if one.id in given)
 
 
 # --- submissions ----------------------------------------------------------------------------------
@@ -228,12 +216,11 @@ def submitting(access: AccessScope, answers: Answers) -> Operation[list[int]]:
         "revision": revision,
         "submitted": locked.now,
         "score": score,
+        "answers": document_of(questions, given),
     }
     if draft is not None:
-        yield DROP_ANSWERS, {**values, "sets": [draft.id]}
-        yield DROP_SETS, {**values, "sets": [draft.id]}
+        yield DROP_DRAFT, {**values, "answer_set": draft.id}
     answer_set_id: int = (yield ADD_SET, values)[0][0]
-    yield from adding_answers(locked, answer_set_id, questions, given)
     yield COMPLETE, {**values, "score": score or 0}
     yield SKIP_REMINDERS, values
     yield RECOUNT, values
@@ -254,6 +241,6 @@ def finding_submitted(
         given = with_blanks(questions, match_answers(questions, answers.given))
     except WrongAnswers:
         given = None
-    if found and given is not None and (yield from is_stored(locked, found[0][0], given)):
+    if found and given is not None and is_stored(found[0][1], given):
         return [locked.id, found[0][0]]
     raise WrongState("the assignment is submitted", "assignmentId")

@@ -61,7 +61,7 @@ class Context:
             if self.idempotent_request is not None:
                 self.idempotent_request.shows_answers = True
             if self.recorder is not None:
-                await self.record(what, about_answers(access.shown))
+                await self.record(what, about_answers(access.shown.values()))
         return result
 
     async def write(self, what: str, operation: Operation[Result]) -> Result:

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.care.bounds import MAX_TEXT
 from app.care.errors import Incomplete, NotFound, Unreadable, WrongAnswer, WrongAnswers
-from app.db.reader.entities import read_json
+from app.db.answers import read_json
 from app.db.sql import Operation, Values
 from app.db.statements.answers import FIND_QUESTIONS
 from app.db.tables import QuestionKind

@@ -107,6 +107,9 @@ class DeliveryState(StrEnum):
 
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite generates ids for INTEGER columns only
 
+# PostgreSQL checks that the text is JSON, and includes it in a larger document as it is.
+Document = JSON().with_variant(Text(), "sqlite")
+
 # Words must sort by code point on both databases, whatever the collation of PostgreSQL.
 Word = String(64, collation="C").with_variant(String(64), "sqlite")
 
@@ -292,19 +295,8 @@ class AnswerSet(SQLModel, table=True):
     submit_date: datetime | None = Field(default=None, sa_type=Moment)
     score: int | None = None  # of a submission; the feedback's score if there is one
     own_score: int | None = None  # computed from the book's weights
-
-
-class Answer(SQLModel, table=True):
-    """Clustered by answer set, the order in which answers are read."""
-
-    __table_args__ = ({"sqlite_with_rowid": False},)
-    answer_set_id: int = Field(primary_key=True, foreign_key="answer_set.id", sa_type=Id)
-    position: int = Field(primary_key=True)
-    caregiver_id: int = Field(sa_type=Id)
-    client_id: int = Field(sa_type=Id)
-    question_text: str = Field(sa_type=Text)
-    answer: str = Field(sa_type=Text)
-    question_id: int | None = Field(default=None, sa_type=Id)  # null if only the old service has the question
+    # db/answers.py has the form. The last column, so that SQLite reads the others without this text.
+    answers: str = Field(sa_column=Column(Document, nullable=False, server_default="[]"))
 
 
 class Feedback(SQLModel, table=True):
@@ -464,7 +456,7 @@ class LegacyDay(SQLModel, table=True):
 
 Table = type[SQLModel]
 
-CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Answer, Feedback, Event, Delivery)
+CARE_TABLES = (Session, Assignment, Reminder, AnswerSet, Feedback, Event, Delivery)
 
 
 def table_of(model: Table) -> SqlTable:

@@ -56,7 +56,7 @@ class CodeGenerator:
     - `columns`: name -> index, and a function that converts the value, or None.
     - `joined`: name of an object stored in the same tuple -> an index whose value is None if there is no
       object, and the layout of the object.
-    - `lists`: name of a list of tuples -> index, and the layout of the items.
+    - `lists`: name of a list of tuples -> a column as above, and the layout of the items.
 
     Field metadata: `computes` marks a resolver without side effects, which can run here and again in
     graphql-core. `from_column` is a column name and a factory that returns, for the name of a type, the
@@ -157,13 +157,13 @@ class CodeGenerator:
         missing = f"{self.define('missing', raise_unexpected)}()" if is_non_null_type(kind) else "None"
         return f"({members} if v[{marker}] is not None else {missing})"
 
-    def list_code(self, kind: GraphQLOutputType, fields: Fields, value: str, index: int, layout: Any) -> str:
+    def list_code(self, kind: GraphQLOutputType, fields: Fields, value: str, column: Any, layout: Any) -> str:
         listed = get_nullable_type(kind)
         named = get_nullable_type(listed.of_type) if is_list_type(listed) else None
         if not is_object_type(named) or named.is_type_of is not None:
             return self.value_code(kind, fields, value)
-        item = self.function(self.members_code(named, fields, "v", layout))
-        return f"[{self.define('each', item)}(one) for one in v[{index}]]"
+        members = self.members_code(named, fields, "v", layout)
+        return f"[{members} for v in {self.column_code(*column)}]"  # within the list, `v` is an item
 
     def column_code(self, index: int, read: Completer | None) -> str:
         return f"v[{index}]" if read is None else f"{self.define('read', read)}(v[{index}])"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import strawberry
-from graphql import GraphQLField, GraphQLObjectType, get_named_type, is_composite_type
+from graphql import GraphQLField, GraphQLObjectType, get_named_type
 from graphql.execution.collect_fields import FieldDetails, FragmentDetails, collect_subfields
 from graphql.execution.values import VariableValues, get_argument_values
 
@@ -186,7 +186,7 @@ class FieldCollector:
             metadata["gathers"](self, builder, definition, group)
         elif "filter" in metadata:
             self.gather_page(builder, name, metadata, definition, group)
-        elif is_composite_type(get_named_type(definition.type)):
+        elif name in ENTITIES[builder.table].links:
             self.gather(builder.link(name), group)
         else:
             builder.columns.add(name)

@@ -25,10 +25,7 @@ from tests.factories import NOW, a_world
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 
 ANSWER = "über Nacht"  # in every answer of the world
-ANSWERS_OF_IT = Selection(
-    frozenset(),
-    (Link("answer_sets", Selection(frozenset(), (Link("answers", Selection(frozenset({"answer"}))),))),),
-)
+ANSWERS_OF_IT = Selection(frozenset(), (Link("answer_sets", Selection(frozenset({"answers"}))),))
 
 
 def caller_of(gateway: Gateway, role: Role) -> Caller:
@@ -136,6 +133,24 @@ def test_only_rows_of_the_page_are_recorded(gateway: Gateway, question: str, abo
     gateway.as_caregiver(1).data(question)
 
     assert [one.about for one in audit_rows(gateway.settings.database)] == about
+
+
+def test_answers_read_through_a_link_to_their_answer_set_are_recorded_once(gateway: Gateway) -> None:
+    """PostgreSQL and SQLite join the answer set of a feedback. The same set is also read from its list."""
+    gateway.import_records(a_world())
+    raw.run(
+        gateway.settings.database,
+        "INSERT INTO feedback (caregiver_id, client_id, assignment_id, answer_set_id, text, submit_date)"
+        " SELECT caregiver_id, client_id, assignment_id, id, 'Good', submit_date FROM answer_set WHERE id=1",
+    )
+    caregiver = gateway.as_caregiver(1)
+    linked = "feedbacks { answerSet { answers { __typename } } }"
+
+    caregiver.data(f"{{ assignment(id: 1) {{ {linked} }} }}")
+    caregiver.data(f"{{ assignment(id: 1) {{ {linked} answerSets {{ answers {{ answer }} }} }} }}")
+    caregiver.data("{ assignment(id: 1) { feedbacks { answerSet { score } } } }")
+
+    assert [one.about for one in audit_rows(gateway.settings.database)] == [OF_1, OF_1]
 
 
 @pytest.mark.sqlite_only

@@ -149,10 +149,7 @@ async def consistent_rows(db: Database) -> Stored:
         if is_complete or assignment["withdraw_date"] or sessions[assignment["session_id"]]["is_closed"]:
             states = {each["state"] for each in rows["reminder"] if each["assignment_id"] == number}
             assert "SCHEDULED" not in states, number
-    drafts = {each["id"] for each in rows["answer_set"] if each["save_type"] != "FINAL"}
-    answered = Counter(each["answer_set_id"] for each in rows["answer"])
-    assert all(answered[each["id"]] == 1 for each in rows["answer_set"] if each["id"] not in drafts)
-    assert answered.keys() <= {each["id"] for each in rows["answer_set"]}
+    assert all(len(each["answers"]) == 1 for each in rows["answer_set"] if each["save_type"] == "FINAL")
     for number, session in sessions.items():
         of_session = Counter(each["kind"] for each in rows["event"] if each["session_id"] == number)
         assert of_session["SESSION_CLOSED"] == session["is_closed"]

@@ -45,7 +45,7 @@ def compare(model: Model, rows: Stored) -> None:
         for number, one in sorted(model.homework.items())
         for reminder in sorted(one.reminders.items())
     ]
-    answers = {each["answer_set_id"]: each["answer"] for each in rows["answer"]}
+    answers = {each["id"]: answer for each in rows["answer_set"] for _, _, answer in each["answers"]}
     assert {
         each["assignment_id"]: (each["revision"], answers[each["id"]])
         for each in rows["answer_set"]

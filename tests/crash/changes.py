@@ -1,6 +1,7 @@
 """The changes that writers request and the changes that a database contains, in one form that can be
 compared."""
 
+import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable
@@ -98,8 +99,8 @@ def effects(url: str) -> list[Effect]:
     found: list[Effect] = [Homework(*of, tuple(sorted(books))) for of, books in homework.items()]
 
     sets: dict[tuple[str, int], list[tuple[int, str]]] = defaultdict(list)
-    for number, kind, revision, text in raw.run(url, ANSWERS):
-        sets[kind, number].append((revision, text))
+    for number, kind, revision, answers in raw.run(url, ANSWERS):
+        sets[kind, number] += [(revision, text) for _, _, text in json.loads(answers) or [(None, None, None)]]
     for (kind, number), saved in sets.items():
         if kind == "FINAL":
             texts = tuple(text for _, text in saved)
@@ -118,8 +119,7 @@ def effects(url: str) -> list[Effect]:
 EVENTS = "SELECT kind, assignment_id, count(*) FROM event GROUP BY kind, assignment_id"
 REMINDERS = "SELECT assignment_id, count(*) FROM reminder GROUP BY assignment_id"
 ASSIGNMENTS = "SELECT id, session_id, book_id, start_date, status, feedback_status FROM assignment"
-ANSWERS = """SELECT assignment_id, save_type, revision, answer FROM answer_set
-    LEFT JOIN answer ON answer.answer_set_id = answer_set.id ORDER BY answer_set.id, position"""
+ANSWERS = "SELECT assignment_id, save_type, revision, answers FROM answer_set ORDER BY id"
 FEEDBACKS = "SELECT answer_set_id, assignment_id, text FROM feedback"
 
 

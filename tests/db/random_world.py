@@ -85,7 +85,6 @@ def submissions(rng: Random) -> Iterator[str]:
             f" assignment_id = {assignment}, submit_date = (SELECT assign_date {of_assignment})"
             f" WHERE id = {number}"
         )
-        yield f"UPDATE answer SET {parties} WHERE answer_set_id = {number}"
 
 
 def feedbacks(rng: Random) -> Iterator[str]:
@@ -110,8 +109,6 @@ def damages(rng: Random) -> Iterator[str]:
         for row_id in rng.sample(range(1, number + 1), number // 6):
             parties = f"caregiver_id = {rng.randint(1, CAREGIVERS)}, client_id = {rng.randint(1, CLIENTS)}"
             yield f"UPDATE {table} SET {parties} WHERE id = {row_id}"
-    for row_id in rng.sample(range(1, ANSWER_SETS + 1), 15):
-        yield f"UPDATE answer SET caregiver_id = {rng.randint(1, CAREGIVERS)} WHERE answer_set_id = {row_id}"
     for row_id in rng.sample(range(1, SESSIONS + 1), 6):
         latest = rng.randint(1, ASSIGNMENTS + 5)
         yield f"UPDATE session SET latest_assignment_id = {latest} WHERE id = {row_id}"
@@ -138,7 +135,7 @@ def plain_row(table: Table, values: tuple[Any, ...]) -> PlainRow:
         elif isinstance(column.type, Boolean):
             row[name] = bool(value)
         else:
-            row[name] = orjson.loads(value) if name == "options" else value
+            row[name] = orjson.loads(value) if name in ("options", "answers") else value
     return row
 
 

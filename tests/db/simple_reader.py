@@ -14,7 +14,7 @@ from app.db.reader.selection import FIRST, NEWEST, AccessScope, Link, PageReques
 from app.db.tables import Table
 from tests.db.random_world import PlainRow, PlainWorld, name_of
 
-CARE = {"session", "assignment", "reminder", "answer_set", "answer", "feedback"}
+CARE = {"session", "assignment", "reminder", "answer_set", "feedback"}
 Keep = Callable[[PlainRow], bool]
 PlainResult = dict[str, Any]
 
@@ -26,7 +26,6 @@ IN_ORDER = {
     "feedbacks": lambda row: row["id"],
     "feedback": lambda row: row["id"],
     "reminders": lambda row: (row["remind_date"], row["id"]),
-    "answers": lambda row: row["position"],
 }
 
 
@@ -148,6 +147,8 @@ def value_of(row: Any, name: str) -> Any:
     """The value of a column, with a stored moment converted."""
     value = getattr(row, name)
     is_moment = name == "now" or isinstance(ENTITIES[row.table].columns[name].type, Moment)
+    if name == "answers":
+        return [list(answer) for answer in value]
     return as_moment(value) if is_moment else value
 
 

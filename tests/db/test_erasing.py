@@ -63,11 +63,12 @@ def expected_after(before: Stored) -> Stored:
         "client": [row | client if row["id"] == 1 else row for row in before["client"]],
         "session": [row | sessions.get(row["id"], {}) for row in before["session"]],
         "reminder": [row | {"state": "SKIPPED"} if row["id"] == 2 else row for row in before["reminder"]],
-        "answer_set": [row for row in before["answer_set"] if row["id"] != 3],
-        "answer": [
-            row | {"answer": ""} if row["client_id"] == 1 else row
-            for row in before["answer"]
-            if row["answer_set_id"] != 3
+        "answer_set": [
+            row | {"answers": [[*question, ""] for *question, _ in row["answers"]]}
+            if row["client_id"] == 1
+            else row
+            for row in before["answer_set"]
+            if row["id"] != 3
         ],
         "feedback": [row | {"text": ""} if row["id"] == 1 else row for row in before["feedback"]],
         "event": [*before["event"], *added_events],
@@ -114,15 +115,14 @@ def test_erasing_again_erases_later_data_and_adds_events_for_new_sessions_only(d
     """For example after a restore."""
     load_one_client(database_url)
     run_write(database_url, erasing(1, NOW))
-    raw.run(
-        database_url, "UPDATE answer SET answer = 'Blue-bicycle' WHERE answer_set_id = 2 AND position = 1"
-    )
+    answers = '[[null,"How was it?","Blue-bicycle"],[null,"How many hours?",""]]'
+    raw.run(database_url, f"UPDATE answer_set SET answers = '{answers}' WHERE id = 2")
     load(database_url, [a_session(9, title="Moving-out")])
 
     erased = run_write(database_url, erasing(1, LATER))
 
     assert erased == Erased(caregivers=[1, 2], sessions=4, drafts=0, answers=1, feedbacks=0)
-    assert "Blue-bicycle" not in str(all_of(database_url)["answer"])
+    assert "Blue-bicycle" not in str(all_of(database_url)["answer_set"])
     events = "SELECT session_id, count(*) FROM event WHERE kind = 'CLIENT_ERASED' GROUP BY 1 ORDER BY 1"
     assert raw.run(database_url, events) == [(1, 1), (2, 1), (3, 1), (9, 1)]
     [client] = [row for row in all_of(database_url)["client"] if row["id"] == 1]

@@ -13,7 +13,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Inspector, create_engine, inspect
+from sqlalchemy import JSON, Column, Connection, Inspector, create_engine, inspect
 from sqlmodel import SQLModel
 
 from app.db.admin.migrate import config, make_sqlite_file, migrate, newest_version, stored_version, upgrade
@@ -49,9 +49,11 @@ def compared(connection: Connection) -> list[Any]:
     def is_compared(_: Any, name: str | None, *__: Any) -> bool:
         return name not in BY_EXPRESSION
 
-    context = MigrationContext.configure(
-        connection, opts={"compare_type": True, "compare_server_default": True, "include_object": is_compared}
-    )
+    def compare_default(_: Any, __: Any, column: Column[Any], *___: Any) -> bool | None:
+        return False if isinstance(column.type, JSON) else None  # PostgreSQL has no equality of JSON
+
+    options = {"compare_type": True, "compare_server_default": compare_default, "include_object": is_compared}
+    context = MigrationContext.configure(connection, opts=options)
     return compare_metadata(context, SQLModel.metadata)
 
 

@@ -118,7 +118,6 @@ def test_rows_are_found_by_a_known_id_or_parent(world: OpenWorld, everything: li
         "assignment",
         "assignments",
         "answer_set",
-        "sets",
     }
     checked = [
         (one.name, sql, plan)

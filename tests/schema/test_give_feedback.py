@@ -90,7 +90,7 @@ def test_feedback_is_given_edited_and_its_score_removed(world: Gateway) -> None:
         "submit_date": NOW,
     }
     assert events_since(world, before) == [("FEEDBACK_GIVEN", "CAREGIVER", 1, 1, 1, TEST)] * 5
-    untouched = ("answer", "reminder", "session")
+    untouched = ("reminder", "session")
     assert {name: stored(world)[name] for name in untouched} == {name: before[name] for name in untouched}
 
 

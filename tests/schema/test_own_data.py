@@ -57,7 +57,7 @@ def test_the_export_reads_one_snapshot(lived: Gateway) -> None:
         lived.as_client(1).data("{ ownData }")
 
     # The client, their caregivers, one statement per level, one that finds no more sessions, and the events.
-    assert len(statements) == 2 + 6 + 1 + 1
+    assert len(statements) == 2 + 5 + 1 + 1
 
 
 @pytest.mark.sqlite_only

@@ -61,7 +61,7 @@ def test_reopening_makes_an_assignment_pending_and_keeps_its_history(world: Gate
         "userErrors": [],
     }
     after = stored(world)
-    kept = ("answer_set", "answer", "feedback", "reminder", "delivery")
+    kept = ("answer_set", "feedback", "reminder", "delivery")
     assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
     assert events_since(world, before) == [("REOPENED", "CAREGIVER", 1, 1, 1, TEST)]
 

@@ -12,30 +12,31 @@ from sqlalchemy import or_, select
 
 from app.db.admin.accounts import AccountRefused
 from app.db.admin.orm import connect_postgres
+from app.db.answers import as_document, read_answers
 from app.db.drivers.interface import DatabaseError, is_fault_of_database, reason_of, sqlite_path
 from app.db.drivers.sqlite import connect_sqlite
 from app.db.moments import known_moment
 from app.db.reader.access import CAREGIVERS_OF_CLIENT
 from app.db.sql import Operation, Statement, Values, id_parameter, text_parameter
 from app.db.statements.erasing import (
-    BLANK_ANSWERS,
     BLANK_FEEDBACKS,
     CLEAR_RESPONSES,
     CLEAR_WEBHOOK_ANSWERS,
-    DROP_DRAFT_ANSWERS,
     DROP_DRAFTS,
     ERASE_CLIENT,
     ERASE_SESSIONS,
     FIND_ERASED_SESSIONS,
+    FIND_SETS,
     LOCK_CLIENT,
     LOCK_IDEMPOTENCY_KEYS,
     LOCK_SESSIONS_OF_CLIENT,
+    REWRITE_SET,
     SKIP_REMINDERS,
 )
 from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.tables import Actor, Client, EventKind, table_of
 
-CHANGED_TABLES = "client, session, reminder, answer_set, answer, feedback, delivery, kept_answer"
+CHANGED_TABLES = "client, session, reminder, answer_set, feedback, delivery, kept_answer"
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,8 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
     yield ERASE_CLIENT, values
     yield ERASE_SESSIONS, values
     yield SKIP_REMINDERS, values
-    yield DROP_DRAFT_ANSWERS, values
     drafts = yield DROP_DRAFTS, values
-    answers = yield BLANK_ANSWERS, values
+    answers = yield from blanking_answers(values)
     feedbacks = yield BLANK_FEEDBACKS, values
     yield CLEAR_RESPONSES, values
     yield CLEAR_WEBHOOK_ANSWERS, values
@@ -106,8 +106,20 @@ def erasing(client_id: int, now: datetime) -> Operation[Erased]:
         new = [session_id for session_id in of_caregiver if session_id not in notified]
         yield INSERT_SESSION_EVENTS, {**event, "caregiver": caregiver_id, "sessions": new}
     return Erased(
-        values["caregivers"], sum(map(len, sessions.values())), len(drafts), len(answers), len(feedbacks)
+        values["caregivers"], sum(map(len, sessions.values())), len(drafts), answers, len(feedbacks)
     )
+
+
+def blanking_answers(values: Values) -> Operation[int]:
+    """Returns the number of erased answers."""
+    erased = 0
+    for answer_set, document in (yield FIND_SETS, values):
+        answers = read_answers(document)
+        if count := sum(one.answer != "" for one in answers):
+            blank = as_document(one._replace(answer="") for one in answers)
+            yield REWRITE_SET, {"answer_set": answer_set, "answers": blank}
+            erased += count
+    return erased
 
 
 # --- database files -------------------------------------------------------------------------------

@@ -21,10 +21,10 @@ from app.db.admin.import_format import (
     QuestionItem,
     SessionLine,
 )
+from app.db.answers import Answer, as_document
 from app.db.sql import Bulk, Values
 from app.db.statements.books import words_of
 from app.db.tables import (
-    Answer,
     AnswerSet,
     Assignment,
     AssignmentStatus,
@@ -53,7 +53,6 @@ EMPTY_COLUMNS: dict[Table, set[str]] = {
     Assignment: {"withdraw_date"},
     Reminder: {"id"},
     AnswerSet: set(),
-    Answer: {"question_id"},
 }
 COLUMNS = {
     table: tuple(column.name for column in table_of(table).columns if column.name not in empty)
@@ -192,11 +191,9 @@ class ImportRows:
         else:
             self.drafted.add(line.assignment_id)
         key = {"caregiver_id": parties[0], "client_id": parties[1]}
-        scores = {"score": score, "own_score": score}
-        self.add(AnswerSet, {**vars(line), **key, **scores})
-        for position, item in enumerate(line.answers, 1):
-            values = {**vars(item), **key, "answer_set_id": line.id, "position": position}
-            self.add(Answer, values)
+        answers = as_document(Answer(None, one.question_text, one.answer) for one in line.answers)
+        values = {**key, "score": score, "own_score": score, "answers": answers}
+        self.add(AnswerSet, {**vars(line), **values})
         return parties
 
     def counted(self, book_id: int, score: int) -> int | None:

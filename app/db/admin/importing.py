@@ -29,7 +29,7 @@ from app.db.tables import (
     table_of,
 )
 
-MAX_ROWS_IN_MEMORY = 50_000  # rows collected before they are inserted
+MAX_ROWS_IN_MEMORY = 10_000  # rows collected before they are inserted; some have all answers of a set
 MAX_MISTAKES = 20  # in one refusal; reading stops there
 
 SESSION_ID = COLUMNS[Assignment].index("session_id")

@@ -11,20 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
-from sqlalchemy import (
-    JSON,
-    ColumnElement,
-    FromClause,
-    Select,
-    String,
-    and_,
-    bindparam,
-    cast,
-    func,
-    literal_column,
-    null,
-    select,
-)
+from sqlalchemy import ColumnElement, FromClause, Select, and_, bindparam, func, literal_column, null, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql.elements import BindParameter
 from sqlalchemy.sql.visitors import replacement_traverse
@@ -32,7 +19,7 @@ from sqlalchemy.sql.visitors import replacement_traverse
 from app.db.moments import Moment
 from app.db.reader.access import SELECT_CAREGIVERS, scope_values
 from app.db.reader.entities import ENTITIES
-from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, plan_of
+from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, note_shown, plan_of
 from app.db.reader.queries import (
     CountedBy,
     Query,
@@ -98,10 +85,7 @@ def reading_page(
         reading = selection.plans[key] = read_of_page(table, selection, access.role, request, counted)
     values = scope_values(access) | page_values(request) | {"offset": request.offset}
     count, arrays = yield from reading.run(selection, values)
-    shown: dict[int, Shown] = {}
-    page = page_of(reading.node, selection, request, count, arrays, shown)
-    access.shown.extend(shown.values())
-    return page
+    return page_of(reading.node, selection, request, count, arrays, access.shown)
 
 
 def reading_ids(
@@ -112,10 +96,7 @@ def reading_ids(
     if reading is None:
         reading = selection.plans[key] = read_of_ids(table, selection, access.role, where)
     _, arrays = yield from reading.run(selection, scope_values(access) | {"ids": ids})
-    shown: dict[int, Shown] = {}
-    rows = rows_of(reading.node, selection, arrays, shown)
-    access.shown.extend(shown.values())
-    return rows
+    return rows_of(reading.node, selection, arrays, access.shown)
 
 
 # --- writing the statement ------------------------------------------------------------------------
@@ -248,10 +229,10 @@ def condition_of_page(where: Where, source: Source, role: ReaderRole) -> Express
 
 
 def as_json(value: Expression) -> Expression:
-    """The value as SQLite returns it, so that rows are the same on both databases."""
+    """A moment is the text that SQLite returns, so that rows are the same on both databases."""
     if isinstance(value.type, Moment):
         return func.to_char(func.timezone(literal_column("'UTC'"), value), ISO_8601)
-    return cast(value, String) if isinstance(value.type, JSON) else value
+    return value
 
 
 def array_of(values: Sequence[Expression]) -> Expression:
@@ -299,9 +280,8 @@ def rows_of(node: PlanNode, selection: Selection, arrays: list[Any], shown: dict
     """The rows of JSON arrays. Collects the answer sets whose answers are read."""
     if len(node.query.columns) + len(node.children) > MAX_ARGUMENTS:
         arrays = [[value for part in array for value in part] for array in arrays]
+    note_shown(node, arrays, shown)
     for place, child in enumerate(node.children, 1):
-        if child.answer_set is not None:
-            shown.update((each[-1], each) for each in map(child.answer_set, arrays) if each[-1] is not None)
         link = selection.link_at(child.path)
         for array in arrays:
             array[-place] = linked_of(child, link, array[-place], shown)

@@ -6,9 +6,9 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-import orjson
 from sqlalchemy import JSON, Boolean, Column, ColumnElement, FromClause, case, func, type_coerce
 
+from app.db.answers import read_answers, read_json
 from app.db.moments import Moment
 from app.db.reader.access import is_final, is_not_withdrawn, is_own_draft
 from app.db.sql import literal_text
@@ -16,7 +16,6 @@ from app.db.tables import (
     CARE_TABLES,
     NEVER_DUE,
     WITHOUT_END,
-    Answer,
     AnswerSet,
     Assignment,
     AssignmentStatus,
@@ -118,11 +117,9 @@ ENTITIES: dict[Table, Entity] = {
             AnswerSet,
             {
                 "assignment": ToOne(Assignment, "assignment_id"),
-                "answers": ToMany(Answer, "answer_set_id", order=("position",)),
                 "feedback": ToMany(Feedback, "answer_set_id", is_single=True),
             },
         ),
-        Entity(Answer),
         Entity(
             Feedback,
             {
@@ -157,15 +154,13 @@ COMPUTED: dict[str, Callable[[FromClause], ColumnElement[Any]]] = {"due": due_of
 
 # --- values ---------------------------------------------------------------------------------------
 
+ANSWERS = "answers"  # of an answer set: the only column that holds a list of objects
+
 
 def conversion_of(column: Column[Any]) -> Callable[[Any], Any] | None:
     """The conversion of a driver's value, if needed: SQLite has no booleans and no JSON values."""
     if isinstance(column.type, Boolean):
         return bool
     if isinstance(column.type, JSON):
-        return read_json
+        return read_answers if column.name == ANSWERS else read_json
     return None
-
-
-def read_json(stored: str | None) -> Any:
-    return None if stored is None else orjson.loads(stored)

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from app.db.reader.access import reading_scope_values
-from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, plan_of
+from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, note_shown, plan_of
 from app.db.reader.queries import CountedBy, count_of_rows
 from app.db.reader.selection import AccessScope, PageRequest, ReaderRole, Selection, Where
 from app.db.sql import Operation, Statement, Values
@@ -69,11 +69,14 @@ def reading_node(
 ) -> Operation[list[Row]]:
     """The rows of a statement with their linked rows; `parent_id` is for the pages of several parents."""
     found = yield read
-    if not node.children or not found:
+    if not (node.children or node.shown) or not found:
         return list(map(node.row_class, found))
     not_on_page: list[Any] = []
     if request is not None:
         found, not_on_page = split_pages(found, request.first, parent_id)
+    note_shown(node, found, read[1][SHOWN])
+    if not node.children:
+        return list(map(node.row_class, [*found, *not_on_page]))
     linked = []
     for child in node.children:
         linked.append((yield from reading_linked(child, selection, found, read[1])))
@@ -107,9 +110,6 @@ def reading_linked(
     """The linked rows of each parent row: a list, a page, or one row or None."""
     keys = [row[child.parent_index] for row in parents]
     ids = [key for key in dict.fromkeys(keys) if key is not None]
-    if child.answer_set is not None:
-        sets = {shown[-1]: shown for shown in map(child.answer_set, parents) if shown[-1] is not None}
-        values[SHOWN] += sets.values()
     link = selection.link_at(child.path)
     request = link.page
     if request is not None:

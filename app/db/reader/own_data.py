@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, ColumnElement, FromClause, select
 
+from app.db.answers import read_answers
 from app.db.moments import Moment, as_moment
 from app.db.reader.access import CAREGIVERS_OF_CLIENT, relationship_key
 from app.db.sql import Operation, Statement, Values, among, count_parameter, id_parameter
 from app.db.tables import (
-    Answer,
     AnswerSet,
     Assignment,
     Book,
@@ -22,6 +22,7 @@ from app.db.tables import (
     Event,
     Feedback,
     Module,
+    Question,
     Reminder,
     Session,
     Table,
@@ -68,10 +69,9 @@ ASSIGNMENT = (
 )
 REMINDER = columns_of(Reminder, "id", "remind_date", "state", parent="assignment_id")
 ANSWER_SET = columns_of(
-    AnswerSet, "id", "save_type", "attempt", "revision", "submit_date", "score", "own_score",
+    AnswerSet, "id", "save_type", "attempt", "revision", "submit_date", "score", "own_score", "answers",
     parent="assignment_id",
 )  # fmt: skip
-ANSWER = columns_of(Answer, "position", "question_id", "question_text", "answer", parent="answer_set_id")
 FEEDBACK = columns_of(Feedback, "id", "text", "score", "submit_date", parent="answer_set_id")
 EVENT = columns_of(Event, "id", "kind", "actor", "session_id", "assignment_id", "reminder_id", "moment")
 
@@ -109,7 +109,8 @@ READ_ASSIGNMENTS = read_below(
 )
 READ_REMINDERS = read_below(REMINDER, "remind_date", "id")
 READ_ANSWER_SETS = read_below(ANSWER_SET, "attempt", "id")
-READ_ANSWERS = read_below(ANSWER, "position")
+QUESTION = table_of(Question).c
+READ_POSITIONS = Statement(select(QUESTION.id, QUESTION.position).where(among(QUESTION.id, "questions")))
 READ_FEEDBACKS = read_below(FEEDBACK, "id")
 READ_EVENTS = Statement(
     select(*EVENT.values())
@@ -138,7 +139,7 @@ def reading_sessions(key: Values, after: int) -> Operation[list[Data]]:
     assignments = yield from adding_rows(sessions, "assignments", READ_ASSIGNMENTS, ASSIGNMENT, key)
     yield from adding_rows(assignments, "reminders", READ_REMINDERS, REMINDER, key)
     sets = yield from adding_rows(assignments, "answer_sets", READ_ANSWER_SETS, ANSWER_SET, key)
-    yield from adding_rows(sets, "answers", READ_ANSWERS, ANSWER, key)
+    yield from adding_answers(sets)
     yield from adding_rows(sets, "feedbacks", READ_FEEDBACKS, FEEDBACK, key)
     return sessions
 
@@ -155,6 +156,18 @@ def adding_rows(
     for row in above:
         row[name] = groups[row["id"]]
     return found
+
+
+def adding_answers(sets: list[Data]) -> Operation[None]:
+    """Replaces the document of each answer set by its answers with their positions in the book."""
+    answers = [read_answers(row["answers"]) for row in sets]
+    questions = {one.question_id for of_set in answers for one in of_set if one.question_id is not None}
+    positions = dict((yield READ_POSITIONS, {"questions": sorted(questions)})) if questions else {}
+    for row, of_set in zip(sets, answers, strict=True):
+        row["answers"] = [
+            {"position": positions.get(one.question_id, place), **one._asdict()}
+            for place, one in enumerate(of_set, 1)
+        ]
 
 
 def reading_events(key: Values) -> Operation[list[Data]]:

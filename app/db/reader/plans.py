@@ -10,7 +10,8 @@ from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from app.db.reader.entities import COMPUTED, ENTITIES, Entity, ToMany, ToOne, conversion_of
+from app.db.answers import Answer, read_json
+from app.db.reader.entities import ANSWERS, COMPUTED, ENTITIES, Entity, ToMany, ToOne, conversion_of
 from app.db.reader.queries import (
     REQUEST_VALUES,
     Form,
@@ -23,7 +24,7 @@ from app.db.reader.queries import (
 )
 from app.db.reader.selection import Link, Order, PageRequest, Path, ReaderRole, Selection, Shown, Where
 from app.db.sql import Statement
-from app.db.tables import Answer, Table
+from app.db.tables import Table
 
 # Planners take exponential time for joins, so a longer chain continues in another statement.
 JOINS_PER_STATEMENT = 12
@@ -37,7 +38,11 @@ class Layout:
 
     columns: dict[str, Place] = field(default_factory=dict)
     joined: dict[str, tuple[int, "Layout"]] = field(default_factory=dict)
-    lists: dict[str, tuple[int, "Layout"]] = field(default_factory=dict)
+    lists: dict[str, tuple[Place, "Layout"]] = field(default_factory=dict)
+
+
+COLUMNS_OF_SHOWN = ("caregiver_id", "client_id", "save_type", "id")  # the columns of `Shown`
+LAYOUT_OF_ANSWER = Layout({name: (index, None) for index, name in enumerate(Answer._fields)})
 
 
 class Row(tuple[Any, ...]):
@@ -78,6 +83,7 @@ class PlanNode:
     single_statement: Statement | None  # for one id in place of a list
     row_class: type[Row]
     children: list["ChildPlan"]
+    shown: list[Callable[[Any], Shown]]  # of a row: the answer sets whose answers are selected
     query: Query  # from which document.py writes a statement with the linked rows
 
 
@@ -88,7 +94,6 @@ class ChildPlan:
     node: PlanNode
     path: Path  # of the link in the selection
     parent_index: int  # in a parent row, of the id by which its linked rows are found
-    answer_set: Callable[[Any], Shown] | None  # of a parent row, for answers: the answer set that is read
     is_single: bool
     count: Statement | None
 
@@ -128,7 +133,7 @@ def build_node(
         query.index_of(query.source, "id")
     query.conditions()  # adds their joins before the statement is compiled
     single = single_statement_of(query, form)
-    return PlanNode(statement_of(query, form), single, row_class, builder.children, query)
+    return PlanNode(statement_of(query, form), single, row_class, builder.children, builder.shown, query)
 
 
 @dataclass
@@ -137,14 +142,20 @@ class NodeBuilder:
 
     query: Query
     children: list[ChildPlan] = field(default_factory=list)
+    shown: list[Callable[[Any], Shown]] = field(default_factory=list)
 
     def add_rows(self, source: Source, selection: Selection, path: Path) -> type[Row]:
         """Adds what is selected of one table, and returns the class of its rows."""
         layout = Layout()
         members: dict[str, Any] = {"__slots__": (), "table": source.entity.table, "__layout__": layout}
         for name in sorted(selection.columns):
-            layout.columns[name] = self.place_of(source, name)
-            members[name] = column_property(source, layout.columns[name])
+            column = self.place_of(source, name)
+            members[name] = column_property(source, column)
+            if name == ANSWERS:
+                layout.lists[name] = (column[0], read_json), LAYOUT_OF_ANSWER
+                self.shown.append(itemgetter(*[self.query.index_of(source, key) for key in COLUMNS_OF_SHOWN]))
+            else:
+                layout.columns[name] = column
         pages = []
         for index, link in enumerate(selection.links):
             target = source.entity.links[link.name]
@@ -158,7 +169,7 @@ class NodeBuilder:
                 continue
             members |= {link.name: property(value_at(source, place)), **through_members(source.entity, link)}
             if not child.is_single:
-                layout.lists[link.name] = (place, child.node.row_class.__layout__)
+                layout.lists[link.name] = (place, None), child.node.row_class.__layout__
         members["pages"] = property(lambda row: [page(row) for page in pages])
         return type(source.entity.table.__name__, (Row,), members)
 
@@ -196,16 +207,17 @@ class NodeBuilder:
             node=build_node(target.target, link.selection, role, form, where, order, target),
             path=path,
             parent_index=id_index,
-            answer_set=self.answer_set_of(source) if target.target is Answer else None,
             is_single=isinstance(target, ToOne) or target.is_single,
             count=count_of_children(target, role, where) if with_total else None,
         )
         self.children.append(child)
         return child
 
-    def answer_set_of(self, source: Source) -> Callable[[Any], Shown]:
-        columns = ("caregiver_id", "client_id", "save_type", "id")
-        return itemgetter(*[self.query.index_of(source, name) for name in columns])
+
+def note_shown(node: PlanNode, rows: list[Any], shown: dict[int, Shown]) -> None:
+    """Notes the answer sets of these rows whose answers are read, for the audit log."""
+    for answer_set_of in node.shown:
+        shown.update((each[-1], each) for each in map(answer_set_of, rows) if each[-1] is not None)
 
 
 # --- members of row classes -----------------------------------------------------------------------

@@ -26,7 +26,7 @@ class AccessScope:
     caregiver: int | None = None
     client: int | None = None
     time_zone: str = "UTC"
-    shown: list[Shown] = field(default_factory=list, compare=False, repr=False)  # answer sets read so far
+    shown: dict[int, Shown] = field(default_factory=dict, compare=False, repr=False)  # by answer set, so far
 
     @property
     def role(self) -> ViewerRole:

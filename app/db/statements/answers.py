@@ -1,16 +1,12 @@
 """Statements for drafts, submissions and feedback."""
 
-from sqlalchemy import Integer, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import JSON, Integer, and_, bindparam, delete, func, insert, select, update
 
 from app.db.reader.access import is_final, is_of_caregiver, without_index
-from app.db.sql import Statement, among, count_parameter, id_parameter, moment_parameter, text_parameter
-from app.db.tables import Answer, AnswerSet, Feedback, Question, table_of
+from app.db.sql import Statement, count_parameter, id_parameter, moment_parameter, text_parameter
+from app.db.tables import AnswerSet, Feedback, Question, table_of
 
-SET, ANSWER = table_of(AnswerSet), table_of(Answer)
-FEEDBACK, QUESTION = table_of(Feedback), table_of(Question)
-ANSWER_COLUMNS = (
-    "answer_set_id", "position", "caregiver_id", "client_id", "question_text", "answer", "question_id",
-)  # fmt: skip
+SET, FEEDBACK, QUESTION = table_of(AnswerSet), table_of(Feedback), table_of(Question)
 
 # The relationship and the assignment, which the transaction has locked.
 OF_ASSIGNMENT = {
@@ -19,7 +15,9 @@ OF_ASSIGNMENT = {
     "assignment_id": id_parameter("assignment"),
 }
 
-# --- questions and answers ------------------------------------------------------------------------
+ANSWERS = bindparam("answers", type_=JSON)  # the document, as text
+
+# --- questions ------------------------------------------------------------------------------------
 
 FIND_QUESTIONS = Statement(
     select(
@@ -30,12 +28,6 @@ FIND_QUESTIONS = Statement(
     .where(QUESTION.c.book_id == id_parameter("book"))
     .order_by(QUESTION.c.position)
 )
-FIND_ANSWERS = Statement(
-    select(ANSWER.c.question_id, ANSWER.c.answer)
-    .where(ANSWER.c.answer_set_id == id_parameter("answer_set"), is_of_caregiver(ANSWER))
-    .order_by(ANSWER.c.position)
-)
-DROP_ANSWERS = Statement(delete(ANSWER).where(among(ANSWER.c.answer_set_id, "sets"), is_of_caregiver(ANSWER)))
 
 # --- answer sets ----------------------------------------------------------------------------------
 
@@ -45,12 +37,12 @@ IS_OF_ASSIGNMENT = and_(
     without_index(SET.c.caregiver_id) == id_parameter("caregiver"),
 )
 
-FIND_DRAFTS = Statement(
-    select(SET.c.id, SET.c.revision).where(IS_OF_ASSIGNMENT, ~is_final(SET)).order_by(SET.c.id.desc())
-)
+FIND_DRAFT = Statement(select(*SET.c["id", "revision", "answers"]).where(IS_OF_ASSIGNMENT, ~is_final(SET)))
 FIND_LAST_REVISION = Statement(select(func.max(SET.c.revision)).where(IS_OF_ASSIGNMENT, is_final(SET)))
 FIND_SUBMISSION = Statement(
-    select(SET.c.id).where(IS_OF_ASSIGNMENT, is_final(SET), SET.c.attempt == count_parameter("attempt"))
+    select(*SET.c["id", "answers"]).where(
+        IS_OF_ASSIGNMENT, is_final(SET), SET.c.attempt == count_parameter("attempt")
+    )
 )
 FIND_SET = Statement(
     select(*SET.c["assignment_id", "attempt", "own_score"]).where(
@@ -66,6 +58,7 @@ ADD_SET = Statement(
         submit_date=moment_parameter("submitted"),
         score=count_parameter("score"),
         own_score=count_parameter("score"),
+        answers=ANSWERS,
     ),
     returns_ids=True,
 )
@@ -76,9 +69,10 @@ SAVE_DRAFT = Statement(
         save_type=text_parameter("save_type"),
         attempt=count_parameter("attempt"),
         revision=count_parameter("revision"),
+        answers=ANSWERS,
     )
 )
-DROP_SETS = Statement(delete(SET).where(among(SET.c.id, "sets"), IS_OF_ASSIGNMENT))
+DROP_DRAFT = Statement(delete(SET).where(SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT))
 SCORE_SET = Statement(
     update(SET)
     .where(SET.c.id == id_parameter("answer_set"), IS_OF_ASSIGNMENT)

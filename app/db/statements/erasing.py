@@ -23,9 +23,9 @@ from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.reader.access import is_final
 from app.db.sql import DatabaseKind, Statement, among, id_parameter, moment_parameter
+from app.db.statements.answers import ANSWERS
 from app.db.statements.idempotency_keys import NO_RESPONSE
 from app.db.tables import (
-    Answer,
     AnswerSet,
     Assignment,
     Client,
@@ -41,13 +41,11 @@ from app.db.tables import (
 )
 
 CLIENT, SESSION, ASSIGNMENT = table_of(Client), table_of(Session), table_of(Assignment)
-REMINDER, SET = table_of(Reminder), table_of(AnswerSet)
-ANSWER, FEEDBACK = table_of(Answer), table_of(Feedback)
+REMINDER, SET, FEEDBACK = table_of(Reminder), table_of(AnswerSet), table_of(Feedback)
 EVENT, DELIVERY, KEY = table_of(Event), table_of(Delivery), table_of(IdempotencyKey)
 
 CLIENT_ID = id_parameter("client")
 ASSIGNMENT_IDS = select(ASSIGNMENT.c.id).where(ASSIGNMENT.c.client_id == CLIENT_ID)
-SET_IDS = select(SET.c.id).where(SET.c.client_id == CLIENT_ID)
 IS_EVENT_OF_CLIENT = and_(among(EVENT.c.caregiver_id, "caregivers"), EVENT.c.client_id == CLIENT_ID)
 
 ERASED = "erased"
@@ -108,16 +106,9 @@ SKIP_REMINDERS = Statement(
     .where(REMINDER.c.assignment_id.in_(ASSIGNMENT_IDS), REMINDER.c.state == ReminderState.SCHEDULED.value)
     .values(state=ReminderState.SKIPPED.value)
 )
-DROP_DRAFT_ANSWERS = Statement(
-    delete(ANSWER).where(ANSWER.c.answer_set_id.in_(SET_IDS.where(~is_final(SET))))
-)
 DROP_DRAFTS = Statement(delete(SET).where(SET.c.client_id == CLIENT_ID, ~is_final(SET)).returning(SET.c.id))
-BLANK_ANSWERS = Statement(
-    update(ANSWER)
-    .where(ANSWER.c.answer_set_id.in_(SET_IDS), ANSWER.c.answer != "")
-    .values(answer="")
-    .returning(literal(1))
-)
+FIND_SETS = Statement(select(*SET.c["id", "answers"]).where(SET.c.client_id == CLIENT_ID).with_for_update())
+REWRITE_SET = Statement(update(SET).where(SET.c.id == id_parameter("answer_set")).values(answers=ANSWERS))
 BLANK_FEEDBACKS = Statement(
     update(FEEDBACK)
     .where(FEEDBACK.c.assignment_id.in_(ASSIGNMENT_IDS), FEEDBACK.c.text != "")

@@ -15,7 +15,6 @@ from app.db.reader.access import is_final, is_of_caregiver
 from app.db.sql import Operation, Statement, among, id_parameter, insert_if_absent, moment_parameter
 from app.db.statements.dispatch import SEARCH_LIMIT, has_state
 from app.db.tables import (
-    Answer,
     AnswerSet,
     Assignment,
     Delivery,
@@ -28,8 +27,7 @@ from app.db.tables import (
 )
 
 EVENT, DELIVERY, REMOVAL = table_of(Event), table_of(Delivery), table_of(EventRemoval)
-SET, ANSWER = table_of(AnswerSet), table_of(Answer)
-ASSIGNMENT, SESSION = table_of(Assignment), table_of(Session)
+SET, ASSIGNMENT, SESSION = table_of(AnswerSet), table_of(Assignment), table_of(Session)
 
 # Caregivers and ids, and the id to continue after if there are more.
 Found = tuple[list[tuple[int, int]], int | None]
@@ -139,9 +137,6 @@ FIND_DRAFTS = Statement(
     .order_by(SET.c.id)
     .limit(SEARCH_LIMIT)
 )
-REMOVE_ANSWERS = Statement(
-    delete(ANSWER).where(is_of_caregiver(ANSWER), among(ANSWER.c.answer_set_id, "ids"))
-)
 REMOVE_DRAFTS = Statement(
     delete(SET)
     .where(is_of_caregiver(SET), among(SET.c.id, "ids"), ~is_final(SET))
@@ -155,10 +150,8 @@ def finding_drafts(after: int, before: datetime) -> Operation[Found]:
 
 def removing_drafts(now: datetime, caregiver: int, drafts: list[int]) -> Operation[list[int]]:
     """Writes an audit record too, because drafts are texts of a client."""
-    values = {"caregiver": caregiver, "ids": drafts}
-    yield REMOVE_ANSWERS, values
     removed: dict[int, list[int]] = {}
-    for client, draft in (yield REMOVE_DRAFTS, values):
+    for client, draft in (yield REMOVE_DRAFTS, {"caregiver": caregiver, "ids": drafts}):
         removed.setdefault(client, []).append(draft)
     about: About = [(caregiver, client, {DRAFTS: sorted(ids)}) for client, ids in sorted(removed.items())]
     if about:

@@ -11,21 +11,22 @@ from app.db.moments import as_moment, known_moment
 from app.db.reader.plans import Row
 from app.db.tables import AssignmentStatus, FeedbackStatus, Question, ReminderState, SaveType
 from app.schema.types.books import Book, Module
-from app.schema.types.node import Node, global_id, id_field, needing
+from app.schema.types.node import COMPUTES, Node, global_ids, id_field, needing
 from app.schema.types.people import Caregiver, Client
 from app.schema.types.sessions import Session
 
+id_of_question = global_ids(Question.__name__)
 
-def question_id_of(answer: Parent[Row]) -> ID | None:
-    number = answer.question_id
-    return None if number is None else ID(global_id(Question.__name__, number))
+
+def question_id(number: int | None) -> ID | None:
+    return None if number is None else ID(id_of_question(number))
 
 
 @strawberry.type(description="The answer to one question.")
 class Answer:
     question_id: ID | None = field(
-        resolver=question_id_of,
-        metadata=needing("question_id"),
+        resolver=lambda self: question_id(self.question_id),
+        metadata={**COMPUTES, "of": ("question_id", lambda kind: question_id)},
         description="Global id of the question; null for some answers imported from the old service.",
     )
     question_text: str = field(description="Text of the question at the time of the answer.")
