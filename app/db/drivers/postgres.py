@@ -52,6 +52,7 @@ class PostgresDatabase:
     def __init__(self, pool: Any, acquire_seconds: float | None) -> None:
         self.pool = pool
         self.acquire_seconds = acquire_seconds
+        self.turns = asyncio.Semaphore(pool.get_max_size())  # the pool lets newcomers overtake those that wait
         self.unannounced: set[str] = set()
         self.announcing: asyncio.Task[None] | None = None
 
@@ -103,14 +104,22 @@ class PostgresDatabase:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Any]:
         try:
-            connection = await self.pool.acquire(timeout=self.acquire_seconds)
-        except Exception as error:  # no statement has run
+            async with asyncio.timeout(self.acquire_seconds):
+                await self.turns.acquire()
+        except TimeoutError as error:
             raise DatabaseUnavailable from error
         try:
-            yield connection
+            try:
+                connection = await self.pool.acquire(timeout=self.acquire_seconds)
+            except Exception as error:  # no statement has run
+                raise DatabaseUnavailable from error
+            try:
+                yield connection
+            finally:
+                with suppress(Exception):  # the connection is closed; a commit stays committed
+                    await self.pool.release(connection)
         finally:
-            with suppress(Exception):  # the connection is closed; a commit stays committed
-                await self.pool.release(connection)
+            self.turns.release()
 
     def occupancy(self) -> Occupancy:
         return Occupancy(self.pool.get_size(), self.pool.get_idle_size(), self.pool.get_max_size())
