@@ -278,11 +278,11 @@ def test_waiting_for_a_free_connection_has_a_time_limit(database_url: str) -> No
 
     async def use(db: Database) -> None:
         assert isinstance(db, PostgresDatabase)
-        impatient = PostgresDatabase(db.pool, 0.05)
-        async with db.pool.acquire():
+        db.acquire_seconds = 0.05
+        async with db.connection():
             with pytest.raises(DatabaseUnavailable):
-                await impatient.read(counting())
-        assert await impatient.read(counting()) == 0
+                await db.read(counting())
+        assert await db.read(counting()) == 0
 
     with_database(database_url, use, readers=1)
 

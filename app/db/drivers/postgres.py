@@ -52,7 +52,10 @@ class PostgresDatabase:
     def __init__(self, pool: Any, acquire_seconds: float | None) -> None:
         self.pool = pool
         self.acquire_seconds = acquire_seconds
-        self.turns = asyncio.Semaphore(pool.get_max_size())  # the pool lets newcomers overtake those that wait
+        self.turns = asyncio.Semaphore(
+            pool.get_max_size()
+        )  # the pool lets newcomers overtake those that wait
+        self.idle: list[Any] = []
         self.unannounced: set[str] = set()
         self.announcing: asyncio.Task[None] | None = None
 
@@ -109,24 +112,42 @@ class PostgresDatabase:
         except TimeoutError as error:
             raise DatabaseUnavailable from error
         try:
-            try:
-                connection = await self.pool.acquire(timeout=self.acquire_seconds)
-            except Exception as error:  # no statement has run
-                raise DatabaseUnavailable from error
+            connection = await self.take_connection()
             try:
                 yield connection
-            finally:
-                with suppress(Exception):  # the connection is closed; a commit stays committed
-                    await self.pool.release(connection)
+            except BaseException:
+                await self.return_to_pool(connection)
+                raise
+            self.idle.append(connection)
         finally:
             self.turns.release()
 
+    async def take_connection(self) -> Any:
+        """Idle connections are kept here, because asyncpg's pool takes as long as a small statement."""
+        while self.idle:
+            connection = self.idle.pop()
+            if not connection.is_closed():
+                return connection
+            await self.return_to_pool(connection)
+        try:
+            return await self.pool.acquire(timeout=self.acquire_seconds)
+        except Exception as error:  # no statement has run
+            raise DatabaseUnavailable from error
+
+    async def return_to_pool(self, connection: Any) -> None:
+        """The pool ends what still runs, and replaces a connection that is closed."""
+        with suppress(Exception):
+            await self.pool.release(connection)
+
     def occupancy(self) -> Occupancy:
-        return Occupancy(self.pool.get_size(), self.pool.get_idle_size(), self.pool.get_max_size())
+        idle = self.pool.get_idle_size() + len(self.idle)
+        return Occupancy(self.pool.get_size(), idle, self.pool.get_max_size())
 
     async def close(self) -> None:
         if self.announcing is not None:
             await self.announcing
+        while self.idle:
+            await self.return_to_pool(self.idle.pop())
         await self.pool.close()
 
 
