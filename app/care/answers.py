@@ -30,7 +30,7 @@ from app.db.audit.records import DRAFTS
 from app.db.reader.access import is_final, is_own_draft
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
-from app.db.sql import Operation
+from app.db.sql import Operation, Together
 from app.db.statements.answers import (
     ADD_SET,
     DROP_DRAFT,
@@ -129,13 +129,15 @@ def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Operat
     refuse_stale(draft, answers.revision)
     about = {"save_type": save_type, "attempt": locked.attempt, "revision": revision}
     values = {**locked.values, **about, "answers": document_of(questions, given)}
+    changes = []
     if draft is None:
         draft_id = (yield ADD_SET, {**values, "submitted": None, "score": None})[0][0]
     else:
         draft_id = draft.id
-        yield SAVE_DRAFT, {**values, "answer_set": draft_id}
+        changes.append((SAVE_DRAFT, {**values, "answer_set": draft_id}))
     event = {"event": EventKind.DRAFT_SAVED, "actor": Actor.CLIENT, DRAFTS: [draft_id]}
-    yield INSERT_ASSIGNMENT_EVENTS, {**locked.values, **event}
+    changes.append((INSERT_ASSIGNMENT_EVENTS, {**locked.values, **event}))
+    yield Together(tuple(changes), is_last=True)
     return int(draft_id)
 
 
@@ -218,13 +220,14 @@ def submitting(access: AccessScope, answers: Answers) -> Operation[list[int]]:
         "score": score,
         "answers": document_of(questions, given),
     }
+    changes = [(COMPLETE, {**values, "score": score or 0}), (SKIP_REMINDERS, values)]
     if draft is not None:
-        yield DROP_DRAFT, {**values, "answer_set": draft.id}
+        changes.append((DROP_DRAFT, {**values, "answer_set": draft.id}))
+    yield Together(tuple(changes))
     answer_set_id: int = (yield ADD_SET, values)[0][0]
-    yield COMPLETE, {**values, "score": score or 0}
-    yield SKIP_REMINDERS, values
-    yield RECOUNT, values
-    return [(yield from emitting_event(locked, EventKind.SUBMITTED, Actor.CLIENT)), answer_set_id]
+    recounted = (RECOUNT, values)
+    yield from emitting_event(locked, EventKind.SUBMITTED, Actor.CLIENT, recounted)
+    return [locked.id, answer_set_id]
 
 
 def with_blanks(questions: list[Question], given: dict[int, str]) -> dict[int, str]:

@@ -20,7 +20,7 @@ from app.care.sessions import get_my_sessions
 from app.db.moments import known_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation
+from app.db.sql import Operation, Together
 from app.db.statements.assignments import (
     ADD_REMINDERS,
     DROP_SCHEDULED_REMINDERS,
@@ -83,16 +83,14 @@ def extending(access: AccessScope, assignment_id: int | None, end_date: datetime
         raise Unreadable("endDate", "is before the current end")
     if end_date == locked.end_date:
         return locked.id
-    yield EXTEND, {**locked.values, "end": end_date}
-    return (yield from emitting_event(locked, EventKind.EXTENDED, Actor.CAREGIVER))
+    extended = (EXTEND, {**locked.values, "end": end_date})
+    return (yield from emitting_event(locked, EventKind.EXTENDED, Actor.CAREGIVER, extended))
 
 
 def withdrawing(access: AccessScope, assignment_id: int | None) -> Operation[int]:
     locked = yield from locking_pending(access, assignment_id)
-    yield WITHDRAW, locked.values
-    yield SKIP_REMINDERS, locked.values
-    yield RECOUNT, locked.values
-    yield from emitting_event(locked, EventKind.WITHDRAWN, Actor.CAREGIVER)
+    yield Together(((WITHDRAW, locked.values), (SKIP_REMINDERS, locked.values)))
+    yield from emitting_event(locked, EventKind.WITHDRAWN, Actor.CAREGIVER, (RECOUNT, locked.values))
     return int(locked.values["session"])
 
 
@@ -112,11 +110,12 @@ def setting_reminders(
     new = [moment for moment in dict.fromkeys(moments) if moment not in kept]
     if not dropped and not new:
         return locked.id
+    changes = []
     if dropped:
-        yield DROP_SCHEDULED_REMINDERS, {**locked.values, "reminders": dropped}
+        changes.append((DROP_SCHEDULED_REMINDERS, {**locked.values, "reminders": dropped}))
     if new:
-        yield ADD_REMINDERS, {**locked.values, "moments": new}
-    return (yield from emitting_event(locked, EventKind.REMINDERS_SET, Actor.CAREGIVER))
+        changes.append((ADD_REMINDERS, {**locked.values, "moments": new}))
+    return (yield from emitting_event(locked, EventKind.REMINDERS_SET, Actor.CAREGIVER, *changes))
 
 
 def reopening(access: AccessScope, assignment_id: int | None) -> Operation[int]:
@@ -124,5 +123,5 @@ def reopening(access: AccessScope, assignment_id: int | None) -> Operation[int]:
     refuse_unless_running(locked)
     refuse_unless_complete(locked)
     yield REOPEN, locked.values
-    yield RECOUNT, locked.values
-    return (yield from emitting_event(locked, EventKind.REOPENED, Actor.CAREGIVER))
+    recounted = (RECOUNT, locked.values)
+    return (yield from emitting_event(locked, EventKind.REOPENED, Actor.CAREGIVER, recounted))

@@ -14,7 +14,7 @@ from app.db.reader.access import reading_scope_values
 from app.db.reader.entities import due_of, is_due
 from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where
-from app.db.sql import Operation, Values
+from app.db.sql import Operation, Statement, Together, Values
 from app.db.statements.assignments import LOCK_ASSIGNMENT
 from app.db.statements.conditions import (
     all_of_session,
@@ -224,7 +224,10 @@ def refuse_unless_complete(locked: LockedAssignment, member: str = "assignmentId
         raise WrongState("the assignment is not submitted", member)
 
 
-def emitting_event(locked: LockedAssignment, event: EventKind, actor: Actor) -> Operation[int]:
-    """Writes an event of the assignment. Returns the id of the assignment."""
-    yield INSERT_ASSIGNMENT_EVENTS, {**locked.values, "event": event, "actor": actor}
+def emitting_event(
+    locked: LockedAssignment, event: EventKind, actor: Actor, *changes: tuple[Statement, Values]
+) -> Operation[int]:
+    """Makes the last changes of an operation and adds the event. Returns the id of the assignment."""
+    emitted = (INSERT_ASSIGNMENT_EVENTS, {**locked.values, "event": event, "actor": actor})
+    yield Together((*changes, emitted), is_last=True)
     return locked.id

@@ -14,7 +14,7 @@ from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable, WrongState
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Selection, Where
-from app.db.sql import Operation, Values
+from app.db.sql import Operation, Together, Values
 from app.db.statements.answers import ADD_FEEDBACK, CHANGE_FEEDBACK, FIND_FEEDBACK, FIND_SET, SCORE_SET
 from app.db.statements.assignments import STORE_FEEDBACK_STATUS
 from app.db.statements.sessions import RECOUNT
@@ -80,7 +80,6 @@ def giving_feedback(access: AccessScope, feedback: FeedbackInput) -> Operation[l
         yield CHANGE_FEEDBACK, values
     else:
         feedback_id = (yield ADD_FEEDBACK, values)[0][0]
-    yield SCORE_SET, values
-    yield STORE_FEEDBACK_STATUS, {**values, "score": score or 0}
-    yield RECOUNT, values
-    return [feedback_id, (yield from emitting_event(locked, EventKind.FEEDBACK_GIVEN, Actor.CAREGIVER))]
+    yield Together(((SCORE_SET, values), (STORE_FEEDBACK_STATUS, {**values, "score": score or 0})))
+    yield from emitting_event(locked, EventKind.FEEDBACK_GIVEN, Actor.CAREGIVER, (RECOUNT, values))
+    return [feedback_id, locked.id]
