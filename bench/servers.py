@@ -15,7 +15,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,11 +84,12 @@ class Server:
     postgres: Postgres | None = None
 
     def cpu_seconds(self) -> float:
-        """Of its processes and of PostgreSQL, which works for nobody else meanwhile."""
+        """Of its processes and of PostgreSQL, which works for no other server meanwhile."""
         ticks = 0
         for pid in family(self.pid) + (family(self.postgres.pid) if self.postgres else []):
-            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            ticks += sum(int(field) for field in fields[11:15])  # its own and those of children that ended
+            with suppress(FileNotFoundError):  # a process that has just ended
+                fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+                ticks += sum(int(field) for field in fields[11:15])  # its own and those of ended children
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def memory_mib(self) -> float:
