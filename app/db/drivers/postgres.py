@@ -52,9 +52,7 @@ class PostgresDatabase:
     def __init__(self, pool: Any, acquire_seconds: float | None) -> None:
         self.pool = pool
         self.acquire_seconds = acquire_seconds
-        self.turns = asyncio.Semaphore(
-            pool.get_max_size()
-        )  # the pool lets newcomers overtake those that wait
+        self.turns = asyncio.Semaphore(pool.get_max_size())  # asyncpg's pool does not keep the order
         self.idle: list[Any] = []
         self.unannounced: set[str] = set()
         self.announcing: asyncio.Task[None] | None = None

@@ -10,7 +10,7 @@ const { connection, context } = require('postgraphile/grafast')
 const { gql, extendSchema } = require('postgraphile/utils')
 const { user } = require('./common')
 
-const person = role => context().get(role) // null for somebody of the other role, which matches no row
+const person = role => context().get(role) // null for the other role, which matches no row
 const reads = extendSchema(({ pgResources: { session, assignment } }) => {
   const page = (resource, role, state) => (_, { $timeState }) => {
     const $rows = resource.find({ [`${role}_id`]: person(role), [state]: $timeState })
