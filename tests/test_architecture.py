@@ -1,5 +1,5 @@
-"""Promise: the house is built as docs/architecture.md draws it. A module imports from its own room or
-from a lower floor; what there is to set, to run and to make is told; files name no person and no machine."""
+"""Promise: the code is built as docs/architecture.md draws it. A module imports from its own room or from a
+lower floor; every setting, command and make target is documented; files name no person and no machine."""
 
 import ast
 import re
@@ -98,7 +98,7 @@ def test_every_room_has_its_place_in_the_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "line", "told"),
+    ("file", "line", "imported"),
     [
         ("db/reads.py", "from app.care import errors", "app.care.errors"),
         ("db/reads.py", "import os.path", "os.path"),
@@ -122,12 +122,14 @@ def test_every_room_has_its_place_in_the_order() -> None:
         ("__init__.py", "from app.main import create_app", "app.main.create_app"),
     ],
 )  # fmt: skip
-def test_an_import_that_breaks_a_rule_is_reported(tmp_path: Path, file: str, line: str, told: str) -> None:
+def test_an_import_that_breaks_a_rule_is_reported(
+    tmp_path: Path, file: str, line: str, imported: str
+) -> None:
     path = tmp_path / "app" / file
     path.parent.mkdir(parents=True)
     path.write_text(line + "\n")
 
-    assert breaches(tmp_path / "app") == [f"{file} imports {told}"]
+    assert breaches(tmp_path / "app") == [f"{file} imports {imported}"]
 
 
 def test_an_allowed_import_is_not_reported(tmp_path: Path) -> None:

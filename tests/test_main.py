@@ -115,13 +115,13 @@ def test_production_serves_both_contracts_only_with_a_token(settings: Settings) 
     own = settings.model_copy(update={"env": Environment.PRODUCTION})
     with opened(create_app(own, clock=lambda: NOW)) as client:
         gateway = Gateway(client, own)
-        nobody = gateway.as_anonymous()
+        anonymous = gateway.as_anonymous()
 
-        page = nobody.get("/graphql", headers={"accept": "text/html"})
-        schema = nobody.post_graphql("{ __schema { queryType { name } } }")
-        asset = nobody.get("/graphql/ide/page.js")
-        legacy = nobody.get("/gateway/profile/client/session?time-state=RUNNING")
-        ready = nobody.get("/readyz")
+        page = anonymous.get("/graphql", headers={"accept": "text/html"})
+        schema = anonymous.post_graphql("{ __schema { queryType { name } } }")
+        asset = anonymous.get("/graphql/ide/page.js")
+        legacy = anonymous.get("/gateway/profile/client/session?time-state=RUNNING")
+        ready = anonymous.get("/readyz")
 
     assert [response.status_code for response in (page, schema, asset, legacy, ready)] == [
         401,

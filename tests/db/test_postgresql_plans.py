@@ -142,7 +142,7 @@ def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def rows_read(node: dict[str, Any]) -> int:
-    """The rows of a care table that the node reads, also those that a filter removes."""
+    """The rows of a care table that the node reads, also rows that a filter removes."""
     if node.get("Relation Name") not in CARE:
         return 0
     return int((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"])

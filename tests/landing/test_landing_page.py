@@ -191,11 +191,11 @@ def test_other_programs_than_browsers_get_plain_text(own_keys: Settings) -> None
 
 
 def test_other_methods_than_get_and_head_are_rejected(gateway: Gateway) -> None:
-    nobody = gateway.as_anonymous()
+    anonymous = gateway.as_anonymous()
 
-    head = nobody.request("HEAD", "/", headers=BROWSER)
-    get = nobody.get("/", headers=BROWSER)
-    rejected = [nobody.request(method, "/") for method in ("POST", "PUT", "DELETE", "OPTIONS", "REPORT")]
+    head = anonymous.request("HEAD", "/", headers=BROWSER)
+    get = anonymous.get("/", headers=BROWSER)
+    rejected = [anonymous.request(method, "/") for method in ("POST", "PUT", "DELETE", "OPTIONS", "REPORT")]
 
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-type"] == get.headers["content-type"] == "text/html; charset=utf-8"

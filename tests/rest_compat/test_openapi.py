@@ -167,7 +167,7 @@ REQUESTS: dict[tuple[str, str, str, str], tuple[str, str, dict[str, Any]]] = {
     ("GET", ASSIGNMENTS, "200", "completed"): ("caregiver", "?time-state=COMPLETED", {}),
     ("GET", ASSIGNMENTS, "200", "none"): ("caregiver", "?time-state=FUTURE", {}),
     ("GET", ASSIGNMENTS, "400", "timeState"): ("caregiver", "", {}),
-    ("GET", ASSIGNMENTS, "401", "noToken"): ("nobody", "", {}),
+    ("GET", ASSIGNMENTS, "401", "noToken"): ("anonymous", "", {}),
     ("GET", ASSIGNMENTS, "403", "aClient"): ("client", "", {}),
     ("GET", f"{ASSIGNMENTS}/{{id}}", "200", "complete"): ("caregiver", "/1", {}),
     ("GET", f"{ASSIGNMENTS}/{{id}}", "200", "pending"): ("caregiver", "/3", {}),
@@ -221,7 +221,7 @@ def test_an_example_is_the_response_of_the_service(demo: Gateway) -> None:
     callers = {
         "caregiver": demo.with_token(keys.token("CAREGIVER", CAREGIVER)),
         "client": demo.with_token(keys.token("CLIENT", CLIENT)),
-        "nobody": demo.as_anonymous(),
+        "anonymous": demo.as_anonymous(),
     }
     unlike = {}
 

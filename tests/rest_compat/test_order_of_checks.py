@@ -209,7 +209,7 @@ def test_the_first_failed_check_of_the_body_decides(
     assert refusal_of(response) == refused
 
 
-CALLERS = ["nobody", "a bad token", "a client", "a stranger", "the caregiver"]
+CALLERS = ["anonymous", "a bad token", "a client", "a stranger", "the caregiver"]
 BEFORE_THE_REQUEST: dict[tuple[str, str], list[tuple[int, str]]] = {
     ("PUT", f"{ASSIGNMENTS}/"): [(404, "no such path")] * 5,
     ("POST", ASSIGNMENTS): [(405, "no such method on this path")] * 5,
@@ -252,7 +252,7 @@ def test_path_method_token_and_role_are_checked_before_the_body(
 ) -> None:
     """Every request is too long, of the wrong type and without a time state."""
     callers: dict[str, Caller] = {
-        "nobody": standing.as_anonymous(),
+        "anonymous": standing.as_anonymous(),
         "a bad token": standing.with_token("nonsense"),
         "a client": standing.as_client(1),
         "a stranger": standing.as_caregiver(99),

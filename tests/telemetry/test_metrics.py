@@ -21,18 +21,18 @@ patchlevel python reason route state status version where work"""
 
 @ON_SQLITE
 def test_requests_are_counted_by_route_method_and_status(measured: MeasuredGateway) -> None:
-    caregiver, nobody = measured.as_caregiver(1), measured.as_anonymous()
+    caregiver, anonymous = measured.as_caregiver(1), measured.as_anonymous()
     before = measured.numbers()
 
     caregiver.post_graphql(VIEWER)
-    nobody.get(f"{ASSIGNMENTS}/1")
+    anonymous.get(f"{ASSIGNMENTS}/1")
     caregiver.get(f"{ASSIGNMENTS}/1")
     caregiver.get(f"{ASSIGNMENTS}/2")
     caregiver.put(ASSIGNMENTS, content=b"{")
     caregiver.request("BREW", "/gateway/pot")
-    nobody.get("/livez")
-    nobody.get("/care-of-mara")
-    nobody.get("/gateways")
+    anonymous.get("/livez")
+    anonymous.get("/care-of-mara")
+    anonymous.get("/gateways")
 
     after = measured.numbers()
     assert grown(before, after, "care_http_requests_total") == {
