@@ -17,7 +17,7 @@ def as_document(answers: Iterable[Answer]) -> str:
 
 
 def read_answers(stored: Any) -> list[Answer]:
-    return [Answer(*one) for one in read_json(stored)]
+    return list(map(Answer._make, read_json(stored)))
 
 
 def read_json(stored: Any) -> Any:

@@ -60,8 +60,7 @@ class PreparingSchema(strawberry.Schema):
     def pin(self, text: str) -> None:
         """Prepares a document of the service and keeps it."""
         self.own.add(text)
-        if self.prepares:
-            self.operations.pin(text)
+        self.operations.pin(text)
 
     def read(self, text: str) -> Document:
         """The parsed document, cached. Raises TooCostly if it exceeds a limit."""
@@ -177,6 +176,18 @@ class PreparingSchema(strawberry.Schema):
         result = await self.execute_by_core(prepared, context, compiled, outcome, operation_extensions)
         result.extensions = self.cost_extension(points)
         return result
+
+    async def resolve(self, pinned: str, variables: dict[str, Any], context: Any) -> Any:
+        """What the resolver of a pinned document's only field returns; raises its error. A caller that reads
+        rows itself needs no response of GraphQL."""
+        prepared = self.operations.pinned[pinned, None]
+        if prepared.cost is not None and (refusal := self.charge(context, prepared.cost(variables))):
+            raise refusal.original_error or refusal
+        coerced = prepared.variables.coerce(variables)
+        assert coerced is not None, "the service passes valid variables to its documents"
+        compiled = self.operations.compile(prepared, coerced)
+        assert compiled is not None and compiled.collected.root is not None
+        return (await resolve_root(compiled, compiled.collected.root, coerced, context, None)).result()
 
     def _stream(self, *args: Any, **options: Any) -> Any:
         if self.execution_context_class is StrawberryGraphQLCoreExecutionContext:

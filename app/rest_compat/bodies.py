@@ -1,18 +1,24 @@
-"""The legacy response bodies, member by member in the documented order (docs/legacy-contract.md)."""
+"""The legacy response bodies, member by member in the documented order (docs/legacy-contract.md).
+
+Their values come from the rows that the resolvers of the GraphQL documents return.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-MAX_CACHED = 8192
+from app.care.sessions import time_state
+from app.db.reader.plans import Row
+from app.db.tables import AssignmentStatus
+from app.rest_compat.members import Members
 
-Node = dict[str, Any]
+MAX_CACHED = 8192
 
 
 class LocalTimes(dict[str | None, str | None]):
-    """Maps a DateTime of the schema to local time in the service zone, truncated to the minute. A cache, as
-    a page has up to some hundred of them."""
+    """Maps a stored moment to local time in the service zone, truncated to the minute. A cache, as a page has
+    up to some hundred of them."""
 
     def __init__(self, zone: ZoneInfo) -> None:
         super().__init__({None: None})
@@ -27,8 +33,12 @@ class LocalTimes(dict[str | None, str | None]):
         self[moment] = text
         return text
 
+    def replace(self, body: dict[str, Any], *names: str) -> None:
+        for name in names:
+            body[name] = self[body[name]]
 
-Body = Callable[[Node, LocalTimes], dict[str, Any]]
+
+Body = Callable[[Row, LocalTimes], dict[str, Any]]
 
 
 def page(content: list[dict[str, Any]], total: int, number: int, size: int) -> dict[str, Any]:
@@ -46,88 +56,101 @@ def page(content: list[dict[str, Any]], total: int, number: int, size: int) -> d
     }
 
 
-def session(node: Node, local_times: LocalTimes) -> dict[str, Any]:
-    caregiver, client, latest = node["caregiver"], node["client"], node["latestAssignment"]
-    return {
-        "id": int(node["legacyId"]),
-        "title": node["title"],
-        "description": node["description"],
-        "caregiverId": int(caregiver["legacyId"]),
-        "caregiverName": caregiver["name"],
-        "caregiverPosition": caregiver["position"],
-        "clientId": int(client["legacyId"]),
-        "clientOpptId": client["opptId"],
-        "clientName": client["name"],
-        "createDate": local_times[node["createDate"]],
-        "startDate": local_times[node["startDate"]],
-        "chatId": node["chatId"],
-        "assignmentId": int(latest["legacyId"]) if latest else None,
-        "assignmentName": latest["name"] if latest else None,
-        "bookId": int(latest["book"]["legacyId"]) if latest else None,
-        "assignmentCount": node["assignmentCount"],
-        "completedAssignmentCount": node["completedAssignmentCount"],
-        "pendingAssignmentCount": node["pendingAssignmentCount"],
-        "lastAssignmentScore": node["lastAssignmentScore"],
-        "isClosed": node["isClosed"],
-        "runningStatus": node["runningStatus"],
-        "documents": [],
-        "assignments": [],
-        "feedbacks": [],
-    }
+SESSION = Members(
+    id="id",
+    title="title",
+    description="description",
+    caregiverId="caregiver.id",
+    caregiverName="caregiver.name",
+    caregiverPosition="caregiver.position",
+    clientId="client.id",
+    clientOpptId="client.oppt_id",
+    clientName="client.name",
+    createDate="create_date",
+    startDate="start_date",
+    chatId="chat_id",
+    assignmentId="latest_assignment.id",
+    assignmentName="latest_assignment.name",
+    bookId="latest_assignment.book.id",
+    assignmentCount="assignment_count",
+    completedAssignmentCount="completed_assignment_count",
+    pendingAssignmentCount=None,
+    lastAssignmentScore="last_assignment_score",
+    isClosed="is_closed",
+    runningStatus=None,
+    documents=None,
+    assignments=None,
+    feedbacks=None,
+)
 
 
-def assignment(node: Node, local_times: LocalTimes) -> dict[str, Any]:
-    session, module = node["session"], node["module"]
-    caregiver, client = node["caregiver"], node["client"]
-    number = int(node["legacyId"])
-    return {
-        "id": number,
-        "bookId": int(node["book"]["legacyId"]),
-        "name": node["name"],
-        "sessionTitle": session["title"],
-        "sessionId": int(session["legacyId"]),
-        "moduleId": int(module["legacyId"]),
-        "moduleName": module["name"],
-        "caregiverId": int(caregiver["legacyId"]),
-        "caregiverName": caregiver["name"],
-        "clientId": int(client["legacyId"]),
-        "clientName": client["name"],
-        "assignDate": local_times[node["assignDate"]],
-        "submitDate": local_times[node["submitDate"]],
-        "feedbackStatus": node["feedbackStatus"],
-        "feedbackSubmitDate": local_times[node["feedbackSubmitDate"]],
-        "startDate": local_times[node["startDate"]],
-        "status": node["status"],
-        "isTest": node["isTest"],
-        "score": node["score"],
-        "drafts": [],
-        "answers": [answer_set(each, number, local_times) for each in submitted(node)],
-        "autoSaveAnswers": [],
-        "feedbacks": [],
-    }
+def session(row: Row, local_times: LocalTimes) -> dict[str, Any]:
+    body = SESSION.of(row)
+    body["runningStatus"] = time_state(row.is_closed, row.start_date, row.now)
+    body["pendingAssignmentCount"] = row.assignment_count - row.completed_assignment_count
+    local_times.replace(body, "createDate", "startDate")
+    body["documents"] = body["assignments"] = body["feedbacks"] = []
+    return body
 
 
-def submitted(node: Node) -> list[Node]:
+ASSIGNMENT = Members(
+    id="id",
+    bookId="book.id",
+    name="name",
+    sessionTitle="session.title",
+    sessionId="session.id",
+    moduleId="module.id",
+    moduleName="module.name",
+    caregiverId="caregiver.id",
+    caregiverName="caregiver.name",
+    clientId="client.id",
+    clientName="client.name",
+    assignDate="assign_date",
+    submitDate="submit_date",
+    feedbackStatus="feedback_status",
+    feedbackSubmitDate="feedback_submit_date",
+    startDate="start_date",
+    status="status",
+    isTest="is_test",
+    score="score",
+    drafts=None,
+    answers=None,
+    autoSaveAnswers=None,
+    feedbacks=None,
+)
+
+
+def assignment(row: Row, local_times: LocalTimes) -> dict[str, Any]:
+    body = ASSIGNMENT.of(row)
+    local_times.replace(body, "assignDate", "submitDate", "feedbackSubmitDate", "startDate")
+    body["answers"] = [answer_set(each, row.id, local_times) for each in submitted(row)]
+    body["drafts"] = body["autoSaveAnswers"] = body["feedbacks"] = []
+    return body
+
+
+def submitted(row: Row) -> list[Row]:
     """The submission of the current attempt; earlier attempts are not shown while pending."""
-    if node["status"] != "COMPLETE":
+    if row.status != AssignmentStatus.COMPLETE:
         return []
-    return [each for each in node["answerSets"] if each["attempt"] == node["attempt"]][:1]
+    return [each for each in row.answer_sets if each.attempt == row.attempt][:1]
 
 
-def answer_set(node: Node, assignment_id: int, local_times: LocalTimes) -> dict[str, Any]:
-    return {
-        "id": int(node["legacyId"]),
-        "saveType": node["saveType"],
-        "metadata": None,
-        "assignmentId": assignment_id,
-        "submitDate": local_times[node["submitDate"]],
-        "answers": [
-            {
-                "questionText": each["questionText"],
-                "answer": each["answer"],
-                "metadata": None,
-                "highlights": [],
-            }
-            for each in node["answers"]
-        ],
-    }
+ANSWER_SET = Members(
+    id="id",
+    saveType="save_type",
+    metadata=None,
+    assignmentId=None,
+    submitDate="submit_date",
+    answers="answers",
+)
+
+
+def answer_set(row: Row, assignment_id: int, local_times: LocalTimes) -> dict[str, Any]:
+    body = ANSWER_SET.of(row)
+    body["assignmentId"] = assignment_id
+    local_times.replace(body, "submitDate")
+    body["answers"] = [
+        {"questionText": text, "answer": answer, "metadata": None, "highlights": []}
+        for _, text, answer in body["answers"]
+    ]
+    return body

@@ -30,7 +30,7 @@ from app.rest_compat.deprecation import Headers
 from app.rest_compat.errors import LegacyError, error_reply, refusal
 from app.rest_compat.homework import read_homework
 from app.rest_compat.usage import Usage
-from app.schema.errors import INTERNAL, code_of
+from app.schema.errors import INTERNAL
 from app.schema.schema import Schema
 from app.schema.types.lists import LARGEST_INT
 
@@ -77,16 +77,17 @@ def build_legacy(
 
     async def list_client_sessions(scope: Scope, receive: Receive) -> dict[str, Any]:
         ctx = await authenticate(scope, Role.CLIENT, paths.LIST_CLIENT_SESSIONS)
-        return await list_page(ctx, scope, CLIENT_SESSIONS, "sessions", bodies.session)
+        return await list_page(ctx, scope, CLIENT_SESSIONS, bodies.session)
 
     async def list_caregiver_assignments(scope: Scope, receive: Receive) -> dict[str, Any]:
         ctx = await authenticate(scope, Role.CAREGIVER, paths.LIST_CAREGIVER_ASSIGNMENTS)
-        return await list_page(ctx, scope, CAREGIVER_ASSIGNMENTS, "assignments", bodies.assignment)
+        return await list_page(ctx, scope, CAREGIVER_ASSIGNMENTS, bodies.assignment)
 
     async def get_caregiver_assignment(scope: Scope, receive: Receive) -> dict[str, Any]:
         ctx = await authenticate(scope, Role.CAREGIVER, paths.GET_CAREGIVER_ASSIGNMENT)
-        data = await run(ctx, CAREGIVER_ASSIGNMENT, {"id": read_path_id(last_part(scope))})
-        return bodies.assignment(data["assignment"], local_times)
+        number = read_path_id(last_part(scope))
+        row = await schema.resolve(CAREGIVER_ASSIGNMENT, {"id": number}, ctx)
+        return bodies.assignment(row, local_times)
 
     async def assign_homework(scope: Scope, receive: Receive) -> Body:
         ctx = await authenticate(scope, Role.CAREGIVER, paths.ASSIGN_HOMEWORK)
@@ -103,30 +104,20 @@ def build_legacy(
 
     async def assign(ctx: Context, body: bytes) -> dict[str, Any]:
         homework = read_homework(body, zone)
-        payload = (await run(ctx, ASSIGN_HOMEWORK, {"input": homework}))["assignHomework"]
-        if errors := payload["userErrors"]:
-            raise refusal(errors[0]["code"], errors[0]["message"])
-        return {"message": payload["message"]}
+        payload = await schema.resolve(ASSIGN_HOMEWORK, {"input": homework}, ctx)
+        if errors := payload.user_errors:
+            raise refusal(errors[0].code, errors[0].message)
+        return {"message": payload.message}
 
-    async def list_page(
-        ctx: Context, scope: Scope, document: str, field: str, body: bodies.Body
-    ) -> dict[str, Any]:
+    async def list_page(ctx: Context, scope: Scope, document: str, body: bodies.Body) -> dict[str, Any]:
         parameters = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         state = read_time_state(parameters)
         number, size = read_page(parameters)
         # GraphQL Int is limited; a larger offset is past the end of any list.
         offset = min(number * size, LARGEST_INT)
-        page = (await run(ctx, document, {"timeState": state, "first": size, "offset": offset}))[field]
-        content = [body(node, local_times) for node in page["nodes"]]
-        return bodies.page(content, page["totalCount"], number, size)
-
-    async def run(ctx: Context, document: str, variables: dict[str, Any]) -> dict[str, Any]:
-        result = await schema.execute(document, variables, context_value=ctx)
-        if result.errors:
-            code = code_of(result.errors[0])
-            raise refusal(code, "Internal error" if code == INTERNAL else result.errors[0].message)
-        assert result.data is not None
-        return result.data
+        page = await schema.resolve(document, {"timeState": state, "first": size, "offset": offset}, ctx)
+        content = [body(row, local_times) for row in page.rows]
+        return bodies.page(content, page.total, number, size)
 
     handlers: dict[str, Handlers] = {
         paths.SESSIONS: {"GET": list_client_sessions},

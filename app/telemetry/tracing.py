@@ -5,12 +5,13 @@ imported or wrapped.
 """
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from graphql import GraphQLError
 from starlette.types import Scope
 
 from app.db.drivers.interface import Database, Occupancy
@@ -111,32 +112,51 @@ class Tracing:
     # --- operations -------------------------------------------------------------------------------
 
     def trace_operations(self, schema: Schema, names: Mapping[tuple[str, str | None], str]) -> None:
-        from opentelemetry.trace import SpanKind, StatusCode
-
         self.operation_names |= {**dict(named_operations(schema.own)), **names}
         if "execute" in vars(schema):  # already traced by an earlier application of this process
             return
-        execute = schema.execute
+        execute, resolve = schema.execute, schema.resolve
 
         async def traced(query: str | None, *args: Any, **kwargs: Any) -> Any:
             operation = args[3] if len(args) > 3 else kwargs.get("operation_name")
-            name = self.operation_names.get((query or "", operation), "")
-            with self.tracer.start_as_current_span(
-                f"graphql {name}".strip(),
-                kind=SpanKind.SERVER,
-                record_exception=False,  # the message may quote a row
-                set_status_on_exception=False,
-            ) as span:
-                span.set_attribute("care.request_id", REQUEST_ID.get())
-                if name:
-                    span.set_attribute("graphql.operation.name", name)
+            with self.operation_span(query or "", operation) as span:
                 result = await execute(query, *args, **kwargs)
                 if result.errors:
-                    span.set_status(StatusCode.ERROR)
-                    span.set_attribute("care.error_codes", sorted({code_of(one) for one in result.errors}))
+                    note_errors(span, result.errors)
                 return result
 
-        schema.execute = traced  # type: ignore[method-assign]
+        async def traced_resolve(pinned: str, variables: dict[str, Any], context: Any) -> Any:
+            with self.operation_span(pinned, None) as span:
+                try:
+                    return await resolve(pinned, variables, context)
+                except Exception as error:
+                    note_errors(span, [GraphQLError("", original_error=error)])
+                    raise
+
+        schema.execute, schema.resolve = traced, traced_resolve  # type: ignore[method-assign]
+
+    @contextmanager
+    def operation_span(self, document: str, operation: str | None) -> "Iterator[Span]":
+        from opentelemetry.trace import SpanKind
+
+        name = self.operation_names.get((document, operation), "")
+        with self.tracer.start_as_current_span(
+            f"graphql {name}".strip(),
+            kind=SpanKind.SERVER,
+            record_exception=False,  # the message may quote a row
+            set_status_on_exception=False,
+        ) as span:
+            span.set_attribute("care.request_id", REQUEST_ID.get())
+            if name:
+                span.set_attribute("graphql.operation.name", name)
+            yield span
+
+
+def note_errors(span: "Span", errors: Sequence[GraphQLError]) -> None:
+    from opentelemetry.trace import StatusCode
+
+    span.set_status(StatusCode.ERROR)
+    span.set_attribute("care.error_codes", sorted({code_of(error) for error in errors}))
 
 
 # --- statements -----------------------------------------------------------------------------------

@@ -373,14 +373,6 @@ def test_pinning_an_invalid_document_fails(schema: Library) -> None:
         schema.pin("{ nothing }")
 
 
-def test_a_schema_without_preparation_pins_nothing() -> None:
-    plain = library(prepares=False)
-
-    plain.pin("{ nothing }")
-
-    assert not plain.operations.pinned
-
-
 # --- memory ----------------------------------------------------------------------------------------
 
 # The number of documents and the allowed MiB.

@@ -116,7 +116,7 @@ def test_a_line_of_text_names_the_request_once(settings: Settings) -> None:
         gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1", headers={"x-request-id": "one"})
 
     first, *frames, last = text.getvalue().splitlines()
-    assert first == "ERROR:    fault in request one at ['assignment']"
+    assert first == "ERROR:    fault in request one"
     assert frames[0] == "Traceback (most recent call last):"
     assert last.startswith(f"INFO:     GET {ASSIGNMENTS}/{{id}} 500 in ")
     assert last.endswith(" ms (request one)")

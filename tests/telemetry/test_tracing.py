@@ -98,6 +98,17 @@ def test_the_span_of_a_legacy_call_has_the_name_of_its_document(
     assert len(statements(exporter)) >= {"sqlite": 2, "postgresql": 1}[kind]
 
 
+@pytest.mark.sqlite_only
+def test_the_span_of_a_rejected_legacy_call_has_the_code(
+    traced: Gateway, exporter: InMemorySpanExporter
+) -> None:
+    assert traced.as_caregiver(1).get(f"{ASSIGNMENT}99").status_code == 404
+
+    [operation] = operations(exporter)
+    assert operation.attributes is not None
+    assert operation.attributes["care.error_codes"] == ("NOT_FOUND",)
+
+
 def test_spans_contain_no_values(traced: Gateway, exporter: InMemorySpanExporter) -> None:
     caller = traced.as_caregiver(1)
 
