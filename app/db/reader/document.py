@@ -33,7 +33,7 @@ from app.db.reader.queries import (
     sort_columns,
 )
 from app.db.reader.selection import AccessScope, Link, PageRequest, Path, ReaderRole, Selection, Shown, Where
-from app.db.sql import OnlyStatement, Operation, Statement, Values, among, count_parameter
+from app.db.sql import OnlyStatement, Operation, Statement, Values, among, count_parameter, is_the_id
 from app.db.tables import Table, table_of
 
 Expression = ColumnElement[Any]
@@ -91,11 +91,14 @@ def reading_page(
 def reading_ids(
     table: Table, access: AccessScope, ids: list[int], selection: Selection, where: tuple[Where, ...]
 ) -> Operation[list[Row]]:
-    key = ("document", table, access.role, where)
+    is_single = len(ids) == 1
+    key = ("document", table, access.role, where, is_single)
     reading: Reading | None = selection.plans.get(key)
     if reading is None:
-        reading = selection.plans[key] = read_of_ids(table, selection, access.role, where)
-    _, arrays = yield from reading.run(selection, scope_values(access) | {"ids": ids})
+        reading = selection.plans[key] = read_of_ids(table, selection, access.role, where, is_single)
+    _, arrays = yield from reading.run(
+        selection, scope_values(access) | {"ids": ids[0] if is_single else ids}
+    )
     return rows_of(reading.node, selection, arrays, access.shown)
 
 
@@ -121,12 +124,16 @@ def read_of_page(
 
 
 @lru_cache(maxsize=1024)
-def read_of_ids(table: Table, selection: Selection, role: ReaderRole, where: tuple[Where, ...]) -> Reading:
+def read_of_ids(
+    table: Table, selection: Selection, role: ReaderRole, where: tuple[Where, ...], is_single: bool
+) -> Reading:
     node = plan_of(table, selection, role, "ids", where)
     query, row_id = node.query, node.query.table.c.id
-    conditions = [is_readable(query.source, query.role), *query.conditions(), among(row_id, "ids")]
+    matches = is_the_id(row_id, "ids") if is_single else among(row_id, "ids")
+    conditions = [is_readable(query.source, query.role), *query.conditions(), matches]
     writer = StatementWriter()
-    return writer.whole_read(node, writer.rows_as_json(node, selection, (), [row_id], conditions), null())
+    order = [] if is_single else [row_id]
+    return writer.whole_read(node, writer.rows_as_json(node, selection, (), order, conditions), null())
 
 
 @dataclass
@@ -160,7 +167,7 @@ class StatementWriter:
         columns = [of_page(column.element) for column in query.columns]
         linked = [self.linked_rows(child, columns, selection, paths) for child in node.children]
         row = array_of([*map(as_json, columns), *reversed(linked)])
-        array = func.json_agg(aggregate_order_by(row, *map(of_page, order)))
+        array = func.json_agg(aggregate_order_by(row, *map(of_page, order)) if order else row)
         return select(array).select_from(tables).where(*conditions).correlate_except(tables).scalar_subquery()
 
     def linked_rows(
@@ -172,9 +179,8 @@ class StatementWriter:
         if link.page is not None:
             return self.page_of_linked(child, link.page, link.selection, parent, paths)
         of_parent = [is_of_parent(query.link, query.table, parent), is_readable(query.source, query.role)]
-        return self.rows_as_json(
-            child.node, link.selection, paths, order_of_linked(query.link, query.table), of_parent
-        )
+        order = [] if child.is_single else order_of_linked(query.link, query.table)
+        return self.rows_as_json(child.node, link.selection, paths, order, of_parent)
 
     def page_of_linked(
         self,

@@ -101,8 +101,8 @@ ENTITIES: dict[Table, Entity] = {
                 "client": ToOne(Client, "client_id"),
                 "session": ToOne(Session, "session_id"),
                 "book": ToOne(Book, "book_id"),
-                "answer_sets": ToMany(
-                    AnswerSet, "assignment_id", ("attempt", "id"), newest_first=True, condition=is_final
+                "answer_sets": ToMany(  # an attempt has one submission
+                    AnswerSet, "assignment_id", ("attempt",), newest_first=True, condition=is_final
                 ),
                 "draft": ToMany(
                     AnswerSet, "assignment_id", newest_first=True, condition=is_own_draft, is_single=True

@@ -154,8 +154,7 @@ def is_of_parent(
 
 
 def order_of_linked(link: ToOne | ToMany | None, table: FromClause) -> list[ColumnElement[Any]]:
-    if not isinstance(link, ToMany):
-        return [table.c.id]
+    assert isinstance(link, ToMany)
     columns = [table.c[name] for name in link.order]
     return [column.desc() for column in columns] if link.newest_first else list(columns)
 
