@@ -45,7 +45,7 @@ from app.db.tables import (
 )
 from tests.callers import Watched
 from tests.db.conftest import OpenWorld
-from tests.db.random_world import ASSIGNMENTS, OF_ONE_CAREGIVER
+from tests.db.random_world import ASSIGNMENTS
 from tests.factories import DAY, NOW
 
 VIEWERS = {"caregiver": Viewer(Role.CAREGIVER, 1), "client": Viewer(Role.CLIENT, 2)}
@@ -187,11 +187,9 @@ def lists_of_a_caregiver() -> Iterator[tuple[str, ReadFunction]]:
 def everything_read(world: OpenWorld) -> Iterator[Ran]:
     for_both = [*lists(), *lookups(), *subscriptions()]
     of_a_client = [*for_both, ("own data", lambda ctx: get_own_data(ctx, DataFormat.JSON))]
-    of_one_caregiver = Viewer(Role.CLIENT, OF_ONE_CAREGIVER)
     for viewer_name, viewer, reads in (
         ("caregiver", VIEWERS["caregiver"], [*for_both, *lists_of_a_caregiver()]),
         ("client", VIEWERS["client"], of_a_client),
-        ("client", of_one_caregiver, lookups()),
     ):
         yield from statements_of(world, viewer_name, viewer, reads)
     for role in Role:

@@ -29,7 +29,6 @@ from tests.factories import (
 )
 
 CAREGIVERS, CLIENTS, BOOKS, SESSIONS, ASSIGNMENTS, ANSWER_SETS = 4, 5, 8, 24, 90, 90  # a draft for each
-OF_ONE_CAREGIVER = 4  # the client; the others have several, or none
 PlainRow = dict[str, Any]
 PlainWorld = dict[str, list[PlainRow]]  # by the table's name
 
@@ -58,7 +57,6 @@ def records(rng: Random) -> Iterator[Record]:
     for number in range(1, SESSIONS + 1):
         start = NOW + rng.choice((-30 * DAY, timedelta(0), 5 * DAY))
         caregiver, client = rng.randint(1, CAREGIVERS), rng.randint(1, CLIENTS - 1)
-        caregiver = 2 if client == OF_ONE_CAREGIVER else caregiver
         yield a_session(number, caregiver, client, startDate=start, isClosed=rng.random() < 0.3)
     for number in range(1, ASSIGNMENTS + 1):
         reminders = [{"remindDate": NOW + n * HOUR} for n in rng.sample(range(9), rng.choice((0, 0, 2, 3)))]

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, ColumnElement, FromClause, and_, bindparam, l
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import UnaryExpression
 
-from app.db.reader.selection import AccessScope, ReaderRole
+from app.db.reader.selection import AccessScope, ViewerRole
 from app.db.sql import (
     Operation,
     PerDatabase,
@@ -18,13 +18,12 @@ from app.db.sql import (
     Values,
     among,
     id_parameter,
-    is_the_id,
     literal_text,
 )
 from app.db.tables import Relationship, SaveType, table_of
 
 
-def relationship_key(row: FromClause, role: ReaderRole, uses_index: bool = False) -> ColumnElement[bool]:
+def relationship_key(row: FromClause, role: ViewerRole, uses_index: bool = False) -> ColumnElement[bool]:
     """Every statement names the key for each of its care tables (docs/decisions/0006).
 
     With `uses_index` the database finds the rows by the key alone. In all other statements SQLite, which has
@@ -39,9 +38,8 @@ def relationship_key(row: FromClause, role: ReaderRole, uses_index: bool = False
         client = without_index(client)
     if role == "caregiver":
         return caregiver == id_parameter("caregiver")
-    if role in ("client", "client of one"):
-        matches = is_the_id if role == "client of one" else among
-        return and_(client == id_parameter("client"), matches(caregiver, "caregivers"))
+    if role == "client":
+        return and_(client == id_parameter("client"), among(caregiver, "caregivers"))
     raise PermissionError(f"{row.description} is read without a viewer")
 
 

@@ -32,7 +32,7 @@ from app.db.reader.queries import (
     select_count_of_linked,
     sort_columns,
 )
-from app.db.reader.selection import AccessScope, Link, PageRequest, Path, ReaderRole, Selection, Shown, Where
+from app.db.reader.selection import AccessScope, Link, PageRequest, Path, Selection, Shown, ViewerRole, Where
 from app.db.sql import OnlyStatement, Operation, Statement, Values, among, count_parameter, is_the_id
 from app.db.tables import Table, table_of
 
@@ -107,7 +107,7 @@ def reading_ids(
 
 @lru_cache(maxsize=1024)
 def read_of_page(
-    table: Table, selection: Selection, role: ReaderRole, request: PageRequest, counted: CountedBy
+    table: Table, selection: Selection, role: ViewerRole, request: PageRequest, counted: CountedBy
 ) -> Reading:
     node = plan_of(table, selection, role, "page", request.where, request.order)
     query = node.query
@@ -125,7 +125,7 @@ def read_of_page(
 
 @lru_cache(maxsize=1024)
 def read_of_ids(
-    table: Table, selection: Selection, role: ReaderRole, where: tuple[Where, ...], is_single: bool
+    table: Table, selection: Selection, role: ViewerRole, where: tuple[Where, ...], is_single: bool
 ) -> Reading:
     node = plan_of(table, selection, role, "ids", where)
     query, row_id = node.query, node.query.table.c.id
@@ -221,7 +221,7 @@ def page_of_table(query: Query, parent: Expression | None = None, uses_index: bo
     return page.order_by(*sort_columns(query.order, table)).limit(count_parameter("limit"))
 
 
-def condition_of_page(where: Where, source: Source, role: ReaderRole) -> Expression:
+def condition_of_page(where: Where, source: Source, role: ViewerRole) -> Expression:
     """Compares columns of a linked row in a sub-query, which PostgreSQL runs row by row up to the limit. It
     could read a join as a whole, and sort it."""
     if where.via is None:

@@ -11,7 +11,7 @@ from typing import Any
 from app.db.reader.access import reading_scope_values
 from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, note_shown, plan_of
 from app.db.reader.queries import CountedBy, count_of_rows
-from app.db.reader.selection import AccessScope, PageRequest, ReaderRole, Selection, Where
+from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
 from app.db.sql import Operation, Statement, Values
 from app.db.tables import Table
 
@@ -20,26 +20,21 @@ Read = tuple[Statement, Values]
 SHOWN = "shown"  # a value that no statement has as a parameter
 
 
-def reading_plan_values(access: AccessScope) -> Operation[tuple[ReaderRole, Values]]:
-    """The role and parameters of a plan's statements, which use no list for a client with one caregiver."""
-    values = {**(yield from reading_scope_values(access)), SHOWN: access.shown}
-    if access.client is None or len(values["caregivers"]) != 1:
-        return access.role, values
-    return "client of one", {**values, "caregivers": values["caregivers"][0]}
+def reading_plan_values(access: AccessScope) -> Operation[Values]:
+    return {**(yield from reading_scope_values(access)), SHOWN: access.shown}
 
 
 def reading_page(
     table: Table, access: AccessScope, request: PageRequest, selection: Selection, counted: CountedBy
 ) -> Operation[Page]:
-    role, values = yield from reading_plan_values(access)
-    values |= request.values
+    values = (yield from reading_plan_values(access)) | request.values
     total = None
     if request.with_total:
-        count = count_of_rows(counted.table, role, counted.where, counted.counter)
+        count = count_of_rows(counted.table, access.role, counted.where, counted.counter)
         total = int((yield count, values)[0][0])
     if not request.with_rows:
         return page_of([], request, total)
-    node = plan_of(table, selection, role, "page", request.where, request.order)
+    node = plan_of(table, selection, access.role, "page", request.where, request.order)
     values |= {**request.bounds, "limit": request.first + 1, "offset": request.offset}
     rows = yield from reading_node(node, selection, (node.statement, values), request)
     return page_of(rows, request, total)
@@ -48,8 +43,8 @@ def reading_page(
 def reading_ids(
     table: Table, access: AccessScope, ids: list[int], selection: Selection, where: tuple[Where, ...]
 ) -> Operation[list[Row]]:
-    role, values = yield from reading_plan_values(access)
-    node = plan_of(table, selection, role, "ids", where)
+    values = yield from reading_plan_values(access)
+    node = plan_of(table, selection, access.role, "ids", where)
     return (yield from reading_node(node, selection, read_of_ids(node, values, "ids", ids)))
 
 

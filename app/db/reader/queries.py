@@ -12,7 +12,7 @@ from sqlalchemy.types import TypeEngine
 from app.db.moments import Moment
 from app.db.reader.access import relationship_key
 from app.db.reader.entities import COMPUTED, ENTITIES, Entity, ToMany, ToOne
-from app.db.reader.selection import Order, ReaderRole, Where
+from app.db.reader.selection import Order, ViewerRole, Where
 from app.db.sql import (
     DatabaseKind,
     Statement,
@@ -46,7 +46,7 @@ class Query:
     """The columns and joins of a SELECT, collected before it is written."""
 
     entity: Entity
-    role: ReaderRole
+    role: ViewerRole
     where: tuple[Where, ...] = ()
     order: Order | None = None
     link: ToOne | ToMany | None = None  # leads from the parents to these rows
@@ -120,7 +120,7 @@ def parent_column(link: ToOne | ToMany) -> str:
 # --- conditions and order -------------------------------------------------------------------------
 
 
-def is_readable(source: Source, role: ReaderRole, uses_index: bool = False) -> ColumnElement[bool]:
+def is_readable(source: Source, role: ViewerRole, uses_index: bool = False) -> ColumnElement[bool]:
     """The access conditions of a table: the relationship key, and the condition of the entity."""
     if not source.entity.is_care:
         return true()
@@ -250,13 +250,13 @@ class CountedBy:
 
 @lru_cache(maxsize=256)
 def count_of_rows(
-    table: Table, role: ReaderRole, where: tuple[Where, ...], counter: StoredCounter | None = None
+    table: Table, role: ViewerRole, where: tuple[Where, ...], counter: StoredCounter | None = None
 ) -> Statement:
     return Statement(lambda kind: select_count(table, role, where, counter))
 
 
 def select_count(
-    table: Table, role: ReaderRole, where: tuple[Where, ...], counter: StoredCounter | None = None
+    table: Table, role: ViewerRole, where: tuple[Where, ...], counter: StoredCounter | None = None
 ) -> Select[Any]:
     """The number of rows, or the sum of a stored counter."""
     query = Query(ENTITIES[table], role, where)
@@ -274,7 +274,7 @@ def select_count_of_linked(query: Query, parent: ColumnElement[Any]) -> Select[A
 
 
 @lru_cache(maxsize=256)
-def count_of_children(link: ToMany, role: ReaderRole, where: tuple[Where, ...]) -> Statement:
+def count_of_children(link: ToMany, role: ViewerRole, where: tuple[Where, ...]) -> Statement:
     """The number of linked rows of each parent."""
 
     def build(kind: DatabaseKind) -> Select[Any]:
