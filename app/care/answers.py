@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, FromClause, or_
 
@@ -20,9 +21,9 @@ from app.care.questions import (
     Question,
     check_count,
     check_fit,
-    finding_questions,
     match_answers,
     match_storable_answers,
+    read_questions,
     score_of,
 )
 from app.db.answers import Answer, as_document, read_answers
@@ -34,15 +35,14 @@ from app.db.sql import Operation, Together
 from app.db.statements.answers import (
     ADD_SET,
     DROP_DRAFT,
-    FIND_DRAFT,
-    FIND_LAST_REVISION,
     FIND_SUBMISSION,
+    LOCK_FOR_ANSWERS,
     SAVE_DRAFT,
 )
 from app.db.statements.assignments import COMPLETE, SKIP_REMINDERS
 from app.db.statements.conditions import is_of_client, is_submitted_since
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
-from app.db.statements.sessions import RECOUNT
+from app.db.statements.sessions import COUNT_COMPLETE
 from app.db.tables import Actor, AnswerSet, AssignmentStatus, EventKind, SaveType
 
 # --- reading --------------------------------------------------------------------------------------
@@ -116,53 +116,50 @@ async def save_answers(
 
 
 def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Operation[int]:
-    locked = yield from locking_assignment(access, answers.assignment_id)
-    refuse_unless_answerable(locked)
-    questions = yield from finding_questions({"book": locked.book_id})
-    refuse_without_questions(questions)
+    locked, draft, last_revision, questions, new_id = yield from locking_for_answers(access, answers)
+    refuse_unless_answerable(locked, questions)
     given = match_answers(questions, answers.given)
-    draft = yield from finding_draft(locked)
-    revision = (answers.revision or (yield from last_revision(locked))) + 1
+    revision = (answers.revision or last_revision) + 1
     was_next = draft is not None and draft.revision == revision
     if draft is not None and was_next and is_stored(draft.answers, given):
         return draft.id  # a retry of the last save
     refuse_stale(draft, answers.revision)
     about = {"save_type": save_type, "attempt": locked.attempt, "revision": revision}
     values = {**locked.values, **about, "answers": document_of(questions, given)}
-    changes = []
-    if draft is None:
-        draft_id = (yield ADD_SET, {**values, "submitted": None, "score": None})[0][0]
-    else:
-        draft_id = draft.id
-        changes.append((SAVE_DRAFT, {**values, "answer_set": draft_id}))
+    draft_id = draft.id if draft else new_id
+    values |= {"answer_set": draft_id, "submitted": None, "score": None}
     event = {"event": EventKind.DRAFT_SAVED, "actor": Actor.CLIENT, DRAFTS: [draft_id]}
-    changes.append((INSERT_ASSIGNMENT_EVENTS, {**locked.values, **event}))
-    yield Together(tuple(changes), is_last=True)
-    return int(draft_id)
+    saved = (SAVE_DRAFT if draft else ADD_SET, values)
+    yield Together((saved, (INSERT_ASSIGNMENT_EVENTS, {**locked.values, **event})), is_last=True)
+    return draft_id
 
 
-def refuse_unless_answerable(locked: LockedAssignment) -> None:
+class Answerable(NamedTuple):
+    """A locked assignment with what its answers are checked against."""
+
+    locked: LockedAssignment
+    draft: Draft | None
+    last_revision: int  # of earlier attempts, whose drafts a device may still show: revisions continue
+    questions: list[Question]
+    new_id: int  # for an answer set
+
+
+def locking_for_answers(access: AccessScope, answers: Answers) -> Operation[Answerable]:
+    locked = yield from locking_assignment(access, answers.assignment_id, statement=LOCK_FOR_ANSWERS)
+    *draft, last_revision, questions, new_id = locked.more
+    stored = Draft(*draft) if draft[0] is not None else None
+    return Answerable(locked, stored, last_revision or 0, read_questions(questions), new_id)
+
+
+def refuse_unless_answerable(locked: LockedAssignment, questions: Sequence[Question]) -> None:
     refuse_unless_running(locked)
     refuse_unless_pending(locked)
     if locked.start_date > locked.now:
         raise WrongState("the assignment has not started", "assignmentId")
-
-
-def refuse_without_questions(questions: Sequence[Question]) -> None:
-    """A book from the old service has no questions until the operator imports them. Without this check a
-    client could submit no answers, and that is final."""
+    # A book from the old service has no questions until the operator imports them. Without this check a
+    # client could submit no answers, and that is final.
     if not questions:
         raise WrongState("the book has no questions yet", "assignmentId")
-
-
-def finding_draft(locked: LockedAssignment) -> Operation[Draft | None]:
-    found = yield FIND_DRAFT, locked.values
-    return Draft(*found[0]) if found else None
-
-
-def last_revision(locked: LockedAssignment) -> Operation[int]:
-    """Revisions continue after those of earlier attempts, whose drafts a device may still show."""
-    return int((yield FIND_LAST_REVISION, locked.values)[0][0] or 0)
 
 
 def refuse_stale(draft: Draft | None, revision: int) -> None:
@@ -198,36 +195,31 @@ async def submit_answers(ctx: Context, answers: Answers) -> Submitted:
 
 def submitting(access: AccessScope, answers: Answers) -> Operation[list[int]]:
     """Returns the ids of the assignment and of its new answer set."""
-    locked = yield from locking_assignment(access, answers.assignment_id)
-    questions = yield from finding_questions({"book": locked.book_id})
+    locked, draft, last_revision, questions, new_id = yield from locking_for_answers(access, answers)
     if locked.status is AssignmentStatus.COMPLETE:
         return (yield from finding_submitted(locked, questions, answers))
-    refuse_unless_answerable(locked)
-    refuse_without_questions(questions)
-    draft = yield from finding_draft(locked)
+    refuse_unless_answerable(locked, questions)
     refuse_stale(draft, answers.revision)
-    revision = answers.revision or (yield from last_revision(locked)) + 1
     storable, wrong = match_storable_answers(questions, answers.given)
     given = with_blanks(questions, storable)
     check_fit(questions, given, wrong)
     score = score_of(questions, given)
     values = {
         **locked.values,
+        "answer_set": new_id,
         "save_type": SaveType.FINAL,
         "attempt": locked.attempt,
-        "revision": revision,
+        "revision": answers.revision or last_revision + 1,
         "submitted": locked.now,
         "score": score,
         "answers": document_of(questions, given),
     }
-    changes = [(COMPLETE, {**values, "score": score or 0}), (SKIP_REMINDERS, values)]
+    scored = {**values, "score": score or 0}
+    changes = [(ADD_SET, values), (COMPLETE, scored), (COUNT_COMPLETE, scored), (SKIP_REMINDERS, values)]
     if draft is not None:
         changes.append((DROP_DRAFT, {**values, "answer_set": draft.id}))
-    yield Together(tuple(changes))
-    answer_set_id: int = (yield ADD_SET, values)[0][0]
-    recounted = (RECOUNT, values)
-    yield from emitting_event(locked, EventKind.SUBMITTED, Actor.CLIENT, recounted)
-    return [locked.id, answer_set_id]
+    yield from emitting_event(locked, EventKind.SUBMITTED, Actor.CLIENT, *changes)
+    return [locked.id, new_id]
 
 
 def with_blanks(questions: list[Question], given: dict[int, str]) -> dict[int, str]:

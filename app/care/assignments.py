@@ -1,8 +1,10 @@
 """Assignments: how late they are, reading them, and locking one for a change."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, and_
 
@@ -10,7 +12,7 @@ from app.care.context import Context
 from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.care.sessions import IN_TIME_STATE, NOW, Moments, is_running, time_state
 from app.db.moments import as_moment, known_moment
-from app.db.reader.access import reading_scope_values
+from app.db.reader.access import scope_values
 from app.db.reader.entities import due_of, is_due
 from app.db.reader.reads import CountedBy, Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where
@@ -172,34 +174,38 @@ class LockedAssignment:
     id: int
     values: Values  # parameters of the statements about it
     now: datetime
-    book_id: int
     start_date: datetime
     end_date: datetime | None
     status: AssignmentStatus
     attempt: int
     session_state: TimeState
+    more: Sequence[Any]  # what another statement than LOCK_ASSIGNMENT reads besides
 
 
 def locking_assignment(
-    access: AccessScope, assignment_id: int | None, what: str = "assignment", member: str = "assignmentId"
+    access: AccessScope,
+    assignment_id: int | None,
+    what: str = "assignment",
+    member: str = "assignmentId",
+    statement: Statement = LOCK_ASSIGNMENT,
 ) -> Operation[LockedAssignment]:
     """Raises the same NotFound for a missing and for a foreign assignment."""
-    values = {**(yield from reading_scope_values(access)), "assignment": assignment_id}
-    found = yield LOCK_ASSIGNMENT[access.role], values
+    values = {**scope_values(access), "assignment": assignment_id}
+    found = yield statement, values
     if not found:
         raise NotFound(what, member)
-    caregiver, client, session, book, start, end, status, attempt, is_closed, opens = found[0]
+    caregiver, client, session, start, end, status, attempt, is_closed, opens, *more = found[0]
     values |= {"caregiver": caregiver, "client": client, "session": session, "assignments": [assignment_id]}
     return LockedAssignment(
         id=values["assignment"],
         values=values,
         now=access.now,
-        book_id=book,
         start_date=known_moment(start),
         end_date=as_moment(end),
         status=AssignmentStatus(status),
         attempt=attempt,
         session_state=time_state(bool(is_closed), known_moment(opens), access.now),
+        more=more,
     )
 
 

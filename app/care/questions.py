@@ -8,8 +8,6 @@ from typing import Any
 from app.care.bounds import MAX_TEXT
 from app.care.errors import Incomplete, NotFound, Unreadable, WrongAnswer, WrongAnswers
 from app.db.answers import read_json
-from app.db.sql import Operation, Values
-from app.db.statements.answers import FIND_QUESTIONS
 from app.db.tables import QuestionKind
 
 MAX_ANSWERS = 500
@@ -38,22 +36,13 @@ class GivenAnswer:
     answer: str
 
 
-def finding_questions(values: Values) -> Operation[list[Question]]:
-    rows = yield FIND_QUESTIONS, values
-    return [
-        Question(
-            id,
-            position,
-            text,
-            QuestionKind(kind),
-            read_json(options) or [],
-            bool(is_required),
-            minimum,
-            maximum,
-            read_json(weights),
-        )
-        for id, position, text, kind, options, is_required, minimum, maximum, weights in rows
+def read_questions(document: Any) -> list[Question]:
+    """The questions in the order of the book, from a document of LOCK_FOR_ANSWERS."""
+    found = [
+        Question(id, position, text, QuestionKind(kind), options or [], bool(is_required), low, high, weights)
+        for id, position, text, kind, options, is_required, low, high, weights in read_json(document) or []
     ]
+    return sorted(found, key=lambda question: question.position)
 
 
 # --- checks -----------------------------------------------------------------------------------

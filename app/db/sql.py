@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from sqlalchemy import (
     ARRAY,
     BigInteger,
+    Boolean,
     Column,
     ColumnElement,
     Dialect,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     String,
     Table,
     bindparam,
+    case,
     column,
     func,
     literal_column,
@@ -87,10 +89,12 @@ class Statement:
         expression: ClauseElement | Callable[[DatabaseKind], ClauseElement],
         returns_ids: bool = False,
         adds_events: bool = False,
+        reads_after_lock: bool = False,
     ) -> None:
         self.expression = expression
         self.returns_ids = returns_ids
         self.adds_events = adds_events  # which PostgreSQL announces to other processes after the commit
+        self.reads_after_lock = reads_after_lock  # locks one row, and reads more once it is locked
         self.compiled: dict[DatabaseKind, CompiledStatement] = {}
 
     def for_(self, kind: DatabaseKind) -> CompiledStatement:
@@ -239,6 +243,21 @@ class PerDatabase(FunctionElement[Any]):
 def write_form(element: PerDatabase, compiler: SQLCompiler, **options: Any) -> str:
     sqlite, postgresql = element.clauses
     return compiler.process(sqlite if compiler.dialect.name == "sqlite" else postgresql, **options)
+
+
+def new_id(table: str) -> ColumnElement[int]:
+    """An id for each row of a select. Ids that are known beforehand let PostgreSQL make all changes in one
+    round trip. SQLite has one writer."""
+    last = f"coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0)"
+    return PerDatabase(
+        sqlite=literal_column(f"{last} + row_number() OVER ()"), postgresql=func.nextval(f"{table}_id_seq")
+    )
+
+
+def after_lock(value: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Read by PostgreSQL in the second run of a statement with `reads_after_lock`; NULL in the first."""
+    is_locked = bindparam("is_locked", type_=Boolean)
+    return PerDatabase(sqlite=value, postgresql=case((is_locked, value)))
 
 
 def among(subject: ColumnElement[Any], name: str) -> ColumnElement[bool]:

@@ -187,7 +187,7 @@ class Question(SQLModel, table=True):
 
 
 class Relationship(SQLModel, table=True):
-    """The caregivers of a client. A request of a client reads them first, for the relationship key."""
+    """The caregivers of a client, for the relationship key of the client's statements."""
 
     __table_args__ = (
         Index("ix_relationship_caregiver", "caregiver_id", "client_id"),

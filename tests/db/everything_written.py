@@ -5,17 +5,20 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+from sqlalchemy import select
+
 from app.care.answers import Answers, saving, submitting
 from app.care.assignment_changes import extending, reopening, setting_reminders, withdrawing
 from app.care.feedback import FeedbackInput, giving_feedback
 from app.care.homework import Homework, assigning
 from app.care.new_sessions import NewSession, opening
-from app.care.questions import GivenAnswer, finding_questions
+from app.care.questions import GivenAnswer
 from app.care.sessions import SessionChange, closing, updating
+from app.db.answers import read_json
 from app.db.reader.selection import AccessScope
-from app.db.sql import Bulk, Operation, Step
+from app.db.sql import Bulk, Operation, Statement, Step
 from app.db.statements.books import ADD
-from app.db.tables import SaveType
+from app.db.tables import Question, SaveType, table_of
 from tests.callers import collecting
 from tests.db.conftest import OpenWorld
 from tests.db.everything import Ran, ran
@@ -23,6 +26,7 @@ from tests.factories import DAY, HOUR, NOW
 
 CAREGIVER, CLIENT = AccessScope(NOW, caregiver=1), AccessScope(NOW, client=2)
 LATER = replace(CAREGIVER, now=NOW + timedelta(minutes=2))  # what is assigned together has one moment
+QUESTION = table_of(Question).c
 BOOK = 7  # it has three questions
 
 
@@ -103,5 +107,5 @@ def replace_window(homework: Homework, by: timedelta) -> Homework:
 
 
 def what_is_said() -> Operation[tuple[GivenAnswer, ...]]:
-    questions = yield from finding_questions({"book": BOOK})
-    return tuple(GivenAnswer(question.id, question.options[0]) for question in questions)
+    questions = yield Statement(select(*QUESTION["id", "options"]).where(QUESTION.book_id == BOOK)), {}
+    return tuple(GivenAnswer(id, read_json(options)[0]) for id, options in questions)

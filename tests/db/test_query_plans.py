@@ -364,7 +364,7 @@ async def postgres_plans(url: str, ran: list[Ran], **settings: str) -> list[tupl
         return [
             (one, sql, "\n".join(row[0] for row in await connection.fetch(f"EXPLAIN {sql}", *values)))
             for sql, one in written.items()
-            for values in [one.statement.for_("postgresql").values(one.values)]
+            for values in [one.statement.for_("postgresql").values({**one.values, "is_locked": True})]
         ]
     finally:
         await connection.close()

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from app.settings import Settings
+from tests.answers import FITTING, LATE, REMARK, TEST, a_world_to_answer_in, to_answer
 from tests.callers import Gateway
-from tests.factories import a_world
 from tests.schema.test_assign_homework import ASSIGN, homework
 from tests.schema.test_statement_counts import NESTED
 
@@ -23,7 +23,7 @@ def settings(settings: Settings) -> Settings:
 @pytest.fixture
 def sent(gateway: Gateway) -> list[str]:
     """The verbs of the statements that the only connection sends, except announcements of events."""
-    gateway.import_records(a_world())
+    gateway.import_records(a_world_to_answer_in())
     assert gateway.client.portal is not None
     return gateway.client.portal.call(log_verbs, gateway.database)
 
@@ -71,3 +71,23 @@ def test_assigning_homework_is_four_round_trips(gateway: Gateway, sent: list[str
     )
 
     assert take(gateway, sent) == ["BEGIN", "SELECT", "WITH", "COMMIT"]
+
+
+SAVE = "mutation($input: SaveAnswersInput!) { saveAnswers(input: $input) { userErrors { code } } }"
+SUBMIT = "mutation($input: SubmitAnswersInput!) { submitAnswers(input: $input) { userErrors { code } } }"
+
+
+def test_saving_and_submitting_answers_are_four_round_trips(gateway: Gateway, sent: list[str]) -> None:
+    client = gateway.as_client(1)
+    client.data("{ viewer { client { name } } }")  # looks up the account
+    take(gateway, sent)
+
+    for what, query, given in (
+        ("first draft", SAVE, to_answer(TEST, {4: "Better"})),
+        ("next draft", SAVE, to_answer(TEST, {4: "Good"}, revision=1)),
+        ("submission of a draft", SUBMIT, to_answer(TEST, FITTING, revision=2)),
+        ("submission without a draft", SUBMIT, to_answer(LATE, {REMARK: "None"})),
+    ):
+        [payload] = client.data(query, input=given).values()
+        assert payload["userErrors"] == []
+        assert take(gateway, sent) == ["BEGIN", "SELECT", "WITH", "COMMIT"], what

@@ -210,9 +210,8 @@ def test_a_submission_deletes_the_draft(world: Gateway) -> None:
         """query($id: ID!) { node(id: $id) { id } assignment(id: 1) { draft { id } answerSets { id } } }"""
     )
 
-    submit(client, TEST, FITTING, revision=3)
+    final = submit(client, TEST, FITTING, revision=3)["answerSet"]["id"]
 
-    final = global_id("AnswerSet", 13)
     assert client.data(query, id=global_id("AnswerSet", 12)) == {
         "node": None,
         "assignment": {"draft": None, "answerSets": [{"id": final}]},

@@ -7,6 +7,7 @@ Counted above the drivers, without account lookups. On SQLite a client's read fi
 import pytest
 
 from app.db.sql import changes_of
+from tests.answers import FITTING, LATE, REMARK, TEST, a_world_to_answer_in, to_answer
 from tests.callers import Gateway, kind_of
 from tests.factories import (
     Record,
@@ -208,6 +209,42 @@ def test_assigning_runs_the_same_statements_for_one_book_and_for_many(gateway: G
         "rows read": (6, 3),
         "refused": (1, 1),
         "refused at once": (0, 0),
+    }
+
+
+def test_saving_and_submitting_run_few_statements(gateway: Gateway) -> None:
+    """Lock and read; answer set, event and audit record; of a submission also assignment, reminders, counters
+    and the deletion of the draft. All changes are one round trip to PostgreSQL."""
+    gateway.import_records(a_world_to_answer_in())
+    client = gateway.as_client(1)
+    save, submit = (
+        f"mutation($input: {name[0].upper()}{name[1:]}Input!)"
+        f" {{ {name}(input: $input) {{ userErrors {{ code }} }} }}"
+        for name in ("saveAnswers", "submitAnswers")
+    )
+    counted = {}
+
+    for what, query, given in (
+        ("first draft", save, to_answer(TEST, {4: "Better"})),
+        ("the same again", save, to_answer(TEST, {4: "Better"})),
+        ("next draft", save, to_answer(TEST, {4: "Good"}, revision=1)),
+        ("stale draft", save, to_answer(TEST, {4: "Bad"}, revision=1)),
+        ("submission of a draft", submit, to_answer(TEST, FITTING, revision=2)),
+        ("submission without a draft", submit, to_answer(LATE, {REMARK: "None"})),
+        ("the same submission again", submit, to_answer(LATE, {REMARK: "None"})),
+    ):
+        with gateway.watched() as statements_run:
+            client.data(query, input=given)
+        counted[what] = sum(len(changes_of(step)) for step in statements_run), len(statements_run)
+
+    assert counted == {
+        "first draft": (4, 2),
+        "the same again": (1, 1),
+        "next draft": (4, 2),
+        "stale draft": (1, 1),
+        "submission of a draft": (8, 2),
+        "submission without a draft": (7, 2),
+        "the same submission again": (2, 2),
     }
 
 

@@ -211,7 +211,8 @@ def test_a_draft_is_submitted_at_its_revision(world: Gateway) -> None:
         assert [each["answer"] for each in conflict["draft"]["answers"]] == ["1"]
 
     done = submit(client, TEST, FITTING, revision=2)
-    assert (done["answerSet"]["legacyId"], done["answerSet"]["revision"]) == ("13", 2)
+    assert int(done["answerSet"]["legacyId"]) > 12
+    assert done["answerSet"]["revision"] == 2
 
 
 @pytest.mark.once_on_postgresql

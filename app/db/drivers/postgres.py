@@ -12,10 +12,12 @@ from app.db.drivers.interface import CHANNEL, DatabaseError, DatabaseUnavailable
 from app.db.sql import (
     DATABASE_KIND,
     Bulk,
+    CompiledStatement,
     OnlyStatement,
     Operation,
     Step,
     Together,
+    Values,
     as_one_statement,
     changes_of,
     observed,
@@ -251,4 +253,14 @@ async def run_on_postgres(connection: Any, step: Step) -> list[Any]:
         return await connection.fetch(sql, *values)  # type: ignore[no-any-return]
     statement, given = step
     compiled = statement.for_("postgresql")
+    if statement.reads_after_lock:
+        return await read_after_lock(connection, compiled, given)
     return await connection.fetch(compiled.sql, *compiled.values(given))  # type: ignore[no-any-return]
+
+
+async def read_after_lock(connection: Any, compiled: CompiledStatement, given: Values) -> list[Any]:
+    """Runs the statement twice in one round trip. A run that waits for a lock reads other rows as they were
+    before it waited; the second run has the lock, and reads them as they are now."""
+    runs = [compiled.values({**given, "is_locked": is_locked}) for is_locked in (False, True)]
+    rows: list[Any] = await connection.fetchmany(compiled.sql, runs)
+    return rows[1:]  # nothing if the first run locked nothing

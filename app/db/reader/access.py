@@ -6,7 +6,7 @@ skip withdrawn assignments, and only the client may see a draft.
 
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, FromClause, and_, bindparam, literal_column, select
+from sqlalchemy import BigInteger, ColumnElement, FromClause, and_, bindparam, func, literal_column, select
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import UnaryExpression
 
@@ -43,6 +43,15 @@ def relationship_key(row: FromClause, role: ViewerRole, uses_index: bool = False
     raise PermissionError(f"{row.description} is read without a viewer")
 
 
+def client_key(row: FromClause) -> ColumnElement[bool]:
+    """The relationship key of a client, with the caregivers in a sub-query, for statements on few rows."""
+    caregiver = PerDatabase(
+        sqlite=without_index(row.c.caregiver_id).in_(SELECT_CAREGIVERS),
+        postgresql=row.c.caregiver_id == func.any(CAREGIVERS),
+    )
+    return and_(without_index(row.c.client_id) == id_parameter("client"), caregiver)
+
+
 def without_index(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """Adds the unary plus with which SQLite does not search an index on the column."""
     plus = UnaryExpression(column, operator=operators.custom_op("+"), type_=column.type)
@@ -64,6 +73,7 @@ def is_not_withdrawn(assignment: FromClause) -> ColumnElement[bool]:
 RELATIONSHIP = table_of(Relationship).c
 SELECT_CAREGIVERS = select(RELATIONSHIP.caregiver_id).where(RELATIONSHIP.client_id == id_parameter("client"))
 CAREGIVERS_OF_CLIENT = Statement(SELECT_CAREGIVERS)
+CAREGIVERS = func.array(SELECT_CAREGIVERS.scalar_subquery())  # on PostgreSQL
 
 
 def scope_values(access: AccessScope) -> Values:

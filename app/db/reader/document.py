@@ -17,7 +17,7 @@ from sqlalchemy.sql.elements import BindParameter
 from sqlalchemy.sql.visitors import replacement_traverse
 
 from app.db.moments import Moment
-from app.db.reader.access import SELECT_CAREGIVERS, scope_values
+from app.db.reader.access import CAREGIVERS, scope_values
 from app.db.reader.entities import ENTITIES
 from app.db.reader.plans import ChildPlan, Page, PlanNode, Row, as_page, note_shown, plan_of
 from app.db.reader.queries import (
@@ -40,7 +40,6 @@ Expression = ColumnElement[Any]
 
 MAX_ARGUMENTS = 100  # of a function of PostgreSQL
 ISO_8601: Expression = literal_column("""'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'""")  # the text that SQLite stores
-CAREGIVERS = func.array(SELECT_CAREGIVERS.scalar_subquery())
 
 
 @dataclass(frozen=True)

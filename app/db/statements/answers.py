@@ -1,9 +1,21 @@
 """Statements for drafts, submissions and feedback."""
 
-from sqlalchemy import JSON, Integer, and_, bindparam, delete, func, insert, select, update
+from typing import Any
 
-from app.db.reader.access import is_final, is_of_caregiver, without_index
-from app.db.sql import Statement, count_parameter, id_parameter, moment_parameter, text_parameter
+from sqlalchemy import JSON, ColumnElement, Integer, and_, bindparam, delete, func, insert, select, update
+
+from app.db.reader.access import client_key, is_final, is_of_caregiver, without_index
+from app.db.sql import (
+    PerDatabase,
+    Statement,
+    after_lock,
+    count_parameter,
+    id_parameter,
+    moment_parameter,
+    new_id,
+    text_parameter,
+)
+from app.db.statements.assignments import LOCKED, select_locked
 from app.db.tables import AnswerSet, Feedback, Question, table_of
 
 SET, FEEDBACK, QUESTION = table_of(AnswerSet), table_of(Feedback), table_of(Question)
@@ -17,17 +29,43 @@ OF_ASSIGNMENT = {
 
 ANSWERS = bindparam("answers", type_=JSON)  # the document, as text
 
-# --- questions ------------------------------------------------------------------------------------
+# --- locking an assignment for answers ------------------------------------------------------------
 
-FIND_QUESTIONS = Statement(
-    select(
-        *QUESTION.c[
-            "id", "position", "text", "kind", "options", "is_required", "minimum", "maximum", "weights"
-        ]
+
+def questions_of(book: ColumnElement[int]) -> ColumnElement[Any]:
+    """A JSON array of the questions in any order; each is an array of its columns."""
+    head, tail = QUESTION.c["id", "position", "text", "kind"], QUESTION.c["is_required", "minimum", "maximum"]
+    options, weights = QUESTION.c["options", "weights"]
+    row = func.json_array(*head, func.json(options), *tail, func.json(weights))
+    array = PerDatabase(
+        sqlite=func.json_group_array(row),
+        postgresql=func.json_agg(func.json_build_array(*head, options, *tail, weights)),
     )
-    .where(QUESTION.c.book_id == id_parameter("book"))
-    .order_by(QUESTION.c.position)
-)
+    return select(array).where(QUESTION.c.book_id == book).scalar_subquery()
+
+
+def lock_for_answers() -> Statement:
+    """Locks an assignment of the client. Reads its draft, its last submitted revision, the questions of its
+    book, and the id for a new answer set."""
+    draft, earlier = SET.alias("d"), SET.alias("e")
+    is_draft = and_(draft.c.assignment_id == LOCKED.c.id, ~is_final(draft), client_key(draft))
+    last_revision = select(func.max(earlier.c.revision)).where(
+        earlier.c.assignment_id == LOCKED.c.id, is_final(earlier), client_key(earlier)
+    )
+    return Statement(
+        select_locked(client_key)
+        .outerjoin(draft, is_draft)
+        .add_columns(
+            *draft.c["id", "revision", "answers"],
+            last_revision.scalar_subquery(),
+            after_lock(questions_of(LOCKED.c.book_id)),
+            after_lock(new_id("answer_set")),
+        ),
+        reads_after_lock=True,
+    )
+
+
+LOCK_FOR_ANSWERS = lock_for_answers()
 
 # --- answer sets ----------------------------------------------------------------------------------
 
@@ -37,8 +75,6 @@ IS_OF_ASSIGNMENT = and_(
     without_index(SET.c.caregiver_id) == id_parameter("caregiver"),
 )
 
-FIND_DRAFT = Statement(select(*SET.c["id", "revision", "answers"]).where(IS_OF_ASSIGNMENT, ~is_final(SET)))
-FIND_LAST_REVISION = Statement(select(func.max(SET.c.revision)).where(IS_OF_ASSIGNMENT, is_final(SET)))
 FIND_SUBMISSION = Statement(
     select(*SET.c["id", "answers"]).where(
         IS_OF_ASSIGNMENT, is_final(SET), SET.c.attempt == count_parameter("attempt")
@@ -51,6 +87,7 @@ FIND_SET = Statement(
 )
 ADD_SET = Statement(
     insert(SET).values(
+        id=id_parameter("answer_set"),
         **OF_ASSIGNMENT,
         save_type=text_parameter("save_type"),
         attempt=count_parameter("attempt"),
@@ -59,8 +96,7 @@ ADD_SET = Statement(
         score=count_parameter("score"),
         own_score=count_parameter("score"),
         answers=ANSWERS,
-    ),
-    returns_ids=True,
+    )
 )
 SAVE_DRAFT = Statement(
     update(SET)

@@ -1,16 +1,20 @@
 """Statements that add assignments (the homework of a session), change them, and set their reminders."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from sqlalchemy import (
     ColumnElement,
     DateTime,
+    FromClause,
+    Select,
     and_,
     case,
     delete,
     exists,
-    func,
     insert,
     literal,
-    literal_column,
     null,
     select,
     update,
@@ -18,10 +22,8 @@ from sqlalchemy import (
 from sqlalchemy.sql.elements import ClauseElement
 
 from app.db.reader.access import is_not_withdrawn, is_of_caregiver, relationship_key, without_index
-from app.db.reader.selection import ViewerRole
 from app.db.sql import (
     DatabaseKind,
-    PerDatabase,
     Statement,
     among,
     count_parameter,
@@ -29,6 +31,7 @@ from app.db.sql import (
     id_parameter,
     in_order,
     moment_parameter,
+    new_id,
 )
 from app.db.tables import (
     AnswerSet,
@@ -47,13 +50,7 @@ BOOK, SESSION, SET = table_of(Book), table_of(Session), table_of(AnswerSet)
 
 # --- adding assignments to a session --------------------------------------------------------------
 
-# Ids that are known beforehand let PostgreSQL make all changes in one round trip. SQLite has one writer.
-NEW_ID: ColumnElement[int] = PerDatabase(
-    sqlite=literal_column(
-        "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'assignment'), 0) + row_number() OVER ()"
-    ),
-    postgresql=func.nextval("assignment_id_seq"),
-)
+NEW_ID = new_id("assignment")
 CAN_BE_ASSIGNED = and_(among(BOOK.c.id, "books"), BOOK.c.retire_date.is_(None))
 
 
@@ -165,31 +162,31 @@ FIND_REMINDERS_OF_ASSIGNMENTS = Statement(
 # --- changing one assignment ----------------------------------------------------------------------
 
 
-def lock_assignment(role: ViewerRole) -> Statement:
+LOCKED = ASSIGNMENT.alias("a")
+
+
+def select_locked(is_own: Callable[[FromClause], ColumnElement[bool]]) -> Select[Any]:
     """Locks the session and then the assignment, in the order of every other change, to avoid deadlocks."""
-    session, assignment = SESSION.alias("s"), ASSIGNMENT.alias("a")
-    return Statement(
+    session = SESSION.alias("s")
+    return (
         select(
-            *assignment.c["caregiver_id", "client_id", "session_id", "book_id"],
-            *assignment.c["start_date", "end_date", "status", "attempt"],
+            *LOCKED.c["caregiver_id", "client_id", "session_id", "start_date", "end_date"],
+            *LOCKED.c["status", "attempt"],
             session.c.is_closed,
             session.c.start_date.label("session_start"),
         )
-        .select_from(session.join(assignment, assignment.c.session_id == session.c.id))
+        .select_from(session.join(LOCKED, LOCKED.c.session_id == session.c.id))
         .where(
-            assignment.c.id == id_parameter("assignment"),
-            is_not_withdrawn(assignment),
-            relationship_key(assignment, role),
-            relationship_key(session, role),
+            LOCKED.c.id == id_parameter("assignment"),
+            is_not_withdrawn(LOCKED),
+            is_own(LOCKED),
+            is_own(session),
         )
-        .with_for_update()
+        .with_for_update(of=(session, LOCKED))
     )
 
 
-LOCK_ASSIGNMENT: dict[ViewerRole, Statement] = {
-    "caregiver": lock_assignment("caregiver"),
-    "client": lock_assignment("client"),
-}
+LOCK_ASSIGNMENT = Statement(select_locked(partial(relationship_key, role="caregiver")))
 
 # The assignment that the transaction has locked.
 CHANGE = update(ASSIGNMENT).where(ASSIGNMENT.c.id == id_parameter("assignment"), is_of_caregiver(ASSIGNMENT))

@@ -1,10 +1,18 @@
 """Statements that open, change and close a session."""
 
-from sqlalchemy import Boolean, and_, insert, literal, select, true, update
+from sqlalchemy import Boolean, and_, case, exists, insert, literal, select, true, update
 
 from app.db.reader.access import is_not_withdrawn, is_of_caregiver, without_index
 from app.db.session_counters import recomputed
-from app.db.sql import Statement, among, id_parameter, insert_if_absent, moment_parameter, text_parameter
+from app.db.sql import (
+    Statement,
+    among,
+    count_parameter,
+    id_parameter,
+    insert_if_absent,
+    moment_parameter,
+    text_parameter,
+)
 from app.db.tables import (
     Assignment,
     AssignmentStatus,
@@ -123,3 +131,23 @@ SKIP_REMINDERS_OF_SESSION = Statement(
 )
 # Recomputes all assignment counters of the session.
 RECOUNT = Statement(update(SESSION).where(IS_SESSION).values(recomputed(id_parameter("caregiver"))))
+
+LATER = ASSIGNMENT.alias("later")
+HAS_LATER_COMPLETE = exists().where(
+    LATER.c.session_id == id_parameter("session"),
+    is_of_caregiver(LATER),
+    LATER.c.id > id_parameter("assignment"),
+    LATER.c.status == AssignmentStatus.COMPLETE.value,
+    is_not_withdrawn(LATER),
+)
+# The same result for one assignment that becomes complete, without reading its row.
+COUNT_COMPLETE = Statement(
+    update(SESSION)
+    .where(IS_SESSION)
+    .values(
+        completed_assignment_count=SESSION.c.completed_assignment_count + 1,
+        last_assignment_score=case(
+            (HAS_LATER_COMPLETE, SESSION.c.last_assignment_score), else_=count_parameter("score")
+        ),
+    )
+)
