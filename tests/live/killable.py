@@ -1,6 +1,7 @@
 """`python -m app`, except that SIGUSR1 raises MemoryError in the thread that writes to SQLite, and SIGUSR2
 blocks the event loop forever."""
 
+import os
 import signal
 import threading
 
@@ -10,6 +11,7 @@ def kill(number: int, frame: object) -> None:
 
     [writer] = [thread for thread in threading.enumerate() if thread.name == "writer"]
     kill_writer(writer)
+    os.write(1, b"killed\n")  # print may not run within another print, which the signal may interrupt
 
 
 def hang(number: int, frame: object) -> None:

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.live
 KILLABLE = "tests.live.killable"  # for processes that start others
 STORED = "SELECT count(*) FROM assignment"
 ENDED = "the database writer has ended, so the process ends"
+# Something for the dispatcher to write, also if it has sent the reminder already.
+DUE_AGAIN = "UPDATE reminder SET state = 'SCHEDULED', remind_date = '2020-01-01T09:00:00.000000Z'"
 
 
 @pytest.fixture
@@ -76,8 +78,8 @@ def test_a_dispatcher_process_without_its_writer_exits_with_1(tmp_path: Path, ca
         try:
             wait_for_log(tmp_path / "log", "dispatching without a webhook", 1)
             process.send_signal(signal.SIGUSR1)
-            due = "UPDATE reminder SET remind_date = '2020-01-01T09:00:00.000000Z'"
-            raw.run(care["database_url"], due)  # something for it to write
+            wait_for_log(tmp_path / "log", "killed", 1)  # before that the writer completes its work
+            raw.run(care["database_url"], DUE_AGAIN)
             code = process.wait(PATIENCE)
         finally:
             process.kill()
