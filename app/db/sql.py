@@ -247,7 +247,7 @@ def write_form(element: PerDatabase, compiler: SQLCompiler, **options: Any) -> s
 
 def new_id(table: str) -> ColumnElement[int]:
     """An id for each row of a select. Ids that are known beforehand let PostgreSQL make all changes in one
-    round trip. SQLite has one writer."""
+    round trip; a change that does not use its id leaves a gap. SQLite has one writer."""
     last = f"coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0)"
     return PerDatabase(
         sqlite=literal_column(f"{last} + row_number() OVER ()"), postgresql=func.nextval(f"{table}_id_seq")
