@@ -7,8 +7,9 @@ import os
 import shutil
 import signal
 import uuid
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from app.dev.ide import building
 from app.main import create_app
 from app.settings import Environment, Settings
 from tests import keys
-from tests.callers import WIDE, Gateway, opened
+from tests.callers import WIDE, Gateway, load, opened
 from tests.client import LOOPS
-from tests.factories import NOW
+from tests.factories import NOW, Records
 from tests.postgres import Copies, create_database, folder_in_memory, running_postgres, url_of
 
 # These take longest by the file, and begin first: the short ones fill what is left at the end.
@@ -116,13 +117,47 @@ def copies(postgres: str, migrated_postgresql: str) -> Iterator[Copies]:
     one.close()
 
 
+@pytest.fixture(scope="session")
+def sqlite_with(migrated_sqlite: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Records], str]:
+    """A database with the records of a function, made at its first use, for copies."""
+
+    @cache
+    def loaded(records: Records) -> str:
+        path = tmp_path_factory.mktemp("loaded") / "care.db"
+        shutil.copyfile(migrated_sqlite.removeprefix("sqlite:///"), path)
+        load(f"sqlite:///{path}", records())
+        return f"sqlite:///{path}"
+
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def copies_with(postgres: str, migrated_postgresql: str) -> Iterator[Callable[[Records], Copies]]:
+    """The same on PostgreSQL."""
+    with ExitStack() as stack:
+
+        @cache
+        def loaded(records: Records) -> Copies:
+            name = f"loaded_{uuid.uuid4().hex}"
+            load(create_database(postgres, name, migrated_postgresql.rsplit("/", 1)[1]), records())
+            copies = Copies(postgres, name)
+            stack.callback(copies.close)
+            return copies
+
+        yield loaded
+
+
 @contextmanager
-def fresh_database(kind: str, migrated: str, request: pytest.FixtureRequest, path: Path) -> Iterator[str]:
+def fresh_database(
+    kind: str, migrated: str, request: pytest.FixtureRequest, path: Path, records: Records | None = None
+) -> Iterator[str]:
+    """A database of its own, which is empty or holds the records."""
     if kind == "sqlite":
-        shutil.copyfile(migrated.removeprefix("sqlite:///"), path)
+        template = request.getfixturevalue("sqlite_with")(records) if records else migrated
+        shutil.copyfile(template.removeprefix("sqlite:///"), path)
         yield f"sqlite:///{path}"
         return
-    copies = request.getfixturevalue("copies")
+    copies = request.getfixturevalue("copies_with")(records) if records else request.getfixturevalue("copies")
     name = copies.take()
     yield url_of(request.getfixturevalue("postgres"), name)
     copies.drop(name)
@@ -130,7 +165,10 @@ def fresh_database(kind: str, migrated: str, request: pytest.FixtureRequest, pat
 
 @pytest.fixture
 def database_url(kind: str, migrated: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    with fresh_database(kind, migrated, request, tmp_path / "care.db") as url:
+    """Empty, or with the records of the mark `starting_with`."""
+    mark = request.node.get_closest_marker("starting_with")
+    records = mark.args[0] if mark else None
+    with fresh_database(kind, migrated, request, tmp_path / "care.db", records) as url:
         yield url
 
 
@@ -191,3 +229,10 @@ def gateway(settings: Settings) -> Iterator[Gateway]:
     """The whole service on a fresh database, at the frozen moment."""
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         yield Gateway(client, settings)
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, gateway: Gateway) -> Gateway:
+    """The service over the records of the mark `starting_with`."""
+    assert request.node.get_closest_marker("starting_with")
+    return gateway

@@ -1,16 +1,23 @@
 """Builds records in the format of `import`, with defaults."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
+import pytest
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 
 Record = dict[str, Any]
+Records = Callable[[], list[Record]]
+
+
+def starting_with(records: Records) -> pytest.MarkDecorator:
+    """Marks tests whose database holds the records from the start: a copy is faster than an import."""
+    return pytest.mark.starting_with.with_args(records)
 
 
 def lines(records: Iterable[Record]) -> Iterator[bytes]:

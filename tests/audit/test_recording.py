@@ -18,11 +18,13 @@ from app.settings import Environment, Settings, SettingsError
 from tests import keys
 from tests.audit.audit_log import audit_rows, audited
 from tests.audit.operations import ANSWERS, CHANGES, OF_1, OF_2, READS, SCORES
-from tests.callers import Caller, Gateway, load, opened
+from tests.callers import Caller, Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.db import raw
-from tests.factories import NOW, a_world
+from tests.factories import NOW, a_world, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
+
+pytestmark = starting_with(a_world)
 
 ANSWER = "über Nacht"  # in every answer of the world
 ANSWERS_OF_IT = Selection(frozenset(), (Link("answer_sets", Selection(frozenset({"answers"}))),))
@@ -67,7 +69,6 @@ def test_these_tests_cover_every_field_that_leads_to_answers() -> None:
 @pytest.mark.parametrize("field", READS)
 def test_a_read_of_answers_is_recorded(gateway: Gateway, field: str) -> None:
     question, role, what, about = READS[field]
-    gateway.import_records(a_world())
 
     answer = caller_of(gateway, role).post_graphql(question)
 
@@ -78,7 +79,6 @@ def test_a_read_of_answers_is_recorded(gateway: Gateway, field: str) -> None:
 
 @pytest.mark.sqlite_only
 def test_a_read_without_answers_is_not_recorded(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
 
     gateway.as_caregiver(1).data(
         "{ assignments { nodes { score answerSets { score } client { progress { assignmentCount } } } } }"
@@ -90,7 +90,6 @@ def test_a_read_without_answers_is_not_recorded(gateway: Gateway) -> None:
 
 @pytest.mark.sqlite_only
 def test_requests_of_the_legacy_paths_are_recorded(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     caregiver = gateway.as_caregiver(1)
 
     one = caregiver.get(f"{ASSIGNMENTS}/1", headers={"x-request-id": "one"})
@@ -108,7 +107,6 @@ def test_requests_of_the_legacy_paths_are_recorded(gateway: Gateway) -> None:
 
 
 def test_a_record_contains_only_the_answer_sets_of_the_viewer(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
 
     gateway.as_client(2).data(f"{{ assignments {{ nodes {{ {ANSWERS} }} }} }}")
 
@@ -128,7 +126,6 @@ def test_a_record_contains_only_the_answer_sets_of_the_viewer(gateway: Gateway) 
 )
 def test_only_rows_of_the_page_are_recorded(gateway: Gateway, question: str, about: list[Any]) -> None:
     """A page reads one row more than it returns, to know whether there are further rows."""
-    gateway.import_records(a_world())
 
     gateway.as_caregiver(1).data(question)
 
@@ -137,7 +134,6 @@ def test_only_rows_of_the_page_are_recorded(gateway: Gateway, question: str, abo
 
 def test_answers_read_through_a_link_to_their_answer_set_are_recorded_once(gateway: Gateway) -> None:
     """PostgreSQL and SQLite join the answer set of a feedback. The same set is also read from its list."""
-    gateway.import_records(a_world())
     raw.run(
         gateway.settings.database,
         "INSERT INTO feedback (caregiver_id, client_id, assignment_id, answer_set_id, text, submit_date)"
@@ -155,7 +151,6 @@ def test_answers_read_through_a_link_to_their_answer_set_are_recorded_once(gatew
 
 @pytest.mark.sqlite_only
 def test_a_data_export_is_recorded_by_relationship(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
 
     gateway.as_client(2).data("{ ownData }")
 
@@ -164,7 +159,6 @@ def test_a_data_export_is_recorded_by_relationship(gateway: Gateway) -> None:
 
 @pytest.mark.sqlite_only
 def test_answers_that_a_subscription_sends_with_a_reminder_are_recorded(database_url: str) -> None:
-    load(database_url, a_world())
     raw.run(database_url, "UPDATE reminder SET assignment_id = 1")
 
     async def read() -> None:
@@ -181,7 +175,6 @@ def test_answers_that_a_subscription_sends_with_a_reminder_are_recorded(database
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("contract", ["GraphQL", "legacy"])
 def test_answers_whose_record_cannot_be_stored_are_not_sent(gateway: Gateway, contract: str) -> None:
-    gateway.import_records(a_world())
     raw.run(gateway.settings.database, "ALTER TABLE audit_record RENAME TO gone")
     caregiver = gateway.as_caregiver(1)
 
@@ -203,7 +196,6 @@ def test_answers_whose_record_cannot_be_stored_are_not_sent(gateway: Gateway, co
 @pytest.mark.parametrize("verb", CHANGES)
 def test_a_change_and_the_answers_in_its_payload_are_recorded(gateway: Gateway, verb: str) -> None:
     role, given, selection, changed, what, shown = CHANGES[verb]
-    gateway.import_records(a_world())
     name = verb[0].upper() + verb[1:]
     payload = f"{selection} userErrors {{ message }}"
     document = f"mutation ($input: {name}Input!) {{ {verb}(input: $input) {{ {payload} }} }}"
@@ -222,7 +214,6 @@ def test_a_change_and_the_answers_in_its_payload_are_recorded(gateway: Gateway, 
 def test_a_replayed_response_with_answers_is_recorded_again(gateway: Gateway, verb: str) -> None:
     """The response bytes are not stored: a replay reads the answers again."""
     role, given, selection, changed, what, shown = CHANGES[verb]
-    gateway.import_records(a_world())
     payload = f"{selection} userErrors {{ message }}"
     name = verb[0].upper() + verb[1:]
     document = f"mutation ($input: {name}Input!) {{ {verb}(input: $input) {{ {payload} }} }}"
@@ -249,7 +240,6 @@ CLOSE = "mutation ($id: ID!) { closeSession(input: { sessionId: $id }) { userErr
 
 @pytest.mark.sqlite_only
 def test_a_rejected_change_is_recorded_with_its_code(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
 
     gateway.as_caregiver(1).data(CLOSE, id=3)
     gateway.as_caregiver(2).data(CLOSE, id=1)
@@ -262,7 +252,6 @@ def test_a_rejected_change_is_recorded_with_its_code(gateway: Gateway) -> None:
 
 @pytest.mark.sqlite_only
 def test_a_mutation_that_changes_nothing_is_not_recorded(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     same = 'mutation { updateSession(input: { sessionId: 1, title: "Session 1" }) { userErrors { code } } }'
 
     gateway.as_caregiver(1).data(same)
@@ -271,7 +260,6 @@ def test_a_mutation_that_changes_nothing_is_not_recorded(gateway: Gateway) -> No
 
 
 def test_a_repeated_request_is_not_recorded_as_a_second_change(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     caregiver = gateway.as_caregiver(1)
 
     for _ in range(2):
@@ -285,7 +273,6 @@ def test_a_repeated_request_is_not_recorded_as_a_second_change(gateway: Gateway)
 @pytest.mark.sqlite_only
 def test_reopening_again_with_the_same_key_records_the_read_again(gateway: Gateway) -> None:
     """A response with answers is not stored under the key."""
-    gateway.import_records(a_world())
     document = (
         f"mutation {{ reopenAssignment(input: {{ assignmentId: 1 }}) {{ assignment {{ {ANSWERS} }} }} }}"
     )
@@ -306,7 +293,6 @@ def test_reopening_again_with_the_same_key_records_the_read_again(gateway: Gatew
 
 
 def test_a_change_whose_record_cannot_be_stored_is_not_made(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     database = gateway.settings.database
     raw.run(database, "ALTER TABLE audit_record RENAME TO gone")
 
@@ -324,7 +310,6 @@ def a_record(number: int) -> Record:
 
 
 def test_concurrent_reads_are_all_recorded(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     caller = gateway.as_caregiver(1)
     asked = [
         ApiCall(caller, "GET", f"{ASSIGNMENTS}/1", None, {"x-request-id": f"request-{number}"})
@@ -438,7 +423,6 @@ def test_only_development_may_turn_the_audit_log_off(settings: Settings) -> None
 def test_nothing_is_recorded_while_the_audit_log_is_off(database_url: str, settings: Settings) -> None:
     with opened(create_app(settings.model_copy(update={"audit": False}), clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
-        gateway.import_records(a_world())
         assert gateway.as_caregiver(1).get(f"{ASSIGNMENTS}/1").status_code == 200
         assert gateway.as_caregiver(1).put(ASSIGNMENTS, json=homework()).status_code == 200
 

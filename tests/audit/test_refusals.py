@@ -13,11 +13,13 @@ from app.schema.types.node import global_id
 from app.settings import Settings
 from tests.audit.audit_log import audit_rows, audited
 from tests.audit.test_chain import seal_all, verified
-from tests.callers import Caller, Gateway, load, opened
+from tests.callers import Caller, Gateway, opened
 from tests.db import raw
-from tests.factories import NOW, a_world
+from tests.factories import NOW, a_world, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework
 from tests.schema.listening import wait_for
+
+pytestmark = starting_with(a_world)
 
 PAGE = Path(__file__).parent.parent.parent / "docs/audit.md"
 
@@ -121,7 +123,6 @@ def test_these_tests_cover_every_field_that_can_be_rejected() -> None:
 def test_a_rejected_graphql_read_is_recorded(
     gateway: Gateway, role: str, field: str, question: str, outcome: str, about: list[Any]
 ) -> None:
-    gateway.import_records(a_world())
     caller, number = (gateway.as_caregiver(2), 2) if role == "caregiver" else (gateway.as_client(1), 1)
 
     send(caller, question)
@@ -130,7 +131,6 @@ def test_a_rejected_graphql_read_is_recorded(
 
 
 def test_a_rejected_legacy_request_is_recorded(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     caregiver, client = gateway.as_caregiver(2), gateway.as_client(1)
     running = {"time-state": "RUNNING"}
 
@@ -160,7 +160,6 @@ def test_a_rejected_legacy_request_is_recorded(gateway: Gateway) -> None:
 
 @pytest.mark.sqlite_only
 def test_a_permitted_read_without_answers_is_not_recorded(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     caller = gateway.as_caregiver(1)
 
     for question in (
@@ -177,7 +176,6 @@ def test_a_permitted_read_without_answers_is_not_recorded(gateway: Gateway) -> N
 
 @pytest.mark.sqlite_only
 def test_a_rejection_whose_record_cannot_be_stored_is_an_internal_error(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     raw.run(gateway.settings.database, "ALTER TABLE audit_record RENAME TO gone")
 
     assert gateway.as_caregiver(2).get(f"{ASSIGNMENTS}/1").status_code == 500
@@ -204,7 +202,6 @@ def more(viewer: int, count: int) -> tuple[Any, ...]:
 
 @pytest.mark.sqlite_only
 def test_beyond_the_limit_only_the_number_of_rejections_is_recorded(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     database = gateway.settings.database
     each = [
         ("CAREGIVER", 2, "assignment", "NOT_FOUND", named(assignments=[1000 + number]))
@@ -226,7 +223,6 @@ def test_beyond_the_limit_only_the_number_of_rejections_is_recorded(gateway: Gat
 
 @pytest.mark.sqlite_only
 def test_the_number_is_recorded_when_the_process_ends(database_url: str, settings: Settings) -> None:
-    load(database_url, a_world())
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         probe(Gateway(client, settings).as_caregiver(2), MAX_REFUSALS + 3)
 
@@ -238,7 +234,6 @@ def test_the_number_is_recorded_when_the_window_ends(
     database_url: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.db.audit.records.WINDOW_SECONDS", 0)
-    load(database_url, a_world())
     with opened(create_app(settings, clock=lambda: NOW)) as client:
         gateway = Gateway(client, settings)
         one = " ".join(f"a{number}: assignment(id: {1000 + number}) {{ id }}" for number in range(30))
@@ -251,7 +246,6 @@ def test_the_number_is_recorded_when_the_window_ends(
 
 
 def test_rejections_are_hidden_from_caregivers_and_the_chain_verifies(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     database = gateway.settings.database
 
     probe(gateway.as_caregiver(2), MAX_REFUSALS + 1)
@@ -266,7 +260,6 @@ def test_rejections_are_hidden_from_caregivers_and_the_chain_verifies(gateway: G
 
 
 def test_the_documented_statement_finds_viewers_with_rejections(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     statement = re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)[0]
     send(gateway.as_caregiver(1), "{ assignments { nodes { answerSets { answers { answer } } } } }")
 

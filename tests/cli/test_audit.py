@@ -10,7 +10,7 @@ from tests.audit.test_chain import records
 from tests.callers import load, run_write
 from tests.cli.conftest import Command
 from tests.db import raw
-from tests.factories import DAY, NOW, a_client, a_world
+from tests.factories import DAY, NOW, a_client, a_world, starting_with
 
 OUTCOMES = ("NOT_FOUND", "DONE", "REFUSED")
 
@@ -126,9 +126,9 @@ def test_commands_of_operators_are_recorded(command: Command, settings: Settings
     assert command("audit", "verify").exit_code == 0
 
 
+@starting_with(a_world)
 @pytest.mark.sqlite_only
 def test_a_rejected_command_is_not_recorded(command: Command, settings: Settings) -> None:
-    load(settings.database, a_world())
 
     assert command("books", "retire", "99").exit_code == 2
     assert command("account", "disable", "--role", "client", "--user", "nobody").exit_code == 2

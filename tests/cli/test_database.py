@@ -7,10 +7,10 @@ import pytest
 from app.db.admin.migrate import newest_version, stored_version
 from app.db.drivers.interface import location_of, sqlite_path
 from app.settings import Settings
-from tests.callers import load, run_read
+from tests.callers import run_read
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
-from tests.factories import a_world
+from tests.factories import a_world, starting_with
 
 
 @pytest.mark.sqlite_only
@@ -29,8 +29,8 @@ def test_migrate_creates_a_database_and_can_be_repeated(command: Command, tmp_pa
     assert (tmp_path / "some/folder/care.db").stat().st_mode & 0o777 == 0o600
 
 
+@starting_with(a_world)
 def test_migrate_keeps_existing_rows(command: Command, settings: Settings) -> None:
-    load(settings.database, a_world())
     before = raw.row_counts(settings.database)
 
     result = command("migrate")
@@ -78,8 +78,8 @@ def test_the_location_of_a_database_has_no_user_and_password(url: str, place: st
 # --- verify ---
 
 
+@starting_with(a_world)
 def test_verify_prints_wrong_counters(command: Command, settings: Settings) -> None:
-    load(settings.database, a_world())
     wrong = "UPDATE session SET assignment_count = 9, last_assignment_score = 3 WHERE id = 4"
     raw.run(settings.database, wrong)
 
@@ -93,17 +93,17 @@ def test_verify_prints_wrong_counters(command: Command, settings: Settings) -> N
     ]
 
 
+@starting_with(a_world)
 def test_verify_finds_no_differences_in_correct_counters(command: Command, settings: Settings) -> None:
-    load(settings.database, a_world())
 
     result = command("verify")
 
     assert (result.exit_code, result.output) == (0, "0 differences\n")
 
 
+@starting_with(a_world)
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
 def test_verify_reports_a_damaged_file_in_one_line(command: Command, settings: Settings) -> None:
-    load(settings.database, a_world())
     [(page, size)] = raw.run(
         settings.database,
         "PRAGMA wal_checkpoint(TRUNCATE)",

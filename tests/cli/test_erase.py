@@ -17,7 +17,7 @@ from tests.callers import load, run_read
 from tests.cli.conftest import Command, assert_rejected
 from tests.database_rows import all_rows
 from tests.db import raw
-from tests.factories import a_world
+from tests.factories import a_world, starting_with
 from tests.lifecycle import PRIVATE, load_one_client, one_client
 
 ERASED = "client 1 is erased: 3 sessions, 4 answers, 1 feedback, 1 draft"
@@ -98,10 +98,10 @@ def test_yes_skips_the_confirmation_and_the_id_erases_again(command: Command, se
     assert command("verify").output == "0 differences\n"
 
 
+@starting_with(a_world)
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("who", [("--client", "caregiver-1"), ("--id", "9")])
 def test_an_unknown_client_is_rejected(command: Command, settings: Settings, who: tuple[str, str]) -> None:
-    load(settings.database, a_world())
 
     assert_rejected(command("erase", *who, "--yes"), "there is no such client")
 

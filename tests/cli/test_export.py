@@ -23,6 +23,7 @@ from tests.factories import (
     an_assignment,
     catalogue,
     people,
+    starting_with,
 )
 from tests.lifecycle import load_one_client
 
@@ -64,11 +65,11 @@ def test_an_output_file_is_private_and_replaces_an_existing_one(
     assert not list(tmp_path.glob("*.part"))
 
 
+@starting_with(a_world)
 @pytest.mark.sqlite_only
 def test_a_symbolic_link_at_the_temporary_name_is_not_followed(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:
-    load(settings.database, a_world())
     file, elsewhere = tmp_path / "own.json", tmp_path / "elsewhere"
     elsewhere.touch(mode=0o644)
     (tmp_path / "own.json.part").symlink_to(elsewhere)
@@ -178,12 +179,12 @@ def test_no_cell_is_a_formula_and_every_cell_can_be_read_back() -> None:
 # --- rejected ---
 
 
+@starting_with(a_world)
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("who", [("--client", "client-9"), ("--client", "caregiver-1"), ("--id", "9")])
 def test_an_unknown_client_is_rejected(
     command: Command, settings: Settings, tmp_path: Path, who: tuple[str, str]
 ) -> None:
-    load(settings.database, a_world())
     file = tmp_path / "own.json"
 
     assert_rejected(command("export", *who, "--format", "json"), "there is no such client")
@@ -193,11 +194,11 @@ def test_an_unknown_client_is_rejected(
     assert not list(tmp_path.glob("own*"))
 
 
+@starting_with(a_world)
 @pytest.mark.sqlite_only
 def test_an_output_file_that_cannot_be_written_is_reported(
     command: Command, settings: Settings, tmp_path: Path
 ) -> None:
-    load(settings.database, a_world())
     file = tmp_path / "none" / "own.json"
 
     rejected = command("export", "--id", "1", "--format", "json", "--output", str(file))

@@ -5,16 +5,17 @@ from app.db.audit.records import recording
 from app.db.moments import moment_as_text
 from app.settings import Settings
 from tests.audit.test_chain import records, seal_all
-from tests.callers import load, run_write
+from tests.callers import run_write
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
-from tests.factories import DAY, a_world
+from tests.factories import DAY, a_world, starting_with
+
+pytestmark = starting_with(a_world)
 
 
 def add_old_rows(settings: Settings) -> None:
     """Rows of 400 days ago: two events, one dead delivery, and two seals over three records; and one new."""
     old = utc_now() - 400 * DAY
-    load(settings.database, a_world())
     for number in (1, 2):
         raw.run(
             settings.database,

@@ -7,12 +7,13 @@ import pytest
 
 from app.db.admin.migrate import newest_version
 from app.settings import Settings
-from tests.callers import load
 from tests.cli.conftest import Command, assert_rejected
 from tests.db import raw
 from tests.events.conftest import Care
 from tests.events.receiver import SECRET, Receiver, receiving
-from tests.factories import HOUR, NOW, a_world
+from tests.factories import HOUR, NOW, a_world, starting_with
+
+pytestmark = starting_with(a_world)
 
 NOT_RETRIED = "event {} has no waiting or dead delivery"
 
@@ -28,7 +29,6 @@ def care(settings: Settings, receiver: Receiver) -> Care:
     """Three deliveries: one dead, one waiting after its third attempt, one delivered."""
     webhook = {"webhook_url": receiver.url, "webhook_secret": SECRET}
     care = Care(settings.model_copy(update=webhook))
-    load(settings.database, a_world())
     for kind in ("SUBMITTED", "SESSION_CLOSED", "FEEDBACK_GIVEN"):
         care.add_event(kind)
     care.dispatch()

@@ -20,7 +20,7 @@ from tests.database_rows import Row, Stored, all_rows
 from tests.db import raw
 from tests.db.operations import with_database
 from tests.db.overlapping import uncommitted, until_blocked
-from tests.factories import DAY, NOW, a_caregiver, a_client, a_session, a_world
+from tests.factories import DAY, NOW, a_caregiver, a_client, a_session, a_world, starting_with
 from tests.lifecycle import PRIVATE, load_one_client, one_client
 
 LATER = NOW + timedelta(seconds=90)
@@ -148,12 +148,11 @@ def test_a_client_without_sessions_can_be_erased(database_url: str) -> None:
     assert raw.run(database_url, "SELECT count(*) FROM event") == [(0,)]
 
 
+@starting_with(a_world)
 @pytest.mark.parametrize(("user", "number"), [("client-1", None), (None, 1)])
 def test_a_client_is_found_by_user_name_or_id(
     database_url: str, user: str | None, number: int | None
 ) -> None:
-    load(database_url, a_world())
-
     assert run_read(database_url, finding_client(user, number)) == Named(1, "Zoë Client 1")
 
 

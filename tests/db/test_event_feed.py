@@ -12,9 +12,10 @@ from app.db.drivers.event_feed import event_feed_of
 from app.db.drivers.factory import open_database
 from app.db.statements.events import INSERT_ASSIGNMENT_EVENTS
 from app.db.tables import Actor, EventKind
-from tests.callers import load
 from tests.db import raw
-from tests.factories import NOW, a_world
+from tests.factories import NOW, a_world, starting_with
+
+pytestmark = starting_with(a_world)
 
 TIMEOUT = 30
 Notifications = asyncio.Queue[list[tuple[int, int]] | None]
@@ -22,7 +23,6 @@ Notifications = asyncio.Queue[list[tuple[int, int]] | None]
 
 @pytest.fixture
 def url(database_url: str) -> str:
-    load(database_url, a_world())
     return database_url
 
 

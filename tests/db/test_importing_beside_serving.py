@@ -16,7 +16,9 @@ from tests.callers import load, run_read
 from tests.db import raw
 from tests.db.operations import with_database
 from tests.db.overlapping import uncommitted, until_blocked
-from tests.factories import DAY, NOW, Record, a_session, a_world, an_assignment, lines
+from tests.factories import DAY, NOW, Record, a_session, a_world, an_assignment, lines, starting_with
+
+pytestmark = starting_with(a_world)
 
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 MORE_HOMEWORK = [an_assignment(9, session=1)]
@@ -44,7 +46,6 @@ def importing_while_uncommitted(
 def test_homework_that_is_committed_while_an_import_waits_for_its_session_is_counted(
     database_url: str,
 ) -> None:
-    load(database_url, a_world())
 
     with_database(database_url, importing_while_uncommitted(database_url, homework_in(1), MORE_HOMEWORK))
 
@@ -55,7 +56,6 @@ def test_homework_that_is_committed_while_an_import_waits_for_its_session_is_cou
 
 @on_postgresql
 def test_homework_that_waits_for_an_import_into_its_session_is_counted(database_url: str) -> None:
-    load(database_url, a_world())
 
     async def use(db: Database) -> list[int]:
         async with uncommitted(database_url, importing(lines(MORE_HOMEWORK))):
@@ -75,7 +75,6 @@ def test_homework_that_waits_for_an_import_into_its_session_is_counted(database_
 def test_an_import_does_not_wait_for_homework_in_other_sessions(
     database_url: str,
 ) -> None:
-    load(database_url, a_world())
 
     async def use(db: Database) -> bool:
         async with uncommitted(database_url, homework_in(4)):
@@ -92,7 +91,6 @@ def test_an_import_does_not_wait_for_homework_in_other_sessions(
 
 @on_postgresql
 def test_an_import_and_a_request_may_add_the_same_relationship(database_url: str) -> None:
-    load(database_url, a_world())
     opened = opening(AccessScope(NOW, caregiver=2), [NewSession(None, "OPPT-1", "Sleep", "", NOW)])
     imported = [a_session(9, caregiver=2, client=1)]
 
@@ -104,7 +102,6 @@ def test_an_import_and_a_request_may_add_the_same_relationship(database_url: str
 
 def test_an_import_recomputes_only_the_sessions_of_its_lines(database_url: str) -> None:
     """`verify` reports differences of other sessions."""
-    load(database_url, a_world())
     raw.run(database_url, "UPDATE session SET assignment_count = 7 WHERE id IN (1, 4)")
 
     load(database_url, MORE_HOMEWORK)

@@ -14,7 +14,7 @@ from tests.db.everything import VIEWERS, Ran, everything_read
 from tests.db.everything_written import Written as WrittenStatements
 from tests.db.everything_written import everything_written
 from tests.db.sql_text import ANY_CARE_TABLE, INSERTED, care_tables, with_names, without_key
-from tests.factories import NOW, a_world, an_answer_set
+from tests.factories import NOW, a_world, an_answer_set, starting_with
 
 
 @pytest.fixture(scope="module")
@@ -187,11 +187,11 @@ IN_PAGES = Link("answer_sets", IDS, PageRequest(with_total=True))
 SETS = Selection(frozenset({"id"}), (Link("answer_sets", IDS), IN_PAGES))
 
 
+@starting_with(a_world)
 @pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)], ids=VIEWERS)
 def test_a_row_of_another_client_is_not_read_below_a_wrong_parent(
     database_url: str, access: AccessScope
 ) -> None:
-    load(database_url, a_world())
     raw.run(database_url, "UPDATE answer_set SET assignment_id = 1, attempt = 2 WHERE id = 3")
 
     (assignment,) = run_read(database_url, get_rows(Assignment, access, [1], SETS))
@@ -202,11 +202,11 @@ def test_a_row_of_another_client_is_not_read_below_a_wrong_parent(
     assert ([one.id for one in page.rows], page.total) == ([1], 1)
 
 
+@starting_with(a_world)
 @pytest.mark.parametrize("access", [AccessScope(NOW, caregiver=1), AccessScope(NOW, client=1)], ids=VIEWERS)
 def test_a_row_of_another_client_is_not_read_through_a_wrong_link(
     database_url: str, access: AccessScope
 ) -> None:
-    load(database_url, a_world())
     raw.run(database_url, "UPDATE session SET latest_assignment_id = 5 WHERE id = 1")
     selection = Selection(frozenset({"id"}), (Link("latest_assignment", IDS),))
 

@@ -3,9 +3,11 @@
 import pytest
 
 from app.db.session_counters import Difference, differences
-from tests.callers import load, run_read
+from tests.callers import run_read
 from tests.db import raw
-from tests.factories import a_world
+from tests.factories import a_world, starting_with
+
+pytestmark = starting_with(a_world)
 
 TRUE = {
     "assignment_count": 2,
@@ -18,7 +20,6 @@ TRUE = {
 @pytest.mark.parametrize("name", TRUE)
 @pytest.mark.parametrize("planted", [9, 0])
 def test_a_wrong_counter_is_reported(database_url: str, name: str, planted: int) -> None:
-    load(database_url, a_world())
     raw.run(database_url, f"UPDATE session SET {name} = {planted} WHERE id = 1")
 
     found = run_read(database_url, differences())
@@ -27,7 +28,6 @@ def test_a_wrong_counter_is_reported(database_url: str, name: str, planted: int)
 
 
 def test_a_missing_and_a_superfluous_counter_are_reported(database_url: str) -> None:
-    load(database_url, a_world())
     raw.run(
         database_url,
         "UPDATE session SET last_assignment_score = NULL WHERE id = 3",
@@ -44,7 +44,6 @@ def test_a_missing_and_a_superfluous_counter_are_reported(database_url: str) -> 
 
 
 def test_an_assignment_that_was_changed_by_sql_is_reported_by_its_session(database_url: str) -> None:
-    load(database_url, a_world())
     raw.run(database_url, "UPDATE assignment SET status = 'PENDING' WHERE id = 1")
 
     found = run_read(database_url, differences())

@@ -11,11 +11,10 @@ import pytest
 from app.db.drivers.factory import open_database
 from app.db.drivers.interface import Database
 from app.settings import Settings
-from tests.callers import load
 from tests.db import raw
 from tests.events.dispatch_once import dispatch_once
 from tests.events.receiver import SECRET, Receiver, receiving
-from tests.factories import HOUR, NOW, a_world, an_assignment
+from tests.factories import HOUR, NOW, Record, a_world, an_assignment, starting_with
 
 Rows = list[tuple[Any, ...]]
 
@@ -65,13 +64,20 @@ async def on_database(url: str, use: Any) -> None:
         await db.close()
 
 
+def a_world_with_a_due_reminder() -> list[Record]:
+    """`a_world`, and in session 1 assignment 6, whose reminder 2 was due an hour ago. Reminder 1, of
+    assignment 2, is due tomorrow."""
+    return [*a_world(), an_assignment(6, book=3, reminders=[{"remindDate": NOW - HOUR}])]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if "care" in getattr(item, "fixturenames", ()):
+        item.add_marker(starting_with(a_world_with_a_due_reminder))
+
+
 @pytest.fixture
 def care(settings: Settings) -> Care:
-    """Without a webhook: `a_world`, and in session 1 assignment 6, whose reminder 2 was due an hour ago.
-
-    Reminder 1, of assignment 2, is due tomorrow.
-    """
-    load(settings.database, [*a_world(), an_assignment(6, book=3, reminders=[{"remindDate": NOW - HOUR}])])
+    """Without a webhook, over `a_world_with_a_due_reminder`."""
     return Care(settings)
 
 

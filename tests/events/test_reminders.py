@@ -15,7 +15,7 @@ from app.settings import Settings
 from tests.callers import Gateway, load, opened
 from tests.events.conftest import Care
 from tests.events.dispatch_once import dispatch_once
-from tests.factories import DAY, HOUR, NOW, a_session, a_world, an_assignment
+from tests.factories import DAY, HOUR, NOW, a_session, a_world, an_assignment, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, homework
 
 DUE = (1, 1, "REMINDER_DUE", "SERVICE", 1, 6, 2)
@@ -151,11 +151,11 @@ WALL_TIMES = {
 }
 
 
+@starting_with(a_world)
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(("date", "moment"), WALL_TIMES.values(), ids=list(WALL_TIMES))
 def test_a_reminder_at_nine_fires_at_nine_local_time(settings: Settings, date: str, moment: datetime) -> None:
     there = settings.model_copy(update={"time_zone": "Europe/Berlin"})
-    load(settings.database, a_world())
     care = Care(there)
     body = homework(bookIds=[1], endDate="2027/12/31", remindDates=[{"date": date, "time": "09:00"}])
     with opened(create_app(there, clock=lambda: NOW)) as client:

@@ -8,16 +8,12 @@ import pytest
 
 from tests.callers import Gateway
 from tests.database_rows import added, stored, wrong_counters
-from tests.factories import DAY, HOUR, NOW, a_world
+from tests.factories import DAY, HOUR, NOW, a_world, starting_with
 from tests.rest_compat.legacy import ABSENT, ASSIGNMENTS, SESSIONS, homework
 
+pytestmark = starting_with(a_world)
+
 ASSIGNED = {"message": "The assignments were added to the session."}
-
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world())
-    return gateway
 
 
 def assign(gateway: Gateway, **changed: Any) -> None:

@@ -19,7 +19,7 @@ from tests.concurrency import (
     send_together,
 )
 from tests.database_rows import wrong_counters
-from tests.factories import NOW, a_world
+from tests.factories import NOW, a_world, starting_with
 from tests.rest_compat.keyed import (
     AGAIN,
     ASSIGNED,
@@ -36,11 +36,7 @@ from tests.rest_compat.keyed import (
 )
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
 
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world())
-    return gateway
+pytestmark = starting_with(a_world)
 
 
 def test_sixteen_concurrent_requests_have_one_effect(world: Gateway) -> None:

@@ -13,7 +13,7 @@ from app.rest_compat.errors import STATUS
 from app.schema.errors import INTERNAL
 from tests.callers import Gateway
 from tests.database_rows import stored
-from tests.factories import a_world
+from tests.factories import a_world, starting_with
 from tests.postgres import execute
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of, stream
 
@@ -103,8 +103,8 @@ def test_every_path_requires_a_valid_token(
     assert response.headers["www-authenticate"] == "Bearer"
 
 
+@starting_with(a_world)
 def test_an_account_that_is_unknown_or_disabled_is_forbidden(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     run(gateway, "UPDATE caregiver SET is_disabled = true WHERE id = 1")
     before = stored(gateway)
 
@@ -168,13 +168,13 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
         yield caplog
 
 
+@starting_with(a_world)
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("table", ["assignment", "caregiver"])
 def test_an_internal_error_reveals_only_the_request_id(
     gateway: Gateway, logged: pytest.LogCaptureFixture, table: str
 ) -> None:
     """Without the table of assignments a read fails; without that of caregivers authentication fails."""
-    gateway.import_records(a_world())
     caregiver = gateway.as_caregiver(1)
     headers = {"x-request-id": "fault-1"}
 
@@ -190,9 +190,9 @@ def test_an_internal_error_reveals_only_the_request_id(
     assert all("fault-1" in record.getMessage() for record in logged.records)
 
 
+@starting_with(a_world)
 def test_a_failure_while_assigning_writes_nothing(gateway: Gateway) -> None:
     """Events are written last, so all other rows were already written when this fails."""
-    gateway.import_records(a_world())
     before = stored(gateway)
 
     run(gateway, "ALTER TABLE event RENAME TO elsewhere")

@@ -6,7 +6,7 @@ from app.main import create_app
 from tests.callers import Gateway, opened
 from tests.database_rows import stored, wrong_counters
 from tests.db import raw
-from tests.factories import NOW, a_world
+from tests.factories import NOW, a_world, starting_with
 from tests.rest_compat.keyed import (
     AGAIN,
     FIRST,
@@ -20,11 +20,7 @@ from tests.rest_compat.keyed import (
 )
 from tests.rest_compat.legacy import ASSIGNMENTS, homework, refusal_of
 
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world())
-    return gateway
+pytestmark = starting_with(a_world)
 
 
 def test_a_retry_gets_the_first_response_and_changes_nothing(world: Gateway) -> None:

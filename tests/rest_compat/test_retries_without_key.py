@@ -14,11 +14,13 @@ from tests.callers import Gateway, opened
 from tests.concurrency import ApiCall, send_together
 from tests.database_rows import stored, wrong_counters
 from tests.db import raw
-from tests.factories import NOW, a_world
+from tests.factories import NOW, a_world, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
 from tests.rest_compat.test_assign_homework import FORMS
 from tests.schema.test_assign_homework import ASSIGN
 from tests.schema.test_headers import SECURITY_HEADERS
+
+pytestmark = starting_with(a_world)
 
 ASSIGNED = b'{"message":"The assignments were added to the session."}'
 SECOND = timedelta(seconds=1)
@@ -42,7 +44,6 @@ def clock() -> Clock:
 def world(settings: Settings, clock: Clock) -> Iterator[Gateway]:
     with opened(create_app(settings, clock)) as client:
         gateway = Gateway(client, settings)
-        gateway.import_records(a_world())
         yield gateway
 
 
@@ -114,7 +115,6 @@ def test_the_window_is_a_setting(settings: Settings, clock: Clock, seconds: int,
     settings = settings.model_copy(update={"legacy_retry_window": seconds})
     with opened(create_app(settings, clock)) as client:
         gateway = Gateway(client, settings)
-        gateway.import_records(a_world())
         put(gateway)
         clock.now += later * SECOND
         put(gateway)

@@ -17,7 +17,7 @@ from app.settings import Settings
 from tests import keys
 from tests.callers import Gateway, opened
 from tests.db import raw
-from tests.factories import DAY, HOUR, NOW, a_world
+from tests.factories import DAY, HOUR, NOW, a_world, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.test_main import take_away
 
@@ -50,9 +50,9 @@ def days(settings: Settings) -> list[str]:
     return [row[0] for row in raw.run(settings.database, "SELECT day FROM legacy_day ORDER BY day")]
 
 
+@starting_with(a_world)
 def test_each_path_is_counted_by_role_and_application(settings: Settings) -> None:
     with service(settings) as gateway:
-        gateway.import_records(a_world())
         caregiver, client = gateway.as_caregiver(1), gateway.as_client(1)
         caregiver.get(LISTED)
         caregiver.request("HEAD", LISTED)
@@ -109,11 +109,11 @@ APPLICATIONS: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
+@starting_with(a_world)
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("token_cache", [4096, 0])
 def test_the_token_or_else_the_user_agent_names_the_application(settings: Settings, token_cache: int) -> None:
     with service(settings, token_cache=token_cache) as gateway:
-        gateway.import_records(a_world())
         for number, (claims, agent, _) in enumerate(APPLICATIONS.values()):
             token = keys.token("CAREGIVER", "caregiver-1", jti=str(number), **claims)
             for _ in range(2):  # verified, and remembered
@@ -138,12 +138,11 @@ def test_applications_over_the_limit_are_counted_as_other() -> None:
     assert set(found.values()) == {3, 60}
 
 
+@starting_with(a_world)
 def test_the_counts_of_processes_add_up(settings: Settings) -> None:
-    with service(settings) as first:
-        first.import_records(a_world())
-        with service(settings, now=NOW + HOUR) as second:
-            for gateway in (first, second, second):
-                gateway.as_caregiver(1).get(LISTED)
+    with service(settings) as first, service(settings, now=NOW + HOUR) as second:
+        for gateway in (first, second, second):
+            gateway.as_caregiver(1).get(LISTED)
     with service(settings, now=NOW + DAY) as third:
         third.as_caregiver(1).get(LISTED)
 

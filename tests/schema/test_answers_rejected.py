@@ -30,8 +30,10 @@ from tests.answers import (
 )
 from tests.callers import Gateway
 from tests.database_rows import stored
-from tests.factories import a_book, an_assignment, lines
+from tests.factories import a_book, an_assignment, lines, starting_with
 from tests.schema.worlds import global_id, refusal
+
+pytestmark = starting_with(a_world_to_answer_in)
 
 NOT_THERE = refused("NOT_FOUND", "assignment not found", "assignmentId")
 CLOSED = refused("NOT_RUNNING", "the session is closed", "assignmentId")
@@ -150,7 +152,6 @@ ALSO_MISSING = {"ids that name no question": missing(2, 3, 4, 5, 6), "a question
 
 @pytest.fixture
 def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world_to_answer_in())
     withdraw = (
         f"mutation {{ withdrawAssignment(input: {{assignmentId: {LATE}}}) {{ userErrors {{ code }} }} }}"
     )

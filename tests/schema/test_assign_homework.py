@@ -12,8 +12,10 @@ import pytest
 from app.db.session_counters import differences
 from app.db.tables import Assignment, Event, Reminder
 from tests.callers import Gateway, run_read
-from tests.factories import a_world
+from tests.factories import a_world, starting_with
 from tests.schema.worlds import count, global_id, refusal, stored
+
+pytestmark = starting_with(a_world)
 
 ASSIGN = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $input) {
     message
@@ -24,12 +26,6 @@ ASSIGN = """mutation($input: AssignHomeworkInput!) { assignHomework(input: $inpu
         session { legacyId assignmentCount pendingAssignmentCount latestAssignment { legacyId } } }
     userErrors { code field message } } }"""
 ASSIGNED = "The assignments were added to the session."
-
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world())
-    return gateway
 
 
 def homework(**changed: Any) -> dict[str, Any]:

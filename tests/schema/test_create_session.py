@@ -11,10 +11,12 @@ import pytest
 
 from tests.callers import Gateway
 from tests.database_rows import added, added_events, changed, stored, wrong_counters
-from tests.factories import NOW
+from tests.factories import NOW, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.schema.changing import a_world_to_change, change
 from tests.schema.worlds import global_id
+
+pytestmark = starting_with(a_world_to_change)
 
 NEW = """sessions {
     id legacyId title description caregiver { name } client { name opptId } createDate startDate closeDate
@@ -25,12 +27,6 @@ NEW = """sessions {
 CHAT = re.compile("chat-[0-9a-f]{32}")
 TOMORROW = "2026-11-22T08:00:00Z"
 EVENT = ("CAREGIVER", 1, 3)
-
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world_to_change())
-    return gateway
 
 
 def opened(world: Gateway, selected: str = NEW, **input_fields: Any) -> list[dict[str, Any]]:

@@ -27,6 +27,9 @@ from tests.callers import Gateway
 from tests.care.actions import Verb, as_client, reopening, withdrawing
 from tests.concurrency import before_database_calls, nothing
 from tests.database_rows import stored
+from tests.factories import starting_with
+
+pytestmark = starting_with(a_world_to_answer_in)
 
 EXTEND = """mutation($input: ExtendAssignmentInput!) { extendAssignment(input: $input) {
     assignment { legacyId endDate } userErrors { code field message } } }"""
@@ -94,7 +97,6 @@ GONE: dict[str, tuple[str, dict[str, Any], int, list[Verb], dict[str, Any], list
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("what", GONE)
 def test_an_object_deleted_before_the_payload_is_read_is_null(gateway: Gateway, what: str) -> None:
-    gateway.import_records(a_world_to_answer_in())
     document, input_fields, number, verbs, payload, events = GONE[what]
     authenticator: Authenticator = gateway.client.app_state["authenticator"]
     caller = gateway.as_client(1) if document in (SAVE, SUBMIT) else gateway.as_caregiver(1)

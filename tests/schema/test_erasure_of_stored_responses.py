@@ -10,13 +10,15 @@ import pytest
 from app.care.idempotency import IdempotentRequest, KeyScope, performing_once, storing_response
 from app.db.admin.erasing import erasing
 from app.db.drivers.interface import Database
-from tests.callers import Gateway, load
+from tests.callers import Gateway
 from tests.concurrency import before_database_calls, nothing
 from tests.db import raw
 from tests.db.operations import add_module, with_database
 from tests.db.overlapping import uncommitted, until_blocked
-from tests.factories import NOW, a_world
+from tests.factories import NOW, a_world, starting_with
 from tests.schema.keyed import KEYED, post
+
+pytestmark = starting_with(a_world)
 
 on_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 
@@ -39,7 +41,6 @@ def kept(url: str) -> list[tuple[Any, ...]]:
 
 
 def test_a_response_stored_after_the_erasure_has_no_name(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
 
     async def erase() -> None:
         await gateway.database.write(erasing(1, NOW))
@@ -56,7 +57,6 @@ def test_a_response_stored_after_the_erasure_has_no_name(gateway: Gateway) -> No
 
 
 def test_the_erasure_empties_a_stored_response(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     first = post(gateway.as_caregiver(1), opening())
     assert kept(gateway.settings.database) == [("[6]", first.text)]
 
@@ -82,7 +82,6 @@ def changing() -> Any:
 
 @on_postgresql
 def test_an_erasure_waits_for_a_change_whose_response_may_show_the_client(database_url: str) -> None:
-    load(database_url, a_world())
 
     async def use(db: Database) -> bool:
         async with uncommitted(database_url, performing_once(ONCE, NOW, changing())):
@@ -100,7 +99,6 @@ def test_an_erasure_waits_for_a_change_whose_response_may_show_the_client(databa
 
 @on_postgresql
 def test_the_erasure_empties_a_response_that_is_being_stored(database_url: str) -> None:
-    load(database_url, a_world())
 
     async def use(db: Database) -> None:
         await db.write(performing_once(ONCE, NOW, changing()))
@@ -116,7 +114,6 @@ def test_the_erasure_empties_a_response_that_is_being_stored(database_url: str) 
 
 @on_postgresql
 def test_a_response_that_waits_for_the_erasure_is_not_stored(database_url: str) -> None:
-    load(database_url, a_world())
 
     async def use(db: Database) -> None:
         await db.write(performing_once(ONCE, NOW, changing()))

@@ -3,7 +3,9 @@
 import pytest
 
 from tests.callers import Gateway
-from tests.factories import a_world
+from tests.factories import a_world, starting_with
+
+pytestmark = starting_with(a_world)
 
 SECRET = "a secret 'found: it' value: \"x"
 LITERAL = '"a secret"'
@@ -72,7 +74,6 @@ NAMES = {
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize(("query", "value", "message"), BY_VARIABLE.values(), ids=BY_VARIABLE)
 def test_messages_do_not_quote_variables(gateway: Gateway, query: str, value: object, message: str) -> None:
-    gateway.import_records(a_world())
 
     response = gateway.as_caregiver(1).graphql(query, input=value)
 
@@ -82,7 +83,6 @@ def test_messages_do_not_quote_variables(gateway: Gateway, query: str, value: ob
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("query", IN_THE_DOCUMENT)
 def test_messages_do_not_quote_literals(gateway: Gateway, query: str) -> None:
-    gateway.import_records(a_world())
 
     response = gateway.as_caregiver(1).graphql(query)
 
@@ -92,7 +92,6 @@ def test_messages_do_not_quote_literals(gateway: Gateway, query: str) -> None:
 @pytest.mark.once_on_postgresql
 @pytest.mark.parametrize("query", NAMES)
 def test_messages_quote_names_but_not_values(gateway: Gateway, query: str) -> None:
-    gateway.import_records(a_world())
 
     response = gateway.as_caregiver(1).graphql(query)
 

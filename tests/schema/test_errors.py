@@ -13,7 +13,7 @@ from sqlalchemy import text
 from app.db.sql import Operation, Statement
 from app.db.tables import Assignment, Session
 from tests.callers import Gateway, run_write
-from tests.factories import a_world
+from tests.factories import a_world, starting_with
 from tests.schema.test_assign_homework import ASSIGN, homework
 from tests.schema.worlds import count, refusal, stored
 
@@ -158,11 +158,11 @@ def faults(caplog: pytest.LogCaptureFixture) -> list[Any]:
     return [record for record in caplog.records if record.name == LOGGER]
 
 
+@starting_with(a_world)
 @pytest.mark.sqlite_only
 def test_an_unexpected_error_is_logged_but_not_described_in_the_response(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gateway.import_records(a_world())
     lose(gateway, "book")
 
     response = gateway.as_client(1).request(
@@ -191,9 +191,9 @@ def test_an_unexpected_error_is_logged_but_not_described_in_the_response(
     assert "Traceback" in logging.Formatter().format(record)
 
 
+@starting_with(a_world)
 @pytest.mark.sqlite_only
 def test_the_service_continues_after_an_unexpected_error(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     lose(gateway, "book")
     caller = gateway.as_caregiver(1)
 
@@ -203,10 +203,10 @@ def test_the_service_continues_after_an_unexpected_error(gateway: Gateway) -> No
     assert caller.data("{ sessions { totalCount } }") == {"sessions": {"totalCount": 4}}
 
 
+@starting_with(a_world)
 def test_an_unexpected_error_in_a_mutation_writes_nothing(
     gateway: Gateway, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gateway.import_records(a_world())
     before = (count(gateway, Assignment), stored(gateway, Session, "id", "assignment_count"))
     lose(gateway, "event")  # written last
 

@@ -24,17 +24,13 @@ from tests.answers import (
 )
 from tests.callers import Gateway
 from tests.database_rows import added, stored
-from tests.factories import NOW
+from tests.factories import NOW, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.schema.worlds import global_id
 
+pytestmark = starting_with(a_world_to_answer_in)
+
 MOMENT = "2026-11-21T09:00:00Z"
-
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world_to_answer_in())
-    return gateway
 
 
 def given(text: str, own_score: int | None, score: int, of_session: int = 70) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tests.callers import Gateway, opened
 from tests.concurrency import before_database_calls, failure, nothing
 from tests.database_rows import stored
 from tests.db import raw
-from tests.factories import NOW, a_world
+from tests.factories import NOW, a_world, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS
 from tests.schema.keyed import (
     KEY,
@@ -34,11 +34,7 @@ from tests.schema.keyed import (
 )
 from tests.schema.test_assign_homework import ASSIGN, homework
 
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world())
-    return gateway
+pytestmark = starting_with(a_world)
 
 
 def test_a_repeated_request_replays_the_first_response_and_changes_nothing(world: Gateway) -> None:

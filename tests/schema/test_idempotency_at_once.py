@@ -10,7 +10,7 @@ from httpx2 import Response
 from app.main import create_app
 from tests.callers import Gateway, opened
 from tests.concurrency import ApiCall, ApiResponse, before_database_calls, send_call, send_together
-from tests.factories import NOW, a_world
+from tests.factories import NOW, a_world, starting_with
 from tests.schema.keyed import (
     KEYED,
     OTHER_REQUEST,
@@ -23,11 +23,7 @@ from tests.schema.keyed import (
     whole,
 )
 
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world())
-    return gateway
+pytestmark = starting_with(a_world)
 
 
 def test_sixteen_concurrent_requests_have_one_effect(world: Gateway) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.callers import Gateway
-from tests.factories import a_book, a_session, a_world, an_assignment
+from tests.factories import a_book, a_session, a_world, an_assignment, starting_with
 from tests.schema.worlds import every_page, global_id, in_base64, numbers
 
 PAGE = """query($first: Int!, $after: String, $offset: Int) {
@@ -87,8 +87,8 @@ def test_a_cursor_of_a_foreign_row_reveals_nothing(standing: Gateway) -> None:
     )
 
 
+@starting_with(a_world)
 def test_new_rows_do_not_disturb_paging_by_cursor(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
     caller = gateway.as_client(1)
     first = caller.data(PAGE, first=2)["sessions"]
 

@@ -10,8 +10,11 @@ import pytest
 
 from tests.callers import Gateway
 from tests.database_rows import stored
+from tests.factories import starting_with
 from tests.schema.changing import PAYLOADS, Refusal, a_world_to_change, check_refusals, document
 from tests.schema.worlds import global_id, refusal
+
+pytestmark = starting_with(a_world_to_change)
 
 END = "2026-11-28T09:00:00Z"  # assignment 2 may be answered from 2026-11-12T09:00:00Z to 2026-11-26T09:00:00Z
 NO_ASSIGNMENT = "assignment not found"
@@ -45,12 +48,6 @@ OF_ALL: dict[str, Refusal] = {
 }
 OUT_OF_TIME = "must lie between the years 1900 and 2999"
 TOO_EARLY, TOO_LATE = "1899-12-31T23:59:59.999999Z", "3000-01-01T00:00:00Z"
-
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world_to_change())
-    return gateway
 
 
 def of_end(end: str, reason: str) -> Refusal:

@@ -23,13 +23,10 @@ from tests.answers import (
 )
 from tests.callers import Gateway
 from tests.database_rows import stored
+from tests.factories import starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world_to_answer_in())
-    return gateway
+pytestmark = starting_with(a_world_to_answer_in)
 
 
 def test_reopening_makes_an_assignment_pending_and_keeps_its_history(world: Gateway) -> None:

@@ -1,16 +1,9 @@
 """`sessions` and `session`: the viewer's own care sessions."""
 
-import pytest
-
 from tests.callers import Gateway
-from tests.factories import a_world
+from tests.factories import a_world, starting_with
 
-pytestmark = pytest.mark.usefixtures("world")
-
-
-@pytest.fixture
-def world(gateway: Gateway) -> None:
-    gateway.import_records(a_world())
+pytestmark = starting_with(a_world)
 
 
 def test_a_client_lists_their_running_sessions(gateway: Gateway) -> None:

@@ -65,7 +65,7 @@ def naive_state(session: Record) -> str:
     return "FUTURE" if session["startDate"] > NOW else "RUNNING"
 
 
-@pytest.mark.parametrize("since", SINCE, ids=str)
+@pytest.mark.parametrize("since", [None, SOME_MONTHS], ids=str)
 @pytest.mark.parametrize("viewer", [("caregiverId", 1), ("clientId", 2)], ids=str)
 def test_every_combination_of_filters_matches_a_naive_filter(
     rich: Gateway, viewer: tuple[str, int], since: datetime | None
@@ -90,7 +90,7 @@ def test_every_combination_of_filters_matches_a_naive_filter(
 
     found = [response[f"list{number}"] for number in range(len(combinations))]
     assert [(numbers(each), each["totalCount"]) for each in found] == [(each, len(each)) for each in expected]
-    assert since == NOW or max(map(len, expected)) > 3
+    assert max(map(len, expected)) > 3
 
 
 def field_of(number: int, filters: dict[str, Any]) -> str:

@@ -26,15 +26,11 @@ from tests.answers import (
 )
 from tests.callers import Gateway
 from tests.database_rows import added, stored
-from tests.factories import NOW
+from tests.factories import NOW, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS
 from tests.schema.worlds import global_id
 
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world_to_answer_in())
-    return gateway
+pytestmark = starting_with(a_world_to_answer_in)
 
 
 SENT: dict[str, Any] = {

@@ -18,14 +18,11 @@ from tests.answers import (
 )
 from tests.callers import Gateway
 from tests.database_rows import stored
+from tests.factories import starting_with
+
+pytestmark = starting_with(a_world_to_answer_in)
 
 SUBMITTED_ALREADY = refused("WRONG_STATE", "the assignment is submitted", "assignmentId")
-
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world_to_answer_in())
-    return gateway
 
 
 @pytest.fixture

@@ -8,8 +8,10 @@ import pytest
 from app.schema.types.node import global_id
 from tests.callers import Gateway
 from tests.db import raw
-from tests.factories import DAY, NOW, a_world
+from tests.factories import DAY, NOW, a_world, starting_with
 from tests.schema.listening import insert_event, listening, wait_for_subscription
+
+pytestmark = starting_with(a_world)
 
 CHANGES = """
 subscription ($sessionId: ID, $after: ID) {
@@ -47,7 +49,6 @@ def event(number: int) -> str:
 @pytest.fixture
 def url(gateway: Gateway) -> str:
     """A database in which event 1 exists already."""
-    gateway.import_records(a_world())
     insert_event(gateway.settings.database, "ASSIGNED", number=1)
     return gateway.settings.database
 

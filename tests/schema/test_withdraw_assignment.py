@@ -14,11 +14,13 @@ from tests.answers import give, reopen, save, submit
 from tests.callers import Caller, Gateway
 from tests.database_rows import Stored, added_events, changed, stored, wrong_counters
 from tests.db import raw
-from tests.factories import NOW
+from tests.factories import NOW, starting_with
 from tests.rest_compat.legacy import ASSIGNMENTS, SESSIONS, homework, refusal_of
 from tests.schema.changing import a_world_to_change, change, document
 from tests.schema.test_assign_homework import ASSIGN
 from tests.schema.worlds import global_id, not_found
+
+pytestmark = starting_with(a_world_to_change)
 
 COUNTS = """assignmentCount completedAssignmentCount pendingAssignmentCount lastAssignmentScore
     latestAssignment { legacyId }"""
@@ -39,12 +41,6 @@ LISTS = f"""
     session(id: 1) {{ {COUNTS} {PROGRESS} assignments {{ totalCount nodes {{ legacyId }} }} }}"""
 CLIENTS = f"clients {{ nodes {{ legacyId {PROGRESS} }} }}"
 SECRET = "Das war zu früh"
-
-
-@pytest.fixture
-def world(gateway: Gateway) -> Gateway:
-    gateway.import_records(a_world_to_change())
-    return gateway
 
 
 def all_responses(world: Gateway) -> list[Any]:

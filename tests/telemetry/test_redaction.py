@@ -88,7 +88,7 @@ def test_an_exception_of_an_unawaited_task_is_logged_without_its_message(
         asyncio.get_running_loop().create_task(fails())
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        gc.collect()
+        gc.collect(0)
 
     asyncio.run(forgets())
 

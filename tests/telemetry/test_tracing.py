@@ -16,8 +16,10 @@ from app.settings import Settings, SettingsError
 from app.telemetry.tracing import Tracing, open_tracing
 from tests.callers import Gateway, opened
 from tests.db import raw
-from tests.factories import NOW, a_world
+from tests.factories import NOW, a_world, starting_with
 from tests.schema.listening import listening
+
+pytestmark = starting_with(a_world)
 
 SECRET = "Nobody else may read this"
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -45,7 +47,6 @@ def exporter() -> InMemorySpanExporter:
 def traced(settings: Settings, exporter: InMemorySpanExporter) -> Iterator[Gateway]:
     with opened(create_app(settings, clock=lambda: NOW, tracing=TRACING)) as client:
         gateway = Gateway(client, settings)
-        gateway.import_records(a_world())
         yield gateway
 
 

@@ -140,9 +140,9 @@ class StatementWriter:
     pages: list[tuple[Path, ...]] = field(default_factory=list)
 
     def whole_read(self, node: PlanNode, rows: Expression, total: Expression) -> Reading:
-        document = replace_parameters(
-            select(func.json_build_array(total, rows)), {"caregivers": lambda _: CAREGIVERS}
-        )
+        document = select(func.json_build_array(total, rows))
+        if node.query.role == "client":
+            document = replace_parameters(document, {"caregivers": lambda _: CAREGIVERS})
         return Reading(node, Statement(document), tuple(self.pages))
 
     def rows_as_json(
