@@ -86,6 +86,10 @@ async def refuse_other_version(db: Database) -> None:
         version = await db.read(stored_version())
     except Exception:  # for example, there is no such table
         version = None
+    refuse_version(version)
+
+
+def refuse_version(version: str | None) -> None:
     refuse_newer(version)
     refuse_failed([check_version(version)])
 

@@ -1,7 +1,7 @@
 """SQL statements, compiled once for each database and run by the drivers."""
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
@@ -138,7 +138,7 @@ class Bulk:
 
     table: str
     columns: tuple[str, ...]
-    rows: Sequence[tuple[Any, ...]]
+    rows: Iterable[tuple[Any, ...]]
 
 
 class OnlyStatement(NamedTuple):

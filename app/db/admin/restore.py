@@ -54,9 +54,13 @@ def check_backup(file: Path) -> None:
 
 def version_of(file: Path) -> str | None:
     with opened_copy(file) as connection:
-        if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'").fetchone():
-            return None
-        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        return version_in(connection)
+
+
+def version_in(connection: sqlite3.Connection) -> str | None:
+    if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'").fetchone():
+        return None
+    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     return str(row[0]) if row else None
 
 

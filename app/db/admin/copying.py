@@ -1,0 +1,170 @@
+"""Copies all rows of a SQLite database to an empty PostgreSQL database, in one transaction."""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import orjson
+from sqlalchemy import Boolean, Table, func, inspect, select, text
+from sqlmodel import SQLModel
+
+from app.db.admin.migrate import migrate
+from app.db.admin.orm import connected
+from app.db.admin.restore import in_use, last_ids_of, lock_file
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import DatabaseError
+from app.db.drivers.sqlite import check_sqlite
+from app.db.moments import Moment, as_moment, moment_as_text
+from app.db.sql import Bulk, Operation, Statement, compile_statement
+from app.db.tables import AuditCheckpoint, table_of
+from app.telemetry.wording import counted
+
+TABLES = SQLModel.metadata.sorted_tables  # each follows the tables that it refers to
+ROWS_PER_FETCH = 500
+
+Convert = Callable[[Any], Any]
+
+
+def on_postgres(sql: str) -> Statement:
+    return Statement(lambda kind: text(sql))
+
+
+LOCK_TABLES = on_postgres(f"LOCK TABLE {', '.join(map(str, TABLES))} IN EXCLUSIVE MODE")
+FIND_TABLES_WITH_ROWS = on_postgres(
+    " UNION ALL ".join(f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})" for table in TABLES)
+)
+# Checks that the seal of a checkpoint exists. Retention has removed the seals of older checkpoints.
+DISABLE_CHECK, ENABLE_CHECK = (
+    on_postgres(f"ALTER TABLE {table_of(AuditCheckpoint)} {verb} TRIGGER audit_checkpoint_insert")
+    for verb in ("DISABLE", "ENABLE")
+)
+ANALYZE = on_postgres(f"ANALYZE {', '.join(map(str, TABLES))}")
+
+
+@dataclass
+class Content:
+    """The number of rows and the sum of their hashes: the databases sort texts differently."""
+
+    rows: int = 0
+    hash: int = 0
+
+    def __str__(self) -> str:
+        return f"{counted(self.rows, 'row')} with the hash {self.hash:064x}"
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Receives the values of a row as SQLite stores them."""
+        self.rows += 1
+        self.hash = (self.hash + int.from_bytes(sha256(orjson.dumps(row)).digest())) % 2**256
+
+
+# --- before the copy ------------------------------------------------------------------------------
+
+
+@contextmanager
+def locked_source(path: Path) -> Iterator[sqlite3.Connection]:
+    """Raises DatabaseError while another process has the database open, and keeps others out of it."""
+    check_sqlite(path)
+    try:
+        with closing(lock_file(path)) as source:
+            yield source
+    except sqlite3.Error as fault:
+        if getattr(fault, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            raise in_use(path) from None
+        raise DatabaseError(f"the database at {path} cannot be read: {fault}") from None
+
+
+async def migrate_empty(url: str) -> None:
+    """Creates the tables in a PostgreSQL database without tables."""
+    await (await open_database(url, 1)).close()  # raises DatabaseError if it cannot be opened
+    async with connected(url) as connection:
+        tables = await connection.run_sync(lambda sync: inspect(sync).get_table_names())
+    if not tables:
+        await migrate(url)
+    elif "alembic_version" not in tables:
+        raise DatabaseError("the database has tables of another application")
+
+
+def count_rows(source: sqlite3.Connection) -> int:
+    return sum(source.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES)
+
+
+# --- the copy -------------------------------------------------------------------------------------
+
+
+def copying(source: sqlite3.Connection, progress: Callable[[int], None]) -> Operation[dict[str, int]]:
+    """Returns the number of rows of each table. `progress` receives 1 for each row that was copied, and
+    again for each row that was read back."""
+    yield LOCK_TABLES, {}
+    if found := (yield FIND_TABLES_WITH_ROWS, {}):
+        names = ", ".join(row[0] for row in found)
+        raise DatabaseError(f"nothing was copied: the target must be empty, and it has rows in {names}")
+    yield DISABLE_CHECK, {}
+    contents = {table: Content() for table in TABLES}
+    for table, content in contents.items():
+        rows = read_rows(source, table, content, progress)
+        yield Bulk(table.name, tuple(table.columns.keys()), rows)
+    yield ENABLE_CHECK, {}
+    for set_last_id in statements_of_last_ids(source):
+        yield set_last_id, {}
+    for table, content in contents.items():
+        if (copied := (yield from reading_back(table, progress))) != content:
+            raise DatabaseError(f"nothing was copied: {table} has {content}, and the copy has {copied}")
+    yield ANALYZE, {}  # without statistics the first requests are slow
+    return {table.name: content.rows for table, content in contents.items()}
+
+
+def read_rows(
+    source: sqlite3.Connection, table: Table, content: Content, progress: Callable[[int], None]
+) -> Iterator[tuple[Any, ...]]:
+    """Reads the rows of SQLite one by one, as PostgreSQL receives them."""
+    converts = converts_of(table, of_boolean=bool, of_moment=as_moment)
+    for row in source.execute(compile_statement(select(table), "sqlite").sql):
+        content.add(row)
+        progress(1)
+        yield converted(row, converts)
+
+
+def reading_back(table: Table, progress: Callable[[int], None]) -> Operation[Content]:
+    """The content of the table in PostgreSQL."""
+    converts = converts_of(table, of_boolean=int, of_moment=moment_as_text)
+    rows_of_table = compile_statement(select(table), "postgresql").sql
+    yield on_postgres(f"DECLARE copied_{table} NO SCROLL CURSOR FOR {rows_of_table}"), {}
+    fetch = on_postgres(f"FETCH {ROWS_PER_FETCH} FROM copied_{table}")
+    content = Content()
+    while rows := (yield fetch, {}):
+        for row in rows:
+            content.add(converted(row, converts))
+        progress(len(rows))
+    return content
+
+
+def converts_of(table: Table, of_boolean: Convert, of_moment: Convert) -> dict[int, Convert]:
+    """The columns whose values differ between the databases, by their position."""
+    kinds = {Boolean: of_boolean, Moment: of_moment}
+    found = ((position, kinds.get(type(column.type))) for position, column in enumerate(table.columns))
+    return {position: convert for position, convert in found if convert is not None}
+
+
+def converted(row: Any, converts: Mapping[int, Convert]) -> tuple[Any, ...]:
+    values = list(row)
+    for position, convert in converts.items():
+        if values[position] is not None:
+            values[position] = convert(values[position])
+    return tuple(values)
+
+
+def statements_of_last_ids(source: sqlite3.Connection) -> Iterator[Statement]:
+    """Continues the ids after the last id of SQLite, which may belong to a deleted row."""
+    last_ids = last_ids_of(source)
+    for table in TABLES:
+        column = table.autoincrement_column
+        if column is None:
+            continue
+        last_id = last_ids.get(table.name) or source.execute(f"SELECT max(id) FROM {table}").fetchone()[0]
+        if last_id:
+            sequence = func.pg_get_serial_sequence(table.name, column.name)
+            yield Statement(select(func.setval(sequence, last_id)))
