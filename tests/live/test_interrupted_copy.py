@@ -1,10 +1,12 @@
-"""An interrupted `copy` leaves nothing in the target and can be repeated."""
+"""An interrupted `copy` leaves nothing and can be repeated. A second copy waits for the first."""
 
 import asyncio
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from app.db.drivers.interface import sqlite_path
 from tests.callers import load
 from tests.conftest import fresh_database
 from tests.db import raw
+from tests.db.overlapping import BLOCKED
 from tests.factories import a_world
 from tests.live.processes import PATIENCE, Process, run, start
 
@@ -62,21 +65,58 @@ def test_an_interrupted_copy_leaves_nothing_and_can_be_repeated(
 
 async def interrupted(target: str, copy: Process, number: signal.Signals) -> tuple[int, int]:
     """Interrupts the copy in the middle. Returns its exit code and the number of sessions in the target."""
+    try:
+        async with copies_waiting(target, copy) as connection:
+            copy.send_signal(number)
+            code = await asyncio.to_thread(copy.wait)
+            await connection.execute(f"SELECT pg_advisory_unlock({LOCK})")
+            while await connection.fetchval(OTHERS):
+                pass
+            return code, await connection.fetchval(COUNT)
+    finally:
+        copy.kill()
+        copy.communicate()
+
+
+def test_a_second_copy_waits_for_the_first_and_is_rejected(source: str, target: str, tmp_path: Path) -> None:
+    other = f"sqlite:///{shutil.copy(sqlite_path(source), tmp_path / 'other.db')}"
+    raw.run(target, *WAITS)
+
+    results = asyncio.run(concurrent(target, [source, other]))
+
+    [(first, _), (second, message)] = results
+    assert (first, second) == (0, 2)
+    assert message.startswith(
+        "care-gateway: nothing was copied: the target must be empty, and it has rows in "
+    )
+
+
+async def concurrent(target: str, sources: list[str]) -> list[tuple[int, str]]:
+    """The exit code and the errors of each copy. The first one begins before the others."""
+    copies = [start("copy", "--from", sources[0], "--to", target)]
+    try:
+        async with copies_waiting(target, copies[0]) as connection:
+            copies += [start("copy", "--from", source, "--to", target) for source in sources[1:]]
+            while await connection.fetchval(BLOCKED) < len(copies):
+                assert copies[-1].poll() is None, copies[-1].communicate()
+        return [(await asyncio.to_thread(copy.wait), copy.communicate()[1]) for copy in copies]
+    finally:
+        for copy in copies:
+            copy.kill()
+            copy.communicate()
+
+
+@asynccontextmanager
+async def copies_waiting(target: str, copy: Process) -> AsyncIterator[Any]:
+    """The copy waits in the middle until the end of the block."""
     import asyncpg
 
     connection = await asyncpg.connect(target)
     try:
         async with asyncio.timeout(PATIENCE):
-            async with connection.transaction():
-                await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")
-                while not await connection.fetchval(WAITING):
-                    assert copy.poll() is None, copy.communicate()
-                copy.send_signal(number)
-                code = await asyncio.to_thread(copy.wait)
-            while await connection.fetchval(OTHERS):
-                pass
-        return code, await connection.fetchval(COUNT)
+            await connection.execute(f"SELECT pg_advisory_lock({LOCK})")
+            while not await connection.fetchval(WAITING):
+                assert copy.poll() is None, copy.communicate()
+            yield connection
     finally:
-        copy.kill()
-        copy.communicate()
         await connection.close()

@@ -1,0 +1,45 @@
+"""Promise: `doctor` reports a continuous backup that does not run (also tests/live/test_litestream.py)."""
+
+import socket
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.doctor.conftest import Diagnose
+
+pytestmark = pytest.mark.sqlite_only
+
+
+def test_without_the_setting_nothing_is_reported(diagnose: Diagnose) -> None:
+    assert diagnose("replica") == []
+
+
+def test_a_litestream_that_does_not_run_is_reported(diagnose: Diagnose, tmp_path: Path) -> None:
+    path = tmp_path / "litestream.sock"
+
+    found = diagnose("replica", litestream_socket=str(path))
+
+    reason = "[Errno 2] No such file or directory"
+    assert found == [("failed", f"Litestream does not respond at {path}: {reason}")]
+
+
+def test_another_program_at_the_socket_is_reported(diagnose: Diagnose, tmp_path: Path) -> None:
+    path = tmp_path / "other.sock"
+
+    def greet() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1000)
+            connection.sendall(b"220 ready\r\n")
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        other = Thread(target=greet)
+        other.start()
+        [(verdict, message)] = diagnose("replica", litestream_socket=str(path))
+        other.join()
+
+    assert verdict == "failed"
+    assert message.startswith(f"Litestream does not respond at {path}: ")
