@@ -17,6 +17,7 @@ from app.db.drivers.interface import sqlite_path
 from tests.crash.changes import compare, effects, is_sound
 from tests.crash.conftest import made
 from tests.crash.crashes import Crashes
+from tests.db import raw
 from tests.live.processes import PATIENCE, run
 from tests.pages import blocks, read
 
@@ -81,6 +82,11 @@ class Litestream:
         synced = self.run("sync", "-wait", "-json", "-socket", self.socket, str(self.database))
         assert json.loads(synced.stdout)["replica_txid"] > 0
 
+    def restored(self, name: str) -> Path:
+        file = self.folder / name
+        self.run("restore", *self.configured(), "-o", str(file), str(self.database))
+        return file
+
 
 def last_number(folder: Path) -> int:
     """Litestream writes a numbered file for each time that it reads the log of SQLite."""
@@ -103,25 +109,31 @@ def test_every_change_older_than_the_lag_is_restored(
         needed = litestream.last_read() + 2
         while litestream.last_copied() < needed:
             crashes.wait_for(10, futures)
-    backup, erased = tmp_path / "restored.backup", tmp_path / "erased.txt"
-    restored = f"sqlite:///{tmp_path}/restored/care.db"
+    erased = tmp_path / "erased.txt"
     erased.touch()
 
-    litestream.run("restore", *litestream.configured(), "-o", str(backup), str(litestream.database))
-    care = crashes.care | {"database_url": restored}
-    accepted = run("restore", str(backup), "--erased", str(erased), **care)
-    verified = run("verify", **care)
+    backup = litestream.restored("first.backup")
+    for name in ("care.db", "care.db-wal", "care.db-shm"):
+        litestream.database.with_name(name).unlink(missing_ok=True)
+    accepted = run("restore", str(backup), "--erased", str(erased), **crashes.care)
+    verified = run("verify", **crashes.care)
 
     assert (accepted.returncode, accepted.stderr) == (0, "")
     assert (verified.returncode, verified.stdout) == (0, "0 differences\n")
-    assert is_sound(sqlite_path(restored))
+    assert is_sound(litestream.database)
     there = [one if id(one) in acknowledged else replace(one, answer=None) for one in crashes.requests]
-    assert compare(there, effects(restored)) == []
+    assert compare(there, effects(crashes.url)) == []
+
+    litestream.run("reset", *litestream.configured(), str(litestream.database))
+    with litestream.replicating():
+        run("account", "disable", "--role", "client", "--user", "client-1", **crashes.care)
+        litestream.copy_now()
+    again = f"sqlite:///{litestream.restored('second.backup')}"
+    assert effects(again) == effects(crashes.url)
+    assert raw.run(again, "SELECT id FROM client WHERE is_disabled") == [(1,)]
 
 
-def test_changes_without_litestream_are_copied_afterwards(
-    crashes: Crashes, litestream: Litestream, tmp_path: Path
-) -> None:
+def test_changes_without_litestream_are_copied_afterwards(crashes: Crashes, litestream: Litestream) -> None:
     """The service then removes the log itself when it stops."""
     for is_replicating in (True, False, True):
         if is_replicating:
@@ -131,11 +143,8 @@ def test_changes_without_litestream_are_copied_afterwards(
             crashes.run_and_kill(100)
             run("verify", **crashes.care)  # the only process: it removes the log
             assert not litestream.database.with_name("care.db-wal").exists()
-    backup = tmp_path / "restored.backup"
 
-    litestream.run("restore", *litestream.configured(), "-o", str(backup), str(litestream.database))
-
-    assert effects(f"sqlite:///{backup}") == effects(crashes.url)
+    assert effects(f"sqlite:///{litestream.restored('care.backup')}") == effects(crashes.url)
 
 
 def test_doctor_reports_the_replica(crashes: Crashes, litestream: Litestream) -> None:
