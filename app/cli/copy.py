@@ -16,37 +16,23 @@ from app.settings import Settings
 from app.telemetry.wording import counted
 
 
-class DatabaseUrl(click.ParamType[str]):
-    name = "url"
-
-    def __init__(self, *prefixes: str) -> None:
-        self.prefixes = prefixes
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not value.startswith(self.prefixes):
-            self.fail(f"must begin with {self.prefixes[0]}", param, ctx)
-        return value
-
-
 @click.command()
-@click.option(
-    "--from",
-    "source",
-    type=DatabaseUrl("sqlite:///"),
-    required=True,
-    help="The database to copy: sqlite:///PATH.",
-)
+@click.option("--from", "source", required=True, metavar="URL", help="The database to copy: sqlite:///PATH.")
 @click.option(
     "--to",
     "target",
-    type=DatabaseUrl("postgresql://", "postgres://"),
     required=True,
+    metavar="URL",
     envvar="CARE_DATABASE_URL",
     show_envvar=True,
     help="An empty database: postgresql://USER@HOST/NAME.",
 )
 def copy(source: str, target: str) -> None:
     """Copy a SQLite database, which no process may have open, to an empty PostgreSQL database."""
+    if not source.startswith("sqlite:///"):
+        raise click.UsageError("--from must begin with sqlite:///")
+    if not target.startswith(("postgresql://", "postgres://")):
+        raise click.UsageError("--to, or CARE_DATABASE_URL, must begin with postgresql://")
     settings = settings_or_warn().model_copy(update={"database_url": target})
     with locked_source(sqlite_path(source)) as connection:
         with naming(source):

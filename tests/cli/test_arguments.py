@@ -15,7 +15,6 @@ CLIENT_OPTIONS = "a client needs --oppt-id and must not have --position"
 ONE_CLIENT = "give either --client or --id"
 SEAL = "Invalid value for '--noted': must be a seal as printed by `audit verify`: N:HASH"
 HASH = "0" * 64
-TARGET = "'--to' (env var: 'CARE_DATABASE_URL')"
 
 ERRORS = {
     "sevre": "No such command 'sevre'. Did you mean 'serve'?",
@@ -39,10 +38,10 @@ ERRORS = {
     "books show abc": "Invalid value for 'ID': 'abc' is not a valid whole number.",
     "books show 0": f"Invalid value for 'ID': 0 is not in the range 1<=x<={2**63 - 2}.",
     f"books show {2**63}": f"Invalid value for 'ID': {2**63} is not in the range 1<=x<={2**63 - 2}.",
-    "copy --from sqlite:///a.db --to sqlite:///a.db": f"Invalid value for {TARGET}: must begin with postgresql://",
-    "copy --from postgresql://h/a --to postgresql://h/a": "Invalid value for '--from': must begin with sqlite:///",
+    "copy --from sqlite:///a.db --to sqlite:///a.db": "--to, or CARE_DATABASE_URL, must begin with postgresql://",
+    "copy --from postgresql://h/a --to postgresql://h/a": "--from must begin with sqlite:///",
     "copy --to postgresql://h/a": "Missing option '--from'.",
-    "copy --from sqlite:///a.db": f"Missing option {TARGET}.",
+    "copy --from sqlite:///a.db": "Missing option '--to' (env var: 'CARE_DATABASE_URL').",
     "deliveries retry": "give either EVENT_ID or --all-dead",
     "deliveries retry 1 --all-dead": "give either EVENT_ID or --all-dead",
     "deliveries retry evt_1": "Invalid value for '[EVENT_ID]': 'evt_1' is not a valid whole number.",

@@ -1,7 +1,7 @@
 """Copies all rows of a SQLite database to an empty PostgreSQL database, in one transaction."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -27,6 +27,7 @@ TABLES = SQLModel.metadata.sorted_tables  # each follows the tables that it refe
 ROWS_PER_FETCH = 500
 
 Convert = Callable[[Any], Any]
+Progress = Callable[[int], None]
 
 
 def on_postgres(sql: str) -> Statement:
@@ -95,7 +96,7 @@ def count_rows(source: sqlite3.Connection) -> int:
 # --- the copy -------------------------------------------------------------------------------------
 
 
-def copying(source: sqlite3.Connection, progress: Callable[[int], None]) -> Operation[dict[str, int]]:
+def copying(source: sqlite3.Connection, progress: Progress) -> Operation[dict[str, int]]:
     """Returns the number of rows of each table. `progress` receives 1 for each row that was copied, and
     again for each row that was read back."""
     yield LOCK_TABLES, {}
@@ -106,7 +107,7 @@ def copying(source: sqlite3.Connection, progress: Callable[[int], None]) -> Oper
     contents = {table: Content() for table in TABLES}
     for table, content in contents.items():
         rows = read_rows(source, table, content, progress)
-        yield Bulk(table.name, tuple(table.columns.keys()), rows)
+        yield Bulk(table.name, tuple(table.columns.keys()), converted(table, rows, bool, as_moment))
     yield ENABLE_CHECK, {}
     for set_last_id in statements_of_last_ids(source):
         yield set_last_id, {}
@@ -118,43 +119,41 @@ def copying(source: sqlite3.Connection, progress: Callable[[int], None]) -> Oper
 
 
 def read_rows(
-    source: sqlite3.Connection, table: Table, content: Content, progress: Callable[[int], None]
+    source: sqlite3.Connection, table: Table, content: Content, progress: Progress
 ) -> Iterator[tuple[Any, ...]]:
-    """Reads the rows of SQLite one by one, as PostgreSQL receives them."""
-    converts = converts_of(table, of_boolean=bool, of_moment=as_moment)
+    """One by one, so that the largest table needs no more memory than the smallest."""
     for row in source.execute(compile_statement(select(table), "sqlite").sql):
         content.add(row)
         progress(1)
-        yield converted(row, converts)
+        yield row
 
 
-def reading_back(table: Table, progress: Callable[[int], None]) -> Operation[Content]:
+def reading_back(table: Table, progress: Progress) -> Operation[Content]:
     """The content of the table in PostgreSQL."""
-    converts = converts_of(table, of_boolean=int, of_moment=moment_as_text)
     rows_of_table = compile_statement(select(table), "postgresql").sql
     yield on_postgres(f"DECLARE copied_{table} NO SCROLL CURSOR FOR {rows_of_table}"), {}
     fetch = on_postgres(f"FETCH {ROWS_PER_FETCH} FROM copied_{table}")
     content = Content()
     while rows := (yield fetch, {}):
-        for row in rows:
-            content.add(converted(row, converts))
+        for row in converted(table, rows, int, moment_as_text):
+            content.add(row)
         progress(len(rows))
     return content
 
 
-def converts_of(table: Table, of_boolean: Convert, of_moment: Convert) -> dict[int, Convert]:
-    """The columns whose values differ between the databases, by their position."""
+def converted(
+    table: Table, rows: Iterable[Any], of_boolean: Convert, of_moment: Convert
+) -> Iterator[tuple[Any, ...]]:
+    """The rows with the values of the columns that the databases store differently."""
     kinds = {Boolean: of_boolean, Moment: of_moment}
     found = ((position, kinds.get(type(column.type))) for position, column in enumerate(table.columns))
-    return {position: convert for position, convert in found if convert is not None}
-
-
-def converted(row: Any, converts: Mapping[int, Convert]) -> tuple[Any, ...]:
-    values = list(row)
-    for position, convert in converts.items():
-        if values[position] is not None:
-            values[position] = convert(values[position])
-    return tuple(values)
+    converts = [(position, convert) for position, convert in found if convert is not None]
+    for row in rows:
+        values = list(row)
+        for position, convert in converts:
+            if values[position] is not None:
+                values[position] = convert(values[position])
+        yield tuple(values)
 
 
 def statements_of_last_ids(source: sqlite3.Connection) -> Iterator[Statement]:
