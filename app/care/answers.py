@@ -31,7 +31,7 @@ from app.db.audit.records import DRAFTS
 from app.db.reader.access import is_final, is_own_draft
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, PageRequest, Selection, Where
-from app.db.sql import Operation, Together
+from app.db.sql import Operation, Together, repeatable
 from app.db.statements.answers import (
     ADD_SET,
     DROP_DRAFT,
@@ -115,6 +115,7 @@ async def save_answers(
     return await read_changed(get_my_answer_sets, ctx, saved, selection)
 
 
+@repeatable
 def saving(access: AccessScope, answers: Answers, save_type: SaveType) -> Operation[int]:
     locked, draft, last_revision, questions, new_id = yield from locking_for_answers(access, answers)
     refuse_unless_answerable(locked, questions)
@@ -193,6 +194,7 @@ async def submit_answers(ctx: Context, answers: Answers) -> Submitted:
     return Submitted(*(await ctx.write("submitAnswers", submitting(access, answers))))
 
 
+@repeatable
 def submitting(access: AccessScope, answers: Answers) -> Operation[list[int]]:
     """Returns the ids of the assignment and of its new answer set."""
     locked, draft, last_revision, questions, new_id = yield from locking_for_answers(access, answers)

@@ -20,7 +20,7 @@ from app.care.sessions import get_my_sessions
 from app.db.moments import known_moment
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation, Together
+from app.db.sql import Operation, Together, repeatable
 from app.db.statements.assignments import (
     ADD_REMINDERS,
     DROP_SCHEDULED_REMINDERS,
@@ -77,6 +77,7 @@ def locking_pending(access: AccessScope, assignment_id: int | None) -> Operation
     return locked
 
 
+@repeatable
 def extending(access: AccessScope, assignment_id: int | None, end_date: datetime) -> Operation[int]:
     locked = yield from locking_pending(access, assignment_id)
     if end_date < (locked.end_date or locked.start_date):
@@ -87,6 +88,7 @@ def extending(access: AccessScope, assignment_id: int | None, end_date: datetime
     return (yield from emitting_event(locked, EventKind.EXTENDED, Actor.CAREGIVER, extended))
 
 
+@repeatable
 def withdrawing(access: AccessScope, assignment_id: int | None) -> Operation[int]:
     locked = yield from locking_pending(access, assignment_id)
     yield Together(((WITHDRAW, locked.values), (SKIP_REMINDERS, locked.values)))
@@ -94,6 +96,7 @@ def withdrawing(access: AccessScope, assignment_id: int | None) -> Operation[int
     return int(locked.values["session"])
 
 
+@repeatable
 def setting_reminders(
     access: AccessScope, assignment_id: int | None, moments: tuple[datetime, ...]
 ) -> Operation[int]:
@@ -118,6 +121,7 @@ def setting_reminders(
     return (yield from emitting_event(locked, EventKind.REMINDERS_SET, Actor.CAREGIVER, *changes))
 
 
+@repeatable
 def reopening(access: AccessScope, assignment_id: int | None) -> Operation[int]:
     locked = yield from locking_assignment(access, assignment_id)
     refuse_unless_running(locked)

@@ -12,15 +12,16 @@ from app.care.errors import CareError, NotAllowed, NotSignedIn
 from app.care.idempotency import IdempotentRequest, performing_once
 from app.care.rate_limits import Allowance, IdentifierLimiter
 from app.db.audit.records import DONE, About, Record, Recorder, about_answers, as_text, recorded
-from app.db.drivers.interface import Database
+from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation
+from app.db.sql import Operation, Repeatable
 from app.db.tables import AuditActor, Contract
 
 Result = TypeVar("Result")
 RowIds = Mapping[str, list[int]]  # by kind of row, as the audit log names kinds
 NO_ROWS: RowIds = {}
+CHANGED = "the change was made, but the database cannot return its result now"
 
 
 def utc_now() -> datetime:
@@ -52,11 +53,17 @@ class Context:
     allowance: Allowance | None = None  # None: no rate limit
     identifier_limiter: IdentifierLimiter | None = None  # None: no limit
     application: str = ""  # the client software that the token names
+    has_changed: bool = False  # a change of this request is committed
     sealing: Future[bool] | None = None  # of the audit log, once a request; True: more records wait
 
     async def read(self, what: str, access: AccessScope, operation: Operation[Result]) -> Result:
         """Runs a read. If it returned answers, records that before the response is sent."""
-        result = await self.db.read(operation)
+        try:
+            result = await self.db.read(operation)
+        except DatabaseUnavailable as fault:
+            if self.has_changed:  # "nothing was changed" would be wrong
+                raise OutcomeUnknown(CHANGED) from fault.__cause__
+            raise
         if access.shown:
             if self.idempotent_request is not None:
                 self.idempotent_request.shows_answers = True
@@ -64,23 +71,26 @@ class Context:
                 await self.record(what, about_answers(access.shown.values()))
         return result
 
-    async def write(self, what: str, operation: Operation[Result]) -> Result:
+    async def write(self, what: str, operation: Repeatable[Result]) -> Result:
         """Writes one change and its audit record in one transaction. A rejection is recorded on its own."""
-        if self.recorder is None:
-            return await self.write_once(operation)
         try:
-            return await self.write_once(recorded(operation, partial(self.record_of, what, DONE)))
+            if self.recorder is not None:
+                operation = recorded(operation, partial(self.record_of, what, DONE))
+            result = await self.write_once(operation)
         except CareError as refusal:
             await self.record(what, [], refusal.code)
             raise
+        self.has_changed = True
+        return result
 
-    async def write_once(self, operation: Operation[Result]) -> Result:
+    async def write_once(self, operation: Repeatable[Result]) -> Result:
         """A request with an Idempotency-Key has one change; a repetition gets the stored result."""
         request = self.idempotent_request
         if request is None:
             return await self.db.write(operation)
         assert request.outcome is None
-        result, request.outcome = await self.db.write(performing_once(request, self.now, operation))
+        result, outcome = await self.db.write(performing_once(request, self.now, operation))
+        request.outcome = outcome
         return result
 
     async def record(self, what: str, about: About, outcome: str = DONE) -> None:

@@ -14,7 +14,7 @@ from app.care.context import Context, Role
 from app.care.errors import NotFound, Unreadable, WrongState
 from app.db.reader.reads import Row, get_rows
 from app.db.reader.selection import AccessScope, Selection, Where
-from app.db.sql import Operation, Together, Values
+from app.db.sql import Operation, Together, Values, repeatable
 from app.db.statements.answers import ADD_FEEDBACK, CHANGE_FEEDBACK, FIND_FEEDBACK, FIND_SET, SCORE_SET
 from app.db.statements.assignments import STORE_FEEDBACK_STATUS
 from app.db.statements.sessions import RECOUNT
@@ -52,6 +52,7 @@ async def get_my_feedbacks(ctx: Context, ids: list[int], selection: Selection) -
     return await ctx.read("feedback", access, get_rows(Feedback, access, ids, selection, where))
 
 
+@repeatable
 def giving_feedback(access: AccessScope, feedback: FeedbackInput) -> Operation[list[int]]:
     """Returns the ids of the feedback and of the assignment."""
     values: Values = {"caregiver": access.caregiver, "answer_set": feedback.answer_set_id}

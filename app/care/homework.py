@@ -14,7 +14,7 @@ from app.care.sessions import time_state
 from app.db.moments import as_moment, known_moment
 from app.db.reader.reads import Row, rows_of_ids
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation, Together, Values
+from app.db.sql import Operation, Together, Values, repeatable
 from app.db.statements.assignments import (
     ADD_ASSIGNMENTS,
     ADD_REMINDERS,
@@ -83,6 +83,7 @@ def check_reminders(
             raise Unreadable(f"{within}remindDates", "must lie between startDate and endDate")
 
 
+@repeatable
 def assigning(
     access: AccessScope, homework: Homework, repeats_within: timedelta | None = None
 ) -> Operation[list[int]]:

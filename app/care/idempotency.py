@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from app.care.errors import KeyTaken
-from app.db.sql import Operation, Values
+from app.db.sql import Operation, Repeatable, Values, repeatable
 from app.db.statements.idempotency_keys import CLAIM_KEY, FIND_KEY, STORE_RESPONSE, STORE_RESULT
 
 Result = TypeVar("Result")
@@ -49,14 +49,14 @@ class StoredResult(NamedTuple):
     body: str | None
 
 
+@repeatable
 def performing_once(
-    request: IdempotentRequest, now: datetime, operation: Operation[Result]
+    request: IdempotentRequest, now: datetime, operation: Repeatable[Result]
 ) -> Operation[tuple[Result, Outcome]]:
     """Performs the change and stores its result in one transaction. A rejected change leaves its key free.
     The first result also goes through JSON, so that a value which JSON cannot keep fails in tests."""
     values = request.values()
     if not (yield CLAIM_KEY, {**values, "now": now}):
-        operation.close()
         stored = yield from finding_result(request)
         assert stored is not None
         return orjson.loads(stored.result), Outcome.REPLAYED

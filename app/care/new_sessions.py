@@ -13,7 +13,7 @@ from app.care.rate_limits import IdentifierLimiter
 from app.care.sessions import get_my_sessions
 from app.db.reader.reads import Row
 from app.db.reader.selection import AccessScope, Selection
-from app.db.sql import Operation, Values
+from app.db.sql import Operation, Values, repeatable
 from app.db.statements.assignments import FIND_BOOKS, TAKE_NEW_IDS
 from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.statements.sessions import ADD_SESSION, FIND_CLIENT, FIND_MY_CLIENT, RELATE
@@ -116,6 +116,7 @@ def shift(moment: datetime, days: int, zone: ZoneInfo) -> datetime:
     return found
 
 
+@repeatable
 def opening(
     access: AccessScope, planned: list[NewSession], identifier_limiter: IdentifierLimiter | None = None
 ) -> Operation[list[int]]:

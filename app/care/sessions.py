@@ -14,7 +14,7 @@ from app.care.errors import CLOSED, NotFound, NotRunning, WrongState
 from app.db.moments import as_moment, known_moment
 from app.db.reader.reads import Page, Row, get_rows, list_rows
 from app.db.reader.selection import AccessScope, Order, PageRequest, Selection, Where
-from app.db.sql import Operation, Values, moment_parameter
+from app.db.sql import Operation, Values, moment_parameter, repeatable
 from app.db.statements.events import INSERT_SESSION_EVENTS
 from app.db.statements.sessions import (
     CHANGE_SESSION,
@@ -145,6 +145,7 @@ def locking_session(access: AccessScope, session_id: int | None) -> Operation[Lo
     return LockedSession(values, state, known_moment(start), title, description)
 
 
+@repeatable
 def updating(access: AccessScope, change: SessionChange) -> Operation[int]:
     locked = yield from locking_session(access, change.session_id)
     start = locked.start_date if change.start_date is None else change.start_date
@@ -163,6 +164,7 @@ def updating(access: AccessScope, change: SessionChange) -> Operation[int]:
     return session_id
 
 
+@repeatable
 def closing(access: AccessScope, session_id: int | None) -> Operation[int]:
     locked = yield from locking_session(access, session_id)
     yield CLOSE_SESSION, locked.values

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache
-from typing import Any, Literal, NamedTuple, TypeVar
+from functools import cache, lru_cache, partial, wraps
+from typing import Any, Generic, Literal, NamedTuple, ParamSpec, TypeVar
 
 from sqlalchemy import (
     ARRAY,
@@ -159,8 +159,30 @@ DATABASE_KIND: Any = object()  # this step returns the kind of the database
 
 Step = tuple[Statement, Values] | Together | Bulk
 Result = TypeVar("Result")
+P = ParamSpec("P")
 # A generator that yields the next statement and receives its rows. It knows no connection, thread or loop.
 Operation = Generator[Step, list[Any], Result]
+
+
+@dataclass(frozen=True)
+class Repeatable(Generic[Result]):
+    """An operation that has not begun: a driver can begin it again if the database chose its transaction as
+    the victim of a deadlock or of a serialization failure. `yield from` runs it inside another operation."""
+
+    begin: Callable[[], Operation[Result]]
+
+    def __iter__(self) -> Operation[Result]:
+        return self.begin()
+
+
+def repeatable(function: Callable[P, Operation[Result]]) -> Callable[P, Repeatable[Result]]:
+    """Decorates an operation whose only effects are its statements."""
+
+    @wraps(function)
+    def make(*args: P.args, **kwargs: P.kwargs) -> Repeatable[Result]:
+        return Repeatable(partial(function, *args, **kwargs))
+
+    return make
 
 
 def changes_of(step: Step) -> Sequence[tuple[Statement, Values]]:
@@ -170,8 +192,11 @@ def changes_of(step: Step) -> Sequence[tuple[Statement, Values]]:
     return step.changes if isinstance(step, Together) else [step]
 
 
-def observed(operation: Operation[Result], observe: Callable[[Step], None]) -> Operation[Result]:
+def observed(
+    operation: Operation[Result] | Repeatable[Result], observe: Callable[[Step], None]
+) -> Operation[Result]:
     """The same operation; calls `observe` with each step before it runs."""
+    operation = iter(operation)
     try:
         step = next(operation)
         while True:

@@ -6,6 +6,7 @@ from typing import Any
 from app.telemetry import counters
 
 OVERLOADED = "OVERLOADED"
+OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 
 # Python's own phrases change between versions, and clients may compare them.
 PHRASES = {

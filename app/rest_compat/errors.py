@@ -20,6 +20,7 @@ STATUS = {
     "RATE_LIMITED": 429,
     "EXPIRED": 404,  # of subscriptions, which these paths do not have
     "OVERLOADED": 503,
+    "OUTCOME_UNKNOWN": 503,
     "INTERNAL": 500,
 }
 

@@ -8,10 +8,10 @@ from graphql import GraphQLError, GraphQLSyntaxError
 from strawberry.types import ExecutionResult
 
 from app.care.errors import CareError, Refused, UserErrorCode, WrongAnswer, WrongAnswers
-from app.db.drivers.interface import DatabaseUnavailable
+from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
 from app.db.tables import Question
 from app.engine.limits import TooCostly
-from app.http.errors import OVERLOADED, request_error
+from app.http.errors import OUTCOME_UNKNOWN, OVERLOADED, request_error
 from app.schema.types.node import global_id
 from app.telemetry import counters
 
@@ -61,6 +61,8 @@ def code_of(error: GraphQLError) -> str:
     original = error.original_error
     if isinstance(original, CareError):
         return original.code
+    if isinstance(original, OutcomeUnknown):
+        return OUTCOME_UNKNOWN
     if isinstance(original, DatabaseUnavailable):
         return OVERLOADED
     if original is not None and not isinstance(original, GraphQLError) and not is_unreadable_literal(error):

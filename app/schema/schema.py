@@ -18,7 +18,7 @@ from strawberry.types import ExecutionContext
 from app.care.errors import RateLimited
 from app.engine.limits import Limits
 from app.engine.schema import EngineOptions, PreparingSchema
-from app.http.errors import OVERLOADED
+from app.http.errors import OUTCOME_UNKNOWN, OVERLOADED
 from app.schema.enums import describe_enums
 from app.schema.errors import INTERNAL, code_of
 from app.schema.mutation import Mutation
@@ -74,7 +74,7 @@ class Schema(PreparingSchema):
             code, fault = code_of(error), error.original_error
             if code == INTERNAL:
                 logger.error("fault in request %s at %s", request_id, error.path, exc_info=fault)
-            elif code == OVERLOADED and fault is not None:
+            elif code in (OVERLOADED, OUTCOME_UNKNOWN) and fault is not None:
                 logger.error("request %s: %s (%s)", request_id, fault, fault.__cause__)
 
 

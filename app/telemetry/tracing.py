@@ -15,7 +15,7 @@ from graphql import GraphQLError
 from starlette.types import Scope
 
 from app.db.drivers.interface import Database, Occupancy
-from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, Operation, Step, changes_of
+from app.db.sql import DATABASE_KIND, Bulk, DatabaseKind, Operation, Repeatable, Step, changes_of
 from app.schema.errors import code_of
 from app.schema.schema import Schema
 from app.schema.transport.trusted_documents import named_operations
@@ -173,7 +173,9 @@ class TracedDatabase:
     async def read(self, operation: Operation[Result]) -> Result:
         return await self.db.read(self.traced(operation))
 
-    async def write(self, operation: Operation[Result]) -> Result:
+    async def write(self, operation: Operation[Result] | Repeatable[Result]) -> Result:
+        if isinstance(operation, Repeatable):
+            return await self.db.write(Repeatable(lambda: self.traced(operation.begin())))
         return await self.db.write(self.traced(operation))
 
     def traced(self, operation: Operation[Result]) -> Operation[Result]:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from app.db.sql import Operation
+from app.db.sql import Operation, Repeatable
 
 Result = TypeVar("Result")
 
@@ -15,7 +15,7 @@ BLOCKED = """
 
 
 @asynccontextmanager
-async def uncommitted(url: str, operation: Operation[Result]) -> AsyncIterator[Result]:
+async def uncommitted(url: str, operation: Operation[Result] | Repeatable[Result]) -> AsyncIterator[Result]:
     """Runs the operation on its own connection; the end of the block commits it."""
     import asyncpg  # not installed where the suite runs on SQLite only
 
@@ -24,7 +24,7 @@ async def uncommitted(url: str, operation: Operation[Result]) -> AsyncIterator[R
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
-            yield await run_steps_on_postgres(connection, operation)
+            yield await run_steps_on_postgres(connection, iter(operation))
     finally:
         await connection.close()
 

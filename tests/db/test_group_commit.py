@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from app.db.drivers.interface import Database, DatabaseUnavailable, sqlite_path
+from app.db.drivers.interface import Database, DatabaseUnavailable, OutcomeUnknown, sqlite_path
 from app.db.drivers.sqlite import SqliteDatabase
 from app.db.sql import Operation
 from tests.db import raw
@@ -164,7 +164,7 @@ def test_when_the_thread_ends_all_pending_and_later_writes_fail(database_url: st
 
     ended = "the database writer has ended; "
     assert [(type(one), str(one)) for one in refused] == [
-        *[(DatabaseUnavailable, f"{ended}whether the change was kept is not known")] * 3,
+        *[(OutcomeUnknown, f"{ended}whether the change was kept is not known")] * 3,
         (DatabaseUnavailable, f"{ended}nothing was changed"),
     ]
     assert failed == [("the database writer", "MemoryError()")]

@@ -30,9 +30,9 @@ def make_engine(url: str) -> AsyncEngine:
 
 
 async def connect_postgres(url: str) -> Any:
-    import asyncpg
+    from app.db.drivers import connections  # imports an optional dependency
 
-    return await asyncpg.connect(url)
+    return await connections.connect_postgres(url)
 
 
 @asynccontextmanager

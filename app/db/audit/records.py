@@ -16,7 +16,17 @@ from sqlalchemy.sql.elements import ClauseElement
 from app.db.drivers.interface import Database, DatabaseUnavailable
 from app.db.moments import moment_as_text
 from app.db.reader.selection import Shown
-from app.db.sql import DatabaseKind, OnlyStatement, Operation, Statement, Together, Values, changes_of
+from app.db.sql import (
+    DatabaseKind,
+    OnlyStatement,
+    Operation,
+    Repeatable,
+    Statement,
+    Together,
+    Values,
+    changes_of,
+    repeatable,
+)
 from app.db.tables import AuditActor, AuditRecord, Contract, EventKind, SaveType, table_of
 
 Result = TypeVar("Result")
@@ -113,12 +123,16 @@ def recording(records: Iterable[Record]) -> Operation[None]:
     yield OnlyStatement(ADD_RECORDS, {"records": orjson.dumps(rows).decode()})
 
 
-def recorded(operation: Operation[Result], record_of: Callable[[About], Record]) -> Operation[Result]:
+@repeatable
+def recorded(
+    operation: Operation[Result] | Repeatable[Result], record_of: Callable[[About], Record]
+) -> Operation[Result]:
     """Runs a change and adds its audit record in the same transaction; no record if it inserts no events.
 
     The inserted events name the relationships and rows of the record.
     """
     events: list[Values] = []
+    operation = iter(operation)
     try:
         step = next(operation)
         while True:

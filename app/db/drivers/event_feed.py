@@ -27,6 +27,10 @@ EVENT = table_of(Event).c
 def event_feed_of(url: str, db: Database) -> EventFeed:
     if isinstance(db, SqliteDatabase):
         return partial(follow_sqlite, db)
+    from app.db.drivers.postgres import PostgresDatabase  # imports an optional dependency
+
+    if isinstance(db, PostgresDatabase) and db.is_pooled:
+        return rely_on_polling
     return partial(follow_postgres, url)
 
 
@@ -74,7 +78,7 @@ async def follow_sqlite(db: SqliteDatabase, notify: Notify) -> None:
 
 async def follow_postgres(url: str, notify: Notify) -> None:
     """Listens on a separate connection. Raises when it is lost, because notifications may be missing."""
-    import asyncpg  # an optional dependency, as in open_database
+    from app.db.drivers.connections import connect_postgres  # as above
 
     def receive(connection: object, process: int, channel: str, payload: str) -> None:
         caregiver_id, _, client_id = payload.partition(" ")
@@ -83,7 +87,7 @@ async def follow_postgres(url: str, notify: Notify) -> None:
         except ValueError:  # events of several clients
             notify(None)
 
-    connection = await asyncpg.connect(url, timeout=CHECK_SECONDS, command_timeout=CHECK_SECONDS)
+    connection = await connect_postgres(url, command_timeout=CHECK_SECONDS)
     try:
         lost = asyncio.Event()
         connection.add_termination_listener(lambda _: lost.set())
@@ -96,3 +100,8 @@ async def follow_postgres(url: str, notify: Notify) -> None:
     finally:
         with suppress(Exception):
             await connection.close(timeout=1)
+
+
+async def rely_on_polling(notify: Notify) -> None:
+    """A pooler passes no notifications on: each subscription reads by itself every few seconds."""
+    await asyncio.Event().wait()

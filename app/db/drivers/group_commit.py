@@ -11,7 +11,7 @@ from threading import Thread
 from time import perf_counter, sleep
 from typing import Any, TypeVar
 
-from app.db.drivers.interface import DatabaseUnavailable, Failed, run_steps
+from app.db.drivers.interface import DatabaseUnavailable, Failed, OutcomeUnknown, run_steps
 from app.db.sql import Operation, Step
 from app.telemetry import counters
 
@@ -90,7 +90,7 @@ class Writer:
         try:
             writes = list(self.pending)
             for write in writes:
-                write.error = DatabaseUnavailable(ENDED_MEANWHILE)
+                write.error = OutcomeUnknown(ENDED_MEANWHILE)
                 write.error.__cause__ = error
             notify_callers(writes)
         finally:

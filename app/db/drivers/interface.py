@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from app.db.sql import Operation, Step
+from app.db.sql import Operation, Repeatable, Step
 
 Result = TypeVar("Result")
 # Receives the part of a driver that has ended, and the reason; called from any thread.
@@ -25,6 +25,10 @@ class DatabaseUnavailable(Exception):
 
     def __init__(self, message: str = "the database cannot take this now; nothing was changed") -> None:
         super().__init__(message)
+
+
+class OutcomeUnknown(DatabaseUnavailable):
+    """A change may have been made. A repetition with the same Idempotency-Key is safe."""
 
 
 def is_fault_of_database(error: BaseException) -> bool:
@@ -53,7 +57,7 @@ class Database(Protocol):
 
     async def read(self, operation: Operation[Result]) -> Result: ...
 
-    async def write(self, operation: Operation[Result]) -> Result: ...
+    async def write(self, operation: Operation[Result] | Repeatable[Result]) -> Result: ...
 
     async def close(self) -> None: ...
 

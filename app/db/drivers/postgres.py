@@ -2,19 +2,22 @@
 
 import asyncio
 import logging
+import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
-from app.db.drivers.interface import CHANNEL, DatabaseError, DatabaseUnavailable, Occupancy
+from app.db.drivers.connections import ACQUIRE_SECONDS, asyncpg, open_pool
+from app.db.drivers.interface import CHANNEL, DatabaseUnavailable, Occupancy, OutcomeUnknown
 from app.db.sql import (
     DATABASE_KIND,
     Bulk,
     CompiledStatement,
     OnlyStatement,
     Operation,
+    Repeatable,
     Step,
     Together,
     Values,
@@ -24,38 +27,42 @@ from app.db.sql import (
 )
 from app.telemetry import counters
 
-try:
-    import asyncpg
-except ImportError:
-    raise DatabaseError("PostgreSQL needs asyncpg; install the project with its extra `postgres`") from None
-
 Result = TypeVar("Result")
 
-OLDEST_POSTGRES = 15  # the oldest major version that PostgreSQL supports
-ACQUIRE_SECONDS = 10  # the same as the lock timeout of SQLite
+ATTEMPTS = 5  # to commit a change that conflicts with others
+PAUSE_SECONDS = 0.05  # before the next attempt, at most
+UNKNOWN = "the database went away; whether the change was kept is not known"
 NOTIFY = f"SELECT pg_notify('{CHANNEL}', parties) FROM unnest($1::text[]) AS parties"
 
 logger = logging.getLogger("care.database")
 
-UNAVAILABLE = (
+# The server is gone, or no longer the primary. A TimeoutError is an OSError.
+LOST = (
     OSError,
-    TimeoutError,
     asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,  # the server stops or starts
+    asyncpg.ReadOnlySQLTransactionError,  # the server has become a standby
+    asyncpg.StatementCompletionUnknownError,
+    asyncpg.InternalClientError,  # "cannot switch to state": the server died within a response
+)
+CONFLICTS = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+UNAVAILABLE = (
+    *LOST,
+    asyncpg.TransactionRollbackError,  # also a conflict that an attempt could not avoid
     asyncpg.InsufficientResourcesError,  # a full disk, too many connections
     asyncpg.LockNotAvailableError,  # another transaction holds the lock for long
-    asyncpg.OperatorInterventionError,  # the server stops or starts
     asyncpg.PostgresSystemError,  # an I/O error
-    asyncpg.TransactionRollbackError,  # a deadlock or a serialization failure
-    asyncpg.InternalClientError,  # "cannot switch to state": the server died within a response
 )
 
 
 class PostgresDatabase:
-    def __init__(self, pool: Any, acquire_seconds: float | None) -> None:
+    def __init__(self, pool: Any, acquire_seconds: float | None, is_pooled: bool) -> None:
         self.pool = pool
         self.acquire_seconds = acquire_seconds
+        self.is_pooled = is_pooled  # by PgBouncer, through which no notification arrives
         self.turns = asyncio.Semaphore(pool.get_max_size())  # asyncpg's pool does not keep the order
         self.idle: list[Any] = []
+        self.losses = 0  # a connection from before the last loss is not used again
         self.unannounced: set[str] = set()
         self.announcing: asyncio.Task[None] | None = None
 
@@ -65,13 +72,22 @@ class PostgresDatabase:
         counters.reads_on_connections.add(perf_counter() - began)
         return result
 
-    async def write(self, operation: Operation[Result]) -> Result:
+    async def write(self, operation: Operation[Result] | Repeatable[Result]) -> Result:
         began = perf_counter()
-        parties: set[str] = set()
-        result = await self.run(observed(operation, partial(add_parties, parties)))
-        counters.writes.add(perf_counter() - began)
-        self.announce(parties)
-        return result
+        attempts = ATTEMPTS if isinstance(operation, Repeatable) else 1
+        while True:
+            attempts -= 1
+            parties: set[str] = set()
+            try:
+                result = await self.run(observed(operation, partial(add_parties, parties)))
+            except DatabaseUnavailable as fault:
+                if not attempts or not isinstance(fault.__cause__, CONFLICTS):
+                    raise
+                await asyncio.sleep(random.random() * PAUSE_SECONDS)
+            else:
+                counters.writes.add(perf_counter() - began)
+                self.announce(parties)
+                return result
 
     async def run(self, operation: Operation[Result], **transaction: Any) -> Result:
         try:
@@ -111,22 +127,39 @@ class PostgresDatabase:
                 await self.turns.acquire()
         except TimeoutError as error:
             raise DatabaseUnavailable from error
+        losses = self.losses
         try:
             connection = await self.take_connection()
             try:
                 yield connection
-            except BaseException:
+            except BaseException as fault:
+                if isinstance(fault, DatabaseUnavailable) and is_lost(fault.__cause__):
+                    await self.drop_connections(connection)
                 await self.return_to_pool(connection)
                 raise
-            self.idle.append(connection)
+            if losses == self.losses:
+                self.idle.append(connection)
+            else:
+                await self.return_to_pool(connection)
         finally:
             self.turns.release()
+
+    async def drop_connections(self, lost: Any) -> None:
+        """Closes the idle connections too, because they lead to the same server: reads on a former primary
+        would succeed with outdated rows."""
+        self.losses += 1
+        await self.pool.expire_connections()
+        idle, self.idle = self.idle, []
+        for connection in (lost, *idle):
+            if is_open(connection):
+                connection.terminate()
+            await self.return_to_pool(connection)
 
     async def take_connection(self) -> Any:
         """Idle connections are kept here, because asyncpg's pool takes as long as a small statement."""
         while self.idle:
             connection = self.idle.pop()
-            if not connection.is_closed():
+            if is_open(connection):
                 return connection
             await self.return_to_pool(connection)
         try:
@@ -159,53 +192,37 @@ def add_parties(parties: set[str], step: Step) -> None:
 
 
 async def open_postgres(url: str, connections: int, patience: float | None) -> PostgresDatabase:
-    try:
-        pool = await asyncpg.create_pool(
-            url, min_size=1, max_size=connections, command_timeout=patience, reset=keep_session
-        )
-    except ValueError as error:  # its text may quote a part of the password
-        if str(error).startswith("`sslmode` parameter must be"):  # does not quote the address
-            raise DatabaseError(f"the address of the PostgreSQL database cannot be used: {error}") from None
-        raise DatabaseError(
-            "the address of the PostgreSQL database cannot be read; "
-            "write special characters in the user name and password as %XX"
-        ) from None
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
-        reason = str(error) or "it does not respond"
-        raise DatabaseError(f"the PostgreSQL database cannot be opened: {reason}") from None
-    await refuse_old_server(pool)
-    return PostgresDatabase(pool, None if patience is None else ACQUIRE_SECONDS)
-
-
-async def keep_session(connection: Any) -> None:
-    """Runs before a connection returns to the pool, in place of a round trip that resets the session: no
-    operation sets a parameter, listens, or takes an advisory lock. asyncpg has ended an open transaction."""
-
-
-async def refuse_old_server(pool: Any) -> None:
-    async with pool.acquire() as connection:
-        version = connection.get_server_version()
-    if version.major < OLDEST_POSTGRES:
-        await pool.close()
-        raise DatabaseError(
-            f"PostgreSQL {version.major}.{version.minor} is too old; {OLDEST_POSTGRES} or newer is needed"
-        )
+    pool, is_pooled = await open_pool(url, connections, patience)
+    return PostgresDatabase(pool, None if patience is None else ACQUIRE_SECONDS, is_pooled)
 
 
 @contextmanager
-def raising_unavailable(*message: str) -> Iterator[None]:
+def raising_unavailable() -> Iterator[None]:
     try:
         yield
     except Exception as error:
         if is_unavailable(error):
-            raise DatabaseUnavailable(*message) from error
+            raise DatabaseUnavailable from error
         raise
 
 
 def is_unavailable(error: Exception) -> bool:
-    # asyncpg raises the same class for a closed connection and for a wrong call; only the text differs.
-    is_closed = type(error) is asyncpg.InterfaceError and "clos" in str(error)
-    return is_closed or isinstance(error, UNAVAILABLE)
+    return isinstance(error, UNAVAILABLE) or is_closed(error)
+
+
+def is_lost(error: BaseException | None) -> bool:
+    return isinstance(error, LOST) or is_closed(error)
+
+
+def is_open(connection: Any) -> bool:
+    with suppress(asyncpg.InterfaceError):  # a closed connection has returned to the pool by itself
+        return not connection.is_closed()
+    return False
+
+
+def is_closed(error: BaseException | None) -> bool:
+    """asyncpg raises the same class for a closed connection and for a wrong call; only the text differs."""
+    return type(error) is asyncpg.InterfaceError and "clos" in str(error)
 
 
 async def run_transaction(connection: Any, operation: Operation[Result], step: Step, **kind: Any) -> Result:
@@ -218,8 +235,13 @@ async def run_transaction(connection: Any, operation: Operation[Result], step: S
         with suppress(Exception):  # a lost connection has rolled back
             await transaction.rollback()
         raise
-    with raising_unavailable("the database went away; whether the change was kept is not known"):
-        await transaction.commit()
+    with raising_unavailable():
+        try:
+            await transaction.commit()
+        except Exception as error:
+            if is_lost(error):
+                raise OutcomeUnknown(UNKNOWN) from error
+            raise
     return result
 
 

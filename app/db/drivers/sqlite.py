@@ -23,6 +23,7 @@ from app.db.sql import (
     CompiledStatement,
     MissingParameter,
     Operation,
+    Repeatable,
     Step,
     Together,
     Values,
@@ -159,12 +160,12 @@ class SqliteDatabase:
 
     # --- writing ---
 
-    async def write(self, operation: Operation[Result]) -> Result:
+    async def write(self, operation: Operation[Result] | Repeatable[Result]) -> Result:
         if self.is_closed:
             raise DatabaseUnavailable
         began = perf_counter()
         try:
-            result = await self.writer.write(operation)
+            result = await self.writer.write(iter(operation))
             counters.writes.add(perf_counter() - began)
             return result
         finally:

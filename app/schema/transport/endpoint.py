@@ -19,7 +19,7 @@ from app.care.errors import CannotVerify, CareError, KeyInUse, KeyTaken, NotAllo
 from app.care.idempotency import KeyScope
 from app.db.drivers.interface import DatabaseUnavailable
 from app.http.cors import AllowedOrigins, with_default_headers
-from app.http.errors import OVERLOADED, request_error
+from app.http.errors import OUTCOME_UNKNOWN, OVERLOADED, request_error
 from app.http.headers import RETRY_AFTER
 from app.http.idempotency import HEADER, read_key, run_once
 from app.http.messages import Reply, header, request_id_of, send_reply
@@ -52,6 +52,7 @@ STATUS_OF_CODE = {  # of an executed operation; others are a 200
     NotSignedIn.code: 401,
     KeyTaken.code: 422,  # another process used the key first
     OVERLOADED: 503,
+    OUTCOME_UNKNOWN: 503,
     TOO_COSTLY: 400,
     RateLimited.code: 429,
 }

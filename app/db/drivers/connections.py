@@ -1,0 +1,101 @@
+"""Opens connections to PostgreSQL: to the host that accepts changes, directly or through PgBouncer."""
+
+import asyncio
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from app.db.drivers.interface import DatabaseError
+
+try:
+    import asyncpg as asyncpg  # also for the other modules of this driver
+except ImportError:
+    raise DatabaseError("PostgreSQL needs asyncpg; install the project with its extra `postgres`") from None
+
+OLDEST_POSTGRES = 15  # the oldest major version that PostgreSQL supports
+ACQUIRE_SECONDS = 10  # to get a connection; the same as the lock timeout of SQLite
+STANDBY = "it is a standby or read-only; name the primary in CARE_DATABASE_URL, or all hosts"
+NEEDS_NEWER_POOLER = (
+    "the PostgreSQL database is behind a pooler without support for prepared statements; "
+    "use PgBouncer 1.21 or newer with pool_mode = transaction and max_prepared_statements above 0"
+)
+
+
+async def connect_postgres(url: str, **options: Any) -> Any:
+    """Connects to the first host that responds in time and accepts changes. asyncpg alone would spend all the
+    time on a first host that does not respond."""
+    attributes = None if "target_session_attrs" in parse_qs(urlsplit(url).query) else "read-write"
+    addresses = address_of_each_host(url)
+    seconds = ACQUIRE_SECONDS / (1 + len(addresses))  # all hosts together take less than ACQUIRE_SECONDS
+    faults: dict[str, str] = {}
+    for address in addresses:
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncpg.connect(address, target_session_attrs=attributes, **options)
+        except ValueError:  # the address is invalid; also an InterfaceError
+            raise
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as fault:
+            faults[urlsplit(address).netloc.rpartition("@")[2]] = reason_of_host(fault)
+    named = faults.values() if len(faults) == 1 else (f"{host}: {why}" for host, why in faults.items())
+    raise DatabaseError(f"the PostgreSQL database cannot be opened: {'; '.join(named)}")
+
+
+def address_of_each_host(url: str) -> list[str]:
+    parts = urlsplit(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
+
+
+def reason_of_host(fault: Exception) -> str:
+    if isinstance(fault, asyncpg.TargetServerAttributeNotMatched):
+        return STANDBY
+    return str(fault) or "it does not respond"
+
+
+async def open_pool(url: str, connections: int, patience: float | None) -> tuple[Any, bool]:
+    """Returns a pool, and whether its connections lead through a pooler."""
+    try:
+        pool = await asyncpg.create_pool(
+            url,
+            min_size=0,
+            max_size=connections,
+            command_timeout=patience,
+            connect=connect_postgres,
+            reset=keep_session,
+        )
+        async with pool.acquire() as connection:
+            refuse_old_server(connection)
+            return pool, await leads_through_pooler(connection)
+    except ValueError as error:  # its text may quote a part of the password
+        if str(error).startswith("`sslmode` parameter must be"):  # does not quote the address
+            raise DatabaseError(f"the address of the PostgreSQL database cannot be used: {error}") from None
+        raise DatabaseError(
+            "the address of the PostgreSQL database cannot be read; "
+            "write special characters in the user name and password as %XX"
+        ) from None
+
+
+async def keep_session(connection: Any) -> None:
+    """Runs before a connection returns to the pool, in place of a round trip that resets the session: no
+    operation sets a parameter, listens, or takes an advisory lock. asyncpg has ended an open transaction."""
+
+
+def refuse_old_server(connection: Any) -> None:
+    version = connection.get_server_version()
+    if version.major < OLDEST_POSTGRES:
+        raise DatabaseError(
+            f"PostgreSQL {version.major}.{version.minor} is too old; {OLDEST_POSTGRES} or newer is needed"
+        )
+
+
+async def leads_through_pooler(connection: Any) -> bool:
+    """Rejects a pooler that gives statements to a server that has not prepared them. Such a pooler passes on
+    the names of prepared statements; PgBouncer from 1.21 on replaces them by names of its own."""
+    try:
+        found = await connection.fetch("SELECT pg_backend_pid(), name FROM pg_prepared_statements")
+    except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError):
+        raise DatabaseError(NEEDS_NEWER_POOLER) from None
+    if {process for process, _ in found} == {connection.get_server_pid()}:
+        return False
+    if not any(name.startswith("PGBOUNCER_") for _, name in found):
+        raise DatabaseError(NEEDS_NEWER_POOLER)
+    return True
