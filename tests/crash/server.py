@@ -1,17 +1,28 @@
-"""A separate PostgreSQL server with syncs enabled, which is killed and started again."""
+"""Separate PostgreSQL servers with syncs enabled: killed, started again, and replicated to a standby."""
 
 import os
 import secrets
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.db import raw
 from tests.live.processes import PATIENCE
-from tests.postgres import VERSION, copy_of_wheel, free_ports, hand_over, nobody_can_run, start, wheel
+from tests.postgres import (
+    VERSION,
+    copy_of_wheel,
+    folder_in_memory,
+    free_ports,
+    hand_over,
+    nobody_can_run,
+    start,
+    wheel,
+)
 
 MAKE = """
 "$1/initdb" --pgdata=data --no-sync --no-instructions --encoding=UTF8 --locale=C \\
@@ -22,7 +33,7 @@ MAKE = """
 KEEP = """
 while :; do
     "$1/postgres" -D data -p "$2" > log 2>&1 &
-    until grep -qs 'ready to accept connections' log; do
+    until grep -qs 'ready to accept' log; do
         sleep 0.02
         kill -0 $! 2> /dev/null && continue
         grep -qs 'still in use\\|lock file' log && continue 2
@@ -62,14 +73,23 @@ class Server:
             self.keeper.communicate("stop\n", timeout=PATIENCE)
             self.keeper = None
 
+    def run(self, *command: str) -> str:
+        """Runs one of PostgreSQL's programs in the folder of the server, as its user."""
+        process = start([str(self.binaries / command[0]), *command[1:]], self.folder)
+        output, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, output
+        return output
+
 
 @contextmanager
-def own_postgres() -> Iterator[tuple[Server, str]]:
-    with tempfile.TemporaryDirectory(prefix="care-postgres-", ignore_cleanup_errors=True) as name:
+def own_postgres(in_memory: bool = False) -> Iterator[tuple[Server, str]]:
+    package = wheel()
+    runs_in_place = os.geteuid() != 0 or nobody_can_run(package / VERSION / "bin" / "initdb")
+    place = folder_in_memory() if in_memory and runs_in_place else None  # it may not hold programs
+    with tempfile.TemporaryDirectory(prefix="care-postgres-", dir=place, ignore_cleanup_errors=True) as name:
         folder, password = Path(name), secrets.token_urlsafe(24)
         (folder / "password").write_text(password)
-        package = wheel()
-        if os.geteuid() == 0 and not nobody_can_run(package / VERSION / "bin" / "initdb"):
+        if not runs_in_place:
             package = copy_of_wheel(package, folder / "wheel")
         hand_over(folder)
         server = Server(folder, package / VERSION / "bin", free_ports()[0])
@@ -81,3 +101,24 @@ def own_postgres() -> Iterator[tuple[Server, str]]:
             yield server, f"postgresql://care:{password}@127.0.0.1:{server.port}/postgres"
         finally:
             server.stop()
+
+
+@contextmanager
+def standby_of(primary: Server, url: str) -> Iterator[Server]:
+    """A standby that the primary waits for at each commit."""
+    folder = primary.folder / "standby"
+    folder.mkdir()
+    hand_over(folder)
+    standby = Server(folder, primary.binaries, free_ports()[0])
+    standby.run(
+        "pg_basebackup", "--pgdata=data", "--write-recovery-conf", "--checkpoint=fast", "--dbname", url
+    )
+    standby.start()
+    try:
+        raw.run(url, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        until = time.monotonic() + PATIENCE
+        while raw.run(url, "SELECT sync_state FROM pg_stat_replication") != [("sync",)]:
+            assert time.monotonic() < until, "the standby does not replicate"
+        yield standby
+    finally:
+        standby.stop()
