@@ -14,8 +14,9 @@ except ImportError:
 OLDEST_POSTGRES = 15  # the oldest major version that PostgreSQL supports
 ACQUIRE_SECONDS = 10  # to get a connection; the same as the lock timeout of SQLite
 STANDBY = "it is a standby or read-only; name the primary in CARE_DATABASE_URL, or all hosts"
+WITHOUT_STATEMENT = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 NEEDS_NEWER_POOLER = (
-    "the PostgreSQL database is behind a pooler without support for prepared statements; "
+    "it is behind a pooler that does not support prepared statements; "
     "use PgBouncer 1.21 or newer with pool_mode = transaction and max_prepared_statements above 0"
 )
 
@@ -36,7 +37,11 @@ async def connect_postgres(url: str, **options: Any) -> Any:
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as fault:
             faults[urlsplit(address).netloc.rpartition("@")[2]] = reason_of_host(fault)
     named = faults.values() if len(faults) == 1 else (f"{host}: {why}" for host, why in faults.items())
-    raise DatabaseError(f"the PostgreSQL database cannot be opened: {'; '.join(named)}")
+    raise cannot_be_opened("; ".join(named))
+
+
+def cannot_be_opened(reason: str) -> DatabaseError:
+    return DatabaseError(f"the PostgreSQL database cannot be opened: {reason}")
 
 
 def address_of_each_host(url: str) -> list[str]:
@@ -48,6 +53,8 @@ def address_of_each_host(url: str) -> list[str]:
 def reason_of_host(fault: Exception) -> str:
     if isinstance(fault, asyncpg.TargetServerAttributeNotMatched):
         return STANDBY
+    if isinstance(fault, WITHOUT_STATEMENT):
+        return NEEDS_NEWER_POOLER
     return str(fault) or "it does not respond"
 
 
@@ -92,10 +99,10 @@ async def leads_through_pooler(connection: Any) -> bool:
     the names of prepared statements; PgBouncer from 1.21 on replaces them by names of its own."""
     try:
         found = await connection.fetch("SELECT pg_backend_pid(), name FROM pg_prepared_statements")
-    except (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError):
-        raise DatabaseError(NEEDS_NEWER_POOLER) from None
+    except WITHOUT_STATEMENT:
+        raise cannot_be_opened(NEEDS_NEWER_POOLER) from None
     if {process for process, _ in found} == {connection.get_server_pid()}:
         return False
     if not any(name.startswith("PGBOUNCER_") for _, name in found):
-        raise DatabaseError(NEEDS_NEWER_POOLER)
+        raise cannot_be_opened(NEEDS_NEWER_POOLER)
     return True
