@@ -8,7 +8,7 @@ from time import sleep
 from typing import TypeVar
 
 from app.db.drivers.interface import Database, Occupancy
-from app.db.sql import Operation
+from app.db.sql import Operation, Repeatable
 
 Result = TypeVar("Result")
 
@@ -37,17 +37,16 @@ class Failing:
         self.db = db
         self.faults = faults
 
-    def fail(self, operation: Operation[Result]) -> None:
+    def fail(self) -> None:
         if self.faults and (fault := self.faults.pop()) is not None:
-            operation.close()
             raise fault
 
     async def read(self, operation: Operation[Result]) -> Result:
-        self.fail(operation)
+        self.fail()
         return await self.db.read(operation)
 
-    async def write(self, operation: Operation[Result]) -> Result:
-        self.fail(operation)
+    async def write(self, operation: Operation[Result] | Repeatable[Result]) -> Result:
+        self.fail()
         return await self.db.write(operation)
 
     async def close(self) -> None:

@@ -1,0 +1,157 @@
+"""PostgreSQL with several hosts, some of them dead, silent or read-only, and connections that are lost."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from app.db.drivers.factory import open_database
+from app.db.drivers.interface import Database, DatabaseError, DatabaseUnavailable, OutcomeUnknown
+from app.db.sql import Operation
+from tests.db.operations import adding, counting, modules, sql, with_database
+from tests.postgres import free_ports
+
+pytestmark = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
+
+
+def with_hosts(url: str, *hosts: str) -> str:
+    """The URL with these hosts; an empty text stands for its own."""
+    parts = urlsplit(url)
+    user, _, own = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user}@{','.join(host or own for host in hosts)}").geturl()
+
+
+def running(statement: str) -> Operation[Any]:
+    rows = yield sql(statement), {}
+    return rows[0][0] if rows else None
+
+
+# --- hosts
+
+
+def test_a_dead_first_host_is_skipped(database_url: str) -> None:
+    url = with_hosts(database_url, f"127.0.0.1:{free_ports()[0]}", "")
+
+    assert with_database(url, lambda db: db.read(counting())) == 0
+
+
+def test_a_silent_first_host_is_skipped(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.db.drivers.connections.ACQUIRE_SECONDS", 3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections and sends nothing
+        url = with_hosts(database_url, f"127.0.0.1:{silent.getsockname()[1]}", "")
+
+        assert with_database(url, lambda db: db.read(counting())) == 0
+
+
+def test_the_error_names_each_host_without_the_password(database_url: str) -> None:
+    first, second, _ = free_ports()
+    url = with_hosts(database_url, f"127.0.0.1:{first}", f"127.0.0.1:{second}")
+
+    with pytest.raises(DatabaseError) as refused:
+        asyncio.run(open_database(url))
+
+    assert refused.match(
+        f"^the PostgreSQL database cannot be opened: 127.0.0.1:{first}: .+; 127.0.0.1:{second}: .+$"
+    )
+    assert (urlsplit(database_url).password or "") not in str(refused.value)
+
+
+def test_a_read_only_server_is_rejected(database_url: str) -> None:
+    async def use(db: Database) -> None:
+        name = urlsplit(database_url).path[1:]
+        await db.write(running(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on'))
+        with pytest.raises(DatabaseError, match="it is a standby or read-only; name the primary"):
+            await open_database(database_url)
+        await (await open_database(f"{database_url}?target_session_attrs=any")).close()
+
+    with_database(database_url, use)
+
+
+# --- connections
+
+
+def test_connections_to_a_server_that_became_read_only_are_closed(database_url: str) -> None:
+    async def use(db: Any) -> tuple[bool, int]:
+        async with db.connection(), db.connection():  # idle afterwards
+            pass
+        before = {connection.get_server_pid() for connection in db.idle}
+        await db.write(running("SET default_transaction_read_only = on"))
+        with pytest.raises(DatabaseUnavailable, match="nothing was changed"):
+            await db.write(adding("never"))
+        number_of_open = db.occupancy().open
+        await db.write(adding("next"))
+        return await db.read(running("SELECT pg_backend_pid()")) in before, number_of_open
+
+    assert with_database(database_url, use) == (False, 0)
+    assert modules(database_url) == ["next"]
+
+
+def test_a_connection_in_use_during_a_loss_is_not_used_again(database_url: str) -> None:
+    async def use(db: Any) -> int:
+        async with db.connection():
+            with pytest.raises(DatabaseUnavailable):
+                await db.read(running("SELECT pg_terminate_backend(pg_backend_pid())"))
+        return len(db.idle)
+
+    assert with_database(database_url, use) == 0
+
+
+def test_an_idle_connection_that_the_server_closed_is_replaced(database_url: str) -> None:
+    async def use(db: Any) -> int:
+        async with db.connection(), db.connection():
+            pass
+        ended = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        await db.read(running(f"{ended} AND datname = current_database()"))
+        return await db.read(counting()) + await db.read(counting())
+
+    assert with_database(database_url, use) == 0
+
+
+# --- a lost COMMIT
+
+
+@asynccontextmanager
+async def cutting_commits(url: str, is_forwarded: bool) -> AsyncIterator[str]:
+    """The URL of a proxy that closes the connection instead of returning the response to COMMIT."""
+    host, port = urlsplit(url).hostname, urlsplit(url).port
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_connection(host, port)
+        is_cut = asyncio.Event()
+
+        async def respond() -> None:
+            while (received := await from_server.read(65536)) and not is_cut.is_set():
+                writer.write(received)
+            writer.close()
+
+        responding = asyncio.create_task(respond())
+        while received := await reader.read(65536):
+            if b"COMMIT" in received:
+                is_cut.set()
+                if not is_forwarded:
+                    break
+            to_server.write(received)
+        to_server.close()
+        await responding
+
+    server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    async with server:
+        yield with_hosts(url, f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+
+@pytest.mark.parametrize("is_forwarded", [False, True], ids=["before the server", "after the server"])
+def test_the_outcome_of_a_commit_that_was_cut_off_is_unknown(database_url: str, is_forwarded: bool) -> None:
+    async def use() -> None:
+        async with cutting_commits(database_url, is_forwarded) as url:
+            db = await open_database(url)
+            with pytest.raises(OutcomeUnknown, match="whether the change was kept is not known"):
+                await db.write(adding("one"))
+            await db.close()
+
+    asyncio.run(use())
+
+    assert modules(database_url) == (["one"] if is_forwarded else [])

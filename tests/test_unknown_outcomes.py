@@ -1,0 +1,78 @@
+"""Both contracts state when it is not known whether a change was made. A client must not treat that like a
+rejected change, of which nothing was stored."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from app.auth.authenticator import Authenticator
+from app.db.drivers.interface import DatabaseUnavailable, OutcomeUnknown
+from tests.callers import Gateway
+from tests.factories import a_world
+from tests.fault_injection import Failing
+from tests.rest_compat import legacy
+from tests.schema.test_assign_homework import ASSIGN, homework
+
+pytestmark = pytest.mark.sqlite_only
+
+
+@contextmanager
+def failing(gateway: Gateway, *faults: BaseException | None) -> Iterator[None]:
+    """One for each operation on the database."""
+    state = gateway.client.app_state
+    authenticator: Authenticator = state["authenticator"]
+    state["authenticator"] = replace(authenticator, db=Failing(authenticator.db, [*reversed(faults)]))
+    yield
+    state["authenticator"] = authenticator
+
+
+CUT_OFF = "the database went away; whether the change was kept is not known"
+NO_RESULT = "the change was made, but the database cannot return its result now"
+
+FAULTS = pytest.mark.parametrize(
+    ("faults", "message"),
+    [
+        ((None, OutcomeUnknown(CUT_OFF)), CUT_OFF),  # after the read of the account
+        ((None, None, DatabaseUnavailable()), NO_RESULT),
+    ],
+    ids=["the commit was cut off", "the result cannot be read"],
+)
+
+
+@FAULTS
+def test_graphql_reports_an_unknown_outcome(
+    gateway: Gateway, faults: tuple[BaseException | None, ...], message: str
+) -> None:
+    gateway.import_records(a_world())
+    with failing(gateway, *faults):
+        response = gateway.as_caregiver(1).post_graphql(ASSIGN, input=homework())
+
+    [error] = response.json()["errors"]
+    assert (error["message"], error["extensions"]["code"]) == (message, "OUTCOME_UNKNOWN")
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+
+
+def test_a_legacy_path_reports_an_unknown_outcome(gateway: Gateway) -> None:
+    gateway.import_records(a_world())
+    with failing(gateway, None, OutcomeUnknown(CUT_OFF)):
+        response = gateway.as_caregiver(1).put(legacy.ASSIGNMENTS, json=legacy.homework())
+
+    assert (response.status_code, response.json()["message"]) == (503, CUT_OFF)
+    assert response.headers["retry-after"] == "1"
+
+
+def test_a_repetition_with_the_same_key_returns_the_change_whose_result_was_lost(gateway: Gateway) -> None:
+    gateway.import_records(a_world())
+    headers = {"idempotency-key": "one-change"}
+    request = {"json": {"query": ASSIGN, "variables": {"input": homework()}}, "headers": headers}
+    caller = gateway.as_caregiver(1)
+    with failing(gateway, None, None, None, DatabaseUnavailable()):  # account, key, change
+        lost = caller.request("POST", "/graphql", **request)
+    repeated = [caller.request("POST", "/graphql", **request) for _ in range(2)]
+
+    assert (lost.status_code, [one.status_code for one in repeated]) == (503, [200, 200])
+    assert repeated[0].headers["idempotency-replayed"] == "true"
+    assert repeated[0].content == repeated[1].content
+    assert len(repeated[0].json()["data"]["assignHomework"]["assignments"]) == len(homework()["bookIds"])
