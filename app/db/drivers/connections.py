@@ -69,9 +69,7 @@ async def open_pool(url: str, connections: int, patience: float | None) -> tuple
             connect=connect_postgres,
             reset=keep_session,
         )
-        async with pool.acquire() as connection:
-            refuse_old_server(connection)
-            return pool, await leads_through_pooler(connection)
+        return pool, await check_server(pool)
     except ValueError as error:  # its text may quote a part of the password
         if str(error).startswith("`sslmode` parameter must be"):  # does not quote the address
             raise DatabaseError(f"the address of the PostgreSQL database cannot be used: {error}") from None
@@ -84,6 +82,17 @@ async def open_pool(url: str, connections: int, patience: float | None) -> tuple
 async def keep_session(connection: Any) -> None:
     """Runs before a connection returns to the pool, in place of a round trip that resets the session: no
     operation sets a parameter, listens, or takes an advisory lock. asyncpg has ended an open transaction."""
+
+
+async def check_server(pool: Any) -> bool:
+    """Returns whether a connection leads through a pooler. Closes the pool if the server is not supported."""
+    try:
+        async with pool.acquire() as connection:
+            refuse_old_server(connection)
+            return await leads_through_pooler(connection)
+    except BaseException:
+        pool.terminate()
+        raise
 
 
 def refuse_old_server(connection: Any) -> None:
