@@ -7,6 +7,7 @@ A failure after an upgrade names what is missing. Then compare the code that use
 import inspect
 import re
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,11 @@ USED: list[tuple[Any, str]] = [
     # app/main.py
     (Router, "redirect_slashes"),
 ]
+
+with suppress(ImportError):  # an optional dependency
+    import asyncpg
+
+    USED.append((asyncpg.Connection, "_transport"))  # app/db/drivers/connections.py
 
 
 def has(owner: Any, name: str) -> bool:

@@ -111,6 +111,19 @@ def test_an_idle_connection_that_the_server_closed_is_replaced(database_url: str
     assert with_database(database_url, use) == 0
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="an option of Linux")
+def test_a_host_that_acknowledges_nothing_is_noticed(database_url: str) -> None:
+    async def use(db: Any) -> tuple[int, int]:
+        async with db.connection() as connection:
+            options = connection._transport.get_extra_info("socket")
+            return (
+                options.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+                options.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT),
+            )
+
+    assert with_database(database_url, use) == (1, 5000)
+
+
 # --- a lost COMMIT
 
 

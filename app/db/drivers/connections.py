@@ -1,6 +1,7 @@
 """Opens connections to PostgreSQL: to the host that accepts changes, directly or through PgBouncer."""
 
 import asyncio
+import socket
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,6 +14,7 @@ except ImportError:
 
 OLDEST_POSTGRES = 15  # the oldest major version that PostgreSQL supports
 ACQUIRE_SECONDS = 10  # to get a connection; the same as the lock timeout of SQLite
+SILENCE_SECONDS = 5  # until a host that acknowledges nothing counts as lost
 STANDBY = "it is a standby or read-only; name the primary in CARE_DATABASE_URL, or all hosts"
 WITHOUT_STATEMENT = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 NEEDS_NEWER_POOLER = (
@@ -31,7 +33,9 @@ async def connect_postgres(url: str, **options: Any) -> Any:
     for address in addresses:
         try:
             async with asyncio.timeout(seconds):
-                return await asyncpg.connect(address, target_session_attrs=attributes, **options)
+                connection = await asyncpg.connect(address, target_session_attrs=attributes, **options)
+            notice_silence(connection)
+            return connection
         except ValueError:  # the address is invalid; also an InterfaceError
             raise
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as fault:
@@ -42,6 +46,17 @@ async def connect_postgres(url: str, **options: Any) -> Any:
 
 def cannot_be_opened(reason: str) -> DatabaseError:
     return DatabaseError(f"the PostgreSQL database cannot be opened: {reason}")
+
+
+def notice_silence(connection: Any) -> None:
+    """Closes the connection if its host acknowledges nothing, as after a power failure. Without these options
+    a request would wait for the time limit of its statement."""
+    options = connection._transport.get_extra_info("socket")
+    if options.family != socket.AF_UNIX and hasattr(socket, "TCP_USER_TIMEOUT"):  # on Linux
+        options.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        options.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, SILENCE_SECONDS)
+        options.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, SILENCE_SECONDS)
+        options.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SILENCE_SECONDS * 1000)
 
 
 def address_of_each_host(url: str) -> list[str]:
