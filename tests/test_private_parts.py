@@ -111,9 +111,12 @@ def test_a_missing_part_would_be_found() -> None:
     assert not has(httptools_impl.HttpToolsProtocol, "_should_downgrade")
 
 
-@pytest.mark.parametrize("name", ["graphql-core", "httptools", "strawberry-graphql", "uvicorn", "websockets"])
+@pytest.mark.parametrize(
+    "name", ["asyncpg", "graphql-core", "httptools", "strawberry-graphql", "uvicorn", "websockets"]
+)
 def test_a_library_with_private_parts_is_pinned_to_a_minor_version(name: str) -> None:
-    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())
-    [named] = [each for each in project["project"]["dependencies"] if re.match(rf"{name}\b", each)]
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["postgres"]]
+    [named] = [each for each in needed if re.match(rf"{name}\b", each)]
 
     assert re.search(r">=(\d+)\.(\d+),<\1\.\d+$", named)
